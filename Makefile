@@ -1,0 +1,84 @@
+# Every target that runs Python makes its own environment first: nothing but make and a Python is needed.
+# Outer settings: VENV=<directory of the environment>, PYTHON=<the Python to make it with>, and for lock
+# UPGRADE= (empty: keep the pins that still hold).
+
+VENV ?= .venv
+PYTHON ?=
+UPGRADE ?= --upgrade
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: help demo test lint types format bench docs fuzz clean lock
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: $(STAMP) ## make a table, index it, and show what a query then skips
+	$(BIN)/secateur demo
+
+test: lint types ## every check: lint, types, and all tests
+	$(BIN)/python -m pytest
+
+lint: $(STAMP) ## ruff: rules and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(STAMP) ## mypy, strict
+	$(BIN)/mypy
+
+format: $(STAMP) ## rewrite the code as ruff wants it
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: $(STAMP) ## measure, and write the numbers down
+	$(BIN)/python -m benchmarks
+
+docs: $(STAMP) ## run the examples of the documentation
+	$(BIN)/python -m pytest tests/test_docs.py
+
+fuzz: $(STAMP) ## the property tests, many more examples than usual
+	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest
+
+clean: ## remove builds, caches and the demo's data; keep the environment
+	rm -rf build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache demo-data
+	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +
+
+lock: $(STAMP) ## resolve every dependency anew into constraints.txt
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo \
+	    "The pins have to suit the oldest Python: make lock VENV=.venv-lock PYTHON=python3.11" >&2; exit 1; }
+	$(INSTALL) pip-tools
+	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet $(UPGRADE) --strip-extras \
+	    --extra dev --extra demo --extra java --no-annotate \
+	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+	    --output-file constraints.txt pyproject.toml
+
+# The newest Python that runs (a shim of pyenv may be there and fail) and can make an environment.
+define make_venv
+	if $(BIN)/python -m pip --version >/dev/null 2>&1; then exit 0; fi; \
+	without_pip=; \
+	for python in $(or $(PYTHON),python3.13 python3.12 python3.11 python3); do \
+	    $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 || continue; \
+	    if $$python -c 'import ensurepip, venv' >/dev/null 2>&1; then \
+	        echo "making $(VENV) with $$($$python --version)"; \
+	        exec $$python -m venv $(VENV); \
+	    fi; \
+	    without_pip="$$without_pip $$python"; \
+	done; \
+	if [ -n "$$without_pip" ]; then \
+	    echo "These cannot make an environment, for want of the module ensurepip:$$without_pip" >&2; \
+	    echo "On Debian and Ubuntu: apt install python3-venv (or python3.12-venv, for that Python)." >&2; \
+	else \
+	    echo "No Python of version 3.11 or newer was found among:" \
+	        "$(or $(PYTHON),python3.13 python3.12 python3.11 python3)." >&2; \
+	    echo "Install one, or name one: make PYTHON=/path/to/python3" >&2; \
+	fi; \
+	exit 1
+endef
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(make_venv)
+	$(INSTALL) -e ".[dev,demo]"
+	@$(BIN)/python -c 'import sys; from secateur.java import find_java; sys.exit(find_java() is None)' \
+	    || { echo "no Java of version 17 or newer: installing one"; $(INSTALL) -e ".[java]"; }
+	@touch $@

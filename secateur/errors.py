@@ -1,0 +1,66 @@
+"""Errors that callers see: each says what is wrong, which value, and what to do."""
+
+from __future__ import annotations
+
+
+class SecateurError(Exception):
+    """Base class of every error raised on purpose by this package."""
+
+
+class TableNotFound(SecateurError):
+    """The path names no table."""
+
+
+class InvalidParquet(SecateurError):
+    """A file is not Parquet, is truncated, or holds contradictory metadata."""
+
+
+class IncompatibleSchemas(SecateurError):
+    """Two files of one table give a column types that no widening reconciles."""
+
+
+class UnknownColumn(SecateurError):
+    """A predicate or a column list names a column that the table does not have."""
+
+
+class AmbiguousColumn(SecateurError):
+    """A name matches several columns when case is ignored."""
+
+
+class InvalidPredicate(SecateurError):
+    """A predicate does not parse; the message carries the position."""
+
+
+class IncomparableLiteral(SecateurError):
+    """A literal cannot be compared with the column beside it."""
+
+
+class UnsupportedPredicate(SecateurError):
+    """A predicate that only Spark can evaluate was to be evaluated over rows without Spark."""
+
+
+class StalePlan(SecateurError):
+    """A file of the plan has vanished or changed since the plan was made."""
+
+
+class IndexMissing(SecateurError):
+    """The table has no index where one is needed."""
+
+
+class IndexNotWritable(SecateurError):
+    """The index location cannot be written."""
+
+
+class IndexConflict(SecateurError):
+    """Another writer published an index snapshot first."""
+
+
+class IndexFault(SecateurError):
+    """An index file is missing, corrupt, or of a newer version.
+
+    While planning it is caught at the stage boundary, where it keeps blocks; with ``strict=True`` it is raised.
+    """
+
+
+class JavaNotFound(SecateurError):
+    """No Java that Spark can run on was found."""
