@@ -1,0 +1,136 @@
+"""One column chunk of a footer: which of its statistics are used, and their bytes.
+
+Source: parquet.thrift, ColumnChunk, ColumnMetaData, Statistics, ColumnOrder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from secateur.errors import InvalidParquet
+from secateur.io.bounds import offers_bounds
+from secateur.io.parquet_schema import INT32, INT64, Column, Leaf, display
+from secateur.io.parquet_writers import Doubt
+from secateur.io.thrift import Struct, optional, required, required_list
+
+Range: TypeAlias = tuple[int, int]  # offset and length in bytes
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Which statistics of a column are used, in every row group and page."""
+
+    bounds: bool  # min_value and max_value, and ColumnIndex.min_values and .max_values
+    signed_bounds: bool  # the deprecated min and max
+    null_counts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What is kept of one column chunk."""
+
+    byte_count: int  # as stored
+    lower: bytes | None  # PLAIN; None = unknown
+    upper: bytes | None
+    null_count: int  # -1 = unknown
+    offset_index: Range | None
+    column_index: Range | None
+
+
+def column_trust(column: Column, type_ordered: bool, doubted: frozenset[Doubt]) -> Trust:
+    """What to use of a column, given its ColumnOrder is TYPE_ORDER and what its writer gets wrong."""
+    leaf = column.leaf
+    if leaf is None or leaf.type == pa.null():
+        return Trust(False, False, False)
+    doubt = _doubt(column, leaf)
+    trusted = offers_bounds(leaf) and doubt not in doubted
+    # Statistics.min and .max are ordered as signed whatever the type, so bytes and unsigned integers are out.
+    # Floats are out because the writers of that time let one NaN hide the other values of its page when they
+    # merged pages (PARQUET-1246), which leaves finite bounds that do not hold.
+    signed = doubt is Doubt.NUMBERS and not pa.types.is_unsigned_integer(leaf.type)
+    counted = Doubt.NULL_COUNTS not in doubted
+    if len(leaf.path) > 1:
+        counted = counted and Doubt.NESTED_NULL_COUNTS not in doubted
+    return Trust(trusted and type_ordered, trusted and signed, counted)
+
+
+def _doubt(column: Column, leaf: Leaf) -> Doubt:
+    """The kind of bug that would make the bounds of this column wrong."""
+    if pa.types.is_floating(leaf.type):
+        return Doubt.FLOATS
+    if pa.types.is_string(leaf.type) or pa.types.is_binary(leaf.type):
+        return Doubt.BYTES
+    if pa.types.is_decimal(leaf.type) and column.physical not in (INT32, INT64):
+        return Doubt.DECIMAL_BYTES if column.width else Doubt.VARIABLE_DECIMALS
+    return Doubt.NUMBERS
+
+
+def read_chunk(chunk: Struct, column: Column, trust: Trust, row_count: int) -> Chunk:
+    """The chunk of a column in a row group of ``row_count`` rows.
+
+    Raises InvalidParquet where it lies in another file, is encrypted or is of another column, MalformedThrift
+    for a field that is missing or of the wrong type.
+    """
+    metadata = _metadata(chunk, column)
+    byte_count = required(metadata, 7, int, "ColumnMetaData.total_compressed_size")
+    if byte_count < 0:
+        raise InvalidParquet(f"the column chunk of {display(column.names)} has {byte_count} bytes")
+    if column.leaf is None or 8 in chunk:  # repeated; or ColumnChunk.crypto_metadata, its indexes encrypted
+        return Chunk(byte_count, None, None, -1, None, None)
+    offset_index, column_index = _range(chunk, 4, 5), _range(chunk, 6, 7)
+    statistics = optional(metadata, 12, dict, "ColumnMetaData.statistics")
+    if statistics is None:
+        return Chunk(byte_count, None, None, -1, offset_index, column_index)
+    lower, upper = _bounds(statistics, trust)
+    value_count = required(metadata, 5, int, "ColumnMetaData.num_values")
+    counted = trust.null_counts and value_count == row_count  # not repeated: one value or NULL per row
+    null_count = _null_count(statistics, column.leaf, row_count) if counted else -1
+    return Chunk(byte_count, lower, upper, null_count, offset_index, column_index)
+
+
+def _metadata(chunk: Struct, column: Column) -> Struct:
+    """ColumnChunk.meta_data, after a check that it is of this column and this file."""
+    name = display(column.names)
+    if file_path := optional(chunk, 1, bytes, "ColumnChunk.file_path"):
+        raise InvalidParquet(f"column {name} has its data in another file, {file_path[:99]!r}: not supported")
+    metadata = optional(chunk, 3, dict, "ColumnChunk.meta_data")
+    if metadata is None:
+        raise InvalidParquet(f"column {name} has no metadata: encrypted columns are not supported")
+    names = required_list(metadata, 3, bytes, "ColumnMetaData.path_in_schema")
+    if tuple(names) != column.names:
+        raise InvalidParquet(f"the column chunk of {name} says that it is of {display(names)}")
+    physical = required(metadata, 1, int, "ColumnMetaData.type")
+    if physical != column.physical:
+        raise InvalidParquet(f"column {name} has physical type {column.physical}, its chunk {physical}")
+    return metadata
+
+
+def _bounds(statistics: Struct, trust: Trust) -> tuple[bytes | None, bytes | None]:
+    lower = optional(statistics, 6, bytes, "Statistics.min_value")
+    upper = optional(statistics, 5, bytes, "Statistics.max_value")
+    if trust.bounds and not (lower is upper is None):
+        return lower, upper
+    if trust.signed_bounds:
+        lower = optional(statistics, 2, bytes, "Statistics.min")
+        upper = optional(statistics, 1, bytes, "Statistics.max")
+        return lower, upper
+    return None, None
+
+
+def _null_count(statistics: Struct, leaf: Leaf, row_count: int) -> int:
+    """NULLs of a chunk, -1 where unknown or impossible."""
+    count = optional(statistics, 3, int, "Statistics.null_count")
+    if count is None or not 0 <= count <= row_count:
+        return -1
+    # Old CDH files say 0 where nothing was counted, and have no bounds either (apache/iceberg#1635).
+    unbounded = statistics.keys().isdisjoint((1, 2, 5, 6))
+    return -1 if count == 0 and unbounded and row_count > 0 and offers_bounds(leaf) else count
+
+
+def _range(chunk: Struct, offset_field: int, length_field: int) -> Range | None:
+    offset = optional(chunk, offset_field, int, "an index offset of ColumnChunk") or 0
+    length = optional(chunk, length_field, int, "an index length of ColumnChunk") or 0
+    return (offset, length) if offset > 0 and length > 0 else None

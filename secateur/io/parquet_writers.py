@@ -1,0 +1,76 @@
+"""What each Parquet writer is known to get wrong in its statistics.
+
+A bound must hold, so the statistics of a writer with a known bug are unknown from that writer: only the
+fields, types and versions that the bug touches. Source: FileMetaData.created_by, "<application> version
+<version> (build <hash>)", and the bug reports named in the table.
+
+One bug needs no row: a writer that compares with the wrong signedness throughout (unsigned integers as
+signed, decimals as unsigned bytes) states lower > upper exactly where the two orders disagree, and such a
+pair is unknown anyway. Only mixed or bytewise-signed comparisons give wrong bounds that look right.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+
+
+class Doubt(enum.Enum):
+    """A kind of statistic that a writer may have recorded wrongly."""
+
+    NUMBERS = "bounds of booleans, integers, dates, timestamps"
+    FLOATS = "bounds of float and double"
+    BYTES = "bounds of strings and binary"
+    DECIMAL_BYTES = "bounds of decimals stored as FIXED_LEN_BYTE_ARRAY"
+    VARIABLE_DECIMALS = "bounds of decimals stored as BYTE_ARRAY"
+    NULL_COUNTS = "null counts"
+    NESTED_NULL_COUNTS = "null counts of leaves inside a struct"
+
+
+@dataclass(frozen=True)
+class _Bug:
+    application: str  # created_by's application, in lower case
+    fixed: tuple[int, ...]  # the first version that is known to be right; () while none is
+    doubts: frozenset[Doubt]
+
+
+_NEVER: tuple[int, ...] = ()
+_BUGS = (
+    # A NaN that arrives first stays, and hides the other values of its page when pages are merged:
+    _Bug("parquet-cpp", (1, 4, 0), frozenset({Doubt.FLOATS})),  # PARQUET-1225
+    _Bug("impala", (3, 0, 0), frozenset({Doubt.FLOATS})),  # IMPALA-6527
+    _Bug("parquet-rs", (5, 0, 0), frozenset({Doubt.FLOATS})),  # apache/arrow-rs#255
+    _Bug("github.com/parquet-go/parquet-go", (0, 32, 0), frozenset({Doubt.FLOATS, Doubt.BYTES})),  # #459, #53
+    _Bug("github.com/segmentio/parquet-go", _NEVER, frozenset({Doubt.FLOATS, Doubt.BYTES})),  # its ancestor
+    # Decimals compared byte by byte as signed bytes, PARQUET-1655:
+    _Bug("parquet-cpp", _NEVER, frozenset({Doubt.DECIMAL_BYTES})),  # all before Arrow 4
+    _Bug("parquet-cpp-arrow", (4, 0, 0), frozenset({Doubt.DECIMAL_BYTES})),
+    # Pages merged by unsigned bytes, pola-rs/polars#29347; nulls of the struct itself left out, #20621:
+    _Bug("polars", _NEVER, frozenset({Doubt.DECIMAL_BYTES, Doubt.NESTED_NULL_COUNTS})),
+    # Bounds of one page taken for the chunk's, pola-rs/polars#7842:
+    _Bug("arrow2", _NEVER, frozenset(Doubt)),
+    # fraugster/parquet-go#69 (null counts), xitongsys/parquet-go#587 (bounds); both sign as "parquet-go":
+    _Bug("parquet-go", _NEVER, frozenset(Doubt)),
+)
+_APPLICATION = re.compile(r"\s*([^\s(]+)")
+_VERSION = re.compile(r"version v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
+
+
+def doubts(created_by: str) -> frozenset[Doubt]:
+    """The kinds of statistic that are not to be used from this writer."""
+    application = _APPLICATION.match(created_by)
+    name = application[1].lower() if application else ""
+    version = _VERSION.search(created_by)
+    numbers = tuple(int(part) for part in version.groups()) if version else ()
+    found = {
+        doubt
+        for bug in _BUGS
+        if name == bug.application and (not bug.fixed or numbers < bug.fixed)
+        for doubt in bug.doubts
+    }
+    # Encodings of different lengths do not compare as their bytes do. Only parquet-mr is known to compare
+    # values (BINARY_AS_SIGNED_INTEGER_COMPARATOR); apache/arrow-rs#10860 and #11073 did not.
+    if name != "parquet-mr":
+        found.add(Doubt.VARIABLE_DECIMALS)
+    return frozenset(found)

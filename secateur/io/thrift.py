@@ -1,0 +1,180 @@
+"""Thrift's compact protocol, decoded without a schema: bytes become ``{field id: value}``.
+
+A bool, integer or double is itself, a binary or string is ``bytes``, a list or set is a ``list``, a map is a
+list of pairs, a structure is a ``dict``. The length of every binary and the count of every collection is
+compared with the bytes that are left before it is used, and an element takes at least one byte, so memory
+and time are linear in the input. Source: Apache Thrift, "Thrift Compact protocol encoding".
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+
+Struct: TypeAlias = dict[int, object]
+T = TypeVar("T")
+
+_TRUE, _FALSE = 1, 2  # the types of a bool field, which are its value, and the bytes of a bool element
+_MAX_DEPTH = 32  # parquet.thrift nests 9 levels deep (footer, lists, schema element, logical type, unit)
+
+
+class MalformedThrift(ValueError):
+    """The bytes are not the compact protocol, or a field is not what its reader expects."""
+
+
+def decode_struct(data: bytes) -> Struct:
+    """The structure that starts at the first byte; what follows it is ignored. Raises MalformedThrift."""
+    try:
+        return _struct(data, 0, _MAX_DEPTH)[0]
+    except IndexError:
+        raise MalformedThrift(f"ends inside a structure, after {len(data)} bytes") from None
+
+
+def optional(fields: Struct, field: int, kind: type[T], name: str) -> T | None:
+    """The field's value, None where it is absent. Raises MalformedThrift for a value of another type."""
+    value = fields.get(field)
+    if value is not None and type(value) is not kind:
+        raise MalformedThrift(f"{name} is a {type(value).__name__} instead of a {kind.__name__}")
+    return value
+
+
+def required(fields: Struct, field: int, kind: type[T], name: str) -> T:
+    """The field's value. Raises MalformedThrift where it is absent or of another type."""
+    value = optional(fields, field, kind, name)
+    if value is None:
+        raise MalformedThrift(f"{name} is missing")
+    return value
+
+
+def optional_list(fields: Struct, field: int, kind: type[T], name: str) -> list[T] | None:
+    """The field's elements, None where it is absent. Raises MalformedThrift for one of another type."""
+    values = optional(fields, field, list, name)
+    for value in values or ():
+        if type(value) is not kind:
+            raise MalformedThrift(f"{name} holds a {type(value).__name__} instead of a {kind.__name__}")
+    return values
+
+
+def required_list(fields: Struct, field: int, kind: type[T], name: str) -> list[T]:
+    """The field's elements. Raises MalformedThrift where it is absent or one is of another type."""
+    values = optional_list(fields, field, kind, name)
+    if values is None:
+        raise MalformedThrift(f"{name} is missing")
+    return values
+
+
+def _struct(data: bytes, position: int, depth: int) -> tuple[Struct, int]:
+    _check_depth(position, depth)
+    fields: Struct = {}
+    field = 0
+    while header := data[position]:
+        kind = header & 0x0F
+        position += 1
+        if header > 0x0F:
+            field += header >> 4
+        else:
+            field, position = _integer(data, position, depth)
+        if _TRUE <= kind <= _FALSE:
+            fields[field] = kind == _TRUE
+        else:
+            fields[field], position = _READERS[kind](data, position, depth - 1)
+    return fields, position + 1
+
+
+def _list(data: bytes, position: int, depth: int) -> tuple[list[object], int]:
+    _check_depth(position, depth)
+    header = data[position]
+    size, position = header >> 4, position + 1
+    if size == 15:
+        size, position = _varint(data, position)
+    _check_size(size, data, position)
+    read = _READERS[header & 0x0F]
+    values = []
+    for _ in range(size):
+        value, position = read(data, position, depth - 1)
+        values.append(value)
+    return values, position
+
+
+def _map(data: bytes, position: int, depth: int) -> tuple[list[tuple[object, object]], int]:
+    _check_depth(position, depth)
+    size, position = _varint(data, position)
+    _check_size(size, data, position)
+    if size == 0:
+        return [], position
+    read_key, read_value = _READERS[data[position] >> 4], _READERS[data[position] & 0x0F]
+    position += 1
+    pairs = []
+    for _ in range(size):
+        key, position = read_key(data, position, depth - 1)
+        value, position = read_value(data, position, depth - 1)
+        pairs.append((key, value))
+    return pairs, position
+
+
+def _check_depth(position: int, depth: int) -> None:
+    if depth == 0:
+        raise MalformedThrift(f"more than {_MAX_DEPTH} levels of nesting at byte {position}")
+
+
+def _check_size(size: int, data: bytes, position: int) -> None:
+    if size > len(data) - position:
+        raise MalformedThrift(f"{size} bytes or elements at byte {position} of {len(data)}")
+
+
+def _integer(data: bytes, position: int, depth: int) -> tuple[int, int]:
+    unsigned = data[position]
+    if unsigned < 0x80:
+        position += 1
+    else:
+        unsigned, position = _varint(data, position)
+    return (unsigned >> 1) ^ -(unsigned & 1), position
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    byte = data[position]
+    value, shift = byte & 0x7F, 0
+    while byte > 0x7F:
+        position += 1
+        shift += 7
+        byte = data[position]
+        value |= (byte & 0x7F) << shift
+        if value >> 64 or shift > 63:
+            raise MalformedThrift(f"an integer of more than 64 bits at byte {position}")
+    return value, position + 1
+
+
+def _binary(data: bytes, position: int, depth: int) -> tuple[bytes, int]:
+    size, position = _varint(data, position)
+    _check_size(size, data, position)
+    return data[position : position + size], position + size
+
+
+def _bool(data: bytes, position: int, depth: int) -> tuple[bool, int]:
+    return data[position] == _TRUE, position + 1
+
+
+def _byte(data: bytes, position: int, depth: int) -> tuple[int, int]:
+    return (data[position] ^ 0x80) - 0x80, position + 1
+
+
+def _double(data: bytes, position: int, depth: int) -> tuple[float, int]:
+    _check_size(8, data, position)
+    return float(struct.unpack_from("<d", data, position)[0]), position + 8
+
+
+def _uuid(data: bytes, position: int, depth: int) -> tuple[bytes, int]:
+    _check_size(16, data, position)
+    return data[position : position + 16], position + 16
+
+
+def _unknown(data: bytes, position: int, depth: int) -> tuple[object, int]:
+    raise MalformedThrift(f"an unknown type before byte {position}")
+
+
+_Reader: TypeAlias = Callable[[bytes, int, int], tuple[object, int]]
+_READERS: tuple[_Reader, ...] = (  # by the type of a field or element, 0 to 15
+    *(_unknown, _bool, _bool, _byte, _integer, _integer, _integer, _double),
+    *(_binary, _list, _list, _map, _struct, _uuid, _unknown, _unknown),
+)
