@@ -1,0 +1,23 @@
+"""Stage "limit": blocks beyond those that surely hold enough rows are not needed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from secateur.pruning.survivors import Query, Survivors, opened
+
+
+def prune_by_limit(query: Query, survivors: Survivors) -> Survivors:
+    """Keeps just enough fully matching blocks where they alone hold `limit` rows.
+
+    Sound without ORDER BY: LIMIT n asks for any n matching rows, and every row of the blocks kept matches.
+    """
+    if query.limit is None:
+        return survivors
+    survivors = opened(query, survivors)
+    assert survivors.blocks is not None
+    sure = np.flatnonzero(survivors.fully_matching)
+    rows = np.cumsum(survivors.blocks.row_count[sure])
+    if not len(sure) or rows[-1] < query.limit:
+        return survivors
+    return survivors.take(sure[: int(np.searchsorted(rows, query.limit)) + 1])

@@ -1,0 +1,95 @@
+"""Stage "pages": the algebra over blocklets, the row ranges between any two page ends of the predicate's columns.
+
+Pages of different columns end at different rows. Cut a block wherever a page of any of them ends: on every piece,
+a blocklet, each column lies within one page, whose bounds hold for the piece. So AND, OR, NOT and several columns
+work on pages as they do on blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from secateur.pruning import outcomes as sets
+from secateur.pruning.evaluate import evaluate
+from secateur.pruning.predicate.bound import Field, fields
+from secateur.pruning.statistics import Blocks, Pages, Zones
+from secateur.pruning.survivors import Query, RowRanges, Survivors, opened
+
+
+@dataclass(frozen=True)
+class Blocklets:
+    """Statistics over blocklets: `block` and [start, stop) of each, in order of block and row."""
+
+    blocks: Blocks
+    block: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+    pages: dict[Field, Pages]
+
+    @property
+    def row_count(self) -> np.ndarray:
+        return self.stop - self.start
+
+    def page_of(self, pages: Pages) -> np.ndarray:
+        """The page in which every blocklet lies."""
+        return np.searchsorted(_keys(pages), _key(self.block, self.start), side="right") - 1
+
+    def zones(self, column: Field) -> Zones | None:
+        """The zone maps of the pages that the blocklets lie in, or of their blocks."""
+        pages = self.pages.get(column)
+        if pages is not None:
+            return pages.zones.take(self.page_of(pages))
+        zones = self.blocks.zones(column)
+        return None if zones is None else zones.take(self.block)
+
+
+def prune_pages(query: Query, survivors: Survivors) -> Survivors:
+    """Keeps the row ranges that page bounds cannot rule out, and the blocks that have any.
+
+    Sound: every row of a block lies in exactly one blocklet.
+    """
+    survivors = opened(query, survivors)
+    blocks = survivors.blocks
+    assert blocks is not None
+    found = {field: blocks.pages(field) for field in fields(query.predicate)}
+    pages = {field: p for field, p in found.items() if p is not None}
+    if not pages or not len(blocks):
+        return survivors
+    blocklets = _cut(blocks, pages)
+    alive = sets.survives(evaluate(query.predicate, blocklets))
+    before = sum(int(p.offsets[-1]) for p in pages.values())
+    after = sum(len(np.unique(blocklets.page_of(p)[alive])) for p in pages.values())
+    query.notes.append(f"pages of the predicate's columns {before:,} -> {after:,}, in {len(alive):,} blocklets")
+    kept = np.flatnonzero(np.bincount(blocklets.block[alive], minlength=len(blocks)))
+    ranges = _merge(blocklets, alive, kept)
+    return replace(survivors.take(kept), row_ranges=ranges, pages=after)
+
+
+def _cut(blocks: Blocks, pages: dict[Field, Pages]) -> Blocklets:
+    keys = np.unique(np.concatenate([_keys(p) for p in pages.values()]))
+    block, start = keys >> 40, keys & ((1 << 40) - 1)
+    last = np.append(np.diff(block) > 0, True)
+    stop = np.where(last, blocks.row_count[block], np.append(start[1:], 0))
+    return Blocklets(blocks, block, start, stop, pages)
+
+
+def _keys(pages: Pages) -> np.ndarray:
+    """(block, first row) of every page as one ascending integer."""
+    return _key(np.repeat(np.arange(len(pages.offsets) - 1), np.diff(pages.offsets)), pages.first_row)
+
+
+def _key(block: np.ndarray, row: np.ndarray) -> np.ndarray:
+    return (block.astype(np.int64) << 40) | row
+
+
+def _merge(blocklets: Blocklets, alive: np.ndarray, kept: np.ndarray) -> RowRanges:
+    """Surviving blocklets that touch become one range; blocks are renumbered to the kept ones."""
+    block = np.searchsorted(kept, blocklets.block[alive])
+    start, stop = blocklets.start[alive], blocklets.stop[alive]
+    touches = (block[1:] == block[:-1]) & (start[1:] == stop[:-1])
+    first = np.flatnonzero(np.append(True, ~touches)) if len(start) else np.zeros(0, np.int64)
+    last = np.append(first[1:], len(start)) - 1
+    counts = np.bincount(block[first], minlength=len(kept))
+    return RowRanges(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), start[first], stop[last])

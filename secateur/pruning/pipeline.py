@@ -1,0 +1,72 @@
+"""The pipeline: stages in order, cheap ones first, each seeing only what the ones before left.
+
+This is the file to read first. A stage takes the survivors and returns fewer; it may drop what it has a proof
+against and nothing else. Index trouble within a stage leaves undecided what it could not read, keeps those blocks,
+and is reported as a degradation (:class:`secateur.pruning.report.Faults`).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from secateur.pruning.bloom import prune_by_bloom
+from secateur.pruning.files import prune_files
+from secateur.pruning.limit import prune_by_limit
+from secateur.pruning.pages import prune_pages
+from secateur.pruning.predicate.bound import Unsupported, leaves
+from secateur.pruning.ranges import prune_blocks, prune_segments
+from secateur.pruning.report import Faults, Report, StageReport, summary
+from secateur.pruning.survivors import Query, Survivors, count, opened
+
+_log = logging.getLogger("secateur")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A named step of pruning."""
+
+    name: str
+    prune: Callable[[Query, Survivors], Survivors]
+
+
+STAGES = (
+    Stage("files", prune_files),  # partition values and file names
+    Stage("segments", prune_segments),  # the tree of merged zone maps
+    Stage("zone maps", prune_blocks),  # lower, upper, null count per block
+    Stage("bloom", prune_by_bloom),  # equalities and IN lists
+    Stage("limit", prune_by_limit),  # without ORDER BY
+    Stage("pages", prune_pages),  # row ranges within blocks
+)
+
+
+def run(query: Query, faults: Faults, *, predicate: str, index: str) -> tuple[Survivors, Report]:
+    """All stages over all live files: what survives, and the report."""
+    everything = np.ones(len(query.catalog.files.byte_count), bool)
+    survivors = Survivors(everything, query.catalog.segments(everything))
+    reports = []
+    for stage in STAGES:
+        survivors, report = _run_stage(stage, query, survivors, faults)
+        reports.append(report)
+    unsupported = tuple(
+        f"{leaf.sql}: {leaf.reason}" for leaf in leaves(query.predicate) if isinstance(leaf, Unsupported)
+    )
+    _log.info("pruned by %s: %s", predicate, summary(reports))
+    return survivors, Report(predicate, tuple(reports), unsupported, index)
+
+
+def _run_stage(stage: Stage, query: Query, survivors: Survivors, faults: Faults) -> tuple[Survivors, StageReport]:
+    """One stage under guard: on index trouble that it did not confine itself, its input is its output."""
+    query.notes.clear()
+    before, started = count(query, survivors), time.perf_counter()
+    after = survivors
+    with faults.tolerated():
+        after = stage.prune(query, survivors)
+    if stage is STAGES[-1]:
+        after = opened(query, after)
+    seconds = time.perf_counter() - started
+    return after, StageReport(stage.name, before, count(query, after), seconds, faults.drain(), tuple(query.notes))

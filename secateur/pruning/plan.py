@@ -1,0 +1,69 @@
+"""The plan: what a query has to read, as a plain value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.report import Report
+from secateur.pruning.survivors import RowRanges, Survivors
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """The blocks that can hold a match, with the row ranges and the predicate left to check.
+
+    Every matching row of the table snapshot lies in one of `blocks`, within its row ranges.
+    """
+
+    predicate: Predicate  # bound
+    sql: str  # the predicate as Spark SQL
+    paths: pa.Array  # of all live files
+    survivors: Survivors
+    report: Report
+    limit: int | None
+    session_time_zone: str
+
+    @cached_property
+    def blocks(self) -> pa.Table:
+        """One row per block: file, row_group, row_count, row_ranges, bytes, fully_matching."""
+        blocks = self.survivors.blocks
+        assert blocks is not None
+        ranges = self.survivors.row_ranges or whole_blocks(blocks.row_count)
+        spans = pa.StructArray.from_arrays([pa.array(ranges.start), pa.array(ranges.stop)], ["start", "stop"])
+        return pa.table(
+            {
+                "file": self.paths.take(pa.array(blocks.file)),
+                "row_group": pa.array(blocks.row_group),
+                "row_count": pa.array(blocks.row_count),
+                "row_ranges": pa.ListArray.from_arrays(pa.array(ranges.offsets.astype(np.int32)), spans),
+                "bytes": pa.array(blocks.byte_count),
+                "fully_matching": pa.array(self.survivors.fully_matching),
+            }
+        )
+
+    @property
+    def files(self) -> list[str]:
+        """The files that hold a surviving block, by path below the table."""
+        return self.blocks["file"].unique().to_pylist()
+
+    @property
+    def residual(self) -> str | None:
+        """The predicate still to check on the rows of the blocks, or None where all of them match."""
+        return None if bool(self.survivors.fully_matching.all()) else self.sql
+
+    def explain(self, format: str = "text") -> str:
+        """The report as a text table, or as JSON with ``explain("json")``."""
+        if format not in ("text", "json"):
+            raise ValueError(f"explain gives 'text' or 'json', not {format!r}")
+        return self.report.to_json() if format == "json" else self.report.to_text()
+
+
+def whole_blocks(row_count: np.ndarray) -> RowRanges:
+    """Every row of every block."""
+    n = len(row_count)
+    return RowRanges(np.arange(n + 1, dtype=np.int64), np.zeros(n, np.int64), row_count)

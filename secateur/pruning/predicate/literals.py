@@ -1,0 +1,268 @@
+"""Where a literal stands in the order of a column's keys, after the casts that Spark would insert.
+
+A comparison casts both sides to a common type (``AnsiTypeCoercion``). Every cast met here is monotone on the
+column's keys, so whatever the common type, the literal c is two thresholds: the first key whose cast is >= c and
+the first whose cast is > c. All six comparisons follow from them, exactly, and none needs the cast per block.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor
+
+import pyarrow as pa
+
+from secateur.errors import IncomparableLiteral
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.nodes import Literal
+from secateur.pruning.predicate.temporal import (
+    DAY,
+    MOVING_WORDS,
+    instant_micros,
+    local_micros,
+    parse_date,
+    parse_timestamp,
+)
+from secateur.values import INT64_MAX, INT64_MIN, Key, Kind, float_key, is_float, kind_of, successor
+
+_EXACT = ("int", "decimal")
+_INEXACT = ("double", "float")
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
+_BOOLEANS = {
+    **dict.fromkeys(("t", "true", "y", "yes", "1"), True),
+    **dict.fromkeys(("f", "false", "n", "no", "0"), False),
+}
+_SPECIAL_FLOATS = ("nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity")
+
+
+@dataclass(frozen=True)
+class Position:
+    """`at` is the first key not less than the literal, `after` the first greater; None is after every key."""
+
+    at: Key | None
+    after: Key | None
+
+
+def positions(field: Field, literals: Sequence[Literal], zone: dt.tzinfo) -> list[Position] | None:
+    """The positions of non-null literals that stand together beside a column, in a comparison or an IN list.
+
+    None where Spark's cast is not one known here to be monotone: the leaf is then left to Spark.
+    Raises IncomparableLiteral where Spark would refuse the comparison or the cast of the literal.
+    """
+    found = [_position(field, literal, _common(field, literals, literal), zone) for literal in literals]
+    return None if any(p is None for p in found) else [p for p in found if p is not None]
+
+
+def _common(field: Field, literals: Sequence[Literal], literal: Literal) -> str:
+    """How numbers compare: "exact", or "double" as soon as the column or any literal is floating."""
+    numeric = (*_EXACT, *_INEXACT)
+    if literal.type in numeric and (is_float(field.type) or any(other.type in _INEXACT for other in literals)):
+        return "double"
+    if len({other.type in numeric or other.type for other in literals}) > 1 and any(
+        o.type == "string" for o in literals
+    ):
+        return "mixed"  # the string would be cast to the widest type of the list
+    return "exact"
+
+
+def _position(field: Field, literal: Literal, common: str, zone: dt.tzinfo) -> Position | None:
+    type_ = field.type
+    if kind_of(type_) is None or common == "mixed":
+        return None
+    if pa.types.is_string(type_) or pa.types.is_binary(type_):
+        return _bytes_position(field, literal)
+    if pa.types.is_boolean(type_):
+        return _boolean_position(field, literal)
+    if pa.types.is_date32(type_) or pa.types.is_timestamp(type_):
+        return _temporal_position(field, literal, zone)
+    return _numeric_position(field, literal, common)
+
+
+def _refuse(field: Field, literal: Literal, why: str = "") -> IncomparableLiteral:
+    return IncomparableLiteral(f"cannot compare column {field} of type {field.type} with {literal}{why and ': ' + why}")
+
+
+def _point(key: Key, kind: Kind) -> Position:
+    return Position(key, successor(key, kind))
+
+
+def _bytes_position(field: Field, literal: Literal) -> Position | None:
+    match literal:
+        case Literal(str(text), "string"):
+            return _point(text.encode("utf-8", "surrogatepass"), Kind.BYTES)
+        case Literal(bytes(data), "binary"):
+            return _point(data, Kind.BYTES)
+        case _ if pa.types.is_binary(field.type):
+            raise _refuse(field, literal)
+        case _:
+            return None  # Spark casts the column to the literal's type, which has another order
+
+
+def _boolean_position(field: Field, literal: Literal) -> Position:
+    match literal:
+        case Literal(bool(value), "boolean"):
+            return _point(int(value), Kind.WORD)
+        case Literal(str(text), "string") if text.strip().lower() in _BOOLEANS:
+            return _point(int(_BOOLEANS[text.strip().lower()]), Kind.WORD)
+        case _:
+            raise _refuse(field, literal, "a boolean compares with TRUE or FALSE")
+
+
+def _numeric_position(field: Field, literal: Literal, common: str) -> Position | None:
+    match literal:
+        case Literal(str(text), "string"):
+            return _position_of_text(field, literal, text)
+        case Literal(int() | Decimal() | float() as number, type_) if type_ in (*_EXACT, *_INEXACT):
+            if is_float(field.type):
+                return _point(float_key(float(number)), Kind.WORD)
+            return _double_position(field, float(number)) if common == "double" else _exact_position(field, number)
+        case _:
+            raise _refuse(field, literal, "a number is needed")
+
+
+def _position_of_text(field: Field, literal: Literal, text: str) -> Position | None:
+    """A string beside a number: Spark casts it to bigint for an integer column, else to double."""
+    if pa.types.is_signed_integer(field.type):
+        if not _INTEGER.fullmatch(text) or not INT64_MIN <= int(text) <= INT64_MAX:
+            raise _refuse(field, literal, "the string is no bigint")
+        return _exact_position(field, int(text))
+    if not _NUMBER.fullmatch(text) and text.strip().lower() not in _SPECIAL_FLOATS:
+        if not any(c.isdigit() for c in text):
+            raise _refuse(field, literal, "the string is no number")
+        return None
+    value = float(text)
+    return _point(float_key(value), Kind.WORD) if is_float(field.type) else _double_position(field, value)
+
+
+def _scale(type_: pa.DataType) -> int:
+    return type_.scale if pa.types.is_decimal128(type_) else 0
+
+
+def _exact_position(field: Field, number: int | Decimal | float) -> Position | None:
+    """Integers and decimals against an exact number: by value, if the common decimal type has 38 digits or fewer."""
+    type_ = field.type
+    if pa.types.is_decimal128(type_) and not _fits(type_, Decimal(number)):
+        return None
+    scaled = Fraction(number) * 10 ** _scale(type_)
+    return Position(*(_in_range(key, type_) for key in (ceil(scaled), floor(scaled) + 1)))
+
+
+def _fits(type_: pa.DataType, number: Decimal) -> bool:
+    """Whether Spark's common decimal type keeps all digits of both sides (``DecimalType.bounded``)."""
+    _, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    scale = max(0, -exponent)
+    whole = max(len(digits) + exponent, 0)
+    return max(whole, type_.precision - type_.scale) + max(scale, type_.scale) <= 38
+
+
+def _key_range(type_: pa.DataType) -> tuple[int, int]:
+    """The least and the greatest key that a value of a numeric or date type can have."""
+    if pa.types.is_decimal128(type_):
+        return 1 - 10**type_.precision, 10**type_.precision - 1
+    if pa.types.is_date32(type_):
+        return dt.date.min.toordinal() - _EPOCH_DAY, dt.date.max.toordinal() - _EPOCH_DAY
+    return INT64_MIN, INT64_MAX
+
+
+_EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
+
+
+def _in_range(key: int, type_: pa.DataType) -> int | None:
+    """A threshold moved to where values of the type can be: below them all, or above them all (None)."""
+    least, greatest = (-(2**127), 2**127 - 1) if kind_of(type_) is Kind.WIDE else (INT64_MIN, INT64_MAX)
+    return None if key > greatest else max(key, least)
+
+
+def _double_position(field: Field, number: float) -> Position:
+    """Integers and decimals against a double: Spark casts the column to double, which rounds, monotonically."""
+    unit = 10 ** _scale(field.type)
+    return _search(field, lambda key: float_key(_nearest(key, unit)), float_key(number))
+
+
+def _nearest(key: int, unit: int) -> float:
+    return key / unit  # Python's integer division rounds correctly to the nearest double
+
+
+def _search(field: Field, cast: Callable[[int], int], target: int) -> Position:
+    """Both thresholds by bisection over the keys that values of the column can have; `cast` is monotone."""
+    least, greatest = _key_range(field.type)
+    at = _first(least, greatest, lambda key: cast(key) >= target)
+    after = _first(least, greatest, lambda key: cast(key) > target)
+    return Position(at, after)
+
+
+def _first(least: int, greatest: int, holds: Callable[[int], bool]) -> int | None:
+    """The first key of [least, greatest] for which a monotone condition holds, or None."""
+    if not holds(greatest):
+        return None
+    low, high = least, greatest
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def _temporal_position(field: Field, literal: Literal, zone: dt.tzinfo) -> Position | None:
+    type_ = field.type
+    if literal.type not in ("string", "date", "timestamp", "timestamp_ntz"):
+        raise _refuse(field, literal, "a date or timestamp is needed")
+    if pa.types.is_date32(type_):
+        return _date_position(field, literal, zone)
+    wanted = "timestamp_ntz" if type_.tz is None else "timestamp"
+    if wanted == "timestamp_ntz" and literal.type == "timestamp":
+        return None  # Spark casts the column to instants, and clocks that go back make that cast not monotone
+    micros = _micros(field, literal, wanted, zone)
+    return None if micros is None else _point(micros, Kind.WORD)
+
+
+def _date_position(field: Field, literal: Literal, zone: dt.tzinfo) -> Position | None:
+    if literal.type in ("string", "date"):
+        day = literal.value if isinstance(literal.value, dt.date) else parse_date(str(literal.value))
+        if day is None:
+            _refuse_unreadable(field, literal)
+            return None
+        return _point(day.toordinal() - _EPOCH_DAY, Kind.WORD)
+    micros = _micros(field, literal, literal.type, zone)
+    if micros is None:
+        return None
+    if literal.type == "timestamp_ntz":
+        return Position(-(-micros // DAY), micros // DAY + 1)
+    found = _search(field, lambda day: instant_micros(_midnight(day), zone), micros)
+    edges = (None, *_key_range(field.type))
+    return None if found.at in edges or found.after in edges else found  # columns may hold dates beyond 0001..9999
+
+
+def _midnight(day: int) -> dt.datetime:
+    return dt.datetime.fromordinal(day + _EPOCH_DAY)
+
+
+def _micros(field: Field, literal: Literal, wanted: str, zone: dt.tzinfo) -> int | None:
+    """A date or timestamp literal as the microseconds of `wanted`: an instant, or a wall clock."""
+    match literal.value:
+        case dt.datetime(tzinfo=named) as moment:
+            clock = moment
+        case dt.date() as day:
+            clock, named = dt.datetime.combine(day, dt.time()), None
+        case text:
+            parsed = parse_timestamp(str(text))
+            if parsed is None:
+                _refuse_unreadable(field, literal)
+                return None
+            clock, named = parsed
+    if wanted == "timestamp_ntz":
+        return None if named else local_micros(clock)
+    return instant_micros(clock, named or zone)
+
+
+def _refuse_unreadable(field: Field, literal: Literal) -> None:
+    """Text that is no date here: refused if it cannot be one, else left to Spark, which knows more forms."""
+    text = str(literal.value).strip()
+    if text and not text.lstrip("+-T")[:1].isdigit() and text.lower() not in MOVING_WORDS:
+        raise _refuse(field, literal, "the text is no date or timestamp")

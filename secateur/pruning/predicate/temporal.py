@@ -1,0 +1,82 @@
+"""Date and timestamp literals as Spark reads them, in the session's time zone.
+
+Sources: Spark's ``SparkDateTimeUtils.stringToDate`` and ``stringToTimestamp`` for the accepted text, and
+``java.time`` for local times that a change of the clock skips (moved later by its length) or repeats (the earlier).
+Python's ``fold=0`` does the same. Years outside 1..9999 are beyond ``datetime`` and stay with Spark.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from zoneinfo import ZoneInfo
+
+MOVING_WORDS = ("epoch", "now", "today", "tomorrow", "yesterday")  # special values of Spark's typed literals
+EPOCH = dt.datetime(1970, 1, 1)
+DAY = 86_400_000_000  # microseconds
+
+_DATE = re.compile(r"\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?\s*", re.ASCII | re.DOTALL)
+_TIMESTAMP = re.compile(
+    r"\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})"
+    r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9}))?)?\s*(\S*))?)?)?\s*",
+    re.ASCII,
+)
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?", re.ASCII)
+
+
+def zone_of(name: str) -> dt.tzinfo | None:
+    """A time zone by the names that Spark takes (``Europe/Paris``, ``UTC``, ``Z``, ``+02:00``), or None."""
+    if name.upper() in ("Z", "UTC", "GMT", "UT"):
+        return dt.UTC
+    if match := _OFFSET.fullmatch(name):
+        sign, hours, minutes = match.groups()
+        offset = dt.timedelta(hours=int(hours), minutes=int(minutes or 0))
+        return dt.timezone(-offset if sign == "-" else offset) if offset <= dt.timedelta(hours=18) else None
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, KeyError):
+        return None
+
+
+def parse_date(text: str) -> dt.date | None:
+    """The date that Spark reads from a string, or None where it is not one of the forms known here."""
+    match = _DATE.fullmatch(text)
+    return _date(*match.groups()) if match else None
+
+
+def parse_timestamp(text: str) -> tuple[dt.datetime, dt.tzinfo | None] | None:
+    """The wall clock that Spark reads from a string, and the zone if the string names one; None if unknown."""
+    match = _TIMESTAMP.fullmatch(text)
+    if not match:
+        return None
+    year, month, day, hour, minute, second, fraction, zone_name = match.groups()
+    date = _date(year, month, day)
+    zone = zone_of(zone_name) if zone_name else None
+    if date is None or (zone_name and zone is None):
+        return None
+    try:
+        micros = int((fraction or "").ljust(6, "0")[:6])
+        time = dt.time(int(hour or 0), int(minute or 0), int(second or 0), micros)
+    except ValueError:
+        return None
+    return dt.datetime.combine(date, time), zone
+
+
+def _date(year: str, month: str | None, day: str | None) -> dt.date | None:
+    try:
+        return dt.date(int(year), int(month or 1), int(day or 1))
+    except ValueError:
+        return None
+
+
+def local_micros(moment: dt.datetime) -> int:
+    """Microseconds of a wall clock since 1970-01-01 on the same clock."""
+    return (moment.replace(tzinfo=None) - EPOCH) // dt.timedelta(microseconds=1)
+
+
+def instant_micros(moment: dt.datetime, zone: dt.tzinfo) -> int:
+    """Microseconds since the epoch of a wall clock in a zone."""
+    aware = moment.replace(tzinfo=zone, fold=0)
+    offset = aware.utcoffset()
+    assert offset is not None
+    return local_micros(moment) - offset // dt.timedelta(microseconds=1)

@@ -1,0 +1,354 @@
+"""The total order of values, and their canonical bytes.
+
+Every value with an order is represented by a *key*. A key orders as Spark orders the value:
+
+=====================  ==========================================================================
+type                   key
+=====================  ==========================================================================
+boolean, integers      the integer
+date                   days since 1970-01-01
+timestamp (both)       microseconds since 1970-01-01 (UTC, or local without zone)
+decimal(p <= 18)       the unscaled integer at the column's scale
+float, double          the IEEE bits of the double, made monotone: -0.0 is 0.0, NaN is the greatest
+decimal(p > 18)        the unscaled integer, 128 bits
+string, binary         the bytes, unsigned (strings: UTF-8)
+=====================  ==========================================================================
+
+One key is a Python ``int`` or ``bytes``; many are :class:`Keys`, tuples of numpy words compared from left
+to right. Float keys make NaN an ordinary greatest value, so nothing that compares keys knows about NaN.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.errors import IndexFault
+
+Key: TypeAlias = int | bytes
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+INT128_MIN, INT128_MAX = -(2**127), 2**127 - 1
+_UNBOUNDED = np.uint64(2**64 - 1)
+
+
+class Kind(enum.Enum):
+    """How the keys of a type are laid out in words."""
+
+    WORD = "word"  # one int64
+    WIDE = "wide"  # int64 high, uint64 low
+    BYTES = "bytes"  # big-endian uint64 words of the zero-padded bytes, then the length
+
+
+def kind_of(type_: pa.DataType) -> Kind | None:
+    """The kind of a column type's keys, or None where the type has no order known here."""
+    if pa.types.is_decimal128(type_):
+        return Kind.WORD if type_.precision <= 18 else Kind.WIDE
+    if pa.types.is_string(type_) or pa.types.is_binary(type_):
+        return Kind.BYTES
+    if pa.types.is_boolean(type_) or pa.types.is_signed_integer(type_) or pa.types.is_date32(type_):
+        return Kind.WORD
+    if type_ in (pa.float32(), pa.float64()) or (pa.types.is_timestamp(type_) and type_.unit == "us"):
+        return Kind.WORD
+    return None
+
+
+def is_float(type_: pa.DataType) -> bool:
+    """Whether values of the type may be NaN."""
+    return bool(pa.types.is_floating(type_))
+
+
+def same_keys(a: pa.DataType, b: pa.DataType) -> bool:
+    """Whether equal values of both types have equal keys, so that statistics of one serve the other.
+
+    True along Spark's widenings int -> long, float -> double and decimal precision at one scale and kind.
+    """
+    if a == b:
+        return True
+    if pa.types.is_decimal128(a) and pa.types.is_decimal128(b):
+        return a.scale == b.scale and kind_of(a) is kind_of(b)
+    return bool(
+        (pa.types.is_signed_integer(a) and pa.types.is_signed_integer(b))
+        or (a in (pa.float32(), pa.float64()) and b in (pa.float32(), pa.float64()))
+    )
+
+
+def float_key(value: float) -> int:
+    """The key of a double: monotone in IEEE order, with -0.0 as 0.0 and every NaN as the greatest."""
+    if value != value:
+        return NAN_KEY
+    (bits,) = struct.unpack("<q", struct.pack("<d", value + 0.0))
+    return bits if bits >= 0 else bits ^ INT64_MAX
+
+
+NAN_KEY = 0x7FF8_0000_0000_0000
+
+
+def least_key(kind: Kind) -> Key:
+    """The least key of a kind: every value is at least this."""
+    match kind:
+        case Kind.WORD:
+            return INT64_MIN
+        case Kind.WIDE:
+            return INT128_MIN
+        case Kind.BYTES:
+            return b""
+
+
+def successor(key: Key, kind: Kind) -> Key | None:
+    """The least key greater than `key`, or None where `key` is the greatest."""
+    match kind:
+        case Kind.BYTES:
+            assert isinstance(key, bytes)
+            return key + b"\0"
+        case Kind.WORD:
+            return None if key == INT64_MAX else key + 1  # type: ignore[operator]
+        case Kind.WIDE:
+            return None if key == INT128_MAX else key + 1  # type: ignore[operator]
+
+
+def prefix_successor(prefix: bytes) -> bytes | None:
+    """The least byte string greater than every string that starts with `prefix`, or None.
+
+    None where all bytes are 0xFF: no byte string is greater than all of them, so the range is unbounded.
+    """
+    trimmed = prefix.rstrip(b"\xff")
+    return trimmed[:-1] + bytes([trimmed[-1] + 1]) if trimmed else None
+
+
+def canonical_bytes(key: Key, kind: Kind) -> bytes:
+    """The bytes that are hashed for a key: 8 or 16 little-endian bytes of an integer, or the bytes themselves."""
+    match key:
+        case bytes():
+            return key
+        case int():
+            return key.to_bytes(8 if kind is Kind.WORD else 16, "little", signed=True)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """n keys as words of shape (n,): a key is less than another iff its words are, compared left to right.
+
+    Soundness of the BYTES layout: zero padding orders two strings right unless they differ only in trailing
+    zeros, and then the shorter, which is the lesser, has the lesser last word.
+    """
+
+    kind: Kind
+    words: tuple[np.ndarray, ...]
+
+    def __len__(self) -> int:
+        return len(self.words[0])
+
+    def take(self, indices: np.ndarray) -> Keys:
+        """The keys at the given positions."""
+        return Keys(self.kind, tuple(word[indices] for word in self.words))
+
+    @cached_property
+    def width(self) -> int:
+        """Number of words that hold bytes, for BYTES keys."""
+        return len(self.words) - 1
+
+    def at_least(self, key: Key) -> np.ndarray:
+        """Which keys are >= `key`: bool of shape (n,). Exact for a `key` of any length."""
+        target = _split(key, self.kind, self.width)
+        result = self.words[0] >= target[0]
+        if len(self.words) == 1:
+            return result
+        tied = np.flatnonzero(self.words[0] == target[0])
+        for word, part in zip(self.words[1:], target[1:], strict=True):
+            values = word[tied]
+            result[tied] = values >= part
+            tied = tied[values == part]
+            if not len(tied):
+                break
+        return result
+
+    def rank(self, thresholds: np.ndarray) -> np.ndarray:
+        """For every key the number of thresholds it is at least: int of shape (n,).
+
+        `thresholds` is sorted: int64 for WORD keys, objects otherwise.
+        """
+        if len(thresholds) <= 4:
+            ranks = np.zeros(len(self), np.int8)
+            for threshold in thresholds:
+                ranks += self.at_least(threshold)
+            return ranks
+        if self.kind is Kind.WORD:
+            return np.searchsorted(thresholds, self.words[0], side="right")
+        return _rank_words(self.words, [_split(t, self.kind, self.width) for t in thresholds])
+
+
+def _split(key: Key, kind: Kind, width: int) -> tuple[np.generic, ...]:
+    """A key in the words of a :class:`Keys` that holds `width` words of bytes.
+
+    A `key` longer than the array's words is cut, and its full length kept as the last word: an array key that
+    ties on all words is no longer than them, hence shorter than `key`, and a prefix of it: less, as it should be.
+    """
+    match key:
+        case bytes():
+            padded = key[: 8 * width].ljust(8 * width, b"\0")
+            return (*np.frombuffer(padded, ">u8").astype(np.uint64), np.uint64(len(key)))
+        case _ if kind is Kind.WIDE:
+            return (np.int64(key >> 64), np.uint64(key & (2**64 - 1)))
+        case _:
+            return (np.int64(key),)
+
+
+def _rank_words(words: tuple[np.ndarray, ...], thresholds: list[tuple[np.generic, ...]]) -> np.ndarray:
+    """Binary search of every key among the thresholds at once: log2(thresholds) passes over the words."""
+    table = [
+        np.array(column, dtype=word.dtype) for word, column in zip(words, zip(*thresholds, strict=True), strict=True)
+    ]
+    low = np.zeros(len(words[0]), np.int64)
+    high = np.full(len(words[0]), len(thresholds), np.int64)
+    for _ in range(len(thresholds).bit_length()):
+        active = low < high
+        middle = np.minimum((low + high) // 2, len(thresholds) - 1)
+        reached = np.ones(len(low), bool)
+        for word, column in reversed(list(zip(words, table, strict=True))):
+            bound = column[middle]
+            reached = (word > bound) | ((word == bound) & reached)
+        low = np.where(active & reached, middle + 1, low)
+        high = np.where(active & ~reached, middle, high)
+    return low
+
+
+def key_of(value: object, type_: pa.DataType) -> Key:
+    """The key of one non-null Python value of a column type, as ``pa.scalar(value, type).as_py()`` gives it."""
+    array = pa.array([value], type_)
+    keys = keys_of(array)
+    match keys.kind:
+        case Kind.BYTES:
+            return array.cast(pa.binary())[0].as_py()
+        case Kind.WIDE:
+            return (int(keys.words[0][0]) << 64) | int(keys.words[1][0])
+        case Kind.WORD:
+            return int(keys.words[0][0])
+
+
+def keys_of(array: pa.Array) -> Keys:
+    """The keys of an Arrow array of a type with an order; null slots get an arbitrary key.
+
+    Raises IndexFault for a type without an order: the caller asks :func:`kind_of` first.
+    """
+    type_ = array.type
+    kind = kind_of(type_)
+    match kind:
+        case Kind.BYTES:
+            return _bytes_keys(array)
+        case Kind.WIDE:
+            words = np.frombuffer(_values_buffer(array), np.uint64).reshape(-1, 2)
+            words = words[array.offset : array.offset + len(array)]
+            return Keys(kind, (words[:, 1].astype(np.int64), words[:, 0].copy()))
+        case Kind.WORD:
+            return Keys(kind, (_word_keys(array),))
+        case None:
+            raise IndexFault(f"values of type {type_} have no order")
+
+
+def _values_buffer(array: pa.Array) -> pa.Buffer:
+    return array.buffers()[1] if len(array) else pa.py_buffer(b"")
+
+
+def _word_keys(array: pa.Array) -> np.ndarray:
+    type_ = array.type
+    if pa.types.is_decimal128(type_):
+        return np.frombuffer(_values_buffer(array), np.int64)[::2][array.offset : array.offset + len(array)].copy()
+    if is_float(type_):
+        values = pc.fill_null(array.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
+        return float_keys(values)
+    integers = array.cast(pa.int32()) if pa.types.is_date32(type_) else array
+    integers = integers.cast(pa.int64())
+    return np.asarray(pc.fill_null(integers, 0).to_numpy(zero_copy_only=False), np.int64)
+
+
+def float_keys(values: np.ndarray) -> np.ndarray:
+    """Vectorised :func:`float_key`: float64 of shape (n,) to int64 of shape (n,)."""
+    bits = (values + 0.0).view(np.int64)
+    keys = np.where(bits >= 0, bits, bits ^ np.int64(INT64_MAX))
+    return np.where(np.isnan(values), np.int64(NAN_KEY), keys)
+
+
+def _bytes_keys(array: pa.Array) -> Keys:
+    """Keys of strings: one scatter of all bytes into a zeroed matrix of 8-byte words."""
+    binary = pc.fill_null(array.cast(pa.large_binary()), b"")
+    offsets = np.frombuffer(binary.buffers()[1], np.int64)[binary.offset : binary.offset + len(binary) + 1]
+    lengths = np.diff(offsets)
+    width = max(1, -(-int(lengths.max(initial=0)) // 8))
+    matrix = np.zeros((len(binary), width * 8), np.uint8)
+    if binary.buffers()[2] is not None and len(binary):
+        data = np.frombuffer(binary.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
+        rows = np.repeat(np.arange(len(binary)), lengths)
+        columns = np.arange(len(data)) - np.repeat(offsets[:-1] - offsets[0], lengths)
+        matrix[rows, columns] = data
+    words = matrix.view(">u8").astype(np.uint64)
+    return Keys(Kind.BYTES, (*(np.ascontiguousarray(words[:, i]) for i in range(width)), lengths.astype(np.uint64)))
+
+
+def constant_keys(key: Key, kind: Kind, n: int) -> Keys:
+    """n times the same key."""
+    width = max(1, -(-len(key) // 8)) if isinstance(key, bytes) else 0
+    return Keys(kind, tuple(np.full(n, part) for part in _split(key, kind, width)))
+
+
+def greatest_keys(kind: Kind, n: int) -> Keys:
+    """n times a key that no value exceeds."""
+    match kind:
+        case Kind.WORD:
+            return constant_keys(INT64_MAX, kind, n)
+        case Kind.WIDE:
+            return constant_keys(INT128_MAX, kind, n)
+        case Kind.BYTES:
+            return Keys(kind, (np.full(n, _UNBOUNDED), np.full(n, _UNBOUNDED)))
+
+
+def choose(condition: np.ndarray, yes: Keys, no: Keys) -> Keys:
+    """Element-wise choice between two arrays of keys of one kind."""
+    yes, no = same_width([yes, no])
+    return Keys(yes.kind, tuple(np.where(condition, a, b) for a, b in zip(yes.words, no.words, strict=True)))
+
+
+def concatenate(parts: Sequence[Keys]) -> Keys:
+    """The keys of all parts in order; at least one part, all of one kind."""
+    parts = same_width(parts)
+    return Keys(parts[0].kind, tuple(np.concatenate(words) for words in zip(*(p.words for p in parts), strict=True)))
+
+
+def same_width(parts: Sequence[Keys]) -> list[Keys]:
+    """The parts padded to as many words as the widest: zeros before the length, all ones where it is unbounded."""
+    width = max(len(part.words) for part in parts)
+    return [part if len(part.words) == width else _widen(part, width) for part in parts]
+
+
+def _widen(keys: Keys, width: int) -> Keys:
+    *body, length = keys.words
+    padding = np.where(length == _UNBOUNDED, _UNBOUNDED, np.uint64(0))
+    return Keys(keys.kind, (*body, *([padding] * (width - len(keys.words))), length))
+
+
+def least_per_group(keys: Keys, starts: np.ndarray) -> Keys:
+    """The least key of every group: groups are the non-empty runs that begin at `starts`."""
+    if len(keys.words) == 1:
+        return Keys(keys.kind, (np.minimum.reduceat(keys.words[0], starts),))
+    return keys.take(_sorted_within(keys, starts)[starts])
+
+
+def greatest_per_group(keys: Keys, starts: np.ndarray) -> Keys:
+    """The greatest key of every group: groups are the non-empty runs that begin at `starts`."""
+    if len(keys.words) == 1:
+        return Keys(keys.kind, (np.maximum.reduceat(keys.words[0], starts),))
+    return keys.take(_sorted_within(keys, starts)[np.append(starts[1:], len(keys)) - 1])
+
+
+def _sorted_within(keys: Keys, starts: np.ndarray) -> np.ndarray:
+    groups = np.zeros(len(keys), np.int64)
+    groups[starts[1:]] = 1
+    return np.lexsort((*reversed(keys.words), np.cumsum(groups)))
