@@ -1,0 +1,289 @@
+"""The build as a Spark job: executors read footers and columns and write segment files; the driver gets summaries.
+
+Two passes. The survey reads every footer and returns, per file, counts, the schema and where the file begins in the
+sort key; the driver then cuts the files, in key order, into segments. The second pass makes the segments.
+Partitions are few and fat: a task takes a list of files and writes as many segments as they make.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import isqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from secateur import errors
+from secateur.errors import SecateurError
+from secateur.index import codec, zonemap
+from secateur.index.assemble import FileIdentity, OpenFile, Recipe, assemble
+from secateur.index.codec import Writer, read_contents
+from secateur.index.model import IndexedColumn, Store, indexed_columns
+from secateur.index.segment import add_zone_map, encode_segment, read_zone_map
+from secateur.index.snapshot import SegmentSummary
+from secateur.values import Kind, kind_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FOLDER = "segments"
+LEAST_SEGMENT, MOST_SEGMENT = 64, 4096  # blocks
+TASKS_PER_CORE = 4
+POLL_SECONDS = 0.25
+
+OnProgress = Callable[[int, int, int], None]  # files, rows, bytes done so far
+
+
+@dataclass(frozen=True)
+class FileSurvey:
+    """What the first pass learns of a file."""
+
+    file: FileIdentity
+    block_count: int
+    row_count: int
+    byte_count: int
+    schema: pa.Schema
+    begins: tuple[bytes, ...]  # order-preserving bytes of the least value of every column of the sort key
+
+
+def survey(
+    spark: SparkSession,
+    open_file: OpenFile,
+    files: Sequence[FileIdentity],
+    sort_key: Sequence[tuple[str, ...]],
+) -> list[FileSurvey]:
+    """The first pass over the given files, in their order. Raises InvalidParquet, StalePlan."""
+
+    def work(mine: Sequence[int]) -> Iterator[bytes]:
+        for i in mine:
+            yield _encode_survey(i, files[i][0], open_file, sort_key)
+
+    found: list[FileSurvey | None] = [None] * len(files)
+    for data in _run(spark, work, len(files)):
+        i, rest = _decode_survey(data)
+        found[i] = FileSurvey(files[i], *rest)
+    return [item for item in found if item is not None]
+
+
+def _encode_survey(i: int, path: str, open_file: OpenFile, sort_key: Sequence[tuple[str, ...]]) -> bytes:
+    source = open_file(path)
+    own = {_folded(column.path): column for column in indexed_columns(source.schema)}
+    keys = (own.get(_folded(path)) for path in sort_key)
+    begins = [_begin(source.zone_map(key.path, key.type)).hex() if key else "" for key in keys]
+    meta = {
+        "i": i,
+        "counts": (len(source.row_count), int(source.row_count.sum()), int(source.byte_count.sum())),
+        "schema": source.schema.serialize().to_pybytes().hex(),
+        "begins": begins,
+    }
+    return Writer(codec.SUMMARY, meta).finish()
+
+
+def _folded(path: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(part.lower() for part in path)
+
+
+def _decode_survey(data: bytes) -> tuple[int, tuple[int, int, int, pa.Schema, tuple[bytes, ...]]]:
+    meta = _read_summary(data).meta
+    schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(meta["schema"])))
+    blocks, rows, size = meta["counts"]
+    return meta["i"], (blocks, rows, size, schema, tuple(map(bytes.fromhex, meta["begins"])))
+
+
+def _begin(zone_map: zonemap.ZoneMap) -> bytes:
+    """The least lower bound of a file as bytes that order as the keys do."""
+    if not len(zone_map):
+        return b""
+    starts = np.zeros(1, np.int64)
+    least = zonemap.merge(zone_map, np.full(len(zone_map), -1), starts).lower
+    match least.kind:
+        case Kind.BYTES:
+            return b"".join(int(word[0]).to_bytes(8, "big") for word in least.words[:-1])
+        case _:
+            first, *rest = (int(word[0]) for word in least.words)
+            return (first + 2**63).to_bytes(8, "big") + b"".join(word.to_bytes(8, "big") for word in rest)
+
+
+def cut(surveys: Sequence[FileSurvey], segment_blocks: int | None) -> list[list[FileSurvey]]:
+    """The files in key order, cut into segments of about `segment_blocks` blocks.
+
+    By default the square root of all blocks: reading n / s summaries and s blocks is least at s = sqrt(n).
+    """
+    total = sum(s.block_count for s in surveys)
+    target = segment_blocks or min(max(isqrt(total), LEAST_SEGMENT), MOST_SEGMENT)
+    segments: list[list[FileSurvey]] = []
+    room = 0
+    for item in sorted(surveys, key=lambda s: (s.begins, s.file)):
+        if room < item.block_count or not segments:
+            segments.append([])
+            room = target
+        segments[-1].append(item)
+        room -= item.block_count
+    return segments
+
+
+def write_segments(
+    spark: SparkSession,
+    open_file: OpenFile,
+    store: Store,
+    segments: Sequence[Sequence[FileSurvey]],
+    recipe: Recipe,
+    on_progress: OnProgress | None = None,
+) -> list[SegmentSummary]:
+    """The second pass: every segment written to the store by an executor, its summary here.
+
+    On an error or an interrupt the Spark job is cancelled and what it wrote is removed.
+    """
+    build = uuid.uuid4().hex[:12]
+    files = [[item.file for item in segment] for segment in segments]
+
+    def work(mine: Sequence[int]) -> Iterator[bytes]:
+        for i in mine:
+            yield _write_segment(i, f"{FOLDER}/{build}-{i:06d}.segment", files[i], open_file, store, recipe)
+
+    try:
+        with _watching(store, build, segments, on_progress):
+            found = dict(_decode_summary(data) for data in _run(spark, work, len(segments)))
+    except BaseException:
+        for file in store.list(FOLDER):
+            if file.name.startswith(f"{FOLDER}/{build}-"):
+                store.delete(file.name)
+        raise
+    return [found[i] for i in range(len(segments))]
+
+
+def _write_segment(
+    i: int, name: str, files: Sequence[FileIdentity], open_file: OpenFile, store: Store, recipe: Recipe
+) -> bytes:
+    segment = assemble(files, open_file, recipe)
+    data = encode_segment(segment)
+    store.put(name, data)
+    blocks = segment.blocks
+    row_count = int(blocks.row_count.sum())
+    per_file = [
+        np.bincount(blocks.file, weights, len(files)) for weights in (None, blocks.row_count, blocks.byte_count)
+    ]
+    meta = {"i": i, "name": name, "size": len(data), "rows": row_count, "blocks": len(blocks), "files": files}
+    writer = Writer(codec.SUMMARY, meta)
+    writer.add("file_counts", np.stack(per_file, axis=1).astype(np.int64))
+    for c, zone_map in enumerate(segment.zone_maps):
+        merged = zonemap.merge(zone_map, blocks.row_count, np.zeros(1, np.int64)) if len(blocks) else zone_map
+        add_zone_map(writer, f"zone/{c}", merged if len(merged) else zonemap.unknown(zone_map.lower.kind, 1))
+        writer.add(f"kind/{c}", np.array([_KINDS.index(_kind(recipe.columns[c]))], np.int8))
+    return writer.finish()
+
+
+_KINDS = [Kind.WORD, Kind.WIDE, Kind.BYTES]
+
+
+def _kind(column: IndexedColumn) -> Kind:
+    kind = kind_of(column.type)
+    assert kind is not None
+    return kind
+
+
+def _decode_summary(data: bytes) -> tuple[int, SegmentSummary]:
+    contents, read = _read_summary(data), _reader(data)
+    meta = contents.meta
+    zone_maps: list[zonemap.ZoneMap] = []
+    while (section := f"kind/{len(zone_maps)}") in contents:
+        kind = _KINDS[int(contents.array(section, read)[0])]
+        zone_maps.append(read_zone_map(contents, f"zone/{len(zone_maps)}", kind, 1, read))
+    files = [(str(path), int(size), int(modified)) for path, size, modified in meta["files"]]
+    counts = contents.array("file_counts", read)
+    return meta["i"], SegmentSummary(meta["name"], meta["size"], meta["rows"], meta["blocks"], files, counts, zone_maps)
+
+
+def _read_summary(data: bytes) -> codec.Contents:
+    return read_contents("task result", codec.SUMMARY, len(data), _reader(data))
+
+
+def _reader(data: bytes) -> codec.ReadRange:
+    return lambda offset, size: data[offset : offset + size]
+
+
+def _run(spark: SparkSession, work: Callable[[Sequence[int]], Iterator[bytes]], n: int) -> Iterator[bytes]:
+    """Run `work` over the numbers below n, spread over Spark tasks in runs; its results in any order."""
+    if not n:
+        return
+    tasks = min(n, _parallelism(spark) * TASKS_PER_CORE)
+    shares = [share.tolist() for share in np.array_split(np.arange(n), tasks)]
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for share in batch.column(0).to_pylist():
+                yield from _results(work(shares[share]))
+
+    tag = f"secateur-{uuid.uuid4().hex[:8]}"
+    spark.addTag(tag)
+    try:
+        results = (
+            spark.range(0, tasks, 1, tasks).mapInArrow(task, "result binary, error string, message string").toArrow()
+        )
+    except BaseException:
+        spark.interruptTag(tag)
+        raise
+    finally:
+        spark.removeTag(tag)
+    for error, message in zip(results["error"].to_pylist(), results["message"].to_pylist(), strict=True):
+        if error:
+            raise getattr(errors, error)(message)
+    yield from results["result"].to_pylist()
+
+
+def _results(found: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
+    """Results as batches; a mistake in the data travels as a row, so that the driver raises it as it was."""
+    names = ["result", "error", "message"]
+    types = (pa.binary(), pa.string(), pa.string())
+    try:
+        for result in found:
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([v], t) for v, t in zip((result, None, None), types, strict=True)], names
+            )
+    except SecateurError as error:
+        row = (None, type(error).__name__, str(error))
+        yield pa.RecordBatch.from_arrays([pa.array([v], t) for v, t in zip(row, types, strict=True)], names)
+
+
+def _parallelism(spark: SparkSession) -> int:
+    from pyspark.errors import PySparkException
+
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except PySparkException:  # Spark Connect has no SparkContext
+        return int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+
+
+@contextmanager
+def _watching(
+    store: Store, build: str, segments: Sequence[Sequence[FileSurvey]], on_progress: OnProgress | None
+) -> Iterator[None]:
+    """Report progress while a build runs: the segment files that are there say what is done."""
+    if on_progress is None:
+        yield
+        return
+    done = threading.Event()
+
+    def report() -> None:
+        prefix = f"{FOLDER}/{build}-"
+        written = [int(f.name[len(prefix) :][:6]) for f in store.list(FOLDER) if f.name.startswith(prefix)]
+        items = [item for i in written for item in segments[i]]
+        on_progress(len(items), sum(s.row_count for s in items), sum(s.byte_count for s in items))
+
+    def poll() -> None:
+        while not done.wait(POLL_SECONDS):
+            report()
+
+    watcher = threading.Thread(target=poll, daemon=True)
+    watcher.start()
+    try:
+        yield
+        report()
+    finally:
+        done.set()
+        watcher.join()

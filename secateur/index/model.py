@@ -1,0 +1,127 @@
+"""What an index consists of, as plain values, and the store that keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import IndexFault
+from secateur.values import kind_of
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """One file of an index."""
+
+    name: str
+    size: int
+    modified: float  # seconds since the epoch
+
+
+class Store(Protocol):
+    """Where index files live: immutable objects under names with one slash at most."""
+
+    @property
+    def location(self) -> str:
+        """Where this is, for messages."""
+
+    def list(self, folder: str) -> list[StoredFile]:
+        """The files of a folder by name; empty if there is none."""
+
+    def read(self, name: str, offset: int, size: int) -> bytes:
+        """Exactly `size` bytes. Raises IndexFault where the file is missing or ends before."""
+
+    def size(self, name: str) -> int:
+        """The size in bytes. Raises IndexFault where the file is missing."""
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write a file under a name that nothing else writes. Raises IndexNotWritable."""
+
+    def create(self, name: str, data: bytes) -> None:
+        """Publish a whole file atomically. Raises IndexConflict where the name exists, IndexNotWritable."""
+
+    def delete(self, name: str) -> None:
+        """Remove a file; one that is gone already is fine."""
+
+
+@dataclass(frozen=True)
+class IndexedColumn:
+    """A column or struct field that the index covers."""
+
+    path: tuple[str, ...]
+    type: pa.DataType
+
+
+@dataclass(frozen=True)
+class BlockTable:
+    """The blocks of a segment: arrays of shape (n_blocks,)."""
+
+    file: np.ndarray  # int32, position in the segment's list of files
+    row_group: np.ndarray  # int32
+    row_count: np.ndarray  # int64
+    byte_count: np.ndarray  # int64, compressed
+
+    def __len__(self) -> int:
+        return len(self.file)
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """What was asked of the build, kept in the snapshot so that a refresh builds alike."""
+
+    sort_key: tuple[str, ...] = ()
+    bloom: tuple[str, ...] = ()
+    fpr: float | None = None
+    pages: bool = True
+    segment_blocks: int | None = None
+
+
+def type_name(type_: pa.DataType) -> str:
+    """The name under which docs/format.md writes a column type."""
+    if pa.types.is_decimal128(type_):
+        return f"decimal({type_.precision},{type_.scale})"
+    return _NAMES[type_]
+
+
+def type_of_name(name: str) -> pa.DataType:
+    """The column type of a name. Raises IndexFault for a name not in docs/format.md."""
+    if name in _TYPES:
+        return _TYPES[name]
+    digits = name.removeprefix("decimal(").removesuffix(")").split(",")
+    try:
+        type_ = pa.decimal128(int(digits[0]), int(digits[1]))
+    except (ValueError, IndexError, pa.ArrowInvalid):
+        raise IndexFault(f"unknown column type {name!r}") from None
+    return type_
+
+
+_TYPES: dict[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+_NAMES = {type_: name for name, type_ in _TYPES.items()}
+
+
+def indexed_columns(schema: pa.Schema) -> list[IndexedColumn]:
+    """The columns of a table with an order, and those nested in structs, in schema order."""
+    return [column for field in schema for column in _leaves(field, ())]
+
+
+def _leaves(field: pa.Field, parents: tuple[str, ...]) -> list[IndexedColumn]:
+    path = (*parents, field.name)
+    if pa.types.is_struct(field.type):
+        return [column for child in field.type for column in _leaves(child, path)]
+    return [IndexedColumn(path, field.type)] if kind_of(field.type) is not None else []

@@ -1,0 +1,63 @@
+"""Page statistics of one column over the blocks of a segment: the files' own page index, made ready for pruning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from secateur.index.zonemap import ZoneMap, concat
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """The pages of a column: those of block b are [offsets[b], offsets[b + 1]). A block has at least one.
+
+    A block without a page index has one page, the block itself, whose place in the file is -1.
+    """
+
+    offsets: np.ndarray  # int64 of shape (n_blocks + 1,)
+    first_row: np.ndarray  # int64, within the block
+    position: np.ndarray  # int64, offset in the file
+    size: np.ndarray  # int64, compressed bytes with the page header
+    zone_map: ZoneMap
+
+    def row_counts(self, block_rows: np.ndarray) -> np.ndarray:
+        """Rows of every page."""
+        return page_row_counts(self.offsets, self.first_row, block_rows)
+
+
+def page_row_counts(offsets: np.ndarray, first_row: np.ndarray, block_rows: np.ndarray) -> np.ndarray:
+    """Rows of every page: up to the next page of its block, or to the block's end."""
+    following = np.append(first_row[1:], 0)
+    following[offsets[1:] - 1] = block_rows
+    return following - first_row
+
+
+def whole_blocks(zone_map: ZoneMap) -> PageTable:
+    """Every block as one page."""
+    n = len(zone_map)
+    absent = np.full(n, -1, np.int64)
+    return PageTable(np.arange(n + 1, dtype=np.int64), np.zeros(n, np.int64), absent, absent, zone_map)
+
+
+def concat_pages(parts: Sequence[PageTable]) -> PageTable:
+    """The page tables of consecutive blocks as one; at least one part."""
+    counts = np.concatenate([np.diff(part.offsets) for part in parts])
+    return PageTable(
+        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        np.concatenate([part.first_row for part in parts]),
+        np.concatenate([part.position for part in parts]),
+        np.concatenate([part.size for part in parts]),
+        concat([part.zone_map for part in parts]),
+    )
+
+
+def take_pages(table: PageTable, blocks: np.ndarray) -> PageTable:
+    """The pages of the given blocks, in that order."""
+    counts = np.diff(table.offsets)[blocks]
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    pages = np.repeat(table.offsets[blocks] - offsets[:-1], counts) + np.arange(offsets[-1])
+    zone_map = table.zone_map.take(pages)
+    return PageTable(offsets, table.first_row[pages], table.position[pages], table.size[pages], zone_map)

@@ -1,0 +1,111 @@
+"""A table, its live files and its index, brought together for one query."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import TableNotFound
+from secateur.index import zonemap
+from secateur.index.bitsliced import Hashes
+from secateur.index.model import BlockTable
+from secateur.index.pages import PageTable
+from secateur.index.reader import IndexCatalog, current_snapshot
+from secateur.index.snapshot import Snapshot
+from secateur.index.zonemap import ZoneMap
+from secateur.io.parquet_dir import FOOTER_THREADS
+from secateur.io.parquet_file import ParquetSource
+from secateur.io.partitions import overlapping
+from secateur.io.schema import merge_schemas
+from secateur.io.table import METADATA, METADATA_FIELD, Listing, Table
+from secateur.pruning.report import Faults
+
+
+@dataclass(frozen=True)
+class OpenedTable:
+    """One snapshot of a table: live files, schema, and the index as far as it covers them."""
+
+    table: Table
+    listing: Listing
+    schema: pa.Schema
+    catalog: IndexCatalog
+
+    @property
+    def binding_schema(self) -> pa.Schema:
+        """The schema with Spark's hidden `_metadata`, unless the table has a column of that name."""
+        taken = METADATA in self.schema.names
+        return self.schema if taken else self.schema.append(METADATA_FIELD)
+
+
+def open_snapshot_of(table: Table, zone: dt.tzinfo, faults: Faults, *, use_index: bool = True) -> OpenedTable:
+    """List the table and match its index. Raises TableNotFound where it holds no Parquet file."""
+    listing = table.listing(zone)
+    if not len(listing.size) and table.declared_schema is None:
+        raise TableNotFound(f"{table.location} holds no Parquet file")
+    snapshot: Snapshot | None = None
+    if use_index:
+        with faults.tolerated():
+            snapshot = current_snapshot(table.store)
+    footers = FooterSource(table, listing)
+    catalog = IndexCatalog(listing, table.store, snapshot, footers.open, table.cache, faults)
+    return OpenedTable(table, listing, _schema(table, listing, catalog), catalog)
+
+
+def _schema(table: Table, listing: Listing, catalog: IndexCatalog) -> pa.Schema:
+    """The declared schema, or that of the files: from the index for those it covers, from footers for the others."""
+    partitions = listing.partitions.fields
+    if table.declared_schema is not None:
+        return overlapping(table.declared_schema, partitions)
+    indexed = [("the index", catalog.snapshot.schema)] if catalog.snapshot is not None else []
+    uncovered = np.flatnonzero(catalog.files.block_count < 0)
+    return overlapping(merge_schemas(_chain(indexed, table.schemas(listing, uncovered))), partitions)
+
+
+def _chain(
+    first: list[tuple[str, pa.Schema]], rest: Iterator[tuple[str, pa.Schema]]
+) -> Iterator[tuple[str, pa.Schema]]:
+    yield from first
+    yield from rest
+
+
+@dataclass(frozen=True)
+class FooterSource:
+    """Blocks of files that no segment serves, with the statistics of their footers."""
+
+    table: Table
+    listing: Listing
+
+    def open(self, files: np.ndarray) -> tuple[BlockTable, LooseBlocks]:
+        """The blocks of the given live files. Raises InvalidParquet, StalePlan: this is data, not index."""
+        paths = self.listing.paths.take(pa.array(files)).to_pylist()
+        with ThreadPoolExecutor(FOOTER_THREADS) as threads:
+            sources = list(threads.map(self.table.open_file, paths))
+        counts = [len(source.row_count) for source in sources]
+        blocks = BlockTable(
+            np.repeat(files, counts),
+            np.concatenate([np.arange(n, dtype=np.int32) for n in counts]),
+            np.concatenate([source.row_count for source in sources]),
+            np.concatenate([source.byte_count for source in sources]),
+        )
+        return blocks, LooseBlocks(sources)
+
+
+@dataclass(frozen=True)
+class LooseBlocks:
+    """Statistics of blocks by the footers of their files; see :class:`secateur.index.reader.BlockSource`."""
+
+    sources: list[ParquetSource]
+
+    def zone_map(self, path: tuple[str, ...], type_: pa.DataType, n: int) -> ZoneMap | None:
+        return zonemap.concat([source.zone_map(path, type_) for source in self.sources])
+
+    def pages(self, path: tuple[str, ...], type_: pa.DataType, block_rows: np.ndarray) -> PageTable | None:
+        return None
+
+    def may_contain(self, path: tuple[str, ...], type_: pa.DataType, hashes: Hashes, n: int) -> np.ndarray | None:
+        return None

@@ -1,0 +1,166 @@
+"""One Parquet file of a table: its statistics by the table's columns, and its row groups as Arrow data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from secateur.errors import InvalidParquet, StalePlan
+from secateur.index import zonemap
+from secateur.index.model import IndexedColumn
+from secateur.index.pages import PageTable, page_row_counts
+from secateur.index.zonemap import ZoneMap
+from secateur.io.footer import Bounds, Footer, Leaf, PageIndex, chunk_bounds, read_footer, read_page_index
+from secateur.io.schema import conform, file_schema
+from secateur.values import is_float, kind_of
+
+BATCH_ROWS = 65_536
+_SPARK_VERSION = b"org.apache.spark.version"
+_LEGACY_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+
+
+@dataclass(frozen=True, eq=False)
+class ParquetSource:
+    """An open Parquet file; errors name it."""
+
+    path: str
+    file: pa.NativeFile
+    footer: Footer
+    reader: pq.ParquetFile
+
+    @property
+    def row_count(self) -> np.ndarray:
+        """Rows of every row group."""
+        return self.footer.row_count
+
+    @property
+    def byte_count(self) -> np.ndarray:
+        """Compressed bytes of every row group."""
+        return self.footer.byte_count
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The file's schema as Spark reads it."""
+        return file_schema(self.reader)
+
+    def zone_map(self, path: tuple[str, ...], type_: pa.DataType) -> ZoneMap:
+        """The zone map of a column over the row groups, by the footer alone; NaN counts are unknown there."""
+        kind = kind_of(type_)
+        assert kind is not None
+        if self._type_of(path) is None:
+            return zonemap.all_null(kind, self.row_count)
+        leaf = self.leaf(path)
+        if leaf is None:
+            return zonemap.unknown(kind, len(self.row_count))
+        nan_count = np.full(len(self.row_count), -1 if is_float(type_) else 0, np.int64)
+        return self._zone_map(leaf, type_, chunk_bounds(self.footer, leaf), nan_count, self.row_count)
+
+    def pages(self, zone_maps: Mapping[IndexedColumn, ZoneMap]) -> dict[IndexedColumn, PageTable]:
+        """The pages of those columns that have a page index in every row group.
+
+        `zone_maps` are those of the row groups: where a row group holds no NaN, neither do its pages.
+        """
+        columns = {leaf.path: column for column in zone_maps if (leaf := self.leaf(column.path)) is not None}
+        leaves = [leaf for leaf in self.footer.leaves if leaf.path in columns]
+        indexes = self._guarded_page_index(leaves)
+        return {
+            columns[leaf.path]: self._page_table(leaf, columns[leaf.path], indexes[leaf.path], zone_maps)
+            for leaf in leaves
+            if leaf.path in indexes
+        }
+
+    def _guarded_page_index(self, leaves: Sequence[Leaf]) -> dict[tuple[str, ...], PageIndex]:
+        """The page index, or nothing where it is malformed: it is optional, and the blocks' bounds serve without."""
+        try:
+            return read_page_index(self.file, self.footer, leaves)
+        except InvalidParquet:
+            return {}
+
+    def _page_table(
+        self, leaf: Leaf, column: IndexedColumn, index: PageIndex, zone_maps: Mapping[IndexedColumn, ZoneMap]
+    ) -> PageTable:
+        row_count = page_row_counts(index.page_offsets, index.first_row, self.row_count)
+        nan_free = np.repeat(zone_maps[column].nan_count == 0, np.diff(index.page_offsets))
+        nan_count = np.where(nan_free, 0, -1)
+        zone_map = self._zone_map(leaf, column.type, index.bounds, nan_count, row_count)
+        return PageTable(index.page_offsets, index.first_row, index.offset, index.size, zone_map)
+
+    def _zone_map(
+        self, leaf: Leaf, type_: pa.DataType, bounds: Bounds, nan_count: np.ndarray, row_count: np.ndarray
+    ) -> ZoneMap:
+        n = len(row_count)
+        known = bounds.lower.type != pa.null() and not self._in_legacy_calendar(type_)
+        lower, upper = (bounds.lower, bounds.upper) if known else (pa.nulls(n, type_), pa.nulls(n, type_))
+        return zonemap.from_bounds(type_, lower, upper, bounds.null_count, nan_count, row_count)
+
+    def _in_legacy_calendar(self, type_: pa.DataType) -> bool:
+        """Whether days and instants were written in the hybrid calendar, which Spark rebases when it reads.
+
+        Source: ``DataSourceUtils.datetimeRebaseSpec`` and ``int96RebaseSpec``.
+        """
+        if not (pa.types.is_date(type_) or pa.types.is_timestamp(type_)):
+            return False
+        version = self.footer.metadata.get(_SPARK_VERSION, b"").split(b".")[0]
+        old = version.isdigit() and int(version) < 3
+        return old or any(key in self.footer.metadata for key in _LEGACY_CALENDAR)
+
+    def leaf(self, path: tuple[str, ...]) -> Leaf | None:
+        """The leaf column of a path, whatever its case; None where it has none that is outside lists and maps."""
+        folded = _folded(path)
+        return next((leaf for leaf in self.footer.leaves if _folded(leaf.path) == folded), None)
+
+    def _type_of(self, path: tuple[str, ...]) -> pa.DataType | None:
+        """The type of a path in this file, or None where the file does not have it."""
+        type_: pa.DataType = pa.struct(list(self.schema))
+        for name in path:
+            if not pa.types.is_struct(type_):
+                return type_
+            child = next((f for f in type_ if f.name.lower() == name.lower()), None)
+            if child is None:
+                return None
+            type_ = child.type
+        return type_
+
+    def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
+        """One row group's values of some top-level columns of the table, as batches of the table's types."""
+        wanted = {field.name.lower() for field in fields}
+        names = [name for name in self.reader.schema_arrow.names if name.lower() in wanted]
+        schema = pa.schema(fields)
+        if row_group >= self.reader.num_row_groups:
+            raise StalePlan(f"{self.path} has no row group {row_group}: it has changed since the plan was made")
+        if not names:  # the file has none of them, and pyarrow gives no rows where it reads no column
+            rows = int(self.row_count[row_group])
+            yield pa.RecordBatch.from_arrays([pa.nulls(rows, field.type) for field in fields], schema=schema)
+            return
+        try:
+            for batch in self.reader.iter_batches(BATCH_ROWS, row_groups=[row_group], columns=names, use_threads=False):
+                yield pa.RecordBatch.from_arrays(conform(batch, fields), schema=schema)
+        except (pa.ArrowException, OSError) as error:
+            raise InvalidParquet(f"cannot read row group {row_group} of {self.path}: {error}") from None
+
+
+def _folded(path: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(part.lower() for part in path)
+
+
+def open_parquet(filesystem: pafs.FileSystem, path: str, shown: str) -> ParquetSource:
+    """A Parquet file opened for reading. Raises InvalidParquet or StalePlan, naming the file as `shown`."""
+    try:
+        file = filesystem.open_input_file(path)
+    except FileNotFoundError:
+        raise StalePlan(f"{shown} has vanished since the table was listed: plan again") from None
+    except OSError as error:
+        raise InvalidParquet(f"cannot open {shown}: {error}") from None
+    try:
+        footer = read_footer(file)
+        return ParquetSource(shown, file, footer, pq.ParquetFile(file, coerce_int96_timestamp_unit="us"))
+    except InvalidParquet as error:
+        raise InvalidParquet(f"{shown}: {error}") from None
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidParquet(f"{shown}: {error}") from None

@@ -1,0 +1,111 @@
+"""Reading surviving blocks: row groups in, batches of the wanted columns with only matching rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.io.parquet_file import ParquetSource
+from secateur.io.partitions import constant
+from secateur.io.table import METADATA_FIELD, Table
+from secateur.pruning.predicate.bound import columns, is_supported
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.rows import matching_rows
+
+
+@dataclass(frozen=True)
+class FileBlocks:
+    """Some row groups of one file: what a reader is told, and all of it."""
+
+    path: str
+    row_groups: tuple[int, ...]
+    fully_matching: tuple[bool, ...]
+    constants: Mapping[str, pa.Scalar]  # partition values
+
+
+@dataclass(frozen=True)
+class BlockReader:
+    """How to read blocks of a table: which columns come out, and which rows."""
+
+    table: Table
+    fields: tuple[pa.Field, ...]  # of the batches that come out
+    needed: tuple[pa.Field, ...]  # these, and those of the predicate
+    predicate: Predicate | None  # None: every row comes out
+
+    def read(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
+        """The batches of some row groups of one file, with exactly the rows that match."""
+        names = [field.name for field in self.fields]
+        return (batch.select(names) for batch in self._matching(blocks))
+
+    def count(self, blocks: FileBlocks) -> int:
+        """The number of rows that match in some row groups of one file."""
+        return sum(batch.num_rows for batch in self._matching(blocks))
+
+    def _matching(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
+        source = self.table.open_file(blocks.path)
+        for row_group, matches in zip(blocks.row_groups, blocks.fully_matching, strict=True):
+            for batch in self._batches(source, row_group, blocks.constants):
+                rows = batch if self.predicate is None or matches else _filtered(batch, self.predicate)
+                if rows.num_rows:
+                    yield rows
+
+    def _batches(
+        self, source: ParquetSource, row_group: int, constants: Mapping[str, pa.Scalar]
+    ) -> Iterator[pa.RecordBatch]:
+        """The needed columns of one row group, those in the file and those that are constant there."""
+        inside = [field for field in self.needed if field.name not in constants]
+        if inside:
+            yield from (self._complete(batch, constants) for batch in source.read(row_group, inside))
+        else:
+            yield self._complete(_rows_only(int(source.row_count[row_group])), constants)
+
+    def _complete(self, batch: pa.RecordBatch, constants: Mapping[str, pa.Scalar]) -> pa.RecordBatch:
+        """The batch with its partition values, in the order of `needed`."""
+        arrays = [
+            constant(constants[field.name], batch.num_rows) if field.name in constants else batch.column(field.name)
+            for field in self.needed
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(self.needed)) if arrays else batch
+
+
+def _filtered(batch: pa.RecordBatch, predicate: Predicate) -> pa.RecordBatch:
+    return batch.filter(pa.array(matching_rows(predicate, batch)))
+
+
+def _rows_only(n: int) -> pa.RecordBatch:
+    """A batch that has rows and no column of interest."""
+    return pa.RecordBatch.from_arrays([pa.nulls(n)], names=[""])
+
+
+def block_reader(
+    table: Table, schema: pa.Schema, fields: Sequence[pa.Field], predicate: Predicate | None
+) -> BlockReader:
+    """The reader of chosen columns; a predicate that only Spark can evaluate filters nothing here."""
+    names = [field.name for field in fields]
+    used = [] if predicate is None else columns(predicate)
+    available = {field.name: field for field in (*schema, METADATA_FIELD)}
+    extra = [available[name] for name in used if name not in names]
+    filters = predicate if predicate is not None and is_supported(predicate) else None
+    return BlockReader(table, tuple(fields), (*fields, *extra), filters)
+
+
+def file_blocks(
+    paths: pa.Array,
+    file: np.ndarray,
+    row_group: np.ndarray,
+    fully_matching: np.ndarray,
+    constants: Mapping[int, Mapping[str, pa.Scalar]],
+) -> list[FileBlocks]:
+    """Blocks, ordered by file, gathered into one entry per file."""
+    entries: list[FileBlocks] = []
+    if not len(file):
+        return entries
+    for start, stop in pairwise(np.flatnonzero(np.diff(file, prepend=-1, append=-1))):
+        ordinal = int(file[start])
+        groups, matches = row_group[start:stop].tolist(), fully_matching[start:stop].tolist()
+        entries.append(FileBlocks(paths[ordinal].as_py(), tuple(groups), tuple(matches), constants[ordinal]))
+    return entries

@@ -1,0 +1,116 @@
+"""A plan that can be read: as Arrow, as a Spark DataFrame, or as a count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import UnsupportedPredicate
+from secateur.io.catalog import OpenedTable
+from secateur.io.row_groups import FileBlocks, block_reader, file_blocks
+from secateur.pruning.plan import ScanPlan
+from secateur.pruning.predicate.bind import Binder, resolve
+from secateur.pruning.predicate.bound import is_supported
+from secateur.pruning.predicate.expressions import split_name
+from secateur.pruning.predicate.nodes import Column
+from secateur.pruning.predicate.temporal import zone_of
+
+if TYPE_CHECKING:
+    from secateur.io.spark_plan import DataFrame, SparkSession
+
+READ_THREADS = 8
+
+
+@dataclass(frozen=True)
+class Scan(ScanPlan):
+    """The plan of one query over one table snapshot.
+
+    Whatever road the rows take, they are those of ``table.where(predicate)`` as Spark answers it, or any
+    `limit` of them.
+    """
+
+    opened: OpenedTable
+
+    def __repr__(self) -> str:
+        return f"Scan({self.sql}: {len(self.blocks):,} blocks of {len(self.files):,} files)"
+
+    def to_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The matching rows as record batches, streamed block by block.
+
+        Raises UnsupportedPredicate where only Spark can evaluate the predicate, UnknownColumn, StalePlan,
+        InvalidParquet.
+        """
+        self._require_supported()
+        reader = block_reader(self.opened.table, self.opened.schema, self.fields(columns), self.predicate)
+        left = self.limit
+        for entry in self.entries():
+            for batch in reader.read(entry):
+                if left is not None:
+                    batch = batch.slice(0, left)
+                    left -= batch.num_rows
+                yield batch
+                if left == 0:
+                    return
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """The matching rows as one table; blocks are read in parallel. Raises as :meth:`to_batches` does."""
+        fields = self.fields(columns)
+        schema = pa.schema(fields)
+        if self.limit is not None:
+            return pa.Table.from_batches(self.to_batches(columns), schema).combine_chunks()
+        self._require_supported()
+        reader = block_reader(self.opened.table, self.opened.schema, fields, self.predicate)
+        with ThreadPoolExecutor(READ_THREADS) as threads:
+            parts = threads.map(lambda entry: list(reader.read(entry)), self.entries())
+            return pa.Table.from_batches([batch for part in parts for batch in part], schema)
+
+    def count(self) -> int:
+        """The number of matching rows; only blocks that are neither dead nor fully matching are read."""
+        blocks = self.survivors.blocks
+        assert blocks is not None
+        sure = self.survivors.fully_matching
+        total = int(blocks.row_count[sure].sum())
+        if not sure.all() and (self.limit is None or total < self.limit):
+            self._require_supported()
+            reader = block_reader(self.opened.table, self.opened.schema, (), self.predicate)
+            with ThreadPoolExecutor(READ_THREADS) as threads:
+                total += sum(threads.map(reader.count, self.entries(~sure)))
+        return total if self.limit is None else min(total, self.limit)
+
+    def to_spark(self, spark: SparkSession, columns: Sequence[str] | None = None, via: str = "auto") -> DataFrame:
+        """The matching rows as a Spark DataFrame; see :func:`secateur.io.spark_plan.to_spark`."""
+        from secateur.io.spark_plan import to_spark
+
+        return to_spark(self, spark, columns, via)
+
+    def fields(self, columns: Sequence[str] | None = None) -> list[pa.Field]:
+        """The table's fields of the given names, or all. Raises UnknownColumn."""
+        schema = self.opened.schema
+        if columns is None:
+            return list(schema)
+        zone = zone_of(self.session_time_zone)
+        assert zone is not None
+        found = [resolve(Column(split_name(name)), Binder(schema, zone)) for name in columns]
+        return [schema.field(field.path[0]) for field in found]
+
+    def entries(self, chosen: np.ndarray | None = None) -> list[FileBlocks]:
+        """The blocks (or the chosen ones), gathered by file."""
+        blocks = self.survivors.blocks
+        assert blocks is not None
+        order = np.lexsort((blocks.row_group, blocks.file))
+        if chosen is not None:
+            order = order[chosen[order]]
+        file = blocks.file[order]
+        constants = {int(ordinal): self.opened.listing.constants(int(ordinal)) for ordinal in np.unique(file)}
+        matches = self.survivors.fully_matching[order]
+        return file_blocks(self.paths, file, blocks.row_group[order], matches, constants)
+
+    def _require_supported(self) -> None:
+        if not is_supported(self.predicate) and self.residual is not None:
+            reasons = "; ".join(self.report.unsupported)
+            raise UnsupportedPredicate(f"only Spark can evaluate this predicate ({reasons}): use plan.to_spark(spark)")

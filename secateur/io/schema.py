@@ -1,0 +1,168 @@
+"""Column types as Spark reads them from Parquet, the schema that several files share, and data brought to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from secateur.errors import IncompatibleSchemas, InvalidParquet
+
+_INSTANT = pa.timestamp("us", "UTC")
+
+
+def file_schema(file: pq.ParquetFile) -> pa.Schema:
+    """The schema of a Parquet file as Spark reads it (``ParquetToSparkSchemaConverter``), all columns nullable."""
+    leaves = (file.schema.column(i) for i in range(len(file.schema)))
+    int96_roots = {leaf.path.split(".")[0] for leaf in leaves if leaf.physical_type == "INT96"}
+    return pa.schema([pa.field(f.name, spark_type(f.type, int96=f.name in int96_roots)) for f in file.schema_arrow])
+
+
+def spark_type(type_: pa.DataType, *, int96: bool = False) -> pa.DataType:
+    """The type that Spark gives a column that pyarrow reads with this type."""
+    match type_:
+        case pa.StructType():
+            return pa.struct([pa.field(f.name, spark_type(f.type, int96=int96)) for f in type_])
+        case pa.MapType():
+            key, item = spark_type(type_.key_type, int96=int96), spark_type(type_.item_type, int96=int96)
+            return pa.map_(key, item)
+        case pa.ListType() | pa.LargeListType() | pa.FixedSizeListType():
+            return pa.list_(pa.field("element", spark_type(type_.value_type, int96=int96)))
+        case pa.DictionaryType():
+            return spark_type(type_.value_type, int96=int96)
+        case pa.TimestampType():
+            return _timestamp(type_, int96)
+        case _ if pa.types.is_decimal(type_) and type_.precision <= 38:
+            return pa.decimal128(type_.precision, type_.scale)
+        case _:
+            return _PLAIN.get(type_, pa.binary() if pa.types.is_fixed_size_binary(type_) else type_)
+
+
+_PLAIN = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+    pa.date64(): pa.date32(),
+}
+
+
+def _timestamp(type_: pa.TimestampType, int96: bool) -> pa.DataType:
+    if int96 and type_.unit == "ns":
+        return _INSTANT
+    if type_.unit == "ns":
+        return type_  # Spark refuses nanoseconds; such a column is passed on as it is and never pruned by
+    return pa.timestamp("us", "UTC" if type_.tz else None)
+
+
+def merge_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:
+    """The schema that holds the columns of all named files, each in its widest type, in order of appearance.
+
+    Names match as in Spark, whatever their case. Raises IncompatibleSchemas, naming the file and the column.
+    """
+    merged: dict[str, pa.Field] = {}
+    for name, schema in schemas:
+        for field in schema:
+            known = merged.setdefault(field.name.lower(), field)
+            if known.type != field.type:
+                try:
+                    type_ = _widest(known.type, field.type)
+                except TypeError:
+                    raise IncompatibleSchemas(
+                        f"{name} has column {field.name} as {field.type}, other files as {known.type}"
+                    ) from None
+                merged[field.name.lower()] = pa.field(known.name, type_)
+    return pa.schema(list(merged.values()))
+
+
+_INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
+_FLOATS = [pa.float32(), pa.float64()]
+
+
+def _widest(a: pa.DataType, b: pa.DataType) -> pa.DataType:
+    """The type that Spark's reader gives both; raises TypeError where it refuses one of them."""
+    if a == b:
+        return a
+    for family in (_INTEGERS, _FLOATS):
+        if a in family and b in family:
+            return max(a, b, key=family.index)
+    match a, b:
+        case pa.NullType(), _:
+            return b
+        case _, pa.NullType():
+            return a
+        case pa.Decimal128Type(), pa.Decimal128Type() if a.scale == b.scale:
+            return max(a, b, key=lambda type_: type_.precision)
+        case pa.StructType(), pa.StructType():
+            merged = {f.name.lower(): f for f in a}
+            for f in b:
+                known = merged.get(f.name.lower(), f)
+                merged[f.name.lower()] = pa.field(known.name, _widest(known.type, f.type))
+            return pa.struct(list(merged.values()))
+        case pa.ListType(), pa.ListType():
+            return pa.list_(pa.field("element", _widest(a.value_type, b.value_type)))
+        case pa.MapType(), pa.MapType():
+            return pa.map_(_widest(a.key_type, b.key_type), _widest(a.item_type, b.item_type))
+        case _:
+            raise TypeError
+
+
+def conform(batch: pa.RecordBatch | pa.Table, fields: Sequence[pa.Field]) -> list[pa.Array]:
+    """The columns of a file's batch brought to the table's fields; one that the file lacks is NULL."""
+    by_name = {name.lower(): i for i, name in enumerate(batch.schema.names)}
+    columns = []
+    for field in fields:
+        position = by_name.get(field.name.lower())
+        missing = position is None
+        columns.append(
+            pa.nulls(batch.num_rows, field.type) if missing else conform_array(batch.column(position), field.type)
+        )
+    return columns
+
+
+def conform_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    """An array brought to a type it widens to: casts, missing struct fields as NULL. Raises InvalidParquet."""
+    if array.type == type_:
+        return array
+    if isinstance(array, pa.ChunkedArray):
+        return pa.chunked_array([conform_array(chunk, type_) for chunk in array.chunks], type_)
+    match type_:
+        case pa.StructType():
+            names = [f.name.lower() for f in array.type]
+            children = []
+            for f in type_:
+                found = names.index(f.name.lower()) if f.name.lower() in names else None
+                child = pa.nulls(len(array), f.type) if found is None else conform_array(array.field(found), f.type)
+                children.append(child)
+            return pa.StructArray.from_arrays(children, fields=list(type_), mask=pc.is_null(array))
+        case pa.ListType():
+            plain = array.cast(pa.list_(array.type.value_type))
+            values = conform_array(plain.values, type_.value_type)
+            return pa.ListArray.from_arrays(plain.offsets, values, type=type_, mask=_mask(plain))
+        case pa.MapType():
+            keys, items = (
+                conform_array(array.keys, type_.key_type),
+                conform_array(array.items, type_.item_type),
+            )
+            return pa.MapArray.from_arrays(array.offsets, keys, items, type=type_, mask=_mask(array))
+        case _:
+            return _cast(array, type_)
+
+
+def _mask(array: pa.Array) -> pa.Array | None:
+    return pc.is_null(array) if array.null_count else None
+
+
+def _cast(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    try:
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        return array.cast(type_)
+    except pa.ArrowException as error:
+        raise InvalidParquet(f"cannot read values of type {array.type} as {type_}: {error}") from None

@@ -1,0 +1,178 @@
+"""Handing a plan to Spark: the road is chosen by what survives, and can be forced with ``via``.
+
+- ``blocks``: tasks get (file, row groups), read just those with pyarrow and stream the matching rows through
+  ``mapInArrow``. Works on Spark Connect. Exact in row groups.
+- ``native``: Spark's own vectorised reader over the surviving files. Exact in files.
+
+Either way Spark applies the predicate itself, so the answer does not depend on the reader. ``native`` is not taken
+for predicates on floating columns: Spark's own Parquet push-down loses rows with NaN, which Parquet's bounds leave
+out and Spark orders above every number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from secateur.errors import StalePlan
+from secateur.io.row_groups import BlockReader, FileBlocks, block_reader
+from secateur.pruning.predicate.bound import columns as predicate_columns
+from secateur.pruning.predicate.bound import is_supported
+from secateur.pruning.predicate.nodes import quoted_name
+from secateur.values import is_float
+
+if TYPE_CHECKING:
+    from secateur.io.scan import Scan
+
+TASK_BYTES = 32 << 20  # a Python task costs tens of milliseconds to start: few, fat ones
+NATIVE_SHARE = 0.5  # of the bytes of the surviving files; above it, reading whole files natively is cheaper
+GLOB_CHARACTERS = frozenset("*?[]{}\\")
+__all__ = ["DataFrame", "SparkSession", "choose_road", "descriptors", "session_time_zone", "spark_schema", "to_spark"]
+
+ROADS = ("auto", "blocks", "native")
+
+
+@dataclass(frozen=True)
+class Descriptors:
+    """The tasks of a scan: each a list of blocks of a few files, and how to read them."""
+
+    reader: BlockReader
+    tasks: tuple[tuple[FileBlocks, ...], ...]
+
+    def read(self, task: int) -> Iterator[pa.RecordBatch]:
+        """The matching rows of one task."""
+        for entry in self.tasks[task]:
+            yield from self.reader.read(entry)
+
+
+def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via: str) -> DataFrame:
+    """A DataFrame with exactly the rows of ``table.where(predicate)``, or any `limit` of them.
+
+    Raises UnknownColumn, ValueError for an unknown road, and StalePlan where the session's time zone is not the
+    one that the predicate was bound in.
+    """
+    if via not in ROADS:
+        raise ValueError(f"via is one of {', '.join(ROADS)}, not {via!r}")
+    _require_time_zone(scan, spark)
+    fields = scan.fields(columns)
+    road = choose_road(scan) if via == "auto" else via
+    frame = _native(scan, spark) if road == "native" else _blocks(scan, spark, fields)
+    selected = frame.where(scan.sql).select(*[quoted_name(field.name) for field in fields])
+    return selected if scan.limit is None else selected.limit(scan.limit)
+
+
+def _require_time_zone(scan: Scan, spark: SparkSession) -> None:
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    if zone != scan.session_time_zone and any(pa.types.is_timestamp(field.type) for field in scan.opened.schema):
+        raise StalePlan(
+            f"the plan was made for the session time zone {scan.session_time_zone}, this session has {zone}: "
+            f"pass session_time_zone={zone!r} to prune()"
+        )
+
+
+def choose_road(scan: Scan) -> str:
+    """The cheaper road that is sure to be right."""
+    blocks = scan.survivors.blocks
+    assert blocks is not None
+    if not len(blocks) or not _native_is_exact(scan):
+        return "blocks"
+    listing = scan.opened.listing
+    whole = int(listing.size[np.unique(blocks.file)].sum())
+    return "native" if int(blocks.byte_count.sum()) >= NATIVE_SHARE * whole else "blocks"
+
+
+def _native_is_exact(scan: Scan) -> bool:
+    """Whether Spark's own reader, with its push-down, gives the same rows from the same files."""
+    schema = scan.opened.schema
+    floating = any(
+        _holds_float(schema.field(name).type) for name in predicate_columns(scan.predicate) if name in schema.names
+    )
+    local = isinstance(getattr(scan.opened.table, "filesystem", None), pafs.LocalFileSystem)
+    plain = local or "://" in scan.opened.table.location
+    return (
+        plain
+        and not floating
+        and not any(GLOB_CHARACTERS & set(path) for path in (scan.opened.table.location, *scan.files))
+    )
+
+
+def _holds_float(type_: pa.DataType) -> bool:
+    return is_float(type_) or (pa.types.is_struct(type_) and any(_holds_float(field.type) for field in type_))
+
+
+def _native(scan: Scan, spark: SparkSession) -> DataFrame:
+    schema = spark_schema(scan.opened.schema)
+    table = scan.opened.table
+    paths = [table.full_path(path) for path in scan.files]
+    if not paths:
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).option("basePath", table.location).parquet(*paths)
+
+
+def _blocks(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
+    work = descriptors(scan, fields)
+    schema = spark_schema(pa.schema(work.reader.fields))
+    if not work.tasks:
+        return spark.createDataFrame([], schema)
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                yield from work.read(task)
+
+    n = len(work.tasks)
+    return spark.range(0, n, 1, n).mapInArrow(read, schema)
+
+
+def descriptors(scan: Scan, fields: Sequence[pa.Field]) -> Descriptors:
+    """The scan as tasks of about equal bytes; their batches hold the fields and what the predicate needs."""
+    opened = scan.opened
+    needed = block_reader(opened.table, opened.schema, fields, scan.predicate).needed
+    predicate = scan.predicate if is_supported(scan.predicate) else None
+    reader = BlockReader(opened.table, needed, needed, predicate)
+    return Descriptors(reader, pack(scan.entries(), _sizes(scan)))
+
+
+def _sizes(scan: Scan) -> dict[str, int]:
+    """Surviving bytes by file."""
+    blocks = scan.blocks
+    totals: dict[str, int] = {}
+    for path, size in zip(blocks["file"].to_pylist(), blocks["bytes"].to_pylist(), strict=True):
+        totals[path] = totals.get(path, 0) + size
+    return totals
+
+
+def pack(entries: Sequence[FileBlocks], sizes: dict[str, int]) -> tuple[tuple[FileBlocks, ...], ...]:
+    """Entries gathered into tasks of up to TASK_BYTES, in order."""
+    tasks: list[list[FileBlocks]] = []
+    room = 0
+    for entry in entries:
+        if room < sizes[entry.path] or not tasks:
+            tasks.append([])
+            room = TASK_BYTES
+        tasks[-1].append(entry)
+        room -= sizes[entry.path]
+    return tuple(map(tuple, tasks))
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """The Spark schema of Arrow fields; timestamps without zone are TIMESTAMP_NTZ."""
+    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+
+
+def session_time_zone() -> str:
+    """The time zone of the active Spark session, or UTC where there is none."""
+    with contextlib.suppress(Exception):  # no session, a stopped one, or one of a client that went away
+        session = SparkSession.getActiveSession()
+        if session is not None:
+            return str(session.conf.get("spark.sql.session.timeZone"))
+    return "UTC"

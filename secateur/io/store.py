@@ -1,0 +1,132 @@
+"""Where index files live: a directory of any filesystem that pyarrow knows, published into atomically.
+
+On a local disk a file appears under its name whole or not at all (write aside, sync, link), and a name is taken
+once. Object stores write an object whole; pyarrow offers no conditional put there, so :meth:`FileStore.create` looks
+before it writes, and two builders that publish in the same instant are not told apart.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import uuid
+from dataclasses import dataclass
+
+import pyarrow.fs as pafs
+
+from secateur.errors import IndexConflict, IndexFault, IndexNotWritable
+from secateur.index.model import StoredFile
+
+
+@dataclass(frozen=True)
+class FileStore:
+    """An index directory on a filesystem; see :class:`secateur.index.model.Store`."""
+
+    filesystem: pafs.FileSystem
+    root: str
+
+    @property
+    def location(self) -> str:
+        return f"{self.filesystem.type_name}:{self.root}"
+
+    def _path(self, name: str) -> str:
+        return posixpath.join(self.root, name)
+
+    @property
+    def _is_local(self) -> bool:
+        return isinstance(self.filesystem, pafs.LocalFileSystem)
+
+    def list(self, folder: str) -> list[StoredFile]:
+        """The files of a folder by name; empty if there is none."""
+        selector = pafs.FileSelector(self._path(folder), allow_not_found=True)
+        try:
+            infos = self.filesystem.get_file_info(selector)
+        except OSError as error:
+            raise IndexFault(f"cannot list {self._path(folder)}: {error}") from None
+        return [
+            StoredFile(f"{folder}/{info.base_name}", info.size, (info.mtime_ns or 0) / 1e9)
+            for info in sorted(infos, key=lambda info: str(info.base_name))
+            if info.type == pafs.FileType.File
+        ]
+
+    def read(self, name: str, offset: int, size: int) -> bytes:
+        """Exactly `size` bytes. Raises IndexFault where the file is missing or ends before."""
+        try:
+            data = self._read_local(name, offset, size) if self._is_local else self._read_remote(name, offset, size)
+        except OSError as error:
+            raise IndexFault(f"cannot read {self._path(name)}: {error}") from None
+        if len(data) != size:
+            raise IndexFault(
+                f"{self._path(name)} ends at byte {offset + len(data)}, where {size} bytes from {offset} are due"
+            )
+        return data
+
+    def _read_local(self, name: str, offset: int, size: int) -> bytes:
+        descriptor = os.open(self._path(name), os.O_RDONLY)
+        try:
+            return os.pread(descriptor, size, offset)
+        finally:
+            os.close(descriptor)
+
+    def _read_remote(self, name: str, offset: int, size: int) -> bytes:
+        with self.filesystem.open_input_file(self._path(name)) as file:
+            return bytes(file.read_at(size, offset))
+
+    def size(self, name: str) -> int:
+        """The size in bytes. Raises IndexFault where the file is missing."""
+        info = self.filesystem.get_file_info(self._path(name))
+        if info.type != pafs.FileType.File:
+            raise IndexFault(f"{self._path(name)} is missing")
+        return int(info.size)
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write a file under a name that nothing else writes. Raises IndexNotWritable."""
+        try:
+            self.filesystem.create_dir(posixpath.dirname(self._path(name)), recursive=True)
+            if self._is_local:
+                self._publish_local(name, data)
+            else:
+                with self.filesystem.open_output_stream(self._path(name)) as stream:
+                    stream.write(data)
+        except FileExistsError:
+            raise IndexConflict(f"{self._path(name)} exists already") from None
+        except OSError as error:
+            raise IndexNotWritable(
+                f"cannot write the index file {self._path(name)}: {error}. "
+                "Give the table's directory write permission, or keep the index elsewhere with index_location="
+            ) from None
+
+    def create(self, name: str, data: bytes) -> None:
+        """Publish a whole file atomically. Raises IndexConflict where the name exists, IndexNotWritable."""
+        if self.filesystem.get_file_info(self._path(name)).type != pafs.FileType.NotFound:
+            raise IndexConflict(f"{self._path(name)} exists already: another build published first")
+        self.put(name, data)
+
+    def _publish_local(self, name: str, data: bytes) -> None:
+        """Write aside, sync, then link: linking fails where the name exists, and shows the whole file or nothing."""
+        path = self._path(name)
+        aside = f"{posixpath.dirname(path)}/.{uuid.uuid4().hex}.partial"
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(aside, path)
+        finally:
+            os.unlink(aside)
+
+    def require_writable(self) -> None:
+        """Raises IndexNotWritable unless files can be written here: asked before work that would be lost."""
+        probe = f"segments/{uuid.uuid4().hex}.probe"
+        self.put(probe, b"")
+        self.delete(probe)
+
+    def delete(self, name: str) -> None:
+        """Remove a file; one that is gone already is fine."""
+        try:
+            self.filesystem.delete_file(self._path(name))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise IndexNotWritable(f"cannot delete {self._path(name)}: {error}") from None

@@ -1,0 +1,85 @@
+"""A table as the rest of the package sees it: schema, live files, and how to open one of them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.index import zonemap
+from secateur.index.cache import ByteCache
+from secateur.io.parquet_file import ParquetSource
+from secateur.io.partitions import Partitions, null_counts
+from secateur.io.store import FileStore
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.statistics import Zones
+from secateur.values import is_float, kind_of
+
+METADATA = "_metadata"  # Spark's hidden column of files; `file_name` of it is known here
+FILE_NAME = (METADATA, "file_name")
+METADATA_FIELD = pa.field(METADATA, pa.struct([pa.field("file_name", pa.string())]))
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The live files of a table at one moment: arrays of shape (n_files,), ordered by path."""
+
+    paths: pa.Array  # below the table
+    size: np.ndarray  # bytes
+    modified: np.ndarray  # nanoseconds since the epoch
+    partitions: Partitions
+
+    @cached_property
+    def file_names(self) -> pa.Array:
+        """The last part of every path."""
+        return pc.replace_substring_regex(self.paths, "^.*/", "")
+
+    def zones(self, column: Field) -> Zones | None:
+        """What the names of the files tell of a column, exact; None for a column inside the files."""
+        if column.path == FILE_NAME:
+            return _constants(self.file_names)
+        for field, values in zip(self.partitions.fields, self.partitions.values, strict=True):
+            if column.path == (field.name,):
+                return None if kind_of(field.type) is None else _constants(values)
+        return None
+
+    def constants(self, ordinal: int) -> dict[str, pa.Scalar]:
+        """The partition values of one file by column, and its `_metadata`."""
+        values = {f.name: v[ordinal] for f, v in zip(self.partitions.fields, self.partitions.values, strict=True)}
+        name = self.file_names[ordinal].as_py()
+        return {METADATA: pa.scalar({"file_name": name}, METADATA_FIELD.type), **values}
+
+
+def _constants(values: pa.Array) -> Zones:
+    n = len(values)
+    nan = pc.fill_null(pc.is_nan(values), False) if is_float(values.type) else pa.array(np.zeros(n, bool))
+    nan_count = np.asarray(nan.to_numpy(zero_copy_only=False), np.int64)
+    ones = np.ones(n, np.int64)
+    return zonemap.from_bounds(values.type, values, values, null_counts(values), nan_count, ones).zones(ones)
+
+
+class Table(Protocol):
+    """A table of any format."""
+
+    location: str
+    store: FileStore
+    cache: ByteCache
+    declared_schema: pa.Schema | None  # given by the user, data and partition columns
+
+    def listing(self, zone: dt.tzinfo) -> Listing:
+        """The live files now; timestamps in partition values are read in `zone`."""
+
+    def schemas(self, listing: Listing, ordinals: np.ndarray) -> Iterator[tuple[str, pa.Schema]]:
+        """The path and the schema of the given files."""
+
+    def open_file(self, path: str) -> ParquetSource:
+        """One file by its path below the table."""
+
+    def full_path(self, path: str) -> str:
+        """The path of a file as Spark and other engines take it."""
