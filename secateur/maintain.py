@@ -1,0 +1,299 @@
+"""Building and keeping an index: the public functions that write."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import IndexConflict, IndexFault, IndexMissing, TableNotFound
+from secateur.index.assemble import FileIdentity, recipe
+from secateur.index.build import FOLDER, FileSurvey, OnProgress, cut, survey, write_segments
+from secateur.index.model import BuildOptions, StoredFile, indexed_columns
+from secateur.index.reader import current_snapshot, open_segment
+from secateur.index.snapshot import (
+    SegmentSummary,
+    Snapshot,
+    encode_snapshot,
+    open_snapshot,
+    snapshot_name,
+    snapshot_numbers,
+)
+from secateur.index.zonemap import unknown
+from secateur.io.schema import merge_schemas
+from secateur.io.table import Listing, Table
+from secateur.pruning.predicate.bind import Binder, resolve
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.expressions import split_name
+from secateur.pruning.predicate.nodes import Column
+from secateur.values import kind_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SNAPSHOTS_FOLDER = "snapshots"
+DEFAULT_GRACE_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class IndexSnapshot:
+    """What an index holds: counts of the snapshot, its bytes, and what was indexed how."""
+
+    number: int
+    created: float
+    location: str
+    segments: int
+    files: int
+    blocks: int
+    rows: int
+    data_bytes: int
+    index_bytes: int
+    columns: tuple[str, ...]
+    bloom: tuple[str, ...]
+    sort_key: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was checked, and every fault found."""
+
+    snapshot: int
+    segments: int
+    files_covered: int
+    files_uncovered: int
+    faults: tuple[str, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether no fault was found."""
+        return not self.faults
+
+
+def build_index(
+    table: Table,
+    *,
+    spark: SparkSession,
+    sort_key: Sequence[str] = (),
+    bloom: Sequence[str] = (),
+    fpr: float | None = None,
+    pages: bool = True,
+    segment_blocks: int | None = None,
+    on_progress: OnProgress | None = None,
+    on_survey: OnProgress | None = None,
+) -> IndexSnapshot:
+    """Index a table with a Spark job and publish the index in one atomic create.
+
+    Zone maps cover every column with an order. `sort_key` names the columns by which the data is clustered: segments
+    are cut in their order. `bloom` names columns for look-ups by value; `fpr` is their false-positive rate, by default
+    such that an absent value costs about one wrong block in the whole table. `pages` keeps the files' page index.
+    `on_survey` is told the totals once footers are read, `on_progress` the files, rows and bytes done.
+
+    Raises UnknownColumn, TableNotFound, InvalidParquet, IndexNotWritable, IndexConflict. Until it has returned,
+    readers see the index as it was.
+    """
+    table.store.require_writable()
+    options = BuildOptions(tuple(sort_key), tuple(bloom), fpr, pages, segment_blocks)
+    files = _identities(table.listing(dt.UTC))
+    if not files:
+        raise TableNotFound(f"{table.location} holds no Parquet file")
+    surveys = survey(spark, table.open_file, files, [split_name(name) for name in sort_key])
+    schema = merge_schemas((item.file[0], item.schema) for item in surveys)
+    segments = _write(table, spark, surveys, schema, options, on_survey, on_progress)
+    return _publish(table, segments, schema, options)
+
+
+def refresh_index(
+    table: Table,
+    *,
+    spark: SparkSession,
+    on_progress: OnProgress | None = None,
+    on_survey: OnProgress | None = None,
+) -> IndexSnapshot:
+    """Index the files that are new or changed, forget those that are gone, and publish.
+
+    Raises IndexMissing where there is no index, and as :func:`build_index` does.
+    """
+    snapshot = _require_snapshot(table)
+    live = _identities(table.listing(dt.UTC))
+    kept = _kept_segments(snapshot, set(live))
+    covered = {file for segment in kept for file in segment.files}
+    new = [file for file in live if file not in covered]
+    if not new and len(kept) == len(snapshot.segments):
+        return describe_index(table)
+    table.store.require_writable()
+    sort_key = [split_name(name) for name in snapshot.options.sort_key]
+    surveys = survey(spark, table.open_file, new, sort_key)
+    schema = merge_schemas([("the index", snapshot.schema), *((item.file[0], item.schema) for item in surveys)])
+    added = _write(table, spark, surveys, schema, snapshot.options, on_survey, on_progress)
+    kept = [_with_columns(snapshot, segment, schema) for segment in kept]
+    return _publish(table, [*kept, *added], schema, snapshot.options, expected=snapshot.number)
+
+
+def _write(
+    table: Table,
+    spark: SparkSession,
+    surveys: Sequence[FileSurvey],
+    schema: pa.Schema,
+    options: BuildOptions,
+    on_survey: OnProgress | None,
+    on_progress: OnProgress | None,
+) -> list[SegmentSummary]:
+    options = _checked(options, schema)
+    if on_survey is not None:
+        on_survey(len(surveys), sum(s.row_count for s in surveys), sum(s.byte_count for s in surveys))
+    blocks = sum(item.block_count for item in surveys)
+    what = recipe(schema, indexed_columns(schema), options, blocks)
+    return write_segments(spark, table.open_file, table.store, cut(surveys, options.segment_blocks), what, on_progress)
+
+
+def _checked(options: BuildOptions, schema: pa.Schema) -> BuildOptions:
+    """The options with column names as the schema spells them. Raises UnknownColumn."""
+    binder = Binder(schema, dt.UTC)
+
+    def spelled(name: str) -> str:
+        return ".".join(resolve(Column(split_name(name)), binder).path)
+
+    return replace(options, sort_key=tuple(map(spelled, options.sort_key)), bloom=tuple(map(spelled, options.bloom)))
+
+
+def _publish(
+    table: Table,
+    segments: Sequence[SegmentSummary],
+    schema: pa.Schema,
+    options: BuildOptions,
+    expected: int | None = None,
+) -> IndexSnapshot:
+    """Create the next snapshot; with `expected`, only if that is still the current one."""
+    numbers = snapshot_numbers(table.store)
+    current = numbers[-1] if numbers else 0
+    if expected is not None and current != expected:
+        raise IndexConflict(f"snapshot {current} was published meanwhile: refresh again")
+    number = current + 1
+    data = encode_snapshot(number, time.time(), indexed_columns(schema), segments, options, schema)
+    table.store.create(snapshot_name(number), data)
+    return describe_index(table)
+
+
+def _kept_segments(snapshot: Snapshot, live: set[FileIdentity]) -> list[SegmentSummary]:
+    """The segments of a snapshot that hold a live file, as their builds summarised them."""
+    table = snapshot.files
+    files = list(zip(table.path.to_pylist(), table.size.tolist(), table.modified.tolist(), strict=True))
+    counts = np.stack([table.block_count, table.row_count, table.byte_count], axis=1)
+    kept = []
+    for number, entry in enumerate(snapshot.segments):
+        mine = np.flatnonzero(table.segment == number)
+        own = [files[i] for i in mine.tolist()]
+        if live.intersection(own):
+            rows = int(snapshot.row_count[number])
+            kept.append(SegmentSummary(entry["name"], entry["size"], rows, entry["blocks"], own, counts[mine], ()))
+    return kept
+
+
+def _with_columns(snapshot: Snapshot, segment: SegmentSummary, schema: pa.Schema) -> SegmentSummary:
+    """A kept segment with one zone map for every column of the new schema; unknown where it was not indexed."""
+    number = next(i for i, entry in enumerate(snapshot.segments) if entry["name"] == segment.name)
+    zone_maps = []
+    for column in indexed_columns(schema):
+        found = snapshot.zone_map_at(0, Field(column.path, column.type))
+        kind = kind_of(column.type)
+        assert kind is not None
+        zone_maps.append(unknown(kind, 1) if found is None else found.take(np.array([number])))
+    return replace(segment, zone_maps=zone_maps)
+
+
+def describe_index(table: Table) -> IndexSnapshot:
+    """What the current index of a table holds. Raises IndexMissing, IndexFault."""
+    snapshot = _require_snapshot(table)
+    files = snapshot.files
+    return IndexSnapshot(
+        number=snapshot.number,
+        created=snapshot.created,
+        location=table.store.location,
+        segments=len(snapshot.segments),
+        files=len(files.size),
+        blocks=int(files.block_count.sum()),
+        rows=int(files.row_count.sum()),
+        data_bytes=int(files.byte_count.sum()),
+        index_bytes=sum(s["size"] for s in snapshot.segments) + table.store.size(snapshot_name(snapshot.number)),
+        columns=tuple(".".join(column.path) for column in snapshot.columns),
+        bloom=snapshot.options.bloom,
+        sort_key=snapshot.options.sort_key,
+    )
+
+
+def verify_index(table: Table) -> Verification:
+    """Read every byte of the current index and check it: checksums, structure, and which live files it covers.
+
+    Raises IndexMissing. A fault is a value here, never an exception.
+    """
+    faults: list[str] = []
+    try:
+        snapshot = _require_snapshot(table)
+        files = snapshot.files
+    except IndexFault as fault:
+        return Verification(0, 0, 0, len(table.listing(dt.UTC).size), (str(fault),))
+    faults += snapshot.verify()
+    for entry in snapshot.segments:
+        try:
+            faults += open_segment(table.store, entry["name"], entry["size"]).verify()
+        except IndexFault as fault:
+            faults.append(str(fault))
+    covered = set(zip(files.path.to_pylist(), files.size.tolist(), files.modified.tolist(), strict=True))
+    live = _identities(table.listing(dt.UTC))
+    known = sum(file in covered for file in live)
+    return Verification(snapshot.number, len(snapshot.segments), known, len(live) - known, tuple(faults))
+
+
+def vacuum_index(
+    table: Table, *, dry_run: bool = False, grace_seconds: float = DEFAULT_GRACE_SECONDS
+) -> list[StoredFile]:
+    """Remove what the current snapshot does not use and no reader or build of the last `grace_seconds` can need.
+
+    Returns the files removed, or with `dry_run` those that would be. Raises IndexMissing, IndexFault: a snapshot
+    that cannot be read may name any segment.
+    """
+    snapshot = _require_snapshot(table)
+    store = table.store
+    used = {snapshot_name(snapshot.number), *(entry["name"] for entry in snapshot.segments)}
+    old = time.time() - grace_seconds
+    recent = [file for file in store.list(SNAPSHOTS_FOLDER) if file.modified > old]
+    for number in snapshot_numbers(store):
+        if any(file.name == snapshot_name(number) for file in recent):
+            used |= {
+                snapshot_name(number),
+                *(entry["name"] for entry in open_snapshot(store, number).segments),
+            }
+    candidates = [*store.list(SNAPSHOTS_FOLDER), *store.list(FOLDER)]
+    unused = [file for file in candidates if file.name not in used and file.modified <= old]
+    if not dry_run:
+        for file in unused:
+            store.delete(file.name)
+    return unused
+
+
+def drop_index(table: Table) -> int:
+    """Remove the whole index, newest snapshot first, so that no reader finds one without its segments.
+
+    Returns the number of files removed.
+    """
+    store = table.store
+    files = [*reversed(store.list(SNAPSHOTS_FOLDER)), *store.list(FOLDER)]
+    for file in files:
+        store.delete(file.name)
+    return len(files)
+
+
+def _require_snapshot(table: Table) -> Snapshot:
+    snapshot = current_snapshot(table.store)
+    if snapshot is None:
+        raise IndexMissing(f"{table.location} has no index at {table.store.location}: build one with build_index()")
+    return snapshot
+
+
+def _identities(listing: Listing) -> list[FileIdentity]:
+    return list(zip(listing.paths.to_pylist(), listing.size.tolist(), listing.modified.tolist(), strict=True))

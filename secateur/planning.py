@@ -1,0 +1,103 @@
+"""Opening tables and planning queries: the public functions that read."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from secateur.errors import InvalidPredicate
+from secateur.io.catalog import OpenedTable, open_snapshot_of
+from secateur.io.parquet_dir import ParquetDirectory, open_directory
+from secateur.io.scan import Scan
+from secateur.io.table import Table
+from secateur.pruning.pipeline import run
+from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.predicate.parse import parse
+from secateur.pruning.predicate.temporal import zone_of
+from secateur.pruning.report import Faults
+from secateur.pruning.survivors import Query
+
+if TYPE_CHECKING:
+    from secateur.io.parquet_dir import FileSystem
+
+DISABLE = "SECATEUR_DISABLE"  # an environment variable: set to 1, no index is used
+
+
+def open_table(
+    location: str,
+    *,
+    index_location: str | None = None,
+    filesystem: FileSystem | None = None,
+    schema: pa.Schema | None = None,
+) -> ParquetDirectory:
+    """The table in a directory of Parquet files; nested directories and Hive partitions are recognised.
+
+    `location` is a path or a URI of a filesystem that pyarrow knows (or a path on `filesystem`). The index is
+    looked for in ``_secateur`` beside the data, or at `index_location`. `schema` declares the table's columns;
+    without it they come from the index and from the footers of files that it does not cover.
+
+    Raises TableNotFound.
+    """
+    return open_directory(os.fspath(location), index_location=index_location, filesystem=filesystem, schema=schema)
+
+
+def prune(
+    table: Table,
+    predicate: str | Predicate,
+    *,
+    limit: int | None = None,
+    use_index: bool = True,
+    strict: bool = False,
+    session_time_zone: str | None = None,
+    case_sensitive: bool = False,
+) -> Scan:
+    """The plan of a query: the blocks of the table's current snapshot that can hold a match.
+
+    `predicate` is Spark SQL text or an expression on :func:`secateur.col`. `limit` asks for any so many matching
+    rows. `session_time_zone` is that in which Spark would read the predicate's dates and timestamps: by default
+    that of the active Spark session, else UTC.
+
+    Every matching row lies in a block of the plan: a block is left out only if a proof shows that no row of it makes
+    the predicate TRUE. An index that is missing, stale or broken keeps blocks, and the report says so; with
+    `strict` it raises IndexFault.
+
+    Raises InvalidPredicate, UnknownColumn, AmbiguousColumn, IncomparableLiteral, TableNotFound, InvalidParquet.
+    """
+    if limit is not None and limit < 0:
+        raise ValueError(f"limit is {limit}; it must be 0 or more")
+    time_zone = session_time_zone or _active_time_zone()
+    zone = zone_of(time_zone)
+    if zone is None:
+        raise ValueError(f"unknown time zone {time_zone!r}")
+    tree = parse(predicate) if isinstance(predicate, str) else predicate
+    if not isinstance(tree, Predicate):
+        raise InvalidPredicate(f"{predicate!r} is no predicate: use SQL text or a comparison on secateur.col()")
+    faults = Faults(strict)
+    opened = open_snapshot_of(table, zone, faults, use_index=use_index and os.environ.get(DISABLE) != "1")
+    bound = bind(tree, opened.binding_schema, session_time_zone=time_zone, case_sensitive=case_sensitive)
+    sql = predicate if isinstance(predicate, str) else str(tree)
+    survivors, report = run(Query(bound, opened.catalog, limit), faults, predicate=sql, index=_describe(opened))
+    return Scan(bound, sql, opened.listing.paths, survivors, report, limit, time_zone, opened)
+
+
+def _active_time_zone() -> str:
+    """The time zone of the active Spark session, if this process uses Spark at all."""
+    if "pyspark.sql" not in sys.modules:
+        return "UTC"
+    from secateur.io.spark_plan import session_time_zone
+
+    return session_time_zone()
+
+
+def _describe(opened: OpenedTable) -> str:
+    snapshot = opened.catalog.snapshot
+    if snapshot is None:
+        return "none"
+    block_count = opened.catalog.files.block_count
+    covered = int((block_count >= 0).sum())
+    segments = f"{len(snapshot.segments):,} segments"
+    return f"snapshot {snapshot.number}, {segments}, covers {covered:,} of {len(block_count):,} files"
