@@ -9,17 +9,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from secateur.errors import InvalidPredicate
-from secateur.io.catalog import OpenedTable, open_snapshot_of
 from secateur.io.parquet_dir import ParquetDirectory, open_directory
-from secateur.io.scan import Scan
+from secateur.io.scan import Scan, Settings, plan_scan
 from secateur.io.table import Table
-from secateur.pruning.pipeline import run
-from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.parse import parse
-from secateur.pruning.predicate.temporal import zone_of
-from secateur.pruning.report import Faults
-from secateur.pruning.survivors import Query
 
 if TYPE_CHECKING:
     from secateur.io.parquet_dir import FileSystem
@@ -69,19 +63,17 @@ def prune(
     """
     if limit is not None and limit < 0:
         raise ValueError(f"limit is {limit}; it must be 0 or more")
-    time_zone = session_time_zone or _active_time_zone()
-    zone = zone_of(time_zone)
-    if zone is None:
-        raise ValueError(f"unknown time zone {time_zone!r}")
     tree = parse(predicate) if isinstance(predicate, str) else predicate
     if not isinstance(tree, Predicate):
         raise InvalidPredicate(f"{predicate!r} is no predicate: use SQL text or a comparison on secateur.col()")
-    faults = Faults(strict)
-    opened = open_snapshot_of(table, zone, faults, use_index=use_index and os.environ.get(DISABLE) != "1")
-    bound = bind(tree, opened.binding_schema, session_time_zone=time_zone, case_sensitive=case_sensitive)
-    sql = predicate if isinstance(predicate, str) else str(tree)
-    survivors, report = run(Query(bound, opened.catalog, limit), faults, predicate=sql, index=_describe(opened))
-    return Scan(bound, sql, opened.listing.paths, survivors, report, limit, time_zone, opened)
+    settings = Settings(
+        limit=limit,
+        use_index=use_index and os.environ.get(DISABLE) != "1",
+        strict=strict,
+        session_time_zone=session_time_zone or _active_time_zone(),
+        case_sensitive=case_sensitive,
+    )
+    return plan_scan(table, tree, str(predicate), settings)
 
 
 def _active_time_zone() -> str:
@@ -91,13 +83,3 @@ def _active_time_zone() -> str:
     from secateur.io.spark_plan import session_time_zone
 
     return session_time_zone()
-
-
-def _describe(opened: OpenedTable) -> str:
-    snapshot = opened.catalog.snapshot
-    if snapshot is None:
-        return "none"
-    block_count = opened.catalog.files.block_count
-    covered = int((block_count >= 0).sum())
-    segments = f"{len(snapshot.segments):,} segments"
-    return f"snapshot {snapshot.number}, {segments}, covers {covered:,} of {len(block_count):,} files"

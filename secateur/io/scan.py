@@ -11,14 +11,18 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.errors import UnsupportedPredicate
-from secateur.io.catalog import OpenedTable
+from secateur.io.catalog import OpenedTable, open_snapshot_of
 from secateur.io.row_groups import FileBlocks, block_reader, file_blocks
+from secateur.io.table import Table
+from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
-from secateur.pruning.predicate.bind import Binder, resolve
+from secateur.pruning.predicate.bind import Binder, bind, resolve
 from secateur.pruning.predicate.bound import is_supported
 from secateur.pruning.predicate.expressions import split_name
-from secateur.pruning.predicate.nodes import Column
+from secateur.pruning.predicate.nodes import Column, Predicate
 from secateur.pruning.predicate.temporal import zone_of
+from secateur.pruning.report import Faults
+from secateur.pruning.survivors import Query
 
 if TYPE_CHECKING:
     from secateur.io.spark_plan import DataFrame, SparkSession
@@ -45,7 +49,7 @@ class Scan(ScanPlan):
         Raises UnsupportedPredicate where only Spark can evaluate the predicate, UnknownColumn, StalePlan,
         InvalidParquet.
         """
-        self._require_supported()
+        self.require_supported()
         reader = block_reader(self.opened.table, self.opened.schema, self.fields(columns), self.predicate)
         left = self.limit
         for entry in self.entries():
@@ -63,7 +67,7 @@ class Scan(ScanPlan):
         schema = pa.schema(fields)
         if self.limit is not None:
             return pa.Table.from_batches(self.to_batches(columns), schema).combine_chunks()
-        self._require_supported()
+        self.require_supported()
         reader = block_reader(self.opened.table, self.opened.schema, fields, self.predicate)
         with ThreadPoolExecutor(READ_THREADS) as threads:
             parts = threads.map(lambda entry: list(reader.read(entry)), self.entries())
@@ -76,7 +80,7 @@ class Scan(ScanPlan):
         sure = self.survivors.fully_matching
         total = int(blocks.row_count[sure].sum())
         if not sure.all() and (self.limit is None or total < self.limit):
-            self._require_supported()
+            self.require_supported()
             reader = block_reader(self.opened.table, self.opened.schema, (), self.predicate)
             with ThreadPoolExecutor(READ_THREADS) as threads:
                 total += sum(threads.map(reader.count, self.entries(~sure)))
@@ -110,7 +114,43 @@ class Scan(ScanPlan):
         matches = self.survivors.fully_matching[order]
         return file_blocks(self.paths, file, blocks.row_group[order], matches, constants)
 
-    def _require_supported(self) -> None:
+    def require_supported(self) -> None:
+        """Raises UnsupportedPredicate where only Spark can evaluate the predicate and some block needs it."""
         if not is_supported(self.predicate) and self.residual is not None:
             reasons = "; ".join(self.report.unsupported)
             raise UnsupportedPredicate(f"only Spark can evaluate this predicate ({reasons}): use plan.to_spark(spark)")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a query is planned; see :func:`secateur.prune`."""
+
+    limit: int | None = None
+    use_index: bool = True
+    strict: bool = False
+    session_time_zone: str = "UTC"
+    case_sensitive: bool = False
+
+
+def plan_scan(table: Table, predicate: Predicate, sql: str, settings: Settings) -> Scan:
+    """The plan of a query over the table's current snapshot; `sql` is the predicate as Spark is to read it."""
+    time_zone = settings.session_time_zone
+    zone = zone_of(time_zone)
+    if zone is None:
+        raise ValueError(f"unknown time zone {time_zone!r}")
+    faults = Faults(settings.strict)
+    opened = open_snapshot_of(table, zone, faults, use_index=settings.use_index)
+    bound = bind(predicate, opened.binding_schema, session_time_zone=time_zone, case_sensitive=settings.case_sensitive)
+    query = Query(bound, opened.catalog, settings.limit)
+    survivors, report = run(query, faults, predicate=sql, index=_describe(opened))
+    return Scan(bound, sql, opened.listing.paths, survivors, report, settings.limit, time_zone, opened)
+
+
+def _describe(opened: OpenedTable) -> str:
+    snapshot = opened.catalog.snapshot
+    if snapshot is None:
+        return "none"
+    block_count = opened.catalog.files.block_count
+    covered = int((block_count >= 0).sum())
+    segments = f"{len(snapshot.segments):,} segments"
+    return f"snapshot {snapshot.number}, {segments}, covers {covered:,} of {len(block_count):,} files"

@@ -67,10 +67,21 @@ def _constants(values: pa.Array) -> Zones:
 class Table(Protocol):
     """A table of any format."""
 
-    location: str
-    store: FileStore
-    cache: ByteCache
-    declared_schema: pa.Schema | None  # given by the user, data and partition columns
+    @property
+    def location(self) -> str:
+        """Where the table is, as the user gave it, absolute."""
+
+    @property
+    def store(self) -> FileStore:
+        """Where its index is."""
+
+    @property
+    def cache(self) -> ByteCache:
+        """What was read of its index and footers."""
+
+    @property
+    def declared_schema(self) -> pa.Schema | None:
+        """The schema that the user gave, data and partition columns."""
 
     def listing(self, zone: dt.tzinfo) -> Listing:
         """The live files now; timestamps in partition values are read in `zone`."""

@@ -1,0 +1,63 @@
+"""Filters that Spark pushes to a Python data source, as predicate nodes.
+
+Spark calls with the conjuncts that it can express; a filter that has no node here, or a value that is no literal, is
+left out: leaving out a conjunct only keeps more blocks, and Spark applies all of them itself.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import datasource as ds
+
+from secateur.pruning.predicate.expressions import literal
+from secateur.pruning.predicate.nodes import Column, Comparison, In, IsNull, Like, Not, Predicate
+
+_COMPARISONS: dict[type[ds.Filter], str] = {
+    ds.EqualTo: "=",
+    ds.EqualNullSafe: "<=>",
+    ds.LessThan: "<",
+    ds.LessThanOrEqual: "<=",
+    ds.GreaterThan: ">",
+    ds.GreaterThanOrEqual: ">=",
+}
+
+
+def predicate_of(item: ds.Filter) -> Predicate | None:
+    """The node of one filter, or None."""
+    try:
+        return _predicate(item)
+    except TypeError:  # a value that is no literal, as of an array or a struct
+        return None
+
+
+def _predicate(item: ds.Filter) -> Predicate | None:
+    match item:
+        case ds.Not(child):
+            inner = _predicate(child)
+            return None if inner is None else Not(inner)
+        case ds.IsNull(path):
+            return IsNull(Column(path))
+        case ds.IsNotNull(path):
+            return Not(IsNull(Column(path)))
+        case ds.In(path, values):
+            return In(Column(path), tuple(literal(value) for value in values))
+        case ds.StringStartsWith(path, text):
+            return Like(Column(path), _escaped(text) + "%", "\\")
+        case ds.StringEndsWith(path, text):
+            return Like(Column(path), "%" + _escaped(text), "\\")
+        case ds.StringContains(path, text):
+            return Like(Column(path), f"%{_escaped(text)}%", "\\")
+        case (
+            ds.EqualTo(path, value)
+            | ds.EqualNullSafe(path, value)
+            | ds.LessThan(path, value)
+            | ds.LessThanOrEqual(path, value)
+            | ds.GreaterThan(path, value)
+            | ds.GreaterThanOrEqual(path, value)
+        ):
+            return Comparison(_COMPARISONS[type(item)], Column(path), literal(value))
+        case _:
+            return None
+
+
+def _escaped(text: str) -> str:
+    return "".join("\\" + c if c in "%_\\" else c for c in text)

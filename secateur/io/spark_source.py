@@ -1,0 +1,144 @@
+"""``spark.read.format("secateur")``: the table as a Spark data source, in SQL and on Spark Connect too.
+
+Spark plans a query in a Python process of its own, which lives on between queries, and with it the tables opened here
+and their cached index. Options, beside ``path`` (or ``load(path)``):
+
+``predicate``       only rows for which this Spark SQL predicate is TRUE are in the DataFrame, which is pruned by it
+``pushdown``        true: prune by the filters of the query. Safe only for a DataFrame or view that is used once
+``index_location``  where the index is, if not beside the data
+``use_index``       false: read every block that footers do not rule out
+``time_zone``       in which the predicate's timestamps are read (UTC)
+
+Why push-down is not the default: Spark 4.1 to 4.3 keeps what the last push-down planned in the relation
+(``PythonDataSourceV2.readInfo``) and plans the next query on the same DataFrame or view with it, if that query has no
+filter it can push. So ``df.where("id = 1").count()`` makes a later ``df.count()`` count one block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from secateur.errors import IncomparableLiteral, TableNotFound
+from secateur.io.catalog import open_snapshot_of
+from secateur.io.parquet_dir import ParquetDirectory, open_directory
+from secateur.io.row_groups import BlockReader, FileBlocks
+from secateur.io.scan import Settings, plan_scan
+from secateur.io.spark_filters import predicate_of
+from secateur.io.spark_plan import descriptors, spark_schema
+from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.bound import is_supported
+from secateur.pruning.predicate.nodes import And, Predicate, Truth
+from secateur.pruning.predicate.parse import parse
+from secateur.pruning.predicate.temporal import zone_of
+from secateur.pruning.report import Faults
+
+MOST_OPEN_TABLES = 32
+
+
+@lru_cache(MOST_OPEN_TABLES)
+def _opened(path: str, index_location: str | None) -> ParquetDirectory:
+    return open_directory(path, index_location=index_location)
+
+
+class SecateurDataSource(DataSource):
+    """The format "secateur"; the options are those of this module."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "secateur"
+
+    @property
+    def _table(self) -> ParquetDirectory:
+        path = self.options.get("path")
+        if not path:
+            raise TableNotFound("format(\"secateur\") needs a path: load(path), or OPTIONS (path '...') in SQL")
+        return _opened(path, self.options.get("index_location"))
+
+    def schema(self) -> StructType:
+        """The table's schema."""
+        zone = zone_of("UTC")
+        assert zone is not None
+        return spark_schema(open_snapshot_of(self._table, zone, Faults()).schema)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """The reader of one query."""
+        kind = PushdownReader if self._flag("pushdown", default=False) else SecateurReader
+        return kind(
+            table=self._table,
+            schema=to_arrow_schema(schema, timezone="UTC"),
+            predicate=self._predicate,
+            settings=Settings(
+                use_index=self._flag("use_index", default=True), session_time_zone=self.options.get("time_zone", "UTC")
+            ),
+        )
+
+    @property
+    def _predicate(self) -> Predicate:
+        text = self.options.get("predicate")
+        return parse(text) if text else Truth(True)
+
+    def _flag(self, name: str, *, default: bool) -> bool:
+        value = str(self.options.get(name, default)).lower()
+        if value not in ("true", "false"):
+            raise ValueError(f"option {name} is true or false, not {value!r}")
+        return value == "true"
+
+
+@dataclass(frozen=True)
+class Task(InputPartition):
+    """One task: blocks, and how to read them."""
+
+    reader: BlockReader
+    blocks: tuple[FileBlocks, ...]
+
+
+@dataclass
+class SecateurReader(DataSourceReader):
+    """Plans one read of a table, or of those of its rows for which a predicate is TRUE."""
+
+    table: ParquetDirectory
+    schema: pa.Schema
+    predicate: Predicate
+    settings: Settings
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """The tasks that read the surviving blocks. Raises UnsupportedPredicate, and as :func:`secateur.prune`."""
+        scan = plan_scan(self.table, self.predicate, str(self.predicate), self.settings)
+        scan.require_supported()
+        work = descriptors(scan, scan.fields(self.schema.names))
+        return [Task(work.reader, task) for task in work.tasks]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """The rows of one task, in the types that Spark expects; where nothing survives Spark asks with None."""
+        if not isinstance(partition, Task):
+            return
+        for entry in partition.blocks:
+            for batch in partition.reader.read(entry):
+                columns = [batch.column(field.name).cast(field.type) for field in self.schema]
+                yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+@dataclass
+class PushdownReader(SecateurReader):
+    """Prunes by the filters of the query as well; Spark keeps them all, so the answer does not depend on them"""
+
+    def pushFilters(self, filters: list[Filter]) -> list[Filter]:  # noqa: N802, Spark's name
+        """Remember the filters that can prune; all of them stay with Spark."""
+        nodes = [node for item in filters if (node := predicate_of(item)) is not None and self._binds(node)]
+        self.predicate = And((self.predicate, *nodes))
+        return filters
+
+    def _binds(self, node: Predicate) -> bool:
+        """Whether a filter can be used here; what Spark can compare and binding refuses is left to Spark."""
+        try:
+            return is_supported(bind(node, self.schema))
+        except IncomparableLiteral:
+            return False
