@@ -7,9 +7,8 @@ for what it knows and for nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,191 +16,18 @@ import pyarrow.compute as pc
 
 from secateur.errors import IndexFault
 from secateur.index import btree
-from secateur.index.bitsliced import Hashes, hash_keys
+from secateur.index.blocks import LOOSE, BlockSource, CoveredFiles, LiveFiles, OpenedBlocks, Origin, Part, open_blocks
 from secateur.index.cache import ByteCache
 from secateur.index.codec import SEGMENT, read_contents
 from secateur.index.model import BlockTable, Store
-from secateur.index.pages import PageTable, concat_pages, take_pages, whole_blocks
 from secateur.index.segment import Segment
 from secateur.index.snapshot import Snapshot, open_snapshot, snapshot_numbers
-from secateur.index.zonemap import ZoneMap, concat, unknown
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Faults
-from secateur.pruning.statistics import Pages, Zones
-from secateur.values import Key, kind_of
-
-Value = TypeVar("Value")
-LOOSE = -1  # the segment number of blocks that no segment holds
-
-
-class BlockSource(Protocol):
-    """Where the statistics of some blocks come from: a segment file, or footers."""
-
-    def zone_map(self, path: tuple[str, ...], type_: pa.DataType, n: int) -> ZoneMap | None: ...
-
-    def pages(self, path: tuple[str, ...], type_: pa.DataType, block_rows: np.ndarray) -> PageTable | None: ...
-
-    def may_contain(self, path: tuple[str, ...], type_: pa.DataType, hashes: Hashes, n: int) -> np.ndarray | None: ...
-
-
-class LiveFiles(Protocol):
-    """The files of a table snapshot, and what their names tell."""
-
-    @property
-    def paths(self) -> pa.Array: ...
-
-    @property
-    def size(self) -> np.ndarray: ...
-
-    @property
-    def modified(self) -> np.ndarray: ...
-
-    def zones(self, column: Field) -> Zones | None: ...
-
+from secateur.pruning.statistics import Zones
 
 FooterReader = Callable[[np.ndarray], tuple[BlockTable, BlockSource]]
-
-
-@dataclass(frozen=True)
-class CoveredFiles:
-    """The live files with the counts that the index knows of them; -1 where it does not."""
-
-    live: LiveFiles
-    block_count: np.ndarray
-    row_count: np.ndarray
-    byte_count: np.ndarray
-
-    @property
-    def paths(self) -> pa.Array:
-        return self.live.paths
-
-    def zones(self, column: Field) -> Zones | None:
-        return self.live.zones(column)
-
-
-@dataclass(frozen=True)
-class Part:
-    """Blocks of one source: `keep` are their positions there, of `total`; `file` is the live file of each."""
-
-    source: BlockSource
-    key: str  # for the cache; empty for sources that are not cached
-    number: int
-    total_rows: np.ndarray  # row counts of all blocks of the source
-    keep: np.ndarray
-    file: np.ndarray
-    row_group: np.ndarray
-    byte_count: np.ndarray
-
-
-class OpenedBlocks:
-    """Candidate blocks of a query; their columns are read from the index when a stage asks for them."""
-
-    def __init__(self, parts: Sequence[Part], files: CoveredFiles, cache: ByteCache, faults: Faults) -> None:
-        self._parts, self._files, self._cache, self._faults = parts, files, cache, faults
-        self._zones: dict[Field, Zones | None] = {}
-        self.part = np.repeat(np.arange(len(parts)), [len(p.keep) for p in parts])
-        self.within = np.concatenate([np.arange(len(p.keep)) for p in parts]) if parts else np.zeros(0, np.int64)
-        self.file = _joined([p.file for p in parts], np.int64)
-        self.segment = _joined([np.full(len(p.keep), p.number) for p in parts], np.int64)
-        self.row_group = _joined([p.row_group for p in parts], np.int32)
-        self.row_count = _joined([p.total_rows[p.keep] for p in parts], np.int64)
-        self.byte_count = _joined([p.byte_count for p in parts], np.int64)
-
-    def __len__(self) -> int:
-        return len(self.file)
-
-    def take(self, indices: np.ndarray) -> OpenedBlocks:
-        """The given blocks only; columns read so far stay read."""
-        chosen = object.__new__(OpenedBlocks)
-        chosen._parts, chosen._files, chosen._cache, chosen._faults = (
-            self._parts,
-            self._files,
-            self._cache,
-            self._faults,
-        )
-        for name in ("part", "within", "file", "segment", "row_group", "row_count", "byte_count"):
-            setattr(chosen, name, getattr(self, name)[indices])
-        chosen._zones = {f: None if z is None else z.take(indices) for f, z in self._zones.items()}
-        return chosen
-
-    def zones(self, column: Field) -> Zones | None:
-        """The zone maps of a column; what cannot be read is unknown."""
-        if column not in self._zones:
-            self._zones[column] = self._load_zones(column)
-        return self._zones[column]
-
-    def _load_zones(self, column: Field) -> Zones | None:
-        by_name = self._files.zones(column)
-        if by_name is not None:
-            return by_name.take(self.file)
-        kind = kind_of(column.type)
-        if kind is None or not len(self):
-            return None
-        maps = [self._zone_map(part, column).take(self._positions(i)) for i, part in self._present()]
-        return concat(maps).zones(self.row_count)
-
-    def _zone_map(self, part: Part, column: Field) -> ZoneMap:
-        """The zone map over all blocks of a part's source; unknown where it has none or cannot be read."""
-        n = len(part.total_rows)
-        found: ZoneMap | None = None
-        with self._faults.tolerated():
-            found = self._load(part, ("zone", column), lambda: part.source.zone_map(column.path, column.type, n))
-        kind = kind_of(column.type)
-        assert kind is not None
-        return unknown(kind, n) if found is None else found
-
-    def may_contain(self, column: Field, keys: Sequence[Key]) -> np.ndarray | None:
-        """Which blocks may hold any of the keys; None where no filter covers the column."""
-        kind = kind_of(column.type)
-        assert kind is not None
-        hashes = hash_keys(keys, kind)
-        masks, covered = [], False
-        for i, part in self._present():
-            positions = self._positions(i)
-            mask: np.ndarray | None = None
-            with self._faults.tolerated():
-                mask = part.source.may_contain(column.path, column.type, hashes, len(part.total_rows))
-            covered |= mask is not None
-            masks.append(np.ones(len(positions), bool) if mask is None else mask[positions])
-        return np.concatenate(masks) if covered else None
-
-    def pages(self, column: Field) -> Pages | None:
-        """The pages of a column; None where no page index covers it."""
-        if kind_of(column.type) is None or self._files.zones(column) is not None:
-            return None
-        tables, paged = [], False
-        for i, part in self._present():
-            table: PageTable | None = None
-            with self._faults.tolerated():
-                table = self._load(
-                    part,
-                    ("pages", column),
-                    lambda part=part: part.source.pages(column.path, column.type, part.total_rows),  # type: ignore[misc]
-                )
-            paged |= table is not None
-            whole = whole_blocks(self._zone_map(part, column)) if table is None else table
-            tables.append(take_pages(whole, self._positions(i)))
-        if not paged:
-            return None
-        table = concat_pages(tables)
-        page_rows = table.row_counts(self.row_count)
-        return Pages(table.offsets, table.first_row, table.zone_map.zones(page_rows))
-
-    def _present(self) -> list[tuple[int, Part]]:
-        """The parts of which a block is still a candidate; blocks are ordered by part."""
-        return [(i, self._parts[i]) for i in np.unique(self.part).tolist()]
-
-    def _positions(self, part: int) -> np.ndarray:
-        """The positions in a part's source of its blocks that are still candidates."""
-        return self._parts[part].keep[self.within[self.part == part]]
-
-    def _load(self, part: Part, what: tuple[str, Field], load: Callable[[], Value]) -> Value:
-        return self._cache.get((part.key, *what), load) if part.key else load()
-
-
-def _joined(arrays: Sequence[np.ndarray], dtype: type) -> np.ndarray:
-    return np.concatenate(arrays).astype(dtype) if arrays else np.zeros(0, dtype)
 
 
 class IndexCatalog:
@@ -277,7 +103,7 @@ class IndexCatalog:
                     blocks.byte_count,
                 )
             )
-        return OpenedBlocks(parts, self.files, self._cache, self._faults)
+        return open_blocks(Origin(parts, self.files, self._cache, self._faults))
 
     def _open_segment(self, number: int, survives: np.ndarray) -> Part:
         assert self.snapshot is not None

@@ -97,7 +97,7 @@ class FooterSource:
 
 @dataclass(frozen=True)
 class LooseBlocks:
-    """Statistics of blocks by the footers of their files; see :class:`secateur.index.reader.BlockSource`."""
+    """Statistics of blocks by the footers of their files; see :class:`secateur.index.blocks.BlockSource`."""
 
     sources: list[ParquetSource]
 

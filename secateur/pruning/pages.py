@@ -15,7 +15,7 @@ from secateur.pruning import outcomes as sets
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.predicate.bound import Field, fields
 from secateur.pruning.statistics import Blocks, Pages, Zones
-from secateur.pruning.survivors import Query, RowRanges, Survivors, opened
+from secateur.pruning.survivors import PageCounts, Query, RowRanges, Survivors, opened
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ def prune_pages(query: Query, survivors: Survivors) -> Survivors:
     alive = sets.survives(evaluate(query.predicate, blocklets))
     before = sum(int(p.offsets[-1]) for p in pages.values())
     after = sum(len(np.unique(blocklets.page_of(p)[alive])) for p in pages.values())
-    query.notes.append(f"pages of the predicate's columns {before:,} -> {after:,}, in {len(alive):,} blocklets")
+    query.notes.append(f"{len(alive):,} blocklets, cut by the pages of {len(pages)} columns")
     kept = np.flatnonzero(np.bincount(blocklets.block[alive], minlength=len(blocks)))
     ranges = _merge(blocklets, alive, kept)
-    return replace(survivors.take(kept), row_ranges=ranges, pages=after)
+    return replace(survivors.take(kept), row_ranges=ranges, pages=PageCounts(before, after))
 
 
 def _cut(blocks: Blocks, pages: dict[Field, Pages]) -> Blocklets:

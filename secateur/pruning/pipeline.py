@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -69,4 +69,6 @@ def _run_stage(stage: Stage, query: Query, survivors: Survivors, faults: Faults)
     if stage is STAGES[-1]:
         after = opened(query, after)
     seconds = time.perf_counter() - started
+    if after.pages is not None and before.pages is None:
+        before = replace(before, pages=after.pages.before)
     return after, StageReport(stage.name, before, count(query, after), seconds, faults.drain(), tuple(query.notes))

@@ -32,6 +32,14 @@ class RowRanges:
 
 
 @dataclass(frozen=True)
+class PageCounts:
+    """Pages of the predicate's columns in the blocks that reached the stage, and those that survive it."""
+
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
 class Survivors:
     """What no stage has proven dead yet."""
 
@@ -40,7 +48,7 @@ class Survivors:
     blocks: Blocks | None = None  # None until the surviving segments are opened
     outcomes: np.ndarray | None = None  # uint8 per block
     row_ranges: RowRanges | None = None  # None: all rows of every block
-    pages: int | None = None
+    pages: PageCounts | None = None  # None until pages are looked at
 
     def take(self, indices: np.ndarray) -> Survivors:
         """The given blocks only."""
@@ -87,7 +95,7 @@ def _count_blocks(survivors: Survivors) -> Counts:
         segments=len(np.unique(blocks.segment[blocks.segment >= 0])),
         files=len(np.unique(blocks.file)),
         blocks=len(blocks),
-        pages=survivors.pages,
+        pages=survivors.pages.after if survivors.pages else None,
         rows=int(rows.sum()),
         bytes=int(blocks.byte_count.sum()),
     )
