@@ -89,6 +89,7 @@ def float_key(value: float) -> int:
     return bits if bits >= 0 else bits ^ INT64_MAX
 
 
+COLLATED = pa.large_string()  # stands for strings with a collation, whose order is not that of their bytes
 NAN_KEY = 0x7FF8_0000_0000_0000
 
 

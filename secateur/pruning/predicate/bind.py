@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from secateur.errors import AmbiguousColumn, InvalidPredicate, UnknownColumn
+from secateur.errors import AmbiguousColumn, InvalidPredicate, UnknownColumn, UnsupportedPredicate
 from secateur.pruning import rangeset
 from secateur.pruning.predicate import nodes
 from secateur.pruning.predicate.bound import Field, Matches, Missing, Unsupported, Within
@@ -22,7 +22,7 @@ from secateur.pruning.predicate.literals import positions
 from secateur.pruning.predicate.nodes import And, Column, Literal, Not, Or, Predicate, Truth
 from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.rangeset import RangeSet
-from secateur.values import Key, Kind, kind_of, least_key
+from secateur.values import COLLATED, Key, Kind, kind_of, least_key
 
 
 @dataclass(frozen=True)
@@ -58,17 +58,17 @@ def _bind(predicate: Predicate, binder: Binder) -> Predicate:
         case Truth():
             return predicate
         case nodes.Opaque(sql, columns):
-            named = tuple(resolve(column, binder) for column in columns)
+            named = tuple(_compared(column, binder) for column in columns)
             every = tuple(Field((field.name,), field.type) for field in binder.schema)
             return Unsupported(sql, "no rule for this expression", named or every)
         case nodes.IsNull(column):
-            return Missing(resolve(column, binder), str(predicate))
+            return Missing(_compared(column, binder), str(predicate))
         case nodes.Comparison(op, column, literal):
-            return _comparison(op, resolve(column, binder), literal, str(predicate), binder)
+            return _comparison(op, _compared(column, binder), literal, str(predicate), binder)
         case nodes.In(column, literals):
-            return _in(resolve(column, binder), literals, str(predicate), binder)
+            return _in(_compared(column, binder), literals, str(predicate), binder)
         case nodes.Like(column, pattern, escape):
-            return _like(resolve(column, binder), pattern, escape, str(predicate))
+            return _like(_compared(column, binder), pattern, escape, str(predicate))
         case _:
             raise TypeError(f"{predicate!r} is no predicate: use SQL text or expressions on secateur.col()")
 
@@ -168,6 +168,17 @@ def _read_pattern(pattern: str, escape: str, sql: str) -> tuple[str, str, str]:
         else:
             prefix += literal
     return prefix, f"(?s)\\A{regex}\\z", rest
+
+
+def _compared(column: Column, binder: Binder) -> Field:
+    """The field that a predicate looks at. Raises UnsupportedPredicate for one whose strings have a collation."""
+    field = resolve(column, binder)
+    if field.type == COLLATED:
+        raise UnsupportedPredicate(
+            f"column {field} has a collation, which compares strings otherwise than by their bytes: "
+            "query it through spark.read.parquet"
+        )
+    return field
 
 
 def resolve(column: Column, binder: Binder) -> Field:
