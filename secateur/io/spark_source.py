@@ -25,7 +25,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from secateur.errors import IncomparableLiteral, TableNotFound
+from secateur.errors import IncomparableLiteral, TableNotFound, UnsupportedPredicate
 from secateur.io.catalog import open_snapshot_of
 from secateur.io.parquet_dir import ParquetDirectory, open_directory
 from secateur.io.row_groups import BlockReader, FileBlocks
@@ -140,5 +140,5 @@ class PushdownReader(SecateurReader):
         """Whether a filter can be used here; what Spark can compare and binding refuses is left to Spark."""
         try:
             return is_supported(bind(node, self.schema))
-        except IncomparableLiteral:
+        except (IncomparableLiteral, UnsupportedPredicate):
             return False
