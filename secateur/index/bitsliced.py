@@ -24,6 +24,7 @@ from secateur.values import Key, Kind, canonical_bytes, keys_of, kind_of
 LEAST_LOG2_BITS, MOST_LOG2_BITS = 6, 27  # 8 bytes to 16 MiB per block and column
 SLAB_BITS = 1 << 16  # rows transposed at once: bounds the unpacked bits in memory
 LEAST_FPR, MOST_FPR = 1e-9, 0.01
+MOST_PROBES = 30  # log2(1 / LEAST_FPR)
 
 _C1, _C2 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
 

@@ -160,7 +160,7 @@ class Segment:
         c = self._number(path, type_)
         if c is None or f"bloom/{c}/log2_bits" not in self._contents:
             return None
-        probes = int(self._contents.meta["probes"][str(c)])
+        probes = self._probes(c)
         log2_bits = _vector(self._contents, f"bloom/{c}/log2_bits", n, self._read)
         result = np.ones(n, bool)
         for size in np.unique(log2_bits[log2_bits >= 0]).tolist():
@@ -171,6 +171,12 @@ class Segment:
 
             result[members] = bitsliced.probe(hashes, probes, size, len(members), read_rows)
         return result
+
+    def _probes(self, c: int) -> int:
+        probes = self._contents.meta.get("probes", {}).get(str(c))
+        if not isinstance(probes, int) or not 1 <= probes <= bitsliced.MOST_PROBES:
+            raise IndexFault(f"{self._contents.name}: the bloom filter of column {c} has {probes!r} probes per value")
+        return probes
 
     def _number(self, path: tuple[str, ...], type_: pa.DataType) -> int | None:
         """The number of a column whose keys are those of the type asked for."""

@@ -44,6 +44,13 @@ class ParquetSource:
         """Compressed bytes of every row group."""
         return self.footer.byte_count
 
+    def require_size(self, size: int) -> None:
+        """Raises StalePlan unless the file has the size with which it was listed."""
+        if self.file.size() != size:
+            raise StalePlan(
+                f"{self.path} has changed since the plan was made: it had {size} bytes, and has {self.file.size()}"
+            )
+
     @cached_property
     def schema(self) -> pa.Schema:
         """The file's schema as Spark reads it."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from secateur.io.parquet_file import ParquetSource
 from secateur.io.partitions import constant
-from secateur.io.table import METADATA_FIELD, Table
+from secateur.io.table import METADATA_FIELD, Listing, Table
 from secateur.pruning.predicate.bound import columns, is_supported
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.rows import matching_rows
@@ -22,6 +22,7 @@ class FileBlocks:
     """Some row groups of one file: what a reader is told, and all of it."""
 
     path: str
+    size: int  # bytes of the whole file when it was listed
     row_groups: tuple[int, ...]
     fully_matching: tuple[bool, ...]
     constants: Mapping[str, pa.Scalar]  # partition values
@@ -47,6 +48,7 @@ class BlockReader:
 
     def _matching(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
         source = self.table.open_file(blocks.path)
+        source.require_size(blocks.size)
         for row_group, matches in zip(blocks.row_groups, blocks.fully_matching, strict=True):
             for batch in self._batches(source, row_group, blocks.constants):
                 rows = batch if self.predicate is None or matches else _filtered(batch, self.predicate)
@@ -94,11 +96,7 @@ def block_reader(
 
 
 def file_blocks(
-    paths: pa.Array,
-    file: np.ndarray,
-    row_group: np.ndarray,
-    fully_matching: np.ndarray,
-    constants: Mapping[int, Mapping[str, pa.Scalar]],
+    listing: Listing, file: np.ndarray, row_group: np.ndarray, fully_matching: np.ndarray
 ) -> list[FileBlocks]:
     """Blocks, ordered by file, gathered into one entry per file."""
     entries: list[FileBlocks] = []
@@ -106,6 +104,13 @@ def file_blocks(
         return entries
     for start, stop in pairwise(np.flatnonzero(np.diff(file, prepend=-1, append=-1))):
         ordinal = int(file[start])
-        groups, matches = row_group[start:stop].tolist(), fully_matching[start:stop].tolist()
-        entries.append(FileBlocks(paths[ordinal].as_py(), tuple(groups), tuple(matches), constants[ordinal]))
+        entries.append(
+            FileBlocks(
+                path=listing.paths[ordinal].as_py(),
+                size=int(listing.size[ordinal]),
+                row_groups=tuple(row_group[start:stop].tolist()),
+                fully_matching=tuple(fully_matching[start:stop].tolist()),
+                constants=listing.constants(ordinal),
+            )
+        )
     return entries

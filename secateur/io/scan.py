@@ -109,10 +109,8 @@ class Scan(ScanPlan):
         order = np.lexsort((blocks.row_group, blocks.file))
         if chosen is not None:
             order = order[chosen[order]]
-        file = blocks.file[order]
-        constants = {int(ordinal): self.opened.listing.constants(int(ordinal)) for ordinal in np.unique(file)}
         matches = self.survivors.fully_matching[order]
-        return file_blocks(self.paths, file, blocks.row_group[order], matches, constants)
+        return file_blocks(self.opened.listing, blocks.file[order], blocks.row_group[order], matches)
 
     def require_supported(self) -> None:
         """Raises UnsupportedPredicate where only Spark can evaluate the predicate and some block needs it."""
