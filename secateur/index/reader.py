@@ -21,7 +21,7 @@ from secateur.index.cache import ByteCache
 from secateur.index.codec import SEGMENT, read_contents
 from secateur.index.model import BlockTable, Store
 from secateur.index.segment import Segment
-from secateur.index.snapshot import Snapshot, open_snapshot, snapshot_numbers
+from secateur.index.snapshot import Snapshot, open_snapshot, snapshot_files
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Faults
@@ -156,15 +156,19 @@ def open_segment(store: Store, name: str, size: int) -> Segment:
     return Segment(read_contents(name, SEGMENT, size, read), read)
 
 
-def current_snapshot(store: Store) -> Snapshot | None:
-    """The snapshot with the highest number, or None where there is no index. Raises IndexFault."""
-    numbers = snapshot_numbers(store)
-    if not numbers:
+def current_snapshot(store: Store, cache: ByteCache | None = None) -> Snapshot | None:
+    """The snapshot with the highest number, or None where there is no index. Raises IndexFault.
+
+    A snapshot that was read before is taken from the cache: by size and time of its file too, for numbers begin again
+    after an index was dropped.
+    """
+    files = snapshot_files(store)
+    if not files:
         return None
-    snapshot = open_snapshot(store, numbers[-1])
-    if snapshot.number != numbers[-1]:
-        raise IndexFault(f"snapshot {numbers[-1]} says that it is number {snapshot.number}")
-    return snapshot
+    number = max(files)
+    if cache is None:
+        return open_snapshot(store, number)
+    return cache.get((store.location, files[number]), lambda: open_snapshot(store, number))
 
 
 def _uncovered(live: LiveFiles) -> CoveredFiles:
@@ -178,10 +182,8 @@ def _match(live: LiveFiles, snapshot: Snapshot) -> tuple[np.ndarray, CoveredFile
     found = pc.index_in(stored.path, value_set=live.paths.cast(pa.large_string()))
     candidate = pc.fill_null(found, -1).to_numpy().astype(np.int64)
     same = candidate >= 0
-    same &= (
-        (stored.size == live.size[candidate]) & (stored.modified == live.modified[candidate])
-        if len(live.size)
-        else False
+    same[same] = (stored.size[same] == live.size[candidate[same]]) & (
+        stored.modified[same] == live.modified[candidate[same]]
     )
     first_entry = np.zeros(len(candidate), bool)
     first_entry[np.flatnonzero(same)[np.unique(candidate[same], return_index=True)[1]]] = True

@@ -18,7 +18,7 @@ import pyarrow as pa
 from secateur.errors import IndexFault
 from secateur.index import btree
 from secateur.index.codec import SNAPSHOT, Contents, ReadRange, Writer, read_contents
-from secateur.index.model import BuildOptions, IndexedColumn, Store, type_name, type_of_name
+from secateur.index.model import BuildOptions, IndexedColumn, Store, StoredFile, type_name, type_of_name
 from secateur.index.segment import add_zone_map, read_zone_map
 from secateur.index.zonemap import ZoneMap, concat, unknown
 from secateur.pruning.predicate.bound import Field
@@ -96,8 +96,9 @@ def encode_snapshot(
 class Snapshot:
     """A snapshot file opened for reading; arrays are read when they are first asked for."""
 
-    def __init__(self, contents: Contents, read: ReadRange) -> None:
+    def __init__(self, contents: Contents, read: ReadRange, nbytes: int) -> None:
         self._contents, self._read = contents, read
+        self.nbytes = nbytes  # of the file, for caches
         try:
             meta = contents.meta
             self.number = int(meta["number"])
@@ -181,10 +182,19 @@ def snapshot_name(number: int) -> str:
     return f"{FOLDER}/{number:010d}.snapshot"
 
 
+def snapshot_files(store: Store) -> dict[int, StoredFile]:
+    """The snapshot files of a store by number, ascending."""
+    found = {}
+    for file in store.list(FOLDER):
+        match = _NAME.fullmatch(file.name.rsplit("/", 1)[-1])
+        if match:
+            found[int(match.group(1))] = file
+    return dict(sorted(found.items()))
+
+
 def snapshot_numbers(store: Store) -> list[int]:
     """The numbers of all snapshots in a store, ascending."""
-    found = (_NAME.fullmatch(file.name.rsplit("/", 1)[-1]) for file in store.list(FOLDER))
-    return sorted(int(match.group(1)) for match in found if match)
+    return list(snapshot_files(store))
 
 
 def open_snapshot(store: Store, number: int) -> Snapshot:
@@ -194,4 +204,8 @@ def open_snapshot(store: Store, number: int) -> Snapshot:
     def read(offset: int, size: int) -> bytes:
         return store.read(name, offset, size)
 
-    return Snapshot(read_contents(name, SNAPSHOT, store.size(name), read), read)
+    size = store.size(name)
+    snapshot = Snapshot(read_contents(name, SNAPSHOT, size, read), read, size)
+    if snapshot.number != number:
+        raise IndexFault(f"{name} says that it is number {snapshot.number}")
+    return snapshot

@@ -50,7 +50,7 @@ def open_snapshot_of(table: Table, zone: dt.tzinfo, faults: Faults, *, use_index
     snapshot: Snapshot | None = None
     if use_index:
         with faults.tolerated():
-            snapshot = current_snapshot(table.store)
+            snapshot = current_snapshot(table.store, table.cache)
     footers = FooterSource(table, listing)
     catalog = IndexCatalog(listing, table.store, snapshot, footers.open, table.cache, faults)
     return OpenedTable(table, listing, _schema(table, listing, catalog), catalog)
