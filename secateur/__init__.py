@@ -8,6 +8,7 @@
 """
 
 from secateur.errors import SecateurError
+from secateur.index.zone_table import evaluate
 from secateur.maintain import (
     IndexSnapshot,
     Verification,
@@ -30,6 +31,7 @@ __all__ = [
     "col",
     "describe_index",
     "drop_index",
+    "evaluate",
     "open_table",
     "prune",
     "refresh_index",
