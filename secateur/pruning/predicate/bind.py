@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,7 +19,8 @@ from secateur.pruning import rangeset
 from secateur.pruning.predicate import nodes
 from secateur.pruning.predicate.bound import Field, Matches, Missing, Unsupported, Within
 from secateur.pruning.predicate.literals import positions
-from secateur.pruning.predicate.nodes import And, Column, Literal, Not, Or, Predicate, Truth
+from secateur.pruning.predicate.monotone import Step, pull_back, step
+from secateur.pruning.predicate.nodes import And, Call, Column, Literal, Not, Operand, Or, Predicate, Truth
 from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import COLLATED, Key, Kind, kind_of, least_key
@@ -61,16 +62,55 @@ def _bind(predicate: Predicate, binder: Binder) -> Predicate:
             named = tuple(_compared(column, binder) for column in columns)
             every = tuple(Field((field.name,), field.type) for field in binder.schema)
             return Unsupported(sql, "no rule for this expression", named or every)
-        case nodes.IsNull(column):
-            return Missing(_compared(column, binder), str(predicate))
-        case nodes.Comparison(op, column, literal):
-            return _comparison(op, _compared(column, binder), literal, str(predicate), binder)
-        case nodes.In(column, literals):
-            return _in(_compared(column, binder), literals, str(predicate), binder)
+        case nodes.IsNull(operand):
+            return _on(operand, binder, lambda field: Missing(field, str(predicate)))
+        case nodes.Comparison(op, operand, literal):
+            return _on(operand, binder, lambda field: _comparison(op, field, literal, str(predicate), binder))
+        case nodes.In(operand, literals):
+            return _on(operand, binder, lambda field: _in(field, literals, str(predicate), binder))
         case nodes.Like(column, pattern, escape):
             return _like(_compared(column, binder), pattern, escape, str(predicate))
         case _:
             raise TypeError(f"{predicate!r} is no predicate: use SQL text or expressions on secateur.col()")
+
+
+def _on(operand: Operand, binder: Binder, condition: Callable[[Field], Predicate]) -> Predicate:
+    """A condition on a column, or on monotone functions of one: then pulled back to the column."""
+    calls: list[Call] = []
+    inner = operand
+    while isinstance(inner, Call):
+        calls.append(inner)
+        inner = inner.operand
+    field = _compared(inner, binder)
+    type_, steps = field.type, []
+    for call in reversed(calls):
+        found = step(call.function, call.parameter, type_, binder.zone)
+        if found is None:
+            return Unsupported(str(operand), f"{call.function} of a {type_} is not known to be monotone", (field,))
+        steps.append(found)
+        type_ = found.result
+    bound = condition(Field(field.path, type_))
+    return _pulled_back(bound, steps, field, binder) if steps else bound
+
+
+def _pulled_back(predicate: Predicate, steps: Sequence[Step], field: Field, binder: Binder) -> Predicate:
+    match predicate:
+        case And(children):
+            return And(tuple(_pulled_back(child, steps, field, binder) for child in children))
+        case Or(children):
+            return Or(tuple(_pulled_back(child, steps, field, binder) for child in children))
+        case Not(child):
+            return Not(_pulled_back(child, steps, field, binder))
+        case Missing(sql=sql):
+            return Missing(field, sql)  # these functions are NULL on NULL alone
+        case Unsupported(sql, reason):
+            return Unsupported(sql, reason, (field,))
+        case Within(ranges=ranges, sql=sql):
+            pulled = pull_back(ranges, steps, field, binder.zone)
+            reason = "the bound lies beyond the years 1 to 9999, or where the clock changes"
+            return Unsupported(sql, reason, (field,)) if pulled is None else Within(field, pulled, sql)
+        case _:
+            return predicate
 
 
 def _comparison(op: str, field: Field, literal: Literal, sql: str, binder: Binder) -> Predicate:

@@ -24,6 +24,7 @@ from secateur.pruning.predicate.temporal import (
     DAY,
     MOVING_WORDS,
     instant_micros,
+    is_agreed,
     local_micros,
     parse_date,
     parse_timestamp,
@@ -258,7 +259,7 @@ def _micros(field: Field, literal: Literal, wanted: str, zone: dt.tzinfo) -> int
             clock, named = parsed
     if wanted == "timestamp_ntz":
         return None if named else local_micros(clock)
-    return instant_micros(clock, named or zone)
+    return instant_micros(clock, named or zone) if is_agreed(clock, named or zone) else None
 
 
 def _refuse_unreadable(field: Field, literal: Literal) -> None:

@@ -127,36 +127,60 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Call:
+    """A function of one operand that is monotone in it: ``to_date``, ``year``, ``trunc``, ``date_trunc``.
+
+    `parameter` is the unit to truncate to, in upper case.
+    """
+
+    function: str
+    operand: Operand
+    parameter: str | None = None
+
+    def __str__(self) -> str:
+        match self.function:
+            case "date_trunc":
+                return f"date_trunc('{self.parameter}', {self.operand})"
+            case "trunc":
+                return f"trunc({self.operand}, '{self.parameter}')"
+            case function:
+                return f"{function}({self.operand})"
+
+
+Operand: TypeAlias = Column | Call
+
+
+@dataclass(frozen=True)
 class Comparison(Predicate):
-    """``column op literal``, with op one of ``= <=> < <= > >=``; ``!=`` is NOT of ``=``, which NULL keeps exact."""
+    """``operand op literal``, with op one of ``= <=> < <= > >=``; ``!=`` is NOT of ``=``, which NULL keeps exact."""
 
     op: str
-    column: Column
+    operand: Operand
     literal: Literal
 
     def __str__(self) -> str:
-        return f"{self.column} {self.op} {self.literal}"
+        return f"{self.operand} {self.op} {self.literal}"
 
 
 @dataclass(frozen=True)
 class In(Predicate):
-    """``column IN (literals)``."""
+    """``operand IN (literals)``."""
 
-    column: Column
+    operand: Operand
     literals: tuple[Literal, ...]
 
     def __str__(self) -> str:
-        return f"{self.column} IN ({', '.join(map(str, self.literals))})" if self.literals else "FALSE"
+        return f"{self.operand} IN ({', '.join(map(str, self.literals))})" if self.literals else "FALSE"
 
 
 @dataclass(frozen=True)
 class IsNull(Predicate):
-    """``column IS NULL``."""
+    """``operand IS NULL``."""
 
-    column: Column
+    operand: Operand
 
     def __str__(self) -> str:
-        return f"{self.column} IS NULL"
+        return f"{self.operand} IS NULL"
 
 
 @dataclass(frozen=True)

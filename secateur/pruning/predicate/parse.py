@@ -16,6 +16,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from secateur.errors import InvalidPredicate
 from secateur.pruning.predicate.nodes import (
     And,
+    Call,
     Column,
     Comparison,
     In,
@@ -24,6 +25,7 @@ from secateur.pruning.predicate.nodes import (
     Literal,
     Not,
     Opaque,
+    Operand,
     Or,
     Predicate,
     Truth,
@@ -109,19 +111,17 @@ def _connective(node: exp.Expression) -> Predicate:
 def _leaf(node: exp.Expression) -> Predicate | None:
     match node:
         case exp.Is() if _only(node, "this", "expression") and isinstance(node.expression, exp.Null):
-            column = _column(node.this)
-            return IsNull(column) if column else None
+            operand = _operand(node.this)
+            return IsNull(operand) if operand else None
         case exp.Between() if _only(node, "this", "low", "high"):
-            column, low, high = _column(node.this), _literal(node.args["low"]), _literal(node.args["high"])
-            return (
-                And((Comparison(">=", column, low), Comparison("<=", column, high)))
-                if column and low and high
-                else None
-            )
+            operand, low, high = _operand(node.this), _literal(node.args["low"]), _literal(node.args["high"])
+            if operand is None or low is None or high is None:
+                return None
+            return And((Comparison(">=", operand, low), Comparison("<=", operand, high)))
         case exp.In() if _only(node, "this", "expressions"):
-            column, literals = _column(node.this), [_literal(item) for item in node.expressions]
+            operand, literals = _operand(node.this), [_literal(item) for item in node.expressions]
             known = tuple(item for item in literals if item is not None)
-            return In(column, known) if column and known and len(known) == len(literals) else None
+            return In(operand, known) if operand and known and len(known) == len(literals) else None
         case exp.Escape() if _only(node, "this", "expression") and isinstance(node.this, exp.Like):
             return _like(node.this, _literal(node.args["expression"]))
         case exp.Like():
@@ -137,10 +137,10 @@ def _leaf(node: exp.Expression) -> Predicate | None:
 
 def _comparison(op: str, node: exp.Expression) -> Predicate | None:
     left, right = node.this, node.args["expression"]
-    if (column := _column(left)) and (literal := _literal(right)):
-        return Comparison(op, column, literal)
-    if (column := _column(right)) and (literal := _literal(left)):
-        return Comparison(_FLIPPED[op], column, literal)
+    if (operand := _operand(left)) and (literal := _literal(right)):
+        return Comparison(op, operand, literal)
+    if (operand := _operand(right)) and (literal := _literal(left)):
+        return Comparison(_FLIPPED[op], operand, literal)
     return None
 
 
@@ -154,6 +154,30 @@ def _like(node: exp.Expression, escape: Literal | None) -> Predicate | None:
             return Not(like) if node.args.get("negate") else like
         case _:
             return None
+
+
+def _operand(node: exp.Expression | None) -> Operand | None:
+    """A column, or functions of one that may be monotone; whether they are, binding knows by the types."""
+    match node:
+        case exp.Paren() if _only(node, "this"):
+            return _operand(node.this)
+        case exp.Cast() if _only(node, "this", "to") and _type_name(node.to) == "DATE":
+            return _call("to_date", node.this)
+        case exp.TsOrDsToDate() if _only(node, "this", "safe"):
+            return _call("to_date", node.this)
+        case exp.Year() if _only(node, "this"):
+            return _call("year", node.this)
+        case exp.TimestampTrunc() if _only(node, "this", "unit"):
+            return _call("date_trunc", node.this, node.args["unit"].name.upper())
+        case exp.DateTrunc() if _only(node, "this", "unit"):
+            return _call("trunc", node.this, node.args["unit"].name.upper())
+        case _:
+            return _column(node)
+
+
+def _call(function: str, argument: exp.Expression, parameter: str | None = None) -> Call | None:
+    operand = _operand(argument)
+    return Call(function, operand, parameter) if operand else None
 
 
 def _column(node: exp.Expression | None) -> Column | None:
@@ -210,7 +234,7 @@ def _number(text: str) -> Literal | None:
 
 def _cast(inner: Literal | None, to: exp.DataType) -> Literal | None:
     """A typed literal: ``DATE '...'``, ``1.5D``, ``5L``, ``1.5BD``, ``CAST('NaN' AS DOUBLE)``."""
-    name = str(to.this.name if hasattr(to.this, "name") else to.this).upper()
+    name = _type_name(to)
     match inner:
         case Literal(str(text), "string") if name in _TEMPORAL:
             return Literal(text, _TEMPORAL[name])
@@ -223,6 +247,10 @@ def _cast(inner: Literal | None, to: exp.DataType) -> Literal | None:
             return _decimal(text, [int(p.name) for p in to.expressions])
         case _:
             return None
+
+
+def _type_name(to: exp.DataType) -> str:
+    return str(to.this.name if hasattr(to.this, "name") else to.this).upper()
 
 
 def _floating(text: str, name: str) -> Literal | None:

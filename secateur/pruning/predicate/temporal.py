@@ -80,3 +80,11 @@ def instant_micros(moment: dt.datetime, zone: dt.tzinfo) -> int:
     offset = aware.utcoffset()
     assert offset is not None
     return local_micros(moment) - offset // dt.timedelta(microseconds=1)
+
+
+def is_agreed(moment: dt.datetime, zone: dt.tzinfo) -> bool:
+    """Whether Java and Python surely agree on a zone's offset at a moment.
+
+    Releases of the time zone database merge zones that differ only before 1970, and Java undoes some of that.
+    """
+    return moment.year > 1970 or isinstance(zone, dt.timezone)

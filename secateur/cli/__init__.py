@@ -1,0 +1,48 @@
+"""The command line: ``secateur index | refresh | prune | inspect | verify | vacuum | demo``."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import click
+
+import secateur
+from secateur.cli.building import index, refresh
+from secateur.cli.demonstrate import demo
+from secateur.cli.keeping import inspect, vacuum, verify
+from secateur.cli.querying import prune
+from secateur.cli.status import ScriptGroup
+
+
+@click.group(cls=ScriptGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(secateur.__version__, "--version", message="secateur %(version)s")
+@click.option("-v", "--verbose", is_flag=True, help="Log what is decided, and show what Spark prints, on stderr.")
+@click.pass_context
+def main(context: click.Context, verbose: bool) -> None:
+    """Prune Parquet tables: read only the row groups and pages that can hold a match.
+
+    A small index beside a directory of Parquet files tells in milliseconds which parts of the table a predicate
+    needs. The data is never rewritten, and without the index every answer is the same, only slower.
+
+    \b
+    Examples:
+      secateur index lake/events --sort-key ts --bloom user_id
+      secateur prune lake/events "user_id = 42 AND ts >= TIMESTAMP '2026-01-01'"
+      secateur demo
+
+    \b
+    Exit codes:
+      0    done
+      1    the index was found wrong (verify; any command with --strict)
+      2    a mistake in the call: no such table, unknown column, bad predicate
+      130  interrupted
+    """
+    context.obj = verbose
+    if verbose:
+        logging.basicConfig(stream=sys.stderr, format="%(name)s: %(message)s")
+        logging.getLogger("secateur").setLevel(logging.INFO)
+
+
+for command in (index, refresh, prune, inspect, verify, vacuum, demo):
+    main.add_command(command)

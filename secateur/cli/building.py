@@ -1,0 +1,138 @@
+"""The commands that write an index with a Spark job: index and refresh."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC
+
+import click
+
+import secateur as sc
+from secateur.cli.options import columns_option, index_location_option, json_option, table_argument
+from secateur.cli.output import count, print_json, share, show_facts
+from secateur.cli.spark import build_progress, spark_session
+from secateur.cli.status import Interrupted
+from secateur.index.snapshot import snapshot_numbers
+from secateur.io.catalog import open_snapshot_of
+from secateur.io.table import Table
+from secateur.maintain import IndexSnapshot
+from secateur.pruning.report import Faults, human_bytes
+
+
+@click.command()
+@table_argument
+@columns_option("--sort-key", help="Columns by which the data is clustered, first the coarsest.")
+@columns_option("--bloom", help="Columns that are looked up by value: ids, keys.")
+@click.option(
+    "--fpr",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="False-positive rate of the bloom filters. By default one wrong block for an absent value.",
+)
+@click.option("--no-pages", is_flag=True, help="Leave out the files' page index: a smaller index, whole row groups.")
+@click.option("--segment-blocks", type=click.IntRange(min=1), metavar="N", help="Row groups per index segment.")
+@index_location_option
+@json_option
+@click.pass_obj
+def index(
+    verbose: bool,
+    path: str,
+    sort_key: tuple[str, ...],
+    bloom: tuple[str, ...],
+    fpr: float | None,
+    no_pages: bool,
+    segment_blocks: int | None,
+    index_location: str | None,
+    as_json: bool,
+) -> None:
+    """Build the index of a table.
+
+    Reads every file's footer, and the columns given with --bloom, in a Spark job on this machine. Zone maps cover
+    every column. Until the command is done, readers see the index as it was; then they see the new one, whole.
+
+    \b
+    Examples:
+      secateur index lake/events
+      secateur index lake/events --sort-key ts --bloom user_id,session_id
+    """
+    table = sc.open_table(path, index_location=index_location)
+    table.store.require_writable()
+    with _told_if_interrupted(table), spark_session(verbose) as spark, build_progress("indexing") as progress:
+        built = sc.build_index(
+            table,
+            spark=spark,
+            sort_key=sort_key,
+            bloom=bloom,
+            fpr=fpr,
+            pages=not no_pages,
+            segment_blocks=segment_blocks,
+            on_survey=progress[0],
+            on_progress=progress[1],
+        )
+    show_index(built, as_json)
+
+
+@click.command()
+@table_argument
+@index_location_option
+@json_option
+@click.pass_obj
+def refresh(verbose: bool, path: str, index_location: str | None, as_json: bool) -> None:
+    """Bring the index up to date with the table.
+
+    Indexes the files that are new or changed, forgets those that are gone, and keeps all else as it is. Spark is
+    started only if there is something to do.
+
+    \b
+    Example:
+      secateur refresh lake/events
+    """
+    table = sc.open_table(path, index_location=index_location)
+    described = sc.describe_index(table)
+    if not _is_current(table, described):
+        with _told_if_interrupted(table), spark_session(verbose) as spark, build_progress("indexing") as progress:
+            described = sc.refresh_index(table, spark=spark, on_survey=progress[0], on_progress=progress[1])
+    show_index(described, as_json)
+
+
+def _is_current(table: Table, described: IndexSnapshot) -> bool:
+    """Whether the index covers just the live files."""
+    covered = open_snapshot_of(table, dt.UTC, Faults(strict=True)).catalog.files.block_count >= 0
+    return bool(covered.all()) and len(covered) == described.files
+
+
+def show_index(built: IndexSnapshot, as_json: bool) -> None:
+    """Prints what an index holds."""
+    print_json(asdict(built)) if as_json else show_facts(index_facts(built))
+
+
+def index_facts(built: IndexSnapshot) -> list[tuple[str, str]]:
+    """What an index holds, as names and values."""
+    created = dt.datetime.fromtimestamp(built.created, UTC)
+    return [
+        ("index", f"{built.location}, snapshot {built.number} of {created:%Y-%m-%d %H:%M:%S} UTC"),
+        ("segments", count(built.segments)),
+        ("files", count(built.files)),
+        ("blocks", count(built.blocks)),
+        ("rows", count(built.rows)),
+        ("data", human_bytes(built.data_bytes)),
+        ("index size", f"{human_bytes(built.index_bytes)}, {share(built.index_bytes, built.data_bytes)} of the data"),
+        ("columns", count(len(built.columns))),
+        ("sort key", ", ".join(built.sort_key)),
+        ("bloom", ", ".join(built.bloom)),
+    ]
+
+
+@contextmanager
+def _told_if_interrupted(table: Table) -> Iterator[None]:
+    """On Ctrl-C says whether an index was published."""
+    before = snapshot_numbers(table.store)
+    try:
+        yield
+    except KeyboardInterrupt:
+        if snapshot_numbers(table.store) != before:
+            raise Interrupted("the new index was published just before") from None
+        left = "the index is as it was" if before else "there is no index, as before"
+        raise Interrupted(f"nothing was published, {left}") from None

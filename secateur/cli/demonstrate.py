@@ -1,0 +1,201 @@
+"""The command demo: makes a table, indexes it, and shows what queries then skip."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from secateur.cli.options import json_option
+from secateur.cli.output import (
+    BAD,
+    GOOD,
+    QUIET,
+    STRONG,
+    Cell,
+    Column,
+    Sheet,
+    count,
+    is_terminal,
+    milliseconds,
+    print_json,
+    print_line,
+    say,
+    share,
+    show_sheet,
+)
+from secateur.cli.spark import build_progress, spark_session
+from secateur.cli.status import FOUND_WRONG, Interrupted
+from secateur.cli.waterfall import waterfall
+from secateur.pruning.report import human_bytes
+
+if TYPE_CHECKING:  # these need pyspark, which is slow to import
+    from secateur.demo import Copy, Demo, Events, Trial
+    from secateur.demo.run import Indexed
+
+
+@click.command()
+@click.option(
+    "--scale-factor",
+    type=click.FloatRange(min=0.001, max=10),
+    default=1.0,
+    show_default=True,
+    help="Size of the data: 1 makes 6 million rows, twice 250 MB, and takes 3 GB of memory to sort.",
+)
+@click.option(
+    "--directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("demo-data"),
+    show_default=True,
+    help="Where the data, its index and the pictures go.",
+)
+@click.option("--keep/--fresh", default=True, show_default=True, help="Use data of an earlier run, or make it anew.")
+@json_option
+@click.pass_context
+def demo(context: click.Context, scale_factor: float, directory: Path, keep: bool, as_json: bool) -> None:
+    """Make a table, index it, and show what queries then skip.
+
+    The table is lineitem of TPC-H, once in the order of its generator and once sorted by ship date. Predicates of
+    many kinds are asked of both, with the index and of Spark alone (its defaults, push-down on), and the answers
+    compared. Exits with 1 if any differ.
+
+    \b
+    Examples:
+      secateur demo
+      secateur demo --scale-factor 0.1 --json
+    """
+    try:
+        found = _run(context.obj, directory, scale_factor, keep, as_json)
+    except KeyboardInterrupt:
+        raise Interrupted(f"what is whole in {directory} will be used the next time") from None
+    if as_json:
+        print_json(_as_json(found))
+    else:
+        _show_end(found)
+    if not found.sound:
+        context.exit(FOUND_WRONG)
+
+
+def _run(verbose: bool, directory: Path, scale_factor: float, keep: bool, as_json: bool) -> Demo:
+    with spark_session(verbose) as spark:
+        from secateur.demo import run_demo
+
+        return run_demo(spark, directory, scale_factor=scale_factor, fresh=not keep, events=_events(as_json))
+
+
+def _events(as_json: bool) -> Events:
+    from secateur.demo import Events
+
+    if as_json:
+        return Events(on_step=_say_step, indexing=_indexing)
+    return Events(on_step=_say_step, on_indexed=_show_indexed, on_trial=_trial_printer(), indexing=_indexing)
+
+
+def _say_step(text: str) -> None:
+    if is_terminal(sys.stderr):
+        say(text, QUIET)
+
+
+def _indexing(copy: Copy) -> Any:
+    return build_progress(f"indexing {copy.name}")
+
+
+def _show_indexed(indexed: Indexed) -> None:
+    built = indexed.index
+    print_line(
+        f"{indexed.copy.name}: {built.files:,} files, {built.blocks:,} blocks, {built.rows:,} rows, "
+        f"{human_bytes(built.data_bytes)}, ordered by {indexed.copy.sort_key}; index {human_bytes(built.index_bytes)} "
+        f"({share(built.index_bytes, built.data_bytes)}) built in {indexed.seconds:.1f} s"
+    )
+
+
+def _trial_printer() -> Callable[[Trial], None]:
+    last = ""
+
+    def show(trial: Trial) -> None:
+        nonlocal last
+        if trial.question.name != last:
+            print_line(f"\n{trial.question.name}: {trial.question.sql}", STRONG)
+            last = trial.question.name
+        _show_trial(trial)
+
+    return show
+
+
+def _show_trial(trial: Trial) -> None:
+    print_line(f"\n{trial.copy}")
+    show_sheet(waterfall(trial.report, bars=is_terminal(sys.stdout), brief=True))
+    print_line(
+        f"{trial.blocks:,} blocks kept, {trial.ideal_blocks:,} hold a match; "
+        f"planned in {milliseconds(trial.plan_seconds)} ms, "
+        f"secateur {trial.seconds:.2f} s, Spark {trial.spark_seconds:.2f} s; "
+        f"{trial.answer.rows:,} rows, sum of prices {trial.answer.price}, checksum {trial.answer.checksum:x}"
+    )
+    if trial.equal:
+        print_line("same answer", GOOD)
+    else:
+        print_line(f"ANSWERS DIFFER: secateur {trial.answer}", BAD)
+        print_line(f"Spark {trial.spark_answer}, without push-down {trial.reference}", BAD)
+
+
+def _show_end(found: Demo) -> None:
+    print_line("\nsummary", STRONG)
+    show_sheet(_summary(found))
+    for check in found.checks:
+        print_line(f"{'holds' if check.holds else 'DOES NOT HOLD'}  {check.claim}", GOOD if check.holds else BAD)
+    print_line(f"\npictures: {', '.join(map(str, found.pictures))}")
+    print_line(f"done in {found.seconds:.0f} s")
+
+
+def _summary(found: Demo) -> Sheet:
+    columns = (
+        *(Column("predicate", right=False), Column("copy", right=False)),
+        *map(Column, ("kept", "ideal", "blocks", "bytes", "plan ms", "secateur s", "Spark s", "speed-up")),
+        Column("equal", right=False),
+    )
+    return Sheet(columns, tuple(map(_summary_row, found.trials)))
+
+
+def _summary_row(trial: Trial) -> tuple[Cell, ...]:
+    numbers = (
+        count(trial.blocks),
+        count(trial.ideal_blocks),
+        count(trial.blocks_before),
+        human_bytes(trial.bytes),
+        milliseconds(trial.plan_seconds),
+        f"{trial.seconds:.2f}",
+        f"{trial.spark_seconds:.2f}",
+        f"{trial.speed_up:.1f} x",
+    )
+    equal = Cell("yes", GOOD) if trial.equal else Cell("NO", BAD)
+    return (Cell(trial.question.name), Cell(trial.copy), *map(Cell, numbers), equal)
+
+
+def _as_json(found: Demo) -> dict[str, Any]:
+    return {
+        "scale_factor": found.scale_factor,
+        "copies": [
+            {
+                "name": i.copy.name,
+                "path": str(i.copy.path),
+                "sort_key": i.copy.sort_key,
+                "index": asdict(i.index),
+                "index_seconds": i.seconds,
+            }
+            for i in found.indexed
+        ],
+        "trials": [_trial_as_json(trial) for trial in found.trials],
+        "checks": [asdict(check) for check in found.checks],
+        "sound": found.sound,
+        "pictures": [str(path) for path in found.pictures],
+        "seconds": found.seconds,
+    }
+
+
+def _trial_as_json(trial: Trial) -> dict[str, Any]:
+    blocks = {"before": trial.blocks_before, "kept": trial.blocks, "ideal": trial.ideal_blocks}
+    return {**asdict(trial), "blocks": blocks, "bytes": trial.bytes, "speed_up": trial.speed_up, "equal": trial.equal}

@@ -1,0 +1,175 @@
+"""The commands that look after an index: inspect, verify and vacuum. None starts Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import asdict, dataclass
+
+import click
+
+import secateur as sc
+from secateur.cli.building import index_facts
+from secateur.cli.options import index_location_option, json_option, table_argument
+from secateur.cli.output import (
+    BAD,
+    GOOD,
+    QUIET,
+    Cell,
+    Column,
+    Sheet,
+    count,
+    print_json,
+    print_line,
+    say,
+    show_facts,
+    show_sheet,
+)
+from secateur.cli.status import FOUND_WRONG
+from secateur.index.snapshot import Snapshot
+from secateur.io.catalog import open_snapshot_of
+from secateur.maintain import Verification
+from secateur.pruning.report import Faults, human_bytes
+
+
+@dataclass(frozen=True)
+class IndexedColumn:
+    """A column of an index, and how it was indexed."""
+
+    name: str
+    type: str
+    zone_map: bool
+    pages: bool
+    bloom: bool
+    sort_key: int | None  # its place in the sort key, from 1
+
+
+@click.command()
+@table_argument
+@index_location_option
+@json_option
+def inspect(path: str, index_location: str | None, as_json: bool) -> None:
+    """Show what the index holds: columns, sizes, and which live files it covers.
+
+    \b
+    Example:
+      secateur inspect lake/events
+    """
+    table = sc.open_table(path, index_location=index_location)
+    described = sc.describe_index(table)
+    opened = open_snapshot_of(table, dt.UTC, Faults(strict=True))
+    assert opened.catalog.snapshot is not None
+    columns = _columns(opened.catalog.snapshot)
+    live = len(opened.catalog.files.block_count)
+    covered = int((opened.catalog.files.block_count >= 0).sum())
+    if as_json:
+        coverage = {"live_files": live, "covered": covered, "uncovered": live - covered}
+        print_json({**asdict(described), "columns": [asdict(column) for column in columns], "coverage": coverage})
+        return
+    show_facts([*index_facts(described), ("covers", f"{covered:,} of {live:,} live files")])
+    click.echo()
+    show_sheet(_columns_sheet(columns))
+    if covered < live:
+        say(f"{live - covered:,} files are not covered and pruned by their footers only: secateur refresh {path}")
+
+
+def _columns(snapshot: Snapshot) -> list[IndexedColumn]:
+    options = snapshot.options
+    names = [".".join(column.path) for column in snapshot.columns]
+    return [
+        IndexedColumn(
+            name,
+            str(column.type),
+            zone_map=True,
+            pages=options.pages,
+            bloom=name in options.bloom,
+            sort_key=options.sort_key.index(name) + 1 if name in options.sort_key else None,
+        )
+        for name, column in zip(names, snapshot.columns, strict=True)
+    ]
+
+
+def _columns_sheet(columns: list[IndexedColumn]) -> Sheet:
+    heads = ("column", "type", "zone map", "pages", "bloom", "sort key")
+    rows = (
+        (
+            Cell(column.name),
+            Cell(column.type, QUIET),
+            *(Cell("yes" if has else "") for has in (column.zone_map, column.pages, column.bloom)),
+            Cell("" if column.sort_key is None else str(column.sort_key)),
+        )
+        for column in columns
+    )
+    return Sheet(tuple(Column(head, right=False) for head in heads), tuple(rows))
+
+
+@click.command()
+@table_argument
+@index_location_option
+@json_option
+@click.pass_context
+def verify(context: click.Context, path: str, index_location: str | None, as_json: bool) -> None:
+    """Read every byte of the index and check it.
+
+    Checks checksums and structure, and counts the live files that the index covers. Exits with 1 if a fault is
+    found. A query over a faulty index is right all the same: what cannot be read is not used.
+
+    \b
+    Example:
+      secateur verify lake/events || secateur index lake/events --sort-key ts --bloom user_id
+    """
+    found = sc.verify_index(sc.open_table(path, index_location=index_location))
+    if as_json:
+        print_json({**asdict(found), "sound": found.sound})
+    else:
+        _show_verification(found)
+    if not found.sound:
+        context.exit(FOUND_WRONG)
+
+
+def _show_verification(found: Verification) -> None:
+    live = found.files_covered + found.files_uncovered
+    facts = [
+        ("snapshot", str(found.snapshot) if found.snapshot else "none that can be read"),
+        ("segments", count(found.segments)),
+        ("covers", f"{found.files_covered:,} of {live:,} live files"),
+    ]
+    show_facts(facts)
+    for fault in found.faults:
+        print_line(f"fault: {fault}", BAD)
+    if found.sound:
+        print_line("no fault found", GOOD)
+
+
+@click.command()
+@table_argument
+@click.option("--dry-run", is_flag=True, help="Only list what would be removed.")
+@click.option(
+    "--grace-hours",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    show_default=True,
+    help="Keep what was written within these hours: readers or a build may still need it.",
+)
+@index_location_option
+@json_option
+def vacuum(path: str, dry_run: bool, grace_hours: float, index_location: str | None, as_json: bool) -> None:
+    """Remove index files that nothing uses any more.
+
+    These are the files of older snapshots, and what interrupted builds left. The data is never touched.
+
+    \b
+    Example:
+      secateur vacuum lake/events --dry-run
+    """
+    table = sc.open_table(path, index_location=index_location)
+    removed = sc.vacuum_index(table, dry_run=dry_run, grace_seconds=grace_hours * 3600)
+    total = sum(file.size for file in removed)
+    if as_json:
+        files = [{"name": file.name, "bytes": file.size} for file in removed]
+        print_json({"dry_run": dry_run, "files": files, "bytes": total})
+        return
+    if removed:
+        rows = tuple((Cell(file.name), Cell(human_bytes(file.size))) for file in removed)
+        show_sheet(Sheet((Column("file", right=False), Column("size")), rows))
+    done = "would be removed" if dry_run else "removed"
+    print_line(f"{len(removed):,} files {done}, {human_bytes(total)}")

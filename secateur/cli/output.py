@@ -1,0 +1,129 @@
+"""What commands print: tables and facts, with rich on a terminal and as plain text elsewhere; JSON.
+
+The answer goes to stdout, everything else to stderr. rich is imported only for a terminal: it costs start-up time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+import click
+
+GOOD, BAD, CAUTION, QUIET, STRONG = "green", "red", "yellow", "dim", "bold"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A text in a table, with its style on a terminal."""
+
+    text: str
+    style: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its heading, and whether it holds numbers."""
+
+    heading: str
+    right: bool = True
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table to print."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether people read a stream on a terminal that understands more than plain text."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def show_sheet(sheet: Sheet) -> None:
+    """Prints a table."""
+    if is_terminal(sys.stdout):
+        _show_rich(sheet)
+    else:
+        click.echo(plain(sheet))
+
+
+def plain(sheet: Sheet) -> str:
+    """A table as aligned text."""
+    lines = [[column.heading for column in sheet.columns], *([cell.text for cell in row] for row in sheet.rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(sheet.columns))]
+    texts = [_aligned(line, widths, sheet.columns) for line in lines]
+    return "\n".join([texts[0], "  ".join("-" * width for width in widths), *texts[1:]])
+
+
+def _aligned(line: Sequence[str], widths: Sequence[int], columns: Sequence[Column]) -> str:
+    cells = zip(line, widths, columns, strict=True)
+    return "  ".join(text.rjust(width) if column.right else text.ljust(width) for text, width, column in cells).rstrip()
+
+
+def _show_rich(sheet: Sheet) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style=STRONG)
+    for column in sheet.columns:
+        table.add_column(column.heading, justify="right" if column.right else "left", no_wrap=column.right)
+    for row in sheet.rows:
+        table.add_row(*(Text(cell.text, cell.style) for cell in row))
+    Console().print(table)
+
+
+def show_facts(facts: Sequence[tuple[str, str]]) -> None:
+    """Prints names and values, one pair a line; a pair without value is left out."""
+    width = max(len(name) for name, _ in facts)
+    for name, value in facts:
+        if value:
+            click.echo(f"{click.style(name.ljust(width), dim=True)}  {value}")
+
+
+def print_line(text: str, style: str = "") -> None:
+    """Prints a line to stdout; the style is one of those above."""
+    click.echo(styled(text, style))
+
+
+def styled(text: str, style: str) -> str:
+    """A text for :func:`click.echo`, which drops the style where no terminal is."""
+    if style in (STRONG, QUIET):
+        return click.style(text, bold=style == STRONG or None, dim=style == QUIET or None)
+    return click.style(text, fg=style) if style else text
+
+
+def print_json(value: object) -> None:
+    """Prints JSON to stdout."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def say(text: str, style: str = "") -> None:
+    """Prints a message to stderr."""
+    click.echo(styled(text, style), err=True)
+
+
+def count(number: int | None) -> str:
+    """A number with separators; unknown is a dash."""
+    return "-" if number is None else f"{number:,}"
+
+
+def share(part: float, whole: float) -> str:
+    """A part in per cent, with as many digits as it takes to see that it is not nothing."""
+    if not whole:
+        return "-"
+    percent = 100 * part / whole
+    return f"{percent:.1f} %" if percent >= 0.1 or not part else f"{percent:.2g} %"
+
+
+def milliseconds(seconds: float) -> str:
+    """A duration in milliseconds."""
+    return f"{seconds * 1000:.1f}"

@@ -1,0 +1,160 @@
+"""The command that plans a query: prune. It does not start Spark."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+import secateur as sc
+from secateur.cli.options import index_location_option, json_option, table_argument, time_zone
+from secateur.cli.output import (
+    CAUTION,
+    QUIET,
+    STRONG,
+    Cell,
+    Column,
+    Sheet,
+    count,
+    is_terminal,
+    print_json,
+    print_line,
+    say,
+    share,
+    show_sheet,
+)
+from secateur.cli.waterfall import waterfall
+from secateur.io.scan import Scan
+from secateur.pruning.report import human_bytes
+
+
+@click.command()
+@table_argument
+@click.argument("predicate")
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Ask for any N matching rows.")
+@click.option("--files", "wanted", flag_value="files", help="Print the surviving files, one a line.")
+@click.option("--blocks", "wanted", flag_value="blocks", help="Print the surviving blocks (row groups).")
+@click.option("--count", "wanted", flag_value="count", help="Print the exact number of matching rows.")
+@click.option("--time-zone", callback=time_zone, metavar="ZONE", help="Spark's session time zone. By default UTC.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if any part of the index cannot be used.")
+@click.option("--no-index", is_flag=True, help="Use the footers of the files only.")
+@index_location_option
+@json_option
+def prune(
+    path: str,
+    predicate: str,
+    limit: int | None,
+    wanted: str | None,
+    time_zone: str | None,
+    strict: bool,
+    no_index: bool,
+    index_location: str | None,
+    as_json: bool,
+) -> None:
+    """Show what a query has to read, and how that was found.
+
+    PREDICATE is what would stand after WHERE in Spark SQL. Every stage of pruning is shown with what it left. No
+    data is read, except for --count.
+
+    \b
+    Examples:
+      secateur prune lake/events "user_id = 42 AND ts >= TIMESTAMP '2026-01-01'"
+      secateur prune lake/events "country IN ('CH', 'LI')" --files
+      secateur prune lake/events "ts < TIMESTAMP '2020-01-01'" --count
+    """
+    table = sc.open_table(path, index_location=index_location)
+    plan = sc.prune(table, predicate, limit=limit, use_index=not no_index, strict=strict, session_time_zone=time_zone)
+    if as_json:
+        print_json(_as_json(plan, wanted))
+    elif wanted is None:
+        _show_plan(plan)
+    else:
+        _show_wanted(plan, wanted)
+
+
+def _as_json(plan: Scan, wanted: str | None) -> dict[str, Any]:
+    extra: dict[str, Any] = {}
+    match wanted:
+        case "files":
+            extra["files"] = plan.files
+        case "blocks":
+            extra["blocks"] = plan.blocks.to_pylist()
+        case "count":
+            extra["count"] = plan.count()
+    survivors = asdict(plan.report.stages[-1].after)
+    report = {**asdict(plan.report), "seconds": plan.report.seconds, "degraded": plan.report.degraded}
+    return {**report, "limit": plan.limit, "residual": plan.residual, "survivors": survivors, **extra}
+
+
+def _show_wanted(plan: Scan, wanted: str) -> None:
+    for reason in plan.report.degraded:
+        say(f"degraded: {reason}", CAUTION)
+    match wanted:
+        case "files":
+            for file in plan.files:
+                click.echo(file)
+        case "blocks":
+            show_sheet(_blocks_sheet(plan))
+        case "count":
+            click.echo(plan.count())
+
+
+def _blocks_sheet(plan: Scan) -> Sheet:
+    columns = (
+        Column("file", right=False),
+        Column("row group"),
+        Column("rows"),
+        Column("bytes"),
+        Column("matches", right=False),
+        Column("row ranges", right=False),
+    )
+    rows = (
+        (
+            Cell(block["file"]),
+            Cell(count(block["row_group"])),
+            Cell(count(block["row_count"])),
+            Cell(human_bytes(block["bytes"])),
+            Cell("all" if block["fully_matching"] else "some"),
+            Cell(_ranges(block["row_ranges"]), QUIET),
+        )
+        for block in plan.blocks.to_pylist()
+    )
+    return Sheet(columns, tuple(rows))
+
+
+def _ranges(ranges: list[dict[str, int]], shown: int = 4) -> str:
+    texts = [f"{r['start']}-{r['stop']}" for r in ranges[:shown]]
+    return " ".join([*texts, f"... {len(ranges) - shown} more"] if len(ranges) > shown else texts)
+
+
+def _show_plan(plan: Scan) -> None:
+    if not is_terminal(sys.stdout):
+        click.echo(plan.explain())
+        click.echo()
+        print_line(_summary(plan))
+        return
+    report = plan.report
+    print_line(report.predicate, STRONG)
+    print_line(f"index: {report.index}", QUIET)
+    show_sheet(waterfall(report, bars=True))
+    for stage in report.stages:
+        for note in stage.notes:
+            print_line(f"{stage.name}: {note}", QUIET)
+    for reason in report.unsupported:
+        print_line(f"not used for pruning: {reason}", CAUTION)
+    for stage in report.stages:
+        for reason in stage.degraded:
+            print_line(f"degraded: {stage.name}: {reason}", CAUTION)
+    print_line(_summary(plan))
+
+
+def _summary(plan: Scan) -> str:
+    before, after = plan.report.stages[0].before, plan.report.stages[-1].after
+    whole = "" if before.bytes is None else f" of {human_bytes(before.bytes)} ({share(after.bytes or 0, before.bytes)})"
+    sure = int(plan.survivors.fully_matching.sum())
+    read = (
+        f"to read: {count(after.blocks)} blocks in {count(after.files)} files, {human_bytes(after.bytes or 0)}{whole}"
+    )
+    return f"{read}; all rows match in {sure:,} of them" if sure else read

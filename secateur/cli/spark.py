@@ -1,0 +1,96 @@
+"""Spark for a command: started quietly, with a progress bar for what it builds."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
+
+from secateur.cli.output import is_terminal, say
+from secateur.errors import SecateurError
+from secateur.index.build import OnProgress
+from secateur.pruning.report import human_bytes
+from secateur.session import local_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@contextmanager
+def spark_session(verbose: bool) -> Iterator[SparkSession]:
+    """The running session, or a new one in local mode.
+
+    What the JVM prints goes to a file, unless `verbose`, and is shown if something fails that has no name here.
+    """
+    running = _running_session()
+    if running is not None or verbose:
+        yield running or local_session()
+        return
+    if is_terminal(sys.stderr):
+        say("starting Spark", "dim")
+    with tempfile.TemporaryFile() as log:
+        try:
+            with _stderr_into(log):
+                session = local_session()
+            yield session
+        except (SecateurError, KeyboardInterrupt):
+            raise
+        except Exception:
+            log.seek(0)
+            sys.stderr.write(log.read().decode(errors="replace"))
+            raise
+
+
+def _running_session() -> SparkSession | None:
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
+@contextmanager
+def _stderr_into(log: IO[bytes]) -> Iterator[None]:
+    """Children started inside inherit a file as their stderr, for as long as they run."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        os.dup2(log.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+@contextmanager
+def build_progress(title: str) -> Iterator[tuple[OnProgress | None, OnProgress | None]]:
+    """The callbacks `on_survey` and `on_progress` of a build, which draw a bar on a terminal."""
+    if not is_terminal(sys.stderr):
+        yield None, None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[done]}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=None, done="reading footers")
+        totals = (0, 0, 0)
+
+        def on_survey(files: int, rows: int, size: int) -> None:
+            nonlocal totals
+            totals = (files, rows, size)
+            progress.update(task, total=max(size, 1), completed=0, done=_done((0, 0, 0), totals))
+
+        def on_progress(files: int, rows: int, size: int) -> None:
+            progress.update(task, completed=size, done=_done((files, rows, size), totals))
+
+        yield on_survey, on_progress
+
+
+def _done(done: tuple[int, int, int], totals: tuple[int, int, int]) -> str:
+    files, rows, size = (f"{part:,}/{whole:,}" for part, whole in zip(done, totals, strict=True))
+    size = f"{human_bytes(done[2])}/{human_bytes(totals[2])}"
+    return f"{files} files  {rows} rows  {size}"

@@ -1,0 +1,166 @@
+"""One question asked of one copy, with the index and without: answers, times, and the least that could be read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeVar
+
+import numpy as np
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (its customary name)
+
+import secateur as sc
+from secateur.demo.lineitem import Copy
+from secateur.demo.questions import Question
+from secateur.io.scan import Scan
+from secateur.io.table import Table
+from secateur.pruning.report import Report
+
+T = TypeVar("T")
+
+MOST_RUNS, ENOUGH_SECONDS = 3, 1.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A fingerprint of a set of rows that does not depend on their order: count, a sum, the sum of their hashes."""
+
+    rows: int
+    price: str  # the sum of l_extendedprice; a decimal
+    checksum: int  # the sum of xxhash64 over all columns
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The answer to a question by a scan without any filter, and how many blocks hold a match."""
+
+    answer: Answer
+    blocks: int
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of one question asked of one copy."""
+
+    question: Question
+    copy: str
+    report: Report
+    ideal_blocks: int
+    plan_seconds: float
+    seconds: float
+    spark_seconds: float
+    answer: Answer
+    spark_answer: Answer
+    reference: Answer
+
+    @property
+    def equal(self) -> bool:
+        """Whether all three answers are the same."""
+        return self.answer == self.spark_answer == self.reference
+
+    @property
+    def blocks_before(self) -> int:
+        return self.report.stages[0].before.blocks or 0
+
+    @property
+    def blocks(self) -> int:
+        return self.report.stages[-1].after.blocks or 0
+
+    @property
+    def bytes(self) -> int:
+        return self.report.stages[-1].after.bytes or 0
+
+    @property
+    def speed_up(self) -> float:
+        return self.spark_seconds / self.seconds
+
+
+def ask(spark: SparkSession, copy: Copy, table: Table, question: Question, reference: Reference) -> Trial:
+    """Ask a question with the index and of Spark alone, each a few times: the fastest run counts."""
+    plan, plan_seconds = _fastest(lambda: _plan(table, question))
+    answer, seconds = _fastest(lambda: answer_of(_plan(table, question).to_spark(spark)))
+    spark_answer, spark_seconds = _fastest(lambda: answer_of(_spark_alone(spark, copy).where(question.sql)))
+    return Trial(
+        question,
+        copy.name,
+        plan.report,
+        reference.blocks,
+        plan_seconds,
+        seconds,
+        spark_seconds,
+        answer,
+        spark_answer,
+        reference.answer,
+    )
+
+
+def _plan(table: Table, question: Question) -> Scan:
+    return sc.prune(table, question.sql, session_time_zone="UTC")
+
+
+def _spark_alone(spark: SparkSession, copy: Copy) -> DataFrame:
+    return spark.read.parquet(str(copy.path))
+
+
+def _fastest(run: Callable[[], T]) -> tuple[T, float]:
+    """What an action gives, and the time of its fastest run; slow ones run once."""
+    times: list[float] = []
+    while not times or (len(times) < MOST_RUNS and sum(times) < ENOUGH_SECONDS):
+        started = time.perf_counter()
+        result = run()
+        times.append(time.perf_counter() - started)
+    return result, min(times)
+
+
+def answer_of(frame: DataFrame) -> Answer:
+    """The fingerprint of the rows of a DataFrame."""
+    row = frame.agg(F.count("*"), F.sum("l_extendedprice"), *_hash_sums(F.xxhash64(*frame.columns))).first()
+    assert row is not None
+    return _answer(list(row))
+
+
+def _hash_sums(hashed: Column) -> list[Column]:
+    """Sums of the halves of a hash: a sum of 64-bit numbers overflows, and one of decimals is slow."""
+    return [F.sum(F.shiftright(hashed, 32)), F.sum(hashed.bitwiseAND(F.lit(0xFFFF_FFFF)))]
+
+
+def _answer(counts: Sequence[object]) -> Answer:
+    rows, price, high, low = counts
+    return Answer(int(str(rows)), str(price or 0), (int(str(high or 0)) << 32) + int(str(low or 0)))
+
+
+def references(spark: SparkSession, copy: Copy, asked: Sequence[Question]) -> list[Reference]:
+    """The answers by one scan of a copy that filters nothing, so that no push-down can be wrong, and by block.
+
+    Rows are grouped by which questions they match: a bit for each.
+    """
+    rows = _spark_alone(spark, copy)
+    bits = [F.when(F.expr(question.sql), F.lit(1 << i)).otherwise(F.lit(0)) for i, question in enumerate(asked)]
+    matches = reduce(lambda one, other: one.bitwiseOR(other), bits).alias("matches")
+    kept = ("l_extendedprice", F.xxhash64(*rows.columns).alias("hash"), matches)
+    at = rows.select(*kept, "_metadata.file_name", "_metadata.row_index").where("matches != 0")
+    blocks = F.broadcast(_blocks(spark, copy))
+    inside = (at.file_name == blocks.name) & (at.row_index >= blocks.start) & (at.row_index < blocks.stop)
+    groups = at.join(blocks, inside).groupBy("name", "start", "matches")
+    found = groups.agg(F.count("*"), F.sum("l_extendedprice"), *_hash_sums(F.col("hash"))).collect()
+    return [_reference([row for row in found if row["matches"] >> i & 1]) for i in range(len(asked))]
+
+
+def _reference(groups: Sequence[Row]) -> Reference:
+    """The groups of rows that match one question, added up."""
+    sums = [sum(column) for column in zip(*(row[3:] for row in groups), strict=True)]
+    return Reference(_answer(sums or [0, 0, 0, 0]), len({(row["name"], row["start"]) for row in groups}))
+
+
+def _blocks(spark: SparkSession, copy: Copy) -> DataFrame:
+    """Where every row group of a copy begins and ends among the rows of its file."""
+    found: list[tuple[str, int, int]] = []
+    for path in sorted(copy.path.glob("*.parquet")):
+        metadata = pq.read_metadata(path)
+        ends = np.cumsum([metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]).tolist()
+        found += [(path.name, start, stop) for start, stop in zip([0, *ends], ends, strict=False)]
+    return spark.createDataFrame(found, "name string, start bigint, stop bigint")
