@@ -17,6 +17,7 @@ from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.parse import parse
+from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.statistics import Zones
 from secateur.values import is_float, kind_of
 
@@ -44,7 +45,7 @@ def evaluate(
     tree = parse(predicate) if isinstance(predicate, str) else predicate
     types = _schema_of(zone_maps) if schema is None else schema
     bound = bind(tree, types, session_time_zone=session_time_zone, case_sensitive=case_sensitive)
-    outcomes = outcomes_of(bound, ZoneTable(zone_maps))
+    outcomes = outcomes_of(rewrite(bound), ZoneTable(zone_maps))
     names = {"may_be_true": TRUE, "may_be_false": FALSE, "may_be_null": NULL}
     return pa.table({name: pa.array((outcomes & bit) != 0) for name, bit in names.items()})
 

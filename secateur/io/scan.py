@@ -20,6 +20,7 @@ from secateur.pruning.predicate.bind import Binder, bind, resolve
 from secateur.pruning.predicate.bound import is_supported
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Column, Predicate
+from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.report import Faults
 from secateur.pruning.survivors import Query
@@ -139,9 +140,9 @@ def plan_scan(table: Table, predicate: Predicate, sql: str, settings: Settings) 
     faults = Faults(settings.strict)
     opened = open_snapshot_of(table, zone, faults, use_index=settings.use_index)
     bound = bind(predicate, opened.binding_schema, session_time_zone=time_zone, case_sensitive=settings.case_sensitive)
-    query = Query(bound, opened.catalog, settings.limit)
+    query = Query(rewrite(bound), opened.catalog, settings.limit)
     survivors, report = run(query, faults, predicate=sql, index=_describe(opened))
-    return Scan(bound, sql, opened.listing.paths, survivors, report, settings.limit, time_zone, opened)
+    return Scan(query.predicate, sql, opened.listing.paths, survivors, report, settings.limit, time_zone, opened)
 
 
 def _describe(opened: OpenedTable) -> str:

@@ -120,11 +120,9 @@ def _widest(a: pa.DataType, b: pa.DataType) -> pa.DataType:
     for family in (_INTEGERS, _FLOATS):
         if a in family and b in family:
             return max(a, b, key=family.index)
+    if pa.types.is_null(a) or pa.types.is_null(b):
+        return b if pa.types.is_null(a) else a
     match a, b:
-        case pa.NullType(), _:
-            return b
-        case _, pa.NullType():
-            return a
         case pa.Decimal128Type(), pa.Decimal128Type() if a.scale == b.scale:
             return max(a, b, key=lambda type_: type_.precision)
         case pa.StructType(), pa.StructType():

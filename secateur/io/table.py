@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import string
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +28,17 @@ METADATA = "_metadata"  # Spark's hidden column of files; `file_name` of it is k
 FILE_NAME = (METADATA, "file_name")
 METADATA_FIELD = pa.field(METADATA, pa.struct([pa.field("file_name", pa.string())]))
 
+_UNESCAPED = frozenset(string.ascii_letters + string.digits + "-_.!~*'():@&=+$,;")
+_PLAIN_NAME = r"\A[a-zA-Z0-9_.=-]*\z"
+
+
+def _escaped(name: str) -> str:
+    """A file name as in a URI's path: ``java.net.URI.quote``, which leaves letters beyond ASCII as they are."""
+    return "".join(
+        c if c in _UNESCAPED or (c > "\x7f" and unicodedata.category(c) not in ("Cc", "Zl", "Zp", "Zs")) else quote(c)
+        for c in name
+    )
+
 
 @dataclass(frozen=True)
 class Listing:
@@ -37,8 +51,10 @@ class Listing:
 
     @cached_property
     def file_names(self) -> pa.Array:
-        """The last part of every path."""
-        return pc.replace_substring_regex(self.paths, "^.*/", "")
+        """The last part of every path, escaped as in Spark's ``_metadata.file_name``."""
+        names = pc.replace_substring_regex(self.paths, "^.*/", "")
+        plain = pc.match_substring_regex(names, _PLAIN_NAME)
+        return names if plain.true_count == len(names) else pa.array(map(_escaped, names.to_pylist()), pa.string())
 
     def zones(self, column: Field) -> Zones | None:
         """What the names of the files tell of a column, exact; None for a column inside the files."""

@@ -12,7 +12,7 @@ from functools import reduce
 import numpy as np
 
 from secateur.pruning import outcomes as sets
-from secateur.pruning.outcomes import EVERYTHING, FALSE, TRUE
+from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.bound import Leaf, Matches, Missing, Unsupported, Within
 from secateur.pruning.predicate.nodes import And, Not, Or, Predicate, Truth
 from secateur.pruning.statistics import Statistics
@@ -58,10 +58,18 @@ def leaf_outcomes(leaf: Leaf, statistics: Statistics) -> np.ndarray:
         case Missing():
             return np.full(n, TRUE | FALSE, np.uint8) if zones is None else (zones.null >> 2) | (zones.value & FALSE)
         case _ if zones is None:
-            return np.full(n, EVERYTHING, np.uint8)
+            return np.full(n, _without_statistics(leaf), np.uint8)
         case Within(ranges=ranges):
             inside, outside = ranges.overlap(zones.lower, zones.upper)
             return (inside.view(np.uint8) | (outside.view(np.uint8) << 1)) & zones.value | zones.null
         case Matches(prefix=prefix):
             may_start, _ = prefix.overlap(zones.lower, zones.upper)
             return (may_start.view(np.uint8) | FALSE) & zones.value | zones.null
+
+
+def _without_statistics(leaf: Within | Matches) -> int:
+    """What a leaf can be whatever the value: a set of no key is never TRUE, one of all keys never FALSE."""
+    ranges = leaf.ranges if isinstance(leaf, Within) else leaf.prefix
+    if ranges.is_empty:
+        return FALSE | NULL
+    return TRUE | NULL if isinstance(leaf, Within) and ranges.is_everything else EVERYTHING

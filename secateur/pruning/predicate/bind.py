@@ -136,7 +136,7 @@ def _comparison(op: str, field: Field, literal: Literal, sql: str, binder: Binde
         case ">=":
             ranges = rangeset.between(kind, at, None)
         case "<=>":  # FALSE instead of NULL on NULL: `x = c AND x IS NOT NULL` is FALSE there
-            return And((Within(field, rangeset.between(kind, at, after), sql), Not(Missing(field, sql))))
+            return And((Within(field, rangeset.between(kind, at, after), sql), Not(Missing(field, f"{field} IS NULL"))))
         case _:
             raise ValueError(f"unknown comparison {op!r}")
     return Within(field, ranges, sql)

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.predicate.temporal import DAY, EPOCH, instant_micros, local_micros
+from secateur.pruning.predicate.temporal import DAY, EPOCH, instant_micros, is_agreed, local_micros
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import kind_of, least_key
 
@@ -129,6 +129,8 @@ def _steady(key: int, type_: pa.DataType, zone: dt.tzinfo) -> bool:
     """
     if not (pa.types.is_timestamp(type_) and type_.tz is not None):
         return True
+    if not is_agreed(_moment(key), zone):
+        return False
     hours = np.arange(-OFFSET_SPAN, OFFSET_SPAN + 1) * HOUR + key
     offsets = np.array([_offset(hour, zone) for hour in hours.tolist()])
     local = key + _offset(key, zone)

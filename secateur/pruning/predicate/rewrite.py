@@ -1,0 +1,92 @@
+"""Rewriting bound predicates: the same truth value on every row, with fewer and narrower leaves.
+
+Leaves on one column that stand side by side become one: the sets of keys intersect under AND and unite under OR, and
+NOT complements them, all of which keep NULL as it is. So ``a > 5 AND a < 3`` asks for the empty set and
+``a > 5 OR a <= 5`` for every key, which needs no statistic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from secateur.pruning import rangeset
+from secateur.pruning.predicate.bound import Field, Within
+from secateur.pruning.predicate.nodes import And, Not, Or, Predicate, Truth
+from secateur.pruning.rangeset import RangeSet
+
+
+def rewrite(predicate: Predicate) -> Predicate:
+    """An equivalent predicate: flat connectives, constants folded, one set of keys per column and connective."""
+    match predicate:
+        case And(children):
+            return _conjunction([rewrite(child) for child in children])
+        case Or(children):
+            return _disjunction([rewrite(child) for child in children])
+        case Not(child):
+            return _negation(rewrite(child))
+        case _:
+            return predicate
+
+
+def _negation(child: Predicate) -> Predicate:
+    match child:
+        case Not(inner):
+            return inner
+        case Truth(value):
+            return Truth(None if value is None else not value)
+        case Within(field, ranges, sql):
+            return Within(field, rangeset.complement(ranges), f"(NOT {sql})")
+        case And(children):
+            return _disjunction([_negation(each) for each in children])
+        case Or(children):
+            return _conjunction([_negation(each) for each in children])
+        case _:
+            return Not(child)
+
+
+def _conjunction(children: Iterable[Predicate]) -> Predicate:
+    flat = [part for child in children for part in (child.children if isinstance(child, And) else (child,))]
+    if Truth(False) in flat:
+        return Truth(False)
+    merged = list(_merged(flat, rangeset.intersection, " AND "))
+    return _joined(And, [part for part in merged if part != Truth(True)], Truth(True))
+
+
+def _disjunction(children: Iterable[Predicate]) -> Predicate:
+    flat = [part for child in children for part in (child.children if isinstance(child, Or) else (child,))]
+    if Truth(True) in flat:
+        return Truth(True)
+    merged = list(_merged(flat, rangeset.union, " OR "))
+    return _joined(Or, [part for part in merged if part != Truth(False)], Truth(False))
+
+
+def _joined(connective: type[And] | type[Or], parts: Sequence[Predicate], nothing: Truth) -> Predicate:
+    """The parts under a connective; repeated ones once."""
+    distinct = list(dict.fromkeys(parts))
+    match distinct:
+        case []:
+            return nothing
+        case [only]:
+            return only
+        case _:
+            return connective(tuple(distinct))
+
+
+def _merged(
+    parts: Sequence[Predicate], combine: Callable[[RangeSet, RangeSet], RangeSet], word: str
+) -> Iterator[Predicate]:
+    """The parts, with the sets of keys that ask for one column combined where the first of them stood."""
+    by_field: dict[Field, Within] = {}
+    order: list[Predicate | Field] = []
+    for part in parts:
+        if not isinstance(part, Within):
+            order.append(part)
+        elif part.field in by_field:
+            known = by_field[part.field]
+            sql = known.sql if part.sql == known.sql else f"({known.sql}{word}{part.sql})"
+            by_field[part.field] = Within(part.field, combine(known.ranges, part.ranges), sql)
+        else:
+            by_field[part.field] = part
+            order.append(part.field)
+    for item in order:
+        yield by_field[item] if isinstance(item, Field) else item
