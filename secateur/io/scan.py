@@ -51,7 +51,7 @@ class Scan(ScanPlan):
         InvalidParquet.
         """
         self.require_supported()
-        reader = block_reader(self.opened.table, self.opened.schema, self.fields(columns), self.predicate)
+        reader = block_reader(self.opened.table, self.opened.schema, self.fields(columns), self.residual_predicate)
         left = self.limit
         for entry in self.entries():
             for batch in reader.read(entry):
@@ -69,7 +69,7 @@ class Scan(ScanPlan):
         if self.limit is not None:
             return pa.Table.from_batches(self.to_batches(columns), schema).combine_chunks()
         self.require_supported()
-        reader = block_reader(self.opened.table, self.opened.schema, fields, self.predicate)
+        reader = block_reader(self.opened.table, self.opened.schema, fields, self.residual_predicate)
         with ThreadPoolExecutor(READ_THREADS) as threads:
             parts = threads.map(lambda entry: list(reader.read(entry)), self.entries())
             return pa.Table.from_batches([batch for part in parts for batch in part], schema)
@@ -82,7 +82,7 @@ class Scan(ScanPlan):
         total = int(blocks.row_count[sure].sum())
         if not sure.all() and (self.limit is None or total < self.limit):
             self.require_supported()
-            reader = block_reader(self.opened.table, self.opened.schema, (), self.predicate)
+            reader = block_reader(self.opened.table, self.opened.schema, (), self.residual_predicate)
             with ThreadPoolExecutor(READ_THREADS) as threads:
                 total += sum(threads.map(reader.count, self.entries(~sure)))
         return total if self.limit is None else min(total, self.limit)
@@ -115,7 +115,8 @@ class Scan(ScanPlan):
 
     def require_supported(self) -> None:
         """Raises UnsupportedPredicate where only Spark can evaluate the predicate and some block needs it."""
-        if not is_supported(self.predicate) and self.residual is not None:
+        left = self.residual_predicate
+        if left is not None and not is_supported(left):
             reasons = "; ".join(self.report.unsupported)
             raise UnsupportedPredicate(f"only Spark can evaluate this predicate ({reasons}): use plan.to_spark(spark)")
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Report
+from secateur.pruning.residual import residual_of
 from secateur.pruning.survivors import RowRanges, Survivors
 
 
@@ -51,10 +52,18 @@ class ScanPlan:
         """The files that hold a surviving block, by path below the table."""
         return self.blocks["file"].unique().to_pylist()
 
+    @cached_property
+    def residual_predicate(self) -> Predicate | None:
+        """The bound predicate still to check on the rows of the blocks, or None where all of them match."""
+        assert self.survivors.blocks is not None
+        if bool(self.survivors.fully_matching.all()):
+            return None
+        return residual_of(self.predicate, self.survivors.blocks)
+
     @property
     def residual(self) -> str | None:
         """The predicate still to check on the rows of the blocks, or None where all of them match."""
-        return None if bool(self.survivors.fully_matching.all()) else self.sql
+        return None if self.residual_predicate is None else str(self.residual_predicate)
 
     def explain(self, format: str = "text") -> str:
         """The report as a text table, or as JSON with ``explain("json")``."""
