@@ -34,6 +34,7 @@ predicates = st.recursive(
         st.builds("({} AND {})".format, inner, inner),
         st.builds("({} OR {})".format, inner, inner),
         st.builds("(NOT {})".format, inner),
+        st.builds("(({}) IS {})".format, inner, st.sampled_from(["TRUE", "FALSE", "UNKNOWN", "NOT TRUE"])),
     ),
     max_leaves=8,
 )

@@ -14,7 +14,7 @@ import numpy as np
 from secateur.pruning import outcomes as sets
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.bound import Leaf, Matches, Missing, Unsupported, Within
-from secateur.pruning.predicate.nodes import And, Not, Or, Predicate, Truth
+from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
 from secateur.pruning.statistics import Statistics
 
 
@@ -40,6 +40,8 @@ def _fold(predicate: Predicate, outcomes_of: Callable[[Leaf], np.ndarray]) -> np
             return reduce(sets.disjunction, (_fold(child, outcomes_of) for child in children))
         case Not(child):
             return sets.negation(_fold(child, outcomes_of))
+        case Is(child, value):
+            return sets.equality(_fold(child, outcomes_of), value)
         case Within() | Missing() | Matches() | Unsupported() | Truth():
             return outcomes_of(predicate)
         case _:

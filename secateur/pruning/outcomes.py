@@ -36,6 +36,13 @@ def disjunction(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return negation(conjunction(negation(a), negation(b)))
 
 
+def equality(a: np.ndarray, value: bool | None) -> np.ndarray:
+    """Outcomes of ``x IS value``: TRUE if x can be the value, FALSE if it can be another, never NULL."""
+    wanted = of_truth(value)
+    other = EVERYTHING & ~wanted
+    return ((a & wanted) != 0).view(np.uint8) | (((a & other) != 0).view(np.uint8) << 1)
+
+
 def of_truth(value: bool | None) -> int:
     """The set that holds just one truth value."""
     return NULL if value is None else TRUE if value else FALSE

@@ -90,6 +90,6 @@ def _merge(blocklets: Blocklets, alive: np.ndarray, kept: np.ndarray) -> RowRang
     start, stop = blocklets.start[alive], blocklets.stop[alive]
     touches = (block[1:] == block[:-1]) & (start[1:] == stop[:-1])
     first = np.flatnonzero(np.append(True, ~touches)) if len(start) else np.zeros(0, np.int64)
-    last = np.append(first[1:], len(start)) - 1
+    last = np.append(first[1:], len(start))[: len(first)] - 1
     counts = np.bincount(block[first], minlength=len(kept))
     return RowRanges(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), start[first], stop[last])

@@ -20,7 +20,7 @@ from secateur.pruning.predicate import nodes
 from secateur.pruning.predicate.bound import Field, Matches, Missing, Unsupported, Within
 from secateur.pruning.predicate.literals import positions
 from secateur.pruning.predicate.monotone import Step, pull_back, step
-from secateur.pruning.predicate.nodes import And, Call, Column, Literal, Not, Operand, Or, Predicate, Truth
+from secateur.pruning.predicate.nodes import And, Call, Column, Is, Literal, Not, Operand, Or, Predicate, Truth
 from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import COLLATED, Key, Kind, kind_of, least_key
@@ -56,6 +56,8 @@ def _bind(predicate: Predicate, binder: Binder) -> Predicate:
             return Or(tuple(_bind(child, binder) for child in children))
         case Not(child):
             return Not(_bind(child, binder))
+        case Is(child, value):
+            return Is(_bind(child, binder), value)
         case Truth():
             return predicate
         case nodes.Opaque(sql, columns):

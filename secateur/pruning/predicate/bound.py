@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from secateur.pruning.predicate.nodes import And, Not, Or, Predicate, Truth, quoted_name
+from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth, quoted_name
 from secateur.pruning.rangeset import RangeSet
 
 
@@ -84,7 +84,7 @@ def leaves(predicate: Predicate) -> Iterator[Leaf]:
         case And(children) | Or(children):
             for child in children:
                 yield from leaves(child)
-        case Not(child):
+        case Not(child) | Is(child):
             yield from leaves(child)
         case Within() | Missing() | Matches() | Unsupported() | Truth():
             yield predicate

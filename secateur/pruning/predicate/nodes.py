@@ -61,6 +61,17 @@ class Not(Predicate):
 
 
 @dataclass(frozen=True)
+class Is(Predicate):
+    """``child IS TRUE``, ``IS FALSE`` or ``IS UNKNOWN``: whether the child has that truth value; never NULL."""
+
+    child: Predicate
+    value: bool | None
+
+    def __str__(self) -> str:
+        return f"({self.child} IS {'UNKNOWN' if self.value is None else str(self.value).upper()})"
+
+
+@dataclass(frozen=True)
 class Truth(Predicate):
     """A constant."""
 

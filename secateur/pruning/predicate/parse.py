@@ -6,6 +6,7 @@ is not expected here (``negate`` of ``NOT LIKE``, say) counts as having no node:
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 
 import numpy as np
@@ -20,6 +21,7 @@ from secateur.pruning.predicate.nodes import (
     Column,
     Comparison,
     In,
+    Is,
     IsNull,
     Like,
     Literal,
@@ -110,9 +112,16 @@ def _connective(node: exp.Expression) -> Predicate:
 
 def _leaf(node: exp.Expression) -> Predicate | None:
     match node:
-        case exp.Is() if _only(node, "this", "expression") and isinstance(node.expression, exp.Null):
+        case exp.Is() if _only(node, "this", "expression"):
+            return _is(node.this, node.expression)
+        case exp.Anonymous() if str(node.this).lower() in ("isnull", "isnotnull") and len(node.expressions) == 1:
+            null = _is(node.expressions[0], exp.Null())
+            return null if str(node.this).lower() == "isnull" else Not(null)
+        case exp.IsNan() if _only(node, "this"):
             operand = _operand(node.this)
-            return IsNull(operand) if operand else None
+            return Comparison("<=>", operand, Literal(math.nan, "double")) if operand else None
+        case exp.StartsWith() | exp.EndsWith() | exp.Contains() if _only(node, "this", "expression"):
+            return _substring(node)
         case exp.Between() if _only(node, "this", "low", "high"):
             operand, low, high = _operand(node.this), _literal(node.args["low"]), _literal(node.args["high"])
             if operand is None or low is None or high is None:
@@ -142,6 +151,31 @@ def _comparison(op: str, node: exp.Expression) -> Predicate | None:
     if (operand := _operand(right)) and (literal := _literal(left)):
         return Comparison(_FLIPPED[op], operand, literal)
     return None
+
+
+def _is(node: exp.Expression, value: exp.Expression) -> Predicate:
+    """``IS NULL`` of an operand, or ``IS TRUE``, ``IS FALSE``, ``IS UNKNOWN`` (NULL) of a predicate."""
+    operand = _operand(node)
+    match value:
+        case exp.Null() if operand:
+            return IsNull(operand)
+        case exp.Null():
+            return Is(_predicate(node), None)
+        case exp.Boolean():
+            return Is(_predicate(node), bool(value.this))
+        case _:
+            return _opaque(exp.Is(this=node, expression=value))
+
+
+def _substring(node: exp.Expression) -> Predicate | None:
+    """``startswith``, ``endswith`` and ``contains`` of a literal, as LIKE."""
+    column, part = _column(node.this), _literal(node.args["expression"])
+    if column is None or part is None or not isinstance(part.value, str):
+        return None
+    text = "".join("\\" + c if c in "%_\\" else c for c in part.value)
+    before = "" if isinstance(node, exp.StartsWith) else "%"
+    after = "" if isinstance(node, exp.EndsWith) else "%"
+    return Like(column, before + text + after, "\\")
 
 
 def _like(node: exp.Expression, escape: Literal | None) -> Predicate | None:
@@ -210,7 +244,7 @@ def _literal(node: exp.Expression | None) -> Literal | None:
             inner = _literal(node.this)
             match inner:
                 case Literal(int() | float() | Decimal() as number, "int" | "decimal" | "double" | "float" as type_):
-                    return Literal(-number, type_)
+                    return Literal(number.copy_negate() if isinstance(number, Decimal) else -number, type_)
             return None
         case exp.Paren() if _only(node, "this"):
             return _literal(node.this)
@@ -270,8 +304,8 @@ def _decimal(text: str, parameters: list[int]) -> Literal | None:
     if len(parameters) != 2 or not value.is_finite():
         return None
     precision, scale = parameters
-    exact = value == value.quantize(Decimal(1).scaleb(-scale)) and len(value.as_tuple().digits) <= precision
-    return Literal(value, "decimal") if exact else None
+    _, digits, exponent = value.as_tuple()
+    return Literal(value, "decimal") if -int(exponent) <= scale and len(digits) <= precision else None
 
 
 def _opaque(node: exp.Expression) -> Opaque:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from secateur.pruning import rangeset
 from secateur.pruning.predicate.bound import Field, Within
-from secateur.pruning.predicate.nodes import And, Not, Or, Predicate, Truth
+from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
 from secateur.pruning.rangeset import RangeSet
 
 
@@ -24,6 +24,8 @@ def rewrite(predicate: Predicate) -> Predicate:
             return _disjunction([rewrite(child) for child in children])
         case Not(child):
             return _negation(rewrite(child))
+        case Is(child, value):
+            return _identity(rewrite(child), value)
         case _:
             return predicate
 
@@ -42,6 +44,10 @@ def _negation(child: Predicate) -> Predicate:
             return _conjunction([_negation(each) for each in children])
         case _:
             return Not(child)
+
+
+def _identity(child: Predicate, value: bool | None) -> Predicate:
+    return Truth(child.value is value) if isinstance(child, Truth) else Is(child, value)
 
 
 def _conjunction(children: Iterable[Predicate]) -> Predicate:
