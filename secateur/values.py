@@ -37,6 +37,7 @@ Key: TypeAlias = int | bytes
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 INT128_MIN, INT128_MAX = -(2**127), 2**127 - 1
+FEW_THRESHOLDS = 16  # so many comparisons are faster than a binary search, which jumps
 _UNBOUNDED = np.uint64(2**64 - 1)
 
 
@@ -148,7 +149,7 @@ class Keys:
     def __len__(self) -> int:
         return len(self.words[0])
 
-    def take(self, indices: np.ndarray) -> Keys:
+    def take(self, indices: np.ndarray | slice) -> Keys:
         """The keys at the given positions."""
         return Keys(self.kind, tuple(word[indices] for word in self.words))
 
@@ -177,7 +178,7 @@ class Keys:
 
         `thresholds` is sorted: int64 for WORD keys, objects otherwise.
         """
-        if len(thresholds) <= 4:
+        if len(thresholds) <= FEW_THRESHOLDS:
             ranks = np.zeros(len(self), np.int8)
             for threshold in thresholds:
                 ranks += self.at_least(threshold)

@@ -15,7 +15,9 @@ from secateur.pruning import outcomes as sets
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.bound import Leaf, Matches, Missing, Unsupported, Within
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
-from secateur.pruning.statistics import Statistics
+from secateur.pruning.statistics import Statistics, Zones
+
+CHUNK = 1 << 16  # units: what a leaf reads of them several times stays in a core's cache
 
 
 def evaluate(predicate: Predicate, statistics: Statistics) -> np.ndarray:
@@ -29,7 +31,8 @@ def evaluate(predicate: Predicate, statistics: Statistics) -> np.ndarray:
 
 def fold(predicate: Predicate, row_count: np.ndarray, outcomes_of: Callable[[Leaf], np.ndarray]) -> np.ndarray:
     """Combine the outcomes of the leaves, however they were found, into those of the predicate."""
-    return np.where(row_count == 0, np.uint8(0), _fold(predicate, outcomes_of))
+    outcomes = _fold(predicate, outcomes_of)
+    return outcomes if row_count.min(initial=1) > 0 else np.where(row_count == 0, np.uint8(0), outcomes)
 
 
 def _fold(predicate: Predicate, outcomes_of: Callable[[Leaf], np.ndarray]) -> np.ndarray:
@@ -56,14 +59,27 @@ def leaf_outcomes(leaf: Leaf, statistics: Statistics) -> np.ndarray:
     if isinstance(leaf, Unsupported):
         return np.full(n, EVERYTHING, np.uint8)
     zones = statistics.zones(leaf.field)
+    if isinstance(leaf, Missing):
+        return (
+            np.full(n, TRUE | FALSE, np.uint8)
+            if zones is None
+            else sets.of_sides((zones.null != 0).view(np.uint8), (zones.value != 0).view(np.uint8))
+        )
+    if zones is None:
+        return np.full(n, _without_statistics(leaf), np.uint8)
+    outcomes = np.empty(n, np.uint8)
+    for start in range(0, n, CHUNK):
+        chunk = slice(start, start + CHUNK)
+        outcomes[chunk] = _value_outcomes(leaf, zones.take(chunk))
+    return outcomes
+
+
+def _value_outcomes(leaf: Within | Matches, zones: Zones) -> np.ndarray:
+    """The possible outcomes of a leaf that looks at values, where it has zone maps."""
     match leaf:
-        case Missing():
-            return np.full(n, TRUE | FALSE, np.uint8) if zones is None else (zones.null >> 2) | (zones.value & FALSE)
-        case _ if zones is None:
-            return np.full(n, _without_statistics(leaf), np.uint8)
         case Within(ranges=ranges):
             inside, outside = ranges.overlap(zones.lower, zones.upper)
-            return (inside.view(np.uint8) | (outside.view(np.uint8) << 1)) & zones.value | zones.null
+            return sets.of_sides(inside.view(np.uint8), outside.view(np.uint8)) & zones.value | zones.null
         case Matches(prefix=prefix):
             may_start, _ = prefix.overlap(zones.lower, zones.upper)
             return (may_start.view(np.uint8) | FALSE) & zones.value | zones.null

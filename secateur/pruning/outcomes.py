@@ -21,14 +21,26 @@ EVERYTHING = TRUE | FALSE | NULL
 
 def conjunction(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Outcomes of ``x AND y``: FALSE if either is; TRUE if both are; NULL if one is and the other is not FALSE."""
-    not_false_a = a | (a << 2)  # bit 4 is set where a may be TRUE or NULL
-    not_false_b = b | (b << 2)
-    return (a & b & TRUE) | ((a | b) & FALSE) | ((a | b) & not_false_a & not_false_b & NULL)
+    not_false = (a | _quadrupled(a)) & (b | _quadrupled(b))  # has NULL's bit where both may be TRUE or NULL
+    either = a | b
+    return (a & b & TRUE) | (either & FALSE) | (either & not_false & NULL)
 
 
 def negation(a: np.ndarray) -> np.ndarray:
     """Outcomes of ``NOT x``: TRUE and FALSE change places, which is exact."""
-    return ((a & TRUE) << 1) | ((a & FALSE) >> 1) | (a & NULL)
+    was_true = a & TRUE
+    return (was_true + was_true) | _bit(a & FALSE) | (a & NULL)
+
+
+def _quadrupled(a: np.ndarray) -> np.ndarray:
+    """TRUE's bit moved to NULL's; numpy adds bytes many times faster than it shifts them."""
+    twice = a + a
+    return twice + twice
+
+
+def _bit(flags: np.ndarray) -> np.ndarray:
+    """1 where a flag is set, else 0: uint8."""
+    return (flags != 0).view(np.uint8)
 
 
 def disjunction(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -40,7 +52,12 @@ def equality(a: np.ndarray, value: bool | None) -> np.ndarray:
     """Outcomes of ``x IS value``: TRUE if x can be the value, FALSE if it can be another, never NULL."""
     wanted = of_truth(value)
     other = EVERYTHING & ~wanted
-    return ((a & wanted) != 0).view(np.uint8) | (((a & other) != 0).view(np.uint8) << 1)
+    return of_sides(_bit(a & wanted), _bit(a & other))
+
+
+def of_sides(may_be_true: np.ndarray, may_be_false: np.ndarray) -> np.ndarray:
+    """The sets with TRUE and FALSE as two arrays of zeros and ones say: uint8 of shape (n,)."""
+    return may_be_true | (may_be_false + may_be_false)
 
 
 def of_truth(value: bool | None) -> int:

@@ -23,6 +23,7 @@ class ScanPlan:
 
     predicate: Predicate  # bound
     sql: str  # the predicate as Spark SQL
+    named: tuple[str, ...]  # the top-level columns that `sql` names; `predicate` may do with fewer
     paths: pa.Array  # of all live files
     survivors: Survivors
     report: Report

@@ -43,8 +43,15 @@ class RangeSet:
         """Which intervals [lower, upper] hold some key inside, and which hold some key outside: bools of shape (n,).
 
         Two keys of the same rank lie in the same gap or range, and so does everything between them; a rank that
-        changes on the way means that at least one threshold, hence a key of either side, may lie between.
+        changes on the way means that at least one threshold, hence a key of either side, may lie between. One
+        range, the usual case, is written out.
         """
+        if len(self.thresholds) == 1:
+            return upper.at_least(self.thresholds[0]), ~lower.at_least(self.thresholds[0])
+        if len(self.thresholds) == 2:
+            start, stop = self.thresholds
+            begun, ended = lower.at_least(start), upper.at_least(stop)
+            return upper.at_least(start) & ~lower.at_least(stop), ~begun | ended
         low = lower.rank(self.thresholds)
         inside = (low & 1).astype(bool)
         crosses = upper.rank(self.thresholds) > low

@@ -33,7 +33,7 @@ class Zones:
     value: np.ndarray  # uint8: TRUE | FALSE where a non-null value is possible, else 0
     null: np.ndarray  # uint8: NULL where a NULL is possible, else 0
 
-    def take(self, indices: np.ndarray) -> Zones:
+    def take(self, indices: np.ndarray | slice) -> Zones:
         """The zone maps of the given units."""
         return Zones(self.lower.take(indices), self.upper.take(indices), self.value[indices], self.null[indices])
 
