@@ -11,6 +11,10 @@ class TableNotFound(SecateurError):
     """The path names no table."""
 
 
+class UnsupportedTable(SecateurError):
+    """The directory is a table of a format whose live files its Parquet files alone do not tell."""
+
+
 class InvalidParquet(SecateurError):
     """A file is not Parquet, is truncated, or holds contradictory metadata."""
 

@@ -34,7 +34,7 @@ def open_table(
     looked for in ``_secateur`` beside the data, or at `index_location`. `schema` declares the table's columns;
     without it they come from the index and from the footers of files that it does not cover.
 
-    Raises TableNotFound.
+    Raises TableNotFound, UnsupportedTable.
     """
     return open_directory(os.fspath(location), index_location=index_location, filesystem=filesystem, schema=schema)
 

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur as sc
-from secateur.errors import IndexConflict
+from secateur.errors import IndexConflict, UnsupportedTable
 from secateur.io.store import FileStore
 
 
@@ -57,6 +57,19 @@ def test_an_index_apart_from_the_data(spark: SparkSession, lake: Path, tmp_path:
     again = sc.open_table(str(lake / "lake"), index_location=elsewhere)
     assert sc.prune(again, "id = 5", strict=True).report.index.startswith("snapshot 1")
     assert sc.prune(sc.open_table(str(lake / "lake")), "id = 5").report.index == "none"
+
+
+@pytest.mark.parametrize(
+    ("marker", "format_"),
+    [("_delta_log/0.json", "Delta"), (".hoodie/properties", "Hudi"), ("metadata/v1.metadata.json", "Iceberg")],
+)
+def test_tables_of_other_formats_are_refused(lake: Path, marker: str, format_: str) -> None:
+    """Their directories hold files that are no longer part of the table."""
+    file = lake / "lake" / marker
+    file.parent.mkdir()
+    file.write_text("{}")
+    with pytest.raises(UnsupportedTable, match=format_):
+        sc.open_table(str(lake / "lake"))
 
 
 @pytest.mark.parametrize("remote", [False, True], ids=["local", "remote"])

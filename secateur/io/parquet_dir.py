@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from secateur.errors import TableNotFound
+from secateur.errors import TableNotFound, UnsupportedTable
 from secateur.index.cache import ByteCache
 from secateur.io.parquet_file import ParquetSource, open_parquet
 from secateur.io.partitions import read_partitions
@@ -98,19 +98,32 @@ def open_directory(
     filesystem: FileSystem | None = None,
     schema: pa.Schema | None = None,
 ) -> ParquetDirectory:
-    """The table in a directory. Raises TableNotFound where there is none."""
+    """The table in a directory. Raises TableNotFound where there is none, UnsupportedTable for other formats."""
     shown, resolved, root = _resolve(location, filesystem)
     info = resolved.get_file_info(root)
     if info.type == pafs.FileType.NotFound:
         raise TableNotFound(f"no such table: {shown} does not exist")
     if info.type != pafs.FileType.Directory:
         raise TableNotFound(f"{shown} is a file; open the directory that holds the table's Parquet files")
+    _refuse_other_formats(resolved, root, shown)
     if index_location is None:
         store = FileStore(resolved, posixpath.join(root, INDEX_DIRECTORY))
     else:
         _, index_filesystem, index_root = _resolve(index_location, None)
         store = FileStore(index_filesystem, index_root)
     return ParquetDirectory(shown, resolved, root, store, schema)
+
+
+def _refuse_other_formats(filesystem: FileSystem, root: str, shown: str) -> None:
+    """Raises UnsupportedTable for a Delta, Iceberg or Hudi table, among whose files are some that are not live."""
+    for name, format_ in (("_delta_log", "Delta"), (".hoodie", "Hudi")):
+        if filesystem.get_file_info(posixpath.join(root, name)).type == pafs.FileType.Directory:
+            raise UnsupportedTable(
+                f"{shown} is a {format_} table; only plain directories of Parquet files can be opened"
+            )
+    metadata = pafs.FileSelector(posixpath.join(root, "metadata"), allow_not_found=True)
+    if any(info.base_name.endswith(".metadata.json") for info in filesystem.get_file_info(metadata)):
+        raise UnsupportedTable(f"{shown} is an Iceberg table; only plain directories of Parquet files can be opened")
 
 
 def _resolve(location: str, filesystem: FileSystem | None) -> tuple[str, FileSystem, str]:
