@@ -73,16 +73,23 @@ class RangeSet:
         starts, stops = self.thresholds[::2], self.thresholds[1::2]
         if len(starts) != len(stops):
             return None
-        match self.kind:
-            case Kind.BYTES:
-                single = all(stop == start + b"\0" for start, stop in zip(starts, stops, strict=True))
-                return starts if single else None
-            case _:
-                # A few adjacent integers are one range of thresholds, and still a list of points.
-                runs = [range(int(a), int(b)) for a, b in zip(starts, stops, strict=True)]
-                if any(run.stop - run.start > MOST_ADJACENT_POINTS for run in runs):
-                    return None
-                return _of(self.kind, [key for run in runs for key in run]).thresholds
+        runs = [_run(start, stop) for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+        if any(run is None for run in runs):
+            return None
+        return _of(self.kind, [key for run in runs if run is not None for key in run]).thresholds
+
+
+def _run(start: Key, stop: Key) -> list[Key] | None:
+    """The keys of [start, stop) if they are few: adjacent points are one range of thresholds."""
+    match start, stop:
+        case bytes(), bytes():
+            count = len(stop) - len(start)
+            few = stop == start + b"\0" * count and count <= MOST_ADJACENT_POINTS
+            return [start + b"\0" * i for i in range(count)] if few else None
+        case int(), int():
+            return list(range(start, stop)) if stop - start <= MOST_ADJACENT_POINTS else None
+        case _:
+            return None
 
 
 def empty(kind: Kind) -> RangeSet:
