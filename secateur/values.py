@@ -274,7 +274,8 @@ def _word_keys(array: pa.Array) -> np.ndarray:
 
 def float_keys(values: np.ndarray) -> np.ndarray:
     """Vectorised :func:`float_key`: float64 of shape (n,) to int64 of shape (n,)."""
-    bits = (values + 0.0).view(np.int64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN like any other
+        bits = (values + 0.0).view(np.int64)
     keys = np.where(bits >= 0, bits, bits ^ np.int64(INT64_MAX))
     return np.where(np.isnan(values), np.int64(NAN_KEY), keys)
 
