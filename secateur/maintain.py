@@ -261,14 +261,14 @@ def vacuum_index(
     store = table.store
     used = {snapshot_name(snapshot.number), *(entry["name"] for entry in snapshot.segments)}
     old = time.time() - grace_seconds
-    recent = [file for file in store.list(SNAPSHOTS_FOLDER) if file.modified > old]
+    recent = [file for file in store.files(SNAPSHOTS_FOLDER) if file.modified > old]
     for number in snapshot_numbers(store):
         if any(file.name == snapshot_name(number) for file in recent):
             used |= {
                 snapshot_name(number),
                 *(entry["name"] for entry in open_snapshot(store, number).segments),
             }
-    candidates = [*store.list(SNAPSHOTS_FOLDER), *store.list(FOLDER)]
+    candidates = [*store.files(SNAPSHOTS_FOLDER), *store.files(FOLDER)]
     unused = [file for file in candidates if file.name not in used and file.modified <= old]
     if not dry_run:
         for file in unused:
@@ -282,7 +282,7 @@ def drop_index(table: Table) -> int:
     Returns the number of files removed.
     """
     store = table.store
-    files = [*reversed(store.list(SNAPSHOTS_FOLDER)), *store.list(FOLDER)]
+    files = [*reversed(store.files(SNAPSHOTS_FOLDER)), *store.files(FOLDER)]
     for file in files:
         store.delete(file.name)
     return len(files)

@@ -82,4 +82,4 @@ def test_a_name_is_taken_once(tmp_path: Path, remote: bool) -> None:
     with pytest.raises(IndexConflict):
         store.create("snapshots/0000000001.snapshot", b"second")
     assert store.read("snapshots/0000000001.snapshot", 0, 5) == b"first"
-    assert [file.name for file in store.list("snapshots")] == ["snapshots/0000000001.snapshot"]
+    assert [file.name for file in store.files("snapshots")] == ["snapshots/0000000001.snapshot"]

@@ -186,7 +186,8 @@ class OpenedBlocks:
 
     def _positions(self, part: int) -> np.ndarray:
         """The positions in a part's source of its blocks that are still candidates."""
-        return self.origin.parts[part].keep[self.within[self.part == part]]
+        first, last = np.searchsorted(self.part, [part, part + 1])
+        return self.origin.parts[part].keep[self.within[first:last]]
 
     def _load(self, part: Part, what: tuple[str, Field], load: Callable[[], Value]) -> Value:
         return self.origin.cache.get((part.key, *what), load) if part.key else load()

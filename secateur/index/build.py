@@ -150,7 +150,7 @@ def write_segments(
         with _watching(store, build, segments, on_progress):
             found = dict(_decode_summary(data) for data in _run(spark, work, len(segments)))
     except BaseException:
-        for file in store.list(FOLDER):
+        for file in store.files(FOLDER):
             if file.name.startswith(f"{FOLDER}/{build}-"):
                 store.delete(file.name)
         raise
@@ -271,7 +271,7 @@ def _watching(
 
     def report() -> None:
         prefix = f"{FOLDER}/{build}-"
-        written = [int(f.name[len(prefix) :][:6]) for f in store.list(FOLDER) if f.name.startswith(prefix)]
+        written = [int(f.name[len(prefix) :][:6]) for f in store.files(FOLDER) if f.name.startswith(prefix)]
         items = [item for i in written for item in segments[i]]
         on_progress(len(items), sum(s.row_count for s in items), sum(s.byte_count for s in items))
 

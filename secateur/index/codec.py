@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +30,10 @@ ROW_CHECKSUM = 4  # bytes behind every row of a row-checksummed matrix
 
 SNAPSHOT, SEGMENT, SUMMARY = 1, 2, 3  # a summary is what a build task returns; it is never stored
 
+Range = tuple[int, int]  # offset, size
 ReadRange = Callable[[int, int], bytes]  # (offset, size) -> exactly size bytes, or an IndexFault
+ReadRanges = Callable[[Sequence[Range]], list[bytes]]  # many at once
+WHOLE_SECTION_SHARE = 1 / 64  # of its rows; above it one read of all is cheaper than one of each
 
 
 @dataclass
@@ -110,7 +113,7 @@ class Contents:
             raise IndexFault(f"{self.name}: section {section} holds {len(raw)} bytes instead of {size}")
         return np.frombuffer(raw, dtype).reshape(shape)
 
-    def rows(self, section: str, indices: np.ndarray, read: ReadRange) -> np.ndarray:
+    def rows(self, section: str, indices: np.ndarray, read: ReadRanges) -> np.ndarray:
         """Chosen rows of a row-checksummed matrix: uint8 of shape (len(indices), row bytes)."""
         entry = self._entry(section)
         count, width = entry["shape"]
@@ -119,21 +122,27 @@ class Contents:
             raise IndexFault(f"{self.name}: section {section} is no matrix of {count} rows of {width} bytes")
         if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < count:
             raise IndexFault(f"{self.name}: section {section} has no row {int(indices.max())}")
-        found = np.empty((len(indices), width), np.uint8)
-        for position, index in enumerate(indices.tolist()):
-            row = read(entry["at"] + index * stride, stride)
+        if len(indices) > count * WHOLE_SECTION_SHARE:
+            (whole,) = read([(entry["at"], entry["size"])])
+            rows = [whole[i * stride : (i + 1) * stride] for i in indices.tolist()]
+        else:
+            rows = read([(entry["at"] + i * stride, stride) for i in indices.tolist()])
+        for index, row in zip(indices.tolist(), rows, strict=True):
             if zlib.crc32(row[:width]) != int.from_bytes(row[width:], "little"):
                 raise IndexFault(f"{self.name}: row {index} of section {section} does not match its checksum")
-            found[position] = np.frombuffer(row, np.uint8, width)
-        return found
+        return np.frombuffer(b"".join(rows), np.uint8).reshape(-1, stride)[:, :width]
 
     def verify(self, read: ReadRange) -> list[str]:
         """Every fault found by reading every array, and every row of row-checksummed matrices."""
         faults = []
+
+        def read_all(ranges: Sequence[Range]) -> list[bytes]:
+            return [read(offset, size) for offset, size in ranges]
+
         for section, entry in self.sections.items():
             try:
                 if entry["codec"] == "rows":
-                    self.rows(section, np.arange(entry["shape"][0]), read)
+                    self.rows(section, np.arange(entry["shape"][0]), read_all)
                 else:
                     self.array(section, read)
             except IndexFault as fault:

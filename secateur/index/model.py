@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,11 +29,14 @@ class Store(Protocol):
     def location(self) -> str:
         """Where this is, for messages."""
 
-    def list(self, folder: str) -> list[StoredFile]:
+    def files(self, folder: str) -> list[StoredFile]:
         """The files of a folder by name; empty if there is none."""
 
     def read(self, name: str, offset: int, size: int) -> bytes:
         """Exactly `size` bytes. Raises IndexFault where the file is missing or ends before."""
+
+    def read_many(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """The bytes of many (offset, size) ranges of one file. Raises as :meth:`read` does."""
 
     def size(self, name: str) -> int:
         """The size in bytes. Raises IndexFault where the file is missing."""

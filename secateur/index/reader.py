@@ -7,7 +7,7 @@ for what it knows and for nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,7 @@ from secateur.errors import IndexFault
 from secateur.index import btree
 from secateur.index.blocks import LOOSE, BlockSource, CoveredFiles, LiveFiles, OpenedBlocks, Origin, Part, open_blocks
 from secateur.index.cache import ByteCache
-from secateur.index.codec import SEGMENT, read_contents
+from secateur.index.codec import SEGMENT, Range, read_contents
 from secateur.index.model import BlockTable, Store
 from secateur.index.segment import Segment
 from secateur.index.snapshot import Snapshot, open_snapshot, snapshot_files
@@ -153,7 +153,10 @@ def open_segment(store: Store, name: str, size: int) -> Segment:
     def read(offset: int, count: int) -> bytes:
         return store.read(name, offset, count)
 
-    return Segment(read_contents(name, SEGMENT, size, read), read)
+    def read_many(ranges: Sequence[Range]) -> list[bytes]:
+        return store.read_many(name, ranges)
+
+    return Segment(read_contents(name, SEGMENT, size, read), read, read_many)
 
 
 def current_snapshot(store: Store, cache: ByteCache | None = None) -> Snapshot | None:

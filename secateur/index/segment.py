@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from secateur.errors import IndexFault
 from secateur.index import bitsliced
-from secateur.index.codec import SEGMENT, Contents, ReadRange, Writer
+from secateur.index.codec import SEGMENT, Contents, ReadRange, ReadRanges, Writer
 from secateur.index.model import BlockTable, IndexedColumn, type_name, type_of_name
 from secateur.index.pages import PageTable
 from secateur.index.zonemap import ZoneMap
@@ -111,8 +111,8 @@ def _vector(contents: Contents, section: str, n: int, read: ReadRange) -> np.nda
 class Segment:
     """A segment file opened for reading: every method reads just the arrays that it names, and checks them."""
 
-    def __init__(self, contents: Contents, read: ReadRange) -> None:
-        self._contents, self._read = contents, read
+    def __init__(self, contents: Contents, read: ReadRange, read_many: ReadRanges) -> None:
+        self._contents, self._read, self._read_many = contents, read, read_many
         self.columns = _columns(contents)
 
     @property
@@ -167,7 +167,7 @@ class Segment:
             members = np.flatnonzero(log2_bits == size)
 
             def read_rows(rows: np.ndarray, section: str = f"bloom/{c}/{size}") -> np.ndarray:
-                return self._contents.rows(section, rows, self._read)
+                return self._contents.rows(section, rows, self._read_many)
 
             result[members] = bitsliced.probe(hashes, probes, size, len(members), read_rows)
         return result

@@ -185,7 +185,7 @@ def snapshot_name(number: int) -> str:
 def snapshot_files(store: Store) -> dict[int, StoredFile]:
     """The snapshot files of a store by number, ascending."""
     found = {}
-    for file in store.list(FOLDER):
+    for file in store.files(FOLDER):
         match = _NAME.fullmatch(file.name.rsplit("/", 1)[-1])
         if match:
             found[int(match.group(1))] = file

@@ -16,6 +16,7 @@ from secateur.pruning.evaluate import evaluate
 from secateur.pruning.predicate.bound import Field, fields
 from secateur.pruning.statistics import Blocks, Pages, Zones
 from secateur.pruning.survivors import PageCounts, Query, RowRanges, Survivors, opened
+from secateur.values import sorted_distinct
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ def prune_pages(query: Query, survivors: Survivors) -> Survivors:
     survivors = opened(query, survivors)
     blocks = survivors.blocks
     assert blocks is not None
+    if survivors.fully_matching.all():
+        return survivors
     found = {field: blocks.pages(field) for field in fields(query.predicate)}
     pages = {field: p for field, p in found.items() if p is not None}
     if not pages or not len(blocks):
@@ -68,7 +71,7 @@ def prune_pages(query: Query, survivors: Survivors) -> Survivors:
 
 
 def _cut(blocks: Blocks, pages: dict[Field, Pages]) -> Blocklets:
-    keys = np.unique(np.concatenate([_keys(p) for p in pages.values()]))
+    keys = sorted_distinct(np.concatenate([_keys(p) for p in pages.values()]))
     block, start = keys >> 40, keys & ((1 << 40) - 1)
     last = np.append(np.diff(block) > 0, True)
     stop = np.where(last, blocks.row_count[block], np.append(start[1:], 0))

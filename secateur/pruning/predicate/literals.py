@@ -56,20 +56,19 @@ def positions(field: Field, literals: Sequence[Literal], zone: dt.tzinfo) -> lis
     None where Spark's cast is not one known here to be monotone: the leaf is then left to Spark.
     Raises IncomparableLiteral where Spark would refuse the comparison or the cast of the literal.
     """
-    found = [_position(field, literal, _common(field, literals, literal), zone) for literal in literals]
+    common = _common(field, {literal.type for literal in literals})
+    found = [_position(field, literal, common, zone) for literal in literals]
     return None if any(p is None for p in found) else [p for p in found if p is not None]
 
 
-def _common(field: Field, literals: Sequence[Literal], literal: Literal) -> str:
-    """How numbers compare: "exact", or "double" as soon as the column or any literal is floating."""
-    numeric = (*_EXACT, *_INEXACT)
-    if literal.type in numeric and (is_float(field.type) or any(other.type in _INEXACT for other in literals)):
-        return "double"
-    if len({other.type in numeric or other.type for other in literals}) > 1 and any(
-        o.type == "string" for o in literals
-    ):
-        return "mixed"  # the string would be cast to the widest type of the list
-    return "exact"
+def _common(field: Field, types: set[str]) -> str:
+    """How all of the literals compare: "double" as soon as the column or a number among them is floating.
+
+    "mixed" where a string stands beside other literals: Spark casts it to the widest type of the list.
+    """
+    if "string" in types and len(types) > 1:
+        return "mixed"
+    return "double" if is_float(field.type) or types.intersection(_INEXACT) else "exact"
 
 
 def _position(field: Field, literal: Literal, common: str, zone: dt.tzinfo) -> Position | None:
