@@ -1,0 +1,58 @@
+"""What a workload is told, and the data that it keeps from run to run."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import secateur
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where generated data is kept, what sizes are multiplied by, and how often at least a time is taken."""
+
+    directory: Path
+    scale: float = 1.0
+    repetitions: int = 5
+
+    def scaled(self, size: int, least: int = 1) -> int:
+        """A size at this scale."""
+        return max(least, round(size * self.scale))
+
+    def prepared(self, name: str, make: Callable[[Path], None]) -> Path:
+        """The directory of generated data of this name, which says all that it depends on; made where it is missing.
+
+        It appears whole or not at all, so data of an interrupted run is not taken for finished.
+        """
+        path = self.directory / name
+        if not path.exists():
+            aside = self.directory / f".{name}-{uuid.uuid4().hex}"
+            aside.mkdir(parents=True)
+            try:
+                make(aside)
+                aside.rename(path)
+            finally:
+                shutil.rmtree(aside, ignore_errors=True)
+        return path
+
+    def prepared_index(self, name: str, make: Callable[[Path], None]) -> Path:
+        """As :meth:`prepared`, for data that index code wrote: where that has changed, new data replaces the old."""
+        path = self.directory / f"{name}-{index_code()}"
+        if not path.exists():
+            for old in self.directory.glob(f"{name}-*"):
+                shutil.rmtree(old)
+        return self.prepared(path.name, make)
+
+
+@cache
+def index_code() -> str:
+    """A digest of the code that lays an index out: what other code wrote may mean something else."""
+    package = Path(secateur.__file__).parent
+    sources = [*sorted((package / "index").glob("*.py")), package / "values.py"]
+    return f"{zlib.crc32(b''.join(source.read_bytes() for source in sources)):08x}"

@@ -1,0 +1,157 @@
+"""Every benchmark runs, at a size where it takes a moment, and reports the fields that the package documents.
+
+No time is asserted: what is fast here says nothing of what is fast at size.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from benchmarks.__main__ import main
+from benchmarks.results import Ratio
+from benchmarks.setting import Setting
+from benchmarks.timing import once, quartiles, race
+from benchmarks.workloads import WORKLOADS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TINY = "0.002"
+ALONE = {"tpch_pruning", "plan_synthetic"}  # workloads with a test of their own
+OUTPUT = {"environment", "scale", "results"}
+ENVIRONMENT = {"python", "numpy", "pyarrow", "machine", "cpus", "load"}
+RESULT = {"workload", "description", "seconds", "sizes", "ratios", "kept", "notes"}
+RATIO = {"subject", "value", "unit", "reference", "reference_value", "ratio", "low", "high", "goal"}
+KEPT = {"table", "predicate", "unit", "total", "ideal", "kept"}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("benchmark-data")
+
+
+def run(*arguments: str, data: Path) -> Result:
+    return CliRunner().invoke(main, [*arguments, "--directory", str(data), "--scale", TINY, "--repetitions", "1"])
+
+
+def run_json(name: str, data: Path) -> dict[str, Any]:
+    """The one result of a workload, once the fields around it have proven to be those documented."""
+    done = run(name, "--json", data=data)
+    assert done.exit_code == 0, done.output
+    output = json.loads(done.stdout)
+    assert output.keys() == OUTPUT
+    assert output["environment"].keys() == ENVIRONMENT
+    assert output["scale"] == float(TINY)
+    (result,) = output["results"]
+    return result
+
+
+def check(result: dict[str, Any], name: str) -> None:
+    assert result.keys() == RESULT
+    assert result["workload"] == name
+    assert result["sizes"]
+    assert result["ratios"] or result["kept"]
+    for ratio in result["ratios"]:
+        assert ratio.keys() == RATIO
+        assert ratio["value"] >= 0
+        if ratio["ratio"] is not None:
+            assert ratio["ratio"] == pytest.approx(ratio["value"] / ratio["reference_value"])
+    for kept in result["kept"]:
+        assert kept.keys() == KEPT
+        assert (kept["ideal"] or 0) <= kept["kept"]["secateur"] <= kept["total"], kept
+
+
+@pytest.mark.parametrize("name", [w.name for w in WORKLOADS if w.name not in ALONE])
+def test_workload_reports_the_documented_fields(name: str, data: Path) -> None:
+    check(run_json(name, data), name)
+
+
+def test_tpch_pruning_keeps_no_less_than_the_ideal(spark: SparkSession, data: Path) -> None:
+    result = run_json("tpch_pruning", data)
+    check(result, "tpch_pruning")
+    assert {kept["table"] for kept in result["kept"]} == {"generated", "clustered"}
+    assert {kept["unit"] for kept in result["kept"]} == {"blocks", "pages", "rows"}
+    assert result["notes"] == []
+
+
+def test_peers_keep_the_same_blocks_by_the_same_bounds(data: Path) -> None:
+    result = run_json("plan_synthetic", data)
+    check(result, "plan_synthetic")
+    for entry in result["kept"]:
+        assert entry["kept"]["pyarrow"] == entry["kept"]["duckdb"], entry
+        if entry["predicate"] != "needle":  # only secateur has filters
+            assert entry["kept"]["secateur"] == entry["kept"]["duckdb"] == entry["ideal"], entry
+
+
+def test_names_are_unique_and_listed() -> None:
+    names = [workload.name for workload in WORKLOADS]
+    assert len(set(names)) == len(names)
+    listed = CliRunner().invoke(main, ["--list"])
+    assert [line.split()[0] for line in listed.output.splitlines() if line.strip()] == names
+
+
+def test_tables_for_people(data: Path) -> None:
+    done = run("needle_bloom", data=data)
+    assert done.exit_code == 0, done.output
+    assert "needle_bloom" in done.output
+    assert "quartiles" in done.output
+
+
+def test_unknown_workload_is_refused(data: Path) -> None:
+    done = run("leaf_int65", data=data)
+    assert done.exit_code == 2
+    assert "leaf_int64" in done.output
+
+
+def test_data_is_made_once(tmp_path: Path) -> None:
+    made = []
+
+    def make(path: Path) -> None:
+        made.append(path)
+        (path / "file").touch()
+
+    setting = Setting(tmp_path)
+    paths = [setting.prepared("data", make) for _ in range(2)]
+    assert paths == [tmp_path / "data"] * 2
+    assert len(made) == 1
+    assert (tmp_path / "data" / "file").exists()
+
+
+def test_interrupted_data_leaves_nothing(tmp_path: Path) -> None:
+    def make(path: Path) -> None:
+        (path / "half").touch()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Setting(tmp_path).prepared("data", make)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_contenders_take_turns_without_the_collector() -> None:
+    calls: list[tuple[str, bool]] = []
+    first, second = race([lambda: calls.append(("a", gc.isenabled())), lambda: calls.append(("b", gc.isenabled()))], 3)
+    assert len(first.samples) == len(second.samples) >= 3
+    assert {name for name, _ in calls} == {"a", "b"}
+    assert not any(enabled for _, enabled in calls)
+    assert gc.isenabled()
+
+
+def test_once_gives_the_answer() -> None:
+    timing, answer = once(lambda: 42)
+    assert answer == 42
+    assert len(timing.samples) == 1
+
+
+def test_quartiles() -> None:
+    assert quartiles([1.0]) == (None, None)
+    assert quartiles([4.0, 1.0, 3.0, 2.0, 5.0]) == (2.0, 4.0)
+
+
+def test_ratio_to_nothing_is_unknown() -> None:
+    assert Ratio("a", 1.0, "blocks", "b", 0.0).ratio is None
