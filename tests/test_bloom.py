@@ -13,7 +13,7 @@ import pytest
 from bitarray import bitarray
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import KINDS, ColumnKind, array_of
+from strategies import EXACT, KINDS, ColumnKind, array_of
 
 from secateur.index.bitsliced import (
     LEAST_FPR,
@@ -35,13 +35,20 @@ from secateur.index.bitsliced import (
 )
 from secateur.values import Kind, canonical_bytes, keys_of, kind_of
 
-LONGEST = 2**64
+MASK = 2**64 - 1
+
+
+def mixed(x: int) -> int:
+    """The finaliser of MurmurHash3, in Python's integers."""
+    x = (x ^ x >> 33) * 0xFF51AFD7ED558CCD & MASK
+    x = (x ^ x >> 33) * 0xC4CEB9FE1A85EC53 & MASK
+    return x ^ x >> 33
 
 
 def reference_positions(data: bytes, probes: int, bits: int) -> list[int]:
-    """The bits of one value: h1 + i * (h2 | 1) modulo the size, in 64-bit arithmetic."""
+    """The bits of one value: h1 + i * (h2 | 1), mixed, modulo the size, in 64-bit arithmetic."""
     first, second = mmh3.hash64(data, signed=False)
-    return [(first + i * (second | 1)) % LONGEST % bits for i in range(probes)]
+    return [mixed(first + i * (second | 1) & MASK) % bits for i in range(probes)]
 
 
 def reference_filter(values: Sequence[bytes], probes: int, bits: int) -> bitarray:
@@ -73,7 +80,7 @@ def test_hashes_of_8_byte_keys_are_murmur3(values: list[int]) -> None:
 
 @given(st.lists(st.decimals(allow_nan=False, allow_infinity=False, places=10, min_value=-(10**27), max_value=10**27)))
 def test_hashes_of_16_byte_keys_are_murmur3(values: list[Any]) -> None:
-    keys = [int(value.scaleb(10)) for value in values]
+    keys = [int(value.scaleb(10, EXACT)) for value in values]
     expected = {mmh3.hash64(key.to_bytes(16, "little", signed=True), signed=False) for key in keys}
     assert set(pairs(hash_values(pa.array(values, pa.decimal128(38, 10))))) == expected
 
@@ -118,7 +125,7 @@ def test_c29_a_value_hashes_alike_in_every_width() -> None:
 GOLDEN = [
     (b"", (0x0000000000000000, 0x0000000000000000)),
     (b"hello", (0xCBD8A7B341BD9B02, 0x5B1E906A48AE1D19)),
-    (bytes(8), (0x28DF63B7CC57C3CB, 0x23BC2C0BE4D3F8CD)),
+    (bytes(8), (0x28DF63B7CC57C3CB, 0xF2557DFCC4E8FE52)),
 ]
 
 
@@ -164,7 +171,7 @@ def test_transpose_in_slabs() -> None:
     random = np.random.default_rng(7)
     filters = [random.integers(0, 256, 4 * SLAB_BITS // 8, np.uint8) for _ in range(11)]
     rows = np.unpackbits(transpose(filters), axis=1, bitorder="little", count=11)
-    assert (rows.T == np.unpackbits(np.stack(filters), axis=1, bitorder="little")).all()
+    assert (np.unpackbits(np.stack(filters), axis=1, bitorder="little") == rows.T).all()
 
 
 @given(st.lists(st.binary(max_size=10), max_size=60), st.integers(1, 10), st.integers(LEAST_LOG2_BITS + 1, 12))

@@ -78,8 +78,7 @@ def check_file(path: Path | str) -> tuple[Footer, dict[tuple[str, ...], Any]]:
     groups = range(metadata.num_row_groups)
     assert footer.row_count.tolist() == [metadata.row_group(g).num_rows for g in groups]
     assert footer.byte_count.tolist() == [
-        sum(metadata.row_group(g).column(c).total_compressed_size for c in range(metadata.num_columns))
-        for g in groups
+        sum(metadata.row_group(g).column(c).total_compressed_size for c in range(metadata.num_columns)) for g in groups
     ]
     assert footer.created_by == metadata.created_by
     assert footer.metadata == (metadata.metadata or {})
@@ -129,10 +128,7 @@ SPECIALS: dict[str, tuple[pa.DataType, list[Any]]] = {
         f"int{bits}": (getattr(pa, f"int{bits}")(), [-(2 ** (bits - 1)), -1, 0, 1, 2 ** (bits - 1) - 1])
         for bits in (8, 16, 32, 64)
     },
-    **{
-        f"uint{bits}": (getattr(pa, f"uint{bits}")(), [0, 1, 2 ** (bits - 1), 2**bits - 1])
-        for bits in (8, 16, 32, 64)
-    },
+    **{f"uint{bits}": (getattr(pa, f"uint{bits}")(), [0, 1, 2 ** (bits - 1), 2**bits - 1]) for bits in (8, 16, 32, 64)},
     "float": (
         pa.float32(),
         [0.0, -0.0, 1.5, -1.5, math.inf, -math.inf, math.nan, 3.4028234663852886e38, 1e-45],
@@ -308,9 +304,7 @@ def test_duckdb_files(tmp_path: Path) -> None:
     written = all_types(n=8000).drop_columns(["timestamp_ns"])  # noqa: F841  (named in the query)
     for version in ("V1", "V2"):
         path = tmp_path / f"{version}.parquet"
-        duckdb.sql(
-            f"COPY written TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 2048, PARQUET_VERSION {version})"
-        )
+        duckdb.sql(f"COPY written TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 2048, PARQUET_VERSION {version})")
         footer, index = check_file(path)
         assert len(footer.row_count) > 1
         assert not index
@@ -407,9 +401,7 @@ def test_bounds_hold(
     check_file(tmp_path / "t.parquet")
 
 
-@settings(
-    max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tables(), st.integers(1, 70), st.integers(1, 2000))
 def test_bounds_of_polars_hold(tmp_path: Path, table: pa.Table, group_rows: int, page_bytes: int) -> None:
     polars = pytest.importorskip("polars")
@@ -446,11 +438,7 @@ def encode(value: Any) -> bytes:
             return varint(len(value)) + value
         case list():
             kind = kind_of(value[0]) if value else 12
-            head = (
-                bytes([len(value) << 4 | kind])
-                if len(value) < 15
-                else bytes([0xF0 | kind]) + varint(len(value))
-            )
+            head = bytes([len(value) << 4 | kind]) if len(value) < 15 else bytes([0xF0 | kind]) + varint(len(value))
             return head + b"".join(map(encode, value))
         case _:
             return b"".join(map(encode_field, value.items())) + b"\x00"
@@ -505,9 +493,7 @@ def statistics_of(metadata: Any) -> Any:
 def parquet_bytes(values: pa.Array | pa.Table, **options: Any) -> bytes:
     table = values if isinstance(values, pa.Table) else pa.table({"x": values})
     sink = pa.BufferOutputStream()
-    pq.write_table(
-        table, sink, **({"write_page_index": True, "write_batch_size": 2, "data_page_size": 1} | options)
-    )
+    pq.write_table(table, sink, **({"write_page_index": True, "write_batch_size": 2, "data_page_size": 1} | options))
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
@@ -812,9 +798,7 @@ def test_page_index_of_the_unedited_file() -> None:
     ({5: [2, 0, 0]}, [3, 1, 4], [-1, 0, 0]),  # all NULL, says only null_counts
     ({2: [i32(3), i32(9), b"\x01"]}, [3, None, None], [1, 0, 0]),
 ])  # fmt: skip
-def test_column_index_is_used_or_unknown(
-    change: dict[int, Any], lower: list[Any], null_count: list[int]
-) -> None:
+def test_column_index_is_used_or_unknown(change: dict[int, Any], lower: list[Any], null_count: list[int]) -> None:
     def edit(index: Any) -> None:
         index |= change
         for field in [field for field, value in change.items() if value is None]:
@@ -920,9 +904,7 @@ class CountingFile:
 
 def test_few_reads() -> None:
     narrow, wide = (
-        parquet_bytes(
-            pa.table({f"c{i}": range(100) for i in range(n)}), row_group_size=50, write_batch_size=10
-        )
+        parquet_bytes(pa.table({f"c{i}": range(100) for i in range(n)}), row_group_size=50, write_batch_size=10)
         for n in (3, 300)
     )
     for data, reads in ((narrow, 1), (wide, 2)):
@@ -1066,9 +1048,7 @@ def test_random_footers_are_refused(footer: bytes) -> None:
 
 # --------------------------------------------------------------------------- Thrift
 
-scalars = (
-    st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.binary(max_size=200) | st.floats(allow_nan=False)
-)
+scalars = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.binary(max_size=200) | st.floats(allow_nan=False)
 field_ids = st.integers(-(2**15), 2**15 - 1)
 structs: st.SearchStrategy[Any] = st.recursive(
     st.dictionaries(field_ids, scalars, max_size=5),

@@ -52,9 +52,7 @@ def layer_of(name: str) -> int:
 
 def modules(root: Path) -> list[Module]:
     files = sorted((root / "secateur").rglob("*.py"))
-    return [
-        Module(p, p.relative_to(root).as_posix(), ast.parse(p.read_text(encoding="utf-8"))) for p in files
-    ]
+    return [Module(p, p.relative_to(root).as_posix(), ast.parse(p.read_text(encoding="utf-8"))) for p in files]
 
 
 def violations(module: Module) -> Iterator[str]:
@@ -82,9 +80,7 @@ def is_in(name: str, package: str) -> bool:
 
 def may_import_spark(module: Module) -> bool:
     return (
-        module.layer == PUBLIC_FACE
-        or module.path.name.startswith("spark_")
-        or module.file == "secateur/index/build.py"
+        module.layer == PUBLIC_FACE or module.path.name.startswith("spark_") or module.file == "secateur/index/build.py"
     )
 
 
@@ -105,9 +101,7 @@ def imports(module: Module) -> Iterator[tuple[int, str]]:
             case ast.ImportFrom():
                 source = imported_package(module, node)
                 yield from ((node.lineno, f"{source}.{alias.name}") for alias in node.names)
-            case ast.Call(
-                func=ast.Name("__import__" | "import_module") | ast.Attribute(attr="import_module")
-            ):
+            case ast.Call(func=ast.Name("__import__" | "import_module") | ast.Attribute(attr="import_module")):
                 yield from ((node.lineno, name) for name in texts(node.args[:1]))
             case ast.Attribute(value=ast.Name(name), attr=attr) if name in arrow:
                 yield node.lineno, f"pyarrow.{attr}"

@@ -66,9 +66,7 @@ def test_major_version(version: str, major: int | None) -> None:
 
 @pytest.mark.parametrize("version", ["17", "17.0.15", "21.0.1", "25-ea"])
 @pytest.mark.parametrize("release", [True, False], ids=["release file", "java -version"])
-def test_java_home_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, release: bool
-) -> None:
+def test_java_home_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, release: bool) -> None:
     home = make_home(tmp_path / "jdk", version, release=release)
     monkeypatch.setenv("JAVA_HOME", str(home))
     assert java.find_java() == home
@@ -78,9 +76,7 @@ def test_java_home_is_taken(
 
 @pytest.mark.parametrize("version", ["1.8.0_392", "11.0.2", "16.0.2", "what"])
 @pytest.mark.parametrize("release", [True, False], ids=["release file", "java -version"])
-def test_an_old_java_is_not_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, release: bool
-) -> None:
+def test_an_old_java_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, release: bool) -> None:
     monkeypatch.setenv("JAVA_HOME", str(make_home(tmp_path / "jdk", version, release=release)))
     assert java.find_java() is None
 
@@ -101,9 +97,7 @@ def test_java_on_path_is_left_to_spark(tmp_path: Path, monkeypatch: pytest.Monke
     assert "JAVA_HOME" not in os.environ
 
 
-def test_a_script_on_path_leads_to_the_java_that_it_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_script_on_path_leads_to_the_java_that_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = make_home(tmp_path / "jdk", "17.0.1")
     script = tmp_path / "shims" / "java"
     script.parent.mkdir()
@@ -130,9 +124,7 @@ def test_the_packaged_java_comes_last(tmp_path: Path, monkeypatch: pytest.Monkey
     assert java.find_java() == installed
 
 
-def test_a_java_without_the_module_is_put_behind_the_shim(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_java_without_the_module_is_put_behind_the_shim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = make_home(tmp_path / "with space", "21.0.8", modules="java.base java.se")
     monkeypatch.setattr(java, "_packaged_home", lambda: home)
     assert java.require_java() == home
@@ -177,9 +169,7 @@ def test_nothing_found_says_where_was_looked_and_what_to_do() -> None:
     )
 
 
-def test_old_ones_found_are_named_with_their_versions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_ones_found_are_named_with_their_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = make_home(tmp_path / "old", "1.8.0_392")
     older = tmp_path / "nothing"
     put_on_path(monkeypatch, old / "bin" / "java")

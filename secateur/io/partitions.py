@@ -1,7 +1,7 @@
 """Hive partition columns: values in directory names, with the types that Spark infers.
 
-Source: Spark's ``PartitioningUtils.parsePathFragment``, ``inferPartitionColumnValue`` and
-``ExternalCatalogUtils.unescapePathName``.
+Source: Spark's ``PartitioningUtils.parsePartition``, ``inferPartitionColumnValue``,
+``findWiderTypeForPartitionColumn`` and ``ExternalCatalogUtils.unescapePathName``.
 """
 
 from __future__ import annotations
@@ -11,20 +11,24 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.errors import IncompatibleSchemas
-from secateur.pruning.predicate.temporal import instant_micros, parse_date
+from secateur.pruning.predicate.temporal import DAY, EPOCH, instant_micros
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # the directory of rows whose value is NULL
 
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
-_DOUBLE = re.compile(r"\s*[+-]?(NaN|Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?)\s*", re.ASCII)
-_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(\.\d)?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_DOUBLE = re.compile(r" *[+-]?(NaN|Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?) *", re.ASCII)
+_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2} ([01]\d|2[0-3]):\d{2}:\d{2}(\.\d)?", re.ASCII)
+_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})", re.ASCII)
+_CYCLE, _CYCLE_DAYS = 400, 146_097  # years and days after which the calendar repeats
 _INSTANT = pa.timestamp("us", "UTC")
 
 
@@ -59,13 +63,14 @@ def read_partitions(paths: pa.Array, zone: dt.tzinfo) -> Partitions:
 
 
 def _pairs(folder: str) -> list[tuple[str, str]]:
-    """The (column, raw value) pairs of the last directories of a path that are all ``column=value``."""
+    """The (column, raw value) pairs of a path: the run of ``column=value`` directories nearest to the file."""
     found: list[tuple[str, str]] = []
     for part in reversed(folder.strip("/").split("/")):
         name, equals, value = part.partition("=")
-        if not equals or not name:
+        if equals and name:
+            found.append((unescape(name), value))
+        elif found:
             break
-        found.append((unescape(name), unescape(value)))
     return found[::-1]
 
 
@@ -75,41 +80,77 @@ def unescape(text: str) -> str:
 
 
 def _infer(raw: str) -> pa.DataType:
+    """The type of one value: escaped characters count only in timestamps and text."""
     if _INTEGER.fullmatch(raw):
         number = int(raw)
         if -(2**31) <= number < 2**31:
             return pa.int32()
         if -(2**63) <= number < 2**63:
             return pa.int64()
-        if len(str(abs(number))) <= 38:
-            return pa.decimal128(len(str(abs(number))), 0)
+    if _NUMBER.fullmatch(raw) and (precision := _whole_digits(raw)):
+        return pa.decimal128(precision, 0)
     if _DOUBLE.fullmatch(raw):
         return pa.float64()
-    if _MOMENT.fullmatch(raw) and _moment(raw):
+    if _moment(unescape(raw)):
         return _INSTANT
-    return pa.date32() if parse_date(raw) else pa.string()
+    return pa.date32() if _days(raw) is not None else pa.string()
 
 
-def _moment(raw: str) -> dt.datetime | None:
+def _whole_digits(raw: str) -> int | None:
+    """The digits of a number that Java's ``BigDecimal`` reads without a fraction: 4 of 1e3, None of 1.0 and 1e99."""
     try:
-        return dt.datetime.fromisoformat(raw)
+        _, digits, exponent = Decimal(raw).as_tuple()
+    except ArithmeticError:
+        return None
+    precision = len(digits) + int(exponent)
+    return precision if int(exponent) >= 0 and precision <= 38 else None
+
+
+def _moment(text: str) -> dt.datetime | None:
+    try:
+        return dt.datetime.fromisoformat(text) if _MOMENT.fullmatch(text) else None
     except ValueError:
         return None
 
 
+def _days(text: str) -> int | None:
+    """Days since 1970-01-01, of the years 0000 to 9999."""
+    match = _DATE.fullmatch(text)
+    if not match:
+        return None
+    year, month, day = map(int, match.groups())
+    try:
+        days = dt.date(year or _CYCLE, month, day).toordinal() - EPOCH.toordinal()
+    except ValueError:
+        return None
+    return days if year else days - _CYCLE_DAYS
+
+
 def _common_type(types: set[pa.DataType]) -> pa.DataType:
-    """The type of a column whose values have these types (``resolveTypeConflicts``); text where they disagree."""
-    if not types:
-        return pa.string()
-    if len(types) == 1:
-        return next(iter(types))
-    if all(pa.types.is_signed_integer(type_) for type_ in types):
-        return pa.int64()
-    if all(pa.types.is_signed_integer(t) or pa.types.is_decimal(t) for t in types):
-        return pa.decimal128(max(t.precision if pa.types.is_decimal(t) else 20 for t in types), 0)
-    if all(pa.types.is_signed_integer(t) or pa.types.is_floating(t) for t in types):
-        return pa.float64()
-    return _INSTANT if types == {_INSTANT, pa.date32()} else pa.string()
+    """The type of a column whose values have these types; text where they have none in common."""
+    return reduce(_wider, sorted(types, key=str)) if types else pa.string()
+
+
+def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType:
+    """``findWiderTypeForPartitionColumn``: a double takes an int beside it, but no long and no decimal."""
+    if a == b:
+        return a
+    match {a, b}:
+        case types if types == {pa.int32(), pa.int64()}:
+            return pa.int64()
+        case types if types == {pa.int32(), pa.float64()}:
+            return pa.float64()
+        case types if types == {pa.date32(), _INSTANT}:
+            return _INSTANT
+        case types if all(pa.types.is_integer(t) or pa.types.is_decimal(t) for t in types):
+            return pa.decimal128(max(_digits(t) for t in types), 0)
+        case _:
+            return pa.string()
+
+
+def _digits(type_: pa.DataType) -> int:
+    """The precision of the decimal type that holds a whole number."""
+    return {pa.int32(): 10, pa.int64(): 20}.get(type_) or int(type_.precision)
 
 
 def _convert(raw: str, type_: pa.DataType, zone: dt.tzinfo) -> object:
@@ -118,16 +159,21 @@ def _convert(raw: str, type_: pa.DataType, zone: dt.tzinfo) -> object:
     if pa.types.is_integer(type_):
         return int(raw)
     if pa.types.is_decimal(type_):
-        return Decimal(raw)
+        return Decimal(int(Decimal(raw)))
     if pa.types.is_floating(type_):
-        return float(raw.rstrip("fFdD") if raw[-1:] in "fFdD" and not raw.endswith("inf") else raw)
+        return float(raw.strip().rstrip("fFdD"))
     if pa.types.is_date(type_):
-        return parse_date(raw)
+        return _days(raw)
     if pa.types.is_timestamp(type_):
-        date = parse_date(raw)
-        moment = _moment(raw) or (dt.datetime.combine(date, dt.time()) if date else None)
-        return None if moment is None else instant_micros(moment, zone)
-    return raw
+        moment, days = _moment(unescape(raw)), _days(raw)
+        return instant_micros(moment, zone) if moment else None if days is None else _midnight(days, zone)
+    return unescape(raw)
+
+
+def _midnight(days: int, zone: dt.tzinfo) -> int:
+    """The instant at which a day begins; ``datetime`` knows none before the year 1."""
+    known = max(days, dt.date.min.toordinal() - EPOCH.toordinal())
+    return instant_micros(dt.datetime.fromordinal(known + EPOCH.toordinal()), zone) - (known - days) * DAY
 
 
 def overlapping(schema: pa.Schema, partitions: Sequence[pa.Field]) -> pa.Schema:

@@ -17,7 +17,7 @@ from secateur.io.table import Table
 from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
 from secateur.pruning.predicate.bind import Binder, bind, resolve
-from secateur.pruning.predicate.bound import is_supported
+from secateur.pruning.predicate.bound import columns, is_supported
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Column, Predicate
 from secateur.pruning.predicate.rewrite import rewrite
@@ -143,7 +143,8 @@ def plan_scan(table: Table, predicate: Predicate, sql: str, settings: Settings) 
     bound = bind(predicate, opened.binding_schema, session_time_zone=time_zone, case_sensitive=settings.case_sensitive)
     query = Query(rewrite(bound), opened.catalog, settings.limit)
     survivors, report = run(query, faults, predicate=sql, index=_describe(opened))
-    return Scan(query.predicate, sql, opened.listing.paths, survivors, report, settings.limit, time_zone, opened)
+    named, paths = tuple(columns(bound)), opened.listing.paths
+    return Scan(query.predicate, sql, named, paths, survivors, report, settings.limit, time_zone, opened)
 
 
 def _describe(opened: OpenedTable) -> str:

@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from secateur.errors import StalePlan
-from secateur.io.row_groups import BlockReader, FileBlocks, block_reader
+from secateur.io.row_groups import BlockReader, FileBlocks
 from secateur.pruning.predicate.bound import columns as predicate_columns
 from secateur.pruning.predicate.bound import is_supported
 from secateur.pruning.predicate.nodes import quoted_name
@@ -114,7 +114,7 @@ def _native(scan: Scan, spark: SparkSession) -> DataFrame:
     table = scan.opened.table
     paths = [table.full_path(path) for path in scan.files]
     if not paths:
-        return spark.createDataFrame([], schema)
+        return spark.createDataFrame([], spark_schema(scan.opened.binding_schema))
     return spark.read.schema(schema).option("basePath", table.location).parquet(*paths)
 
 
@@ -134,9 +134,10 @@ def _blocks(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> Data
 
 
 def descriptors(scan: Scan, fields: Sequence[pa.Field]) -> Descriptors:
-    """The scan as tasks of about equal bytes; their batches hold the fields and what the predicate needs."""
+    """The scan as tasks of about equal bytes; their batches hold the fields and what `scan.sql` names."""
     opened = scan.opened
-    needed = block_reader(opened.table, opened.schema, fields, scan.predicate).needed
+    names = {field.name for field in fields}
+    needed = (*fields, *(opened.binding_schema.field(name) for name in scan.named if name not in names))
     predicate = scan.predicate if is_supported(scan.predicate) else None
     reader = BlockReader(opened.table, needed, needed, predicate)
     return Descriptors(reader, pack(scan.entries(), _sizes(scan)))

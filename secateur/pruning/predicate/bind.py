@@ -164,7 +164,7 @@ def _listed(kind: Kind, spans: list[tuple[object, object]]) -> RangeSet:
     for at, after in spans:
         if at is None or at == after:
             continue
-        if isinstance(at, bytes) or after is None or after - at == 1:  # type: ignore[operator]
+        if isinstance(at, bytes) or (after is not None and after - at == 1):  # type: ignore[operator]
             single.append(at)  # type: ignore[arg-type]
         else:
             ranges = rangeset.union(ranges, rangeset.between(kind, at, after))  # type: ignore[arg-type]

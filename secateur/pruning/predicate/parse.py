@@ -292,7 +292,8 @@ def _floating(text: str, name: str) -> Literal | None:
         value = float(text)
     except ValueError:
         return None
-    return Literal(float(np.float32(value)), "float") if name == "FLOAT" else Literal(value, "double")
+    with np.errstate(over="ignore"):  # beyond a float's range is infinite, as in Spark
+        return Literal(float(np.float32(value)), "float") if name == "FLOAT" else Literal(value, "double")
 
 
 def _decimal(text: str, parameters: list[int]) -> Literal | None:

@@ -1,0 +1,93 @@
+"""What the tests share: one Spark session, which is the oracle, and a way to write tables.
+
+Hypothesis runs the same examples every time, so that a failure is a change of the code. ``HYPOTHESIS_PROFILE=nightly``
+draws new and many more of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+from secateur.session import local_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
+settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=SLOW_IS_FINE, database=None)
+settings.register_profile("nightly", settings.get_profile("ci"), derandomize=False, max_examples=1000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def examples(ci: int, *, shrink: bool = True) -> settings:
+    """The number of examples of a test: `ci` of them, ten times as many in the nightly profile.
+
+    A test whose examples take seconds does not shrink a failing one: its message has to name what failed.
+    """
+    nightly = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
+    phases = tuple(Phase) if shrink else (Phase.explicit, Phase.generate)
+    return settings(max_examples=ci * 10 if nightly else ci, phases=phases, report_multiple_bugs=shrink)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The oracle, without two of its optimisations that lose rows.
+
+    Its push-down prunes by Parquet's bounds, which leave NaN out. Its elimination of common subexpressions takes
+    ``x = 0.0`` and ``x = -0.0`` in one projection for the same and then uses the result before it is computed.
+    """
+    session = local_session(
+        spark_sql_parquet_filterPushdown="false",
+        spark_sql_subexpressionElimination_enabled="false",
+        spark_sql_files_openCostInBytes="1048576",
+        spark_default_parallelism="2",
+    )
+    session.sparkContext.setLogLevel("OFF")  # errors are the answers of some tests
+    yield session
+    session.stop()
+
+
+@pytest.fixture(autouse=True)
+def utc(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests that use Spark start and end in UTC."""
+    yield
+    if "spark" in request.fixturenames:
+        request.getfixturevalue("spark").conf.set("spark.sql.session.timeZone", "UTC")
+
+
+WriteTable = Callable[..., Path]
+
+
+@pytest.fixture
+def write_table(tmp_path: Path) -> WriteTable:
+    """Writes the files of a new table and returns its directory: ``write_table({"a.parquet": data}, options...)``.
+
+    A value is an Arrow table, or a mapping of columns. Options are those of ``pyarrow.parquet.write_table``.
+    """
+    numbers = itertools.count()
+
+    def write(files: Mapping[str, pa.Table | Mapping[str, Any]], **options: Any) -> Path:
+        root = tmp_path / f"table-{next(numbers)}"
+        root.mkdir()
+        for name, data in files.items():
+            write_file(root / name, data, **options)
+        return root
+
+    return write
+
+
+def write_file(path: Path, data: pa.Table | Mapping[str, Any], **options: Any) -> Path:
+    """One Parquet file, with the directories above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = data if isinstance(data, pa.Table) else pa.table(dict(data))
+    pq.write_table(table, path, **options)
+    return path
