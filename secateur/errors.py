@@ -19,6 +19,10 @@ class InvalidParquet(SecateurError):
     """A file is not Parquet, is truncated, or holds contradictory metadata."""
 
 
+class OldCalendar(InvalidParquet):
+    """A file holds days or instants of the calendar of Spark 2, from a time for which only Spark converts them."""
+
+
 class IncompatibleSchemas(SecateurError):
     """Two files of one table give a column types that no widening reconciles."""
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.errors import OldCalendar
 from secateur.index import bitsliced, zonemap
 from secateur.index.model import BlockTable, BuildOptions, IndexedColumn
 from secateur.index.pages import PageTable, concat_pages, whole_blocks
@@ -53,7 +54,7 @@ class FileStatistics:
     row_count: np.ndarray
     byte_count: np.ndarray
     zone_maps: Mapping[IndexedColumn, ZoneMap]
-    hashes: Mapping[IndexedColumn, Sequence[bitsliced.Hashes]]  # per row group
+    hashes: Mapping[IndexedColumn, Sequence[bitsliced.Hashes | None]]  # per row group
     pages: Mapping[IndexedColumn, PageTable]
 
 
@@ -94,7 +95,7 @@ def assemble(files: Sequence[FileIdentity], open_file: OpenFile, recipe: Recipe)
 def summarise(source: SourceFile, recipe: Recipe) -> FileStatistics:
     """The statistics of one file."""
     zone_maps: dict[IndexedColumn, ZoneMap] = {}
-    hashes: dict[IndexedColumn, list[bitsliced.Hashes]] = {}
+    hashes: dict[IndexedColumn, list[bitsliced.Hashes | None]] = {}
     for column in recipe.columns:
         zone_map = source.zone_map(column.path, column.type)
         with_filter = column in recipe.bloom
@@ -121,27 +122,31 @@ def _equal(a: Keys, b: Keys) -> np.ndarray:
     return np.logical_and.reduce([x == y for x, y in zip(a.words, b.words, strict=True)])
 
 
-def _values(source: SourceFile, row_group: int, column: IndexedColumn, schema: pa.Schema) -> pa.Array:
-    """The values of one column of one row group, NULL where a struct on the way is."""
+def _values(source: SourceFile, row_group: int, column: IndexedColumn, schema: pa.Schema) -> pa.Array | None:
+    """The values of one column of one row group, NULL where a struct on the way is; None where only Spark has them."""
     root = schema.field(column.path[0])
     chunks = []
-    for batch in source.read(row_group, [root]):
-        values = batch.column(0)
-        for name in column.path[1:]:
-            values = pc.struct_field(values, name)
-        chunks.append(values)
+    try:
+        for batch in source.read(row_group, [root]):
+            values = batch.column(0)
+            for name in column.path[1:]:
+                values = pc.struct_field(values, name)
+            chunks.append(values)
+    except OldCalendar:
+        return None
     return pa.concat_arrays(chunks) if chunks else pa.nulls(0, column.type)
 
 
 def _measure(
-    row_groups: Iterator[pa.Array], column: IndexedColumn, row_count: np.ndarray, with_filter: bool
-) -> tuple[ZoneMap, list[bitsliced.Hashes]]:
+    row_groups: Iterator[pa.Array | None], column: IndexedColumn, row_count: np.ndarray, with_filter: bool
+) -> tuple[ZoneMap, list[bitsliced.Hashes | None]]:
     """Exact zone maps from the data, and the hashes of the distinct values where a filter is wanted."""
-    measured, hashes = [], []
+    measured: list[tuple[pa.Scalar | None, pa.Scalar | None, int, int]] = []
+    hashes = []
     for values in row_groups:
-        measured.append(zonemap.of_values(values, column.type))
+        measured.append((None, None, -1, -1) if values is None else zonemap.of_values(values, column.type))
         if with_filter:
-            hashes.append(bitsliced.hash_values(values))
+            hashes.append(None if values is None else bitsliced.hash_values(values))
     lower, upper, null_count, nan_count = zip(*measured, strict=True) if measured else ((), (), (), ())
     bound_type = pa.binary() if kind_of(column.type) is Kind.BYTES else column.type
     low, high = (pa.array(list(side), bound_type) for side in (lower, upper))
@@ -152,9 +157,12 @@ def _measure(
 def _filters(parts: Sequence[FileStatistics], column: IndexedColumn, fpr: float) -> BlockFilters:
     hashes = [block for part in parts for block in part.hashes[column]]
     probes = bitsliced.probes_for(fpr)
-    log2_bits = np.array([bitsliced.log2_bits_for(len(block.first), probes) for block in hashes], np.int8)
-    filters = [bitsliced.build_filter(block, probes, int(bits)) for block, bits in zip(hashes, log2_bits, strict=True)]
-    return BlockFilters(log2_bits, filters, probes)
+    log2_bits = [-1 if block is None else bitsliced.log2_bits_for(len(block.first), probes) for block in hashes]
+    filters = [
+        None if block is None else bitsliced.build_filter(block, probes, bits)
+        for block, bits in zip(hashes, log2_bits, strict=True)
+    ]
+    return BlockFilters(np.array(log2_bits, np.int8), filters, probes)
 
 
 def _pages(parts: Sequence[FileStatistics], column: IndexedColumn) -> PageTable | None:

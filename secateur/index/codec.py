@@ -116,9 +116,11 @@ class Contents:
     def rows(self, section: str, indices: np.ndarray, read: ReadRanges) -> np.ndarray:
         """Chosen rows of a row-checksummed matrix: uint8 of shape (len(indices), row bytes)."""
         entry = self._entry(section)
+        if entry["codec"] != "rows" or len(entry["shape"]) != 2:
+            raise IndexFault(f"{self.name}: section {section} is no matrix of rows")
         count, width = entry["shape"]
         stride = width + ROW_CHECKSUM
-        if entry["codec"] != "rows" or entry["size"] != count * stride:
+        if entry["size"] != count * stride:
             raise IndexFault(f"{self.name}: section {section} is no matrix of {count} rows of {width} bytes")
         if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < count:
             raise IndexFault(f"{self.name}: section {section} has no row {int(indices.max())}")
@@ -177,6 +179,8 @@ def read_contents(name: str, kind: int, size: int, read: ReadRange) -> Contents:
     try:
         contents = json.loads(_decompress(stored, raw_size, name))
         result = Contents(contents["meta"], contents["sections"], name)
+        if not (isinstance(result.meta, dict) and isinstance(result.sections, dict)):
+            raise TypeError("meta and sections are objects")
     except (ValueError, KeyError, TypeError) as error:
         raise IndexFault(f"{name}: the table of contents is malformed: {error}") from None
     for section, entry in result.sections.items():
@@ -187,7 +191,9 @@ def read_contents(name: str, kind: int, size: int, read: ReadRange) -> Contents:
 def _check(name: str, section: str, entry: Any, end: int) -> None:
     try:
         inside = entry["at"] >= HEADER.size and entry["size"] >= 0 and entry["at"] + entry["size"] <= end
-        plausible = entry["codec"] in ("none", "zstd", "rows") and all(n >= 0 for n in entry["shape"])
+        plausible = entry["codec"] in ("none", "zstd", "rows") and all(
+            type(n) is int and n >= 0 for n in entry["shape"]
+        )
         plausible = plausible and np.dtype(entry["dtype"]).kind in "iub"
     except (KeyError, TypeError, ValueError):
         inside = plausible = False

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from secateur.errors import InvalidParquet, StalePlan
+from secateur.errors import InvalidParquet, OldCalendar, StalePlan
 from secateur.index import zonemap
 from secateur.index.model import IndexedColumn
 from secateur.index.pages import PageTable, page_row_counts
@@ -23,6 +25,10 @@ from secateur.values import is_float, kind_of
 BATCH_ROWS = 65_536
 _SPARK_VERSION = b"org.apache.spark.version"
 _LEGACY_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+_CALENDARS_AGREE = (  # from here on; source: RebaseDateTime.lastSwitchJulianDay, lastSwitchJulianTs
+    pa.scalar(dt.date(1582, 10, 15)),
+    pa.scalar(dt.datetime(1900, 1, 1, tzinfo=dt.UTC), pa.timestamp("us", "UTC")),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,12 +113,15 @@ class ParquetSource:
         return zonemap.from_bounds(type_, lower, upper, bounds.null_count, nan_count, row_count)
 
     def _in_legacy_calendar(self, type_: pa.DataType) -> bool:
-        """Whether days and instants were written in the hybrid calendar, which Spark rebases when it reads.
+        """Whether values of a type were written in the hybrid calendar, which Spark rebases when it reads."""
+        return (pa.types.is_date(type_) or pa.types.is_timestamp(type_)) and self._has_legacy_calendar
+
+    @cached_property
+    def _has_legacy_calendar(self) -> bool:
+        """Whether days and instants are of the hybrid calendar.
 
         Source: ``DataSourceUtils.datetimeRebaseSpec`` and ``int96RebaseSpec``.
         """
-        if not (pa.types.is_date(type_) or pa.types.is_timestamp(type_)):
-            return False
         version = self.footer.metadata.get(_SPARK_VERSION, b"").split(b".")[0]
         old = version.isdigit() and int(version) < 3
         return old or any(key in self.footer.metadata for key in _LEGACY_CALENDAR)
@@ -135,7 +144,10 @@ class ParquetSource:
         return type_
 
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
-        """One row group's values of some top-level columns of the table, as batches of the table's types."""
+        """One row group's values of some top-level columns of the table, as batches of the table's types.
+
+        Raises OldCalendar for days and instants that only Spark converts, StalePlan, InvalidParquet.
+        """
         wanted = {field.name.lower() for field in fields}
         names = [name for name in self.reader.schema_arrow.names if name.lower() in wanted]
         schema = pa.schema(fields)
@@ -147,9 +159,29 @@ class ParquetSource:
             return
         try:
             for batch in self.reader.iter_batches(BATCH_ROWS, row_groups=[row_group], columns=names, use_threads=False):
-                yield pa.RecordBatch.from_arrays(conform(batch, fields), schema=schema)
+                arrays = conform(batch, fields)
+                if self._has_legacy_calendar and any(map(_calendars_differ, arrays)):
+                    raise OldCalendar(
+                        f"{self.path} holds days before 1582-10-15 or instants before 1900 in the calendar of Spark 2, "
+                        "which only Spark converts: use plan.to_spark(spark, via='native')"
+                    )
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
         except (pa.ArrowException, OSError) as error:
             raise InvalidParquet(f"cannot read row group {row_group} of {self.path}: {error}") from None
+
+
+def _calendars_differ(array: pa.Array) -> bool:
+    """Whether an array holds a day or an instant from before the old calendar and today's agree."""
+    match array.type:
+        case pa.StructType():
+            return any(map(_calendars_differ, array.flatten()))
+        case pa.ListType():
+            return _calendars_differ(array.flatten())
+        case pa.MapType():
+            return _calendars_differ(array.keys) or _calendars_differ(array.items)
+        case type_:
+            since = next((moment for moment in _CALENDARS_AGREE if moment.type == type_), None)
+            return since is not None and bool(pc.any(pc.less(array, since)).as_py())
 
 
 def _folded(path: tuple[str, ...]) -> tuple[str, ...]:

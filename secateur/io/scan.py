@@ -16,8 +16,8 @@ from secateur.io.row_groups import FileBlocks, block_reader, file_blocks
 from secateur.io.table import Table
 from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
-from secateur.pruning.predicate.bind import Binder, bind, resolve
-from secateur.pruning.predicate.bound import columns, is_supported
+from secateur.pruning.predicate.bind import Binder, bind, named_columns, resolve
+from secateur.pruning.predicate.bound import is_supported
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Column, Predicate
 from secateur.pruning.predicate.rewrite import rewrite
@@ -143,8 +143,9 @@ def plan_scan(table: Table, predicate: Predicate, sql: str, settings: Settings) 
     bound = bind(predicate, opened.binding_schema, session_time_zone=time_zone, case_sensitive=settings.case_sensitive)
     query = Query(rewrite(bound), opened.catalog, settings.limit)
     survivors, report = run(query, faults, predicate=sql, index=_describe(opened))
-    named, paths = tuple(columns(bound)), opened.listing.paths
-    return Scan(query.predicate, sql, named, paths, survivors, report, settings.limit, time_zone, opened)
+    binder = Binder(opened.binding_schema, zone, settings.case_sensitive)
+    named = tuple(dict.fromkeys(named_columns(predicate, binder)))
+    return Scan(query.predicate, sql, named, opened.listing.paths, survivors, report, settings.limit, time_zone, opened)
 
 
 def _describe(opened: OpenedTable) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 import pyarrow as pa
@@ -19,49 +19,23 @@ _INSTANT = pa.timestamp("us", "UTC")
 def file_schema(file: pq.ParquetFile) -> pa.Schema:
     """The schema of a Parquet file as Spark reads it (``ParquetToSparkSchemaConverter``), all columns nullable."""
     leaves = (file.schema.column(i) for i in range(len(file.schema)))
-    int96_roots = {leaf.path.split(".")[0] for leaf in leaves if leaf.physical_type == "INT96"}
-    collations = _collations(file.metadata.metadata or {})
-    return pa.schema(
-        [
-            pa.field(f.name, _with_collations(spark_type(f.type, int96=f.name in int96_roots), f.name, collations))
-            for f in file.schema_arrow
-        ]
-    )
+    int96 = frozenset(leaf.path for leaf in leaves if leaf.physical_type == "INT96")
+    return pa.schema([pa.field(f.name, spark_type(f.type, f.name, int96)) for f in file.schema_arrow])
 
 
-_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
-
-
-def _collations(metadata: dict[bytes, bytes]) -> dict[str, Any]:
-    """The struct that Spark recorded as the file's schema, if any of its strings has a collation."""
-    text = metadata.get(_SPARK_SCHEMA, b"")
-    return json.loads(text) if b'"__COLLATIONS"' in text else {"fields": []}
-
-
-def _with_collations(type_: pa.DataType, name: str, struct: dict[str, Any]) -> pa.DataType:
-    """The type of a field, COLLATED where Spark's own schema gives it a collation."""
-    described = next((field for field in struct["fields"] if field["name"] == name), None)
-    if described is None:
-        return type_
-    if pa.types.is_struct(type_) and isinstance(described["type"], dict):
-        return pa.struct([pa.field(f.name, _with_collations(f.type, f.name, described["type"])) for f in type_])
-    return COLLATED if pa.types.is_string(type_) and "__COLLATIONS" in described.get("metadata", {}) else type_
-
-
-def spark_type(type_: pa.DataType, *, int96: bool = False) -> pa.DataType:
-    """The type that Spark gives a column that pyarrow reads with this type."""
+def spark_type(type_: pa.DataType, path: str = "", int96: Set[str] = frozenset()) -> pa.DataType:
+    """The type that Spark gives a column that pyarrow reads with this type; `int96` are the paths of such leaves."""
     match type_:
         case pa.StructType():
-            return pa.struct([pa.field(f.name, spark_type(f.type, int96=int96)) for f in type_])
+            return pa.struct([pa.field(f.name, spark_type(f.type, f"{path}.{f.name}", int96)) for f in type_])
         case pa.MapType():
-            key, item = spark_type(type_.key_type, int96=int96), spark_type(type_.item_type, int96=int96)
-            return pa.map_(key, item)
+            return pa.map_(spark_type(type_.key_type, path, int96), spark_type(type_.item_type, path, int96))
         case pa.ListType() | pa.LargeListType() | pa.FixedSizeListType():
-            return pa.list_(pa.field("element", spark_type(type_.value_type, int96=int96)))
+            return pa.list_(pa.field("element", spark_type(type_.value_type, path, int96)))
         case pa.DictionaryType():
-            return spark_type(type_.value_type, int96=int96)
+            return spark_type(type_.value_type, path, int96)
         case pa.TimestampType():
-            return _timestamp(type_, int96)
+            return _timestamp(type_, any(leaf == path or leaf.startswith(path + ".") for leaf in int96))
         case _ if pa.types.is_decimal(type_) and type_.precision <= 38:
             return pa.decimal128(type_.precision, type_.scale)
         case _:
@@ -82,7 +56,7 @@ _PLAIN = {
 
 
 def _timestamp(type_: pa.TimestampType, int96: bool) -> pa.DataType:
-    if int96 and type_.unit == "ns":
+    if int96:
         return _INSTANT
     if type_.unit == "ns":
         return type_  # Spark refuses nanoseconds; such a column is passed on as it is and never pruned by

@@ -9,8 +9,9 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 import pyarrow as pa
 
@@ -23,7 +24,7 @@ from secateur.pruning.predicate.monotone import Step, pull_back, step
 from secateur.pruning.predicate.nodes import And, Call, Column, Is, Literal, Not, Operand, Or, Predicate, Truth
 from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.rangeset import RangeSet
-from secateur.values import COLLATED, Key, Kind, kind_of, least_key
+from secateur.values import COLLATED, INT64_MAX, INT64_MIN, Key, Kind, kind_of, least_key
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,8 @@ def _comparison(op: str, field: Field, literal: Literal, sql: str, binder: Binde
         return Unsupported(
             sql, f"{field} of type {field.type} does not compare with a {literal.type} in key order", (field,)
         )
+    if (always := _beyond_long(op, field, literal)) is not None:
+        return Truth(always)
     at, after = found[0].at, found[0].after
     least = least_key(kind)
     match op:
@@ -144,7 +147,23 @@ def _comparison(op: str, field: Field, literal: Literal, sql: str, binder: Binde
     return Within(field, ranges, sql)
 
 
+def _beyond_long(op: str, field: Field, literal: Literal) -> bool | None:
+    """What ``<``, ``<=``, ``>``, ``>=`` of an integer column give beside a decimal beyond a long, even on NULL.
+
+    Source: Spark's ``DecimalPrecision.integralAndDecimalLiteral``, which replaces the comparison by a constant.
+    """
+    match op, literal:
+        case (("<" | "<=" | ">" | ">="), Literal(int() | Decimal() as number, "int" | "decimal")):
+            if not pa.types.is_signed_integer(field.type) or INT64_MIN <= number <= INT64_MAX:
+                return None
+            return (number > INT64_MAX) == (op in ("<", "<="))
+        case _:
+            return None
+
+
 def _in(field: Field, literals: Sequence[Literal], sql: str, binder: Binder) -> Predicate:
+    if not literals:
+        return Truth(False)  # also on NULL, as in Spark
     values = [literal for literal in literals if literal.value is not None]
     found = positions(field, values, binder.zone)
     kind = kind_of(field.type)
@@ -221,6 +240,26 @@ def _compared(column: Column, binder: Binder) -> Field:
             "query it through spark.read.parquet"
         )
     return field
+
+
+def named_columns(predicate: Predicate, binder: Binder) -> Iterator[str]:
+    """The top-level columns that the text of a predicate names: every one for an expression that hides its names."""
+    match predicate:
+        case And(children) | Or(children):
+            for child in children:
+                yield from named_columns(child, binder)
+        case Not(child) | Is(child):
+            yield from named_columns(child, binder)
+        case nodes.Opaque(columns=()):
+            yield from binder.schema.names
+        case nodes.Opaque(columns=columns):
+            yield from (resolve(column, binder).path[0] for column in columns)
+        case nodes.Comparison(operand=operand) | nodes.In(operand=operand) | nodes.IsNull(operand=operand):
+            while isinstance(operand, Call):
+                operand = operand.operand
+            yield resolve(operand, binder).path[0]
+        case nodes.Like(column=column):
+            yield resolve(column, binder).path[0]
 
 
 def resolve(column: Column, binder: Binder) -> Field:

@@ -121,6 +121,8 @@ def literal(value: object) -> Literal:
     match value:
         case Literal():
             return value
+        case _ if hasattr(value, "item"):  # a numpy scalar, of which some are Python floats or strings too
+            return literal(value.item())
         case None:
             return Literal(None, "null")
         case bool():
@@ -139,7 +141,5 @@ def literal(value: object) -> Literal:
             return Literal(value, "timestamp_ntz" if value.tzinfo is None else "timestamp")
         case dt.date():
             return Literal(value, "date")
-        case _ if hasattr(value, "item"):  # a numpy scalar
-            return literal(value.item())
         case _:
             raise TypeError(f"{value!r} of type {type(value).__name__} is no literal of Spark SQL")

@@ -68,7 +68,7 @@ class Is(Predicate):
     value: bool | None
 
     def __str__(self) -> str:
-        return f"({self.child} IS {'UNKNOWN' if self.value is None else str(self.value).upper()})"
+        return f"(({self.child}) IS {'NULL' if self.value is None else str(self.value).upper()})"
 
 
 @dataclass(frozen=True)
