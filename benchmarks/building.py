@@ -93,7 +93,7 @@ def _read(path: str, columns: list[str] | None) -> None:
 
 def _count_keys(path: str, what: Recipe) -> int:
     hashes = summarise(_open(path), what).hashes
-    return sum(len(block.first) for blocks in hashes.values() for block in blocks)
+    return sum(len(block.first) for blocks in hashes.values() for block in blocks if block is not None)
 
 
 def _write(path: Path, rows: int) -> None:

@@ -20,7 +20,32 @@ def file_schema(file: pq.ParquetFile) -> pa.Schema:
     """The schema of a Parquet file as Spark reads it (``ParquetToSparkSchemaConverter``), all columns nullable."""
     leaves = (file.schema.column(i) for i in range(len(file.schema)))
     int96 = frozenset(leaf.path for leaf in leaves if leaf.physical_type == "INT96")
-    return pa.schema([pa.field(f.name, spark_type(f.type, f.name, int96)) for f in file.schema_arrow])
+    collations = _collations(file.metadata.metadata or {})
+    return pa.schema(
+        [
+            pa.field(f.name, _with_collations(spark_type(f.type, f.name, int96), f.name, collations))
+            for f in file.schema_arrow
+        ]
+    )
+
+
+_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
+
+
+def _collations(metadata: dict[bytes, bytes]) -> dict[str, Any]:
+    """The struct that Spark recorded as the file's schema, if any of its strings has a collation."""
+    text = metadata.get(_SPARK_SCHEMA, b"")
+    return json.loads(text) if b'"__COLLATIONS"' in text else {"fields": []}
+
+
+def _with_collations(type_: pa.DataType, name: str, struct: dict[str, Any]) -> pa.DataType:
+    """The type of a field, COLLATED where Spark's own schema gives it a collation."""
+    described = next((field for field in struct["fields"] if field["name"] == name), None)
+    if described is None:
+        return type_
+    if pa.types.is_struct(type_) and isinstance(described["type"], dict):
+        return pa.struct([pa.field(f.name, _with_collations(f.type, f.name, described["type"])) for f in type_])
+    return COLLATED if pa.types.is_string(type_) and "__COLLATIONS" in described.get("metadata", {}) else type_
 
 
 def spark_type(type_: pa.DataType, path: str = "", int96: Set[str] = frozenset()) -> pa.DataType:

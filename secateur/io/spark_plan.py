@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 TASK_BYTES = 32 << 20  # a Python task costs tens of milliseconds to start: few, fat ones
 NATIVE_SHARE = 0.5  # of the bytes of the surviving files; above it, reading whole files natively is cheaper
+MOST_LOOKED_UP = 500  # files; a status takes about a millisecond on a local disk, and tens on an object store
+_DISCOVERY_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 GLOB_CHARACTERS = frozenset("*?[]{}\\")
 __all__ = ["DataFrame", "SparkSession", "choose_road", "descriptors", "session_time_zone", "spark_schema", "to_spark"]
 
@@ -115,7 +117,22 @@ def _native(scan: Scan, spark: SparkSession) -> DataFrame:
     paths = [table.full_path(path) for path in scan.files]
     if not paths:
         return spark.createDataFrame([], spark_schema(scan.opened.binding_schema))
-    return spark.read.schema(schema).option("basePath", table.location).parquet(*paths)
+    with _looked_up_by_the_driver(spark, len(paths)):
+        return spark.read.schema(schema).option("basePath", table.location).parquet(*paths)
+
+
+@contextlib.contextmanager
+def _looked_up_by_the_driver(spark: SparkSession, paths: int) -> Iterator[None]:
+    """Let the driver ask for the status of some hundred files itself; above 32 Spark starts a job for it."""
+    if paths > MOST_LOOKED_UP:
+        yield
+        return
+    threshold = spark.conf.get(_DISCOVERY_THRESHOLD)
+    spark.conf.set(_DISCOVERY_THRESHOLD, MOST_LOOKED_UP)
+    try:
+        yield
+    finally:
+        spark.conf.set(_DISCOVERY_THRESHOLD, str(threshold))
 
 
 def _blocks(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
