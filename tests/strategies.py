@@ -359,19 +359,26 @@ class TableSpec:
             fields.append(pa.field("nested", pa.struct([pa.field(kind.name, kind.type) for kind in self.nested])))
         return pa.schema(fields)
 
-    def write(self, root: Path) -> Path:
+    def write(self, root: Path, write: Callable[[FileSpec, Path], None] | None = None) -> Path:
+        """The files below a directory, by pyarrow or another writer."""
         for file in self.files:
             path = root / file.path
             path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(file.data, path, **file.options)
+            if write is None:
+                pq.write_table(file.data, path, **file.options)
+            else:
+                write(file, path)
         return root
 
 
 @st.composite
-def table_specs(draw: st.DrawFn) -> TableSpec:
-    """A table of a few files and columns, with all that files of one table may differ in."""
-    kinds = tuple(draw(st.lists(st.sampled_from(KINDS), min_size=2, max_size=5, unique_by=lambda kind: kind.name)))
-    nested = tuple(draw(st.lists(st.sampled_from(KINDS), max_size=2, unique_by=lambda kind: kind.name)))
+def table_specs(draw: st.DrawFn, among: Sequence[ColumnKind] = KINDS, widened: bool = True) -> TableSpec:
+    """A table of a few files and columns, with all that files of one table may differ in.
+
+    Its columns are `among` these kinds; unless `widened`, no file stores one in a narrower type.
+    """
+    kinds = tuple(draw(st.lists(st.sampled_from(among), min_size=2, max_size=5, unique_by=lambda kind: kind.name)))
+    nested = tuple(draw(st.lists(st.sampled_from(among), max_size=2, unique_by=lambda kind: kind.name)))
     pools = {}
     for prefix, chosen in (("", kinds), ("nested.", nested)):
         for kind in chosen:
@@ -391,9 +398,9 @@ def table_specs(draw: st.DrawFn) -> TableSpec:
         for kind in kinds:
             if not whole and draw(st.integers(0, 5)) == 0:
                 continue
-            columns[kind.name] = draw(stored_column(kind, pools[kind.name], layout, whole))
+            columns[kind.name] = draw(stored_column(kind, pools[kind.name], layout, whole or not widened))
         if nested:
-            columns["nested"] = draw(stored_struct(nested, pools, layout, whole))
+            columns["nested"] = draw(stored_struct(nested, pools, layout, whole, widened))
         if draw(st.booleans()):
             columns = dict(draw(st.permutations(list(columns.items()))))
         files.append(FileSpec(path, pa.table(columns), options))
@@ -462,14 +469,19 @@ def _representable(pool: Sequence[Any], whole: pa.DataType, type_: pa.DataType) 
 
 @st.composite
 def stored_struct(
-    draw: st.DrawFn, kinds: Sequence[ColumnKind], pools: Mapping[str, Sequence[Any]], layout: Layout, whole: bool
+    draw: st.DrawFn,
+    kinds: Sequence[ColumnKind],
+    pools: Mapping[str, Sequence[Any]],
+    layout: Layout,
+    whole: bool,
+    widened: bool,
 ) -> pa.Array:
     """A struct with these fields, NULL itself in some rows; later files may lack fields."""
     names, children = [], []
     for kind in kinds:
         if whole or not names or draw(st.booleans()):
             names.append(kind.name)
-            children.append(draw(stored_column(kind, pools["nested." + kind.name], layout, whole)))
+            children.append(draw(stored_column(kind, pools["nested." + kind.name], layout, whole or not widened)))
     mask = pa.array(layout.choices(2) < 0)
     return pa.StructArray.from_arrays(children, names, mask=mask)
 

@@ -51,10 +51,17 @@ def column_trust(column: Column, type_ordered: bool, doubted: frozenset[Doubt]) 
     # Floats are out because the writers of that time let one NaN hide the other values of its page when they
     # merged pages (PARQUET-1246), which leaves finite bounds that do not hold.
     signed = doubt is Doubt.NUMBERS and not pa.types.is_unsigned_integer(leaf.type)
-    counted = Doubt.NULL_COUNTS not in doubted
+    return Trust(trusted and type_ordered, trusted and signed, not (_count_doubts(leaf, doubt) & doubted))
+
+
+def _count_doubts(leaf: Leaf, doubt: Doubt) -> set[Doubt]:
+    """The kinds of bug that would make the null counts of a leaf wrong."""
+    found = {Doubt.NULL_COUNTS}
     if len(leaf.path) > 1:
-        counted = counted and Doubt.NESTED_NULL_COUNTS not in doubted
-    return Trust(trusted and type_ordered, trusted and signed, counted)
+        found.add(Doubt.NESTED_NULL_COUNTS)
+    if doubt is Doubt.BYTES:
+        found.add(Doubt.BYTES_NULL_COUNTS if len(leaf.path) == 1 else Doubt.NESTED_BYTES_NULL_COUNTS)
+    return found
 
 
 def _doubt(column: Column, leaf: Leaf) -> Doubt:
