@@ -8,6 +8,7 @@ those that have a test beside the code they concern (C16 to C20, C29, C30, C34, 
 from __future__ import annotations
 
 import datetime as dt
+import os
 import random
 import shutil
 from collections.abc import Iterator, Sequence
@@ -107,6 +108,37 @@ def test_c03_a_file_is_overwritten_by_one_of_equal_size(spark: SparkSession, wri
     write_file(root / "a.parquet", numbered(a=[7, 8]), **options)
     assert (root / "a.parquet").stat().st_size == size
     check_table(spark, root, predicates)
+
+
+def test_c03_a_file_is_overwritten_by_one_of_equal_time(spark: SparkSession, write_table: WriteTable) -> None:
+    """A copy that keeps the time of modification has another size, or no other rows."""
+    root = write_table({"a.parquet": numbered(a=[1, 2]), "b.parquet": numbered(2, a=[3, 4])})
+    predicates = ["a = 1", "a = 2", "a >= 7"]
+    check_table(spark, root, predicates, build={"bloom": ["a"]})
+    before = (root / "a.parquet").stat()
+    write_file(root / "a.parquet", numbered(4, a=[7, 8, 9]))
+    os.utime(root / "a.parquet", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (root / "a.parquet").stat().st_mtime_ns == before.st_mtime_ns
+    check_table(spark, root, predicates)
+
+
+def test_c04_a_segment_in_the_place_of_another(spark: SparkSession, write_table: WriteTable) -> None:
+    """Whole and sound, and of the size that the snapshot names: what it says of its files tells."""
+    root = write_table({f"{i:02}.parquet": numbered(i * 2, a=[i, i + 100]) for i in range(20)})
+    table = sc.open_table(str(root))
+    sc.build_index(table, spark=spark, bloom=["a"], segment_blocks=1)
+    by_size: dict[int, list[Path]] = {}
+    for path in sorted((root / "_secateur" / "segments").iterdir()):
+        by_size.setdefault(path.stat().st_size, []).append(path)
+    first, second = next(paths[:2] for paths in by_size.values() if len(paths) > 1)
+    held = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(held)
+    for value in range(20):
+        plan = sc.prune(sc.open_table(str(root)), f"a = {value}")
+        assert plan.to_arrow()["rid"].to_pylist() == [value * 2]
+    plan = sc.prune(sc.open_table(str(root)), "a >= 0")
+    assert "is another segment than the one that the snapshot names" in " ".join(plan.report.degraded)
 
 
 def test_c05_compaction_moves_every_row(spark: SparkSession, three_files: Path) -> None:
@@ -277,7 +309,10 @@ def test_c16_one_nan_among_numbers(spark: SparkSession, write_table: WriteTable)
     """NaN is greater than every number and equals itself; bounds leave it out and do not say so."""
     x = [1.0, NAN, 2.0, 3.0, NAN, NAN, None, NAN, 5.0, 6.0, None, None]
     rows = numbered(x=pa.array(x), f=pa.array(x, pa.float32()), st=[{"x": v} for v in x])
-    root = write_table({"a.parquet": rows}, row_group_size=2, write_page_index=True, max_rows_per_page=1)
+    paged: dict[str, Any] = {"write_page_index": True, "max_rows_per_page": 2}
+    later = rows.set_column(0, "rid", pa.array(range(12, 24), pa.int64()))
+    root = write_table({"a.parquet": rows}, row_group_size=2, **paged)
+    write_file(root / "b.parquet", later, row_group_size=4, **paged)
     literals = ["2.5D", "1e300", "CAST('NaN' AS DOUBLE)"]
     operators = ["=", "!=", "<", "<=", ">", ">=", "<=>"]
     predicates = [f"{c} {op} {v}" for c in ("x", "f", "st.x") for op in operators for v in literals]

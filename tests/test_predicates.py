@@ -323,7 +323,8 @@ class Coercion:
     @property
     def conditions(self) -> list[str]:
         c, v = self.column, self.literal
-        return [f"{c} = {v}", f"{c} < {v}", f"{v} <= {c}", f"{c} IN ({v}, {v})", f"{c} <=> {v}"]
+        compared = [f"{c} {op} {v}" for op in ("=", "<", "<=", ">", "<=>")]
+        return [*compared, f"{v} <= {c}", f"{c} IN ({v}, {v})"]
 
 
 def coercions() -> list[Coercion]:
