@@ -38,6 +38,7 @@ Key: TypeAlias = int | bytes
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 INT128_MIN, INT128_MAX = -(2**127), 2**127 - 1
 FEW_THRESHOLDS = 16  # so many comparisons are faster than a binary search, which jumps
+FEW_TIES = 16  # one key in so many is looked up by position; where more are tied, whole words are compared
 _UNBOUNDED = np.uint64(2**64 - 1)
 
 
@@ -49,17 +50,20 @@ class Kind(enum.Enum):
     BYTES = "bytes"  # big-endian uint64 words of the zero-padded bytes, then the length
 
 
+_KINDS = {
+    **{type_.id: Kind.BYTES for type_ in (pa.string(), pa.binary())},
+    **{type_.id: Kind.WORD for type_ in (pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.date32())},
+    **{type_.id: Kind.WORD for type_ in (pa.float32(), pa.float64())},
+}
+
+
 def kind_of(type_: pa.DataType) -> Kind | None:
     """The kind of a column type's keys, or None where the type has no order known here."""
     if pa.types.is_decimal128(type_):
         return Kind.WORD if type_.precision <= 18 else Kind.WIDE
-    if pa.types.is_string(type_) or pa.types.is_binary(type_):
-        return Kind.BYTES
-    if pa.types.is_boolean(type_) or pa.types.is_signed_integer(type_) or pa.types.is_date32(type_):
-        return Kind.WORD
-    if type_ in (pa.float32(), pa.float64()) or (pa.types.is_timestamp(type_) and type_.unit == "us"):
-        return Kind.WORD
-    return None
+    if pa.types.is_timestamp(type_):
+        return Kind.WORD if type_.unit == "us" else None
+    return _KINDS.get(type_.id)
 
 
 def is_float(type_: pa.DataType) -> bool:
@@ -158,37 +162,40 @@ class Keys:
         """Number of words that hold bytes, for BYTES keys."""
         return len(self.words) - 1
 
+    @cached_property
+    def common(self) -> list[np.generic]:
+        """The leading words that all keys share, without the last word: found once for all comparisons."""
+        return common_words(self.words[:-1])
+
     def at_least(self, key: Key) -> np.ndarray:
         """Which keys are >= `key`: bool of shape (n,). Exact for a `key` of any length."""
-        target = _split(key, self.kind, self.width)
-        result = self.words[0] >= target[0]
-        if len(self.words) == 1:
-            return result
-        tied = np.flatnonzero(self.words[0] == target[0])
-        for word, part in zip(self.words[1:], target[1:], strict=True):
-            values = word[tied]
-            result[tied] = values >= part
-            tied = tied[values == part]
-            if not len(tied):
-                break
-        return result
+        return _at_least(self.words, words_of(key, self.kind, self.width))
 
-    def rank(self, thresholds: np.ndarray) -> np.ndarray:
-        """For every key the number of thresholds it is at least: int of shape (n,).
+    def rank(self, thresholds: Keys) -> np.ndarray:
+        """For every key the number of thresholds that it is at least: int of shape (n,).
 
-        `thresholds` is sorted: int64 for WORD keys, objects otherwise.
+        `thresholds` are sorted, and made by :func:`keys_from` for as many words of bytes as these keys have.
         """
+        table = thresholds.words
         if len(thresholds) <= FEW_THRESHOLDS:
             ranks = np.zeros(len(self), np.int8)
-            for threshold in thresholds:
-                ranks += self.at_least(threshold)
+            for target in zip(*table, strict=True):
+                ranks += _at_least(self.words, target)
             return ranks
-        if self.kind is Kind.WORD:
-            return np.searchsorted(thresholds, self.words[0], side="right")
-        return _rank_words(self.words, [_split(t, self.kind, self.width) for t in thresholds])
+        return _rank(self.words, table)
 
 
-def _split(key: Key, kind: Kind, width: int) -> tuple[np.generic, ...]:
+def common_words(words: Sequence[np.ndarray]) -> list[np.generic]:
+    """The values of the leading words that are the same for every key; of shape (n,) each, n > 0 or none."""
+    common = []
+    for word in words:
+        if not len(word) or word[0] != word[-1] or (word != word[0]).any():
+            break
+        common.append(word[0])
+    return common
+
+
+def words_of(key: Key, kind: Kind, width: int) -> tuple[np.generic, ...]:
     """A key in the words of a :class:`Keys` that holds `width` words of bytes.
 
     A `key` longer than the array's words is cut, and its full length kept as the last word: an array key that
@@ -204,16 +211,41 @@ def _split(key: Key, kind: Kind, width: int) -> tuple[np.generic, ...]:
             return (np.int64(key),)
 
 
-def _rank_words(words: tuple[np.ndarray, ...], thresholds: list[tuple[np.generic, ...]]) -> np.ndarray:
-    """Binary search of every key among the thresholds at once: log2(thresholds) passes over the words."""
-    table = [
-        np.array(column, dtype=word.dtype) for word, column in zip(words, zip(*thresholds, strict=True), strict=True)
-    ]
-    low = np.zeros(len(words[0]), np.int64)
-    high = np.full(len(words[0]), len(thresholds), np.int64)
-    for _ in range(len(thresholds).bit_length()):
+def _at_least(words: tuple[np.ndarray, ...], target: tuple[np.generic, ...]) -> np.ndarray:
+    """Which keys are >= `target`, by the first word, and by the others where that is equal."""
+    result = words[0] >= target[0]
+    if len(words) == 1:
+        return result
+    equal = words[0] == target[0]
+    ties = np.count_nonzero(equal)
+    if ties * FEW_TIES > len(equal):
+        later = _at_least(words[1:], target[1:])
+        result &= later | ~equal
+    elif ties:
+        tied = np.flatnonzero(equal)
+        result[tied] = _at_least(tuple(word[tied] for word in words[1:]), target[1:])
+    return result
+
+
+def _rank(words: tuple[np.ndarray, ...], table: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Ranks among many thresholds: by binary search for the first word, then among those that share it."""
+    ranks = np.searchsorted(table[0], words[0], side="right")
+    if len(words) == 1:
+        return ranks
+    first = np.searchsorted(table[0], words[0], side="left")
+    tied = np.flatnonzero(first < ranks)
+    if len(tied):
+        ranks[tied] = _rank_within(tuple(word[tied] for word in words), table, first[tied], ranks[tied])
+    return ranks
+
+
+def _rank_within(
+    words: tuple[np.ndarray, ...], table: tuple[np.ndarray, ...], low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
+    """Binary search of every key between its own limits, of all at once: log2 of the widest limits passes."""
+    for _ in range(int((high - low).max()).bit_length()):
         active = low < high
-        middle = np.minimum((low + high) // 2, len(thresholds) - 1)
+        middle = np.minimum((low + high) // 2, len(table[0]) - 1)
         reached = np.ones(len(low), bool)
         for word, column in reversed(list(zip(words, table, strict=True))):
             bound = column[middle]
@@ -296,10 +328,28 @@ def _bytes_keys(array: pa.Array) -> Keys:
     return Keys(Kind.BYTES, (*(np.ascontiguousarray(words[:, i]) for i in range(width)), lengths.astype(np.uint64)))
 
 
+def keys_from(kind: Kind, keys: Sequence[Key], width: int) -> Keys:
+    """The array of some keys, each as :func:`words_of` lays it out."""
+    match kind:
+        case Kind.BYTES:
+            lengths = np.array(list(map(len, keys)), np.uint64)  # type: ignore[arg-type]
+            if lengths.max(initial=0) > 8 * width:
+                keys = [key[: 8 * width] for key in keys]  # type: ignore[index]
+            cut = _bytes_keys(pa.array(keys, pa.large_binary()))
+            padding = [np.zeros(len(keys), np.uint64)] * (width - cut.width)
+            return Keys(kind, (*cut.words[:-1], *padding, lengths))
+        case Kind.WIDE:
+            high = np.array([key >> 64 for key in keys], np.int64)  # type: ignore[operator]
+            low = np.array([key & (2**64 - 1) for key in keys], np.uint64)  # type: ignore[operator]
+            return Keys(kind, (high, low))
+        case Kind.WORD:
+            return Keys(kind, (np.array(keys, np.int64),))
+
+
 def constant_keys(key: Key, kind: Kind, n: int) -> Keys:
     """n times the same key."""
     width = max(1, -(-len(key) // 8)) if isinstance(key, bytes) else 0
-    return Keys(kind, tuple(np.full(n, part) for part in _split(key, kind, width)))
+    return Keys(kind, tuple(np.full(n, part) for part in words_of(key, kind, width)))
 
 
 def greatest_keys(kind: Kind, n: int) -> Keys:

@@ -35,6 +35,7 @@ from secateur.values import (
     greatest_keys,
     greatest_per_group,
     key_of,
+    keys_from,
     keys_of,
     kind_of,
     least_key,
@@ -43,6 +44,7 @@ from secateur.values import (
     same_keys,
     same_width,
     successor,
+    words_of,
 )
 
 columns = st.sampled_from(KINDS).flatmap(
@@ -278,16 +280,37 @@ def test_at_least(pair: tuple[Kind, list[Key]], data: st.DataObject) -> None:
 def test_rank(pair: tuple[Kind, list[Key]], data: st.DataObject) -> None:
     """One by one for few thresholds, by binary search for many: the same number either way."""
     kind, found = pair
-    drawn = data.draw(st.lists(KEYS[kind] | st.sampled_from(found), max_size=12, unique=True))
-    thresholds = np.empty(len(drawn), np.int64 if kind is Kind.WORD else object)
-    thresholds[:] = sorted(drawn)
-    ranks = keys(kind, found).rank(thresholds)
+    drawn = data.draw(st.lists(KEYS[kind] | st.sampled_from(found), max_size=40, unique=True))
+    array = keys(kind, found)
+    ranks = array.rank(keys_from(kind, sorted(drawn), array.width))
     assert ranks.tolist() == [sum(value >= threshold for threshold in drawn) for value in found]
 
 
 def test_rank_counts_beyond_a_byte() -> None:
-    thresholds = np.arange(0, 1000, dtype=np.int64)
+    thresholds = keys_from(Kind.WORD, range(1000), 0)
     assert keys(Kind.WORD, [-1, 0, 499, 999, 5000]).rank(thresholds).tolist() == [0, 1, 500, 1000, 1000]
+
+
+@given(any_keys, st.integers(1, 4))
+def test_keys_from_lays_out_each_key_as_alone(pair: tuple[Kind, list[Key]], width: int) -> None:
+    kind, found = pair
+    words = zip(*keys_from(kind, found, width).words, strict=True)
+    assert list(words) == [words_of(key, kind, width) for key in found]
+
+
+def test_keys_from_none() -> None:
+    for kind in Kind:
+        assert len(keys_from(kind, [], 2)) == 0
+
+
+def test_common_words_are_those_that_all_keys_share() -> None:
+    assert values_of(keys(Kind.BYTES, [b"customer-1", b"customer-2"])) == [b"customer-1", b"customer-2"]
+    shared = int.from_bytes(b"customer", "big")
+    assert keys(Kind.BYTES, [b"customer-1", b"customer-2"]).common == [shared]
+    assert keys(Kind.BYTES, [b"customer-1", b"Customer-2", b"customer-1"]).common == []
+    assert keys(Kind.BYTES, [b"customer"] * 2).common == [shared]  # but never the length
+    assert keys(Kind.WORD, [1, 1]).common == []
+    assert keys_from(Kind.BYTES, [], 2).common == []
 
 
 @given(

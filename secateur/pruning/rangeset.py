@@ -8,14 +8,36 @@ complement are sweeps over thresholds. Any length: 100,000 values of an IN list 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from secateur.values import Key, Keys, Kind, least_key, prefix_successor, successor
+from secateur.pruning.outcomes import FALSE, TRUE, of_sides
+from secateur.values import (
+    FEW_THRESHOLDS,
+    INT64_MAX,
+    Key,
+    Keys,
+    Kind,
+    common_words,
+    keys_from,
+    least_key,
+    prefix_successor,
+    sorted_distinct,
+    successor,
+)
 
 MOST_ADJACENT_POINTS = 64
+CHUNK = 1 << 18  # intervals: what is read of them several times stays in a core's cache
+FEW_NEAR = 32  # one interval in so many is looked at by position; where more are near, whole words are compared
+BUCKETS_OF_THRESHOLD = 4
+STEPS = 2  # thresholds of a bucket that are tried one by one, before the others are searched
+UNITS_OF_GRID = 4  # thresholds per interval above which laying out a grid costs more than searching
+_NONE = np.arange(0)
+_SIDES = (FALSE, TRUE)  # of an interval without thresholds, by the rank of its keys modulo 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +59,7 @@ class RangeSet:
 
     def contains(self, keys: Keys) -> np.ndarray:
         """Which keys lie inside: bool of shape (n,)."""
-        return (keys.rank(self.thresholds) & 1).astype(bool)
+        return (keys.rank(self._table(keys.width)) & 1).astype(bool)
 
     def overlap(self, lower: Keys, upper: Keys) -> tuple[np.ndarray, np.ndarray]:
         """Which intervals [lower, upper] hold some key inside, and which hold some key outside: bools of shape (n,).
@@ -52,10 +74,52 @@ class RangeSet:
             start, stop = self.thresholds
             begun, ended = lower.at_least(start), upper.at_least(stop)
             return upper.at_least(start) & ~lower.at_least(stop), ~begun | ended
-        low = lower.rank(self.thresholds)
+        low = lower.rank(self._table(lower.width))
         inside = (low & 1).astype(bool)
-        crosses = upper.rank(self.thresholds) > low
+        crosses = self._reaches(upper, low)
         return crosses | inside, crosses | ~inside
+
+    def _reaches(self, upper: Keys, low: np.ndarray) -> np.ndarray:
+        """Which upper bounds are at least the threshold after the `low` first ones."""
+        if self.kind is not Kind.WORD or not len(self.thresholds):
+            return upper.rank(self._table(upper.width)) > low
+        following = self.thresholds.take(low, mode="clip")
+        return (upper.words[0] >= following) & (low < len(self.thresholds))
+
+    def outcomes(self, lower: Keys, upper: Keys) -> np.ndarray:
+        """TRUE where [lower, upper] may hold a key inside, FALSE where it may hold one outside: uint8 of shape (n,).
+
+        The same as :meth:`overlap` for intervals that are not empty, chunk by chunk, so that what is read several
+        times stays in a core's cache.
+        """
+        n, width = len(lower), min(lower.width, upper.width)
+        result = np.empty(n, np.uint8)
+        thresholds = _Thresholds(self, width, n)
+        everywhere = thresholds.undecided(thresholds.all, lower.common, upper.common)
+        left = []
+        for start in range(0, n, CHUNK):
+            chunk = slice(start, start + CHUNK)
+            rest = thresholds.fill(result[chunk], lower.take(chunk), upper.take(chunk), everywhere)
+            if len(rest):
+                left.append(rest + start)
+        if left:
+            rest = np.concatenate(left)
+            result[rest] = self._sides(lower.take(rest), upper.take(rest))
+        return result
+
+    def _sides(self, lower: Keys, upper: Keys) -> np.ndarray:
+        inside, outside = self.overlap(lower, upper)
+        return of_sides(inside.view(np.uint8), outside.view(np.uint8))
+
+    def _table(self, width: int) -> Keys:
+        """The thresholds as keys of `width` words of bytes."""
+        if width not in self._tables:
+            self._tables[width] = keys_from(self.kind, self.thresholds.tolist(), width)
+        return self._tables[width]
+
+    @cached_property
+    def _tables(self) -> dict[int, Keys]:
+        return {}
 
     @property
     def is_empty(self) -> bool:
@@ -67,16 +131,30 @@ class RangeSet:
         """Whether every key lies inside."""
         return len(self.thresholds) == 1 and self.thresholds[0] == least_key(self.kind)
 
-    @property
+    @cached_property
     def points(self) -> np.ndarray | None:
         """The keys inside if they are finitely many single keys (as an equality or IN list gives), else None."""
-        starts, stops = self.thresholds[::2], self.thresholds[1::2]
-        if len(starts) != len(stops):
+        if len(self.thresholds) % 2:
             return None
+        starts, stops = self.thresholds[::2], self.thresholds[1::2]
+        if self.kind is Kind.WORD:
+            return _integers(starts, stops)
+        if [successor(key, self.kind) for key in starts.tolist()] == stops.tolist():
+            return starts
         runs = [_run(start, stop) for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
         if any(run is None for run in runs):
             return None
         return _of(self.kind, [key for run in runs if run is not None for key in run]).thresholds
+
+
+def _integers(starts: np.ndarray, stops: np.ndarray) -> np.ndarray | None:
+    """The integers of all [start, stop) if each has few."""
+    counts = stops.view(np.uint64) - starts.view(np.uint64)  # a difference of two int64 may need 64 bits
+    if counts.max(initial=0) > MOST_ADJACENT_POINTS:
+        return None
+    counts = counts.astype(np.int64)
+    before = np.cumsum(counts) - counts
+    return np.repeat(starts - before, counts) + np.arange(counts.sum())
 
 
 def _run(start: Key, stop: Key) -> list[Key] | None:
@@ -84,7 +162,7 @@ def _run(start: Key, stop: Key) -> list[Key] | None:
     match start, stop:
         case bytes(), bytes():
             count = len(stop) - len(start)
-            few = stop == start + b"\0" * count and count <= MOST_ADJACENT_POINTS
+            few = count <= MOST_ADJACENT_POINTS and stop == start + b"\0" * count
             return [start + b"\0" * i for i in range(count)] if few else None
         case int(), int():
             return list(range(start, stop)) if stop - start <= MOST_ADJACENT_POINTS else None
@@ -111,18 +189,27 @@ def between(kind: Kind, start: Key | None, stop: Key | None) -> RangeSet:
 
 def points(kind: Kind, keys: Iterable[Key]) -> RangeSet:
     """The set of just these keys."""
-    ordered = _of(kind, sorted(set(keys))).thresholds
-    if not len(ordered):
-        return empty(kind)
-    after = _of(kind, [s for key in ordered.tolist() if (s := successor(key, kind)) is not None]).thresholds
-    starts = ordered[~np.isin(ordered, after)] if kind is Kind.WORD else _without(ordered, after)
-    stops = after[~np.isin(after, ordered)] if kind is Kind.WORD else _without(after, ordered)
-    return RangeSet(kind, np.sort(np.concatenate([starts, stops])))
+    if kind is Kind.WORD:
+        return RangeSet(kind, _around(sorted_distinct(np.array(list(keys), np.int64))))
+    thresholds: list[Key | None] = []
+    for key in sorted(set(keys)):
+        if not thresholds or thresholds[-1] != key:
+            thresholds.append(key)
+        else:  # adjacent to the key before
+            thresholds.pop()
+        thresholds.append(successor(key, kind))
+    return _of(kind, [threshold for threshold in thresholds if threshold is not None])
 
 
-def _without(keys: np.ndarray, others: np.ndarray) -> np.ndarray:
-    present = set(others.tolist())
-    return _of(Kind.BYTES, [key for key in keys.tolist() if key not in present]).thresholds
+def _around(keys: np.ndarray) -> np.ndarray:
+    """The thresholds of distinct ascending integers: the first of every run of adjacent ones, and what follows it."""
+    if not len(keys):
+        return keys
+    apart = keys[1:] - 1 != keys[:-1]
+    first, last = keys[np.append(True, apart)], keys[np.append(apart, True)]
+    thresholds = np.column_stack([first, last]).ravel()
+    thresholds[1::2] += last < INT64_MAX
+    return thresholds[:-1] if last[-1] == INT64_MAX else thresholds
 
 
 def starting_with(prefix: bytes) -> RangeSet:
@@ -132,7 +219,10 @@ def starting_with(prefix: bytes) -> RangeSet:
 
 def complement(a: RangeSet) -> RangeSet:
     """The keys outside."""
-    return _sweep(a, everything(a.kind), lambda inside, _: ~inside)
+    least = _of(a.kind, [least_key(a.kind)]).thresholds
+    if len(a.thresholds) and a.thresholds[0] == least[0]:
+        return RangeSet(a.kind, a.thresholds[1:])
+    return RangeSet(a.kind, np.concatenate([least, a.thresholds]))
 
 
 def intersection(a: RangeSet, b: RangeSet) -> RangeSet:
@@ -146,16 +236,208 @@ def union(a: RangeSet, b: RangeSet) -> RangeSet:
 
 
 def _sweep(a: RangeSet, b: RangeSet, combine: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> RangeSet:
-    cuts = np.unique(np.concatenate([a.thresholds, b.thresholds]))
-    inside = combine(
-        (np.searchsorted(a.thresholds, cuts, side="right") & 1).astype(bool),
-        (np.searchsorted(b.thresholds, cuts, side="right") & 1).astype(bool),
-    )
-    changes = np.diff(inside, prepend=False)
-    return RangeSet(a.kind, cuts[changes])
+    """Walks along the thresholds of both in one order, and keeps those where the combination changes."""
+    cuts = np.concatenate([a.thresholds, b.thresholds])
+    order = np.argsort(cuts, kind="stable")  # of two sorted runs, which it merges
+    cuts, of_b = cuts[order], order >= len(a.thresholds)
+    inside = combine((np.cumsum(~of_b) & 1).astype(bool), (np.cumsum(of_b) & 1).astype(bool))
+    last = np.append(cuts[1:] != cuts[:-1], True)[: len(cuts)]  # of the thresholds at one key
+    cuts, inside = cuts[last], inside[last]
+    return RangeSet(a.kind, cuts[np.diff(inside, prepend=False)])
 
 
 def _of(kind: Kind, thresholds: list[Key]) -> RangeSet:
     array = np.empty(len(thresholds), np.int64 if kind is Kind.WORD else object)
     array[:] = thresholds
     return RangeSet(kind, array)
+
+
+class _Part(NamedTuple):
+    """The thresholds [begin, end), and the word by which they are compared."""
+
+    begin: int
+    end: int
+    word: int
+
+
+class _Thresholds:
+    """The thresholds of a set, laid out for comparing them with many intervals."""
+
+    def __init__(self, ranges: RangeSet, width: int, n: int) -> None:
+        self.ranges = ranges
+        self.table = ranges._table(width).words
+        self.exact = ranges.kind is Kind.WORD  # no words follow the first, so a tie is equality
+        self.words = max(1, width) if ranges.kind is Kind.BYTES else len(self.table)
+        below = int(len(ranges.thresholds) > 0 and ranges.thresholds[0] == least_key(ranges.kind))
+        self.all = _Part(below, len(ranges.thresholds), 0)
+        self.spare = np.empty((2, min(n, CHUNK)), bool)
+        self.grids: dict[tuple[int, int, int], _Grid] = {}
+        self._before: np.ufunc = np.less if self.exact else np.less_equal
+        self.worth_a_grid = n * UNITS_OF_GRID > len(ranges.thresholds)
+
+    def fill(self, result: np.ndarray, lower: Keys, upper: Keys, everywhere: _Part) -> np.ndarray:
+        """Writes the outcomes of the intervals of one chunk, but for those at the positions that it gives back."""
+        begin, end, word = self.undecided(
+            everywhere, common_words(lower.words[everywhere.word : -1]), common_words(upper.words[everywhere.word : -1])
+        )
+        thresholds = self.table[word][begin:end]
+        low, high = lower.words[word], upper.words[word]
+        outside, flipped = _SIDES[begin % 2], begin % 2 == 1
+        if not len(thresholds):
+            result.fill(outside)
+            return _NONE
+        if len(thresholds) % 2 == 0:
+            near = self._near(result, low, high, thresholds)
+            if np.count_nonzero(near) * FEW_NEAR <= len(near):
+                positions = np.flatnonzero(near)
+                result.fill(outside)
+                return self._compare_at(positions, result, low, high, thresholds, flipped)
+        if len(thresholds) <= 2:
+            rest = self._compare(result, low, high, thresholds, flipped)
+        elif len(thresholds) <= FEW_THRESHOLDS or not self.worth_a_grid:
+            rest = None
+        else:
+            rest = self._grid(begin, end, word).fill(result, low, high)
+        if rest is None:
+            result[:] = self.ranges._sides(lower, upper)
+            return _NONE
+        return rest
+
+    def undecided(self, among: _Part, low: Sequence[np.generic], high: Sequence[np.generic]) -> _Part:
+        """The thresholds that keys may be on both sides of, by the words that all lower and all upper bounds share.
+
+        Thresholds with a lesser word than all keys are below them all, those with a greater one above them all,
+        and for the others the next word decides.
+        """
+        begin, end, word = among
+        for value, other in zip(low, high, strict=False):
+            if value != other or begin == end or word + 1 == self.words:
+                break
+            column = self.table[word][begin:end]
+            end = begin + int(np.searchsorted(column, value, side="right"))
+            begin += int(np.searchsorted(column, value, side="left"))
+            word += 1
+        return _Part(begin, end, word)
+
+    def _near(self, result: np.ndarray, low: np.ndarray, high: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+        """Which intervals may reach between the first threshold and the last, in the memory of `result`."""
+        near, spare = result.view(bool), self.spare[0, : len(low)]
+        np.greater_equal(high, thresholds[0], out=near)
+        self._before(low, thresholds[-1], out=spare)
+        return np.logical_and(near, spare, out=near)
+
+    def _compare_at(
+        self,
+        positions: np.ndarray,
+        result: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+        thresholds: np.ndarray,
+        flipped: bool,
+    ) -> np.ndarray:
+        """Writes the outcomes of a few intervals near two thresholds; gives the positions of those still to find."""
+        if len(thresholds) > 2:
+            return positions
+        found = np.ones(len(positions), np.uint8)
+        rest = self._compare(found, low[positions], high[positions], thresholds, flipped)
+        result[positions] = found
+        return positions if rest is None else positions[rest]
+
+    def _compare(
+        self, result: np.ndarray, low: np.ndarray, high: np.ndarray, thresholds: np.ndarray, flipped: bool
+    ) -> np.ndarray | None:
+        """Writes the outcomes for one threshold, or for two where `result` is :meth:`_near`; gives positions of ties.
+
+        Words that differ decide both sides. Where a word ties with a threshold's, both sides are written.
+        """
+        inside = result.view(bool)
+        outside, spare = self.spare[:, : len(low)]
+        self._before(low, thresholds[0], out=outside)
+        if len(thresholds) == 1:
+            np.greater_equal(high, thresholds[0], out=inside)
+        else:
+            np.greater_equal(high, thresholds[1], out=spare)
+            np.logical_or(outside, spare, out=outside)
+        both = None if self.exact else np.logical_and(inside, outside, out=spare)
+        doubled = (inside if flipped else outside).view(np.uint8)
+        doubled += doubled
+        result |= outside.view(np.uint8)
+        return _NONE if both is None else self._tied(both, low, high, thresholds)
+
+    def _tied(self, both: np.ndarray, low: np.ndarray, high: np.ndarray, thresholds: np.ndarray) -> np.ndarray | None:
+        """Positions of the intervals of which one word, or both, ties with a threshold's; None for the most."""
+        if np.count_nonzero(both) * FEW_NEAR > len(both):
+            tied = np.zeros(len(both), bool)
+            for threshold in thresholds:
+                tied |= low == threshold
+                tied |= high == threshold
+            both &= tied
+        return _positions(both)
+
+    def _grid(self, begin: int, end: int, word: int) -> _Grid:
+        if (begin, end, word) not in self.grids:
+            self.grids[begin, end, word] = _Grid.over(self.table[word][begin:end], begin, self.exact)
+        return self.grids[begin, end, word]
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Many thresholds counted by buckets of equal width: most intervals reach over buckets without any."""
+
+    thresholds: np.ndarray
+    below: int  # thresholds before these
+    exact: bool  # whether words that tie are keys that are equal
+    first: np.generic
+    last: np.generic
+    shift: np.uint64
+    counts: np.ndarray  # int32: for every bucket, and for what follows the last, the thresholds before it
+
+    @staticmethod
+    def over(thresholds: np.ndarray, below: int, exact: bool) -> _Grid:
+        """The grid over some sorted words."""
+        first, last = thresholds[0], thresholds[-1]
+        wanted = len(thresholds) * BUCKETS_OF_THRESHOLD
+        shift = np.uint64(max(0, (int(last) - int(first)).bit_length() - wanted.bit_length()))
+        buckets = (thresholds.view(np.uint64) - first.view(np.uint64)) >> shift
+        counts = np.cumsum(np.bincount(buckets.view(np.int64) + 1))
+        return _Grid(thresholds, below, exact, first, last, shift, counts.astype(np.int32))
+
+    def fill(self, result: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray | None:
+        """Writes the outcomes, but for the intervals at the positions that it gives back; None for most."""
+        start = self._bucket(low)
+        start += low > self.last
+        stop = self._bucket(high)
+        ranks = self.counts.take(start)
+        np.subtract(FALSE, (ranks + self.below) & 1, out=result, casting="unsafe")
+        touched = self.counts.take(stop + 1) > ranks
+        touched &= high >= self.first
+        near = np.flatnonzero(touched)
+        crossed = self.counts[stop[near]] > self.counts[start[near] + 1]  # a threshold in a bucket between
+        result[near[crossed]] = TRUE | FALSE
+        near = near[~crossed]
+        if self.exact:
+            near = self._walk(result, low, high, near, ranks[near])
+        return None if len(near) * 2 > len(low) else near
+
+    def _walk(
+        self, result: np.ndarray, low: np.ndarray, high: np.ndarray, near: np.ndarray, ranks: np.ndarray
+    ) -> np.ndarray:
+        """Writes the outcomes where the rank of the lower bound is a few thresholds from its bucket's first."""
+        lowest, n = low[near], len(self.thresholds)
+        for _ in range(STEPS):
+            ranks += (self.thresholds.take(ranks, mode="clip") <= lowest) & (ranks < n)
+        following = self.thresholds.take(ranks, mode="clip")
+        crosses = (following <= high[near]) & (ranks < n)
+        result[near] = np.where(crosses, TRUE | FALSE, FALSE - ((ranks + self.below) & 1))
+        return near[(following <= lowest) & (ranks < n)]
+
+    def _bucket(self, words: np.ndarray) -> np.ndarray:
+        offsets = np.clip(words, self.first, self.last).view(np.uint64)
+        offsets -= self.first.view(np.uint64)
+        offsets >>= self.shift
+        return offsets.view(np.int64)
+
+
+def _positions(flags: np.ndarray) -> np.ndarray | None:
+    """Where flags are set; None where so many are that to look at all of them is quicker."""
+    return None if np.count_nonzero(flags) * 2 > len(flags) else np.flatnonzero(flags)
