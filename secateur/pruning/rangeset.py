@@ -113,6 +113,8 @@ class RangeSet:
 
     def _table(self, width: int) -> Keys:
         """The thresholds as keys of `width` words of bytes."""
+        if self.kind is Kind.WORD:
+            return Keys(self.kind, (self.thresholds,))
         if width not in self._tables:
             self._tables[width] = keys_from(self.kind, self.thresholds.tolist(), width)
         return self._tables[width]
@@ -288,8 +290,8 @@ class _Thresholds:
             return _NONE
         if len(thresholds) % 2 == 0:
             near = self._near(result, low, high, thresholds)
-            if np.count_nonzero(near) * FEW_NEAR <= len(near):
-                positions = np.flatnonzero(near)
+            positions = _few(near)
+            if positions is not None:
                 result.fill(outside)
                 return self._compare_at(positions, result, low, high, thresholds, flipped)
         if len(thresholds) <= 2:
@@ -366,13 +368,11 @@ class _Thresholds:
 
     def _tied(self, both: np.ndarray, low: np.ndarray, high: np.ndarray, thresholds: np.ndarray) -> np.ndarray | None:
         """Positions of the intervals of which one word, or both, ties with a threshold's; None for the most."""
-        if np.count_nonzero(both) * FEW_NEAR > len(both):
-            tied = np.zeros(len(both), bool)
-            for threshold in thresholds:
-                tied |= low == threshold
-                tied |= high == threshold
-            both &= tied
-        return _positions(both)
+        positions = _few(both)
+        if positions is None:
+            positions = np.flatnonzero(both & _ties(low, high, thresholds))
+            return None if len(positions) * 2 > len(both) else positions
+        return positions[_ties(low[positions], high[positions], thresholds)]
 
     def _grid(self, begin: int, end: int, word: int) -> _Grid:
         if (begin, end, word) not in self.grids:
@@ -438,6 +438,18 @@ class _Grid:
         return offsets.view(np.int64)
 
 
-def _positions(flags: np.ndarray) -> np.ndarray | None:
-    """Where flags are set; None where so many are that to look at all of them is quicker."""
-    return None if np.count_nonzero(flags) * 2 > len(flags) else np.flatnonzero(flags)
+def _ties(low: np.ndarray, high: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """Which intervals have a word that is one of the thresholds."""
+    return np.logical_or.reduce([word == threshold for threshold in thresholds for word in (low, high)])
+
+
+def _few(flags: np.ndarray) -> np.ndarray | None:
+    """Where flags are set, looked up eight at a time; None where they are not few."""
+    if len(flags) % 8:
+        return None if np.count_nonzero(flags) * FEW_NEAR > len(flags) else np.flatnonzero(flags)
+    eights = flags.view(np.uint64) != 0
+    if np.count_nonzero(eights) * FEW_NEAR > len(flags):
+        return None
+    found = np.flatnonzero(eights)
+    bits = np.flatnonzero(flags.reshape(-1, 8)[found])
+    return found[bits >> 3] * 8 + (bits & 7)
