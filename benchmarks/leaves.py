@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
@@ -21,11 +22,13 @@ from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import Field, Within
 from secateur.pruning.predicate.nodes import And, Predicate
 from secateur.pruning.predicate.parse import parse
+from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.statistics import Statistics
-from secateur.values import Keys, Kind, keys_of
+from secateur.values import Key, Keys, Kind, key_of, keys_of, least_key, sorted_distinct, successor, words_of
 
 UNITS = 1_000_000
 LEAF_GOAL = 2.0
+WORD_TYPES = (pa.int64(), pa.float64(), pa.timestamp("us"), pa.decimal128(18, 2))
 SPACE = 2**40  # integer keys are drawn from [0, SPACE)
 KEYS = 100_000  # of the IN list
 MOST_BIND_SECONDS = 10.0
@@ -34,18 +37,48 @@ Floor = Callable[[], np.ndarray]
 
 
 def leaf_int64(setting: Setting) -> Result:
-    """One comparison of a bigint column, as `=` and as `>=`."""
+    """One comparison of a column whose keys are one integer each, as bigint, double, timestamp and decimal are."""
     n = setting.scaled(UNITS, least=100)
-    field, lower, upper = _random_column(n, np.random.default_rng(1))
-    statistics = statistics_of({field: (_words(lower), _words(upper))})
-    v = SPACE // 2
-    equal = Within(field, rangeset.between(Kind.WORD, v, v + 1), f"id = {v}")
-    at_least = Within(field, rangeset.between(Kind.WORD, v, None), f"id >= {v}")
-    ratios = [
-        _leaf(equal, statistics, lambda: (lower <= v) & (upper >= v), setting),
-        _leaf(at_least, statistics, lambda: (lower >= v) & (upper >= v), setting),
-    ]
+    _, lower, upper = _random_column(n, np.random.default_rng(1))
+    ratios = []
+    for type_ in WORD_TYPES:
+        field, low, high = Field(("id",), type_), _typed(lower, type_), _typed(upper, type_)
+        statistics = statistics_of({field: (keys_of(low), keys_of(high))})
+        edges = [key_of(value.as_py(), type_) for value in _typed(np.array([SPACE // 2, SPACE * 6 // 10]), type_)]
+        for name, ranges in _comparisons(Kind.WORD, *edges).items():
+            leaf = Within(field, ranges, f"{type_} {name}")
+            words = keys_of(low).words[0], keys_of(high).words[0]
+            ratios.append(_leaf(leaf, statistics, _word_floor(*words, name, *map(np.int64, edges)), setting))
     return Result({"units": n}, tuple(ratios))
+
+
+def _typed(values: np.ndarray, type_: pa.DataType) -> pa.Array:
+    if pa.types.is_decimal128(type_):
+        return pa.array([Decimal(value).scaleb(-type_.scale) for value in values.tolist()], type_)
+    return pa.array(values).cast(type_)
+
+
+def _comparisons(kind: Kind, start: Key, stop: Key) -> dict[str, RangeSet]:
+    """A comparison of each form with a key, and with a second that is a tenth of all keys away."""
+    return {
+        "=": rangeset.points(kind, [start]),
+        ">=": rangeset.between(kind, start, None),
+        "<": rangeset.between(kind, least_key(kind), start),
+        "BETWEEN": rangeset.between(kind, start, successor(stop, kind)),
+    }
+
+
+def _word_floor(low: np.ndarray, high: np.ndarray, name: str, start: np.generic, stop: np.generic) -> Floor:
+    """The comparison of one word of each bound, without which no leaf can be pruned."""
+    match name:
+        case "=":
+            return lambda: (low <= start) & (high >= start)
+        case ">=":
+            return lambda: (low >= start) & (high >= start)
+        case "<":
+            return lambda: (low < start) & (high < start)
+        case _:
+            return lambda: (low <= stop) & (high >= start)
 
 
 def leaf_string(setting: Setting) -> Result:
@@ -58,19 +91,20 @@ def leaf_string(setting: Setting) -> Result:
         low, high = (_texts(prefix, number + width) for width in (0, 10**9))
         lower, upper = keys_of(low), keys_of(high)
         field = Field(("name",), pa.string())
-        value = f"{prefix}{5 * 10**11:012d}".encode()
-        equal = Within(field, rangeset.points(Kind.BYTES, [value]), f"name = '{value.decode()}'")
-        floor = _prefix_floor(lower, upper, value)
-        ratios.append(_leaf(equal, statistics_of({field: (lower, upper)}), floor, setting, f"strings {shape}"))
+        statistics = statistics_of({field: (lower, upper)})
+        edges = [f"{prefix}{tenths * 10**11:012d}".encode() for tenths in (5, 6)]
+        for name, ranges in _comparisons(Kind.BYTES, *edges).items():
+            leaf = Within(field, ranges, f"name {name}")
+            floor = _prefix_floor(lower, upper, name, edges)
+            ratios.append(_leaf(leaf, statistics, floor, setting, f"strings {shape}: {name}"))
     return Result({"units": n}, tuple(ratios))
 
 
-def _prefix_floor(lower: Keys, upper: Keys, value: bytes) -> Floor:
-    """The comparison of as many 8-byte words as it takes to reach past the common prefix: one, or the second of two."""
-    word = 0 if value[:1].isdigit() else 1
-    low, high = lower.words[word], upper.words[word]
-    v = np.uint64(int.from_bytes(value[8 * word : 8 * word + 8].ljust(8, b"\0"), "big"))
-    return lambda: (low <= v) & (high >= v)
+def _prefix_floor(lower: Keys, upper: Keys, name: str, edges: list[bytes]) -> Floor:
+    """The comparison of the 8-byte words that follow the common prefix: of the first, or of the second of two."""
+    word = 0 if edges[0][:1].isdigit() else 1
+    start, stop = (words_of(edge, Kind.BYTES, word + 1)[word] for edge in edges)
+    return _word_floor(lower.words[word], upper.words[word], name, start, stop)
 
 
 def _texts(prefix: str, numbers: np.ndarray) -> pa.Array:
@@ -104,23 +138,32 @@ def in_list_100k(setting: Setting) -> Result:
     n, length = setting.scaled(UNITS, least=100), setting.scaled(KEYS, least=10)
     rng = np.random.default_rng(4)
     field, lower, upper = _random_column(n, rng, width=2**20)
-    keys = np.unique(rng.integers(0, SPACE, length))
-    statistics = statistics_of({field: (_words(lower), _words(upper))})
-    listed = Within(field, rangeset.points(Kind.WORD, keys.tolist()), "id IN (...)")
+    keys = sorted_distinct(rng.integers(0, SPACE, length))
+    order = np.argsort(lower)
     ratios = [
-        _leaf(
-            listed,
-            statistics,
-            lambda: np.searchsorted(keys, upper, side="right") > np.searchsorted(keys, lower, side="left"),
-            setting,
-            f"IN list of {length:,}: evaluate()",
-            goal=None,
-            reference="two numpy searchsorted over the same arrays",
-        )
+        _listed(field, lower, upper, keys, setting, "anywhere"),
+        _listed(field, lower[order], upper[order], keys, setting, "in order"),
+        _listed(field, lower, upper, keys // 1000, setting, "mostly beside the list"),
     ]
     values = rng.permutation(keys).tolist()
     parsed, notes = _bindings(field, values)
     return Result({"units": n, "keys": length}, (*ratios, _parsing(values), *parsed), notes=tuple(notes))
+
+
+def _listed(
+    field: Field, lower: np.ndarray, upper: np.ndarray, keys: np.ndarray, setting: Setting, where: str
+) -> Ratio:
+    """An IN list against searching both bounds of every unit among its keys."""
+    ranges = rangeset.points(Kind.WORD, keys.tolist())
+    return _leaf(
+        Within(field, ranges, "id IN (...)"),
+        statistics_of({field: (_words(lower), _words(upper))}),
+        lambda: np.searchsorted(keys, upper, side="right") > np.searchsorted(keys, lower, side="left"),
+        setting,
+        f"IN list of {len(keys):,}, units {where}: evaluate()",
+        goal=None,
+        reference="two numpy searchsorted over the same arrays",
+    )
 
 
 def _parsing(values: list[int]) -> Ratio:
