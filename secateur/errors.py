@@ -47,6 +47,10 @@ class UnsupportedPredicate(SecateurError):
     """A predicate that only Spark can evaluate was to be evaluated over rows without Spark."""
 
 
+class EvaluationError(SecateurError):
+    """A predicate has no value on a row, as Spark raises an error there: an overflow, or a division by zero."""
+
+
 class StalePlan(SecateurError):
     """A file of the plan has vanished or changed since the plan was made."""
 

@@ -27,10 +27,10 @@ from secateur.index.snapshot import (
 from secateur.index.zonemap import unknown
 from secateur.io.schema import merge_schemas
 from secateur.io.table import Listing, Table
-from secateur.pruning.predicate.bind import Binder, resolve
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Column
+from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.values import kind_of
 
 if TYPE_CHECKING:

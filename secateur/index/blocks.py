@@ -15,7 +15,8 @@ from secateur.index.pages import PageTable, concat_pages, take_pages, whole_bloc
 from secateur.index.zonemap import ZoneMap, concat, unknown
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.report import Faults
-from secateur.pruning.statistics import Pages, Zones
+from secateur.pruning.statistics import Pages
+from secateur.pruning.zones import Zones
 from secateur.values import Key, kind_of
 
 Value = TypeVar("Value")

@@ -18,7 +18,7 @@ from secateur.pruning.evaluate import evaluate
 from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.statistics import Zones
+from secateur.pruning.zones import Zones
 
 FAN_OUT = 32
 

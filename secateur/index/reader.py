@@ -25,7 +25,7 @@ from secateur.index.snapshot import Snapshot, open_snapshot, snapshot_files
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Faults
-from secateur.pruning.statistics import Zones
+from secateur.pruning.zones import Zones
 
 FooterReader = Callable[[np.ndarray], tuple[BlockTable, BlockSource]]
 

@@ -22,7 +22,7 @@ from secateur.index.model import BuildOptions, IndexedColumn, Store, StoredFile,
 from secateur.index.segment import add_zone_map, read_zone_map
 from secateur.index.zonemap import ZoneMap, concat, unknown
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.statistics import Zones
+from secateur.pruning.zones import Zones
 from secateur.values import kind_of, same_keys
 
 FOLDER = "snapshots"

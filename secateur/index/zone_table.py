@@ -18,7 +18,7 @@ from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.rewrite import rewrite
-from secateur.pruning.statistics import Zones
+from secateur.pruning.zones import Zones
 from secateur.values import is_float, kind_of
 
 ROW_COUNT = "row_count"

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.pruning.statistics import Zones, occupancy
+from secateur.pruning.zones import Zones, occupancy
 from secateur.values import (
     NAN_KEY,
     Keys,

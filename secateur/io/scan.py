@@ -16,10 +16,11 @@ from secateur.io.row_groups import FileBlocks, block_reader, file_blocks
 from secateur.io.table import Table
 from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
-from secateur.pruning.predicate.bind import Binder, bind, named_columns, resolve
+from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import is_supported
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Column, Predicate
+from secateur.pruning.predicate.resolve import Binder, named_columns, resolve
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.report import Faults

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pyspark.sql import datasource as ds
 
+from secateur.pruning.predicate.calls import escaped
 from secateur.pruning.predicate.expressions import literal
 from secateur.pruning.predicate.nodes import Column, Comparison, In, IsNull, Like, Not, Predicate
 
@@ -41,11 +42,11 @@ def _predicate(item: ds.Filter) -> Predicate | None:
         case ds.In(path, values):
             return In(Column(path), tuple(literal(value) for value in values))
         case ds.StringStartsWith(path, text):
-            return Like(Column(path), _escaped(text) + "%", "\\")
+            return Like(Column(path), escaped(text) + "%", "\\")
         case ds.StringEndsWith(path, text):
-            return Like(Column(path), "%" + _escaped(text), "\\")
+            return Like(Column(path), "%" + escaped(text), "\\")
         case ds.StringContains(path, text):
-            return Like(Column(path), f"%{_escaped(text)}%", "\\")
+            return Like(Column(path), f"%{escaped(text)}%", "\\")
         case (
             ds.EqualTo(path, value)
             | ds.EqualNullSafe(path, value)
@@ -57,7 +58,3 @@ def _predicate(item: ds.Filter) -> Predicate | None:
             return Comparison(_COMPARISONS[type(item)], Column(path), literal(value))
         case _:
             return None
-
-
-def _escaped(text: str) -> str:
-    return "".join("\\" + c if c in "%_\\" else c for c in text)

@@ -21,7 +21,7 @@ from secateur.io.parquet_file import ParquetSource
 from secateur.io.partitions import Partitions, null_counts
 from secateur.io.store import FileStore
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.statistics import Zones
+from secateur.pruning.zones import Zones
 from secateur.values import is_float, kind_of
 
 METADATA = "_metadata"  # Spark's hidden column of files; `file_name` of it is known here

@@ -6,16 +6,34 @@ Leaves are evaluated over all units in one call; nothing here holds state, so th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
+from secateur.pruning import interval as intervals
 from secateur.pruning import outcomes as sets
+from secateur.pruning.interval import Interval, at_least
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
-from secateur.pruning.predicate.bound import Leaf, Matches, Missing, Unsupported, Within
+from secateur.pruning.predicate.bound import (
+    Apply,
+    Choice,
+    Compared,
+    Constant,
+    Field,
+    Leaf,
+    Matches,
+    Missing,
+    Operand,
+    Tested,
+    Unsupported,
+    Within,
+    fields,
+)
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
-from secateur.pruning.statistics import Statistics, Zones
+from secateur.pruning.statistics import Statistics
+from secateur.pruning.zones import Zones
 
 CHUNK = 1 << 16  # units: what a leaf reads of them several times stays in a core's cache
 
@@ -23,8 +41,8 @@ CHUNK = 1 << 16  # units: what a leaf reads of them several times stays in a cor
 def evaluate(predicate: Predicate, statistics: Statistics) -> np.ndarray:
     """The possible outcomes of a predicate over every unit: uint8 of shape (n,).
 
-    Soundness: on every row of unit i the predicate takes a value in the set i. A unit known to hold no row gets
-    the empty set.
+    Soundness: on every row of unit i the predicate takes a value in the set i, or Spark raises an error on it and the
+    set is everything. A unit known to hold no row gets the empty set.
     """
     return fold(predicate, statistics.row_count, lambda leaf: leaf_outcomes(leaf, statistics))
 
@@ -45,7 +63,7 @@ def _fold(predicate: Predicate, outcomes_of: Callable[[Leaf], np.ndarray]) -> np
             return sets.negation(_fold(child, outcomes_of))
         case Is(child, value):
             return sets.equality(_fold(child, outcomes_of), value)
-        case Within() | Missing() | Matches() | Unsupported() | Truth():
+        case Within() | Missing() | Matches() | Compared() | Unsupported() | Truth():
             return outcomes_of(predicate)
         case _:
             raise TypeError(f"{predicate!r} is not bound")
@@ -58,36 +76,160 @@ def leaf_outcomes(leaf: Leaf, statistics: Statistics) -> np.ndarray:
         return np.full(n, sets.of_truth(leaf.value), np.uint8)
     if isinstance(leaf, Unsupported):
         return np.full(n, EVERYTHING, np.uint8)
-    zones = statistics.zones(leaf.field)
-    if isinstance(leaf, Missing):
-        return (
-            np.full(n, TRUE | FALSE, np.uint8)
-            if zones is None
-            else sets.of_sides((zones.null != 0).view(np.uint8), (zones.value != 0).view(np.uint8))
-        )
-    if zones is None:
+    columns = Columns(n, {field: statistics.zones(field) for field in fields(leaf)})
+    if isinstance(leaf, Within | Matches) and isinstance(leaf.operand, Field) and columns.zones[leaf.operand] is None:
         return np.full(n, _without_statistics(leaf), np.uint8)
+    if isinstance(leaf, Within | Matches) and isinstance(leaf.operand, Field):
+        return outcomes_over(leaf, columns)
     outcomes = np.empty(n, np.uint8)
     for start in range(0, n, CHUNK):
         chunk = slice(start, start + CHUNK)
-        outcomes[chunk] = _value_outcomes(leaf, zones.take(chunk))
+        outcomes[chunk] = outcomes_over(leaf, columns.take(chunk))
     return outcomes
+
+
+# ---- leaves ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Zone maps of the columns that a leaf names over n units; `single` where every unit is one row."""
+
+    n: int
+    zones: Mapping[Field, Zones | None]
+    single: bool = False
+
+    def take(self, chunk: slice) -> Columns:
+        """The given units."""
+        n = len(range(*chunk.indices(self.n)))
+        return Columns(n, {f: z if z is None else z.take(chunk) for f, z in self.zones.items()}, self.single)
+
+
+def outcomes_over(leaf: Leaf, columns: Columns) -> np.ndarray:
+    """The possible outcomes of one leaf over units with these zone maps."""
+    match leaf:
+        case Truth(value):
+            return np.full(columns.n, sets.of_truth(value), np.uint8)
+        case Unsupported():
+            return np.full(columns.n, EVERYTHING, np.uint8)
+        case Within(Field() as field) | Matches(Field() as field) if (zones := columns.zones[field]) is not None:
+            return _value_outcomes(leaf, zones)
+        case Missing(Field() as field):
+            return _null_outcomes(columns.zones[field], columns.n)
+        case Missing(operand):
+            found = interval_of(operand, columns)
+            return _failing(sets.of_sides(_bit(found.null), _bit(found.value)), found.fails)
+        case Within(operand) | Matches(operand):
+            found = interval_of(operand, columns)
+            zones = Zones(found.lower, found.upper, found.value, found.null)
+            return _failing(_value_outcomes(leaf, zones), found.fails)
+        case Compared(op, left, right):
+            return _compared(op, interval_of(left, columns), interval_of(right, columns))
 
 
 def _value_outcomes(leaf: Within | Matches, zones: Zones) -> np.ndarray:
     """The possible outcomes of a leaf that looks at values, where it has zone maps."""
     match leaf:
-        case Within(ranges=ranges):
-            inside, outside = ranges.overlap(zones.lower, zones.upper)
-            return sets.of_sides(inside.view(np.uint8), outside.view(np.uint8)) & zones.value | zones.null
+        case Within(ranges=ranges, fails=fails):
+            found = ranges.outcomes(zones.lower, zones.upper)
+            found &= zones.value
+            found |= zones.null
+            if fails is None:
+                return found
+            failing = (fails.outcomes(zones.lower, zones.upper) & TRUE) != 0
+            return _failing(found, failing & (zones.value != 0))
         case Matches(prefix=prefix):
-            may_start, _ = prefix.overlap(zones.lower, zones.upper)
-            return (may_start.view(np.uint8) | FALSE) & zones.value | zones.null
+            found = prefix.outcomes(zones.lower, zones.upper)
+            found |= FALSE
+            found &= zones.value
+            found |= zones.null
+            return found
+
+
+def _null_outcomes(zones: Zones | None, n: int) -> np.ndarray:
+    if zones is None:
+        return np.full(n, TRUE | FALSE, np.uint8)
+    return sets.of_sides(_bit(zones.null), _bit(zones.value))
 
 
 def _without_statistics(leaf: Within | Matches) -> int:
     """What a leaf can be whatever the value: a set of no key is never TRUE, one of all keys never FALSE."""
+    if isinstance(leaf, Within) and leaf.fails is not None:
+        return EVERYTHING
     ranges = leaf.ranges if isinstance(leaf, Within) else leaf.prefix
     if ranges.is_empty:
         return FALSE | NULL
     return TRUE | NULL if isinstance(leaf, Within) and ranges.is_everything else EVERYTHING
+
+
+def _compared(op: str, a: Interval, b: Interval) -> np.ndarray:
+    """Two intervals: what is possible of their ends is possible, and nothing else."""
+    value, null = a.value & b.value, a.null | b.null
+    match op:
+        case "<":
+            may_be_true, may_be_false = ~at_least(a.lower, b.upper), at_least(a.upper, b.lower)
+        case "<=":
+            may_be_true, may_be_false = at_least(b.upper, a.lower), ~at_least(b.lower, a.upper)
+        case _:
+            may_be_true = at_least(a.upper, b.lower) & at_least(b.upper, a.lower)
+            may_be_false = ~(a.is_point & b.is_point & may_be_true)
+    if op == "<=>":
+        present = value != 0
+        may_be_true = (may_be_true & present) | ((a.null & b.null) != 0)
+        may_be_false = (may_be_false & present) | ((a.null != 0) & (b.value != 0)) | ((a.value != 0) & (b.null != 0))
+        found = sets.of_sides(may_be_true.view(np.uint8), may_be_false.view(np.uint8))
+    else:
+        found = sets.of_sides(may_be_true.view(np.uint8), may_be_false.view(np.uint8)) & value | null
+    return _failing(found, a.fails | b.fails)
+
+
+def _failing(outcomes: np.ndarray, fails: np.ndarray) -> np.ndarray:
+    return np.where(fails, np.uint8(EVERYTHING), outcomes) if fails.any() else outcomes
+
+
+def _bit(flags: np.ndarray) -> np.ndarray:
+    return (flags != 0).view(np.uint8)
+
+
+# ---- operands --------------------------------------------------------------------------------------------------------
+
+
+def interval_of(operand: Operand, columns: Columns) -> Interval:
+    """What an operand can be over every unit."""
+    match operand:
+        case Field(type=type_):
+            return intervals.of_zones(columns.zones[operand], type_, columns.n)
+        case Constant(type_, key):
+            return intervals.nulls(type_, columns.n) if key is None else intervals.constant(type_, key, columns.n)
+        case Apply(function, arguments):
+            return function.bounds([interval_of(argument, columns) for argument in arguments])
+        case Tested(predicate):
+            return _tested(predicate, columns)
+        case Choice():
+            return _chosen(operand, columns)
+
+
+def _tested(predicate: Predicate, columns: Columns) -> Interval:
+    outcomes = _fold(predicate, lambda leaf: outcomes_over(leaf, columns))
+    found = intervals.truth(outcomes)
+    return Interval(found.type, found.lower, found.upper, found.value, found.null, _undecided(outcomes, columns))
+
+
+def _chosen(choice: Choice, columns: Columns) -> Interval:
+    """The hull of the branches that can be reached, which is where no condition before must be TRUE."""
+    reached = np.ones(columns.n, bool)
+    found = intervals.where(~reached, interval_of(choice.otherwise, columns))
+    fails = np.zeros(columns.n, bool)
+    for condition, value in choice.branches:
+        outcomes = _fold(condition, lambda leaf: outcomes_over(leaf, columns))
+        fails |= reached & _undecided(outcomes, columns)
+        taken = reached & ((outcomes & TRUE) != 0)
+        found = intervals.union(found, intervals.where(taken, interval_of(value, columns)))
+        reached = reached & ((outcomes & (FALSE | NULL)) != 0)
+    found = intervals.union(found, intervals.where(reached, interval_of(choice.otherwise, columns)))
+    return Interval(found.type, found.lower, found.upper, found.value, found.null, found.fails | fails)
+
+
+def _undecided(outcomes: np.ndarray, columns: Columns) -> np.ndarray:
+    """Rows on which a condition has more than one outcome: evaluating it fails there."""
+    return columns.single & ((outcomes & (outcomes - np.uint8(1))) != 0)

@@ -14,8 +14,9 @@ import numpy as np
 from secateur.pruning import outcomes as sets
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.predicate.bound import Field, fields
-from secateur.pruning.statistics import Blocks, Pages, Zones
+from secateur.pruning.statistics import Blocks, Pages
 from secateur.pruning.survivors import PageCounts, Query, RowRanges, Survivors, opened
+from secateur.pruning.zones import Zones
 from secateur.values import sorted_distinct
 
 

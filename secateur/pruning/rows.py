@@ -1,35 +1,50 @@
 """A bound predicate over rows of Arrow data, as Spark answers it.
 
-A row is a unit whose lower and upper key are its value, so its set of outcomes holds one truth value, and the
-connectives are those of the algebra. Only leaves differ: they look at values.
+A row is a unit whose lower and upper key are its value, so its set of outcomes holds one truth value, and leaves,
+functions and connectives are those of the algebra. A set of all three is a row on which Spark raises an error.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.errors import UnsupportedPredicate
-from secateur.pruning.evaluate import fold
+from secateur.errors import EvaluationError, UnsupportedPredicate
+from secateur.pruning.evaluate import Columns, fold, outcomes_over
 from secateur.pruning.outcomes import FALSE, NULL, TRUE, of_truth, survives
-from secateur.pruning.predicate.bound import Field, Leaf, Matches, Missing, Unsupported, Within
+from secateur.pruning.predicate.bound import Field, Leaf, Matches, Missing, Unsupported, Within, fields
 from secateur.pruning.predicate.nodes import Predicate, Truth
 from secateur.pruning.rangeset import RangeSet
-from secateur.values import Kind, keys_of
+from secateur.pruning.zones import Zones
+from secateur.values import Kind, keys_of, kind_of
+
+CHUNK = 1 << 14  # rows whose functions are computed at once
+CHUNK_BYTES = 1 << 24  # of text, whose keys are all as wide as the longest
 
 
 def matching_rows(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:
     """Which rows the predicate is TRUE for: bool of shape (rows,).
 
     The batch has the predicate's top-level columns, of the table's types. Raises UnsupportedPredicate for a leaf
-    that only Spark can evaluate.
+    that only Spark can evaluate, EvaluationError for a row on which Spark raises an error.
     """
-    return survives(truth(predicate, batch))
+    outcomes = truth(predicate, batch)
+    undecided = (outcomes & (outcomes - np.uint8(1))) != 0
+    if undecided.any():
+        row = {field: column(batch, field)[int(np.argmax(undecided))] for field in fields(predicate)}
+        values = ", ".join(f"{field} = {value}" for field, value in row.items())
+        raise EvaluationError(
+            f"{predicate} has no value on the row with {values}: Spark raises an error there (overflow, division by "
+            "zero, a cast that does not fit), or only Spark knows; use plan.to_spark(spark), or try_ functions"
+        )
+    return survives(outcomes)
 
 
 def truth(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:
-    """The truth value of every row as a set of one outcome: uint8 of shape (rows,)."""
+    """The truth value of every row as a set of one outcome, or of all where it has none: uint8 of shape (rows,)."""
     return fold(predicate, np.ones(batch.num_rows, np.int64), lambda leaf: _leaf(leaf, batch))
 
 
@@ -39,14 +54,42 @@ def _leaf(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
             return np.full(batch.num_rows, of_truth(value), np.uint8)
         case Unsupported(sql, reason):
             raise UnsupportedPredicate(f"only Spark can evaluate {sql} ({reason}): use plan.to_spark(spark)")
-        case Missing(field):
+        case Matches(sql=sql, regex=None):
+            raise UnsupportedPredicate(f"only Spark can evaluate {sql}: use plan.to_spark(spark)")
+        case Missing(Field() as field):
             return np.where(_is_null(column(batch, field)), np.uint8(TRUE), np.uint8(FALSE))
-        case Within(field, ranges):
+        case Within(Field() as field, ranges, fails=None):
             values = column(batch, field)
             return _truth_of(_inside(values, ranges), _is_null(values))
-        case Matches(field, regex):
+        case Matches(Field() as field, str(regex)):
             values = column(batch, field)
             return _truth_of(_flags(pc.match_substring_regex(values, regex)), _is_null(values))
+        case _:
+            return _computed(leaf, batch)
+
+
+def _computed(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
+    """A leaf over values that are computed from columns, some rows at a time."""
+    needed = fields(leaf)
+    found = []
+    step = _rows_at_once([column(batch, field) for field in needed])
+    for start in range(0, max(batch.num_rows, 1), step):
+        part = batch.slice(start, step)
+        found.append(outcomes_over(leaf, Columns(part.num_rows, {f: _points(part, f) for f in needed}, single=True)))
+    return np.concatenate(found)
+
+
+def _rows_at_once(columns: Sequence[pa.Array]) -> int:
+    texts = [array for array in columns if kind_of(array.type) is Kind.BYTES]
+    longest = max((pc.max(pc.binary_length(text)).as_py() or 0 for text in texts), default=0)
+    return max(1, min(CHUNK, CHUNK_BYTES // (longest + 8)))
+
+
+def _points(batch: pa.RecordBatch, field: Field) -> Zones:
+    values = column(batch, field)
+    keys, null = keys_of(values), _is_null(values)
+    value = np.where(null, np.uint8(0), np.uint8(TRUE | FALSE))
+    return Zones(keys, keys, value, np.where(null, np.uint8(NULL), np.uint8(0)))
 
 
 def column(batch: pa.RecordBatch, field: Field) -> pa.Array:

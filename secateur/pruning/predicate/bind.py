@@ -6,34 +6,44 @@ this package cannot reason about becomes Unsupported, with the reason.
 
 from __future__ import annotations
 
-import datetime as dt
-import difflib
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from decimal import Decimal
 
 import pyarrow as pa
 
-from secateur.errors import AmbiguousColumn, InvalidPredicate, UnknownColumn, UnsupportedPredicate
+from secateur.errors import InvalidPredicate
 from secateur.pruning import rangeset
+from secateur.pruning.functions import types
+from secateur.pruning.functions.text import unfolded
 from secateur.pruning.predicate import nodes
-from secateur.pruning.predicate.bound import Field, Matches, Missing, Unsupported, Within
-from secateur.pruning.predicate.literals import positions
-from secateur.pruning.predicate.monotone import Step, pull_back, step
-from secateur.pruning.predicate.nodes import And, Call, Column, Is, Literal, Not, Operand, Or, Predicate, Truth
+from secateur.pruning.predicate.bound import (
+    Apply,
+    Compared,
+    Constant,
+    Field,
+    Matches,
+    Missing,
+    Operand,
+    Unsupported,
+    Within,
+)
+from secateur.pruning.predicate.inverse import pull_back
+from secateur.pruning.predicate.literals import Subject, positions
+from secateur.pruning.predicate.nodes import And, Expression, Is, Literal, Not, Or, Predicate, Truth
+from secateur.pruning.predicate.operands import (
+    NoRule,
+    bind_operand,
+    coerced,
+    common_type,
+    constant_of,
+    interval_of_constant,
+    literal_of,
+)
+from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.rangeset import RangeSet
-from secateur.values import COLLATED, INT64_MAX, INT64_MIN, Key, Kind, kind_of, least_key
-
-
-@dataclass(frozen=True)
-class Binder:
-    """What binding needs to know of a table and a session."""
-
-    schema: pa.Schema
-    zone: dt.tzinfo
-    case_sensitive: bool = False
+from secateur.values import INT64_MAX, INT64_MIN, Key, Kind, kind_of, least_key
 
 
 def bind(
@@ -61,117 +71,162 @@ def _bind(predicate: Predicate, binder: Binder) -> Predicate:
             return Is(_bind(child, binder), value)
         case Truth():
             return predicate
-        case nodes.Opaque(sql, columns):
-            named = tuple(_compared(column, binder) for column in columns)
-            every = tuple(Field((field.name,), field.type) for field in binder.schema)
-            return Unsupported(sql, "no rule for this expression", named or every)
-        case nodes.IsNull(operand):
-            return _on(operand, binder, lambda field: Missing(field, str(predicate)))
-        case nodes.Comparison(op, operand, literal):
-            return _on(operand, binder, lambda field: _comparison(op, field, literal, str(predicate), binder))
-        case nodes.In(operand, literals):
-            return _on(operand, binder, lambda field: _in(field, literals, str(predicate), binder))
-        case nodes.Like(column, pattern, escape):
-            return _like(_compared(column, binder), pattern, escape, str(predicate))
+        case _ if isinstance(
+            predicate, nodes.Opaque | nodes.Comparison | nodes.In | nodes.IsNull | nodes.Like | nodes.RLike
+        ):
+            try:
+                return _leaf(predicate, binder)
+            except NoRule as reason:
+                return _unsupported(predicate, str(reason), binder)
         case _:
             raise TypeError(f"{predicate!r} is no predicate: use SQL text or expressions on secateur.col()")
 
 
-def _on(operand: Operand, binder: Binder, condition: Callable[[Field], Predicate]) -> Predicate:
-    """A condition on a column, or on monotone functions of one: then pulled back to the column."""
-    calls: list[Call] = []
-    inner = operand
-    while isinstance(inner, Call):
-        calls.append(inner)
-        inner = inner.operand
-    field = _compared(inner, binder)
-    type_, steps = field.type, []
-    for call in reversed(calls):
-        found = step(call.function, call.parameter, type_, binder.zone)
-        if found is None:
-            return Unsupported(str(operand), f"{call.function} of a {type_} is not known to be monotone", (field,))
-        steps.append(found)
-        type_ = found.result
-    bound = condition(Field(field.path, type_))
-    return _pulled_back(bound, steps, field, binder) if steps else bound
+def _unsupported(predicate: Predicate, reason: str, binder: Binder) -> Unsupported:
+    sql = predicate.sql if isinstance(predicate, nodes.Opaque) else str(predicate)
+    named = tuple(dict.fromkeys(resolve(column, binder) for column in nodes.columns(predicate)))
+    hides = any(not opaque.columns for opaque in nodes.opaque(predicate))
+    every = tuple(Field((field.name,), field.type) for field in binder.schema)
+    return Unsupported(sql, reason, every if hides else named)
 
 
-def _pulled_back(predicate: Predicate, steps: Sequence[Step], field: Field, binder: Binder) -> Predicate:
+def _leaf(predicate: Predicate, binder: Binder) -> Predicate:
+    sql = str(predicate)
     match predicate:
-        case And(children):
-            return And(tuple(_pulled_back(child, steps, field, binder) for child in children))
-        case Or(children):
-            return Or(tuple(_pulled_back(child, steps, field, binder) for child in children))
-        case Not(child):
-            return Not(_pulled_back(child, steps, field, binder))
-        case Missing(sql=sql):
-            return Missing(field, sql)  # these functions are NULL on NULL alone
-        case Unsupported(sql, reason):
-            return Unsupported(sql, reason, (field,))
-        case Within(ranges=ranges, sql=sql):
-            pulled = pull_back(ranges, steps, field, binder.zone)
-            reason = "the bound lies beyond the years 1 to 9999, or where the clock changes"
-            return Unsupported(sql, reason, (field,)) if pulled is None else Within(field, pulled, sql)
-        case _:
-            return predicate
+        case nodes.Opaque():
+            raise NoRule("no rule for this expression")
+        case nodes.IsNull(nodes.Column() as column):
+            field = resolve(column, binder)
+            if len(field.path) < len(column.path):
+                raise NoRule(f"{sql} looks inside of {field}, a {field.type}")
+            return Missing(field, sql)
+        case nodes.IsNull(operand):
+            return _missing(_operand(operand, binder), sql)
+        case nodes.Comparison(op, left, Literal() as right):
+            return _with_literal(op, _operand(left, binder), right, sql, binder)
+        case nodes.Comparison(op, left, right):
+            return _comparison(op, _operand(left, binder), _operand(right, binder), sql, binder)
+        case nodes.In(operand, literals):
+            return _in(_operand(operand, binder), literals, sql, binder)
+        case nodes.Like(operand, pattern, escape):
+            return _like(_operand(operand, binder), pattern, escape, sql)
+        case nodes.RLike(operand, pattern):
+            return _rlike(_operand(operand, binder), pattern, sql)
+    raise NoRule("no rule for this expression")
 
 
-def _comparison(op: str, field: Field, literal: Literal, sql: str, binder: Binder) -> Predicate:
+def _operand(expression: Expression, binder: Binder) -> Operand:
+    return bind_operand(expression, binder, _bind)
+
+
+# ---- leaves ----------------------------------------------------------------------------------------------------------
+
+
+def within(operand: Operand, ranges: RangeSet, sql: str) -> Predicate:
+    """Whether an operand lies in a set of keys: of the column below it, where functions let that be said."""
+    if isinstance(operand, Constant):
+        if operand.key is None:
+            return Truth(None)
+        return Truth(bool(ranges.contains(interval_of_constant(operand, 1).lower)[0]))
+    if (found := pull_back(operand, ranges)) is not None:
+        return Within(found.field, found.ranges, sql, found.fails)
+    if isinstance(operand, Apply) and operand.function.name in ("lower", "upper"):
+        hidden = unfolded(operand.function.name, ranges)
+        return Matches(operand.arguments[0], None, hidden or rangeset.everything(Kind.BYTES), sql)
+    return Within(operand, ranges, sql)
+
+
+def _missing(operand: Operand, sql: str) -> Predicate:
+    """A null test; functions of clocks are NULL where their argument is, whatever the zone."""
+    while isinstance(operand, Apply) and operand.function.is_steady is not None:
+        operand = operand.arguments[operand.function.directions.index(1)]
+    return Truth(operand.key is None) if isinstance(operand, Constant) else Missing(operand, sql)
+
+
+def _subject(operand: Operand, sql: str) -> Subject:
+    return Subject(f"column {operand}" if isinstance(operand, Field) else sql, operand.type)
+
+
+def _with_literal(op: str, operand: Operand, literal: Literal, sql: str, binder: Binder) -> Predicate:
     if literal.value is None:
-        return Missing(field, sql) if op == "<=>" else Truth(None)
-    found = positions(field, [literal], binder.zone)
-    kind = kind_of(field.type)
-    if found is None or kind is None:
-        return Unsupported(
-            sql, f"{field} of type {field.type} does not compare with a {literal.type} in key order", (field,)
-        )
-    if (always := _beyond_long(op, field, literal)) is not None:
+        return _missing(operand, sql) if op == "<=>" else Truth(None)
+    if (always := _beyond_long(op, operand.type, literal)) is not None:
         return Truth(always)
+    found = positions(_subject(operand, sql), [literal], binder.zone)
+    kind = kind_of(operand.type)
+    if found is None or kind is None:
+        return _comparison(op, operand, constant_of(literal, binder.zone), sql, binder)
     at, after = found[0].at, found[0].after
     least = least_key(kind)
     match op:
         case "=":
-            ranges = rangeset.between(kind, at, after)
+            return within(operand, rangeset.between(kind, at, after), sql)
         case "<":
-            ranges = rangeset.between(kind, least, at)
+            return within(operand, rangeset.between(kind, least, at), sql)
         case "<=":
-            ranges = rangeset.between(kind, least, after)
+            return within(operand, rangeset.between(kind, least, after), sql)
         case ">":
-            ranges = rangeset.between(kind, after, None)
+            return within(operand, rangeset.between(kind, after, None), sql)
         case ">=":
-            ranges = rangeset.between(kind, at, None)
+            return within(operand, rangeset.between(kind, at, None), sql)
         case "<=>":  # FALSE instead of NULL on NULL: `x = c AND x IS NOT NULL` is FALSE there
-            return And((Within(field, rangeset.between(kind, at, after), sql), Not(Missing(field, f"{field} IS NULL"))))
+            equal = within(operand, rangeset.between(kind, at, after), sql)
+            return And((equal, Not(_missing(operand, f"{sql} IS NULL"))))
         case _:
             raise ValueError(f"unknown comparison {op!r}")
-    return Within(field, ranges, sql)
 
 
-def _beyond_long(op: str, field: Field, literal: Literal) -> bool | None:
-    """What ``<``, ``<=``, ``>``, ``>=`` of an integer column give beside a decimal beyond a long, even on NULL.
+def _beyond_long(op: str, type_: pa.DataType, literal: Literal) -> bool | None:
+    """What ``<``, ``<=``, ``>``, ``>=`` of an integer give beside a decimal beyond a long, even on NULL.
 
     Source: Spark's ``DecimalPrecision.integralAndDecimalLiteral``, which replaces the comparison by a constant.
     """
     match op, literal:
-        case (("<" | "<=" | ">" | ">="), Literal(int() | Decimal() as number, "int" | "decimal")):
-            if not pa.types.is_signed_integer(field.type) or INT64_MIN <= number <= INT64_MAX:
+        case (("<" | "<=" | ">" | ">="), Literal(Decimal() as number, "decimal")):
+            if not types.is_integer(type_) or INT64_MIN <= number <= INT64_MAX:
                 return None
             return (number > INT64_MAX) == (op in ("<", "<="))
         case _:
             return None
 
 
-def _in(field: Field, literals: Sequence[Literal], sql: str, binder: Binder) -> Predicate:
+def _comparison(op: str, left: Operand, right: Operand, sql: str, binder: Binder) -> Predicate:
+    """Two operands; one that is constant after all becomes a literal."""
+    if isinstance(left, Constant) and not isinstance(right, Constant):
+        left, right, op = right, left, nodes.FLIPPED[op]
+    type_ = common_type([left, right])
+    if isinstance(right, Constant) and left.type == type_:
+        literal = literal_of(coerced(right, type_, binder.zone)) if right.type != type_ else literal_of(right)  # type: ignore[arg-type]
+        if literal is not None and positions(_subject(left, sql), [literal], binder.zone) is not None:
+            return _with_literal(op, left, literal, sql, binder)
+    if op in (">", ">="):
+        left, right, op = right, left, nodes.FLIPPED[op]
+    return _compared(op, coerced(left, type_, binder.zone), coerced(right, type_, binder.zone), sql)
+
+
+def _compared(op: str, left: Operand, right: Operand, sql: str) -> Predicate:
+    if left != right:
+        return Compared(op, left, right, sql)
+    kind = kind_of(left.type)
+    assert kind is not None
+    match op:  # NaN equals NaN in Spark, so a value equals itself
+        case "<=>":
+            return Truth(True)
+        case "<":
+            return within(left, rangeset.empty(kind), sql)
+        case _:
+            return within(left, rangeset.everything(kind), sql)
+
+
+def _in(operand: Operand, literals: Sequence[Literal], sql: str, binder: Binder) -> Predicate:
     if not literals:
         return Truth(False)  # also on NULL, as in Spark
     values = [literal for literal in literals if literal.value is not None]
-    found = positions(field, values, binder.zone)
-    kind = kind_of(field.type)
+    found = positions(_subject(operand, sql), values, binder.zone)
+    kind = kind_of(operand.type)
     if found is None or kind is None:
-        return Unsupported(
-            sql, f"{field} of type {field.type} does not compare with all of the list in key order", (field,)
-        )
-    listed = Within(field, _listed(kind, [(p.at, p.after) for p in found]), sql)
+        raise NoRule(f"{sql[:80]}: a {operand.type} does not compare with all of the list in key order")
+    listed = within(operand, _listed(kind, [(p.at, p.after) for p in found]), sql)
     # `x IN (1, NULL)` is `x = 1 OR NULL`.
     return listed if len(values) == len(literals) else Or((listed, Truth(None)))
 
@@ -190,18 +245,55 @@ def _listed(kind: Kind, spans: list[tuple[object, object]]) -> RangeSet:
     return rangeset.union(ranges, rangeset.points(kind, single))
 
 
-def _like(field: Field, pattern: str, escape: str, sql: str) -> Predicate:
-    if not pa.types.is_string(field.type):
-        return Unsupported(sql, f"LIKE on {field} of type {field.type}", (field,))
+# ---- patterns --------------------------------------------------------------------------------------------------------
+
+
+def _like(operand: Operand, pattern: str, escape: str, sql: str) -> Predicate:
     prefix, regex, wildcard = _read_pattern(pattern, escape, sql)
+    if operand.type != pa.string():
+        raise NoRule(f"LIKE on a {operand.type} has no rule")
     key = prefix.encode("utf-8", "surrogatepass")
     match wildcard:
         case "":
-            return Within(field, rangeset.points(Kind.BYTES, [key]), sql)
+            return within(operand, rangeset.points(Kind.BYTES, [key]), sql)
         case "%":
-            return Within(field, rangeset.starting_with(key), sql)
+            return within(operand, rangeset.starting_with(key), sql)
         case _:
-            return Matches(field, regex, rangeset.starting_with(key), sql)
+            return _matching(operand, regex, rangeset.starting_with(key), sql)
+
+
+def _matching(operand: Operand, regex: str | None, prefix: RangeSet, sql: str) -> Predicate:
+    """A test of text that needs the text itself: of a column directly, else Spark alone can make it."""
+    if isinstance(operand, Field):
+        return Matches(operand, regex, prefix, sql)
+    found = within(operand, prefix, sql)
+    match found:
+        case Within(inner, ranges, _, None) | Matches(inner, _, ranges, _):
+            return Matches(inner, None, ranges, sql)
+        case _:
+            raise NoRule("a pattern on this expression has no rule")
+
+
+def _rlike(operand: Operand, pattern: str, sql: str) -> Predicate:
+    if operand.type != pa.string():
+        raise NoRule(f"RLIKE on a {operand.type} has no rule")
+    prefix = rangeset.starting_with(literal_start(pattern).encode("utf-8", "surrogatepass"))
+    return _matching(operand, None, prefix, sql)
+
+
+_SPECIAL = frozenset("\\^$.|?*+()[]{}")
+
+
+def literal_start(pattern: str) -> str:
+    """The text that every match of a Java regular expression begins with, where it is anchored at the start.
+
+    Without an anchor, or with alternatives, there is none. A quantifier may make the last character optional.
+    """
+    if not pattern.startswith("^") or "|" in pattern:
+        return ""
+    end = next((i for i, c in enumerate(pattern) if i and c in _SPECIAL), len(pattern))
+    optional = pattern[end : end + 1] in ("?", "*", "{")
+    return pattern[1 : end - 1] if optional else pattern[1:end]
 
 
 def _read_pattern(pattern: str, escape: str, sql: str) -> tuple[str, str, str]:
@@ -229,69 +321,3 @@ def _read_pattern(pattern: str, escape: str, sql: str) -> tuple[str, str, str]:
         else:
             prefix += literal
     return prefix, f"(?s)\\A{regex}\\z", rest
-
-
-def _compared(column: Column, binder: Binder) -> Field:
-    """The field that a predicate looks at. Raises UnsupportedPredicate for one whose strings have a collation."""
-    field = resolve(column, binder)
-    if field.type == COLLATED:
-        raise UnsupportedPredicate(
-            f"column {field} has a collation, which compares strings otherwise than by their bytes: "
-            "query it through spark.read.parquet"
-        )
-    return field
-
-
-def named_columns(predicate: Predicate, binder: Binder) -> Iterator[str]:
-    """The top-level columns that the text of a predicate names: every one for an expression that hides its names."""
-    match predicate:
-        case And(children) | Or(children):
-            for child in children:
-                yield from named_columns(child, binder)
-        case Not(child) | Is(child):
-            yield from named_columns(child, binder)
-        case nodes.Opaque(columns=()):
-            yield from binder.schema.names
-        case nodes.Opaque(columns=columns):
-            yield from (resolve(column, binder).path[0] for column in columns)
-        case nodes.Comparison(operand=operand) | nodes.In(operand=operand) | nodes.IsNull(operand=operand):
-            while isinstance(operand, Call):
-                operand = operand.operand
-            yield resolve(operand, binder).path[0]
-        case nodes.Like(column=column):
-            yield resolve(column, binder).path[0]
-
-
-def resolve(column: Column, binder: Binder) -> Field:
-    """The field that a column name means.
-
-    Raises UnknownColumn with the nearest names, AmbiguousColumn.
-    """
-    type_: pa.DataType = pa.struct(list(binder.schema))
-    path: tuple[str, ...] = ()
-    for name in column.path:
-        found = _child(type_, name, column, binder)
-        path, type_ = (*path, found.name), found.type
-    return Field(path, type_)
-
-
-def _child(type_: pa.DataType, name: str, column: Column, binder: Binder) -> pa.Field:
-    children = list(type_) if pa.types.is_struct(type_) else []
-    exact = [child for child in children if child.name == name]
-    folded = [child for child in children if child.name.lower() == name.lower()]
-    matches = exact if binder.case_sensitive else folded
-    if len(matches) > 1:
-        names = ", ".join(child.name for child in matches)
-        raise AmbiguousColumn(f"column {column} could be any of {names}: pass case_sensitive=True")
-    if not matches:
-        raise UnknownColumn(_unknown(name, column, [child.name for child in children]))
-    return matches[0]
-
-
-def _unknown(name: str, column: Column, names: list[str]) -> str:
-    by_folded = {known.lower(): known for known in names}
-    near = [by_folded[match] for match in difflib.get_close_matches(name.lower(), by_folded, n=3)]
-    hint = (
-        f"did you mean {' or '.join(near)}?" if near else f"the table has {', '.join(names[:20]) or 'no such struct'}"
-    )
-    return f"unknown column {column}: {hint}"

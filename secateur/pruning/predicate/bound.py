@@ -1,7 +1,7 @@
-"""Predicates bound to a table: every leaf names a field and the set of keys that it asks for.
+"""Predicates bound to a table: every leaf names operands with types, and the set of keys that it asks for.
 
-Comparisons, IN lists and prefixes all become :class:`Within`: whether the value's key lies in a set. What
-remains are null tests, general LIKE patterns, constants, and expressions that pruning cannot read.
+Comparisons with literals, IN lists and prefixes all become :class:`Within`: whether the operand's key lies in a set.
+What remains are comparisons of two operands, null tests, patterns, constants, and expressions that pruning cannot read.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from secateur.pruning.interval import Function
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth, quoted_name
 from secateur.pruning.rangeset import RangeSet
+from secateur.values import Key
+
+# ---- operands --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -28,12 +32,67 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Within(Predicate):
-    """TRUE where the value's key lies in `ranges`, FALSE where it does not, NULL where the value is NULL."""
+class Constant:
+    """A value that is the same in every row; a `key` of None is NULL."""
 
-    field: Field
+    type: pa.DataType
+    key: Key | None
+
+
+@dataclass(frozen=True)
+class Apply:
+    """A function of operands."""
+
+    function: Function
+    arguments: tuple[Operand, ...]
+
+    @property
+    def type(self) -> pa.DataType:
+        """The type of the function's value."""
+        return self.function.type
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The value of the first branch whose condition is TRUE, else `otherwise`; all are of one type."""
+
+    branches: tuple[tuple[Predicate, Operand], ...]
+    otherwise: Operand
+
+    @property
+    def type(self) -> pa.DataType:
+        """The type of every value."""
+        return self.otherwise.type
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A predicate as a boolean value."""
+
+    predicate: Predicate
+
+    @property
+    def type(self) -> pa.DataType:
+        """Boolean."""
+        return pa.bool_()
+
+
+Operand: TypeAlias = Field | Constant | Apply | Choice | Tested
+
+# ---- leaves ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Within(Predicate):
+    """TRUE where the operand's key lies in `ranges`, FALSE where it does not, NULL where the operand is NULL.
+
+    On keys in `fails` Spark raises an error, or what it answers is not known here.
+    """
+
+    operand: Operand
     ranges: RangeSet
     sql: str
+    fails: RangeSet | None = None
 
     def __str__(self) -> str:
         return self.sql
@@ -41,9 +100,9 @@ class Within(Predicate):
 
 @dataclass(frozen=True)
 class Missing(Predicate):
-    """TRUE where the value is NULL, else FALSE."""
+    """TRUE where the operand is NULL, else FALSE."""
 
-    field: Field
+    operand: Operand
     sql: str
 
     def __str__(self) -> str:
@@ -52,11 +111,24 @@ class Missing(Predicate):
 
 @dataclass(frozen=True)
 class Matches(Predicate):
-    """LIKE with a wildcard before the pattern's end: TRUE only where the value starts with the literal prefix."""
+    """A test of text that is TRUE only for values in `prefix`: LIKE with a wildcard before the pattern's end, say."""
 
-    field: Field
-    regex: str  # anchored, for the whole value, of RE2
+    operand: Operand
+    regex: str | None  # anchored, for the whole value, of RE2; None: only Spark can tell
     prefix: RangeSet
+    sql: str
+
+    def __str__(self) -> str:
+        return self.sql
+
+
+@dataclass(frozen=True)
+class Compared(Predicate):
+    """``left op right`` of two operands of one type, with op one of ``= <=> < <=``."""
+
+    op: str
+    left: Operand
+    right: Operand
     sql: str
 
     def __str__(self) -> str:
@@ -75,35 +147,84 @@ class Unsupported(Predicate):
         return self.sql
 
 
-Leaf: TypeAlias = Within | Missing | Matches | Unsupported | Truth
+Leaf: TypeAlias = Within | Missing | Matches | Compared | Unsupported | Truth
+
+# ---- walks -----------------------------------------------------------------------------------------------------------
 
 
 def leaves(predicate: Predicate) -> Iterator[Leaf]:
-    """The leaves of a bound predicate from left to right."""
+    """The leaves of a bound predicate from left to right, without those inside of operands."""
     match predicate:
         case And(children) | Or(children):
             for child in children:
                 yield from leaves(child)
         case Not(child) | Is(child):
             yield from leaves(child)
-        case Within() | Missing() | Matches() | Unsupported() | Truth():
+        case Within() | Missing() | Matches() | Compared() | Unsupported() | Truth():
             yield predicate
         case _:
             raise TypeError(f"{predicate!r} is not bound")
 
 
+def all_leaves(predicate: Predicate) -> Iterator[Leaf]:
+    """The leaves of a bound predicate, and those of the conditions inside of its operands."""
+    for leaf in leaves(predicate):
+        yield leaf
+        for part in parts(leaf):
+            for condition in _conditions(part):
+                yield from all_leaves(condition)
+
+
+def _conditions(operand: Operand) -> Iterator[Predicate]:
+    match operand:
+        case Choice(branches):
+            yield from (condition for condition, _ in branches)
+        case Tested(predicate):
+            yield predicate
+
+
+def operands(leaf: Leaf) -> tuple[Operand, ...]:
+    """What a leaf looks at."""
+    match leaf:
+        case Within(operand) | Missing(operand) | Matches(operand):
+            return (operand,)
+        case Compared(left=left, right=right):
+            return (left, right)
+        case _:
+            return ()
+
+
+def parts(leaf: Leaf) -> Iterator[Operand]:
+    """The operands of a leaf and all of theirs."""
+    pending = list(operands(leaf))
+    while pending:
+        operand = pending.pop(0)
+        yield operand
+        match operand:
+            case Apply(arguments=arguments):
+                pending += arguments
+            case Choice(branches, otherwise):
+                pending += [*(value for _, value in branches), otherwise]
+
+
 def fields(predicate: Predicate) -> list[Field]:
     """The fields whose statistics a bound predicate can use, each once, in order of appearance."""
-    named = (leaf.field for leaf in leaves(predicate) if isinstance(leaf, Within | Missing | Matches))
+    named = (part for leaf in all_leaves(predicate) for part in parts(leaf) if isinstance(part, Field))
     return list(dict.fromkeys(named))
 
 
 def columns(predicate: Predicate) -> list[str]:
     """The top-level columns that evaluating a bound predicate on rows needs, each once."""
-    unsupported = (field for leaf in leaves(predicate) if isinstance(leaf, Unsupported) for field in leaf.fields)
+    unsupported = (field for leaf in all_leaves(predicate) if isinstance(leaf, Unsupported) for field in leaf.fields)
     return list(dict.fromkeys(field.path[0] for field in (*fields(predicate), *unsupported)))
 
 
 def is_supported(predicate: Predicate) -> bool:
-    """Whether every leaf can be evaluated here, without Spark."""
-    return not any(isinstance(leaf, Unsupported) for leaf in leaves(predicate))
+    """Whether every leaf can be evaluated on rows here, without Spark."""
+    return all(_is_supported(leaf) for leaf in all_leaves(predicate))
+
+
+def _is_supported(leaf: Leaf) -> bool:
+    if isinstance(leaf, Unsupported) or (isinstance(leaf, Matches) and leaf.regex is None):
+        return False
+    return all(part.function.exact for part in parts(leaf) if isinstance(part, Apply))

@@ -5,57 +5,72 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable
 from decimal import Decimal
+from typing import Any
 
+from secateur.errors import InvalidPredicate
+from secateur.pruning.predicate.calls import NULL, build
+from secateur.pruning.predicate.cast_types import sql_type
 from secateur.pruning.predicate.nodes import (
     And,
+    Case,
+    Cast,
     Column,
-    Comparison,
+    Expression,
     In,
     IsNull,
     Like,
     Literal,
     Not,
     Predicate,
+    as_expression,
+    as_predicate,
+    compare,
+    integer,
 )
 
 
-class ColumnExpression:
-    """A column to compare with values; every comparison gives a :class:`Predicate`."""
+class ValueExpression:
+    """A value of a row to compare: comparisons give a :class:`Predicate`, arithmetic another value."""
 
-    def __init__(self, node: Column) -> None:
+    node: Expression
+    __array_ufunc__ = None  # numpy's scalars leave operators to this class
+    __iter__ = None  # not through __getitem__
+
+    def __init__(self, node: Expression) -> None:
         self.node = node
 
     def __repr__(self) -> str:
         return str(self.node)
 
-    def __lt__(self, other: object) -> Predicate:
-        return Comparison("<", self.node, literal(other))
-
-    def __le__(self, other: object) -> Predicate:
-        return Comparison("<=", self.node, literal(other))
-
-    def __gt__(self, other: object) -> Predicate:
-        return Comparison(">", self.node, literal(other))
-
-    def __ge__(self, other: object) -> Predicate:
-        return Comparison(">=", self.node, literal(other))
-
-    def __eq__(self, other: object) -> Predicate:  # type: ignore[override]
-        return Comparison("=", self.node, literal(other))
-
-    def __ne__(self, other: object) -> Predicate:  # type: ignore[override]
-        return Not(Comparison("=", self.node, literal(other)))
+    def __bool__(self) -> bool:
+        raise TypeError(f"{self!r} has no truth value by itself: compare it, or use .is_true for a boolean")
 
     def __hash__(self) -> int:
         return hash(self.node)
 
-    def __getitem__(self, name: str) -> ColumnExpression:
-        """A field of a struct column."""
-        return ColumnExpression(Column((*self.node.path, name)))
+    # ---- comparisons
+
+    def __lt__(self, other: object) -> Predicate:
+        return compare(self.node, "<", operand(other))
+
+    def __le__(self, other: object) -> Predicate:
+        return compare(self.node, "<=", operand(other))
+
+    def __gt__(self, other: object) -> Predicate:
+        return compare(self.node, ">", operand(other))
+
+    def __ge__(self, other: object) -> Predicate:
+        return compare(self.node, ">=", operand(other))
+
+    def __eq__(self, other: object) -> Predicate:  # type: ignore[override]
+        return compare(self.node, "=", operand(other))
+
+    def __ne__(self, other: object) -> Predicate:  # type: ignore[override]
+        return Not(compare(self.node, "=", operand(other)))
 
     def eq_null_safe(self, other: object) -> Predicate:
         """``<=>``: TRUE where both are NULL, never NULL."""
-        return Comparison("<=>", self.node, literal(other))
+        return compare(self.node, "<=>", operand(other))
 
     def isin(self, values: Iterable[object]) -> Predicate:
         """``IN (...)``, of any length; None among the values is NULL."""
@@ -73,28 +88,163 @@ class ColumnExpression:
         """``IS NOT NULL``."""
         return Not(IsNull(self.node))
 
+    @property
+    def is_true(self) -> Predicate:
+        """A boolean as a predicate of its own."""
+        return as_predicate(self.node)
+
+    # ---- strings
+
     def like(self, pattern: str, escape: str = "\\") -> Predicate:
         """``LIKE``: ``%`` is any text, ``_`` any character."""
         return Like(self.node, pattern, escape)
 
-    def startswith(self, prefix: str) -> Predicate:
-        """Whether a string starts with `prefix`."""
-        escaped = "".join("\\" + c if c in "%_\\" else c for c in prefix)
-        return Like(self.node, escaped + "%", "\\")
+    def rlike(self, pattern: str) -> Predicate:
+        """``RLIKE``: whether a Java regular expression matches anywhere in a string."""
+        return as_predicate(call("rlike", self, pattern))
 
-    @property
-    def is_true(self) -> Predicate:
-        """A boolean column as a predicate of its own."""
-        return self.node.is_true
+    def startswith(self, prefix: object) -> Predicate:
+        """Whether a string starts with `prefix`."""
+        return as_predicate(call("startswith", self, prefix))
+
+    def endswith(self, suffix: object) -> Predicate:
+        """Whether a string ends with `suffix`."""
+        return as_predicate(call("endswith", self, suffix))
+
+    def contains(self, part: object) -> Predicate:
+        """Whether a string holds `part`."""
+        return as_predicate(call("contains", self, part))
+
+    def substr(self, start: object, length: object = None) -> ValueExpression:
+        """``substring(value, start, length)``: the first character is number 1."""
+        return ComputedExpression(call("substring", self, start, *(() if length is None else (length,))))
+
+    # ---- arithmetic and casts
+
+    def __add__(self, other: object) -> ValueExpression:
+        return ComputedExpression(call("+", self, other))
+
+    def __radd__(self, other: object) -> ValueExpression:
+        return ComputedExpression(call("+", other, self))
+
+    def __sub__(self, other: object) -> ValueExpression:
+        return ComputedExpression(call("-", self, other))
+
+    def __rsub__(self, other: object) -> ValueExpression:
+        return ComputedExpression(call("-", other, self))
+
+    def __mul__(self, other: object) -> ValueExpression:
+        return ComputedExpression(call("*", self, other))
+
+    def __rmul__(self, other: object) -> ValueExpression:
+        return ComputedExpression(call("*", other, self))
+
+    def __truediv__(self, other: object) -> ValueExpression:
+        return ComputedExpression(call("/", self, other))
+
+    def __rtruediv__(self, other: object) -> ValueExpression:
+        return ComputedExpression(call("/", other, self))
+
+    def __mod__(self, other: object) -> ValueExpression:
+        return ComputedExpression(call("%", self, other))
+
+    def __rmod__(self, other: object) -> ValueExpression:
+        return ComputedExpression(call("%", other, self))
+
+    def __neg__(self) -> ValueExpression:
+        return ComputedExpression(call("negative", self))
+
+    def cast(self, type: str) -> ValueExpression:
+        """``CAST(value AS type)``."""
+        return ComputedExpression(Cast(self.node, sql_type(type)))
+
+    def try_cast(self, type: str) -> ValueExpression:
+        """``TRY_CAST(value AS type)``: NULL where the cast fails."""
+        return ComputedExpression(Cast(self.node, sql_type(type), safe=True))
+
+
+# The classes below are siblings: Python asks a subclass first, which would turn `computed == column` around.
+
+
+class ComputedExpression(ValueExpression):
+    """A value computed from others."""
+
+
+class ColumnExpression(ValueExpression):
+    """A column, or a field of one."""
+
+    def __init__(self, node: Column) -> None:
+        super().__init__(node)
+        self.path = node.path
+
+    def __getitem__(self, name: str) -> ColumnExpression:
+        """A field of a struct column."""
+        return ColumnExpression(Column((*self.path, name)))
+
+
+class CaseExpression(ValueExpression):
+    """``CASE WHEN``, NULL where no condition is TRUE."""
+
+    def __init__(self, *branches: tuple[Predicate, Expression]) -> None:
+        super().__init__(Case(branches, NULL))
+        self.branches = branches
+
+    def when(self, condition: Predicate | ValueExpression, value: object) -> CaseExpression:
+        """The value where this condition is TRUE and none before it is."""
+        return CaseExpression(*self.branches, (as_predicate(operand(condition)), operand(value)))
+
+    def otherwise(self, value: object) -> ValueExpression:
+        """The value where no condition is TRUE."""
+        return ComputedExpression(Case(self.branches, operand(value)))
 
 
 def col(name: str) -> ColumnExpression:
     """The column of this name; nested fields with dots, a name that holds dots in back-quotes.
 
-    >>> print((col("user_id") == 42) & col("address.zip").startswith("10"))
+    >>> (col("user_id") == 42) & col("address.zip").startswith("10")
     (`user_id` = 42 AND `address`.`zip` LIKE '10%')
+    >>> col("price") * 2 > col("limit") + 1
+    (`price` * 2) > (`limit` + 1)
     """
     return ColumnExpression(Column(split_name(name)))
+
+
+def when(condition: Predicate | ValueExpression, value: object) -> CaseExpression:
+    """``CASE WHEN condition THEN value``; goes on with ``.when(condition, value)`` and ``.otherwise(value)``.
+
+    >>> when(col("a") > 1, col("b")).otherwise(0) == 3
+    CASE WHEN `a` > 1 THEN `b` ELSE 0 END = 3
+    """
+    return CaseExpression((as_predicate(operand(condition)), operand(value)))
+
+
+def call_function(name: str, *arguments: object) -> Any:
+    """A function of Spark SQL by its name: a value, or a predicate where the function is a condition (``isnan``).
+
+    >>> call_function("year", col("ts")) == 2024
+    year(`ts`) = 2024
+    """
+    if not name.isidentifier():
+        raise InvalidPredicate(f"{name!r} is no name of a function")
+    found = build(name, [operand(argument) for argument in arguments])
+    return found if isinstance(found, Predicate) else ComputedExpression(found)
+
+
+def call(name: str, *arguments: object) -> Expression:
+    """The node of a function or operator, as a value."""
+    found = build(name, [operand(argument) for argument in arguments])
+    return as_expression(found) if isinstance(found, Predicate) else found
+
+
+def operand(value: object) -> Expression:
+    """What stands beside an operator: an expression, a predicate as a boolean, or a Python value."""
+    match value:
+        case ValueExpression():
+            return value.node
+        case Predicate():
+            return as_expression(value)
+        case _:
+            return literal(value)
 
 
 def split_name(name: str) -> tuple[str, ...]:
@@ -124,11 +274,11 @@ def literal(value: object) -> Literal:
         case _ if hasattr(value, "item"):  # a numpy scalar, of which some are Python floats or strings too
             return literal(value.item())
         case None:
-            return Literal(None, "null")
+            return NULL
         case bool():
             return Literal(value, "boolean")
         case int():
-            return Literal(value, "int")
+            return integer(value)
         case float():
             return Literal(value, "double")
         case Decimal():

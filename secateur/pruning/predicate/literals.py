@@ -18,8 +18,7 @@ from math import ceil, floor
 import pyarrow as pa
 
 from secateur.errors import IncomparableLiteral
-from secateur.pruning.predicate.bound import Field
-from secateur.pruning.predicate.nodes import Literal
+from secateur.pruning.predicate.nodes import INTEGERS, Literal
 from secateur.pruning.predicate.temporal import (
     DAY,
     MOVING_WORDS,
@@ -31,7 +30,7 @@ from secateur.pruning.predicate.temporal import (
 )
 from secateur.values import INT64_MAX, INT64_MIN, Key, Kind, float_key, is_float, kind_of, successor
 
-_EXACT = ("int", "decimal")
+_EXACT = (*INTEGERS, "decimal")
 _INEXACT = ("double", "float")
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
@@ -43,6 +42,17 @@ _SPECIAL_FLOATS = ("nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infi
 
 
 @dataclass(frozen=True)
+class Subject:
+    """What a literal stands beside: its name in messages, and its type."""
+
+    name: str
+    type: pa.DataType
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
 class Position:
     """`at` is the first key not less than the literal, `after` the first greater; None is after every key."""
 
@@ -50,103 +60,103 @@ class Position:
     after: Key | None
 
 
-def positions(field: Field, literals: Sequence[Literal], zone: dt.tzinfo) -> list[Position] | None:
+def positions(subject: Subject, literals: Sequence[Literal], zone: dt.tzinfo) -> list[Position] | None:
     """The positions of non-null literals that stand together beside a column, in a comparison or an IN list.
 
     None where Spark's cast is not one known here to be monotone: the leaf is then left to Spark.
     Raises IncomparableLiteral where Spark would refuse the comparison or the cast of the literal.
     """
-    common = _common(field, {literal.type for literal in literals})
-    found = [_position(field, literal, common, zone) for literal in literals]
+    common = _common(subject, {literal.type for literal in literals})
+    found = [_position(subject, literal, common, zone) for literal in literals]
     return None if any(p is None for p in found) else [p for p in found if p is not None]
 
 
-def _common(field: Field, types: set[str]) -> str:
+def _common(subject: Subject, types: set[str]) -> str:
     """How all of the literals compare: "double" as soon as the column or a number among them is floating.
 
     "mixed" where a string stands beside other literals: Spark casts it to the widest type of the list.
     """
     if "string" in types and len(types) > 1:
         return "mixed"
-    return "double" if is_float(field.type) or types.intersection(_INEXACT) else "exact"
+    return "double" if is_float(subject.type) or types.intersection(_INEXACT) else "exact"
 
 
-def _position(field: Field, literal: Literal, common: str, zone: dt.tzinfo) -> Position | None:
-    type_ = field.type
+def _position(subject: Subject, literal: Literal, common: str, zone: dt.tzinfo) -> Position | None:
+    type_ = subject.type
     if kind_of(type_) is None or common == "mixed":
         return None
     if pa.types.is_string(type_) or pa.types.is_binary(type_):
-        return _bytes_position(field, literal)
+        return _bytes_position(subject, literal)
     if pa.types.is_boolean(type_):
-        return _boolean_position(field, literal)
+        return _boolean_position(subject, literal)
     if pa.types.is_date32(type_) or pa.types.is_timestamp(type_):
-        return _temporal_position(field, literal, zone)
-    return _numeric_position(field, literal, common)
+        return _temporal_position(subject, literal, zone)
+    return _numeric_position(subject, literal, common)
 
 
-def _refuse(field: Field, literal: Literal, why: str = "") -> IncomparableLiteral:
-    return IncomparableLiteral(f"cannot compare column {field} of type {field.type} with {literal}{why and ': ' + why}")
+def _refuse(subject: Subject, literal: Literal, why: str = "") -> IncomparableLiteral:
+    return IncomparableLiteral(f"cannot compare {subject} of type {subject.type} with {literal}{why and ': ' + why}")
 
 
 def _point(key: Key, kind: Kind) -> Position:
     return Position(key, successor(key, kind))
 
 
-def _bytes_position(field: Field, literal: Literal) -> Position | None:
+def _bytes_position(subject: Subject, literal: Literal) -> Position | None:
     match literal:
         case Literal(str(text), "string"):
             return _point(text.encode("utf-8", "surrogatepass"), Kind.BYTES)
         case Literal(bytes(data), "binary"):
             return _point(data, Kind.BYTES)
-        case _ if pa.types.is_binary(field.type):
-            raise _refuse(field, literal)
+        case _ if pa.types.is_binary(subject.type):
+            raise _refuse(subject, literal)
         case _:
             return None  # Spark casts the column to the literal's type, which has another order
 
 
-def _boolean_position(field: Field, literal: Literal) -> Position:
+def _boolean_position(subject: Subject, literal: Literal) -> Position:
     match literal:
         case Literal(bool(value), "boolean"):
             return _point(int(value), Kind.WORD)
         case Literal(str(text), "string") if text.strip().lower() in _BOOLEANS:
             return _point(int(_BOOLEANS[text.strip().lower()]), Kind.WORD)
         case _:
-            raise _refuse(field, literal, "a boolean compares with TRUE or FALSE")
+            raise _refuse(subject, literal, "a boolean compares with TRUE or FALSE")
 
 
-def _numeric_position(field: Field, literal: Literal, common: str) -> Position | None:
+def _numeric_position(subject: Subject, literal: Literal, common: str) -> Position | None:
     match literal:
         case Literal(str(text), "string"):
-            return _position_of_text(field, literal, text)
+            return _position_of_text(subject, literal, text)
         case Literal(int() | Decimal() | float() as number, type_) if type_ in (*_EXACT, *_INEXACT):
-            if is_float(field.type):
+            if is_float(subject.type):
                 return _point(float_key(float(number)), Kind.WORD)
-            return _double_position(field, float(number)) if common == "double" else _exact_position(field, number)
+            return _double_position(subject, float(number)) if common == "double" else _exact_position(subject, number)
         case _:
-            raise _refuse(field, literal, "a number is needed")
+            raise _refuse(subject, literal, "a number is needed")
 
 
-def _position_of_text(field: Field, literal: Literal, text: str) -> Position | None:
+def _position_of_text(subject: Subject, literal: Literal, text: str) -> Position | None:
     """A string beside a number: Spark casts it to bigint for an integer column, else to double."""
-    if pa.types.is_signed_integer(field.type):
+    if pa.types.is_signed_integer(subject.type):
         if not _INTEGER.fullmatch(text) or not INT64_MIN <= int(text) <= INT64_MAX:
-            raise _refuse(field, literal, "the string is no bigint")
-        return _exact_position(field, int(text))
+            raise _refuse(subject, literal, "the string is no bigint")
+        return _exact_position(subject, int(text))
     if not _NUMBER.fullmatch(text) and text.strip().lower() not in _SPECIAL_FLOATS:
         if not any(c.isdigit() for c in text):
-            raise _refuse(field, literal, "the string is no number")
+            raise _refuse(subject, literal, "the string is no number")
         return None
     value = float(text)
-    return _point(float_key(value), Kind.WORD) if is_float(field.type) else _double_position(field, value)
+    return _point(float_key(value), Kind.WORD) if is_float(subject.type) else _double_position(subject, value)
 
 
 def _scale(type_: pa.DataType) -> int:
     return type_.scale if pa.types.is_decimal128(type_) else 0
 
 
-def _exact_position(field: Field, number: int | Decimal | float) -> Position | None:
+def _exact_position(subject: Subject, number: int | Decimal | float) -> Position | None:
     """Integers and decimals against an exact number: by value, if the common decimal type has 38 digits or fewer."""
-    type_ = field.type
+    type_ = subject.type
     if pa.types.is_decimal128(type_) and not _fits(type_, Decimal(number)):
         return None
     scaled = Fraction(number) * 10 ** _scale(type_)
@@ -180,19 +190,19 @@ def _in_range(key: int, type_: pa.DataType) -> int | None:
     return None if key > greatest else max(key, least)
 
 
-def _double_position(field: Field, number: float) -> Position:
+def _double_position(subject: Subject, number: float) -> Position:
     """Integers and decimals against a double: Spark casts the column to double, which rounds, monotonically."""
-    unit = 10 ** _scale(field.type)
-    return _search(field, lambda key: float_key(_nearest(key, unit)), float_key(number))
+    unit = 10 ** _scale(subject.type)
+    return _search(subject, lambda key: float_key(_nearest(key, unit)), float_key(number))
 
 
 def _nearest(key: int, unit: int) -> float:
     return key / unit  # Python's integer division rounds correctly to the nearest double
 
 
-def _search(field: Field, cast: Callable[[int], int], target: int) -> Position:
+def _search(subject: Subject, cast: Callable[[int], int], target: int) -> Position:
     """Both thresholds by bisection over the keys that values of the column can have; `cast` is monotone."""
-    least, greatest = _key_range(field.type)
+    least, greatest = _key_range(subject.type)
     at = _first(least, greatest, lambda key: cast(key) >= target)
     after = _first(least, greatest, lambda key: cast(key) > target)
     return Position(at, after)
@@ -209,33 +219,33 @@ def _first(least: int, greatest: int, holds: Callable[[int], bool]) -> int | Non
     return low
 
 
-def _temporal_position(field: Field, literal: Literal, zone: dt.tzinfo) -> Position | None:
-    type_ = field.type
+def _temporal_position(subject: Subject, literal: Literal, zone: dt.tzinfo) -> Position | None:
+    type_ = subject.type
     if literal.type not in ("string", "date", "timestamp", "timestamp_ntz"):
-        raise _refuse(field, literal, "a date or timestamp is needed")
+        raise _refuse(subject, literal, "a date or timestamp is needed")
     if pa.types.is_date32(type_):
-        return _date_position(field, literal, zone)
+        return _date_position(subject, literal, zone)
     wanted = "timestamp_ntz" if type_.tz is None else "timestamp"
     if wanted == "timestamp_ntz" and literal.type == "timestamp":
         return None  # Spark casts the column to instants, and clocks that go back make that cast not monotone
-    micros = _micros(field, literal, wanted, zone)
+    micros = _micros(subject, literal, wanted, zone)
     return None if micros is None else _point(micros, Kind.WORD)
 
 
-def _date_position(field: Field, literal: Literal, zone: dt.tzinfo) -> Position | None:
+def _date_position(subject: Subject, literal: Literal, zone: dt.tzinfo) -> Position | None:
     if literal.type in ("string", "date"):
         day = literal.value if isinstance(literal.value, dt.date) else parse_date(str(literal.value))
         if day is None:
-            _refuse_unreadable(field, literal)
+            _refuse_unreadable(subject, literal)
             return None
         return _point(day.toordinal() - _EPOCH_DAY, Kind.WORD)
-    micros = _micros(field, literal, literal.type, zone)
+    micros = _micros(subject, literal, literal.type, zone)
     if micros is None:
         return None
     if literal.type == "timestamp_ntz":
         return Position(-(-micros // DAY), micros // DAY + 1)
-    found = _search(field, lambda day: instant_micros(_midnight(day), zone), micros)
-    edges = (None, *_key_range(field.type))
+    found = _search(subject, lambda day: instant_micros(_midnight(day), zone), micros)
+    edges = (None, *_key_range(subject.type))
     return None if found.at in edges or found.after in edges else found  # columns may hold dates beyond 0001..9999
 
 
@@ -243,7 +253,7 @@ def _midnight(day: int) -> dt.datetime:
     return dt.datetime.fromordinal(day + _EPOCH_DAY)
 
 
-def _micros(field: Field, literal: Literal, wanted: str, zone: dt.tzinfo) -> int | None:
+def _micros(subject: Subject, literal: Literal, wanted: str, zone: dt.tzinfo) -> int | None:
     """A date or timestamp literal as the microseconds of `wanted`: an instant, or a wall clock."""
     match literal.value:
         case dt.datetime(tzinfo=named) as moment:
@@ -253,16 +263,16 @@ def _micros(field: Field, literal: Literal, wanted: str, zone: dt.tzinfo) -> int
         case text:
             parsed = parse_timestamp(str(text))
             if parsed is None:
-                _refuse_unreadable(field, literal)
+                _refuse_unreadable(subject, literal)
                 return None
             clock, named = parsed
     if wanted == "timestamp_ntz":
-        return None if named else local_micros(clock)
+        return None if named and literal.type != "string" else local_micros(clock)  # Spark drops a text's zone here
     return instant_micros(clock, named or zone) if is_agreed(clock, named or zone) else None
 
 
-def _refuse_unreadable(field: Field, literal: Literal) -> None:
+def _refuse_unreadable(subject: Subject, literal: Literal) -> None:
     """Text that is no date here: refused if it cannot be one, else left to Spark, which knows more forms."""
     text = str(literal.value).strip()
     if text and not text.lstrip("+-T")[:1].isdigit() and text.lower() not in MOVING_WORDS:
-        raise _refuse(field, literal, "the text is no date or timestamp")
+        raise _refuse(subject, literal, "the text is no date or timestamp")

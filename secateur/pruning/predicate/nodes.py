@@ -1,12 +1,14 @@
-"""Predicates as written: column names and literals, not yet bound to a table's types.
+"""Predicates as written: expressions over column names and literals, not yet bound to a table's types.
 
-Every node prints as Spark SQL. Text (:mod:`.parse`) and expression objects (:mod:`.expressions`) give one tree. The
-connectives serve bound predicates too (:mod:`secateur.pruning.predicate.bound`).
+Every node prints as Spark SQL. Text (:mod:`.parse`), expression objects (:mod:`.expressions`) and the front ends of
+other libraries give one tree. The connectives serve bound predicates too
+(:mod:`secateur.pruning.predicate.bound`).
 """
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
@@ -17,11 +19,17 @@ LiteralValue: TypeAlias = bool | int | float | Decimal | str | bytes | dt.date |
 class Predicate:
     """Anything that is TRUE, FALSE or NULL on a row; combine with ``&``, ``|`` and ``~``."""
 
-    def __and__(self, other: Predicate) -> Predicate:
-        return And((self, other))
+    def __and__(self, other: object) -> Predicate:
+        return And((self, _condition(other)))
 
-    def __or__(self, other: Predicate) -> Predicate:
-        return Or((self, other))
+    def __rand__(self, other: object) -> Predicate:
+        return And((_condition(other), self))
+
+    def __or__(self, other: object) -> Predicate:
+        return Or((self, _condition(other)))
+
+    def __ror__(self, other: object) -> Predicate:
+        return Or((_condition(other), self))
 
     def __invert__(self) -> Predicate:
         return Not(self)
@@ -29,8 +37,22 @@ class Predicate:
     def __bool__(self) -> bool:
         raise TypeError("a predicate has no truth value by itself: combine with &, | and ~, not with and, or, not")
 
+    def __repr__(self) -> str:
+        return str(self)
 
-@dataclass(frozen=True)
+
+def _condition(value: object) -> Predicate:
+    """A predicate, or a boolean column (anything with a predicate `is_true`) as one."""
+    found = value if isinstance(value, Predicate) else getattr(value, "is_true", None)
+    if not isinstance(found, Predicate):
+        raise TypeError(f"{value!r} is no predicate: it cannot stand beside & or |")
+    return found
+
+
+# ---- connectives -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
 class And(Predicate):
     """TRUE where all children are."""
 
@@ -40,7 +62,7 @@ class And(Predicate):
         return "(" + " AND ".join(map(str, self.children)) + ")"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Or(Predicate):
     """TRUE where any child is."""
 
@@ -50,7 +72,7 @@ class Or(Predicate):
         return "(" + " OR ".join(map(str, self.children)) + ")"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Not(Predicate):
     """TRUE where the child is FALSE."""
 
@@ -60,7 +82,7 @@ class Not(Predicate):
         return f"(NOT {self.child})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Is(Predicate):
     """``child IS TRUE``, ``IS FALSE`` or ``IS UNKNOWN``: whether the child has that truth value; never NULL."""
 
@@ -71,7 +93,7 @@ class Is(Predicate):
         return f"(({self.child}) IS {'NULL' if self.value is None else str(self.value).upper()})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Truth(Predicate):
     """A constant."""
 
@@ -81,7 +103,7 @@ class Truth(Predicate):
         return "CAST(NULL AS BOOLEAN)" if self.value is None else str(self.value).upper()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Opaque(Predicate):
     """An expression kept as text: only Spark evaluates it, and pruning knows nothing of it but its columns' names."""
 
@@ -92,13 +114,16 @@ class Opaque(Predicate):
         return f"({self.sql})"
 
 
+# ---- expressions: values of a row ------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Literal:
     """A value with the SQL type it was written in.
 
-    `type` is one of int, decimal, double, float, string, binary, boolean, date, timestamp, timestamp_ntz, null.
-    `value` is the Python value; for a date or timestamp it may be the text of a Spark literal, which binding
-    parses in the session's time zone.
+    `type` is one of tinyint, smallint, int, bigint, decimal, double, float, string, binary, boolean, date, timestamp,
+    timestamp_ntz, null. `value` is the Python value; for a date or timestamp it may be the text of a Spark literal,
+    which binding parses in the session's time zone.
     """
 
     value: LiteralValue
@@ -118,8 +143,19 @@ class Literal:
                 return f"CAST('{number!r}' AS {type_.upper()})"
             case ("date" | "timestamp" | "timestamp_ntz") as type_, moment:
                 return f"{type_.upper()} {_quoted(str(moment))}"
-            case _, value:
-                return str(value).upper()
+            case type_, value:
+                return str(value).upper() + _SUFFIXES.get(type_, "")
+
+
+_SUFFIXES = {"tinyint": "Y", "smallint": "S", "bigint": "L"}
+INTEGERS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}  # bits
+
+
+def integer(value: int) -> Literal:
+    """A whole number as SQL types it: an int, a bigint where it is too wide for that, else a decimal."""
+    if -(2**31) <= value < 2**31:
+        return Literal(value, "int")
+    return Literal(value, "bigint") if -(2**63) <= value < 2**63 else Literal(Decimal(value), "decimal")
 
 
 @dataclass(frozen=True)
@@ -131,80 +167,198 @@ class Column:
     def __str__(self) -> str:
         return ".".join(quoted_name(part) for part in self.path)
 
-    @property
-    def is_true(self) -> Predicate:
-        """A boolean column as a predicate of its own."""
-        return Comparison("=", self, Literal(True, "boolean"))
-
 
 @dataclass(frozen=True)
 class Call:
-    """A function of one operand that is monotone in it: ``to_date``, ``year``, ``trunc``, ``date_trunc``.
+    """A function of other expressions, by its name in lower case; operators are ``+ - * / % negative``.
 
-    `parameter` is the unit to truncate to, in upper case.
+    Functions that this package does not know are calls too: binding says that they have no rule.
     """
 
     function: str
-    operand: Operand
-    parameter: str | None = None
+    arguments: tuple[Expression, ...]
 
     def __str__(self) -> str:
-        match self.function:
-            case "date_trunc":
-                return f"date_trunc('{self.parameter}', {self.operand})"
-            case "trunc":
-                return f"trunc({self.operand}, '{self.parameter}')"
-            case function:
-                return f"{function}({self.operand})"
-
-
-Operand: TypeAlias = Column | Call
+        match self.function, self.arguments:
+            case ("+" | "-" | "*" | "/" | "%") as operator, (left, right):
+                return f"({left} {operator} {right})"
+            case "negative", (operand,):
+                return f"(- {operand})"
+            case function, arguments:
+                return f"{function}({', '.join(map(str, arguments))})"
 
 
 @dataclass(frozen=True)
+class Cast:
+    """``CAST(operand AS type)``, or ``TRY_CAST`` where `safe`; `type` is SQL in upper case."""
+
+    operand: Expression
+    type: str
+    safe: bool = False
+
+    def __str__(self) -> str:
+        return f"{'TRY_CAST' if self.safe else 'CAST'}({self.operand} AS {self.type})"
+
+
+@dataclass(frozen=True)
+class Case:
+    """``CASE WHEN condition THEN value ... ELSE otherwise END``; `otherwise` is a NULL literal where it is absent."""
+
+    branches: tuple[tuple[Predicate, Expression], ...]
+    otherwise: Expression
+
+    def __str__(self) -> str:
+        branches = " ".join(f"WHEN {condition} THEN {value}" for condition, value in self.branches)
+        return f"CASE {branches} ELSE {self.otherwise} END"
+
+
+@dataclass(frozen=True)
+class Test:
+    """A predicate as a boolean value."""
+
+    predicate: Predicate
+
+    def __str__(self) -> str:
+        return str(self.predicate) if str(self.predicate).startswith("(") else f"({self.predicate})"
+
+
+Expression: TypeAlias = Column | Literal | Call | Cast | Case | Test
+
+
+# ---- conditions on expressions ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
 class Comparison(Predicate):
-    """``operand op literal``, with op one of ``= <=> < <= > >=``; ``!=`` is NOT of ``=``, which NULL keeps exact."""
+    """``left op right``, with op one of ``= <=> < <= > >=``; ``!=`` is NOT of ``=``, which NULL keeps exact.
+
+    Where one side is a literal, :func:`compare` puts it to the right.
+    """
 
     op: str
-    operand: Operand
-    literal: Literal
+    left: Expression
+    right: Expression
 
     def __str__(self) -> str:
-        return f"{self.operand} {self.op} {self.literal}"
+        return f"{self.left} {self.op} {self.right}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class In(Predicate):
     """``operand IN (literals)``."""
 
-    operand: Operand
+    operand: Expression
     literals: tuple[Literal, ...]
 
     def __str__(self) -> str:
         return f"{self.operand} IN ({', '.join(map(str, self.literals))})" if self.literals else "FALSE"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class IsNull(Predicate):
     """``operand IS NULL``."""
 
-    operand: Operand
+    operand: Expression
 
     def __str__(self) -> str:
         return f"{self.operand} IS NULL"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Like(Predicate):
-    """``column LIKE pattern ESCAPE escape``."""
+    """``operand LIKE pattern ESCAPE escape``."""
 
-    column: Column
+    operand: Expression
     pattern: str
     escape: str
 
     def __str__(self) -> str:
         escape = "" if self.escape == "\\" else f" ESCAPE {_quoted(self.escape)}"
-        return f"{self.column} LIKE {_quoted(self.pattern)}{escape}"
+        return f"{self.operand} LIKE {_quoted(self.pattern)}{escape}"
+
+
+@dataclass(frozen=True, repr=False)
+class RLike(Predicate):
+    """``operand RLIKE pattern``: whether a Java regular expression matches anywhere in a string."""
+
+    operand: Expression
+    pattern: str
+
+    def __str__(self) -> str:
+        return f"{self.operand} RLIKE {_quoted(self.pattern)}"
+
+
+FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def compare(left: Expression, op: str, right: Expression) -> Comparison:
+    """``left op right``, a literal on the right."""
+    if isinstance(left, Literal) and not isinstance(right, Literal):
+        return Comparison(FLIPPED[op], right, left)
+    return Comparison(op, left, right)
+
+
+def as_predicate(expression: Expression) -> Predicate:
+    """A boolean expression as a predicate of its own."""
+    match expression:
+        case Test(predicate):
+            return predicate
+        case Literal(bool() | None as value, "boolean" | "null"):
+            return Truth(value)
+        case _:
+            return Comparison("=", expression, Literal(True, "boolean"))
+
+
+def as_expression(predicate: Predicate) -> Expression:
+    """A predicate as a boolean value."""
+    match predicate:
+        case Truth(None):
+            return Literal(None, "null")
+        case Truth(value):
+            return Literal(value, "boolean")
+        case Comparison("=", operand, Literal(True, "boolean")):
+            return operand
+        case _:
+            return Test(predicate)
+
+
+def children(node: Predicate | Expression) -> Iterator[Predicate | Expression]:
+    """The nodes directly below a node, from left to right."""
+    match node:
+        case And(inner) | Or(inner) | Call(arguments=inner):
+            yield from inner
+        case Case(branches, otherwise):
+            for condition, value in branches:
+                yield condition
+                yield value
+            yield otherwise
+        case Comparison(left=left, right=right):
+            yield left
+            yield right
+        case Not(child) | Is(child) | Test(child):
+            yield child
+        case Cast(operand) | In(operand) | IsNull(operand) | Like(operand) | RLike(operand):
+            yield operand
+
+
+def columns(node: Predicate | Expression) -> Iterator[Column]:
+    """The columns that a tree names, from left to right, repeated where it repeats them."""
+    match node:
+        case Column():
+            yield node
+        case Opaque(columns=named):
+            yield from named
+        case _:
+            for child in children(node):
+                yield from columns(child)
+
+
+def opaque(node: Predicate | Expression) -> Iterator[Opaque]:
+    """The parts of a tree that are kept as text."""
+    if isinstance(node, Opaque):
+        yield node
+    for child in children(node):
+        yield from opaque(child)
 
 
 def quoted_name(name: str) -> str:

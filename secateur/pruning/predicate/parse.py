@@ -6,20 +6,24 @@ is not expected here (``negate`` of ``NOT LIKE``, say) counts as having no node:
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
+from typing import Any, ClassVar
 
 import numpy as np
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 
 from secateur.errors import InvalidPredicate
+from secateur.pruning.predicate.calls import build
 from secateur.pruning.predicate.nodes import (
+    INTEGERS,
     And,
-    Call,
+    Case,
+    Cast,
     Column,
-    Comparison,
+    Expression,
     In,
     Is,
     IsNull,
@@ -27,10 +31,14 @@ from secateur.pruning.predicate.nodes import (
     Literal,
     Not,
     Opaque,
-    Operand,
     Or,
     Predicate,
+    RLike,
     Truth,
+    as_expression,
+    as_predicate,
+    compare,
+    integer,
 )
 
 _COMPARISONS: dict[type[exp.Expression], str] = {
@@ -42,8 +50,7 @@ _COMPARISONS: dict[type[exp.Expression], str] = {
     exp.GTE: ">=",
 }
 _NEGATED: dict[type[exp.Expression], str] = {exp.NEQ: "=", exp.NullSafeNEQ: "<=>"}
-_FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_INTEGER_WIDTHS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_ARITHMETIC: dict[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 _TEMPORAL = {
     "DATE": "date",
     "TIMESTAMPTZ": "timestamp",
@@ -52,17 +59,29 @@ _TEMPORAL = {
 }
 
 
+_UNIT_FUNCTIONS = ("timestampadd", "timestampdiff", "dateadd", "date_add", "datediff", "date_diff")  # of 3 arguments
+
+
+class _Dialect(Spark):
+    """Spark SQL whose functions keep their names: what each means is :mod:`.calls`' to say, not the parser's."""
+
+    class Parser(Spark.Parser):  # type: ignore[valid-type, misc]
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+
+
 def parse(text: str) -> Predicate:
     """The predicate that a Spark SQL expression says.
 
     Raises InvalidPredicate, with line and column, where the text is no single boolean expression.
     """
     try:
-        tree = sqlglot.parse_one(text, dialect="spark")
+        tree = sqlglot.parse_one(text, dialect=_Dialect)
     except ParseError as error:
         raise InvalidPredicate(_explain(text, error)) from None
     except SqlglotError as error:
         raise InvalidPredicate(f"cannot read the predicate {text!r}: {error}") from None
+    except RecursionError:
+        raise InvalidPredicate(f"the predicate is nested too deeply: {text[:80]!r}...") from None
     if not isinstance(tree, exp.Condition):
         raise InvalidPredicate(f"{text!r} is not one boolean expression: it reads as {type(tree).__name__.upper()}")
     return _predicate(tree)  # type: ignore[arg-type]
@@ -92,12 +111,12 @@ def _predicate(node: exp.Expression) -> Predicate:
             return Truth(bool(node.this))
         case exp.Null():
             return Truth(None)
-        case exp.Column() | exp.Dot():
-            column = _column(node)
-            return _opaque(node) if column is None else column.is_true
         case _:
-            leaf = _leaf(node)
-            return _opaque(node) if leaf is None else leaf
+            condition = _condition(node)
+            found = _value(node) if condition is None else condition
+            if found is None:
+                return _opaque(node)
+            return found if isinstance(found, Predicate) else as_predicate(found)
 
 
 def _connective(node: exp.Expression) -> Predicate:
@@ -110,31 +129,27 @@ def _connective(node: exp.Expression) -> Predicate:
     return (And if kind is exp.And else Or)(tuple(reversed(children)))
 
 
-def _leaf(node: exp.Expression) -> Predicate | None:
+def _condition(node: exp.Expression) -> Predicate | None:
+    """What syntax says to be a condition; None for other expressions and for what has no node."""
     match node:
         case exp.Is() if _only(node, "this", "expression"):
             return _is(node.this, node.expression)
-        case exp.Anonymous() if str(node.this).lower() in ("isnull", "isnotnull") and len(node.expressions) == 1:
-            null = _is(node.expressions[0], exp.Null())
-            return null if str(node.this).lower() == "isnull" else Not(null)
-        case exp.IsNan() if _only(node, "this"):
-            operand = _operand(node.this)
-            return Comparison("<=>", operand, Literal(math.nan, "double")) if operand else None
-        case exp.StartsWith() | exp.EndsWith() | exp.Contains() if _only(node, "this", "expression"):
-            return _substring(node)
         case exp.Between() if _only(node, "this", "low", "high"):
-            operand, low, high = _operand(node.this), _literal(node.args["low"]), _literal(node.args["high"])
+            operand, low, high = (_expression(node.args[name]) for name in ("this", "low", "high"))
             if operand is None or low is None or high is None:
                 return None
-            return And((Comparison(">=", operand, low), Comparison("<=", operand, high)))
+            return And((compare(operand, ">=", low), compare(operand, "<=", high)))
         case exp.In() if _only(node, "this", "expressions"):
-            operand, literals = _operand(node.this), [_literal(item) for item in node.expressions]
+            operand, literals = _expression(node.this), [_literal(item) for item in node.expressions]
             known = tuple(item for item in literals if item is not None)
             return In(operand, known) if operand and known and len(known) == len(literals) else None
         case exp.Escape() if _only(node, "this", "expression") and isinstance(node.this, exp.Like):
             return _like(node.this, _literal(node.args["expression"]))
         case exp.Like():
             return _like(node, Literal("\\", "string"))
+        case exp.RegexpLike() if _only(node, "this", "expression"):
+            operand, pattern = _expression(node.this), _literal(node.args["expression"])
+            return RLike(operand, pattern.value) if operand and pattern and isinstance(pattern.value, str) else None
         case _ if type(node) in _COMPARISONS and _only(node, "this", "expression"):
             return _comparison(_COMPARISONS[type(node)], node)
         case _ if type(node) in _NEGATED and _only(node, "this", "expression"):
@@ -145,73 +160,103 @@ def _leaf(node: exp.Expression) -> Predicate | None:
 
 
 def _comparison(op: str, node: exp.Expression) -> Predicate | None:
-    left, right = node.this, node.args["expression"]
-    if (operand := _operand(left)) and (literal := _literal(right)):
-        return Comparison(op, operand, literal)
-    if (operand := _operand(right)) and (literal := _literal(left)):
-        return Comparison(_FLIPPED[op], operand, literal)
-    return None
+    left, right = _expression(node.this), _expression(node.args["expression"])
+    return None if left is None or right is None else compare(left, op, right)
 
 
 def _is(node: exp.Expression, value: exp.Expression) -> Predicate:
-    """``IS NULL`` of an operand, or ``IS TRUE``, ``IS FALSE``, ``IS UNKNOWN`` (NULL) of a predicate."""
-    operand = _operand(node)
+    """``IS NULL`` of a value, or ``IS TRUE``, ``IS FALSE``, ``IS UNKNOWN`` (NULL) of a condition."""
     match value:
-        case exp.Null() if operand:
-            return IsNull(operand)
         case exp.Null():
-            return Is(_predicate(node), None)
+            operand = None if _is_condition(node) else _expression(node)
+            return IsNull(operand) if operand else Is(_predicate(node), None)
         case exp.Boolean():
             return Is(_predicate(node), bool(value.this))
         case _:
             return _opaque(exp.Is(this=node, expression=value))
 
 
-def _substring(node: exp.Expression) -> Predicate | None:
-    """``startswith``, ``endswith`` and ``contains`` of a literal, as LIKE."""
-    column, part = _column(node.this), _literal(node.args["expression"])
-    if column is None or part is None or not isinstance(part.value, str):
-        return None
-    text = "".join("\\" + c if c in "%_\\" else c for c in part.value)
-    before = "" if isinstance(node, exp.StartsWith) else "%"
-    after = "" if isinstance(node, exp.EndsWith) else "%"
-    return Like(column, before + text + after, "\\")
+def _is_condition(node: exp.Expression) -> bool:
+    return isinstance(node.unnest(), exp.And | exp.Or | exp.Not | exp.Predicate)
 
 
 def _like(node: exp.Expression, escape: Literal | None) -> Predicate | None:
     if not _only(node, "this", "expression", "negate"):
         return None
-    column, pattern = _column(node.this), _literal(node.args["expression"])
+    operand, pattern = _expression(node.this), _literal(node.args["expression"])
     match pattern, escape:
-        case Literal(str(text), "string"), Literal(str(mark), "string") if column and len(mark) == 1:
-            like = Like(column, text, mark)
+        case Literal(str(text), "string"), Literal(str(mark), "string") if operand and len(mark) == 1:
+            like = Like(operand, text, mark)
             return Not(like) if node.args.get("negate") else like
         case _:
             return None
 
 
-def _operand(node: exp.Expression | None) -> Operand | None:
-    """A column, or functions of one that may be monotone; whether they are, binding knows by the types."""
+def _expression(node: exp.Expression | None) -> Expression | None:
+    """A value of a row; None for what has no node."""
+    if node is None:
+        return None
+    if _is_condition(node):
+        return as_expression(_predicate(node))
+    found = _value(node.unnest())  # type: ignore[arg-type]
+    return as_expression(found) if isinstance(found, Predicate) else found
+
+
+def _value(node: exp.Expression) -> Expression | Predicate | None:
+    if (literal := _literal(node)) is not None:
+        return literal
     match node:
-        case exp.Paren() if _only(node, "this"):
-            return _operand(node.this)
-        case exp.Cast() if _only(node, "this", "to") and _type_name(node.to) == "DATE":
-            return _call("to_date", node.this)
-        case exp.TsOrDsToDate() if _only(node, "this", "safe"):
-            return _call("to_date", node.this)
-        case exp.Year() if _only(node, "this"):
-            return _call("year", node.this)
-        case exp.TimestampTrunc() if _only(node, "this", "unit"):
-            return _call("date_trunc", node.this, node.args["unit"].name.upper())
-        case exp.DateTrunc() if _only(node, "this", "unit"):
-            return _call("trunc", node.this, node.args["unit"].name.upper())
-        case _:
+        case exp.Column() | exp.Dot():
             return _column(node)
+        case exp.Neg() if _only(node, "this"):
+            return _call("negative", node.this)
+        case _ if type(node) in _ARITHMETIC and _only(node, "this", "expression", "typed", "safe"):
+            return _call(_ARITHMETIC[type(node)], node.this, node.args["expression"])
+        case exp.Cast() if _only(node, "this", "to", "safe"):
+            operand, type_ = _expression(node.this), _type(node.to)
+            return None if operand is None or type_ is None else Cast(operand, type_, bool(node.args.get("safe")))
+        case exp.If() if _only(node, "this", "true", "false"):
+            return _case([node], node.args.get("false"))
+        case exp.Case() if _only(node, "this", "ifs", "default"):
+            return _case(node.args["ifs"], node.args.get("default"), node.args.get("this"))
+        case exp.Substring() if _only(node, "this", "start", "length"):
+            return _call("substring", *(node.args[name] for name in ("this", "start", "length") if node.args.get(name)))
+        case exp.Ceil() | exp.Floor() if _only(node, "this"):
+            return _call(type(node).__name__.lower(), node.this)
+        case exp.Extract() if _only(node, "this", "expression") and isinstance(node.this, exp.Var):
+            return _call("extract", exp.Literal.string(node.this.name), node.expression)
+        case exp.Anonymous() if _only(node, "this", "expressions") and not _takes_unit(node):
+            return _call(str(node.this), *node.expressions)
+        case _:
+            return None
 
 
-def _call(function: str, argument: exp.Expression, parameter: str | None = None) -> Call | None:
-    operand = _operand(argument)
-    return Call(function, operand, parameter) if operand else None
+def _call(name: str, *arguments: exp.Expression) -> Expression | Predicate | None:
+    values = [_expression(argument) for argument in arguments]
+    known = [value for value in values if value is not None]
+    if len(known) < len(values) or (not name.isidentifier() and name not in _ARITHMETIC.values()):
+        return None
+    return build(name, known)
+
+
+def _case(
+    branches: list[exp.Expression], default: exp.Expression | None, subject: exp.Expression | None = None
+) -> Expression | None:
+    """CASE with conditions, or with values that a `subject` is compared with."""
+    whens: list[tuple[Predicate, Expression]] = []
+    for branch in branches:
+        when, then = branch.this, _expression(branch.args["true"])
+        condition = _predicate(when if subject is None else exp.EQ(this=subject.copy(), expression=when.copy()))
+        if then is None:
+            return None
+        whens.append((condition, then))
+    otherwise = Literal(None, "null") if default is None else _expression(default)
+    return None if otherwise is None else Case(tuple(whens), otherwise)
+
+
+def _type(to: exp.DataType) -> str | None:
+    """The type of a cast, if it is one that Spark has under this name: TIME is none of its timestamps."""
+    return None if _type_name(to) in ("TIME", "TIMETZ", "DATETIME") else str(to.sql(dialect="spark")).upper()
 
 
 def _column(node: exp.Expression | None) -> Column | None:
@@ -241,15 +286,29 @@ def _literal(node: exp.Expression | None) -> Literal | None:
             digits = str(node.this)
             return Literal(bytes.fromhex(digits.rjust(len(digits) + len(digits) % 2, "0")), "binary")
         case exp.Neg() if _only(node, "this"):
-            inner = _literal(node.this)
-            match inner:
-                case Literal(int() | float() | Decimal() as number, "int" | "decimal" | "double" | "float" as type_):
-                    return Literal(number.copy_negate() if isinstance(number, Decimal) else -number, type_)
-            return None
+            return _negative(node.this)
         case exp.Paren() if _only(node, "this"):
             return _literal(node.this)
-        case exp.Cast() if _only(node, "this", "to", "safe"):
+        case exp.Cast() if _only(node, "this", "to", "safe") and not node.args.get("safe"):
             return _cast(_literal(node.this), node.to)
+        case _:
+            return None
+
+
+def _negative(node: exp.Expression) -> Literal | None:
+    match node:
+        case exp.Cast(this=exp.Literal(is_string=False) as digits) if _type_name(node.to).lower() in INTEGERS:
+            type_ = _type_name(node.to).lower()
+            fits = str(digits.this).isdigit() and int(str(digits.this)) <= 2 ** (INTEGERS[type_] - 1)
+            return Literal(-int(str(digits.this)), type_) if fits else None
+    match _literal(node):
+        case Literal(int(whole), type_) if type_ in INTEGERS:
+            return integer(-whole) if type_ in ("int", "bigint") else Literal(-whole, type_)
+        case Literal(Decimal() as number, "decimal"):
+            is_least = number == 2**63 and number.as_tuple().exponent == 0  # bigint, without its sign
+            return integer(-(2**63)) if is_least else Literal(number.copy_negate(), "decimal")
+        case Literal(float(double), "double" | "float" as type_):
+            return Literal(-double, type_)
         case _:
             return None
 
@@ -261,7 +320,7 @@ def _number(text: str) -> Literal | None:
     try:
         if "e" in text.lower():
             return Literal(float(text), "double")
-        return Literal(Decimal(text), "decimal") if "." in text else Literal(int(text), "int")
+        return Literal(Decimal(text), "decimal") if "." in text else integer(int(text))
     except (ValueError, ArithmeticError):
         return None
 
@@ -272,9 +331,9 @@ def _cast(inner: Literal | None, to: exp.DataType) -> Literal | None:
     match inner:
         case Literal(str(text), "string") if name in _TEMPORAL:
             return Literal(text, _TEMPORAL[name])
-        case Literal(int(number), "int") if name in _INTEGER_WIDTHS:
-            limit = 2 ** (_INTEGER_WIDTHS[name] - 1)
-            return Literal(number, "int") if -limit <= number < limit else None
+        case Literal(int(number)) if name.lower() in INTEGERS and not isinstance(number, bool):
+            limit = 2 ** (INTEGERS[name.lower()] - 1)
+            return Literal(number, name.lower()) if -limit <= number < limit else None
         case Literal(int() | Decimal() | float() | str() as number) if name in ("DOUBLE", "FLOAT"):
             return _floating(str(number).strip(), name)
         case Literal(str(text), "string") if name == "DECIMAL":
@@ -312,8 +371,19 @@ def _decimal(text: str, parameters: list[int]) -> Literal | None:
 def _opaque(node: exp.Expression) -> Opaque:
     """The text of an expression, with the columns it names (none where a lambda's names would be among them)."""
     has_lambda = node.find(exp.Lambda) is not None
-    columns = [] if has_lambda else [_column(found) for found in node.find_all(exp.Column)]
+    named = [found for found in node.find_all(exp.Column) if not _is_unit(found)]
+    columns = [] if has_lambda else [_column(found) for found in named]
     return Opaque(node.sql(dialect="spark"), tuple(column for column in columns if column is not None))
+
+
+def _is_unit(column: exp.Column) -> bool:
+    """Whether a name is a unit of time, as MONTH in ``timestampadd(MONTH, 1, d)``."""
+    call = column.parent
+    return isinstance(call, exp.Anonymous) and _takes_unit(call) and call.expressions[0] is column
+
+
+def _takes_unit(call: exp.Anonymous) -> bool:
+    return str(call.this).lower() in _UNIT_FUNCTIONS and len(call.expressions) == 3
 
 
 def _only(node: exp.Expression, *names: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from secateur.pruning import rangeset
-from secateur.pruning.predicate.bound import Field, Within
+from secateur.pruning.predicate.bound import Operand, Within
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
 from secateur.pruning.rangeset import RangeSet
 
@@ -36,8 +36,8 @@ def _negation(child: Predicate) -> Predicate:
             return inner
         case Truth(value):
             return Truth(None if value is None else not value)
-        case Within(field, ranges, sql):
-            return Within(field, rangeset.complement(ranges), f"(NOT {sql})")
+        case Within(operand, ranges, sql, fails):
+            return Within(operand, rangeset.complement(ranges), f"(NOT {sql})", fails)
         case And(children):
             return _disjunction([_negation(each) for each in children])
         case Or(children):
@@ -82,17 +82,19 @@ def _merged(
     parts: Sequence[Predicate], combine: Callable[[RangeSet, RangeSet], RangeSet], word: str
 ) -> Iterator[Predicate]:
     """The parts, with the sets of keys that ask for one column combined where the first of them stood."""
-    by_field: dict[Field, Within] = {}
-    order: list[Predicate | Field] = []
+    by_operand: dict[tuple[Operand, RangeSet | None], Within] = {}
+    order: list[Predicate | tuple[Operand, RangeSet | None]] = []
     for part in parts:
         if not isinstance(part, Within):
             order.append(part)
-        elif part.field in by_field:
-            known = by_field[part.field]
+            continue
+        asked = (part.operand, part.fails)
+        if asked in by_operand:
+            known = by_operand[asked]
             sql = known.sql if part.sql == known.sql else f"({known.sql}{word}{part.sql})"
-            by_field[part.field] = Within(part.field, combine(known.ranges, part.ranges), sql)
+            by_operand[asked] = Within(part.operand, combine(known.ranges, part.ranges), sql, part.fails)
         else:
-            by_field[part.field] = part
-            order.append(part.field)
+            by_operand[asked] = part
+            order.append(asked)
     for item in order:
-        yield by_field[item] if isinstance(item, Field) else item
+        yield by_operand[item] if isinstance(item, tuple) else item

@@ -1,0 +1,290 @@
+"""Functions and casts of dates and timestamps.
+
+Sources: Spark's ``DateTimeUtils``, ``datetimeExpressions`` and ``Cast`` (ANSI).
+
+Every function is a chain of steps: from keys to days or seconds, through the clock of the session's zone where Spark
+goes through it, to the field. Where a zone's offset is not known (before 1971) bounds stay apart even for single
+values, though most answers do not depend on it. Where Spark fails, and where it overflows silently, `fails` is set.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.pruning.functions import calendar
+from secateur.pruning.functions.calendar import DAY, DAY_SECONDS, SECOND, Map
+from secateur.pruning.functions.clocks import clock
+from secateur.pruning.functions.spans import (
+    DATE,
+    GREATEST_SECOND,
+    LEAST_SECOND,
+    TEXT,
+    TO_MICROS,
+    TO_SECONDS,
+    Result,
+    Span,
+    Step,
+    chain,
+    cyclic,
+    date_to_seconds,
+    days_of,
+    fractional_seconds,
+    function_of,
+    instants_of,
+    integers,
+    local_seconds_of,
+    locals_of,
+    named,
+    rising,
+    same,
+    span_of,
+    steadiness,
+    text,
+    through,
+    within,
+    zone_if,
+)
+from secateur.pruning.functions.types import INSTANT, INTEGERS, LOCAL, is_temporal
+from secateur.pruning.interval import Argument, Function, Interval, Rule
+from secateur.values import INT64_MAX, is_float
+
+_SMALL = INTEGERS[:3]  # types of a number of days or months
+
+
+def _with(first: Step | None, *others: Step) -> Step | None:
+    return None if first is None else chain(first, *others)
+
+
+def _unit(argument: Argument) -> str | None:
+    return argument.key.decode("utf-8", "replace").upper() if isinstance(argument.key, bytes) else None
+
+
+# ---- fields ----------------------------------------------------------------------------------------------------------
+
+
+def _field_of_date(name: str, step: Step, direction: int, result: pa.DataType) -> Rule:
+    """A function of the date, of one argument."""
+
+    def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+        if len(arguments) != 1:
+            return None
+        (source,) = (argument.type for argument in arguments)
+        steps, matters = _with(days_of(source, zone), step), zone_if(source == INSTANT, zone)
+        return function_of(name, integers(result), source, steps, zone=matters, direction=direction)
+
+    return rule
+
+
+def _field_of_time(name: str, cycle: calendar.Cyclic) -> Rule:
+    """A function of the time of day."""
+
+    def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+        if len(arguments) != 1:
+            return None
+        (source,) = (argument.type for argument in arguments)
+        steps, matters = _with(local_seconds_of(source, zone), cyclic(cycle)), zone_if(source != LOCAL, zone)
+        return function_of(name, integers(pa.int32()), source, steps, zone=matters, direction=0)
+
+    return rule
+
+
+# ---- truncation ------------------------------------------------------------------------------------------------------
+
+_ON_CLOCK = {"DAY": DAY_SECONDS, "DD": DAY_SECONDS, "HOUR": 3600, "MINUTE": 60}  # seconds
+_EVERYWHERE = {"SECOND": SECOND, "MILLISECOND": 1000, "MICROSECOND": 1}  # microseconds: no offset has a part of them
+
+
+def _trunc(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+    """The first day of the year, quarter, month or week."""
+    if len(arguments) != 2:
+        return None
+    source, start = arguments[0].type, calendar.STARTS.get(_unit(arguments[1]) or "")
+    if start is None:
+        return None
+    inside = within(-(2**31) + 16, 2**31 - 1)  # getNextDateForDayOfWeek wraps around below
+    steps, matters = _with(days_of(source, zone), inside, rising(start)), zone_if(source == INSTANT, zone)
+    return function_of("trunc", integers(DATE), source, steps, zone=matters, position=(0, 2))
+
+
+def _date_trunc(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+    """The instant at which the unit of time began; of a date or a time without zone after the cast to TIMESTAMP."""
+    if len(arguments) != 2 or not is_temporal(arguments[1].type):
+        return None
+    unit, source = _unit(arguments[0]), arguments[1].type
+    if unit in calendar.STARTS:
+        first = partial(_midnight_of, calendar.STARTS[unit])
+        floor = chain(TO_SECONDS, _floor_on_clock(zone, first, keeps_offset=False), TO_MICROS)
+    elif unit in _ON_CLOCK:
+        size = _ON_CLOCK[unit]
+        floor = chain(TO_SECONDS, _floor_on_clock(zone, lambda s: s - s % size, keeps_offset=True), TO_MICROS)
+    elif unit in _EVERYWHERE:
+        size = _EVERYWHERE[unit]
+        floor = chain(within(-(2**63 // size) * size, INT64_MAX), rising(lambda micros: micros - micros % size))
+    else:
+        return None
+    matters = zone_if(source != INSTANT or unit not in _EVERYWHERE, zone)
+    steps = _with(instants_of(source, zone), floor)
+    return function_of("date_trunc", integers(INSTANT), source, steps, zone=matters, position=(1, 2))
+
+
+def _midnight_of(start: Map, seconds: np.ndarray) -> np.ndarray:
+    return start(seconds // DAY_SECONDS) * DAY_SECONDS
+
+
+def _floor_on_clock(zone: dt.tzinfo, floor: Map, keeps_offset: bool) -> Step:
+    """Seconds when the unit began on the clock: at the same offset if that was one of then, else as a cast does.
+
+    Sources: ``ZonedDateTime.truncatedTo``, and ``truncTimestamp``, which takes weeks and more through dates: then a
+    midnight that the clock repeats is the earlier one, and from Spark 4.3 on the one of the same offset. Between bounds
+    it may be any instant that the clock shows.
+    """
+    there, back, later = clock(zone).local, clock(zone).instants, clock(zone).later
+
+    def step(span: Span) -> Span:
+        local = span.through(there)
+        begin = (shown := local.map(floor)).through(back)
+        if back.constant is not None:
+            return begin
+        kept = shown.lower - (local.lower - span.lower)
+        least, greatest = there.hull(kept, kept)
+        single = (span.lower == span.upper) & (local.lower == local.upper) & (least == greatest)
+        stays = single & (least == shown.lower)
+        last = np.where(single, begin.upper, np.maximum(begin.upper, shown.through(later).upper))
+        first = np.where(stays & keeps_offset, kept, begin.lower)
+        return Span(first, np.where(stays, kept, last), span.fails)
+
+    return step
+
+
+# ---- days ------------------------------------------------------------------------------------------------------------
+
+
+def _of_two(
+    name: str,
+    result: pa.DataType,
+    combine: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    direction: int,
+    others: Sequence[pa.DataType],
+) -> Rule:
+    """A function that grows with the first argument's date, and with the second, of one of the types, as it says."""
+
+    def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+        if len(arguments) != 2 or arguments[1].type not in others:
+            return None
+        first, second = (argument.type for argument in arguments)
+        days, number = days_of(first, zone), days_of(second, zone) or same
+        if days is None:
+            return None
+
+        def bounds(args: Sequence[Interval]) -> Interval:
+            a, b = days(span_of(args[0])), number(span_of(args[1]))
+            low, high = (b.lower, b.upper) if direction > 0 else (b.upper, b.lower)
+            span = Span(combine(a.lower, low), combine(a.upper, high), a.fails | b.fails)
+            return integers(result).interval(args, span)
+
+        matters = zone_if(INSTANT in (first, second), zone)
+        is_steady = steadiness(days_of(INSTANT, zone) or same, INSTANT, matters)
+        directions = (1, direction)
+        if is_steady is not None and (first != INSTANT or arguments[1].key is None):
+            directions, is_steady = (0, 0), None  # clocks can be asked of one argument alone
+        return Function(named(name, matters), result, bounds, directions, is_steady=is_steady)
+
+    return rule
+
+
+# ---- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def _number(name: str, source: pa.DataType, result: Result, step: Step) -> Rule:
+    """A function of one argument in which no clock takes part."""
+
+    def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+        types = [argument.type for argument in arguments]
+        widened = source in INTEGERS and len(types) == 1 and types[0] in INTEGERS
+        return function_of(name, result, types[0], step) if types == [source] or widened else None
+
+    return rule
+
+
+def _unix_timestamp(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+    """Seconds since 1970, towards it; of a time without zone as if it were in UTC."""
+    if len(arguments) != 1:
+        return None
+    (source,) = (argument.type for argument in arguments)
+    if source == DATE:
+        steps = chain(date_to_seconds(zone), within(LEAST_SECOND, GREATEST_SECOND))
+        return function_of("unix_timestamp", integers(pa.int64()), source, steps, zone=zone)
+    if source not in (INSTANT, LOCAL):
+        return None
+    towards = rising(lambda micros: micros // SECOND + ((micros < 0) & (micros % SECOND != 0)))
+    return function_of("unix_timestamp", integers(pa.int64()), source, towards)
+
+
+def _from_unixtime(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+    """The default format only."""
+    if len(arguments) != 1 or arguments[0].type not in INTEGERS:
+        return None
+    (source,) = (argument.type for argument in arguments)
+    steps = chain(within(LEAST_SECOND, GREATEST_SECOND), through(clock(zone).local))
+    return function_of("from_unixtime", text(DAY_SECONDS, calendar.second_text), source, steps, zone=zone)
+
+
+def _times(size: int) -> Step:
+    return chain(within(-(INT64_MAX // size), INT64_MAX // size), rising(lambda x: x * size))
+
+
+def _floor(size: int) -> Step:
+    return rising(lambda x: x // size)
+
+
+_LONG, _INT = pa.int64(), pa.int32()
+RULES: dict[str, Rule] = {
+    **{name: _field_of_date(name, cyclic(cycle), 0, _INT) for name, cycle in calendar.OF_DAYS.items()},
+    **{name: _field_of_time(name, cycle) for name, cycle in calendar.OF_SECONDS.items()},
+    "add_months": _of_two("add_months", DATE, calendar.plus_months, 1, _SMALL),
+    "date_add": _of_two("date_add", DATE, np.add, 1, _SMALL),
+    "date_from_unix_date": _number("date_from_unix_date", _INT, integers(DATE), same),
+    "date_sub": _of_two("date_sub", DATE, np.subtract, -1, _SMALL),
+    "date_trunc": _date_trunc,
+    "datediff": _of_two("datediff", _INT, np.subtract, -1, (DATE, INSTANT, LOCAL)),
+    "from_unixtime": _from_unixtime,
+    "last_day": _field_of_date("last_day", rising(calendar.last_of_month), 1, DATE),
+    "timestamp_micros": _number("timestamp_micros", _LONG, integers(INSTANT), same),
+    "timestamp_millis": _number("timestamp_millis", _LONG, integers(INSTANT), _times(1000)),
+    "timestamp_seconds": _number("timestamp_seconds", _LONG, integers(INSTANT), _times(SECOND)),
+    "trunc": _trunc,
+    "unix_date": _number("unix_date", DATE, integers(_INT), same),
+    "unix_micros": _number("unix_micros", INSTANT, integers(_LONG), same),
+    "unix_millis": _number("unix_millis", INSTANT, integers(_LONG), _floor(1000)),
+    "unix_seconds": _number("unix_seconds", INSTANT, integers(_LONG), _floor(SECOND)),
+    "unix_timestamp": _unix_timestamp,
+    "year": _field_of_date("year", rising(calendar.year), 1, _INT),
+}
+
+# ---- casts -----------------------------------------------------------------------------------------------------------
+
+
+def cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Function | None:
+    """The function of a cast from or to a date or timestamp, or None for one that Spark refuses or has no rule here."""
+    matters = zone_if((source == INSTANT) != (target == INSTANT) and source not in INTEGERS, zone)
+    make = partial(function_of, f"cast[{target}]", source=source)
+    if target == DATE:
+        return make(integers(DATE), step=days_of(source, zone), zone=matters)
+    if target == INSTANT:
+        return make(integers(INSTANT), step=instants_of(source, zone), zone=matters)
+    if target == LOCAL:
+        return make(integers(LOCAL), step=locals_of(source, zone), zone=matters)
+    if target == TEXT:
+        if source == DATE:
+            return make(text(1, calendar.date_text), step=same)
+        return make(text(DAY, calendar.micro_text), step=locals_of(source, zone), zone=matters)
+    if source != INSTANT:
+        return None
+    if target in INTEGERS:
+        return make(integers(target), step=TO_SECONDS)
+    return make(fractional_seconds(target), step=same) if is_float(target) else None

@@ -1,0 +1,173 @@
+"""Functions of text: prefixes, lengths, and what the case of letters hides.
+
+Sources: Spark's ``Substring``, ``Length``, ``Lower``, ``Upper`` on ``UTF8String``; Unicode's case mappings.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.pruning import rangeset
+from secateur.pruning.interval import Argument, Function, Interval, Rule, keys_of_numbers, strict
+from secateur.pruning.rangeset import RangeSet
+from secateur.values import Key, Keys, Kind, prefix_successor
+
+_LONGEST = 2**31 - 1  # characters of a string in Spark
+_FOLDED = 3  # characters: each has two or three forms, and their product is searched
+
+
+# ---- prefixes --------------------------------------------------------------------------------------------------------
+
+
+def _substring(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+    """The first n characters: a prefix keeps the order of what it is a prefix of."""
+    match arguments:
+        case [Argument(type=type_), Argument(key=0 | 1), Argument(key=int(length))] if type_ == pa.string():
+            pass
+        case _:
+            return None
+    count = max(0, length)
+
+    def bounds(args: Sequence[Interval]) -> Interval:
+        """A prefix is at most the string, and at least the string's first `count` bytes, which are in it."""
+        (text, *_) = args
+        return strict(pa.string(), args, _first_bytes(text.lower, count), text.upper)
+
+    def inverse(key: Key) -> Key | None:
+        assert isinstance(key, bytes)
+        kept = first_characters(key, count)
+        return key if kept == key else prefix_successor(kept)
+
+    return Function(f"substring[{count}]", pa.string(), bounds, (1, 0, 0), exact=False, inverse=inverse)
+
+
+def first_characters(text: bytes, count: int) -> bytes:
+    """The first characters of UTF-8 text: up to the byte that begins the next."""
+    begins = [i for i, byte in enumerate(text[: 4 * count + 4]) if byte & 0xC0 != 0x80]
+    return text[: begins[count]] if len(begins) > count else text
+
+
+def _first_bytes(keys: Keys, count: int) -> Keys:
+    *body, length = keys.words
+    cut = []
+    for i, word in enumerate(body):
+        kept = min(max(count - 8 * i, 0), 8)
+        mask = np.uint64(2**64 - 2 ** (64 - 8 * kept)) if kept else np.uint64(0)
+        cut.append(word & mask)
+    return Keys(Kind.BYTES, (*cut, np.minimum(length, np.uint64(count))))
+
+
+# ---- lengths ---------------------------------------------------------------------------------------------------------
+
+
+def _length(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+    if len(arguments) != 1 or arguments[0].type not in (pa.string(), pa.binary()):
+        return None
+    count = _characters if arguments[0].type == pa.string() else _bytes
+
+    def bounds(args: Sequence[Interval]) -> Interval:
+        (text,) = args
+        known, counted = text.is_point, count(text.lower)
+        lower, upper = np.where(known, counted, 0), np.where(known, counted, _LONGEST)
+        return strict(pa.int32(), args, keys_of_numbers(lower, pa.int32()), keys_of_numbers(upper, pa.int32()))
+
+    return Function("length", pa.int32(), bounds, (0,))
+
+
+def _bytes(keys: Keys) -> np.ndarray:
+    return keys.words[-1].astype(np.int64)
+
+
+def _characters(keys: Keys) -> np.ndarray:
+    """Bytes that are no continuation of a character, up to the length."""
+    n = len(keys)
+    if not n:
+        return np.zeros(0, np.int64)
+    matrix = np.stack(keys.words[:-1], axis=1).astype(">u8").view(np.uint8).reshape(n, -1)
+    begins = (matrix & 0xC0) != 0x80
+    inside = np.arange(matrix.shape[1]) < keys.words[-1][:, None]
+    return (begins & inside).sum(axis=1).astype(np.int64)
+
+
+# ---- case ------------------------------------------------------------------------------------------------------------
+
+
+def _case(name: str) -> Rule:
+    """``lower`` and ``upper`` keep no order: only the literal that they are compared with bounds their argument."""
+
+    def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+        if len(arguments) != 1 or arguments[0].type != pa.string():
+            return None
+        return Function(name, pa.string(), _anything, (0,), exact=False)
+
+    return rule
+
+
+def _anything(args: Sequence[Interval]) -> Interval:
+    (text,) = args
+    n = len(text)
+    unbounded = np.full(n, np.uint64(2**64 - 1))
+    nothing = Keys(Kind.BYTES, (np.zeros(n, np.uint64), np.zeros(n, np.uint64)))
+    return strict(pa.string(), args, nothing, Keys(Kind.BYTES, (unbounded, unbounded)))
+
+
+def unfolded(name: str, ranges: RangeSet) -> RangeSet | None:
+    """A set that holds every text whose ``lower`` or ``upper`` lies in `ranges`, or None where it is all text."""
+    starts, stops = ranges.thresholds[::2].tolist(), ranges.thresholds[1::2].tolist()
+    if len(starts) != len(stops):
+        return None
+    found = rangeset.empty(Kind.BYTES)
+    for start, stop in zip(starts, stops, strict=True):
+        prefix = _shared_prefix(start, stop)
+        if start == b"":  # the empty text has no prefix to go by
+            return None
+        if not prefix:
+            return None
+        for text in _unfold(name, prefix):
+            found = rangeset.union(found, rangeset.starting_with(text.encode()))
+    return found
+
+
+def _shared_prefix(start: bytes, stop: bytes) -> str:
+    """The first ASCII characters that all texts of [start, stop) begin with: beyond ASCII, Java may differ."""
+    text = start[:_FOLDED].decode("ascii", "ignore") if start[:_FOLDED].isascii() else ""
+    for length in range(len(text), 0, -1):
+        after = prefix_successor(start[:length])
+        if after is not None and stop <= after:
+            return text[:length]
+    return ""
+
+
+def _unfold(name: str, prefix: str) -> Iterator[str]:
+    """Prefixes of texts whose case mapping begins with `prefix`, or is a prefix that `prefix` begins with."""
+    for character, mapped in _preimages(name).get(prefix[0], [(prefix[0], prefix[0])]):
+        if mapped.startswith(prefix):
+            yield character
+        elif prefix.startswith(mapped):
+            yield from (character + rest for rest in _unfold(name, prefix[len(mapped) :]))
+
+
+@lru_cache
+def _preimages(name: str) -> dict[str, list[tuple[str, str]]]:
+    """By first ASCII character of a mapping, the characters that have it; Unicode's case pairs end below U+20000."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for code in range(0x20000):
+        if 0xD800 <= code < 0xE000:
+            continue
+        mapped = getattr(chr(code), name)()
+        if mapped[0].isascii():
+            found.setdefault(mapped[0], []).append((chr(code), mapped))
+    return found
+
+
+RULES: dict[str, Rule] = {
+    "substring": _substring,
+    "length": _length,
+    "lower": _case("lower"),
+    "upper": _case("upper"),
+}

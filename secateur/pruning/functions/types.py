@@ -1,0 +1,107 @@
+"""Types of results and of operands, as Spark's ANSI type coercion has them.
+
+Sources: ``AnsiTypeCoercion.findTightestCommonType`` and ``implicitCast``, ``DecimalPrecisionTypeCoercion``,
+``DecimalType.adjustPrecisionScale``.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+
+from secateur.values import COLLATED, is_float
+
+INSTANT, LOCAL = pa.timestamp("us", "UTC"), pa.timestamp("us")
+INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_NUMERIC = (*INTEGERS, pa.float32(), pa.float64())  # by precedence
+_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}  # of the decimal that holds an integer type
+_NAMED = {
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "BOOLEAN": pa.bool_(),
+    "STRING": pa.string(),
+    "BINARY": pa.binary(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": INSTANT,
+    "TIMESTAMP_LTZ": INSTANT,
+    "TIMESTAMP_NTZ": LOCAL,
+    "DECIMAL": pa.decimal128(10, 0),
+}
+_DECIMAL = re.compile(r"DECIMAL\((\d+)(?:,\s*(\d+))?\)")
+MOST_DIGITS = 38
+LEAST_SCALE = 6  # that a result keeps when its digits are too many
+
+
+def named(sql: str) -> pa.DataType | None:
+    """The type of a name in SQL, or None for one that has no keys."""
+    if match := _DECIMAL.fullmatch(sql):
+        precision, scale = int(match[1]), int(match[2] or 0)
+        return pa.decimal128(precision, scale) if scale <= precision <= MOST_DIGITS else None
+    return _NAMED.get(sql)
+
+
+def is_integer(type_: pa.DataType) -> bool:
+    """Whether a type is one of Spark's integers."""
+    return type_ in INTEGERS
+
+
+def is_decimal(type_: pa.DataType) -> bool:
+    """Whether a type is a decimal."""
+    return bool(pa.types.is_decimal128(type_))
+
+
+def is_numeric(type_: pa.DataType) -> bool:
+    """Whether a type is an integer, a decimal or floating."""
+    return is_integer(type_) or is_decimal(type_) or is_float(type_)
+
+
+def is_temporal(type_: pa.DataType) -> bool:
+    """Whether a type is a date or one of both timestamps."""
+    return type_ in (pa.date32(), INSTANT, LOCAL)
+
+
+def decimal_of(type_: pa.DataType) -> pa.DataType:
+    """The decimal type that holds every value of an integer or decimal type."""
+    return type_ if is_decimal(type_) else pa.decimal128(_DIGITS[type_], 0)
+
+
+def adjusted(precision: int, scale: int) -> pa.DataType:
+    """The decimal type of a result: where it has more than 38 digits, fraction digits go first, down to 6."""
+    if precision <= MOST_DIGITS:
+        return pa.decimal128(precision, scale)
+    whole = precision - scale
+    return pa.decimal128(MOST_DIGITS, max(MOST_DIGITS - whole, min(scale, LEAST_SCALE)))
+
+
+def common(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+    """The type in which values of two types are compared, or None where Spark refuses or strings are parsed."""
+    if a == b:
+        return a if a != COLLATED else None
+    if pa.types.is_null(a) or pa.types.is_null(b):
+        return b if pa.types.is_null(a) else a
+    if is_numeric(a) and is_numeric(b):
+        return _common_number(a, b)
+    if is_temporal(a) and is_temporal(b):
+        return INSTANT if INSTANT in (a, b) else LOCAL
+    return None
+
+
+def _common_number(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+    if is_decimal(a) or is_decimal(b):
+        if is_float(a) or is_float(b):
+            return pa.float64()
+        return _wider_decimal(decimal_of(a), decimal_of(b))
+    wider = max(a, b, key=_NUMERIC.index)
+    return pa.float64() if wider == pa.float32() else wider  # an integer and a float meet as doubles
+
+
+def _wider_decimal(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+    """The decimal type that holds both; None where it has more than 38 digits, and values would be rounded."""
+    scale = max(a.scale, b.scale)
+    precision = max(a.precision - a.scale, b.precision - b.scale) + scale
+    return pa.decimal128(precision, scale) if precision <= MOST_DIGITS else None

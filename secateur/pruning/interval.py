@@ -1,0 +1,243 @@
+"""Intervals: what an expression can be over n units, and the functions that carry intervals to intervals.
+
+A function of an interval is the interval of its values (Moore, "Interval Analysis", 1966): for every choice of argument
+values inside the argument intervals, the result lies inside the result interval. A row is the interval of one value, so
+the same functions give rows their values.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.zones import Zones
+from secateur.values import (
+    INT64_MAX,
+    INT64_MIN,
+    NAN_KEY,
+    Key,
+    Keys,
+    Kind,
+    choose,
+    constant_keys,
+    float_key,
+    float_keys,
+    greatest_keys,
+    is_float,
+    kind_of,
+    least_key,
+    same_width,
+)
+
+_HALF = 2**64
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What an expression can be over n units.
+
+    Soundness: on every row of unit i evaluating the expression gives a value with a key in [lower[i], upper[i]], if
+    `value` is set; NULL, if `null` is set; or an error (ANSI), if `fails` is set. Nothing else.
+    """
+
+    type: pa.DataType
+    lower: Keys
+    upper: Keys
+    value: np.ndarray  # uint8: TRUE | FALSE where a non-null value is possible, else 0
+    null: np.ndarray  # uint8: NULL where a NULL is possible, else 0
+    fails: np.ndarray  # bool
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    @property
+    def is_point(self) -> np.ndarray:
+        """Where lower and upper are the same key."""
+        return np.logical_and.reduce([a == b for a, b in zip(*_words(self.lower, self.upper), strict=True)])
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function with known bounds.
+
+    `name` has all of its parameters, so that functions of one name are one function. `directions` says of each
+    argument whether the value never decreases (1) or never increases (-1) while it grows and the others stay; 0 is
+    neither, or NULL where the argument is not. `exact`: on single values the result is Spark's.
+    """
+
+    name: str
+    type: pa.DataType
+    bounds: Callable[[Sequence[Interval]], Interval] = field(compare=False)
+    directions: tuple[int, ...] = ()
+    exact: bool = True
+    # For a function that increases in its one argument: the first key whose value is at least a key.
+    inverse: Callable[[Key], Key | None] | None = field(default=None, compare=False)
+    # Whether the value before a key is less, and after it not; for functions that increase but for changes of clocks.
+    is_steady: Callable[[Key], bool] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What a rule for a function may look at: the type of an argument, and its key if it is a constant, not NULL."""
+
+    type: pa.DataType
+    key: Key | None = None
+
+
+Rule: TypeAlias = Callable[[Sequence[Argument], dt.tzinfo], Function | None]  # for arguments and a session's time zone
+
+
+# ---- making intervals ------------------------------------------------------------------------------------------------
+
+
+def of_zones(zones: Zones | None, type_: pa.DataType, n: int) -> Interval:
+    """What zone maps say of a column: bounds drawn in to what its type can hold; everything without zone maps."""
+    kind = kind_of(type_)
+    assert kind is not None
+    if zones is None:
+        everything = np.full(n, TRUE | FALSE, np.uint8)
+        lower, upper = constant_keys(least_key(kind), kind, n), greatest_keys(kind, n)
+        zones = Zones(lower, upper, everything, np.full(n, NULL, np.uint8))
+    return Interval(type_, *_within(zones.lower, zones.upper, type_), zones.value, zones.null, np.zeros(n, bool))
+
+
+def key_range(type_: pa.DataType) -> tuple[int, int]:
+    """The least and the greatest key that a value of a type other than strings and binary can have."""
+    match kind_of(type_):
+        case Kind.WIDE | Kind.WORD if pa.types.is_decimal128(type_):
+            return 1 - 10**type_.precision, 10**type_.precision - 1
+        case Kind.WORD if is_float(type_):
+            return float_key(float("-inf")), NAN_KEY
+        case Kind.WORD if pa.types.is_boolean(type_):
+            return 0, 1
+        case Kind.WORD if pa.types.is_timestamp(type_):
+            return INT64_MIN, INT64_MAX
+        case _:
+            return -(2 ** (type_.bit_width - 1)), 2 ** (type_.bit_width - 1) - 1
+
+
+def _within(lower: Keys, upper: Keys, type_: pa.DataType) -> tuple[Keys, Keys]:
+    if lower.kind is Kind.BYTES:
+        return lower, upper
+    least, greatest = key_range(type_)
+    if lower.kind is Kind.WORD:
+        if (least, greatest) == (INT64_MIN, INT64_MAX):
+            return lower, upper
+        return Keys(Kind.WORD, (np.maximum(lower.words[0], least),)), Keys(
+            Kind.WORD, (np.minimum(upper.words[0], greatest),)
+        )
+    n = len(lower)
+    low = choose(lower.at_least(least), lower, constant_keys(least, Kind.WIDE, n))
+    high = choose(upper.at_least(greatest), constant_keys(greatest, Kind.WIDE, n), upper)
+    return low, high
+
+
+def constant(type_: pa.DataType, key: Key, n: int) -> Interval:
+    """One value in every row."""
+    kind = kind_of(type_)
+    assert kind is not None
+    keys = constant_keys(key, kind, n)
+    return points(type_, keys)
+
+
+def points(type_: pa.DataType, keys: Keys, null: np.ndarray | None = None) -> Interval:
+    """Units of one row each: its value's key, or NULL where `null` is True."""
+    n = len(keys)
+    absent = np.zeros(n, bool) if null is None else null
+    value = np.where(absent, np.uint8(0), np.uint8(TRUE | FALSE))
+    return Interval(type_, keys, keys, value, np.where(absent, np.uint8(NULL), np.uint8(0)), np.zeros(n, bool))
+
+
+def nulls(type_: pa.DataType, n: int) -> Interval:
+    """NULL in every row."""
+    kind = kind_of(type_)
+    assert kind is not None
+    return points(type_, constant_keys(least_key(kind), kind, n), np.ones(n, bool))
+
+
+def truth(outcomes: np.ndarray) -> Interval:
+    """A predicate's outcomes as a boolean value."""
+    may_be_true, may_be_false = (outcomes & TRUE) != 0, (outcomes & FALSE) != 0
+    lower, upper = (~may_be_false).astype(np.int64), may_be_true.astype(np.int64)
+    value = np.where(may_be_true | may_be_false, np.uint8(TRUE | FALSE), np.uint8(0))
+    keys = Keys(Kind.WORD, (lower,)), Keys(Kind.WORD, (upper,))
+    return Interval(pa.bool_(), *keys, value, outcomes & NULL, np.zeros(len(outcomes), bool))
+
+
+def strict(
+    type_: pa.DataType, arguments: Sequence[Interval], lower: Keys, upper: Keys, fails: np.ndarray | None = None
+) -> Interval:
+    """The value of a function that is NULL exactly where an argument is, and may fail where `fails` says."""
+    value = reduce(np.bitwise_and, [a.value for a in arguments])
+    null = reduce(np.bitwise_or, [a.null for a in arguments])
+    failing = reduce(np.logical_or, [a.fails for a in arguments])
+    if fails is not None:
+        failing = failing | (fails & (value != 0))
+    return Interval(type_, lower, upper, value, null, failing)
+
+
+def union(a: Interval, b: Interval) -> Interval:
+    """Either of two, of one type: the hull of their values."""
+    only_a, only_b = b.value == 0, a.value == 0
+    lower = choose(~only_b & (only_a | at_least(b.lower, a.lower)), a.lower, b.lower)
+    upper = choose(~only_b & (only_a | at_least(a.upper, b.upper)), a.upper, b.upper)
+    return Interval(a.type, lower, upper, a.value | b.value, a.null | b.null, a.fails | b.fails)
+
+
+def where(possible: np.ndarray, a: Interval) -> Interval:
+    """Only where it is possible at all: elsewhere no value, no NULL, no error."""
+    nothing = np.uint8(0)
+    value, null = np.where(possible, a.value, nothing), np.where(possible, a.null, nothing)
+    return Interval(a.type, a.lower, a.upper, value, null, a.fails & possible)
+
+
+# ---- keys of two arrays ----------------------------------------------------------------------------------------------
+
+
+def at_least(a: Keys, b: Keys) -> np.ndarray:
+    """Where a key of one array is >= that of the other: bool of shape (n,)."""
+    first, *rest = zip(*_words(a, b), strict=True)
+    if not rest:
+        return np.asarray(first[0] >= first[1])
+    reached = np.ones(len(a), bool)
+    for x, y in reversed([first, *rest]):
+        reached = (x > y) | ((x == y) & reached)
+    return reached
+
+
+def _words(a: Keys, b: Keys) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+    a, b = same_width([a, b])
+    return a.words, b.words
+
+
+# ---- keys as numbers -------------------------------------------------------------------------------------------------
+
+
+def numbers(keys: Keys, type_: pa.DataType) -> np.ndarray:
+    """Keys as numbers to compute with: float64 of floating types, int64 of WORD keys, else Python integers."""
+    if keys.kind is Kind.WIDE:
+        high, low = keys.words
+        return high.astype(object) * _HALF + low.astype(object)
+    word = keys.words[0]
+    if not is_float(type_):
+        return word
+    return np.where(word >= 0, word, word ^ np.int64(INT64_MAX)).view(np.float64)
+
+
+def keys_of_numbers(values: np.ndarray, type_: pa.DataType) -> Keys:
+    """The inverse of :func:`numbers`."""
+    match kind_of(type_):
+        case Kind.WIDE:
+            whole = values.astype(object)
+            return Keys(Kind.WIDE, ((whole >> 64).astype(np.int64), (whole & (_HALF - 1)).astype(np.uint64)))
+        case _ if is_float(type_):
+            return Keys(Kind.WORD, (float_keys(np.asarray(values, np.float64)),))
+        case _:
+            return Keys(Kind.WORD, (values.astype(np.int64),))

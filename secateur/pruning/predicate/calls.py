@@ -1,0 +1,130 @@
+"""Function names of Spark SQL to nodes: the one place that all front ends share.
+
+Synonyms get one name, and functions that are other syntax in disguise get its node: ``if`` is CASE, ``date(x)`` a cast,
+``startswith`` LIKE. What remains is a :class:`Call`, which binding may know or not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from secateur.pruning.predicate.nodes import (
+    Call,
+    Case,
+    Cast,
+    Comparison,
+    Expression,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Predicate,
+    RLike,
+    as_expression,
+    as_predicate,
+    compare,
+)
+
+NULL = Literal(None, "null")
+
+_SYNONYMS = {
+    "add": "+",
+    "ceiling": "ceil",
+    "char_length": "length",
+    "character_length": "length",
+    "date_diff": "datediff",
+    "dateadd": "date_add",
+    "datepart": "date_part",
+    "dayofmonth": "day",
+    "divide": "/",
+    "ifnull": "coalesce",
+    "lcase": "lower",
+    "len": "length",
+    "mod": "%",
+    "multiply": "*",
+    "nvl": "coalesce",
+    "subtract": "-",
+    "substr": "substring",
+    "to_unix_timestamp": "unix_timestamp",
+    "ucase": "upper",
+}
+_CASTS = {  # functions that are a cast to the type of their name
+    "bigint": "BIGINT",
+    "binary": "BINARY",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "decimal": "DECIMAL(10, 0)",
+    "double": "DOUBLE",
+    "float": "FLOAT",
+    "int": "INT",
+    "smallint": "SMALLINT",
+    "string": "STRING",
+    "timestamp": "TIMESTAMP",
+    "tinyint": "TINYINT",
+    "to_date": "DATE",
+    "to_timestamp": "TIMESTAMP",
+}
+_COMPARISONS = {"=": "=", "==": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_PARTS = {  # fields of EXTRACT and date_part, and the function of each
+    **dict.fromkeys(("YEAR", "YEARS", "Y", "YR", "YRS"), "year"),
+    **dict.fromkeys(("QUARTER", "QTR"), "quarter"),
+    **dict.fromkeys(("MONTH", "MON", "MONS", "MONTHS"), "month"),
+    **dict.fromkeys(("DAY", "D", "DAYS"), "day"),
+    **dict.fromkeys(("HOUR", "H", "HOURS", "HR", "HRS"), "hour"),
+    **dict.fromkeys(("MINUTE", "MIN", "M", "MINS", "MINUTES"), "minute"),
+}
+
+
+def build(name: str, arguments: Sequence[Expression | Predicate]) -> Expression | Predicate:
+    """The node of a function of this name, of whatever case, on these arguments."""
+    values = tuple(as_expression(a) if isinstance(a, Predicate) else a for a in arguments)
+    function = _SYNONYMS.get(name.lower(), name.lower())
+    match function, values:
+        case _, (operand,) if function in _CASTS:
+            return Cast(operand, _CASTS[function])
+        case (("if" | "iff"), (condition, value, otherwise)):
+            return Case(((as_predicate(condition), value),), otherwise)
+        case "nvl2", (operand, value, otherwise):
+            return Case(((Not(IsNull(operand)), value),), otherwise)
+        case "nullif", (operand, other):
+            return Case(((compare(operand, "=", other), NULL),), operand)
+        case (("extract" | "date_part"), (Literal(str(part), "string"), operand)) if part.upper() in _PARTS:
+            return Call(_PARTS[part.upper()], (operand,))
+        case "left", (operand, length):
+            return Call("substring", (operand, Literal(1, "int"), length))
+        case _:
+            test = _condition(function, values)
+            return Call(function, values) if test is None else test
+
+
+def _condition(function: str, values: tuple[Expression, ...]) -> Predicate | None:
+    """A function whose value is a condition that has a node of its own."""
+    match function, values:
+        case _, (left, right) if function in _COMPARISONS:
+            return compare(left, _COMPARISONS[function], right)
+        case (("!=" | "<>"), (left, right)):
+            return Not(compare(left, "=", right))
+        case "equal_null", (left, right):
+            return compare(left, "<=>", right)
+        case "isnull", (operand,):
+            return IsNull(operand)
+        case "isnotnull", (operand,):
+            return Not(IsNull(operand))
+        case "isnan", (operand,):
+            return Comparison("<=>", operand, Literal(math.nan, "double"))
+        case (("startswith" | "endswith" | "contains"), (operand, Literal(str(part), "string"))):
+            before = "" if function == "startswith" else "%"
+            after = "" if function == "endswith" else "%"
+            return Like(operand, before + escaped(part) + after, "\\")
+        case "like", (operand, Literal(str(pattern), "string")):
+            return Like(operand, pattern, "\\")
+        case (("rlike" | "regexp" | "regexp_like"), (operand, Literal(str(pattern), "string"))):
+            return RLike(operand, pattern)
+        case _:
+            return None
+
+
+def escaped(text: str) -> str:
+    """Text that LIKE takes literally, with the escape character ``\\``."""
+    return "".join("\\" + c if c in "%_\\" else c for c in text)

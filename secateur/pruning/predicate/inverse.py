@@ -1,0 +1,227 @@
+"""Conditions on monotone functions of one column as conditions on the column itself.
+
+For f monotone, ``f(x) >= t`` holds from some key on, or up to some key. So a set of keys of f(x), which is an array of
+thresholds, is pulled back to a set of keys of x threshold by threshold, by bisection: statistics and bloom filters
+never see f. ``year(ts) = 2026`` is one range of instants, exact for blocks, pages and rows alike; ``a + 5 = 10`` is the
+point 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.pruning import rangeset
+from secateur.pruning.interval import Function, Interval, at_least, constant, key_range, points
+from secateur.pruning.predicate.bound import Apply, Constant, Field, Operand
+from secateur.pruning.rangeset import RangeSet
+from secateur.values import Key, Keys, Kind, keys_of, kind_of, least_key, successor
+
+_WITNESSES = (0, 1, -1, 20_000, 1_700_000_000, 1_700_000_000_000_000, 10_000_000_000)  # numbers, days, instants
+_MOST_STEADY = 1_000  # thresholds that are looked at one by one
+_FAN_OUT = 256  # keys asked about in one round of a search
+_PROBES = 1 << 14  # in one round of all searches
+
+
+@dataclass(frozen=True)
+class PulledBack:
+    """A set of keys of a column, and the keys on which a function of it fails."""
+
+    field: Field
+    ranges: RangeSet
+    fails: RangeSet | None
+
+
+def pull_back(operand: Operand, ranges: RangeSet) -> PulledBack | None:
+    """The keys of the one column below an operand for which the operand lies in `ranges`.
+
+    None where a function on the way is not monotone, or not known to be at one of the thresholds.
+    """
+    fails = rangeset.empty(ranges.kind)
+    while isinstance(operand, Apply):
+        at = _moving_argument(operand)
+        if at is None:
+            return None
+        found = _through(operand, at, ranges)
+        failing = _through(operand, at, fails)
+        if found is None or failing is None:
+            return None
+        ranges, own = found
+        fails, operand = rangeset.union(failing[0], own), operand.arguments[at]
+    if not isinstance(operand, Field):
+        return None
+    return PulledBack(operand, ranges, None if fails.is_empty else fails)
+
+
+def _moving_argument(operand: Apply) -> int | None:
+    """The one argument that is no constant, if the function is monotone in it and pulls back exactly."""
+    moving = [i for i, argument in enumerate(operand.arguments) if not isinstance(argument, Constant)]
+    function = operand.function
+    if len(moving) != 1 or not function.directions[moving[0]] or not (function.exact or function.inverse):
+        return None
+    if any(isinstance(argument, Constant) and argument.key is None for argument in operand.arguments):
+        return None
+    if function.is_steady is not None and not isinstance(operand.arguments[moving[0]], Field):
+        return None
+    return moving[0]
+
+
+def _through(operand: Apply, at: int, ranges: RangeSet) -> tuple[RangeSet, RangeSet] | None:
+    """The set of the argument's keys that a function takes into `ranges`, and those on which it fails."""
+    function, type_ = operand.function, operand.arguments[at].type
+    kind = kind_of(type_)
+    assert kind is not None
+    if function.inverse is not None:
+        firsts = [function.inverse(threshold) for threshold in ranges.thresholds.tolist()]
+        return _of_thresholds(kind, firsts), rangeset.empty(kind)
+    if kind is Kind.BYTES:
+        return None
+    search = _Search(type_, kind, _on_points(operand, at, type_), function.directions[at])
+    run = search.run()
+    if run is None:
+        return None
+    first, last = run
+    keys = search.thresholds(ranges, first, last)
+    if not _is_steady(function, keys, kind):
+        return None
+    found = _of_thresholds(kind, keys)
+    if function.directions[at] < 0 and len(ranges.thresholds) % 2:
+        found = rangeset.complement(found)
+    return found, search.outside(first, last)
+
+
+def _is_steady(function: Function, keys: Sequence[int], kind: Kind) -> bool:
+    """Whether the function really is less before each of the keys, and not after."""
+    steady = function.is_steady
+    if steady is None:
+        return True
+    return len(keys) <= _MOST_STEADY and all(key == least_key(kind) or steady(key) for key in keys)
+
+
+def _of_thresholds(kind: Kind, keys: Sequence[Key | None]) -> RangeSet:
+    """The set with these thresholds, in any order: two at one key enclose nothing; None is after every key."""
+    counts: dict[Key, int] = {}
+    for key in keys:
+        if key is not None:
+            counts[key] = counts.get(key, 0) + 1
+    left = sorted(key for key, count in counts.items() if count % 2)
+    array = np.empty(len(left), np.int64 if kind is Kind.WORD else object)
+    array[:] = left
+    return RangeSet(kind, array)
+
+
+def _on_points(operand: Apply, at: int, type_: pa.DataType) -> Callable[[Keys], Interval]:
+    """The function on single keys of one argument, the constants in their places."""
+
+    def evaluate(keys: Keys) -> Interval:
+        arguments = [
+            constant(a.type, a.key, len(keys)) if isinstance(a, Constant) and a.key is not None else points(type_, keys)
+            for a in operand.arguments
+        ]
+        return operand.function.bounds(arguments)
+
+    return evaluate
+
+
+Holds = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of keys, and the search that each belongs to
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Searches over the keys of a type, many thresholds at once."""
+
+    type: pa.DataType
+    kind: Kind
+    evaluate: Callable[[Keys], Interval]
+    direction: int
+
+    def run(self) -> tuple[int, int] | None:
+        """The first and the last key on which the function does not fail; between them it never does."""
+        least, greatest = key_range(self.type)
+        candidates = [key for key in (least, greatest, *_WITNESSES) if least <= key <= greatest]
+        works = ~self._fails(self._array(candidates))
+        if not works.any():
+            return None
+        witness = candidates[int(np.argmax(works))]
+        first, last = least, greatest
+        if not works[0]:
+            (first,) = self._search([least], [witness], lambda keys, _: ~self._fails(keys)).tolist()
+        if not works[1]:
+            (beyond,) = self._search([witness], [greatest], lambda keys, _: self._fails(keys)).tolist()
+            last = beyond - 1
+        return first, last
+
+    def thresholds(self, ranges: RangeSet, first: int, last: int) -> list[int]:
+        """Where the function crosses each threshold within [first, last]; those that it does not reach are left out."""
+        n = len(ranges.thresholds)
+        if not n:
+            return []
+        targets = _keys_of_thresholds(ranges)
+
+        def crossed(keys: np.ndarray, threshold: np.ndarray) -> np.ndarray:
+            reached = at_least(self.evaluate(_as_keys(self.kind, keys)).lower, targets.take(threshold))
+            return reached if self.direction > 0 else ~reached
+
+        ends = crossed(self._array([first] * n + [last] * n), np.tile(np.arange(n), 2))
+        at_first, at_last = ends[:n], ends[n:]
+        between = np.flatnonzero(at_last & ~at_first)
+        within = [first] * len(between), [last] * len(between)
+        found = self._search(*within, lambda keys, search: crossed(keys, between[search]))
+        return [int(least_key(self.kind))] * int(at_first.sum()) + found.tolist()
+
+    def outside(self, first: int, last: int) -> RangeSet:
+        """The keys of the type on which the function fails."""
+        least, greatest = key_range(self.type)
+        below = rangeset.between(self.kind, least_key(self.kind), first) if first > least else rangeset.empty(self.kind)
+        if last == greatest:
+            return below
+        return rangeset.union(below, rangeset.between(self.kind, successor(last, self.kind), None))
+
+    def _search(self, low: Sequence[int], high: Sequence[int], holds: Holds) -> np.ndarray:
+        """The first key of each (low, high] that a monotone condition holds for: not at low, and at high.
+
+        A round asks about many keys between the ends of each search at once: a call costs more than its keys.
+        """
+        lows, highs = self._array(low), self._array(high)
+        if not len(lows):
+            return lows
+        searches, fan_out = np.arange(len(lows)), max(2, min(_FAN_OUT, _PROBES // len(lows)))
+        steps = np.arange(1, fan_out)
+        while (gaps := self._distance(lows, highs)).max() > 1:
+            stride = np.maximum(gaps // fan_out, 1)
+            offsets = np.minimum(np.multiply.outer(stride, steps.astype(stride.dtype)), gaps[:, None])
+            keys = self._moved(lows[:, None], offsets)
+            reached = holds(keys.ravel(), np.repeat(searches, len(steps))).reshape(keys.shape)
+            before = (~reached).sum(axis=1)
+            ends = np.concatenate([lows[:, None], keys, highs[:, None]], axis=1)
+            lows, highs = ends[searches, before], ends[searches, before + 1]
+        return highs
+
+    def _distance(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        return high.view(np.uint64) - low.view(np.uint64) if self.kind is Kind.WORD else high - low
+
+    def _moved(self, low: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+        """Keys that lie `offsets` beyond; distances of int64 can need all 64 bits, so they are added modulo 2**64."""
+        return (low.view(np.uint64) + offsets).view(np.int64) if self.kind is Kind.WORD else low + offsets
+
+    def _fails(self, keys: np.ndarray) -> np.ndarray:
+        return self.evaluate(_as_keys(self.kind, keys)).fails
+
+    def _array(self, keys: Sequence[int]) -> np.ndarray:
+        return np.array(keys, np.int64 if self.kind is Kind.WORD else object)
+
+
+def _as_keys(kind: Kind, keys: np.ndarray) -> Keys:
+    if kind is Kind.WORD:
+        return Keys(kind, (keys,))
+    whole = keys.astype(object)
+    return Keys(kind, ((whole >> 64).astype(np.int64), (whole & (2**64 - 1)).astype(np.uint64)))
+
+
+def _keys_of_thresholds(ranges: RangeSet) -> Keys:
+    if ranges.kind is Kind.BYTES:
+        return keys_of(pa.array(ranges.thresholds.tolist(), pa.binary()))
+    return _as_keys(ranges.kind, ranges.thresholds)

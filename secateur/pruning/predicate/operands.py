@@ -1,0 +1,241 @@
+"""Binding expressions: nodes to operands with types, after the casts that Spark would insert; constants are folded."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from secateur.pruning.functions import casts, types
+from secateur.pruning.functions.registry import rule
+from secateur.pruning.functions.types import INSTANT, LOCAL
+from secateur.pruning.interval import Argument, Function, Interval, constant, nulls, numbers
+from secateur.pruning.predicate.bound import Apply, Choice, Constant, Field, Operand, Tested
+from secateur.pruning.predicate.literals import Subject, positions
+from secateur.pruning.predicate.nodes import Call, Case, Cast, Column, Expression, Literal, Test
+from secateur.pruning.predicate.resolve import Binder, resolve
+from secateur.pruning.predicate.temporal import EPOCH
+from secateur.values import COLLATED, Keys, Kind, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from secateur.pruning.predicate.nodes import Predicate
+
+_TYPES = {
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "float": pa.float32(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": INSTANT,
+    "timestamp_ntz": LOCAL,
+    "null": pa.null(),
+}
+
+
+class NoRule(Exception):
+    """An expression that pruning cannot bound; says why. Never leaves binding."""
+
+
+def bind_operand(expression: Expression, binder: Binder, bind: Callable[[Predicate, Binder], Predicate]) -> Operand:
+    """The operand of an expression; `bind` binds the conditions in it.
+
+    Raises NoRule, and the errors of the caller's mistakes: UnknownColumn, AmbiguousColumn.
+    """
+    match expression:
+        case Column():
+            return field_of(expression, binder)
+        case Literal():
+            return constant_of(expression, binder.zone)
+        case Test(predicate):
+            return Tested(bind(predicate, binder))
+        case Cast(operand, type_, safe):
+            return _cast(bind_operand(operand, binder, bind), type_, safe, binder.zone)
+        case Case(branches, otherwise):
+            conditions = [bind(condition, binder) for condition, _ in branches]
+            values = [bind_operand(value, binder, bind) for _, value in branches]
+            return _choice(conditions, values, bind_operand(otherwise, binder, bind), binder.zone)
+        case Call(function, arguments):
+            return _apply(function, [bind_operand(a, binder, bind) for a in arguments], binder.zone)
+
+
+def field_of(column: Column, binder: Binder) -> Field:
+    """The field of a column whose values have an order. Raises NoRule, UnknownColumn, AmbiguousColumn."""
+    field = resolve(column, binder)
+    if field.type == COLLATED:
+        raise NoRule(f"column {field} has a collation, which compares strings otherwise than by their bytes")
+    if kind_of(field.type) is None:
+        raise NoRule(f"values of {field} of type {field.type} have no order that bounds are kept in")
+    return field
+
+
+# ---- constants -------------------------------------------------------------------------------------------------------
+
+
+def constant_of(literal: Literal, zone: dt.tzinfo) -> Constant:
+    """A literal with its type. Raises NoRule for text that is no date here."""
+    if literal.value is None:
+        return Constant(_TYPES[literal.type], None)
+    type_ = _decimal_type(literal.value) if isinstance(literal.value, Decimal) else _TYPES[literal.type]
+    found = positions(Subject(str(literal), type_), [literal], zone)
+    if found is None or found[0].at is None:
+        raise NoRule(f"{literal} is left to Spark")
+    return Constant(type_, found[0].at)
+
+
+def _decimal_type(value: Decimal) -> pa.DataType:
+    _, digits, exponent = value.as_tuple()
+    scale = max(0, -int(exponent))
+    precision = max(len(digits) + max(int(exponent), 0), scale, 1)
+    if precision > types.MOST_DIGITS:
+        raise NoRule(f"{value} has more digits than a decimal")
+    return pa.decimal128(precision, scale)
+
+
+def literal_of(operand: Constant) -> Literal | None:
+    """The literal of a constant, or None for one that Python has no value for."""
+    key, type_ = operand.key, operand.type
+    name = next((name for name, known in _TYPES.items() if known == type_), "decimal")
+    match key:
+        case None:
+            return Literal(None, "null")
+        case bytes():
+            return Literal(key, name) if name == "binary" else _text_literal(key)
+        case _ if types.is_decimal(type_):
+            return Literal(Decimal(key).scaleb(-type_.scale), "decimal") if abs(key) < 10**28 else None
+        case _ if types.is_integer(type_):
+            return Literal(key, name)
+        case _ if pa.types.is_boolean(type_):
+            return Literal(bool(key), name)
+        case _ if types.is_temporal(type_):
+            return _moment_literal(key, type_, name)
+        case _:
+            keys = Keys(Kind.WORD, (pa.array([key], pa.int64()).to_numpy(),))
+            return Literal(float(numbers(keys, type_)[0]), name)
+
+
+def _text_literal(key: bytes) -> Literal | None:
+    try:
+        return Literal(key.decode(), "string")
+    except UnicodeDecodeError:
+        return None
+
+
+def _moment_literal(key: int, type_: pa.DataType, name: str) -> Literal | None:
+    try:
+        if pa.types.is_date32(type_):
+            return Literal(dt.date.fromordinal(EPOCH.toordinal() + key), name)
+        moment = EPOCH + dt.timedelta(microseconds=key)
+        return Literal(moment.replace(tzinfo=dt.UTC) if type_ == INSTANT else moment, name)
+    except (ValueError, OverflowError):
+        return None
+
+
+# ---- functions -------------------------------------------------------------------------------------------------------
+
+
+def _cast(operand: Operand, target: str, safe: bool, zone: dt.tzinfo) -> Operand:
+    type_ = types.named(target)
+    if type_ is None:
+        raise NoRule(f"a cast to {target} has no rule")
+    return coerced(operand, type_, zone, safe=safe)
+
+
+def coerced(operand: Operand, type_: pa.DataType, zone: dt.tzinfo, *, safe: bool = False) -> Operand:
+    """The operand cast to a type. Raises NoRule where the cast does not keep the order of values."""
+    if operand.type == type_:
+        return operand
+    if isinstance(operand, Constant) and operand.key is None:
+        return Constant(type_, None)
+    function = (casts.try_cast if safe else casts.cast)(operand.type, type_, zone)
+    if function is None:
+        raise NoRule(f"a cast from {operand.type} to {type_} does not keep the order of values")
+    return _folded(function, (operand,))
+
+
+def common_type(operands: Sequence[Operand]) -> pa.DataType:
+    """The type that values of all operands are brought to. Raises NoRule."""
+    found = reduce(lambda a, b: a if a is None else types.common(a, b), [o.type for o in operands])
+    if found is None or kind_of(found) is None:
+        raise NoRule(f"{' and '.join(str(o.type) for o in operands)} have no common type with an order")
+    return found
+
+
+def _choice(conditions: list[Predicate], values: list[Operand], otherwise: Operand, zone: dt.tzinfo) -> Operand:
+    type_ = common_type([*values, otherwise])
+    branches = tuple((c, coerced(v, type_, zone)) for c, v in zip(conditions, values, strict=True))
+    return Choice(branches, coerced(otherwise, type_, zone))
+
+
+_ALIKE = ("coalesce", "greatest", "least")  # whose arguments are brought to one type
+
+
+def _apply(name: str, arguments: list[Operand], zone: dt.tzinfo) -> Operand:
+    if name in _ALIKE:
+        type_ = common_type(arguments)
+        arguments = [coerced(a, type_, zone) for a in arguments]
+    name, arguments = _date_arithmetic(name, arguments)
+    if any(pa.types.is_null(a.type) or kind_of(a.type) is None for a in arguments):
+        raise NoRule(f"{name} of {', '.join(str(a.type) for a in arguments)} has no rule")
+    known = [Argument(a.type, a.key if isinstance(a, Constant) else None) for a in arguments]
+    function = rule(name)
+    if function is None:
+        raise NoRule(f"{name} has no rule")
+    found = function(known, zone)
+    if found is None:
+        raise NoRule(f"{name} of {', '.join(str(a.type) for a in arguments)} has no rule")
+    return _folded(found, tuple(arguments))
+
+
+def _date_arithmetic(name: str, arguments: list[Operand]) -> tuple[str, list[Operand]]:
+    """A date and a whole number of days are added and subtracted by functions of their own."""
+    match name, [pa.types.is_date32(a.type) for a in arguments]:
+        case "+", [True, False]:
+            return "date_add", arguments
+        case "+", [False, True]:
+            return "date_add", arguments[::-1]
+        case "-", [True, False]:
+            return "date_sub", arguments
+        case _:
+            return name, arguments
+
+
+def _folded(function: Function, arguments: tuple[Operand, ...]) -> Operand:
+    """The function of the arguments; of constants only, its value. Raises NoRule where Spark would raise an error."""
+    if not all(isinstance(a, Constant) for a in arguments):
+        return Apply(function, arguments)
+    found = function.bounds([interval_of_constant(a, 1) for a in arguments if isinstance(a, Constant)])
+    if found.fails[0]:
+        raise NoRule(f"{function.name} of these constants has no value")
+    if not found.value[0]:
+        return Constant(function.type, None)
+    if not (function.exact and found.is_point[0]):
+        return Apply(function, arguments)
+    return Constant(function.type, key_at(found.lower, 0))
+
+
+def interval_of_constant(operand: Constant, n: int) -> Interval:
+    """A constant in n units."""
+    return nulls(operand.type, n) if operand.key is None else constant(operand.type, operand.key, n)
+
+
+def key_at(keys: Keys, index: int) -> int | bytes:
+    """One key out of many."""
+    words = [word[index] for word in keys.words]
+    match keys.kind:
+        case Kind.WORD:
+            return int(words[0])
+        case Kind.WIDE:
+            return (int(words[0]) << 64) | int(words[1])
+        case Kind.BYTES:
+            return b"".join(int(word).to_bytes(8, "big") for word in words[:-1])[: int(words[-1])]

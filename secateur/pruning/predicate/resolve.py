@@ -1,0 +1,69 @@
+"""Names to fields of a table's schema."""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from secateur.errors import AmbiguousColumn, UnknownColumn
+from secateur.pruning.predicate import nodes
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.nodes import Column, Predicate
+
+
+@dataclass(frozen=True)
+class Binder:
+    """What binding needs to know of a table and a session."""
+
+    schema: pa.Schema
+    zone: dt.tzinfo
+    case_sensitive: bool = False
+
+
+def resolve(column: Column, binder: Binder) -> Field:
+    """The field that a column name means; for a part of a map or an array, the map or the array.
+
+    Raises UnknownColumn with the nearest names, AmbiguousColumn.
+    """
+    type_: pa.DataType = pa.struct(list(binder.schema))
+    path: tuple[str, ...] = ()
+    for name in column.path:
+        if pa.types.is_map(type_) or pa.types.is_list(type_):
+            break
+        found = _child(type_, name, column, binder)
+        path, type_ = (*path, found.name), found.type
+    return Field(path, type_)
+
+
+def _child(type_: pa.DataType, name: str, column: Column, binder: Binder) -> pa.Field:
+    children = list(type_) if pa.types.is_struct(type_) else []
+    exact = [child for child in children if child.name == name]
+    folded = [child for child in children if child.name.lower() == name.lower()]
+    matches = exact if binder.case_sensitive else folded
+    if len(matches) > 1:
+        names = ", ".join(child.name for child in matches)
+        raise AmbiguousColumn(f"column {column} could be any of {names}: pass case_sensitive=True")
+    if not matches:
+        raise UnknownColumn(_unknown(name, column, [child.name for child in children]))
+    return matches[0]
+
+
+def _unknown(name: str, column: Column, names: list[str]) -> str:
+    by_folded = {known.lower(): known for known in names}
+    near = [by_folded[match] for match in difflib.get_close_matches(name.lower(), by_folded, n=3)]
+    hint = (
+        f"did you mean {' or '.join(near)}?" if near else f"the table has {', '.join(names[:20]) or 'no such struct'}"
+    )
+    return f"unknown column {column}: {hint}"
+
+
+def named_columns(predicate: Predicate, binder: Binder) -> Iterator[str]:
+    """The top-level columns that the text of a predicate names: every one for an expression that hides its names."""
+    if any(not opaque.columns for opaque in nodes.opaque(predicate)):
+        yield from binder.schema.names
+    else:
+        yield from (resolve(column, binder).path[0] for column in nodes.columns(predicate))
