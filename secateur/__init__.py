@@ -20,7 +20,7 @@ from secateur.maintain import (
     verify_index,
 )
 from secateur.planning import open_table, prune
-from secateur.pruning.predicate.expressions import col
+from secateur.pruning.predicate.expressions import call_function, col, when
 
 __version__ = "0.1.0"
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "SecateurError",
     "Verification",
     "build_index",
+    "call_function",
     "col",
     "describe_index",
     "drop_index",
@@ -37,4 +38,5 @@ __all__ = [
     "refresh_index",
     "vacuum_index",
     "verify_index",
+    "when",
 ]

@@ -16,7 +16,9 @@ from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.parse import parse
 
 if TYPE_CHECKING:
+    from secateur.io.iceberg_expressions import BooleanExpression
     from secateur.io.parquet_dir import FileSystem
+    from secateur.io.spark_column import Column
 
 DISABLE = "SECATEUR_DISABLE"  # an environment variable: set to 1, no index is used
 
@@ -41,7 +43,7 @@ def open_table(
 
 def prune(
     table: Table,
-    predicate: str | Predicate,
+    predicate: str | Predicate | Column | BooleanExpression,
     *,
     limit: int | None = None,
     use_index: bool = True,
@@ -51,9 +53,10 @@ def prune(
 ) -> Scan:
     """The plan of a query: the blocks of the table's current snapshot that can hold a match.
 
-    `predicate` is Spark SQL text or an expression on :func:`secateur.col`. `limit` asks for any so many matching
-    rows. `session_time_zone` is that in which Spark would read the predicate's dates and timestamps: by default
-    that of the active Spark session, else UTC.
+    `predicate` is Spark SQL text, an expression on :func:`secateur.col`, a PySpark Column (of Spark Classic or of
+    Connect), or an unbound expression of PyIceberg, which means what it means in Iceberg. `limit` asks for any so
+    many matching rows. `session_time_zone` is that in which Spark would read the predicate's dates and timestamps:
+    by default that of the active Spark session, else UTC.
 
     Every matching row lies in a block of the plan: a block is left out only if a proof shows that no row of it makes
     the predicate TRUE. An index that is missing, stale or broken keeps blocks, and the report says so; with
@@ -63,9 +66,7 @@ def prune(
     """
     if limit is not None and limit < 0:
         raise ValueError(f"limit is {limit}; it must be 0 or more")
-    tree = parse(predicate) if isinstance(predicate, str) else predicate
-    if not isinstance(tree, Predicate):
-        raise InvalidPredicate(f"{predicate!r} is no predicate: use SQL text or a comparison on secateur.col()")
+    tree, sql = _read(predicate)
     settings = Settings(
         limit=limit,
         use_index=use_index and os.environ.get(DISABLE) != "1",
@@ -73,7 +74,35 @@ def prune(
         session_time_zone=session_time_zone or _active_time_zone(),
         case_sensitive=case_sensitive,
     )
-    return plan_scan(table, tree, str(predicate), settings)
+    return plan_scan(table, tree, sql, settings)
+
+
+def _read(predicate: object) -> tuple[Predicate, str]:
+    """A predicate of any front end as nodes, and as the text that Spark is to read."""
+    match predicate:
+        case str():
+            return parse(predicate), predicate
+        case Predicate():
+            return predicate, str(predicate)
+        case _ if _is_a(predicate, "pyspark.sql.column", "Column"):
+            from secateur.io.spark_column import sql_of
+
+            return _read(sql_of(predicate))  # type: ignore[arg-type]
+        case _ if _is_a(predicate, "pyiceberg.expressions", "BooleanExpression"):
+            from secateur.io.iceberg_expressions import predicate_of
+
+            return _read(predicate_of(predicate))  # type: ignore[arg-type]
+        case _:
+            raise InvalidPredicate(
+                f"{predicate!r} is no predicate: use SQL text or a comparison on secateur.col(), "
+                "a PySpark Column, or an expression of PyIceberg"
+            )
+
+
+def _is_a(value: object, module: str, name: str) -> bool:
+    """Whether a value is of a class of another library, which is not imported for the question."""
+    loaded = sys.modules.get(module)
+    return loaded is not None and isinstance(value, getattr(loaded, name))
 
 
 def _active_time_zone() -> str:

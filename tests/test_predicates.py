@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -81,7 +81,7 @@ EXPRESSIONS: list[tuple[str, Predicate, str]] = [  # text, expression, both prin
     ("a = 1e3", a == 1000.0, "`a` = CAST('1000.0' AS DOUBLE)"),
     ("a = 0.1D", a == 0.1, "`a` = CAST('0.1' AS DOUBLE)"),
     ("a = CAST('inf' AS DOUBLE)", a == float("inf"), "`a` = CAST('inf' AS DOUBLE)"),
-    ("a = 5L", a == 5, "`a` = 5"),
+    ("a = 5L", a == Literal(5, "bigint"), "`a` = 5L"),
     ("a = X'00FF'", a == b"\0\xff", "`a` = X'00FF'"),
     ("a = TRUE", a == True, "`a` = TRUE"),  # noqa: E712
     ("a = DATE '2024-01-02'", a == Literal("2024-01-02", "date"), "`a` = DATE '2024-01-02'"),
@@ -136,28 +136,49 @@ def test_other_python_values_are_no_literals(value: object) -> None:
         a == value  # noqa: B015
 
 
-OPAQUE = [  # what only Spark can evaluate is kept as text, under the connectives as elsewhere
-    "a + 1 > 2",
-    "a = b",
-    "length(s) > 3",
-    "s RLIKE 'a.*'",
+CALLS = [  # text of expressions, and what it is printed as
+    ("a + 1 > 2", "(`a` + 1) > 2"),
+    ("2 < -a * 3 % b", "(((- `a`) * 3) % `b`) > 2"),
+    ("a = b", "`a` = `b`"),
+    ("length(s) > 3", "length(`s`) > 3"),
+    ("CHAR_LENGTH(s) > 3", "length(`s`) > 3"),
+    ("s RLIKE 'a.*'", "`s` RLIKE 'a.*'"),
+    ("rand() < 0.5", "rand() < 0.5BD"),
+    ("CASE WHEN a = 1 THEN TRUE ELSE FALSE END", "CASE WHEN `a` = 1 THEN TRUE ELSE FALSE END = TRUE"),
+    ("CASE a WHEN 1 THEN 'x' END = 'x'", "CASE WHEN `a` = 1 THEN 'x' ELSE NULL END = 'x'"),
+    ("if(a > 1, a, b) = 1", "CASE WHEN `a` > 1 THEN `a` ELSE `b` END = 1"),
+    ("a = 1 + 1", "`a` = (1 + 1)"),
+    ("CAST(a AS STRING) = '1'", "CAST(`a` AS STRING) = '1'"),
+    ("TRY_CAST(s AS decimal(9,2)) = 1", "TRY_CAST(`s` AS DECIMAL(9, 2)) = 1"),
+    ("date(s) < current_date()", "CAST(`s` AS DATE) < current_date()"),
+    ("nvl(a, 1) = 1", "coalesce(`a`, 1) = 1"),
+    ("EXTRACT(YEAR FROM ts) = 2024", "year(`ts`) = 2024"),
+    ("a IS DISTINCT FROM b", "(NOT `a` <=> `b`)"),
+    ("(a > 1) = (s = 'x')", "(`a` > 1) = (`s` = 'x')"),
+    ("isnan(x)", "`x` <=> CAST('nan' AS DOUBLE)"),
+]
+
+
+@pytest.mark.parametrize(("text", "printed"), CALLS, ids=[case[0] for case in CALLS])
+def test_expressions_of_columns_have_nodes(text: str, printed: str) -> None:
+    assert str(parse(text)) == printed
+    assert str(parse(printed)) == printed
+    assert not any(isinstance(node, Opaque) for node in nodes(parse(text)))
+
+
+OPAQUE = [  # what has no node is kept as text, under the connectives as elsewhere
     "s ILIKE 'A%'",
     "s LIKE ANY ('a%', 'b%')",
     "a IN (SELECT 1)",
-    "rand() < 0.5",
-    "CASE WHEN a = 1 THEN TRUE ELSE FALSE END",
     "exists(m, x -> x > 1)",
     "arr[0] = 1",
-    "a = 1 + 1",
-    "CAST(a AS STRING) = '1'",
+    "(a & 1) = 1",
     "a = INTERVAL '1' DAY",
-    "coalesce(a, 1) = 1",
-    "a IS DISTINCT FROM b",
 ]
 
 
 @pytest.mark.parametrize("text", OPAQUE)
-def test_c30_what_has_no_rule_stays_text(text: str) -> None:
+def test_c30_what_has_no_node_stays_text(text: str) -> None:
     """Neither dropped nor guessed: an expression of its own, whose NOT is one too."""
     assert any(isinstance(node, Opaque) for node in nodes(parse(text)))
     assert any(isinstance(node, Opaque) for node in nodes(parse(f"NOT ({text}) OR a = 1")))
@@ -203,6 +224,26 @@ names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=
 
 
 @st.composite
+def values(draw: st.DrawFn, column: Any, depth: int = 2) -> Any:
+    """A value computed from a column."""
+    if not depth:
+        return column
+    inner = values(column, depth - 1)
+    operations: list[Callable[[], Any]] = [
+        lambda: -draw(inner),
+        lambda: draw(inner) + draw(literals),
+        lambda: draw(literals) - draw(inner),
+        lambda: draw(inner) * draw(inner) / draw(literals) % draw(literals),
+        lambda: draw(inner).cast(draw(st.sampled_from(["int", "decimal(10,2)", "timestamp_ntz", "string"]))),
+        lambda: draw(inner).try_cast("date"),
+        lambda: draw(inner).substr(draw(integers(32)), draw(integers(32))),
+        lambda: sc.call_function(draw(st.sampled_from(["coalesce", "unknown_to_us"])), draw(inner), 1),
+        lambda: sc.when(draw(inner) > draw(literals), draw(inner)).otherwise(draw(literals)),
+    ]
+    return draw(st.sampled_from(operations))()
+
+
+@st.composite
 def expressions(draw: st.DrawFn) -> Predicate:
     column = sc.col(".".join(f"`{name.replace('`', '``')}`" for name in draw(st.lists(names, min_size=1, max_size=2))))
     operations: list[Callable[[], Predicate]] = [
@@ -215,6 +256,11 @@ def expressions(draw: st.DrawFn) -> Predicate:
         lambda: column.like(draw(st.sampled_from(TEXTS))),
         lambda: column.like(draw(st.sampled_from(TEXTS)), escape="!"),
         lambda: column.startswith(draw(st.sampled_from(TEXTS))),
+        lambda: column.rlike(draw(st.sampled_from(TEXTS))),
+        lambda: draw(values(column)) == draw(literals),
+        lambda: draw(values(column)) < draw(values(column)),
+        lambda: draw(values(column)).isin(draw(st.lists(literals, min_size=1, max_size=4))),
+        lambda: draw(values(column)).is_null(),
         lambda: ~draw(expressions()),
         lambda: draw(expressions()) & draw(expressions()),
         lambda: draw(expressions()) | draw(expressions()),

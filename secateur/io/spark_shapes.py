@@ -1,0 +1,133 @@
+"""What the nodes of a PySpark column are, on Spark Classic and on Connect alike.
+
+A shape holds its children as nodes of the library they come from: a row of a thousand ANDs is nested a thousand deep.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from secateur.errors import InvalidPredicate
+from secateur.pruning.predicate.nodes import INTEGERS, Literal
+
+Node: TypeAlias = Any
+EPOCH = dt.datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class Name:
+    """A column."""
+
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Value:
+    """A literal, and the type that Spark declares it with."""
+
+    literal: Literal
+    type: str
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function or an operator by its name."""
+
+    name: str
+    arguments: Sequence[Node]
+
+
+@dataclass(frozen=True)
+class Casted:
+    """A cast to a type of SQL."""
+
+    child: Node
+    type: str
+    safe: bool
+
+
+@dataclass(frozen=True)
+class Choice:
+    """CASE WHEN; without `otherwise` it ends in NULL."""
+
+    branches: Sequence[tuple[Node, Node]]
+    otherwise: Node | None
+
+
+@dataclass(frozen=True)
+class Item:
+    """A field of a struct, a value of a map, or an element of an array."""
+
+    child: Node
+    key: Node
+
+
+@dataclass(frozen=True)
+class Text:
+    """SQL as the user wrote it: ``F.expr``."""
+
+    sql: str
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """An alias, which says nothing in a predicate."""
+
+    child: Node
+
+
+Shape: TypeAlias = Name | Value | Function | Casted | Choice | Item | Text | Renamed
+
+
+def refuse(what: str) -> InvalidPredicate:
+    """The error for a part of a column that SQL text cannot say."""
+    return InvalidPredicate(f"cannot read {what} in a predicate: use SQL text, or an expression on secateur.col()")
+
+
+def value_of(value: Any, type: str) -> Value:
+    """A literal of Spark, by its type as Spark prints it and its value as Spark holds it: days, microseconds."""
+    try:
+        return Value(_literal(value, type), type)
+    except (OverflowError, ValueError):
+        raise refuse(f"the {type} {value}") from None
+
+
+def _literal(value: Any, type: str) -> Literal:
+    match type:
+        case _ if value is None or type == "void":
+            return Literal(None, "null")
+        case "boolean":
+            return Literal(bool(value), type)
+        case _ if type in INTEGERS:
+            return Literal(int(value), type)
+        case "float":
+            return Literal(float(np.float32(value)), type)
+        case "double":
+            return Literal(float(value), type)
+        case "string":
+            return Literal(str(value), type)
+        case "binary":
+            return Literal(bytes(value), type)
+        case "date":
+            return Literal((EPOCH + dt.timedelta(days=value)).date(), type)
+        case "timestamp":
+            return Literal((EPOCH + dt.timedelta(microseconds=value)).replace(tzinfo=dt.UTC), type)
+        case "timestamp_ntz":
+            return Literal(EPOCH + dt.timedelta(microseconds=value), type)
+        case _ if type.startswith("decimal"):
+            return Literal(Decimal(str(value)), "decimal")
+        case _:
+            raise refuse(f"a literal of type {type}")
+
+
+def size_of(number: Decimal) -> tuple[int, int]:
+    """The precision and scale that Spark gives a decimal literal."""
+    _, digits, exponent = number.as_tuple()
+    scale = max(0, -int(exponent))
+    return max(len(digits) + max(0, int(exponent)), scale), scale
