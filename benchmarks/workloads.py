@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.bloom import needle_bloom
 from benchmarks.building import build_read
+from benchmarks.expressions import expressions_1m
 from benchmarks.footers import footers
 from benchmarks.hashing import hashing
 from benchmarks.leaves import conjunction_1m, in_list_100k, leaf_int64, leaf_string
@@ -30,6 +31,7 @@ WORKLOADS = (
     Workload("leaf_string", "one comparison over 1M zone maps of string", leaf_string),
     Workload("conjunction_1m", "three ranges ANDed over 1M zone maps", conjunction_1m),
     Workload("in_list_100k", "an IN list of 100,000 keys: parsed, bound, and over 1M zone maps", in_list_100k),
+    Workload("expressions_1m", "functions, arithmetic and casts over 1M zone maps", expressions_1m),
     Workload("needle_bloom", "one value in the bloom filters of 20,000 blocks", needle_bloom),
     Workload("hashing", "MurmurHash3 of 500,000 keys", hashing),
     Workload("footers", "bounds of 4,000 column chunks from a footer", footers),

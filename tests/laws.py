@@ -101,7 +101,7 @@ def check_truth(plan: Scan, batch: pa.RecordBatch, expected: Truth) -> None:
 
 def check_rows(plan: Scan, wanted: Counter[str]) -> None:
     """Law 3, for the roads that need no Spark."""
-    if plan.residual_predicate is not None and not is_supported(plan.residual_predicate):
+    if plan.residuals.whole is not None and not is_supported(plan.residuals.whole):
         with pytest.raises(UnsupportedPredicate):
             plan.to_arrow()
         return
@@ -119,7 +119,7 @@ def check_roads(spark: SparkSession, plans: Sequence[Scan], answers: Answers) ->
     if not plans:
         return
     for plan in plans:
-        if plan.residual_predicate is None or is_supported(plan.residual_predicate):
+        if plan.residuals.whole is None or is_supported(plan.residuals.whole):
             assert rows(pa.Table.from_batches(plan.to_batches(), plan.opened.schema)) == answers.matching(plan.sql)
     wanted = [(i, row) for i, plan in enumerate(plans) for row in answers.matching(plan.sql).elements()]
     for road in ("blocks", "native"):

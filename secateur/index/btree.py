@@ -14,8 +14,7 @@ from functools import partial
 import numpy as np
 
 from secateur.index.zonemap import ZoneMap, merge
-from secateur.pruning.evaluate import evaluate
-from secateur.pruning.outcomes import survives
+from secateur.pruning.conjuncts import alive
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.zones import Zones
@@ -69,7 +68,7 @@ def descend(
     for level in range(len(levels) - 1, -1, -1):
         visited += len(nodes)
         statistics = _Nodes(levels[level][nodes], nodes, partial(zones_at, level))
-        nodes = nodes[survives(evaluate(predicate, statistics))]
+        nodes = nodes[alive(predicate, statistics).units]
         if level:
             children = (nodes[:, None] * FAN_OUT + np.arange(FAN_OUT)).ravel()
             nodes = children[children < len(levels[level - 1])]

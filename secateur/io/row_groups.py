@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from secateur.io.parquet_file import ParquetSource
 from secateur.io.partitions import constant
-from secateur.io.table import METADATA_FIELD, Listing, Table
+from secateur.io.table import Listing, Table
 from secateur.pruning.predicate.bound import columns, is_supported
 from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.residual import Residuals
 from secateur.pruning.rows import matching_rows
 
 
@@ -24,7 +25,7 @@ class FileBlocks:
     path: str
     size: int  # bytes of the whole file when it was listed
     row_groups: tuple[int, ...]
-    fully_matching: tuple[bool, ...]
+    residual: tuple[int, ...]  # of every row group, among the reader's
     constants: Mapping[str, pa.Scalar]  # partition values
 
 
@@ -35,7 +36,8 @@ class BlockReader:
     table: Table
     fields: tuple[pa.Field, ...]  # of the batches that come out
     needed: tuple[pa.Field, ...]  # these, and those of the predicate
-    predicate: Predicate | None  # None: every row comes out
+    residuals: tuple[Predicate | None, ...]  # what rows have to satisfy; None: every row comes out
+    rows: Callable[[Predicate, pa.RecordBatch], np.ndarray] = matching_rows  # or possible_rows, where Spark looks again
 
     def read(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
         """The batches of some row groups of one file, with exactly the rows that match."""
@@ -49,9 +51,10 @@ class BlockReader:
     def _matching(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
         source = self.table.open_file(blocks.path)
         source.require_size(blocks.size)
-        for row_group, matches in zip(blocks.row_groups, blocks.fully_matching, strict=True):
+        for row_group, residual in zip(blocks.row_groups, blocks.residual, strict=True):
+            predicate = self.residuals[residual]
             for batch in self._batches(source, row_group, blocks.constants):
-                rows = batch if self.predicate is None or matches else _filtered(batch, self.predicate)
+                rows = batch if predicate is None else batch.filter(pa.array(self.rows(predicate, batch)))
                 if rows.num_rows:
                     yield rows
 
@@ -74,30 +77,26 @@ class BlockReader:
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(self.needed)) if arrays else batch
 
 
-def _filtered(batch: pa.RecordBatch, predicate: Predicate) -> pa.RecordBatch:
-    return batch.filter(pa.array(matching_rows(predicate, batch)))
-
-
 def _rows_only(n: int) -> pa.RecordBatch:
     """A batch that has rows and no column of interest."""
     return pa.RecordBatch.from_arrays([pa.nulls(n)], names=[""])
 
 
 def block_reader(
-    table: Table, schema: pa.Schema, fields: Sequence[pa.Field], predicate: Predicate | None
+    table: Table, available: pa.Schema, fields: Sequence[pa.Field], residuals: Residuals, names: Iterable[str] = ()
 ) -> BlockReader:
-    """The reader of chosen columns; a predicate that only Spark can evaluate filters nothing here."""
-    names = [field.name for field in fields]
-    used = [] if predicate is None else columns(predicate)
-    available = {field.name: field for field in (*schema, METADATA_FIELD)}
-    extra = [available[name] for name in used if name not in names]
-    filters = predicate if predicate is not None and is_supported(predicate) else None
-    return BlockReader(table, tuple(fields), (*fields, *extra), filters)
+    """The reader of chosen columns, and of the columns that residuals and `names` ask for besides.
+
+    A residual that only Spark can evaluate filters nothing here.
+    """
+    known = {field.name for field in fields}
+    used = [] if residuals.whole is None else columns(residuals.whole)
+    extra = [available.field(name) for name in dict.fromkeys([*used, *names]) if name not in known]
+    checked = tuple(each if each is not None and is_supported(each) else None for each in residuals.distinct)
+    return BlockReader(table, tuple(fields), (*fields, *extra), checked)
 
 
-def file_blocks(
-    listing: Listing, file: np.ndarray, row_group: np.ndarray, fully_matching: np.ndarray
-) -> list[FileBlocks]:
+def file_blocks(listing: Listing, file: np.ndarray, row_group: np.ndarray, residual: np.ndarray) -> list[FileBlocks]:
     """Blocks, ordered by file, gathered into one entry per file."""
     entries: list[FileBlocks] = []
     if not len(file):
@@ -109,7 +108,7 @@ def file_blocks(
                 path=listing.paths[ordinal].as_py(),
                 size=int(listing.size[ordinal]),
                 row_groups=tuple(row_group[start:stop].tolist()),
-                fully_matching=tuple(fully_matching[start:stop].tolist()),
+                residual=tuple(residual[start:stop].tolist()),
                 constants=listing.constants(ordinal),
             )
         )

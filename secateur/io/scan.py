@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from secateur.errors import UnsupportedPredicate
 from secateur.io.catalog import OpenedTable, open_snapshot_of
-from secateur.io.row_groups import FileBlocks, block_reader, file_blocks
+from secateur.io.row_groups import BlockReader, FileBlocks, block_reader, file_blocks
 from secateur.io.table import Table
 from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
 from secateur.pruning.predicate.bind import bind
-from secateur.pruning.predicate.bound import is_supported
+from secateur.pruning.predicate.bound import left_to_spark
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Column, Predicate
 from secateur.pruning.predicate.resolve import Binder, named_columns, resolve
@@ -52,7 +52,7 @@ class Scan(ScanPlan):
         InvalidParquet.
         """
         self.require_supported()
-        reader = block_reader(self.opened.table, self.opened.schema, self.fields(columns), self.residual_predicate)
+        reader = self._reader(self.fields(columns))
         left = self.limit
         for entry in self.entries():
             for batch in reader.read(entry):
@@ -70,7 +70,7 @@ class Scan(ScanPlan):
         if self.limit is not None:
             return pa.Table.from_batches(self.to_batches(columns), schema).combine_chunks()
         self.require_supported()
-        reader = block_reader(self.opened.table, self.opened.schema, fields, self.residual_predicate)
+        reader = self._reader(fields)
         with ThreadPoolExecutor(READ_THREADS) as threads:
             parts = threads.map(lambda entry: list(reader.read(entry)), self.entries())
             return pa.Table.from_batches([batch for part in parts for batch in part], schema)
@@ -83,7 +83,7 @@ class Scan(ScanPlan):
         total = int(blocks.row_count[sure].sum())
         if not sure.all() and (self.limit is None or total < self.limit):
             self.require_supported()
-            reader = block_reader(self.opened.table, self.opened.schema, (), self.residual_predicate)
+            reader = self._reader(())
             with ThreadPoolExecutor(READ_THREADS) as threads:
                 total += sum(threads.map(reader.count, self.entries(~sure)))
         return total if self.limit is None else min(total, self.limit)
@@ -111,15 +111,18 @@ class Scan(ScanPlan):
         order = np.lexsort((blocks.row_group, blocks.file))
         if chosen is not None:
             order = order[chosen[order]]
-        matches = self.survivors.fully_matching[order]
-        return file_blocks(self.opened.listing, blocks.file[order], blocks.row_group[order], matches)
+        residual = self.residuals.of_block[order]
+        return file_blocks(self.opened.listing, blocks.file[order], blocks.row_group[order], residual)
+
+    def _reader(self, fields: Sequence[pa.Field]) -> BlockReader:
+        return block_reader(self.opened.table, self.opened.binding_schema, fields, self.residuals)
 
     def require_supported(self) -> None:
         """Raises UnsupportedPredicate where only Spark can evaluate the predicate and some block needs it."""
-        left = self.residual_predicate
-        if left is not None and not is_supported(left):
-            reasons = "; ".join(self.report.unsupported)
-            raise UnsupportedPredicate(f"only Spark can evaluate this predicate ({reasons}): use plan.to_spark(spark)")
+        left = self.residuals.whole
+        reasons = [] if left is None else list(left_to_spark(left))
+        if reasons:
+            raise UnsupportedPredicate(f"only Spark can evaluate {'; '.join(reasons)}: use plan.to_spark(spark)")
 
 
 @dataclass(frozen=True)

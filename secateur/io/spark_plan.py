@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,12 +23,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from secateur.errors import StalePlan
-from secateur.io.row_groups import BlockReader, FileBlocks
+from secateur.errors import StalePlan, UnsupportedPredicate
+from secateur.io.row_groups import BlockReader, FileBlocks, block_reader
+from secateur.pruning.predicate.bound import Unsupported, all_leaves
 from secateur.pruning.predicate.bound import columns as predicate_columns
-from secateur.pruning.predicate.bound import is_supported
 from secateur.pruning.predicate.nodes import quoted_name
-from secateur.values import is_float
+from secateur.pruning.rows import possible_rows
+from secateur.values import COLLATED, is_float
 
 if TYPE_CHECKING:
     from secateur.io.scan import Scan
@@ -67,6 +68,11 @@ def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via
     _require_time_zone(scan, spark)
     fields = scan.fields(columns)
     road = choose_road(scan) if via == "auto" else via
+    if _asks_a_collation(scan) and not (road == "native" and _native_is_exact(scan)):
+        raise UnsupportedPredicate(
+            f"{scan.sql} compares strings by a collation, and its rows can only be read by Spark's own reader, which "
+            "is not exact here (push-down on floating columns, or names with wildcards): use spark.read.parquet"
+        )
     frame = _native(scan, spark) if road == "native" else _blocks(scan, spark, fields)
     selected = frame.where(scan.sql).select(*[quoted_name(field.name) for field in fields])
     return selected if scan.limit is None else selected.limit(scan.limit)
@@ -85,11 +91,19 @@ def choose_road(scan: Scan) -> str:
     """The cheaper road that is sure to be right."""
     blocks = scan.survivors.blocks
     assert blocks is not None
+    if _asks_a_collation(scan):
+        return "native"
     if not len(blocks) or not _native_is_exact(scan):
         return "blocks"
     listing = scan.opened.listing
     whole = int(listing.size[np.unique(blocks.file)].sum())
     return "native" if int(blocks.byte_count.sum()) >= NATIVE_SHARE * whole else "blocks"
+
+
+def _asks_a_collation(scan: Scan) -> bool:
+    """Whether the predicate looks at strings that have a collation, which only Spark's own reader keeps with them."""
+    unsupported = (leaf for leaf in all_leaves(scan.predicate) if isinstance(leaf, Unsupported))
+    return any(field.type == COLLATED for leaf in unsupported for field in leaf.fields)
 
 
 def _native_is_exact(scan: Scan) -> bool:
@@ -117,8 +131,10 @@ def _native(scan: Scan, spark: SparkSession) -> DataFrame:
     paths = [table.full_path(path) for path in scan.files]
     if not paths:
         return spark.createDataFrame([], spark_schema(scan.opened.binding_schema))
+    reader = spark.read.option("basePath", table.location)
+    reader = reader.option("mergeSchema", "true") if _asks_a_collation(scan) else reader.schema(schema)
     with _looked_up_by_the_driver(spark, len(paths)):
-        return spark.read.schema(schema).option("basePath", table.location).parquet(*paths)
+        return reader.parquet(*paths)
 
 
 @contextlib.contextmanager
@@ -137,6 +153,8 @@ def _looked_up_by_the_driver(spark: SparkSession, paths: int) -> Iterator[None]:
 
 def _blocks(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
     work = descriptors(scan, fields)
+    reader = replace(work.reader, fields=work.reader.needed, rows=possible_rows)  # Spark applies the predicate again
+    work = replace(work, reader=reader)
     schema = spark_schema(pa.schema(work.reader.fields))
     if not work.tasks:
         return spark.createDataFrame([], schema)
@@ -153,10 +171,7 @@ def _blocks(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> Data
 def descriptors(scan: Scan, fields: Sequence[pa.Field]) -> Descriptors:
     """The scan as tasks of about equal bytes; their batches hold the fields and what `scan.sql` names."""
     opened = scan.opened
-    names = {field.name for field in fields}
-    needed = (*fields, *(opened.binding_schema.field(name) for name in scan.named if name not in names))
-    predicate = scan.predicate if is_supported(scan.predicate) else None
-    reader = BlockReader(opened.table, needed, needed, predicate)
+    reader = block_reader(opened.table, opened.binding_schema, fields, scan.residuals, scan.named)
     return Descriptors(reader, pack(scan.entries(), _sizes(scan)))
 
 

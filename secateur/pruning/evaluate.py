@@ -69,14 +69,14 @@ def _fold(predicate: Predicate, outcomes_of: Callable[[Leaf], np.ndarray]) -> np
             raise TypeError(f"{predicate!r} is not bound")
 
 
-def leaf_outcomes(leaf: Leaf, statistics: Statistics) -> np.ndarray:
-    """The possible outcomes of one leaf by zone maps: uint8 of shape (n,)."""
-    n = len(statistics.row_count)
+def leaf_outcomes(leaf: Leaf, statistics: Statistics, units: np.ndarray | None = None) -> np.ndarray:
+    """The possible outcomes of one leaf by zone maps, over all units or the chosen: uint8 of shape (n,)."""
+    n = len(statistics.row_count) if units is None else len(units)
     if isinstance(leaf, Truth):
         return np.full(n, sets.of_truth(leaf.value), np.uint8)
     if isinstance(leaf, Unsupported):
         return np.full(n, EVERYTHING, np.uint8)
-    columns = Columns(n, {field: statistics.zones(field) for field in fields(leaf)})
+    columns = Columns(n, {field: _chosen_zones(statistics.zones(field), units) for field in fields(leaf)})
     if isinstance(leaf, Within | Matches) and isinstance(leaf.operand, Field) and columns.zones[leaf.operand] is None:
         return np.full(n, _without_statistics(leaf), np.uint8)
     if isinstance(leaf, Within | Matches) and isinstance(leaf.operand, Field):
@@ -86,6 +86,10 @@ def leaf_outcomes(leaf: Leaf, statistics: Statistics) -> np.ndarray:
         chunk = slice(start, start + CHUNK)
         outcomes[chunk] = outcomes_over(leaf, columns.take(chunk))
     return outcomes
+
+
+def _chosen_zones(zones: Zones | None, units: np.ndarray | None) -> Zones | None:
+    return zones if zones is None or units is None else zones.take(units)
 
 
 # ---- leaves ----------------------------------------------------------------------------------------------------------

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from secateur.pruning.evaluate import evaluate
-from secateur.pruning.outcomes import survives
+import numpy as np
+
+from secateur.pruning.conjuncts import alive
 from secateur.pruning.survivors import Query, Survivors
 
 
@@ -14,5 +15,7 @@ def prune_files(query: Query, survivors: Survivors) -> Survivors:
 
     Sound: a partition value is the value of the column in every row of the file, an exact bound.
     """
-    files = survivors.files & survives(evaluate(query.predicate, query.catalog.files))
+    files = np.zeros(len(survivors.files), bool)
+    files[alive(query.predicate, query.catalog.files).units] = True
+    files &= survivors.files
     return replace(survivors, files=files, segments=query.catalog.segments(files))

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from secateur.pruning import outcomes as sets
-from secateur.pruning.evaluate import evaluate
+from secateur.pruning.conjuncts import alive
 from secateur.pruning.predicate.bound import Field, fields
 from secateur.pruning.statistics import Blocks, Pages
 from secateur.pruning.survivors import PageCounts, Query, RowRanges, Survivors, opened
@@ -62,12 +61,12 @@ def prune_pages(query: Query, survivors: Survivors) -> Survivors:
     if not pages or not len(blocks):
         return survivors
     blocklets = _cut(blocks, pages)
-    alive = sets.survives(evaluate(query.predicate, blocklets))
+    survives = alive(query.predicate, blocklets).units
     before = sum(int(p.offsets[-1]) for p in pages.values())
-    after = sum(len(np.unique(blocklets.page_of(p)[alive])) for p in pages.values())
-    query.notes.append(f"{len(alive):,} blocklets, cut by the pages of {len(pages)} columns")
-    kept = np.flatnonzero(np.bincount(blocklets.block[alive], minlength=len(blocks)))
-    ranges = _merge(blocklets, alive, kept)
+    after = sum(len(np.unique(blocklets.page_of(p)[survives])) for p in pages.values())
+    query.notes.append(f"{len(blocklets.block):,} blocklets, cut by the pages of {len(pages)} columns")
+    kept = np.flatnonzero(np.bincount(blocklets.block[survives], minlength=len(blocks)))
+    ranges = _merge(blocklets, survives, kept)
     return replace(survivors.take(kept), row_ranges=ranges, pages=PageCounts(before, after))
 
 
@@ -88,10 +87,10 @@ def _key(block: np.ndarray, row: np.ndarray) -> np.ndarray:
     return (block.astype(np.int64) << 40) | row
 
 
-def _merge(blocklets: Blocklets, alive: np.ndarray, kept: np.ndarray) -> RowRanges:
+def _merge(blocklets: Blocklets, survives: np.ndarray, kept: np.ndarray) -> RowRanges:
     """Surviving blocklets that touch become one range; blocks are renumbered to the kept ones."""
-    block = np.searchsorted(kept, blocklets.block[alive])
-    start, stop = blocklets.start[alive], blocklets.stop[alive]
+    block = np.searchsorted(kept, blocklets.block[survives])
+    start, stop = blocklets.start[survives], blocklets.stop[survives]
     touches = (block[1:] == block[:-1]) & (start[1:] == stop[:-1])
     first = np.flatnonzero(np.append(True, ~touches)) if len(start) else np.zeros(0, np.int64)
     last = np.append(first[1:], len(start))[: len(first)] - 1

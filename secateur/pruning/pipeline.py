@@ -18,7 +18,7 @@ from secateur.pruning.bloom import prune_by_bloom
 from secateur.pruning.files import prune_files
 from secateur.pruning.limit import prune_by_limit
 from secateur.pruning.pages import prune_pages
-from secateur.pruning.predicate.bound import Unsupported, all_leaves
+from secateur.pruning.predicate.bound import unbounded
 from secateur.pruning.ranges import prune_blocks, prune_segments
 from secateur.pruning.report import Faults, Report, StageReport, summary
 from secateur.pruning.survivors import Query, Survivors, count, opened
@@ -52,9 +52,7 @@ def run(query: Query, faults: Faults, *, predicate: str, index: str) -> tuple[Su
     for stage in STAGES:
         survivors, report = _run_stage(stage, query, survivors, faults)
         reports.append(report)
-    unsupported = tuple(
-        f"{leaf.sql}: {leaf.reason}" for leaf in all_leaves(query.predicate) if isinstance(leaf, Unsupported)
-    )
+    unsupported = tuple(dict.fromkeys(unbounded(query.predicate)))
     _log.info("pruned by %s: %s", predicate, summary(reports))
     return survivors, Report(predicate, tuple(reports), unsupported, index)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Report
-from secateur.pruning.residual import residual_of
+from secateur.pruning.residual import Residuals, residuals_of
 from secateur.pruning.survivors import RowRanges, Survivors
 
 
@@ -54,17 +54,21 @@ class ScanPlan:
         return self.blocks["file"].unique().to_pylist()
 
     @cached_property
-    def residual_predicate(self) -> Predicate | None:
-        """The bound predicate still to check on the rows of the blocks, or None where all of them match."""
+    def residuals(self) -> Residuals:
+        """What is still to check on the rows of every block, as bound predicates."""
         assert self.survivors.blocks is not None
-        if bool(self.survivors.fully_matching.all()):
-            return None
-        return residual_of(self.predicate, self.survivors.blocks)
+        return residuals_of(self.predicate, self.survivors.blocks, self.survivors.fully_matching)
 
     @property
     def residual(self) -> str | None:
         """The predicate still to check on the rows of the blocks, or None where all of them match."""
-        return None if self.residual_predicate is None else str(self.residual_predicate)
+        return None if self.residuals.whole is None else str(self.residuals.whole)
+
+    @property
+    def residual_by_block(self) -> pa.DictionaryArray:
+        """The predicate still to check on the rows of each block, null where all of them match; like ``blocks``."""
+        texts = [None if each is None else str(each) for each in self.residuals.distinct]
+        return pa.array(texts, pa.string()).take(pa.array(self.residuals.of_block)).dictionary_encode()
 
     def explain(self, format: str = "text") -> str:
         """The report as a text table, or as JSON with ``explain("json")``."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from textwrap import shorten
 
 import numpy as np
 
-from secateur.pruning import outcomes as sets
-from secateur.pruning.evaluate import evaluate
+from secateur.pruning.conjuncts import alive
 from secateur.pruning.survivors import Query, Survivors, opened
 
 
@@ -25,5 +25,7 @@ def prune_blocks(query: Query, survivors: Survivors) -> Survivors:
     """Keeps the blocks that their own zone maps and partition values cannot rule out, with their outcomes."""
     survivors = opened(query, survivors)
     assert survivors.blocks is not None
-    outcomes = evaluate(query.predicate, survivors.blocks)
-    return replace(survivors, outcomes=outcomes).take(np.flatnonzero(sets.survives(outcomes)))
+    found = alive(query.predicate, survivors.blocks)
+    if len(found.order) > 1:
+        query.notes.append("in the order " + ", ".join(shorten(str(conjunct), 60) for conjunct in found.order))
+    return survivors.take(found.units, found.outcomes)

@@ -25,6 +25,11 @@ CHUNK = 1 << 14  # rows whose functions are computed at once
 CHUNK_BYTES = 1 << 24  # of text, whose keys are all as wide as the longest
 
 
+def possible_rows(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:
+    """Which rows the predicate may be TRUE for, those included on which only Spark knows: bool of shape (rows,)."""
+    return survives(truth(predicate, batch))
+
+
 def matching_rows(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:
     """Which rows the predicate is TRUE for: bool of shape (rows,).
 

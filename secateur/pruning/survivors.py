@@ -50,12 +50,13 @@ class Survivors:
     row_ranges: RowRanges | None = None  # None: all rows of every block
     pages: PageCounts | None = None  # None until pages are looked at
 
-    def take(self, indices: np.ndarray) -> Survivors:
-        """The given blocks only."""
+    def take(self, indices: np.ndarray, outcomes: np.ndarray | None = None) -> Survivors:
+        """The given blocks only, with new outcomes or those that they had."""
         assert self.blocks is not None
         assert self.outcomes is not None
         blocks = self.blocks.take(indices)
-        return Survivors(self.files, np.unique(blocks.segment[blocks.segment >= 0]), blocks, self.outcomes[indices])
+        kept = self.outcomes[indices] if outcomes is None else outcomes
+        return Survivors(self.files, np.unique(blocks.segment[blocks.segment >= 0]), blocks, kept)
 
     @property
     def fully_matching(self) -> np.ndarray:

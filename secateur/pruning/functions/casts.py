@@ -52,9 +52,10 @@ def try_cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Funct
         found = plain.bounds(args)
         (argument,) = args
         failing = found.fails & ~argument.fails
+        surely = failing & argument.is_point & found.is_point
         null = np.where(failing, found.null | np.uint8(NULL), found.null)
-        value = np.where(failing & argument.is_point, np.uint8(0), found.value)
-        return Interval(target, *_loosened(found, failing & ~argument.is_point), value, null, argument.fails)
+        value = np.where(surely, np.uint8(0), found.value)
+        return Interval(target, *_loosened(found, failing & ~surely), value, null, argument.fails)
 
     return Function(f"try_{plain.name}", target, bounds, (0,), plain.exact)
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from secateur.pruning import rangeset
 from secateur.pruning.interval import Argument, Function, Interval, Rule, keys_of_numbers, strict
 from secateur.pruning.rangeset import RangeSet
-from secateur.values import Key, Keys, Kind, prefix_successor
+from secateur.values import Key, Keys, Kind, constant_keys, greatest_keys, prefix_successor
 
 _LONGEST = 2**31 - 1  # characters of a string in Spark
 _FOLDED = 3  # characters: each has two or three forms, and their product is searched
@@ -111,9 +111,7 @@ def _case(name: str) -> Rule:
 def _anything(args: Sequence[Interval]) -> Interval:
     (text,) = args
     n = len(text)
-    unbounded = np.full(n, np.uint64(2**64 - 1))
-    nothing = Keys(Kind.BYTES, (np.zeros(n, np.uint64), np.zeros(n, np.uint64)))
-    return strict(pa.string(), args, nothing, Keys(Kind.BYTES, (unbounded, unbounded)))
+    return strict(pa.string(), args, constant_keys(b"", Kind.BYTES, n), greatest_keys(Kind.BYTES, n))
 
 
 def unfolded(name: str, ranges: RangeSet) -> RangeSet | None:
@@ -124,8 +122,6 @@ def unfolded(name: str, ranges: RangeSet) -> RangeSet | None:
     found = rangeset.empty(Kind.BYTES)
     for start, stop in zip(starts, stops, strict=True):
         prefix = _shared_prefix(start, stop)
-        if start == b"":  # the empty text has no prefix to go by
-            return None
         if not prefix:
             return None
         for text in _unfold(name, prefix):

@@ -29,7 +29,7 @@ from secateur.pruning.predicate.bound import (
     Within,
 )
 from secateur.pruning.predicate.inverse import pull_back
-from secateur.pruning.predicate.literals import Subject, positions
+from secateur.pruning.predicate.literals import Subject, plain_keys, positions
 from secateur.pruning.predicate.nodes import And, Expression, Is, Literal, Not, Or, Predicate, Truth
 from secateur.pruning.predicate.operands import (
     NoRule,
@@ -139,7 +139,10 @@ def within(operand: Operand, ranges: RangeSet, sql: str) -> Predicate:
 def _missing(operand: Operand, sql: str) -> Predicate:
     """A null test; functions of clocks are NULL where their argument is, whatever the zone."""
     while isinstance(operand, Apply) and operand.function.is_steady is not None:
-        operand = operand.arguments[operand.function.directions.index(1)]
+        moving = [argument for argument in operand.arguments if not isinstance(argument, Constant)]
+        if len(moving) != 1 or any(isinstance(a, Constant) and a.key is None for a in operand.arguments):
+            break
+        (operand,) = moving
     return Truth(operand.key is None) if isinstance(operand, Constant) else Missing(operand, sql)
 
 
@@ -195,13 +198,13 @@ def _comparison(op: str, left: Operand, right: Operand, sql: str, binder: Binder
     if isinstance(left, Constant) and not isinstance(right, Constant):
         left, right, op = right, left, nodes.FLIPPED[op]
     type_ = common_type([left, right])
-    if isinstance(right, Constant) and left.type == type_:
-        literal = literal_of(coerced(right, type_, binder.zone)) if right.type != type_ else literal_of(right)  # type: ignore[arg-type]
-        if literal is not None and positions(_subject(left, sql), [literal], binder.zone) is not None:
-            return _with_literal(op, left, literal, sql, binder)
+    left, right = coerced(left, type_, binder.zone), coerced(right, type_, binder.zone)
+    literal = literal_of(right) if isinstance(right, Constant) else None
+    if literal is not None and positions(_subject(left, sql), [literal], binder.zone) is not None:
+        return _with_literal(op, left, literal, sql, binder)
     if op in (">", ">="):
         left, right, op = right, left, nodes.FLIPPED[op]
-    return _compared(op, coerced(left, type_, binder.zone), coerced(right, type_, binder.zone), sql)
+    return _compared(op, left, right, sql)
 
 
 def _compared(op: str, left: Operand, right: Operand, sql: str) -> Predicate:
@@ -222,26 +225,30 @@ def _in(operand: Operand, literals: Sequence[Literal], sql: str, binder: Binder)
     if not literals:
         return Truth(False)  # also on NULL, as in Spark
     values = [literal for literal in literals if literal.value is not None]
-    found = positions(_subject(operand, sql), values, binder.zone)
-    kind = kind_of(operand.type)
-    if found is None or kind is None:
-        raise NoRule(f"{sql[:80]}: a {operand.type} does not compare with all of the list in key order")
-    listed = within(operand, _listed(kind, [(p.at, p.after) for p in found]), sql)
+    listed = within(operand, _listed(operand, values, sql, binder), sql)
     # `x IN (1, NULL)` is `x = 1 OR NULL`.
     return listed if len(values) == len(literals) else Or((listed, Truth(None)))
 
 
-def _listed(kind: Kind, spans: list[tuple[object, object]]) -> RangeSet:
-    """The union of [at, after): points in one step, the rare wider spans (double against integer) one by one."""
+def _listed(operand: Operand, literals: Sequence[Literal], sql: str, binder: Binder) -> RangeSet:
+    """The keys of an IN list: points in one step, the rare wider spans (double against integer) one by one."""
+    kind = kind_of(operand.type)
+    if kind is None:
+        raise NoRule(f"a {operand.type} has no order")
+    if (keys := plain_keys(operand.type, literals)) is not None:
+        return rangeset.points(kind, keys)
+    found = positions(_subject(operand, sql), literals, binder.zone)
+    if found is None:
+        raise NoRule(f"a {operand.type} does not compare with all of the list in key order")
     single: list[Key] = []
     ranges = rangeset.empty(kind)
-    for at, after in spans:
+    for at, after in ((p.at, p.after) for p in found):
         if at is None or at == after:
             continue
         if isinstance(at, bytes) or (after is not None and after - at == 1):  # type: ignore[operator]
-            single.append(at)  # type: ignore[arg-type]
+            single.append(at)
         else:
-            ranges = rangeset.union(ranges, rangeset.between(kind, at, after))  # type: ignore[arg-type]
+            ranges = rangeset.union(ranges, rangeset.between(kind, at, after))
     return rangeset.union(ranges, rangeset.points(kind, single))
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from secateur.pruning.interval import Function
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth, quoted_name
 from secateur.pruning.rangeset import RangeSet
-from secateur.values import Key
+from secateur.values import Key, kind_of
 
 # ---- operands --------------------------------------------------------------------------------------------------------
 
@@ -221,10 +221,31 @@ def columns(predicate: Predicate) -> list[str]:
 
 def is_supported(predicate: Predicate) -> bool:
     """Whether every leaf can be evaluated on rows here, without Spark."""
-    return all(_is_supported(leaf) for leaf in all_leaves(predicate))
+    return not any(True for _ in left_to_spark(predicate))
+
+
+def unbounded(predicate: Predicate) -> Iterator[str]:
+    """The leaves that can be anything on any block whatever its statistics, as text with the reason."""
+    for leaf in all_leaves(predicate):
+        match leaf:
+            case Unsupported(sql, reason):
+                yield f"{sql}: {reason}"
+            case Matches(prefix=prefix) if prefix.is_everything:
+                yield f"{leaf}: no literal prefix bounds it"
+            case Missing(Field(type=type_)) if kind_of(type_) is None:
+                yield f"{leaf}: no statistics are kept of a {type_}"
+
+
+def left_to_spark(predicate: Predicate) -> Iterator[str]:
+    """The leaves that only Spark can evaluate on rows, as text, with the reason where there is one."""
+    for leaf in all_leaves(predicate):
+        if isinstance(leaf, Unsupported):
+            yield f"{leaf.sql}: {leaf.reason}"
+        elif not _is_supported(leaf):
+            yield str(leaf)
 
 
 def _is_supported(leaf: Leaf) -> bool:
-    if isinstance(leaf, Unsupported) or (isinstance(leaf, Matches) and leaf.regex is None):
+    if isinstance(leaf, Matches) and leaf.regex is None:
         return False
     return all(part.function.exact for part in parts(leaf) if isinstance(part, Apply))

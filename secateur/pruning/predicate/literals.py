@@ -71,6 +71,19 @@ def positions(subject: Subject, literals: Sequence[Literal], zone: dt.tzinfo) ->
     return None if any(p is None for p in found) else [p for p in found if p is not None]
 
 
+def plain_keys(type_: pa.DataType, literals: Sequence[Literal]) -> list[Key] | None:
+    """The keys of literals that stand beside a column of their own kind, without a cast; None for any other.
+
+    Integers beside an integer and strings beside a string: the long IN lists of joins, a thousand times as fast.
+    """
+    names = {literal.type for literal in literals}
+    if pa.types.is_signed_integer(type_) and names <= set(INTEGERS):
+        return [literal.value for literal in literals]  # type: ignore[misc]
+    if pa.types.is_string(type_) and names == {"string"}:
+        return [literal.value.encode("utf-8", "surrogatepass") for literal in literals]  # type: ignore[union-attr]
+    return None
+
+
 def _common(subject: Subject, types: set[str]) -> str:
     """How all of the literals compare: "double" as soon as the column or a number among them is floating.
 
