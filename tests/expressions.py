@@ -47,8 +47,9 @@ def table(n: int, chance: random.Random) -> pa.Table:
     return pa.table(columns)
 
 
-INTEGER_CONSTANTS = "0 1 -1 2 3 7 100 2147483647 2147483648 5L 1Y -128Y 3S 9223372036854775807".split()
-DECIMAL_CONSTANTS = "0.5 1.50 -0.01 100.0 3BD 99999999999999999999.5 0.0000000001".split()
+INTEGER_CONSTANTS = ["0", "1", "-1", "2", "3", "7", "100", "2147483647", "2147483648", "9223372036854775807"]
+INTEGER_CONSTANTS += ["5L", "1Y", "-128Y", "3S"]
+DECIMAL_CONSTANTS = ["0.5", "1.50", "-0.01", "100.0", "3BD", "99999999999999999999.5", "0.0000000001"]
 FLOAT_CONSTANTS = ["0.5D", "1e0", "-2.5D", "1e300", "CAST('NaN' AS DOUBLE)", "0D", "CAST(0.1 AS FLOAT)"]
 TEXT_CONSTANTS = [quoted(text) for text in [*TEXTS[:12], "ABC", "abc", "k", "2024", "2024-03-31"]]
 DATE_CONSTANTS = [f"DATE '{padded(day)}'" for day in DAYS]
@@ -109,6 +110,16 @@ FIELDS = [
     "unix_timestamp({instant})",
     "length({text})",
 ]
+DURATIONS = [
+    *(
+        f"({{}} {sign} INTERVAL '{count}' {unit})"
+        for sign, count, unit in [("+", 1, "DAY"), ("-", 7, "DAY"), ("-", 1, "WEEK")]
+    ),
+    "({} + INTERVAL '1' HOUR)",
+    "({} - INTERVAL 30 SECONDS)",
+    "({} - INTERVAL 1 MONTH)",
+    "({} + INTERVAL '-2' YEAR)",
+]
 GRAMMAR = {
     "integer": [*ARITHMETIC, *CONDITIONAL, *FIELDS],
     "number": [*ARITHMETIC, *ARITHMETIC, *CONDITIONAL, *FIELDS],
@@ -123,14 +134,19 @@ GRAMMAR = {
         "({} - t)",
         *(f"trunc({{}}, '{unit}')" for unit in ("YEAR", "quarter", "MM", "week")),
         "last_day({})",
+        "({} + INTERVAL '3' DAY)",
+        "({} - INTERVAL 2 MONTHS)",
+        "(INTERVAL 1 YEAR + {})",
     ],
     "instant": [
         *CONDITIONAL,
         "CAST({day} AS TIMESTAMP)",
+        *DURATIONS,
+        "({day} + INTERVAL '1' HOUR)",
         "CAST({local} AS TIMESTAMP)",
         *(f"date_trunc('{unit}', {{}})" for unit in ("YEAR", "quarter", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE")),
     ],
-    "local": [*CONDITIONAL, "CAST({day} AS TIMESTAMP_NTZ)", "CAST({instant} AS TIMESTAMP_NTZ)"],
+    "local": [*CONDITIONAL, *DURATIONS, "CAST({day} AS TIMESTAMP_NTZ)", "CAST({instant} AS TIMESTAMP_NTZ)"],
     "text": [
         *CONDITIONAL,
         "substring({}, 1, 2)",
@@ -152,7 +168,9 @@ def predicate(chance: random.Random, depth: int = 2) -> str:
     """A random condition in Spark SQL over the columns of :func:`table`."""
     if depth and chance.random() < 0.35:
         inner = predicate(chance, depth - 1), predicate(chance, depth - 1)
-        return chance.choice(["({} AND {})", "({} OR {})", "(NOT {})", "(({}) IS TRUE)", "(({}) IS NULL)"]).format(*inner)
+        return chance.choice(["({} AND {})", "({} OR {})", "(NOT {})", "(({}) IS TRUE)", "(({}) IS NULL)"]).format(
+            *inner
+        )
     if chance.random() < 0.1:
         return _flag(chance, 2)
     kind = chance.choice(["integer", "number", "number", "day", "instant", "local", "text"])

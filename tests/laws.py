@@ -8,19 +8,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from oracle import Answers, Truth, ask, by_row_id, in_order, row_id_of_blocks, rows
 from pyspark.sql.functions import lit
 
 import secateur as sc
-from secateur.errors import UnsupportedPredicate
+from secateur.errors import EvaluationError, UnsupportedPredicate
 from secateur.io.scan import Scan
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.bind import bind
@@ -68,9 +70,12 @@ def check_plans(root: Path, answers: Answers, limit: int = 3) -> None:
     for text, expected in answers.truth.items():
         plan = sc.prune(table, text, strict=True)
         check_blocks(plan, root, expected)
-        check_rows(plan, answers.matching(text))
         check_blocks(sc.prune(table, text, use_index=False), root, expected)
-        check_rows(sc.prune(table, text, limit=limit, strict=True), answers.matching(text))
+        for each in (plan, sc.prune(table, text, limit=limit, strict=True)):
+            try:
+                check_rows(each, answers.matching(text))
+            except EvaluationError:
+                assert any(has_undecided_rows(plan, batch) for batch in batches), text
         if batches:
             check_truth(plan, batches[0], expected)
 
@@ -90,13 +95,20 @@ def check_blocks(plan: Scan, root: Path, expected: Truth) -> None:
     assert matching <= kept, (plan.sql, sorted(matching - kept))
 
 
+def has_undecided_rows(plan: Scan, batch: pa.RecordBatch) -> bool:
+    """Whether only Spark knows the answer on some row: on a local time before 1971, say."""
+    return not np.isin(truth(plan.predicate, batch), list(OUTCOME.values())).all()
+
+
 def check_truth(plan: Scan, batch: pa.RecordBatch, expected: Truth) -> None:
-    """Law 4, for the predicate as bound and as rewritten."""
+    """Law 4, for the predicate as bound and as rewritten; a row on which only Spark knows the answer has several."""
     schema, zone = plan.opened.binding_schema, plan.session_time_zone
     for predicate in (bind(parse(plan.sql), schema, session_time_zone=zone), plan.predicate):
         if is_supported(predicate) and "_metadata" not in columns(predicate):
             found = dict(zip(batch["rid"].to_pylist(), truth(predicate, batch).tolist(), strict=True))
-            assert found == {rid: OUTCOME[value] for rid, value in expected.items()}, plan.sql
+            single = {rid: outcome for rid, outcome in found.items() if outcome in OUTCOME.values()}
+            assert single == {rid: OUTCOME[expected[rid]] for rid in single}, plan.sql
+            assert all(found[rid] & OUTCOME[value] for rid, value in expected.items()), plan.sql
 
 
 def check_rows(plan: Scan, wanted: Counter[str]) -> None:
@@ -120,7 +132,9 @@ def check_roads(spark: SparkSession, plans: Sequence[Scan], answers: Answers) ->
         return
     for plan in plans:
         if plan.residuals.whole is None or is_supported(plan.residuals.whole):
-            assert rows(pa.Table.from_batches(plan.to_batches(), plan.opened.schema)) == answers.matching(plan.sql)
+            with contextlib.suppress(EvaluationError):  # which check_plans looks into
+                found = rows(pa.Table.from_batches(plan.to_batches(), plan.opened.schema))
+                assert found == answers.matching(plan.sql)
     wanted = [(i, row) for i, plan in enumerate(plans) for row in answers.matching(plan.sql).elements()]
     for road in ("blocks", "native"):
         numbered = [plan.to_spark(spark, via=road).withColumn(PLAN, lit(i)) for i, plan in enumerate(plans)]

@@ -28,6 +28,7 @@ from secateur.pruning.predicate.bound import (
     Operand,
     Tested,
     Unsupported,
+    Varying,
     Within,
     fields,
 )
@@ -205,6 +206,9 @@ def interval_of(operand: Operand, columns: Columns) -> Interval:
             return intervals.of_zones(columns.zones[operand], type_, columns.n)
         case Constant(type_, key):
             return intervals.nulls(type_, columns.n) if key is None else intervals.constant(type_, key, columns.n)
+        case Varying(type_, lower, upper):
+            ends = intervals.constant(type_, lower, columns.n), intervals.constant(type_, upper, columns.n)
+            return intervals.union(*ends)
         case Apply(function, arguments):
             return function.bounds([interval_of(argument, columns) for argument in arguments])
         case Tested(predicate):

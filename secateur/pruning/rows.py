@@ -7,6 +7,7 @@ functions and connectives are those of the algebra. A set of all three is a row 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import shorten
 
 import numpy as np
 import pyarrow as pa
@@ -42,8 +43,9 @@ def matching_rows(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:
         row = {field: column(batch, field)[int(np.argmax(undecided))] for field in fields(predicate)}
         values = ", ".join(f"{field} = {value}" for field, value in row.items())
         raise EvaluationError(
-            f"{predicate} has no value on the row with {values}: Spark raises an error there (overflow, division by "
-            "zero, a cast that does not fit), or only Spark knows; use plan.to_spark(spark), or try_ functions"
+            f"{shorten(str(predicate), 200)} has no value on the row with {values}: Spark raises an error there "
+            "(overflow, division by zero, a cast that does not fit), or only Spark knows; use plan.to_spark(spark), "
+            "or try_ functions"
         )
     return survives(outcomes)
 

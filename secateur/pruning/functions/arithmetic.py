@@ -147,17 +147,18 @@ def _float_function(symbol: str, arguments: Sequence[Argument], directions: tupl
 
 def _floats(symbol: str, type_: pa.DataType, arguments: Sequence[Interval]) -> Interval:
     width = np.float32 if type_ == pa.float32() else np.float64
-    (a, b), (c, d) = [
-        (numbers(x.lower, x.type).astype(width), numbers(x.upper, x.type).astype(width)) for x in arguments
-    ]
     operation: Operation = np.divide if symbol == "/" else _SYMBOLS[symbol]
     with np.errstate(all="ignore"):
+        (a, b), (c, d) = [
+            (numbers(x.lower, x.type).astype(width), numbers(x.upper, x.type).astype(width)) for x in arguments
+        ]
         values = [operation(x, y) for x, y in _corners(symbol, (a, b), (c, d))]
     least, greatest = reduce(np.fmin, values), reduce(np.fmax, values)
     single = (arguments[0].is_point & arguments[1].is_point) | np.isfinite(np.array([a, b, c, d])).all(axis=0)
     # With an infinite end or a NaN among the arguments, NaN is possible, and so is every value on the way there.
     first = values[0]  # of both lower ends, for sums and differences
     lowest = np.where(np.isnan(first), -np.inf, first) if symbol in "+-" else np.full_like(least, -np.inf)
+    lowest = np.where(np.isnan(a) | np.isnan(c), np.nan, lowest)  # only NaN gives only NaN
     lower = np.where(single, least, lowest)
     upper = np.where(single, greatest, np.nan)
     keys = keys_of_numbers(lower, type_), keys_of_numbers(upper, type_)

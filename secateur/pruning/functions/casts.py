@@ -117,7 +117,7 @@ def _to_double(source: pa.DataType) -> Values:
 def _to_float(source: pa.DataType) -> Function:
     """Numbers to floats. Where a float cannot hold them all, the bounds hold the number itself besides its float:
 
-    Spark's optimizer may leave out the cast (``SimplifyCasts`` takes a float for wider than a bigint).
+    in code that Spark generates, 16777217 cast to float and on to double is 16777217 still (4.3).
     """
     exact = is_float(source) or source in (pa.int8(), pa.int16())
     doubles = (lambda x: (x, None)) if is_float(source) else _to_double(source)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from secateur.pruning.functions import arithmetic, conditional, rounding, temporal, text
+from secateur.pruning.functions import arithmetic, conditional, durations, rounding, temporal, text
 from secateur.pruning.interval import Rule
 
-RULES: dict[str, Rule] = {**arithmetic.RULES, **rounding.RULES, **conditional.RULES, **temporal.RULES, **text.RULES}
+RULES: dict[str, Rule] = {
+    **arithmetic.RULES,
+    **rounding.RULES,
+    **conditional.RULES,
+    **temporal.RULES,
+    **durations.RULES,
+    **text.RULES,
+}
 
 
 def rule(name: str) -> Rule | None:

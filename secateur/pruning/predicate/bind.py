@@ -56,19 +56,20 @@ def bind(
     zone = zone_of(session_time_zone)
     if zone is None:
         raise ValueError(f"unknown time zone {session_time_zone!r}")
-    return _bind(predicate, Binder(schema, zone, case_sensitive))
+    return bound_by(predicate, Binder(schema, zone, case_sensitive))
 
 
-def _bind(predicate: Predicate, binder: Binder) -> Predicate:
+def bound_by(predicate: Predicate, binder: Binder) -> Predicate:
+    """The predicate over the fields of a binder's schema. Raises as :func:`bind` does."""
     match predicate:
         case And(children):
-            return And(tuple(_bind(child, binder) for child in children))
+            return And(tuple(bound_by(child, binder) for child in children))
         case Or(children):
-            return Or(tuple(_bind(child, binder) for child in children))
+            return Or(tuple(bound_by(child, binder) for child in children))
         case Not(child):
-            return Not(_bind(child, binder))
+            return Not(bound_by(child, binder))
         case Is(child, value):
-            return Is(_bind(child, binder), value)
+            return Is(bound_by(child, binder), value)
         case Truth():
             return predicate
         case _ if isinstance(
@@ -116,7 +117,7 @@ def _leaf(predicate: Predicate, binder: Binder) -> Predicate:
 
 
 def _operand(expression: Expression, binder: Binder) -> Operand:
-    return bind_operand(expression, binder, _bind)
+    return bind_operand(expression, binder, bound_by)
 
 
 # ---- leaves ----------------------------------------------------------------------------------------------------------
@@ -147,7 +148,7 @@ def _missing(operand: Operand, sql: str) -> Predicate:
 
 
 def _subject(operand: Operand, sql: str) -> Subject:
-    return Subject(f"column {operand}" if isinstance(operand, Field) else sql, operand.type)
+    return Subject(f"column {operand}" if isinstance(operand, Field) else f"the left side of {sql}", operand.type)
 
 
 def _with_literal(op: str, operand: Operand, literal: Literal, sql: str, binder: Binder) -> Predicate:

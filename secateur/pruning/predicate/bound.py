@@ -40,6 +40,15 @@ class Constant:
 
 
 @dataclass(frozen=True)
+class Varying:
+    """A value that is the same in every row, and known only when the query runs: a key of [lower, upper]."""
+
+    type: pa.DataType
+    lower: Key
+    upper: Key
+
+
+@dataclass(frozen=True)
 class Apply:
     """A function of operands."""
 
@@ -77,7 +86,7 @@ class Tested:
         return pa.bool_()
 
 
-Operand: TypeAlias = Field | Constant | Apply | Choice | Tested
+Operand: TypeAlias = Field | Constant | Varying | Apply | Choice | Tested
 
 # ---- leaves ----------------------------------------------------------------------------------------------------------
 
@@ -248,4 +257,8 @@ def left_to_spark(predicate: Predicate) -> Iterator[str]:
 def _is_supported(leaf: Leaf) -> bool:
     if isinstance(leaf, Matches) and leaf.regex is None:
         return False
-    return all(part.function.exact for part in parts(leaf) if isinstance(part, Apply))
+    return all(not isinstance(part, Varying) and _is_exact(part) for part in parts(leaf))
+
+
+def _is_exact(operand: Operand) -> bool:
+    return not isinstance(operand, Apply) or operand.function.exact

@@ -222,7 +222,18 @@ class Test:
         return str(self.predicate) if str(self.predicate).startswith("(") else f"({self.predicate})"
 
 
-Expression: TypeAlias = Column | Literal | Call | Cast | Case | Test
+@dataclass(frozen=True)
+class Duration:
+    """``INTERVAL 'count' unit``, with unit one of YEAR, MONTH, WEEK, DAY, HOUR, MINUTE, SECOND."""
+
+    count: int
+    unit: str
+
+    def __str__(self) -> str:
+        return f"INTERVAL '{self.count}' {self.unit}"
+
+
+Expression: TypeAlias = Column | Literal | Call | Cast | Case | Test | Duration
 
 
 # ---- conditions on expressions ---------------------------------------------------------------------------------------

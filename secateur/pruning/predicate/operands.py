@@ -14,11 +14,11 @@ from secateur.pruning.functions import casts, types
 from secateur.pruning.functions.registry import rule
 from secateur.pruning.functions.types import INSTANT, LOCAL
 from secateur.pruning.interval import Argument, Function, Interval, constant, nulls, numbers
-from secateur.pruning.predicate.bound import Apply, Choice, Constant, Field, Operand, Tested
+from secateur.pruning.predicate.bound import Apply, Choice, Constant, Field, Operand, Tested, Varying
 from secateur.pruning.predicate.literals import Subject, positions
-from secateur.pruning.predicate.nodes import Call, Case, Cast, Column, Expression, Literal, Test
+from secateur.pruning.predicate.nodes import Call, Case, Cast, Column, Duration, Expression, Literal, Test
 from secateur.pruning.predicate.resolve import Binder, resolve
-from secateur.pruning.predicate.temporal import EPOCH
+from secateur.pruning.predicate.temporal import DAY, EPOCH, local_micros
 from secateur.values import COLLATED, Keys, Kind, kind_of
 
 if TYPE_CHECKING:
@@ -65,6 +65,14 @@ def bind_operand(expression: Expression, binder: Binder, bind: Callable[[Predica
             conditions = [bind(condition, binder) for condition, _ in branches]
             values = [bind_operand(value, binder, bind) for _, value in branches]
             return _choice(conditions, values, bind_operand(otherwise, binder, bind), binder.zone)
+        case Duration():
+            raise NoRule(f"{expression} has no rule but beside + and -")
+        case Call(("+" | "-") as sign, (moment, Duration() as duration)):
+            return _moved(bind_operand(moment, binder, bind), sign, duration, binder.zone)
+        case Call("+", (Duration() as duration, moment)):
+            return _moved(bind_operand(moment, binder, bind), "+", duration, binder.zone)
+        case Call(function, ()) if function in _CLOCK:
+            return _now(function, binder)
         case Call(function, arguments):
             return _apply(function, [bind_operand(a, binder, bind) for a in arguments], binder.zone)
 
@@ -139,6 +147,37 @@ def _moment_literal(key: int, type_: pa.DataType, name: str) -> Literal | None:
         return Literal(moment.replace(tzinfo=dt.UTC) if type_ == INSTANT else moment, name)
     except (ValueError, OverflowError):
         return None
+
+
+# ---- time ------------------------------------------------------------------------------------------------------------
+
+_CLOCK = {
+    **dict.fromkeys(("current_timestamp", "now"), INSTANT),
+    "localtimestamp": LOCAL,
+    **dict.fromkeys(("current_date", "curdate"), pa.date32()),
+}
+_SLOW = dt.timedelta(hours=1)  # by which the clock that Spark reads may be behind this one
+_END = dt.datetime(9999, 12, 31, tzinfo=dt.UTC)
+
+
+def _now(function: str, binder: Binder) -> Varying:
+    """The time when the query runs, which is not before the time when it is planned.
+
+    So `ts >= now() - INTERVAL 1 DAY` rules out what is older, however much later the plan is used.
+    """
+    earliest = binder.now - _SLOW
+    type_ = _CLOCK[function]
+    if type_ != INSTANT:
+        earliest = earliest.astimezone(binder.zone).replace(tzinfo=dt.UTC)
+    ends = [local_micros(moment) // (DAY if pa.types.is_date32(type_) else 1) for moment in (earliest, _END)]
+    return Varying(type_, *ends)
+
+
+def _moved(operand: Operand, sign: str, duration: Duration, zone: dt.tzinfo) -> Operand:
+    """A date or timestamp plus or minus an interval of one unit."""
+    count = duration.count if sign == "+" else -duration.count
+    unit = Constant(pa.string(), duration.unit.encode())
+    return _apply("timestampadd", [unit, Constant(pa.int32(), count), operand], zone)
 
 
 # ---- functions -------------------------------------------------------------------------------------------------------

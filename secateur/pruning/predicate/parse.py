@@ -6,6 +6,7 @@ is not expected here (``negate`` of ``NOT LIKE``, say) counts as having no node:
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any, ClassVar
 
@@ -23,6 +24,7 @@ from secateur.pruning.predicate.nodes import (
     Case,
     Cast,
     Column,
+    Duration,
     Expression,
     In,
     Is,
@@ -60,6 +62,9 @@ _TEMPORAL = {
 
 
 _UNIT_FUNCTIONS = ("timestampadd", "timestampdiff", "dateadd", "date_add", "datediff", "date_diff")  # of 3 arguments
+
+
+_UNITS = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 
 
 class _Dialect(Spark):
@@ -225,6 +230,10 @@ def _value(node: exp.Expression) -> Expression | Predicate | None:
             return _call(type(node).__name__.lower(), node.this)
         case exp.Extract() if _only(node, "this", "expression") and isinstance(node.this, exp.Var):
             return _call("extract", exp.Literal.string(node.this.name), node.expression)
+        case exp.Interval(this=exp.Literal() as count, unit=exp.Var() as unit):
+            return _duration(str(count.this), unit.name.upper().removesuffix("S"))
+        case exp.CurrentDate() | exp.CurrentTimestamp() if _only(node):
+            return build("current_date" if isinstance(node, exp.CurrentDate) else "current_timestamp", ())
         case exp.Anonymous() if _only(node, "this", "expressions") and not _takes_unit(node):
             return _call(str(node.this), *node.expressions)
         case _:
@@ -252,6 +261,11 @@ def _case(
         whens.append((condition, then))
     otherwise = Literal(None, "null") if default is None else _expression(default)
     return None if otherwise is None else Case(tuple(whens), otherwise)
+
+
+def _duration(count: str, unit: str) -> Duration | None:
+    whole = re.fullmatch(r"\s*([+-]?\d{1,9})\s*", count)
+    return Duration(int(whole[1]), unit) if whole and unit in _UNITS else None
 
 
 def _type(to: exp.DataType) -> str | None:

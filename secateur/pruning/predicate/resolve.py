@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ class Binder:
     schema: pa.Schema
     zone: dt.tzinfo
     case_sensitive: bool = False
+    now: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
 
 
 def resolve(column: Column, binder: Binder) -> Field:
