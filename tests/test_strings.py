@@ -1,4 +1,4 @@
-"""Strings with a collation: pruning leaves them alone, and Spark's own reader compares them."""
+"""Strings with a collation, which pruning leaves to Spark, and padded strings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from laws import check_table
 from oracle import rows
 
 import secateur as sc
@@ -46,3 +47,20 @@ def test_other_columns_of_such_a_table_prune(spark: SparkSession, lake: Path) ->
     plan = sc.prune(sc.open_table(str(lake)), "id = 3 AND s IS NOT NULL")
     assert plan.to_arrow(["id"])["id"].to_pylist() == [3]
     assert len(plan.blocks) == 1
+
+
+CHAR_PREDICATES = ["c = 'ab'", "c = 'ab   '", "c < 'ab '", "c IN ('ab', 'abcde')", "v = 'ab'", "v = 'ab '", "c = v"]
+CHAR_PREDICATES += ["c LIKE 'ab%'", "length(c) = 5", "substring(c, 1, 2) = 'ab'"]
+
+
+def test_c19_padded_strings_compare_as_spark_reads_them_by_path(spark: SparkSession, tmp_path: Path) -> None:
+    """CHAR(5) is padded in the files, and nothing in them says so: without the catalog it is a plain string."""
+    spark.sql(f"CREATE TABLE padded (rid BIGINT, c CHAR(5), v VARCHAR(5)) USING parquet LOCATION '{tmp_path}'")
+    try:
+        spark.sql(
+            "INSERT INTO padded VALUES (1, 'ab', 'ab'), (2, 'ab ', 'ab '), (3, 'abcde', 'abcde'), (4, NULL, NULL)"
+        )
+        answers = check_table(spark, tmp_path, CHAR_PREDICATES, roads=len(CHAR_PREDICATES), build={"bloom": ["c", "v"]})
+        assert set(answers.truth) == set(CHAR_PREDICATES)
+    finally:
+        spark.sql("DROP TABLE padded")
