@@ -31,6 +31,10 @@ class UnknownColumn(SecateurError):
     """A predicate or a column list names a column that the table does not have."""
 
 
+class UnknownBlock(SecateurError):
+    """A file or row group that the table does not have was asked about."""
+
+
 class AmbiguousColumn(SecateurError):
     """A name matches several columns when case is ignored."""
 

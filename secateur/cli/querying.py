@@ -37,6 +37,7 @@ from secateur.pruning.report import human_bytes
 @click.option("--files", "wanted", flag_value="files", help="Print the surviving files, one a line.")
 @click.option("--blocks", "wanted", flag_value="blocks", help="Print the surviving blocks (row groups).")
 @click.option("--count", "wanted", flag_value="count", help="Print the exact number of matching rows.")
+@click.option("--why", metavar="FILE[:N]", help="Say why a file's row group N (or 0) is read or left out.")
 @click.option("--time-zone", callback=time_zone, metavar="ZONE", help="Spark's session time zone. By default UTC.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if any part of the index cannot be used.")
 @click.option("--no-index", is_flag=True, help="Use the footers of the files only.")
@@ -47,6 +48,7 @@ def prune(
     predicate: str,
     limit: int | None,
     wanted: str | None,
+    why: str | None,
     time_zone: str | None,
     strict: bool,
     no_index: bool,
@@ -63,15 +65,27 @@ def prune(
       secateur prune lake/events "user_id = 42 AND ts >= TIMESTAMP '2026-01-01'"
       secateur prune lake/events "country IN ('CH', 'LI')" --files
       secateur prune lake/events "ts < TIMESTAMP '2020-01-01'" --count
+      secateur prune lake/events "user_id = 42" --why day=2026-01-01/part-0.parquet:3
     """
     table = sc.open_table(path, index_location=index_location)
     plan = sc.prune(table, predicate, limit=limit, use_index=not no_index, strict=strict, session_time_zone=time_zone)
-    if as_json:
+    if why is not None:
+        _show_why(plan, why, as_json)
+    elif as_json:
         print_json(_as_json(plan, wanted))
     elif wanted is None:
         _show_plan(plan)
     else:
         _show_wanted(plan, wanted)
+
+
+def _show_why(plan: Scan, block: str, as_json: bool) -> None:
+    file, _, row_group = block.rpartition(":") if block.rpartition(":")[2].isdigit() else (block, "", "0")
+    why = plan.why(file, int(row_group))
+    if as_json:
+        print_json(asdict(why))
+    else:
+        click.echo(str(why))
 
 
 def _as_json(plan: Scan, wanted: str | None) -> dict[str, Any]:

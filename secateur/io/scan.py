@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from secateur.errors import UnsupportedPredicate
+from secateur.errors import UnknownBlock, UnsupportedPredicate
 from secateur.io.catalog import OpenedTable, open_snapshot_of
 from secateur.io.row_groups import BlockReader, FileBlocks, block_reader, file_blocks
 from secateur.io.table import Table
@@ -24,7 +25,9 @@ from secateur.pruning.predicate.resolve import Binder, named_columns, resolve
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.report import Faults
+from secateur.pruning.statistics import Blocks
 from secateur.pruning.survivors import Query
+from secateur.pruning.why import Why, conditions_of, deciding_stage
 
 if TYPE_CHECKING:
     from secateur.io.spark_plan import DataFrame, SparkSession
@@ -93,6 +96,35 @@ class Scan(ScanPlan):
         from secateur.io.spark_plan import to_spark
 
         return to_spark(self, spark, columns, via)
+
+    def why(self, file: str, row_group: int = 0) -> Why:
+        """Why a block is read or left out, condition by condition, with the statistics that decide.
+
+        Raises UnknownBlock for a file or a row group that the table does not have.
+        """
+        block = self._block(file, row_group)
+        kept = self.survivors.blocks
+        assert kept is not None
+        at = np.flatnonzero((kept.file == block.file[0]) & (kept.row_group == row_group))
+        conditions = conditions_of(self.predicate, block)
+        if not len(at):
+            stage = deciding_stage(self.predicate, self.opened.catalog.files, block)
+            return Why(file, row_group, False, stage, None, conditions)
+        return Why(file, row_group, True, None, self.residual_by_block[int(at[0])].as_py(), conditions)
+
+    def _block(self, file: str, row_group: int) -> Blocks:
+        """One block of the table, kept or not."""
+        ordinal = pc.index(self.paths, file).as_py()
+        if ordinal < 0:
+            raise UnknownBlock(f"the table has no file {file!r}: names are paths below the table, as in plan.files")
+        only = np.zeros(len(self.paths), bool)
+        only[ordinal] = True
+        blocks = self.opened.catalog.open(only, self.opened.catalog.segments(only))
+        own = np.flatnonzero(blocks.file == ordinal)
+        found = own[blocks.row_group[own] == row_group]
+        if not len(found):
+            raise UnknownBlock(f"{file} has {len(own)} row groups, numbered from 0, and no {row_group}")
+        return blocks.take(found)
 
     def fields(self, columns: Sequence[str] | None = None) -> list[pa.Field]:
         """The table's fields of the given names, or all. Raises UnknownColumn."""

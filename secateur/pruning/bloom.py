@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from secateur.pruning import outcomes as sets
 from secateur.pruning.evaluate import fold, leaf_outcomes
 from secateur.pruning.outcomes import TRUE
-from secateur.pruning.predicate.bound import Field, Leaf, Within
+from secateur.pruning.predicate.bound import Field, Leaf, Within, leaves
 from secateur.pruning.statistics import Blocks
 from secateur.pruning.survivors import Query, Survivors, opened
 
@@ -24,32 +22,28 @@ def prune_by_bloom(query: Query, survivors: Survivors) -> Survivors:
     survivors = opened(query, survivors)
     blocks = survivors.blocks
     assert blocks is not None
-    assert survivors.outcomes is not None
-    refuted_leaves = 0
+    probed = {leaf: found for leaf in leaves(query.predicate) if (found := may_contain(leaf, blocks)) is not None}
+    query.notes.append(f"{len(probed)} conditions probed")
+    if not probed:
+        return survivors
 
     def outcomes_of(leaf: Leaf) -> np.ndarray:
-        nonlocal refuted_leaves
         possible = leaf_outcomes(leaf, blocks)
-        may_contain = _may_contain(leaf, survivors)
-        if may_contain is None:
-            return possible
-        refuted_leaves += 1
-        return np.where(may_contain, possible, possible & ~np.uint8(TRUE))
+        return np.where(probed[leaf], possible, possible & ~np.uint8(TRUE)) if leaf in probed else possible
 
     outcomes = fold(query.predicate, blocks.row_count, outcomes_of)
-    query.notes.append(f"{refuted_leaves} conditions probed")
-    return replace(survivors, outcomes=outcomes).take(np.flatnonzero(sets.survives(outcomes)))
+    return survivors.take(np.flatnonzero(sets.survives(outcomes)), outcomes[sets.survives(outcomes)])
 
 
-def _may_contain(leaf: Leaf, survivors: Survivors) -> np.ndarray | None:
-    assert survivors.blocks is not None
-    if not isinstance(leaf, Within) or not isinstance(leaf.operand, Field) or not len(survivors.blocks):
+def may_contain(leaf: Leaf, blocks: Blocks) -> np.ndarray | None:
+    """Which blocks may hold a value that a leaf asks for, or a row on which it fails; None where no filter tells."""
+    if not isinstance(leaf, Within) or not isinstance(leaf.operand, Field) or not len(blocks):
         return None
     points = leaf.ranges.points
     if points is None or not 0 < len(points) <= MOST_PROBES:
         return None
-    may_contain = survivors.blocks.may_contain(leaf.operand, points.tolist())
-    return may_contain if may_contain is None or leaf.fails is None else may_contain | _may_fail(leaf, survivors.blocks)
+    contained = blocks.may_contain(leaf.operand, points.tolist())
+    return contained if contained is None or leaf.fails is None else contained | _may_fail(leaf, blocks)
 
 
 def _may_fail(leaf: Within, blocks: Blocks) -> np.ndarray:

@@ -1,0 +1,117 @@
+"""Why one block is kept or left out: the stage that decides, and what every condition can be there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from secateur.pruning.bloom import may_contain
+from secateur.pruning.evaluate import evaluate, fold, leaf_outcomes
+from secateur.pruning.interval import key_range
+from secateur.pruning.outcomes import FALSE, NULL, TRUE, survives
+from secateur.pruning.predicate.bound import Constant, Field, Leaf, all_leaves, fields
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.predicate.operands import key_at, literal_of
+from secateur.pruning.statistics import Blocks, Statistics
+from secateur.values import Key, Keys, Kind, greatest_keys, kind_of, least_key
+
+_NAMES = {TRUE: "TRUE", FALSE: "FALSE", NULL: "NULL"}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One leaf of the predicate in one block."""
+
+    sql: str
+    columns: str  # the statistics of its columns
+    outcomes: str  # by zone maps
+    refuted: bool  # by bloom filters
+
+    def __str__(self) -> str:
+        absent = ", and no value of it is in the bloom filter" if self.refuted else ""
+        statistics = f"  ({self.columns})" if self.columns else ""
+        return f"{self.sql} can be {self.outcomes}{absent}{statistics}"
+
+
+@dataclass(frozen=True)
+class Why:
+    """The answer to ``plan.why(file, row_group)``; prints as text."""
+
+    file: str
+    row_group: int
+    survives: bool
+    stage: str | None  # that left the block out
+    residual: str | None  # left to check on its rows, if it survives
+    conditions: tuple[Condition, ...]
+
+    def __str__(self) -> str:
+        left = f"and {self.residual} is left to check" if self.residual else "and every row matches"
+        verdict = f"is read, {left}" if self.survives else f"is left out by the stage {self.stage!r}"
+        return "\n".join([f"{self.file}, row group {self.row_group}, {verdict}:", *(f"  {c}" for c in self.conditions)])
+
+    __repr__ = __str__
+
+
+def conditions_of(predicate: Predicate, block: Blocks) -> tuple[Condition, ...]:
+    """What every leaf of a predicate can be in a block."""
+    return tuple(_condition(leaf, block) for leaf in dict.fromkeys(all_leaves(predicate)))
+
+
+def _condition(leaf: Leaf, block: Blocks) -> Condition:
+    columns = "; ".join(_statistics(field, block) for field in fields(leaf))
+    outcomes = int(leaf_outcomes(leaf, block)[0])
+    probed = may_contain(leaf, block)
+    return Condition(str(leaf), columns, _words(outcomes), probed is not None and not probed[0])
+
+
+def deciding_stage(predicate: Predicate, files: Statistics, block: Blocks) -> str:
+    """The stage that rules out a block which does not survive."""
+    if not survives(evaluate(predicate, files))[block.file[0]]:
+        return "files"
+    if not survives(evaluate(predicate, block)).any():
+        return "zone maps"
+
+    def probed(leaf: Leaf) -> np.ndarray:
+        possible, contained = leaf_outcomes(leaf, block), may_contain(leaf, block)
+        return possible if contained is None else np.where(contained, possible, possible & ~np.uint8(TRUE))
+
+    return "pages or limit" if survives(fold(predicate, block.row_count, probed)).any() else "bloom"
+
+
+def _words(outcomes: int) -> str:
+    return " or ".join(name for bit, name in _NAMES.items() if outcomes & bit) or "nothing"
+
+
+def _statistics(field: Field, block: Blocks) -> str:
+    zones = block.zones(field)
+    if zones is None:
+        return f"nothing is known of {field}"
+    nulls = {0: "no NULL", NULL: "NULL possible"}[int(zones.null[0])]
+    if not zones.value[0]:
+        return f"{field} is NULL in every row"
+    low, high = (_shown(field, keys, end) for keys, end in ((zones.lower, 0), (zones.upper, 1)))
+    return f"{field} from {low} to {high}, {nulls}"
+
+
+def _shown(field: Field, keys: Keys, end: int) -> str:
+    """A bound as a value, or as unknown where it is the end of all keys."""
+    key = key_at(keys, 0)
+    if _is_unbounded(field, keys, key, end):
+        return "unknown"
+    literal = literal_of(Constant(field.type, key))
+    if literal is None:
+        return repr(key)
+    return repr(literal.value) if isinstance(literal.value, str | bytes) else str(literal.value)
+
+
+def _is_unbounded(field: Field, keys: Keys, key: Key, end: int) -> bool:
+    kind = kind_of(field.type)
+    assert kind is not None
+    if not end:
+        return key == least_key(kind)
+    if kind is Kind.BYTES:
+        ends = greatest_keys(kind, 1)
+        return bool(keys.words[-1][0] == ends.words[-1][0])
+    assert isinstance(key, int)
+    return key > key_range(field.type)[1]
