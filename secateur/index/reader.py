@@ -57,7 +57,7 @@ class IndexCatalog:
             return np.zeros(0, np.int64)
         live = self._live_of_stored
         alive = (live >= 0) & survives[live]
-        return np.unique(self.snapshot.files.segment[alive]).astype(np.int64)
+        return np.flatnonzero(np.bincount(self.snapshot.files.segment[alive]))
 
     def descend(self, predicate: Predicate) -> tuple[np.ndarray, str]:
         """The segments that may hold a match by the tree above them, and a note on the descent."""

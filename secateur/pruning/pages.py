@@ -63,7 +63,7 @@ def prune_pages(query: Query, survivors: Survivors) -> Survivors:
     blocklets = _cut(blocks, pages)
     survives = alive(query.predicate, blocklets).units
     before = sum(int(p.offsets[-1]) for p in pages.values())
-    after = sum(len(np.unique(blocklets.page_of(p)[survives])) for p in pages.values())
+    after = sum(int(np.count_nonzero(np.bincount(blocklets.page_of(p)[survives]))) for p in pages.values())
     query.notes.append(f"{len(blocklets.block):,} blocklets, cut by the pages of {len(pages)} columns")
     kept = np.flatnonzero(np.bincount(blocklets.block[survives], minlength=len(blocks)))
     ranges = _merge(blocklets, survives, kept)

@@ -56,13 +56,18 @@ class Survivors:
         assert self.outcomes is not None
         blocks = self.blocks.take(indices)
         kept = self.outcomes[indices] if outcomes is None else outcomes
-        return Survivors(self.files, np.unique(blocks.segment[blocks.segment >= 0]), blocks, kept)
+        return Survivors(self.files, _segments(blocks), blocks, kept)
 
     @property
     def fully_matching(self) -> np.ndarray:
         """Which blocks hold only matching rows: bool of shape (n_blocks,)."""
         assert self.outcomes is not None
         return fully_matching(self.outcomes)
+
+
+def _segments(blocks: Blocks) -> np.ndarray:
+    """The segments that hold any of the blocks, ascending: counted, which is many times as fast as sorted out."""
+    return np.flatnonzero(np.bincount(blocks.segment + 1)[1:])
 
 
 def opened(query: Query, survivors: Survivors) -> Survivors:
@@ -93,8 +98,8 @@ def _count_blocks(survivors: Survivors) -> Counts:
     assert blocks is not None
     rows = blocks.row_count if ranges is None else ranges.stop - ranges.start
     return Counts(
-        segments=len(np.unique(blocks.segment[blocks.segment >= 0])),
-        files=len(np.unique(blocks.file)),
+        segments=len(_segments(blocks)),
+        files=int(np.count_nonzero(np.bincount(blocks.file))),
         blocks=len(blocks),
         pages=survivors.pages.after if survivors.pages else None,
         rows=int(rows.sum()),
