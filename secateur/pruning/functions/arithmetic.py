@@ -16,7 +16,7 @@ import pyarrow as pa
 from secateur.pruning.functions.casts import cast, half_up
 from secateur.pruning.functions.types import adjusted, decimal_of, is_decimal, is_integer, is_numeric
 from secateur.pruning.interval import Argument, Function, Interval, Rule, key_range, keys_of_numbers, numbers, strict
-from secateur.values import Keys, Kind, is_float
+from secateur.values import INT64_MAX, Keys, Kind, is_float
 
 Operation = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -281,7 +281,33 @@ def _abs(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
     return Function("abs", type_, bounds, (0,))
 
 
+def _remainder(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+    """The remainder of integers, with the sign of the dividend: exact where both ends have one quotient."""
+    if len(arguments) != 2 or not all(is_integer(a.type) for a in arguments):
+        return None
+    type_ = max((a.type for a in arguments), key=lambda each: each.bit_width)
+
+    def bounds(args: Sequence[Interval]) -> Interval:
+        (low, high), (least, greatest) = ((a.lower.words[0], a.upper.words[0]) for a in args)
+        divisor = np.where(least == 0, 1, least)
+        size = np.maximum(np.abs(np.maximum(least, -INT64_MAX)), np.abs(np.maximum(greatest, -INT64_MAX))) - 1
+        alike = (least == greatest) & (_quotient(low, divisor) == _quotient(high, divisor)) & ((low < 0) == (high < 0))
+        lower = np.where(alike, np.fmod(low, divisor), np.maximum(np.minimum(low, 0), -size))
+        upper = np.where(alike, np.fmod(high, divisor), np.minimum(np.maximum(high, 0), size))
+        fails = (least <= 0) & (greatest >= 0)
+        return strict(type_, args, Keys(Kind.WORD, (lower,)), Keys(Kind.WORD, (upper,)), fails)
+
+    return Function("%", type_, bounds, (0, 0))
+
+
+def _quotient(x: np.ndarray, divisor: np.ndarray) -> np.ndarray:
+    """The quotient towards zero; that of the least bigint by -1, which no bigint holds, is any number."""
+    safe = np.where(divisor == -1, 1, divisor)
+    return (x - np.fmod(x, safe)) // safe
+
+
 RULES: dict[str, Rule] = {
+    "%": _remainder,
     **{symbol: _binary(symbol) for symbol in "+-*/"},
     "negative": _negative,
     "abs": _abs,

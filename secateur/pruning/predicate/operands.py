@@ -219,7 +219,12 @@ def _choice(conditions: list[Predicate], values: list[Operand], otherwise: Opera
 _ALIKE = ("coalesce", "greatest", "least")  # whose arguments are brought to one type
 
 
+_ARITHMETIC = ("+", "-", "*", "/", "%", "negative", "abs")  # NULL beside whatever is NULL
+
+
 def _apply(name: str, arguments: list[Operand], zone: dt.tzinfo) -> Operand:
+    if name in _ARITHMETIC and any(isinstance(a, Constant) and a.key is None for a in arguments):
+        return Constant(pa.null(), None)
     if name in _ALIKE:
         type_ = common_type(arguments)
         arguments = [coerced(a, type_, zone) for a in arguments]

@@ -317,7 +317,9 @@ def _negative(node: exp.Expression) -> Literal | None:
             return Literal(-int(str(digits.this)), type_) if fits else None
     match _literal(node):
         case Literal(int(whole), type_) if type_ in INTEGERS:
-            return integer(-whole) if type_ in ("int", "bigint") else Literal(-whole, type_)
+            if whole == 2**31 and type_ == "bigint":  # the least int, without its sign
+                return integer(-whole)
+            return Literal(-whole, type_) if -whole < 2 ** (INTEGERS[type_] - 1) else None
         case Literal(Decimal() as number, "decimal"):
             is_least = number == 2**63 and number.as_tuple().exponent == 0  # bigint, without its sign
             return integer(-(2**63)) if is_least else Literal(number.copy_negate(), "decimal")
