@@ -683,6 +683,37 @@ def test_c32_an_or_with_a_side_that_no_index_knows(spark: SparkSession, for_filt
     check_table(spark, for_filters, predicates, roads=6, build={"bloom": ["a"]})
 
 
+JOINS = [  # in each, rows on which the condition on the table is not TRUE are part of the result
+    "SELECT l.a, r.b FROM lake l LEFT JOIN few r ON l.a = r.b AND l.a > 100",
+    "SELECT l.a, r.b FROM few r LEFT JOIN lake l ON l.a = r.b AND l.a > 100",
+    "SELECT l.a, r.b FROM lake l FULL JOIN few r ON l.a = r.b AND l.a > 100 AND l.other = 3",
+    "SELECT l.a FROM lake l LEFT ANTI JOIN few r ON l.a = r.b AND l.a > 100",
+    "SELECT r.b FROM few r LEFT JOIN lake l ON l.a = r.b AND l.a > 100 WHERE l.a IS NULL",
+    "SELECT l.a, l.a > 100 AND EXISTS (SELECT 1 FROM few r WHERE r.b = l.a) FROM lake l WHERE l.other = 1",
+]
+
+
+@pytest.mark.parametrize("pushdown", ["true", "false"])
+def test_c33_a_condition_of_an_outer_join_is_no_filter(spark: SparkSession, for_filters: Path, pushdown: str) -> None:
+    """MERGE ... WHEN NOT MATCHED BY SOURCE is such a join; a plan is the rows of a WHERE, and of nothing else."""
+    sc.build_index(sc.open_table(str(for_filters)), spark=spark, bloom=["a"])
+    spark.createDataFrame([(v,) for v in (4, 5, 150, 151, 198)], "b bigint").createOrReplaceTempView("few")
+    found: list[list[list[str]]] = []
+    for source in ("parquet", "secateur"):
+        found.append([])
+        for query in JOINS:  # a relation each: one that is used again has the filters last pushed
+            frame = spark.read.format(source).option("pushdown", pushdown).load(str(for_filters))
+            frame.createOrReplaceTempView("lake")
+            found[-1].append(sorted(map(repr, spark.sql(query).collect())))
+    assert found[0] == found[1]
+    plan = sc.prune(sc.open_table(str(for_filters)), "a > 100 AND other = 3").to_spark(spark)
+    few = spark.table("few")
+    kept = spark.read.parquet(str(for_filters)).where("a > 100 AND other = 3")
+    assert few.join(plan, few.b == plan.a, "left").select("b", "other").toArrow().sort_by("b") == few.join(
+        kept, few.b == kept.a, "left"
+    ).select("b", "other").toArrow().sort_by("b")
+
+
 def test_c35_indexes_of_all_kinds_combine(spark: SparkSession, tmp_path: Path) -> None:
     """Partition values, tree, zone maps, filters and pages under one AND, OR and NOT."""
     for part in range(3):

@@ -108,7 +108,9 @@ def test_columns_of_the_result(table: ParquetDirectory) -> None:
 
 
 def test_what_only_spark_can_evaluate(table: ParquetDirectory) -> None:
-    with pytest.raises(UnsupportedPredicate, match=r"UPPER\(name\) = 'A'.*to_spark"):
+    with pytest.raises(UnsupportedPredicate, match=r"reverse\(`name`\) = 'x'.*to_spark"):
+        sc.prune(table, "reverse(name) = 'x'").to_arrow()
+    with pytest.raises(UnsupportedPredicate, match=r"upper\(`name`\) = 'A'.*to_spark"):
         sc.prune(table, "upper(name) = 'A'").to_arrow()
 
 

@@ -6,14 +6,18 @@ says is possible must contain what the reference says is so; and forgetting, mer
 
 from __future__ import annotations
 
+import operator
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import expressions
 import numpy as np
 import pyarrow as pa
+import pytest
 from conftest import examples
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -25,15 +29,16 @@ from secateur.index import zonemap
 from secateur.io.spark_plan import spark_schema
 from secateur.pruning import outcomes as sets
 from secateur.pruning.evaluate import evaluate
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.bind import bind
-from secateur.pruning.predicate.bound import Field, fields, is_supported
-from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.predicate.bound import Choice, Field, all_leaves, fields, is_supported, parts
+from secateur.pruning.predicate.bound import Tested as Condition
+from secateur.pruning.predicate.nodes import Not, Predicate
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.rows import column, truth
 from secateur.pruning.zones import Zones
-from secateur.values import concatenate, kind_of
+from secateur.values import kind_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,64 +59,73 @@ seeds = st.integers(0, 2**40)
 ROWS = 40
 
 
-@examples(ci=16, shrink=False)
+@examples(ci=8, shrink=False)
 @given(seed=seeds, zone=st.sampled_from(ZONES))
 def test_rows_and_groups_of_rows_are_as_spark_answers(spark: SparkSession, seed: int, zone: str) -> None:
     chance = random.Random(seed)
     table = expressions.table(ROWS, chance)
-    texts = list(dict.fromkeys(expressions.predicate(chance) for _ in range(100)))
+    texts = list(dict.fromkeys(expressions.predicate(chance) for _ in range(120)))
     spark.conf.set("spark.sql.session.timeZone", zone)
     frame = spark.createDataFrame(table, spark_schema(table.schema))
     (batch,) = table.combine_chunks().to_batches()
-    asked: dict[str, tuple[str, Predicate]] = {}
+    asked: dict[str, Asked] = {}
     for text in texts:
         predicate = bound(text, table.schema, zone)
         if predicate is not None:
-            asked[within_rows(text, defined_rows(predicate, batch))] = text, predicate
+            rows = defined_rows(predicate, batch)
+            asked[within_rows(text, rows)] = Asked(text, predicate, rows)
     answers = ask(frame, list(asked))
     event(f"{len(answers.truth) * 20 // len(texts) * 5} % of the predicates have an answer")
     for masked, expected in answers.truth.items():
-        text, predicate = asked[masked]
-        check_rows(text, predicate, batch, expected)
-        check_groups(text, predicate, batch, [OUTCOME[expected[i]] for i in range(batch.num_rows)], masked != text)
+        outcomes = {row: OUTCOME[expected[row]] for row in asked[masked].rows}
+        check_rows(asked[masked], batch, outcomes)
+        check_groups(asked[masked], batch, outcomes)
 
 
-def defined_rows(predicate: Predicate, batch: pa.RecordBatch) -> list[int] | None:
-    """The rows on which the predicate has a value; None where only Spark can evaluate it."""
+@dataclass(frozen=True)
+class Asked:
+    """A predicate, and the rows on which Spark is asked for its value."""
+
+    text: str
+    predicate: Predicate
+    rows: list[int]
+
+
+def defined_rows(predicate: Predicate, batch: pa.RecordBatch) -> list[int]:
+    """The rows on which all conditions have a value; all rows where only Spark can evaluate them.
+
+    Spark may raise the error of one condition although another decides the row: which it evaluates first is its affair.
+    """
     if not is_supported(predicate):
-        return None
-    return np.flatnonzero(np.isin(truth(predicate, batch), SINGLE)).tolist()
+        return list(range(batch.num_rows))
+    decided = [np.isin(truth(each, batch), SINGLE) for each in (predicate, *all_leaves(predicate))]
+    return np.flatnonzero(np.logical_and.reduce(decided)).tolist()
 
 
-def within_rows(text: str, ids: list[int] | None) -> str:
+def within_rows(text: str, rows: list[int]) -> str:
     """The predicate on some rows only; on the others, Spark may raise an error."""
-    if ids is None or len(ids) == ROWS:
-        return text
-    return f"IF(rid IN ({', '.join(map(str, ids)) or 'NULL'}), ({text}), NULL)"
+    return text if len(rows) == ROWS else f"IF(rid IN ({', '.join(map(str, rows)) or 'NULL'}), ({text}), NULL)"
 
 
-def check_rows(text: str, predicate: Predicate, batch: pa.RecordBatch, expected: dict[int, bool | None]) -> None:
+def check_rows(asked: Asked, batch: pa.RecordBatch, expected: dict[int, int]) -> None:
     """The reference: what rows are here, they are in Spark."""
-    for each in (predicate, rewrite(predicate)):
+    for each in (asked.predicate, rewrite(asked.predicate)):
         if not is_supported(each):
             continue
-        for i, found in enumerate(truth(each, batch).tolist()):
-            row = {str(field): column(batch, field)[i] for field in fields(predicate)}
-            assert found not in SINGLE or found == OUTCOME[expected[i]], f"{text} on {row}: {found}, {expected[i]}"
+        found = truth(each, batch).tolist()
+        for i, outcome in expected.items():
+            row = {str(field): column(batch, field)[i] for field in fields(asked.predicate)}
+            assert found[i] == outcome, f"{asked.text} on {row}: {found[i]}, {outcome} in Spark"
 
 
-def check_groups(
-    text: str, predicate: Predicate, batch: pa.RecordBatch, expected: Sequence[int], partial: bool
-) -> None:
-    """What is possible in a group of rows contains what its rows are, except on rows without a value."""
-    known = set(defined_rows(predicate, batch) or ()) if partial else None
-    for each in (predicate, rewrite(predicate)):
+def check_groups(asked: Asked, batch: pa.RecordBatch, expected: dict[int, int]) -> None:
+    """What is possible in a group of rows contains what its rows are."""
+    for each in (asked.predicate, rewrite(asked.predicate)):
         groups = Groups(batch, cut(batch.num_rows))
         said = evaluate(each, groups)
         for (start, stop), possible in zip(groups.spans, said.tolist(), strict=True):
-            ids = [i for i in range(start, stop) if known is None or i in known]
-            really = int(np.bitwise_or.reduce(np.array([expected[i] for i in ids], np.uint8)))
-            assert possible & really == really, f"{text} on rows {start} to {stop}: {possible} lacks {really}"
+            really = reduce(operator.or_, (expected.get(i, 0) for i in range(start, stop)))
+            assert possible & really == really, f"{asked.text} on rows {start} to {stop}: {possible} lacks {really}"
 
 
 def cut(n: int) -> list[tuple[int, int]]:
@@ -132,6 +146,7 @@ class Groups:
     batch: pa.RecordBatch
     spans: list[tuple[int, int]]
     forgotten: frozenset[str] = frozenset()
+    made: dict[Field, Zones] = dataclass_field(default_factory=dict)  # which groups of other forgotten fields share
 
     @property
     def row_count(self) -> np.ndarray:
@@ -140,47 +155,94 @@ class Groups:
     def zones(self, field: Field) -> Zones | None:
         if kind_of(field.type) is None or field.path[0] in self.forgotten:
             return None
-        parts = []
-        for start, stop in self.spans:
-            values = column(self.batch, field).slice(start, stop - start)
-            lower, upper, nulls, nans = zonemap.of_values(values, field.type)
-            counts = np.array([nulls]), np.array([nans]), np.array([stop - start])
-            bounds = (pa.array([bound.as_py()], bound.type) for bound in (lower, upper))
-            parts.append(zonemap.from_bounds(field.type, *bounds, *counts))
-        merged = zonemap.concat(parts)
-        assert len(concatenate([merged.lower])) == len(self.spans)
-        return merged.zones(self.row_count)
+        if field not in self.made:
+            self.made[field] = self._zones(field)
+        return self.made[field]
+
+    def _zones(self, field: Field) -> Zones:
+        values = column(self.batch, field)
+        parts = [zonemap.of_values(values.slice(start, stop - start), field.type) for start, stop in self.spans]
+        lower, upper, nulls, nans = zip(*parts, strict=True)
+        low, high = (pa.array([bound.as_py() for bound in side], side[0].type) for side in (lower, upper))
+        found = zonemap.from_bounds(field.type, low, high, np.array(nulls), np.array(nans), self.row_count)
+        return found.zones(self.row_count)
 
 
 # ---- laws that need no oracle ----------------------------------------------------------------------------------------
 
 
-@examples(ci=150, shrink=False)
+ROWS_OF_TABLE, PREDICATES_OF_TABLE = 30, 40
+
+
+def windows(n: int) -> list[tuple[int, int]]:
+    """Single rows, runs of two, three, five and eight, and last all rows."""
+    runs = [(start, start + size) for size in (1, 2, 3, 5, 8) for start in range(0, n - size + 1, size)]
+    return [*runs, (0, n)]
+
+
+@examples(ci=50, shrink=False)
 @given(
     seed=seeds,
     zone=st.sampled_from(ZONES),
     forgotten=st.frozensets(st.sampled_from(sorted(expressions.COLUMNS))),
 )
 def test_soundness_monotonicity_merging_and_negation(seed: int, zone: str, forgotten: frozenset[str]) -> None:
+    """Some 2,000 predicates on 65 groups of rows each; 1.3 million pairs in the nightly profile."""
     chance = random.Random(seed)
-    table = expressions.table(24, chance)
+    table = expressions.table(ROWS_OF_TABLE, chance)
     (batch,) = table.combine_chunks().to_batches()
-    texts = [expressions.predicate(chance) for _ in range(20)]
-    for text in texts:
+    groups = Groups(batch, windows(batch.num_rows))
+    blind = replace(groups, forgotten=forgotten)
+    for text in {expressions.predicate(chance): None for _ in range(PREDICATES_OF_TABLE)}:
         predicate = bound(text, table.schema, zone)
         if predicate is None:
             continue
-        spans = cut(batch.num_rows)
-        said = evaluate(predicate, Groups(batch, spans))
+        said, unknown = evaluate(predicate, groups), evaluate(predicate, blind)
+        assert said.all(), f"no outcome: {text}"
+        assert ((unknown & said) == said).all(), f"monotonicity: {text} without {sorted(forgotten)}"
+        assert ((said[-1] & said) == said).all(), f"merging: {text}"
+        negated = evaluate(rewrite(Not(predicate)), groups)
         if is_supported(predicate):
             rows = truth(predicate, batch)
-            for (start, stop), possible in zip(spans, said.tolist(), strict=True):
-                really = int(np.bitwise_or.reduce([row for row in rows[start:stop].tolist() if row in SINGLE] or [0]))
-                assert possible & really == really, f"soundness: {text} on rows {start} to {stop}"
-        unknown = evaluate(predicate, Groups(batch, spans, forgotten))
-        assert ((unknown & said) == said).all(), f"monotonicity: {text} without {sorted(forgotten)}"
-        (parent,) = evaluate(predicate, Groups(batch, [(0, batch.num_rows)])).tolist()
-        assert all(parent & child == child for child in said.tolist()), f"merging: {text}"
-        negated = bound(f"NOT ({text})", table.schema, zone)
-        assert negated is not None
-        assert evaluate(negated, Groups(batch, spans)).tolist() == sets.negation(said).tolist(), f"negation: {text}"
+            assert rows.all(), f"no outcome: {text} on rows"
+            really = of_groups(counted(predicate, rows), groups.spans)
+            assert ((said & really) == really).all(), f"soundness: {text} on {lacking(groups, said, really)}"
+            opposite = sets.negation(really)
+            assert ((negated & opposite) == opposite).all(), f"negation: {text} on {lacking(groups, negated, opposite)}"
+
+
+def counted(predicate: Predicate, rows: np.ndarray) -> np.ndarray:
+    """The rows' outcomes. One on which evaluation fails may be anything in its groups too, but for one thing:
+
+    where a condition of CASE is not known on a row, the groups still know the values that it chooses between.
+    """
+    chooses = any(isinstance(part, Choice | Condition) for leaf in all_leaves(predicate) for part in parts(leaf))
+    return np.where(np.isin(rows, SINGLE), rows, np.uint8(0)) if chooses else rows
+
+
+def of_groups(rows: np.ndarray, spans: Sequence[tuple[int, int]]) -> np.ndarray:
+    """What the rows of every group really are."""
+    return np.array([np.bitwise_or.reduce(rows[start:stop]) for start, stop in spans], np.uint8)
+
+
+def lacking(groups: Groups, said: np.ndarray, really: np.ndarray) -> str:
+    """The first group that lacks an outcome of its rows."""
+    i = int(np.argmax((said & really) != really))
+    return f"rows {groups.spans[i]}: {said[i]} lacks {really[i]}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if(a + 2147483647 > 0, 1, 2) < 3",
+        "CASE WHEN a / 0 = 1 THEN 1 WHEN a > 0 THEN 1 ELSE 1 END = 1",
+        "coalesce(a + 2147483647 > 0, TRUE) IN (TRUE, FALSE)",
+        "greatest(a, a / 0) >= a",
+        "(a / 0 = 1) = (a > 0)",
+        "a / 0 IS NULL",
+    ],
+)
+def test_a_row_on_which_a_part_fails_has_no_value(text: str) -> None:
+    """Though whatever the part were, the value would be the same: Spark raises an error."""
+    batch = pa.record_batch([pa.array([1, 5], pa.int32())], names=["a"])
+    assert truth(bind(parse(text), batch.schema), batch).tolist() == [EVERYTHING, EVERYTHING]

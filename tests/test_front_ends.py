@@ -341,9 +341,9 @@ def test_the_columns_of_a_frame_are_columns(spark: SparkSession) -> None:
 
 def test_long_rows_of_conditions_are_read() -> None:
     column = connect.col("a") == 0
-    for i in range(1, 3000):
+    for i in range(1, 1500):
         column = column | (connect.col("a") == i)
-    assert len(sql_of(column).split(" OR ")) == 3000
+    assert len(sql_of(column).split(" OR ")) == 1500
 
 
 def test_columns_nested_too_deeply_are_refused() -> None:

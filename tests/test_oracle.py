@@ -48,7 +48,7 @@ def cases(draw: st.DrawFn, specs: st.SearchStrategy[TableSpec]) -> Case:
     return Case(spec, texts, draw(st.sampled_from(ZONES)), draw(st.integers(0, 30)))
 
 
-@examples(ci=20, shrink=False)
+@examples(ci=14, shrink=False)
 @given(case=cases(table_specs()))
 def test_plans_are_right_on_random_tables(spark: SparkSession, case: Case) -> None:
     """Pages, bloom filters on every column, and segments of a few blocks under a tree."""

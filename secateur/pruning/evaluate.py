@@ -31,8 +31,11 @@ from secateur.pruning.predicate.bound import (
     Varying,
     Within,
     fields,
+    leaves,
+    operands,
 )
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
+from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.statistics import Statistics
 from secateur.pruning.zones import Zones
 
@@ -220,7 +223,8 @@ def interval_of(operand: Operand, columns: Columns) -> Interval:
 def _tested(predicate: Predicate, columns: Columns) -> Interval:
     outcomes = _fold(predicate, lambda leaf: outcomes_over(leaf, columns))
     found = intervals.truth(outcomes)
-    return Interval(found.type, found.lower, found.upper, found.value, found.null, _undecided(outcomes, columns))
+    fails = _may_fail(predicate, outcomes, columns)
+    return Interval(found.type, found.lower, found.upper, found.value, found.null, fails)
 
 
 def _chosen(choice: Choice, columns: Columns) -> Interval:
@@ -230,7 +234,7 @@ def _chosen(choice: Choice, columns: Columns) -> Interval:
     fails = np.zeros(columns.n, bool)
     for condition, value in choice.branches:
         outcomes = _fold(condition, lambda leaf: outcomes_over(leaf, columns))
-        fails |= reached & _undecided(outcomes, columns)
+        fails |= reached & _may_fail(condition, outcomes, columns)
         taken = reached & ((outcomes & TRUE) != 0)
         found = intervals.union(found, intervals.where(taken, interval_of(value, columns)))
         reached = reached & ((outcomes & (FALSE | NULL)) != 0)
@@ -238,6 +242,18 @@ def _chosen(choice: Choice, columns: Columns) -> Interval:
     return Interval(found.type, found.lower, found.upper, found.value, found.null, found.fails | fails)
 
 
-def _undecided(outcomes: np.ndarray, columns: Columns) -> np.ndarray:
-    """Rows on which a condition has more than one outcome: evaluating it fails there."""
-    return columns.single & ((outcomes & (outcomes - np.uint8(1))) != 0)
+def _may_fail(condition: Predicate, outcomes: np.ndarray, columns: Columns) -> np.ndarray:
+    """Where evaluating a condition may raise an error: on a row, where it has more than one outcome."""
+    if columns.single:
+        return (outcomes & (outcomes - np.uint8(1))) != 0
+    return reduce(np.logical_or, (_leaf_fails(leaf, columns) for leaf in leaves(condition)), np.zeros(columns.n, bool))
+
+
+def _leaf_fails(leaf: Leaf, columns: Columns) -> np.ndarray:
+    match leaf:
+        case Within(Field() as field, fails=RangeSet() as fails):
+            found = intervals.of_zones(columns.zones[field], field.type, columns.n)
+            return (fails.outcomes(found.lower, found.upper) & found.value & TRUE) != 0
+        case _:
+            computed = (interval_of(each, columns).fails for each in operands(leaf) if not isinstance(each, Field))
+            return reduce(np.logical_or, computed, np.zeros(columns.n, bool))

@@ -125,7 +125,7 @@ def _to_float(source: pa.DataType) -> Function:
     def bounds(args: Sequence[Interval]) -> Interval:
         (a,) = args
         low, high = (doubles(numbers(keys, a.type))[0] for keys in (a.lower, a.upper))
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             singles = [x.astype(np.float32) for x in (low, high)]
         if not exact:
             low = np.fmin(low, np.nextafter(singles[0], np.float32(-np.inf)))

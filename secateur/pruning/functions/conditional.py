@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
 
 from secateur.pruning.interval import Argument, Function, Interval, Rule, at_least, union, where
-from secateur.values import Keys, choose
+from secateur.values import choose
 
 
 def _coalesce(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
@@ -44,30 +44,31 @@ def _extreme(name: str) -> Rule:
 
 
 def _greatest(arguments: Sequence[Interval]) -> Interval:
-    return _chosen(arguments, lambda a, b: at_least(a, b))
+    """At most the greatest upper bound; at least the lower bound of each argument that cannot be NULL."""
+    return reduce(_greater, arguments)
+
+
+def _greater(a: Interval, b: Interval) -> Interval:
+    hull = union(a, b)
+    lower = choose(_is_sure(a) & ~(_is_sure(b) & at_least(b.lower, a.lower)), a.lower, b.lower)
+    lower = choose(_is_sure(a) | _is_sure(b), lower, hull.lower)
+    return Interval(a.type, lower, hull.upper, hull.value, a.null & b.null, hull.fails)
 
 
 def _least(arguments: Sequence[Interval]) -> Interval:
-    return _chosen(arguments, lambda a, b: at_least(b, a))
+    """At least the least lower bound; at most the upper bound of each argument that cannot be NULL."""
+    return reduce(_lesser, arguments)
 
 
-def _chosen(arguments: Sequence[Interval], wins: Callable[[Keys, Keys], np.ndarray]) -> Interval:
-    """Both bounds are the winners among the arguments' bounds; one that may be NULL adds to what is possible."""
-    found = arguments[0]
-    for other in arguments[1:]:
-        hull = union(found, other)
-        lower = choose(wins(found.lower, other.lower), found.lower, other.lower)
-        upper = choose(wins(found.upper, other.upper), found.upper, other.upper)
-        sure = (found.null == 0) & (other.null == 0) & (found.value != 0) & (other.value != 0)
-        found = Interval(
-            found.type,
-            choose(sure, lower, hull.lower),
-            choose(sure, upper, hull.upper),
-            hull.value,
-            found.null & other.null,
-            hull.fails,
-        )
-    return found
+def _lesser(a: Interval, b: Interval) -> Interval:
+    hull = union(a, b)
+    upper = choose(_is_sure(a) & ~(_is_sure(b) & at_least(a.upper, b.upper)), a.upper, b.upper)
+    upper = choose(_is_sure(a) | _is_sure(b), upper, hull.upper)
+    return Interval(a.type, hull.lower, upper, hull.value, a.null & b.null, hull.fails)
+
+
+def _is_sure(a: Interval) -> np.ndarray:
+    return (a.null == 0) & (a.value != 0) & ~a.fails
 
 
 RULES: dict[str, Rule] = {
