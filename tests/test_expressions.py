@@ -59,7 +59,7 @@ seeds = st.integers(0, 2**40)
 ROWS = 40
 
 
-@examples(ci=8, shrink=False)
+@examples(ci=6, shrink=False)
 @given(seed=seeds, zone=st.sampled_from(ZONES))
 def test_rows_and_groups_of_rows_are_as_spark_answers(spark: SparkSession, seed: int, zone: str) -> None:
     chance = random.Random(seed)

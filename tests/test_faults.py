@@ -16,7 +16,7 @@ from tests.make_golden import GOLDEN, stamp
 # Reads the tree, zone maps, bloom filters of all sizes, pages, and partition values.
 PREDICATE = "id IN (3, 17, 52) OR wide = 7900000000000000000000 OR (part = 1 AND ratio < 6 AND name > 'name-040')"
 IDS = [3, 17, 41, 52, 79]
-STRIDE = 1 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 37  # bytes between two flips
+STRIDE = 1 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 61  # bytes between two flips
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ def cases(draw: st.DrawFn, specs: st.SearchStrategy[TableSpec]) -> Case:
     return Case(spec, texts, draw(st.sampled_from(ZONES)), draw(st.integers(0, 30)))
 
 
-@examples(ci=14, shrink=False)
+@examples(ci=10, shrink=False)
 @given(case=cases(table_specs()))
 def test_plans_are_right_on_random_tables(spark: SparkSession, case: Case) -> None:
     """Pages, bloom filters on every column, and segments of a few blocks under a tree."""
@@ -110,7 +110,7 @@ def test_plans_are_right_on_files_of(spark: SparkSession, write: Callable[[FileS
 def test_c20_plans_are_right_on_files_of_spark(spark: SparkSession, timestamps: str) -> None:
     """INT96 has no statistics, and is an instant though it names no zone."""
 
-    @examples(ci=3, shrink=False)
+    @examples(ci=2, shrink=False)
     @given(case=cases(tables_with_instants))
     def check(case: Case) -> None:
         check_case(spark, case, lambda file, path: write_with_spark(spark, file, path))
