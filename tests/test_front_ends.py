@@ -23,6 +23,7 @@ from pyiceberg.schema import assign_fresh_schema_ids
 from pyiceberg.typedef import Record
 from pyspark.sql import functions as classic
 from pyspark.sql.connect import functions as connect
+from trees import flat
 
 import secateur as sc
 from secateur.errors import InvalidPredicate, UnknownColumn
@@ -183,19 +184,6 @@ CASES = [
 def said(kind: str) -> list[Any]:
     """The cases that a front end can say, as parameters."""
     return [pytest.param(c, id=f"{i} {c.text}") for i, c in enumerate(CASES) if getattr(c, kind) is not None]
-
-
-def flat(predicate: Predicate) -> Predicate:
-    """A tree with nested ANDs and ORs as one, which operators on expressions nest and text does not."""
-    match predicate:
-        case And(children) | Or(children):
-            kind = type(predicate)
-            inner = [flat(child) for child in children]
-            return kind(tuple(x for child in inner for x in (child.children if isinstance(child, kind) else (child,))))
-        case Not(child):
-            return Not(flat(child))
-        case _:
-            return predicate
 
 
 def assert_is(found: Predicate, text: str) -> None:

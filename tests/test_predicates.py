@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from oracle import ask
 from pyspark.errors import PySparkException
 from strategies import KINDS, TEXTS, TableSpec, binaries, decimals, floats, integers, predicates, table_specs
+from trees import flat
 
 import secateur as sc
 from secateur.errors import IncomparableLiteral, InvalidPredicate
@@ -95,19 +96,6 @@ EXPRESSIONS: list[tuple[str, Predicate, str]] = [  # text, expression, both prin
 def test_text_and_expressions_give_one_tree(text: str, expression: Predicate, printed: str) -> None:
     assert str(parse(text)) == printed
     assert parse(text) == flat(expression)
-
-
-def flat(predicate: Predicate) -> Predicate:
-    """A tree with nested ANDs and ORs as one, which operators on expressions nest and text does not."""
-    match predicate:
-        case And(children) | Or(children):
-            kind = type(predicate)
-            inner = [flat(child) for child in children]
-            return kind(tuple(x for child in inner for x in (child.children if isinstance(child, kind) else (child,))))
-        case Not(child):
-            return Not(flat(child))
-        case _:
-            return predicate
 
 
 @pytest.mark.parametrize(
