@@ -39,7 +39,7 @@ def examples(ci: int, *, shrink: bool = True) -> settings:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The oracle, without two of its optimisations that lose rows.
 
     Its push-down prunes by Parquet's bounds, which leave NaN out. Its elimination of common subexpressions takes
@@ -50,6 +50,7 @@ def spark() -> Iterator[SparkSession]:
         spark_sql_subexpressionElimination_enabled="false",
         spark_sql_files_openCostInBytes="1048576",
         spark_default_parallelism="2",
+        spark_sql_warehouse_dir=str(tmp_path_factory.mktemp("warehouse")),
     )
     session.sparkContext.setLogLevel("OFF")  # errors are the answers of some tests
     yield session
