@@ -1,16 +1,23 @@
-"""Strings with a collation, which pruning leaves to Spark, and padded strings."""
+"""Strings with a collation, which pruning leaves to Spark; padded strings; and texts that are no UTF-8."""
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from conftest import WriteTable
+from hypothesis import given
+from hypothesis import strategies as st
 from laws import check_table
 from oracle import rows
 
 import secateur as sc
 from secateur.errors import UnsupportedPredicate
+from secateur.pruning.functions.text import RULES
+from secateur.pruning.interval import Argument
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,3 +71,57 @@ def test_c19_padded_strings_compare_as_spark_reads_them_by_path(spark: SparkSess
         assert set(answers.truth) == set(CHAR_PREDICATES)
     finally:
         spark.sql("DROP TABLE padded")
+
+
+ODD_TEXTS = [
+    b"a\xc3\xa9",
+    b"a\x7f",
+    b"ab",
+    b"b",
+    b"\xc3A",
+    b"a\x80b",
+    b"\xc3\xa9\x7f",
+    b"\xe0AB\x80c",
+    b"\xf0ABCD",
+    b"",
+    None,
+]
+PREFIXES = ["a\x7f", "é\x7f", "\x7f", "a", "é", "ab"]
+
+
+def test_c18_prefixes_of_texts_end_where_spark_ends_them(spark: SparkSession, write_table: WriteTable) -> None:
+    """Also of texts that are no UTF-8, and where the end of a range is none: after 'a\\x7f' comes 'a\\x80'."""
+    texts = pa.array(ODD_TEXTS, pa.binary()).view(pa.string())
+    root = write_table({"a.parquet": pa.table({"rid": range(len(texts)), "s": texts})}, row_group_size=1)
+    shapes = [
+        "left(s, {n}) LIKE '{p}%'",
+        "left(s, {n}) NOT LIKE '{p}%'",
+        "left(s, {n}) = '{p}'",
+        "left(s, {n}) > '{p}'",
+    ]
+    predicates = [shape.format(n=n, p=p) for shape in shapes for n in (0, 1, 2) for p in PREFIXES]
+    predicates += [f"length(s) {op} {n}" for op in ("=", "<", ">=") for n in (1, 2, 3)]
+    answers = check_table(spark, root, predicates, build={})
+    assert set(answers.truth) == set(predicates)
+
+
+sizes = {
+    **dict.fromkeys(range(0xC2, 0xE0), 2),
+    **dict.fromkeys(range(0xE0, 0xF0), 3),
+    **dict.fromkeys(range(0xF0, 0xF5), 4),
+}
+any_text = st.lists(st.sampled_from([0x61, 0x62, 0x7F, 0x80, 0xBF, 0xC3, 0xE0, 0xF0, 0xFF]), max_size=7).map(bytes)
+
+
+@given(text=any_text, bound=any_text, count=st.integers(0, 3))
+def test_c18_a_prefix_is_at_least_a_bound_from_the_key_on_that_is_said(text: bytes, bound: bytes, count: int) -> None:
+    """For any bytes: prefix(text) >= bound if and only if text >= inverse(bound)."""
+    arguments = [Argument(pa.string()), Argument(pa.int32(), 1), Argument(pa.int32(), count)]
+    function = RULES["substring"](arguments, dt.UTC)
+    assert function is not None
+    assert function.inverse is not None
+    end = 0
+    for _ in range(count):
+        end += sizes.get(text[end], 1) if end < len(text) else 0
+    first = function.inverse(bound)
+    assert (text[:end] >= bound) == (first is not None and text >= first)  # type: ignore[operator]

@@ -40,14 +40,21 @@ def matching_rows(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:
     outcomes = truth(predicate, batch)
     undecided = (outcomes & (outcomes - np.uint8(1))) != 0
     if undecided.any():
-        row = {field: column(batch, field)[int(np.argmax(undecided))] for field in fields(predicate)}
-        values = ", ".join(f"{field} = {value}" for field, value in row.items())
+        row = int(np.argmax(undecided))
+        values = ", ".join(f"{field} = {_shown(column(batch, field)[row])}" for field in fields(predicate))
         raise EvaluationError(
             f"{shorten(str(predicate), 200)} has no value on the row with {values}: Spark raises an error there "
             "(overflow, division by zero, a cast that does not fit), or only Spark knows; use plan.to_spark(spark), "
             "or try_ functions"
         )
     return survives(outcomes)
+
+
+def _shown(value: pa.Scalar) -> str:
+    """A value in a message; text may be no UTF-8."""
+    if pa.types.is_string(value.type) and value.is_valid:
+        return repr(value.as_buffer().to_pybytes().decode("utf-8", "backslashreplace"))
+    return str(value)
 
 
 def truth(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:

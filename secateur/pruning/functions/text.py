@@ -19,6 +19,8 @@ from secateur.values import Key, Keys, Kind, constant_keys, greatest_keys, prefi
 
 _LONGEST = 2**31 - 1  # characters of a string in Spark
 _FOLDED = 3  # characters: each has two or three forms, and their product is searched
+_SIZES = np.ones(256, np.uint8)  # of a character by its first byte (``UTF8String.numBytesForFirstByte``)
+_SIZES[0xC2:0xE0], _SIZES[0xE0:0xF0], _SIZES[0xF0:0xF5] = 2, 3, 4
 
 
 # ---- prefixes --------------------------------------------------------------------------------------------------------
@@ -47,9 +49,16 @@ def _substring(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | Non
 
 
 def first_characters(text: bytes, count: int) -> bytes:
-    """The first characters of UTF-8 text: up to the byte that begins the next."""
-    begins = [i for i, byte in enumerate(text[: 4 * count + 4]) if byte & 0xC0 != 0x80]
-    return text[: begins[count]] if len(begins) > count else text
+    """The first characters of a text as Spark steps through it: by the byte that begins each, whatever follows.
+
+    So the bounds of ranges, which may be no UTF-8, are cut where every text beside them is.
+    """
+    end = 0
+    for _ in range(count):
+        if end >= len(text):
+            break
+        end += int(_SIZES[text[end]])
+    return text[:end]
 
 
 def _first_bytes(keys: Keys, count: int) -> Keys:
@@ -72,26 +81,35 @@ def _length(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
 
     def bounds(args: Sequence[Interval]) -> Interval:
         (text,) = args
-        known, counted = text.is_point, count(text.lower)
+        counted, certain = count(text.lower)
+        known = text.is_point & certain
         lower, upper = np.where(known, counted, 0), np.where(known, counted, _LONGEST)
         return strict(pa.int32(), args, keys_of_numbers(lower, pa.int32()), keys_of_numbers(upper, pa.int32()))
 
     return Function("length", pa.int32(), bounds, (0,))
 
 
-def _bytes(keys: Keys) -> np.ndarray:
-    return keys.words[-1].astype(np.int64)
+def _bytes(keys: Keys) -> tuple[np.ndarray, np.ndarray]:
+    return keys.words[-1].astype(np.int64), np.ones(len(keys), bool)
 
 
-def _characters(keys: Keys) -> np.ndarray:
-    """Bytes that are no continuation of a character, up to the length."""
+def _characters(keys: Keys) -> tuple[np.ndarray, np.ndarray]:
+    """The characters of every text, and whether they are certain.
+
+    They are bytes that continue no character, if all that do stand where the bytes before ask for them. Of other
+    bytes, which are no UTF-8, Spark makes characters of its own.
+    """
     n = len(keys)
     if not n:
-        return np.zeros(0, np.int64)
+        return np.zeros(0, np.int64), np.zeros(0, bool)
     matrix = np.stack(keys.words[:-1], axis=1).astype(">u8").view(np.uint8).reshape(n, -1)
-    begins = (matrix & 0xC0) != 0x80
     inside = np.arange(matrix.shape[1]) < keys.words[-1][:, None]
-    return (begins & inside).sum(axis=1).astype(np.int64)
+    continues, sizes = (matrix & 0xC0) == 0x80, _SIZES[matrix]
+    asked = np.zeros_like(inside)
+    for distance in (1, 2, 3):
+        asked[:, distance:] |= sizes[:, :-distance] > distance
+    certain = ((continues == asked) | ~inside).all(axis=1)
+    return (~continues & inside).sum(axis=1).astype(np.int64), certain
 
 
 # ---- case ------------------------------------------------------------------------------------------------------------
