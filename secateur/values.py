@@ -153,6 +153,17 @@ class Keys:
     def __len__(self) -> int:
         return len(self.words[0])
 
+    def at(self, index: int) -> Key:
+        """One key out of many."""
+        words = [word[index] for word in self.words]
+        match self.kind:
+            case Kind.WORD:
+                return int(words[0])
+            case Kind.WIDE:
+                return (int(words[0]) << 64) | int(words[1])
+            case Kind.BYTES:
+                return b"".join(int(word).to_bytes(8, "big") for word in words[:-1])[: int(words[-1])]
+
     def take(self, indices: np.ndarray | slice) -> Keys:
         """The keys at the given positions."""
         return Keys(self.kind, tuple(word[indices] for word in self.words))
@@ -257,15 +268,7 @@ def _rank_within(
 
 def key_of(value: object, type_: pa.DataType) -> Key:
     """The key of one non-null Python value of a column type, as ``pa.scalar(value, type).as_py()`` gives it."""
-    array = pa.array([value], type_)
-    keys = keys_of(array)
-    match keys.kind:
-        case Kind.BYTES:
-            return array.cast(pa.binary())[0].as_py()
-        case Kind.WIDE:
-            return (int(keys.words[0][0]) << 64) | int(keys.words[1][0])
-        case Kind.WORD:
-            return int(keys.words[0][0])
+    return keys_of(pa.array([value], type_)).at(0)
 
 
 def keys_of(array: pa.Array) -> Keys:
@@ -339,11 +342,17 @@ def keys_from(kind: Kind, keys: Sequence[Key], width: int) -> Keys:
             padding = [np.zeros(len(keys), np.uint64)] * (width - cut.width)
             return Keys(kind, (*cut.words[:-1], *padding, lengths))
         case Kind.WIDE:
-            high = np.array([key >> 64 for key in keys], np.int64)  # type: ignore[operator]
-            low = np.array([key & (2**64 - 1) for key in keys], np.uint64)  # type: ignore[operator]
-            return Keys(kind, (high, low))
+            return integer_keys(kind, np.array(keys, object))
         case Kind.WORD:
-            return Keys(kind, (np.array(keys, np.int64),))
+            return integer_keys(kind, np.array(keys, np.int64))
+
+
+def integer_keys(kind: Kind, values: np.ndarray) -> Keys:
+    """The keys that are these integers: of any dtype for WIDE keys, within int64 for WORD."""
+    if kind is Kind.WORD:
+        return Keys(kind, (values.astype(np.int64, copy=False),))
+    whole = values.astype(object)
+    return Keys(kind, ((whole >> 64).astype(np.int64), (whole & (2**64 - 1)).astype(np.uint64)))
 
 
 def constant_keys(key: Key, kind: Kind, n: int) -> Keys:

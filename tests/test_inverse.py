@@ -29,7 +29,7 @@ from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import Field, Operand, Within, leaves
 from secateur.pruning.predicate.inverse import pull_back
 from secateur.pruning.predicate.nodes import IsNull
-from secateur.pruning.predicate.operands import bind_operand, key_at
+from secateur.pruning.predicate.operands import bind_operand
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.resolve import Binder
 from secateur.pruning.predicate.temporal import zone_of
@@ -339,7 +339,7 @@ def test_a_set_pulled_back_is_where_the_function_lies_in_it(
     kind = kind_of(operand.type)
     assume(kind is not None and not seen.fails.all())
     assert kind is not None
-    values = [key_at(seen.lower, i) for i in range(len(some)) if not seen.fails[i]]
+    values = [seen.lower.at(i) for i in range(len(some)) if not seen.fails[i]]
     ranges = data.draw(ranges_near(values, kind))
     found = pull_back(operand, ranges)
     event("pulled back" if found else f"not pulled back: {text}")
@@ -350,7 +350,7 @@ def test_a_set_pulled_back_is_where_the_function_lies_in_it(
     near = [min(max(edge + step, least), greatest) for edge in edges for step in (-1, 0, 1)]
     asked = list(dict.fromkeys([*some, *near, least, greatest]))
     if is_float(type_):
-        asked = [key for key in asked if key_at(keys_of(pa.array([float_of(key)])), 0) == key]
+        asked = [key for key in asked if keys_of(pa.array([float_of(key)])).at(0) == key]
     result, where = on_points(operand, column, asked), keys(type_, asked)
     fails = np.zeros(len(asked), bool) if found.fails is None else found.fails.contains(where)
     assert fails.tolist() == result.fails.tolist(), (text, asked)

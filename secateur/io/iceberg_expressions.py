@@ -47,10 +47,10 @@ from secateur.pruning.predicate.nodes import (
     Truth,
     integer,
 )
+from secateur.pruning.predicate.temporal import date_of, moment_of
 
 __all__ = ["BooleanExpression", "predicate_of"]
 
-EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 NAN = Literal(math.nan, "double")
 _COMPARISONS: dict[type[BooleanExpression], str] = {
     ice.EqualTo: "=",
@@ -146,8 +146,8 @@ def _literal(literal: Any) -> Literal:
         case ice_literals.BinaryLiteral() | ice_literals.FixedLiteral() | ice_literals.UUIDLiteral():
             return Literal(value, "binary")
         case ice_literals.DateLiteral():
-            return Literal((EPOCH + dt.timedelta(days=value)).date(), "date")
+            return Literal(date_of(value), "date")
         case ice_literals.TimestampLiteral():
-            return Literal(str(EPOCH + dt.timedelta(microseconds=value)), "string")
+            return Literal(str(moment_of(value).replace(tzinfo=dt.UTC)), "string")
         case _:
             raise InvalidPredicate(f"cannot read the Iceberg literal {literal!r}")

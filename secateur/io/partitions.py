@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.errors import IncompatibleSchemas
-from secateur.pruning.predicate.temporal import DAY, EPOCH, instant_micros
+from secateur.pruning.functions.calendar import DAY
+from secateur.pruning.predicate.temporal import EPOCH, instant_micros
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # the directory of rows whose value is NULL
 

@@ -27,8 +27,8 @@ from secateur.io.spark_shapes import (
     Text,
     Value,
     refuse,
-    size_of,
 )
+from secateur.pruning.functions.types import size_of
 from secateur.pruning.predicate.nodes import Literal, quoted_name
 from secateur.pruning.predicate.parse import parse
 

@@ -20,9 +20,9 @@ from secateur.io.spark_shapes import (
     Text,
     Value,
     refuse,
-    size_of,
     value_of,
 )
+from secateur.pruning.functions.types import size_of
 from secateur.pruning.predicate.cast_types import sql_type
 from secateur.pruning.predicate.expressions import split_name
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from secateur.errors import InvalidPredicate
 from secateur.pruning.predicate.nodes import INTEGERS, Literal
+from secateur.pruning.predicate.temporal import date_of, moment_of
 
 Node: TypeAlias = Any
-EPOCH = dt.datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -115,19 +115,12 @@ def _literal(value: Any, type: str) -> Literal:
         case "binary":
             return Literal(bytes(value), type)
         case "date":
-            return Literal((EPOCH + dt.timedelta(days=value)).date(), type)
+            return Literal(date_of(value), type)
         case "timestamp":
-            return Literal((EPOCH + dt.timedelta(microseconds=value)).replace(tzinfo=dt.UTC), type)
+            return Literal(moment_of(value).replace(tzinfo=dt.UTC), type)
         case "timestamp_ntz":
-            return Literal(EPOCH + dt.timedelta(microseconds=value), type)
+            return Literal(moment_of(value), type)
         case _ if type.startswith("decimal"):
             return Literal(Decimal(str(value)), "decimal")
         case _:
             raise refuse(f"a literal of type {type}")
-
-
-def size_of(number: Decimal) -> tuple[int, int]:
-    """The precision and scale that Spark gives a decimal literal."""
-    _, digits, exponent = number.as_tuple()
-    scale = max(0, -int(exponent))
-    return max(len(digits) + max(0, int(exponent)), scale), scale

@@ -76,15 +76,12 @@ def _fold(predicate: Predicate, outcomes_of: Callable[[Leaf], np.ndarray]) -> np
 def leaf_outcomes(leaf: Leaf, statistics: Statistics, units: np.ndarray | None = None) -> np.ndarray:
     """The possible outcomes of one leaf by zone maps, over all units or the chosen: uint8 of shape (n,)."""
     n = len(statistics.row_count) if units is None else len(units)
-    if isinstance(leaf, Truth):
-        return np.full(n, sets.of_truth(leaf.value), np.uint8)
-    if isinstance(leaf, Unsupported):
-        return np.full(n, EVERYTHING, np.uint8)
     columns = Columns(n, {field: _chosen_zones(statistics.zones(field), units) for field in fields(leaf)})
-    if isinstance(leaf, Within | Matches) and isinstance(leaf.operand, Field) and columns.zones[leaf.operand] is None:
-        return np.full(n, _without_statistics(leaf), np.uint8)
-    if isinstance(leaf, Within | Matches) and isinstance(leaf.operand, Field):
-        return outcomes_over(leaf, columns)
+    match leaf:
+        case Within(Field() as field) | Matches(Field() as field) if columns.zones[field] is None:
+            return np.full(n, _without_statistics(leaf), np.uint8)
+        case Within(Field()) | Matches(Field()) | Truth() | Unsupported():
+            return outcomes_over(leaf, columns)
     outcomes = np.empty(n, np.uint8)
     for start in range(0, n, CHUNK):
         chunk = slice(start, start + CHUNK)
@@ -208,7 +205,7 @@ def interval_of(operand: Operand, columns: Columns) -> Interval:
         case Field(type=type_):
             return intervals.of_zones(columns.zones[operand], type_, columns.n)
         case Constant(type_, key):
-            return intervals.nulls(type_, columns.n) if key is None else intervals.constant(type_, key, columns.n)
+            return intervals.constant(type_, key, columns.n)
         case Varying(type_, lower, upper):
             ends = intervals.constant(type_, lower, columns.n), intervals.constant(type_, upper, columns.n)
             return intervals.union(*ends)
@@ -243,9 +240,9 @@ def _chosen(choice: Choice, columns: Columns) -> Interval:
 
 
 def _may_fail(condition: Predicate, outcomes: np.ndarray, columns: Columns) -> np.ndarray:
-    """Where evaluating a condition may raise an error: on a row, where it has more than one outcome."""
+    """Where evaluating a condition may raise an error."""
     if columns.single:
-        return (outcomes & (outcomes - np.uint8(1))) != 0
+        return sets.undecided(outcomes)
     return reduce(np.logical_or, (_leaf_fails(leaf, columns) for leaf in leaves(condition)), np.zeros(columns.n, bool))
 
 

@@ -30,13 +30,12 @@ from secateur.values import (
     float_key,
     float_keys,
     greatest_keys,
+    integer_keys,
     is_float,
     kind_of,
     least_key,
     same_width,
 )
-
-_HALF = 2**64
 
 
 @dataclass(frozen=True)
@@ -139,27 +138,21 @@ def _within(lower: Keys, upper: Keys, type_: pa.DataType) -> tuple[Keys, Keys]:
     return low, high
 
 
-def constant(type_: pa.DataType, key: Key, n: int) -> Interval:
-    """One value in every row."""
+def constant(type_: pa.DataType, key: Key | None, n: int) -> Interval:
+    """One value in every row, or NULL."""
     kind = kind_of(type_)
     assert kind is not None
-    keys = constant_keys(key, kind, n)
-    return points(type_, keys)
+    if key is not None:
+        return points(type_, constant_keys(key, kind, n))
+    any_keys, nothing = constant_keys(least_key(kind), kind, n), np.zeros(n, np.uint8)
+    return Interval(type_, any_keys, any_keys, nothing, np.full(n, NULL, np.uint8), np.zeros(n, bool))
 
 
-def points(type_: pa.DataType, keys: Keys, null: np.ndarray | None = None) -> Interval:
-    """Units of one row each: its value's key, or NULL where `null` is True."""
+def points(type_: pa.DataType, keys: Keys) -> Interval:
+    """Units of one row each, with its value's key."""
     n = len(keys)
-    absent = np.zeros(n, bool) if null is None else null
-    value = np.where(absent, np.uint8(0), np.uint8(TRUE | FALSE))
-    return Interval(type_, keys, keys, value, np.where(absent, np.uint8(NULL), np.uint8(0)), np.zeros(n, bool))
-
-
-def nulls(type_: pa.DataType, n: int) -> Interval:
-    """NULL in every row."""
-    kind = kind_of(type_)
-    assert kind is not None
-    return points(type_, constant_keys(least_key(kind), kind, n), np.ones(n, bool))
+    value = np.full(n, TRUE | FALSE, np.uint8)
+    return Interval(type_, keys, keys, value, np.zeros(n, np.uint8), np.zeros(n, bool))
 
 
 def truth(outcomes: np.ndarray) -> Interval:
@@ -224,7 +217,7 @@ def numbers(keys: Keys, type_: pa.DataType) -> np.ndarray:
     """Keys as numbers to compute with: float64 of floating types, int64 of WORD keys, else Python integers."""
     if keys.kind is Kind.WIDE:
         high, low = keys.words
-        return high.astype(object) * _HALF + low.astype(object)
+        return high.astype(object) * 2**64 + low.astype(object)
     word = keys.words[0]
     if not is_float(type_):
         return word
@@ -234,10 +227,9 @@ def numbers(keys: Keys, type_: pa.DataType) -> np.ndarray:
 def keys_of_numbers(values: np.ndarray, type_: pa.DataType) -> Keys:
     """The inverse of :func:`numbers`."""
     match kind_of(type_):
-        case Kind.WIDE:
-            whole = values.astype(object)
-            return Keys(Kind.WIDE, ((whole >> 64).astype(np.int64), (whole & (_HALF - 1)).astype(np.uint64)))
         case _ if is_float(type_):
             return Keys(Kind.WORD, (float_keys(np.asarray(values, np.float64)),))
+        case Kind.WIDE:
+            return integer_keys(Kind.WIDE, values)
         case _:
-            return Keys(Kind.WORD, (values.astype(np.int64),))
+            return integer_keys(Kind.WORD, values)

@@ -70,6 +70,11 @@ def survives(outcomes: np.ndarray) -> np.ndarray:
     return (outcomes & TRUE) != 0
 
 
+def undecided(outcomes: np.ndarray) -> np.ndarray:
+    """Which sets hold more than one truth value: on a row, that evaluating it fails."""
+    return (outcomes & (outcomes - np.uint8(1))) != 0
+
+
 def fully_matching(outcomes: np.ndarray) -> np.ndarray:
     """Which blocks hold only matching rows."""
     return outcomes == TRUE

@@ -146,7 +146,7 @@ class RangeSet:
         runs = [_run(start, stop) for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
         if any(run is None for run in runs):
             return None
-        return _of(self.kind, [key for run in runs if run is not None for key in run]).thresholds
+        return of_thresholds(self.kind, [key for run in runs if run is not None for key in run]).thresholds
 
 
 def _integers(starts: np.ndarray, stops: np.ndarray) -> np.ndarray | None:
@@ -174,19 +174,19 @@ def _run(start: Key, stop: Key) -> list[Key] | None:
 
 def empty(kind: Kind) -> RangeSet:
     """The set without keys."""
-    return _of(kind, [])
+    return of_thresholds(kind, [])
 
 
 def everything(kind: Kind) -> RangeSet:
     """The set of all keys."""
-    return _of(kind, [least_key(kind)])
+    return of_thresholds(kind, [least_key(kind)])
 
 
 def between(kind: Kind, start: Key | None, stop: Key | None) -> RangeSet:
     """The keys in [start, stop); a `start` of None is after every key, a `stop` of None is unbounded."""
     if start is None or (stop is not None and stop <= start):  # type: ignore[operator]
         return empty(kind)
-    return _of(kind, [start] if stop is None else [start, stop])
+    return of_thresholds(kind, [start] if stop is None else [start, stop])
 
 
 def points(kind: Kind, keys: Iterable[Key]) -> RangeSet:
@@ -200,7 +200,7 @@ def points(kind: Kind, keys: Iterable[Key]) -> RangeSet:
         else:  # adjacent to the key before
             thresholds.pop()
         thresholds.append(successor(key, kind))
-    return _of(kind, [threshold for threshold in thresholds if threshold is not None])
+    return of_thresholds(kind, [threshold for threshold in thresholds if threshold is not None])
 
 
 def _around(keys: np.ndarray) -> np.ndarray:
@@ -221,7 +221,7 @@ def starting_with(prefix: bytes) -> RangeSet:
 
 def complement(a: RangeSet) -> RangeSet:
     """The keys outside."""
-    least = _of(a.kind, [least_key(a.kind)]).thresholds
+    least = of_thresholds(a.kind, [least_key(a.kind)]).thresholds
     if len(a.thresholds) and a.thresholds[0] == least[0]:
         return RangeSet(a.kind, a.thresholds[1:])
     return RangeSet(a.kind, np.concatenate([least, a.thresholds]))
@@ -248,7 +248,8 @@ def _sweep(a: RangeSet, b: RangeSet, combine: Callable[[np.ndarray, np.ndarray],
     return RangeSet(a.kind, cuts[np.diff(inside, prepend=False)])
 
 
-def _of(kind: Kind, thresholds: list[Key]) -> RangeSet:
+def of_thresholds(kind: Kind, thresholds: Sequence[Key]) -> RangeSet:
+    """The set with these thresholds, which ascend."""
     array = np.empty(len(thresholds), np.int64 if kind is Kind.WORD else object)
     array[:] = thresholds
     return RangeSet(kind, array)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from secateur.errors import EvaluationError, UnsupportedPredicate
 from secateur.pruning.evaluate import Columns, fold, outcomes_over
-from secateur.pruning.outcomes import FALSE, NULL, TRUE, of_truth, survives
+from secateur.pruning.outcomes import FALSE, NULL, TRUE, of_truth, survives, undecided
 from secateur.pruning.predicate.bound import Field, Leaf, Matches, Missing, Unsupported, Within, fields
 from secateur.pruning.predicate.nodes import Predicate, Truth
 from secateur.pruning.rangeset import RangeSet
@@ -38,9 +38,9 @@ def matching_rows(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:
     that only Spark can evaluate, EvaluationError for a row on which Spark raises an error.
     """
     outcomes = truth(predicate, batch)
-    undecided = (outcomes & (outcomes - np.uint8(1))) != 0
-    if undecided.any():
-        row = int(np.argmax(undecided))
+    open_rows = undecided(outcomes)
+    if open_rows.any():
+        row = int(np.argmax(open_rows))
         values = ", ".join(f"{field} = {_shown(column(batch, field)[row])}" for field in fields(predicate))
         raise EvaluationError(
             f"{shorten(str(predicate), 200)} has no value on the row with {values}: Spark raises an error there "

@@ -12,7 +12,7 @@ from secateur.pruning.interval import key_range
 from secateur.pruning.outcomes import FALSE, NULL, TRUE, survives
 from secateur.pruning.predicate.bound import Constant, Field, Leaf, all_leaves, fields
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.predicate.operands import key_at, literal_of
+from secateur.pruning.predicate.operands import literal_of
 from secateur.pruning.statistics import Blocks, Statistics
 from secateur.values import Key, Keys, Kind, greatest_keys, kind_of, least_key
 
@@ -96,7 +96,7 @@ def _statistics(field: Field, block: Blocks) -> str:
 
 def _shown(field: Field, keys: Keys, end: int) -> str:
     """A bound as a value, or as unknown where it is the end of all keys."""
-    key = key_at(keys, 0)
+    key = keys.at(0)
     if _is_unbounded(field, keys, key, end):
         return "unknown"
     literal = literal_of(Constant(field.type, key))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from secateur.pruning.functions import calendar
-from secateur.pruning.functions.calendar import DAY
+from secateur.pruning.functions.calendar import DAY, SECOND
 from secateur.pruning.functions.clocks import clock
 from secateur.pruning.functions.spans import (
     DATE,
@@ -97,10 +97,10 @@ def _of_clock(unit: bytes, count: int) -> Step | None:
 
 def _read_again(zone: dt.tzinfo) -> Step:
     """The instant of a time on the clock: of one that comes twice, either."""
-    earlier, later = clock(zone, DAY // calendar.DAY_SECONDS).instants, clock(zone, DAY // calendar.DAY_SECONDS).later
+    back = clock(zone, SECOND)
 
     def step(span: Span) -> Span:
-        first, last = span.through(earlier), span.through(later)
+        first, last = span.through(back.instants), span.through(back.later)
         return Span(np.minimum(first.lower, last.lower), np.maximum(first.upper, last.upper), span.fails)
 
     return chain(step, within(INT64_MIN + 1, INT64_MAX - 1))

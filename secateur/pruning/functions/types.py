@@ -7,6 +7,7 @@ Sources: ``AnsiTypeCoercion.findTightestCommonType`` and ``implicitCast``, ``Dec
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 import pyarrow as pa
 
@@ -16,7 +17,7 @@ INSTANT, LOCAL = pa.timestamp("us", "UTC"), pa.timestamp("us")
 INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _NUMERIC = (*INTEGERS, pa.float32(), pa.float64())  # by precedence
 _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}  # of the decimal that holds an integer type
-_NAMED = {
+NAMED = {
     "TINYINT": pa.int8(),
     "SMALLINT": pa.int16(),
     "INT": pa.int32(),
@@ -42,7 +43,7 @@ def named(sql: str) -> pa.DataType | None:
     if match := _DECIMAL.fullmatch(sql):
         precision, scale = int(match[1]), int(match[2] or 0)
         return pa.decimal128(precision, scale) if scale <= precision <= MOST_DIGITS else None
-    return _NAMED.get(sql)
+    return NAMED.get(sql)
 
 
 def is_integer(type_: pa.DataType) -> bool:
@@ -76,6 +77,13 @@ def adjusted(precision: int, scale: int) -> pa.DataType:
         return pa.decimal128(precision, scale)
     whole = precision - scale
     return pa.decimal128(MOST_DIGITS, max(MOST_DIGITS - whole, min(scale, LEAST_SCALE)))
+
+
+def size_of(number: Decimal) -> tuple[int, int]:
+    """The precision and scale that Spark gives a decimal literal."""
+    _, digits, exponent = number.as_tuple()
+    scale = max(0, -int(exponent))
+    return max(len(digits) + max(0, int(exponent)), scale), scale
 
 
 def common(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:

@@ -16,6 +16,7 @@ from secateur.errors import InvalidPredicate
 from secateur.pruning import rangeset
 from secateur.pruning.functions import types
 from secateur.pruning.functions.text import unfolded
+from secateur.pruning.interval import constant
 from secateur.pruning.predicate import nodes
 from secateur.pruning.predicate.bound import (
     Apply,
@@ -37,7 +38,6 @@ from secateur.pruning.predicate.operands import (
     coerced,
     common_type,
     constant_of,
-    interval_of_constant,
     literal_of,
 )
 from secateur.pruning.predicate.resolve import Binder, resolve
@@ -128,7 +128,7 @@ def within(operand: Operand, ranges: RangeSet, sql: str) -> Predicate:
     if isinstance(operand, Constant):
         if operand.key is None:
             return Truth(None)
-        return Truth(bool(ranges.contains(interval_of_constant(operand, 1).lower)[0]))
+        return Truth(bool(ranges.contains(constant(operand.type, operand.key, 1).lower)[0]))
     if (found := pull_back(operand, ranges)) is not None:
         return Within(found.field, found.ranges, sql, found.fails)
     if isinstance(operand, Apply) and operand.function.name in ("lower", "upper"):

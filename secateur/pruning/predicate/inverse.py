@@ -8,6 +8,7 @@ point 5.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from secateur.pruning import rangeset
 from secateur.pruning.interval import Function, Interval, at_least, constant, key_range, points
 from secateur.pruning.predicate.bound import Apply, Constant, Field, Operand
 from secateur.pruning.rangeset import RangeSet
-from secateur.values import Key, Keys, Kind, keys_of, kind_of, least_key, successor
+from secateur.values import Key, Keys, Kind, integer_keys, keys_of, kind_of, least_key, successor
 
 _WITNESSES = (0, 1, -1, 20_000, 1_700_000_000, 1_700_000_000_000_000, 10_000_000_000)  # numbers, days, instants
 _MOST_STEADY = 1_000  # thresholds that are looked at one by one
@@ -45,12 +46,10 @@ def pull_back(operand: Operand, ranges: RangeSet) -> PulledBack | None:
         at = _moving_argument(operand)
         if at is None:
             return None
-        found = _through(operand, at, ranges)
-        failing = _through(operand, at, fails)
-        if found is None or failing is None:
+        found = _through(operand, at, ranges, fails)
+        if found is None:
             return None
-        ranges, own = found
-        fails, operand = rangeset.union(failing[0], own), operand.arguments[at]
+        (ranges, fails), operand = found, operand.arguments[at]
     if not isinstance(operand, Field):
         return None
     return PulledBack(operand, ranges, None if fails.is_empty else fails)
@@ -69,28 +68,32 @@ def _moving_argument(operand: Apply) -> int | None:
     return moving[0]
 
 
-def _through(operand: Apply, at: int, ranges: RangeSet) -> tuple[RangeSet, RangeSet] | None:
-    """The set of the argument's keys that a function takes into `ranges`, and those on which it fails."""
+def _through(operand: Apply, at: int, ranges: RangeSet, fails: RangeSet) -> tuple[RangeSet, RangeSet] | None:
+    """The keys of an argument that a function takes into `ranges`, and those it takes into `fails` or fails on."""
     function, type_ = operand.function, operand.arguments[at].type
     kind = kind_of(type_)
     assert kind is not None
     if function.inverse is not None:
-        firsts = [function.inverse(threshold) for threshold in ranges.thresholds.tolist()]
-        return _of_thresholds(kind, firsts), rangeset.empty(kind)
+        first, second = (
+            _of_crossings(kind, [function.inverse(threshold) for threshold in each.thresholds.tolist()])
+            for each in (ranges, fails)
+        )
+        return first, second
     if kind is Kind.BYTES:
         return None
     search = _Search(type_, kind, _on_points(operand, at, type_), function.directions[at])
     run = search.run()
     if run is None:
         return None
-    first, last = run
-    keys = search.thresholds(ranges, first, last)
-    if not _is_steady(function, keys, kind):
-        return None
-    found = _of_thresholds(kind, keys)
-    if function.directions[at] < 0 and len(ranges.thresholds) % 2:
-        found = rangeset.complement(found)
-    return found, search.outside(first, last)
+    pulled = []
+    for each in (ranges, fails):
+        keys = search.thresholds(each, *run)
+        if not _is_steady(function, keys, kind):
+            return None
+        inside = _of_crossings(kind, keys)
+        falls = function.directions[at] < 0 and len(each.thresholds) % 2
+        pulled.append(rangeset.complement(inside) if falls else inside)
+    return pulled[0], rangeset.union(pulled[1], search.outside(*run))
 
 
 def _is_steady(function: Function, keys: Sequence[int], kind: Kind) -> bool:
@@ -101,16 +104,10 @@ def _is_steady(function: Function, keys: Sequence[int], kind: Kind) -> bool:
     return len(keys) <= _MOST_STEADY and all(key == least_key(kind) or steady(key) for key in keys)
 
 
-def _of_thresholds(kind: Kind, keys: Sequence[Key | None]) -> RangeSet:
+def _of_crossings(kind: Kind, keys: Sequence[Key | None]) -> RangeSet:
     """The set with these thresholds, in any order: two at one key enclose nothing; None is after every key."""
-    counts: dict[Key, int] = {}
-    for key in keys:
-        if key is not None:
-            counts[key] = counts.get(key, 0) + 1
-    left = sorted(key for key, count in counts.items() if count % 2)
-    array = np.empty(len(left), np.int64 if kind is Kind.WORD else object)
-    array[:] = left
-    return RangeSet(kind, array)
+    counts = Counter(key for key in keys if key is not None)
+    return rangeset.of_thresholds(kind, sorted(key for key, count in counts.items() if count % 2))
 
 
 def _on_points(operand: Apply, at: int, type_: pa.DataType) -> Callable[[Keys], Interval]:
@@ -118,7 +115,7 @@ def _on_points(operand: Apply, at: int, type_: pa.DataType) -> Callable[[Keys], 
 
     def evaluate(keys: Keys) -> Interval:
         arguments = [
-            constant(a.type, a.key, len(keys)) if isinstance(a, Constant) and a.key is not None else points(type_, keys)
+            constant(a.type, a.key, len(keys)) if isinstance(a, Constant) else points(type_, keys)
             for a in operand.arguments
         ]
         return operand.function.bounds(arguments)
@@ -162,7 +159,7 @@ class _Search:
         targets = _keys_of_thresholds(ranges)
 
         def crossed(keys: np.ndarray, threshold: np.ndarray) -> np.ndarray:
-            reached = at_least(self.evaluate(_as_keys(self.kind, keys)).lower, targets.take(threshold))
+            reached = at_least(self.evaluate(integer_keys(self.kind, keys)).lower, targets.take(threshold))
             return reached if self.direction > 0 else ~reached
 
         ends = crossed(self._array([first] * n + [last] * n), np.tile(np.arange(n), 2))
@@ -208,20 +205,13 @@ class _Search:
         return (low.view(np.uint64) + offsets).view(np.int64) if self.kind is Kind.WORD else low + offsets
 
     def _fails(self, keys: np.ndarray) -> np.ndarray:
-        return self.evaluate(_as_keys(self.kind, keys)).fails
+        return self.evaluate(integer_keys(self.kind, keys)).fails
 
     def _array(self, keys: Sequence[int]) -> np.ndarray:
         return np.array(keys, np.int64 if self.kind is Kind.WORD else object)
 
 
-def _as_keys(kind: Kind, keys: np.ndarray) -> Keys:
-    if kind is Kind.WORD:
-        return Keys(kind, (keys,))
-    whole = keys.astype(object)
-    return Keys(kind, ((whole >> 64).astype(np.int64), (whole & (2**64 - 1)).astype(np.uint64)))
-
-
 def _keys_of_thresholds(ranges: RangeSet) -> Keys:
     if ranges.kind is Kind.BYTES:
         return keys_of(pa.array(ranges.thresholds.tolist(), pa.binary()))
-    return _as_keys(ranges.kind, ranges.thresholds)
+    return integer_keys(ranges.kind, ranges.thresholds)

@@ -18,9 +18,10 @@ from math import ceil, floor
 import pyarrow as pa
 
 from secateur.errors import IncomparableLiteral
+from secateur.pruning.functions.calendar import DAY
+from secateur.pruning.functions.types import MOST_DIGITS, size_of
 from secateur.pruning.predicate.nodes import INTEGERS, Literal
 from secateur.pruning.predicate.temporal import (
-    DAY,
     MOVING_WORDS,
     instant_micros,
     is_agreed,
@@ -178,11 +179,8 @@ def _exact_position(subject: Subject, number: int | Decimal | float) -> Position
 
 def _fits(type_: pa.DataType, number: Decimal) -> bool:
     """Whether Spark's common decimal type keeps all digits of both sides (``DecimalType.bounded``)."""
-    _, digits, exponent = number.as_tuple()
-    assert isinstance(exponent, int)
-    scale = max(0, -exponent)
-    whole = max(len(digits) + exponent, 0)
-    return max(whole, type_.precision - type_.scale) + max(scale, type_.scale) <= 38
+    precision, scale = size_of(number)
+    return max(precision - scale, type_.precision - type_.scale) + max(scale, type_.scale) <= MOST_DIGITS
 
 
 def _key_range(type_: pa.DataType) -> tuple[int, int]:

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from secateur.pruning.functions import casts, types
+from secateur.pruning.functions.calendar import DAY
 from secateur.pruning.functions.registry import rule
 from secateur.pruning.functions.types import INSTANT, LOCAL
-from secateur.pruning.interval import Argument, Function, Interval, constant, nulls, numbers
+from secateur.pruning.interval import Argument, Function, constant, numbers
 from secateur.pruning.predicate.bound import Apply, Choice, Constant, Field, Operand, Tested, Varying
 from secateur.pruning.predicate.literals import Subject, positions
 from secateur.pruning.predicate.nodes import Call, Case, Cast, Column, Duration, Expression, Literal, Test
 from secateur.pruning.predicate.resolve import Binder, resolve
-from secateur.pruning.predicate.temporal import DAY, EPOCH, local_micros
+from secateur.pruning.predicate.temporal import date_of, local_micros, moment_of
 from secateur.values import COLLATED, Keys, Kind, kind_of
 
 if TYPE_CHECKING:
@@ -26,21 +27,7 @@ if TYPE_CHECKING:
 
     from secateur.pruning.predicate.nodes import Predicate
 
-_TYPES = {
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "double": pa.float64(),
-    "float": pa.float32(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "boolean": pa.bool_(),
-    "date": pa.date32(),
-    "timestamp": INSTANT,
-    "timestamp_ntz": LOCAL,
-    "null": pa.null(),
-}
+_TYPES = {**{name.lower(): type_ for name, type_ in types.NAMED.items()}, "null": pa.null()}  # of literals
 
 
 class NoRule(Exception):
@@ -102,9 +89,7 @@ def constant_of(literal: Literal, zone: dt.tzinfo) -> Constant:
 
 
 def _decimal_type(value: Decimal) -> pa.DataType:
-    _, digits, exponent = value.as_tuple()
-    scale = max(0, -int(exponent))
-    precision = max(len(digits) + max(int(exponent), 0), scale, 1)
+    precision, scale = types.size_of(value)
     if precision > types.MOST_DIGITS:
         raise NoRule(f"{value} has more digits than a decimal")
     return pa.decimal128(precision, scale)
@@ -142,8 +127,8 @@ def _text_literal(key: bytes) -> Literal | None:
 def _moment_literal(key: int, type_: pa.DataType, name: str) -> Literal | None:
     try:
         if pa.types.is_date32(type_):
-            return Literal(dt.date.fromordinal(EPOCH.toordinal() + key), name)
-        moment = EPOCH + dt.timedelta(microseconds=key)
+            return Literal(date_of(key), name)
+        moment = moment_of(key)
         return Literal(moment.replace(tzinfo=dt.UTC) if type_ == INSTANT else moment, name)
     except (ValueError, OverflowError):
         return None
@@ -258,28 +243,11 @@ def _folded(function: Function, arguments: tuple[Operand, ...]) -> Operand:
     """The function of the arguments; of constants only, its value. Raises NoRule where Spark would raise an error."""
     if not all(isinstance(a, Constant) for a in arguments):
         return Apply(function, arguments)
-    found = function.bounds([interval_of_constant(a, 1) for a in arguments if isinstance(a, Constant)])
+    found = function.bounds([constant(a.type, a.key, 1) for a in arguments if isinstance(a, Constant)])
     if found.fails[0]:
         raise NoRule(f"{function.name} of these constants has no value")
     if not found.value[0]:
         return Constant(function.type, None)
     if not (function.exact and found.is_point[0]):
         return Apply(function, arguments)
-    return Constant(function.type, key_at(found.lower, 0))
-
-
-def interval_of_constant(operand: Constant, n: int) -> Interval:
-    """A constant in n units."""
-    return nulls(operand.type, n) if operand.key is None else constant(operand.type, operand.key, n)
-
-
-def key_at(keys: Keys, index: int) -> int | bytes:
-    """One key out of many."""
-    words = [word[index] for word in keys.words]
-    match keys.kind:
-        case Kind.WORD:
-            return int(words[0])
-        case Kind.WIDE:
-            return (int(words[0]) << 64) | int(words[1])
-        case Kind.BYTES:
-            return b"".join(int(word).to_bytes(8, "big") for word in words[:-1])[: int(words[-1])]
+    return Constant(function.type, found.lower.at(0))

@@ -13,7 +13,6 @@ from zoneinfo import ZoneInfo
 
 MOVING_WORDS = ("epoch", "now", "today", "tomorrow", "yesterday")  # special values of Spark's typed literals
 EPOCH = dt.datetime(1970, 1, 1)
-DAY = 86_400_000_000  # microseconds
 
 _DATE = re.compile(r"\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?\s*", re.ASCII | re.DOTALL)
 _TIMESTAMP = re.compile(
@@ -67,6 +66,16 @@ def _date(year: str, month: str | None, day: str | None) -> dt.date | None:
         return dt.date(int(year), int(month or 1), int(day or 1))
     except ValueError:
         return None
+
+
+def date_of(days: int) -> dt.date:
+    """The date so many days after 1970-01-01. Raises ValueError or OverflowError beyond the years 1 to 9999."""
+    return (EPOCH + dt.timedelta(days=days)).date()
+
+
+def moment_of(micros: int) -> dt.datetime:
+    """The wall clock so many microseconds after 1970-01-01. Raises OverflowError beyond the years 1 to 9999."""
+    return EPOCH + dt.timedelta(microseconds=micros)
 
 
 def local_micros(moment: dt.datetime) -> int:
