@@ -49,6 +49,13 @@ def table(n: int, chance: random.Random) -> pa.Table:
 
 INTEGER_CONSTANTS = ["0", "1", "-1", "2", "3", "7", "100", "2147483647", "2147483648", "9223372036854775807"]
 INTEGER_CONSTANTS += ["5L", "1Y", "-128Y", "3S"]
+COMPUTED_CONSTANTS = [
+    "(1 + 1)",
+    "CAST(3 AS INT)",
+    "-(2)",
+    "CAST('1.5' AS DECIMAL(10, 2))",
+    "CAST(3BD AS DECIMAL(20, 4))",
+]
 DECIMAL_CONSTANTS = ["0.5", "1.50", "-0.01", "100.0", "3BD", "99999999999999999999.5", "0.0000000001"]
 FLOAT_CONSTANTS = ["0.5D", "1e0", "-2.5D", "1e300", "CAST('NaN' AS DOUBLE)", "0D", "CAST(0.1 AS FLOAT)"]
 TEXT_CONSTANTS = [quoted(text) for text in [*TEXTS[:12], "ABC", "abc", "k", "2024", "2024-03-31"]]
@@ -57,7 +64,7 @@ INSTANT_CONSTANTS = [f"TIMESTAMP '{clock(moment)}Z'" for moment in MOMENTS]
 LOCAL_CONSTANTS = [f"TIMESTAMP_NTZ '{clock(moment)}'" for moment in MOMENTS]
 CONSTANTS = {
     "integer": INTEGER_CONSTANTS,
-    "number": [*INTEGER_CONSTANTS, *DECIMAL_CONSTANTS, *FLOAT_CONSTANTS],
+    "number": [*INTEGER_CONSTANTS, *DECIMAL_CONSTANTS, *FLOAT_CONSTANTS, *COMPUTED_CONSTANTS],
     "day": DATE_CONSTANTS,
     "instant": INSTANT_CONSTANTS,
     "local": LOCAL_CONSTANTS,

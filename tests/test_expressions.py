@@ -6,6 +6,7 @@ says is possible must contain what the reference says is so; and forgetting, mer
 
 from __future__ import annotations
 
+import datetime as dt
 import operator
 import random
 from collections.abc import Sequence
@@ -30,11 +31,13 @@ from secateur.io.spark_plan import spark_schema
 from secateur.pruning import outcomes as sets
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
-from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.bind import bind, bound_by
 from secateur.pruning.predicate.bound import Choice, Field, all_leaves, fields, is_supported, parts
 from secateur.pruning.predicate.bound import Tested as Condition
-from secateur.pruning.predicate.nodes import Not, Predicate
+from secateur.pruning.predicate.nodes import Comparison, Not, Predicate
+from secateur.pruning.predicate.operands import NoRule, bind_operand
 from secateur.pruning.predicate.parse import parse
+from secateur.pruning.predicate.resolve import Binder
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.rows import column, truth
 from secateur.pruning.zones import Zones
@@ -166,6 +169,33 @@ class Groups:
         low, high = (pa.array([bound.as_py() for bound in side], side[0].type) for side in (lower, upper))
         found = zonemap.from_bounds(field.type, low, high, np.array(nulls), np.array(nans), self.row_count)
         return found.zones(self.row_count)
+
+
+def test_results_have_the_types_that_spark_gives_them(spark: SparkSession) -> None:
+    """A type decides how a value is rounded, and when it overflows: most of all of decimals beside constants."""
+    schema = pa.schema([(name, type_) for name, (type_, _) in expressions.COLUMNS.items()])
+    numbers = [*expressions.COLUMN_NAMES["number"], *expressions.CONSTANTS["number"]]
+    columns = expressions.COLUMN_NAMES["number"]
+    texts = [f"({a} {op} {b})" for op in "+-*/" for a in columns for b in numbers]
+    texts += [f"({b} {op} {a})" for op in "-/" for a in expressions.DECIMALS for b in numbers]
+    texts += [f"{function}({a})" for function in ("abs", "ceil", "floor", "round", "negative") for a in columns]
+    texts += [f"round({a}, {n})" for a in columns for n in (1, 2, 5)]
+    texts += [f"{function}({a}, {b})" for function in ("coalesce", "greatest") for a in columns for b in columns]
+    texts += [f"((w * {a}) + ({b} / p))" for a in ("2", "(1 + 1)", "1.5", "m") for b in ("3", "CAST(3 AS INT)", "w")]
+    frame = spark.createDataFrame([], spark_schema(schema))
+    types = frame.selectExpr(*[f"{text} AS c{i}" for i, text in enumerate(texts)]).schema
+    known = 0
+    for text, field in zip(texts, types, strict=True):
+        comparison = parse(f"{text} > 0")
+        assert isinstance(comparison, Comparison)
+        try:
+            operand = bind_operand(comparison.left, Binder(schema, dt.UTC), bound_by)
+        except NoRule:
+            continue
+        known += 1
+        (found,) = spark_schema(pa.schema([("c", operand.type)]))
+        assert found.dataType == field.dataType, text
+    assert known > 0.8 * len(texts)
 
 
 # ---- laws that need no oracle ----------------------------------------------------------------------------------------

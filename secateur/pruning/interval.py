@@ -84,10 +84,14 @@ class Function:
 
 @dataclass(frozen=True)
 class Argument:
-    """What a rule for a function may look at: the type of an argument, and its key if it is a constant, not NULL."""
+    """What a rule for a function may look at: the type of an argument, and its key if it is a constant, not NULL.
+
+    `written` says whether the constant is a literal, as :class:`secateur.pruning.predicate.bound.Constant` does.
+    """
 
     type: pa.DataType
     key: Key | None = None
+    written: bool | None = False
 
 
 Rule: TypeAlias = Callable[[Sequence[Argument], dt.tzinfo], Function | None]  # for arguments and a session's time zone

@@ -171,6 +171,8 @@ def _floats(symbol: str, type_: pa.DataType, arguments: Sequence[Interval]) -> I
 
 def _decimal_function(symbol: str, arguments: Sequence[Argument], directions: tuple[int, int]) -> Function | None:
     left, right = (_decimal_type(a) for a in arguments)
+    if left is None or right is None:
+        return None
     type_ = _result(symbol, left, right)
 
     def bounds(args: Sequence[Interval]) -> Interval:
@@ -179,11 +181,14 @@ def _decimal_function(symbol: str, arguments: Sequence[Argument], directions: tu
     return Function(f"{symbol}[{left}, {right}]", type_, bounds, directions)
 
 
-def _decimal_type(argument: Argument) -> pa.DataType:
-    """The decimal that an operand becomes: an integer constant one of just its digits."""
-    if is_integer(argument.type) and isinstance(argument.key, int):
-        return pa.decimal128(len(str(abs(argument.key))), 0)
-    return decimal_of(argument.type)
+def _decimal_type(argument: Argument) -> pa.DataType | None:
+    """The decimal that an operand becomes: an integer literal one of just its digits, None where that is not sure.
+
+    It decides the digits of the result, and so how it is rounded. Source: ``DecimalPrecisionTypeCoercion``.
+    """
+    if not is_integer(argument.type) or argument.written is False:
+        return decimal_of(argument.type)
+    return pa.decimal128(len(str(abs(int(argument.key or 0)))), 0) if argument.written else None
 
 
 def _result(symbol: str, left: pa.DataType, right: pa.DataType) -> pa.DataType:

@@ -82,7 +82,7 @@ def _round(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
         return Function(name, type_, lambda args: _mapped(args[:1], type_, lambda x: x), directions)
     if is_decimal(type_) and digits >= 0:
         scale = min(type_.scale, digits)
-        result = _decimal(type_.precision - type_.scale + 1 + scale, scale) if digits < type_.scale else type_
+        result = _decimal(type_.precision - type_.scale + 1 + scale, scale)  # rounding up may need one digit more
         if kind_of(result) is Kind.WIDE or kind_of(type_) is Kind.WORD:
             return Function(
                 name,

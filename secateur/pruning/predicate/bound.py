@@ -7,7 +7,7 @@ What remains are comparisons of two operands, null tests, patterns, constants, a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -33,10 +33,14 @@ class Field:
 
 @dataclass(frozen=True)
 class Constant:
-    """A value that is the same in every row; a `key` of None is NULL."""
+    """A value that is the same in every row; a `key` of None is NULL.
+
+    `written`: as a literal. None: as one, or as a cast of one, which text does not tell apart (``5L``).
+    """
 
     type: pa.DataType
     key: Key | None
+    written: bool | None = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)

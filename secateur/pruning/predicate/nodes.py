@@ -182,6 +182,8 @@ class Call:
         match self.function, self.arguments:
             case ("+" | "-" | "*" | "/" | "%") as operator, (left, right):
                 return f"({left} {operator} {right})"
+            case "negative", (Literal() as literal,):  # which a sign of its own would make a negative literal
+                return f"(- ({literal}))"
             case "negative", (operand,):
                 return f"(- {operand})"
             case function, arguments:

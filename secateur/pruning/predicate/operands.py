@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -85,7 +86,8 @@ def constant_of(literal: Literal, zone: dt.tzinfo) -> Constant:
     found = positions(Subject(str(literal), type_), [literal], zone)
     if found is None or found[0].at is None:
         raise NoRule(f"{literal} is left to Spark")
-    return Constant(type_, found[0].at)
+    suffixed = types.is_integer(type_) and literal.type != "int"
+    return Constant(type_, found[0].at, written=None if suffixed else True)
 
 
 def _decimal_type(value: Decimal) -> pa.DataType:
@@ -178,7 +180,7 @@ def _cast(operand: Operand, target: str, safe: bool, zone: dt.tzinfo) -> Operand
 def coerced(operand: Operand, type_: pa.DataType, zone: dt.tzinfo, *, safe: bool = False) -> Operand:
     """The operand cast to a type. Raises NoRule where the cast does not keep the order of values."""
     if operand.type == type_:
-        return operand
+        return replace(operand, written=False) if isinstance(operand, Constant) else operand
     if isinstance(operand, Constant) and operand.key is None:
         return Constant(type_, None)
     function = (casts.try_cast if safe else casts.cast)(operand.type, type_, zone)
@@ -216,7 +218,7 @@ def _apply(name: str, arguments: list[Operand], zone: dt.tzinfo) -> Operand:
     name, arguments = _date_arithmetic(name, arguments)
     if any(pa.types.is_null(a.type) or kind_of(a.type) is None for a in arguments):
         raise NoRule(f"{name} of {', '.join(str(a.type) for a in arguments)} has no rule")
-    known = [Argument(a.type, a.key if isinstance(a, Constant) else None) for a in arguments]
+    known = [Argument(a.type, a.key, a.written) if isinstance(a, Constant) else Argument(a.type) for a in arguments]
     function = rule(name)
     if function is None:
         raise NoRule(f"{name} has no rule")

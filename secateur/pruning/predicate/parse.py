@@ -17,6 +17,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 
 from secateur.errors import InvalidPredicate
+from secateur.pruning.functions.types import size_of
 from secateur.pruning.predicate.calls import build
 from secateur.pruning.predicate.nodes import (
     INTEGERS,
@@ -204,9 +205,12 @@ def _expression(node: exp.Expression | None) -> Expression | None:
 
 
 def _value(node: exp.Expression) -> Expression | Predicate | None:
-    if (literal := _literal(node)) is not None:
+    literal = _literal(node)
+    if literal is not None and _is_written(node, literal):
         return literal
     match node:
+        case exp.Cast() if literal is not None and (type_ := _type(node.to)) is not None:
+            return Cast(literal, type_)
         case exp.Column() | exp.Dot():
             return _column(node)
         case exp.Neg() if _only(node, "this"):
@@ -234,6 +238,26 @@ def _value(node: exp.Expression) -> Expression | Predicate | None:
             return _call(str(node.this), *node.expressions)
         case _:
             return None
+
+
+def _is_written(node: exp.Expression, literal: Literal) -> bool:
+    """Whether Spark reads a literal here, and no cast of one, nor the negative: beside a decimal, that gives its type.
+
+    There is no suffix of an int, and that of a decimal gives it just its digits.
+    """
+    match node:
+        case exp.Paren():
+            return _is_written(node.this, literal)
+        case exp.Neg():
+            return not isinstance(node.this, exp.Paren | exp.Neg)
+        case exp.Cast() if _type_name(node.to) == "DECIMAL":
+            return isinstance(literal.value, Decimal) and tuple(int(p.name) for p in node.to.expressions) == size_of(
+                literal.value
+            )
+        case exp.Cast():
+            return _type_name(node.to) != "INT"
+        case _:
+            return True
 
 
 def _call(name: str, *arguments: exp.Expression) -> Expression | Predicate | None:
