@@ -21,6 +21,9 @@ class ArrayStatistics:
     row_count: np.ndarray
     columns: Mapping[Field, Zones]
 
+    def __len__(self) -> int:
+        return len(self.row_count)
+
     def zones(self, column: Field) -> Zones | None:
         """The zone maps of a column, or None where nothing is known of it."""
         return self.columns.get(column)

@@ -16,9 +16,10 @@ from benchmarks.setting import Setting
 from benchmarks.timing import race
 from secateur.index import bitsliced, zonemap
 from secateur.index.bitsliced import Hashes
+from secateur.index.blocks import SegmentFilters
+from secateur.index.codec import SEGMENT, Range, read_contents, read_rows
 from secateur.index.model import BlockTable, IndexedColumn
-from secateur.index.reader import open_segment
-from secateur.index.segment import BlockFilters, Segment, SegmentData, encode_segment
+from secateur.index.segment import BLOOM, BlockFilters, SegmentData, encode_segment, filters_of
 from secateur.io.store import FileStore
 from secateur.values import Kind
 
@@ -39,7 +40,7 @@ class Filters:
     log2_bits: int
     packed: np.ndarray  # uint8 of shape (blocks, bits / 8)
     sliced: np.ndarray  # uint8 of shape (bits, blocks / 8)
-    segments: Sequence[tuple[Segment, int]]  # with the number of blocks of each
+    segments: Sequence[SegmentFilters]
 
 
 def needle_bloom(setting: Setting) -> Result:
@@ -89,8 +90,7 @@ def _probe_sliced(filters: Filters, n: int, hashes: Hashes) -> np.ndarray:
 
 
 def _probe_segments(filters: Filters, hashes: Hashes) -> np.ndarray:
-    masks = [segment.may_contain(COLUMN.path, COLUMN.type, hashes, n) for segment, n in filters.segments]
-    return np.concatenate([mask for mask in masks if mask is not None])
+    return np.concatenate([segment.may_contain(hashes) for segment in filters.segments])
 
 
 def _false_positives(sliced: np.ndarray, n: int, distinct: int) -> list[Ratio]:
@@ -128,7 +128,7 @@ def _write(directory: Path, n: int) -> None:
     size = isqrt(n)
     for start in range(0, n, size):
         mine = packed[start : start + size]
-        data = encode_segment(_segment(mine, *_shape(n, KEYS)))
+        data = encode_segment(_segment(mine, *_shape(n, KEYS))).data
         (directory / f"{start:09d}-{len(mine)}.segment").write_bytes(data)
 
 
@@ -157,9 +157,23 @@ def _segment(packed: np.ndarray, probes: int, log2_bits: int) -> SegmentData:
 def _opened(directory: Path, n: int) -> Filters:
     packed = np.load(directory / "packed.npy")
     paths = sorted(directory.glob("*.segment"))
-    segments = [(_open_segment(path), int(path.stem.split("-")[1])) for path in paths]
+    segments = [_open_segment(path, int(path.stem.split("-")[1])) for path in paths]
     return Filters(*_shape(n, KEYS), packed, _sliced(packed), segments)
 
 
-def _open_segment(path: Path) -> Segment:
-    return open_segment(FileStore(pafs.LocalFileSystem(), str(path.parent)), path.name, path.stat().st_size)
+def _open_segment(path: Path, n: int) -> SegmentFilters:
+    store = FileStore(pafs.LocalFileSystem(), str(path.parent))
+
+    def read(offset: int, size: int) -> bytes:
+        return store.read(path.name, offset, size)
+
+    def read_many(ranges: Sequence[Range]) -> list[bytes]:
+        return store.read_many(path.name, ranges)
+
+    contents = read_contents(path.name, SEGMENT, path.stat().st_size, read)
+    table = filters_of(contents.arrays(f"{BLOOM}/0", read), n, path.name)
+
+    def rows(size: int, chosen: np.ndarray) -> np.ndarray:
+        return read_rows(table.matrices[size], chosen, read_many, path.name)
+
+    return SegmentFilters(table.probes, table.log2_bits, rows)

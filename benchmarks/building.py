@@ -62,7 +62,7 @@ def _sizes(path: str, what: Recipe, keys: int) -> list[Ratio]:
     for times in (1, LEAST_SEGMENT // ROW_GROUPS):
         repeated = replace(segment, filters={c: _repeated(filters, times) for c, filters in segment.filters.items()})
         bare = replace(segment, filters={})
-        added = len(encode_segment(repeated)) - len(encode_segment(bare))
+        added = len(encode_segment(repeated).data) - len(encode_segment(bare).data)
         subject = f"filters in a segment of {ROW_GROUPS * times} blocks"
         ratios.append(Ratio(subject, added / (keys * times), "B/key", formula, ideal))
     return ratios
@@ -82,7 +82,7 @@ def _recipe(path: str) -> Recipe:
 
 
 def _segment(path: str, what: Recipe) -> bytes:
-    return encode_segment(assemble([("data.parquet", 1, 1)], lambda _: _open(path), what))
+    return encode_segment(assemble([("data.parquet", 1, 1)], lambda _: _open(path), what)).data
 
 
 def _read(path: str, columns: list[str] | None) -> None:

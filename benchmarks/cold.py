@@ -35,9 +35,9 @@ def start_cold(engine: str, directory: Path, n: int, question: int) -> ColdStart
 def _secateur(directory: Path, n: int, question: int) -> Callable[[], int]:
     import secateur as sc
     from benchmarks.peers import questions
-    from benchmarks.synthetic import open_synthetic
+    from benchmarks.synthetic import Shape, open_synthetic
 
-    table, sql = open_synthetic(directory / "index", n), questions(n)[question].sql
+    table, sql = open_synthetic(directory / "index", Shape(n)), questions(n)[question].sql
     return lambda: len(sc.prune(table, sql, strict=True, session_time_zone="UTC").survivors.fully_matching)
 
 

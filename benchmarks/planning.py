@@ -23,7 +23,7 @@ from benchmarks.peers import (
 )
 from benchmarks.results import Kept, Ratio, Result, timed
 from benchmarks.setting import Setting
-from benchmarks.synthetic import FILE_BLOCKS, Blocks, SyntheticTable, blocks_of, open_synthetic, write_index
+from benchmarks.synthetic import FILE_BLOCKS, Blocks, Shape, SyntheticTable, blocks_of, open_synthetic, write_index
 from benchmarks.timing import Timing, once, race
 from secateur.io.scan import Scan
 
@@ -36,7 +36,7 @@ def plan_synthetic(setting: Setting) -> Result:
     """Plans of five predicates; peers have the same bounds, and no filters, tree or pages."""
     n = setting.scaled(BLOCKS, least=400) // FILE_BLOCKS * FILE_BLOCKS
     directory = setting.prepared_index(f"synthetic-{n}", lambda path: _write(path, n))
-    table, blocks = open_synthetic(directory / "index", n), blocks_of(n)
+    table, blocks = open_synthetic(directory / "index", Shape(n)), blocks_of(Shape(n))
     asked = questions(n)
     ratios, kept, notes = [], [], []
     files = fragments(directory / "row_groups")
@@ -57,8 +57,8 @@ def plan_synthetic(setting: Setting) -> Result:
 def _write(directory: Path, n: int) -> None:
     for name in ("index", "row_groups"):
         (directory / name).mkdir()
-    blocks = blocks_of(n)
-    write_index(directory / "index", n)
+    blocks = blocks_of(Shape(n))
+    write_index(directory / "index", Shape(n))
     write_row_groups(directory / "row_groups", blocks)
     write_duckdb(directory / "bounds.duckdb", blocks)
 

@@ -1,29 +1,31 @@
-"""A big table that is all index: segments and a snapshot of secateur's own making, and no data behind them.
+"""A big table that is all index: segments and a snapshot in the real format, and no data behind them.
 
-Block i of n begins at minute i and is a minute and a half long in `ts`, so `ts` is clustered; in `amount` every block
-spans nearly everything; in `user_id` it holds 20 of ten million keys, so only its filter tells.
+Block i of n begins at minute i and is a minute and a half long in `ts`, so `ts` is clustered. In `amount` every block
+spans nearly everything; in `distance`, `delay` and `weight` a twentieth of all, wherever it lies. In `user_id` it holds
+20 of ten million keys, so only its filter tells.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import isqrt
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
 from secateur.index import bitsliced, zonemap
-from secateur.index.build import LEAST_SEGMENT, MOST_SEGMENT
+from secateur.index.build import segment_size
 from secateur.index.cache import ByteCache
 from secateur.index.model import BlockTable, BuildOptions, IndexedColumn, indexed_columns
-from secateur.index.pages import PageTable
+from secateur.index.pages import PageTable, Places
 from secateur.index.segment import BlockFilters, SegmentData, encode_segment
-from secateur.index.snapshot import SegmentSummary, encode_snapshot, snapshot_name
+from secateur.index.segments import FileTable, Segments, SegmentSummary, summarised
+from secateur.index.snapshot import encode_snapshot, snapshot_name
 from secateur.index.zonemap import ZoneMap
 from secateur.io.parquet_dir import CACHE_BYTES
 from secateur.io.parquet_file import ParquetSource
@@ -40,42 +42,84 @@ MODIFIED = 1_700_000_000_000_000_000
 KEYS, KEY_SPACE = 20, 10_000_000  # of user_id, per block and in all
 EPOCH = 1_600_000_000_000_000  # microseconds: where ts begins
 MINUTE = 60_000_000
-OTHERS = 13  # columns that no predicate names
+SCATTERED = ("distance", "delay", "weight")
+SPACE, WIDTH = 1_000_000, 50_000  # of the scattered columns: all values, and those of a block
 
-SCHEMA = pa.schema(
-    [
-        pa.field("ts", pa.timestamp("us", "UTC")),
-        pa.field("user_id", pa.int64()),
-        pa.field("amount", pa.float64()),
-        *(pa.field(f"other_{i}", pa.int64()) for i in range(OTHERS)),
-    ]
-)
-COLUMNS = indexed_columns(SCHEMA)
+
+@dataclass(frozen=True)
+class Shape:
+    """What is in the index of a table: so many blocks, and columns that no predicate names."""
+
+    blocks: int  # a multiple of FILE_BLOCKS
+    others: int = 10
+    has_filters: bool = True  # of user_id
+    has_pages: bool = True  # of ts and amount
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the table."""
+        return pa.schema(
+            [
+                pa.field("ts", pa.timestamp("us", "UTC")),
+                pa.field("user_id", pa.int64()),
+                pa.field("amount", pa.float64()),
+                *(pa.field(name, pa.int64()) for name in SCATTERED),
+                *(pa.field(f"other_{i}", pa.int64()) for i in range(self.others)),
+            ]
+        )
+
+    @property
+    def segments(self) -> list[tuple[int, int]]:
+        """The blocks [start, stop) of every segment."""
+        size = segment_size(self.blocks) // FILE_BLOCKS * FILE_BLOCKS
+        return [(start, min(start + size, self.blocks)) for start in range(0, self.blocks, size)]
+
+
+Bounds = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """What the n blocks hold: bounds of shape (n,), and their keys of shape (n, KEYS)."""
+    """What some blocks hold: bounds of shape (n,), and the keys of user_id of shape (n, KEYS)."""
 
-    ts: tuple[np.ndarray, np.ndarray]  # microseconds
-    amount: tuple[np.ndarray, np.ndarray]
+    ts: Bounds  # microseconds
+    amount: Bounds
+    distance: Bounds
+    delay: Bounds
+    weight: Bounds
     keys: np.ndarray
 
     def __len__(self) -> int:
         return len(self.keys)
 
     @cached_property
-    def user_id(self) -> tuple[np.ndarray, np.ndarray]:
+    def user_id(self) -> Bounds:
         """The bounds of user_id."""
         return self.keys.min(axis=1), self.keys.max(axis=1)
 
 
-def blocks_of(n: int) -> Blocks:
-    """The blocks of the table of n blocks, the same in every run."""
-    rng = np.random.default_rng(n)
-    begin = EPOCH + np.arange(n) * MINUTE
+def blocks_between(shape: Shape, start: int, stop: int) -> Blocks:
+    """The blocks of one segment, the same in every run."""
+    n = stop - start
+    rng = np.random.default_rng((shape.blocks, start))
+    begin = EPOCH + np.arange(start, stop) * MINUTE
     amount = rng.random(n) * 10, 990 + rng.random(n) * 10
-    return Blocks((begin, begin + MINUTE * 3 // 2), amount, rng.integers(0, KEY_SPACE, (n, KEYS)))
+    least = [rng.integers(0, SPACE - WIDTH, n) for _ in SCATTERED]
+    bounds = {name: (low, low + WIDTH) for name, low in zip(SCATTERED, least, strict=True)}
+    keys = rng.integers(0, KEY_SPACE, (n, KEYS))
+    return Blocks(ts=(begin, begin + MINUTE * 3 // 2), amount=amount, keys=keys, **bounds)
+
+
+def blocks_of(shape: Shape) -> Blocks:
+    """All blocks of the table."""
+    parts = [blocks_between(shape, *segment) for segment in shape.segments]
+    names = ("ts", "amount", *SCATTERED)
+    bounds = {name: (_joined(parts, name, 0), _joined(parts, name, 1)) for name in names}
+    return Blocks(keys=np.concatenate([part.keys for part in parts]), **bounds)
+
+
+def _joined(parts: list[Blocks], name: str, side: int) -> np.ndarray:
+    return np.concatenate([getattr(part, name)[side] for part in parts])
 
 
 @dataclass(frozen=True)
@@ -90,7 +134,7 @@ class SyntheticTable:
 
     def listing(self, zone: dt.tzinfo) -> Listing:
         """The files, from memory: what listing a directory costs is not secateur's."""
-        return Listing(self.files.paths, self.files.size, self.files.modified, self.files.partitions)
+        return self.files
 
     def schemas(self, listing: Listing, ordinals: np.ndarray) -> Iterator[tuple[str, pa.Schema]]:
         """The schemas of files that the index does not cover: there are none."""
@@ -106,61 +150,66 @@ class SyntheticTable:
         return f"{self.location}/{path}"
 
 
-def open_synthetic(directory: Path, n: int) -> SyntheticTable:
-    """The table of n blocks whose index is in a directory."""
-    identities = _identities(-(-n // FILE_BLOCKS))
-    paths, sizes, modified = zip(*identities, strict=True)
-    listing = Listing(
-        pa.array(paths, pa.string()), np.array(sizes, np.int64), np.array(modified, np.int64), Partitions((), ())
+def open_synthetic(directory: Path, shape: Shape) -> SyntheticTable:
+    """The table whose index is in a directory."""
+    n = shape.blocks // FILE_BLOCKS
+    files = Listing(
+        _paths(n), np.full(n, FILE_BLOCKS * BLOCK_BYTES, np.int64), MODIFIED + np.arange(n), Partitions((), ())
     )
-    return SyntheticTable(str(directory), FileStore(pafs.LocalFileSystem(), str(directory)), listing)
+    return SyntheticTable(str(directory), FileStore(pafs.LocalFileSystem(), str(directory)), files)
 
 
-def _identities(files: int) -> list[tuple[str, int, int]]:
-    return [(f"part-{i:07d}.parquet", FILE_BLOCKS * BLOCK_BYTES, MODIFIED + i) for i in range(files)]
+def _paths(n: int) -> pa.Array:
+    numbers = pc.utf8_lpad(pa.array(np.arange(n)).cast(pa.string()), 9, "0")
+    return pc.binary_join_element_wise("part-", numbers, ".parquet", "")
 
 
-def write_index(directory: Path, n: int) -> None:
-    """Segments and a snapshot for the table of n blocks; n is a multiple of FILE_BLOCKS."""
-    table, blocks = open_synthetic(directory, n), blocks_of(n)
-    identities = _identities(n // FILE_BLOCKS)
-    size = min(max(isqrt(n), LEAST_SEGMENT), MOST_SEGMENT)
-    size -= size % FILE_BLOCKS
-    fpr = bitsliced.rate_for(n, None)
+def write_index(directory: Path, shape: Shape) -> None:
+    """Segments and a snapshot for the table."""
+    table = open_synthetic(directory, shape)
+    columns = indexed_columns(shape.schema)
+    fpr = bitsliced.rate_for(shape.blocks, None)
     summaries = []
-    for number, start in enumerate(range(0, n, size)):
-        chosen = np.arange(start, min(start + size, n))
-        files = identities[start // FILE_BLOCKS : -(-int(chosen[-1] + 1) // FILE_BLOCKS)]
-        segment = _segment(blocks, chosen, files, fpr)
+    for number, (start, stop) in enumerate(shape.segments):
+        segment = _segment(shape, columns, start, stop, fpr)
         summaries.append(_publish(table.store, f"segments/000000000000-{number:06d}.segment", segment))
-    options = BuildOptions(sort_key=("ts",), bloom=("user_id",))
-    table.store.create(snapshot_name(1), encode_snapshot(1, 0.0, COLUMNS, summaries, options, SCHEMA))
+    segments = _with_files(summarised(columns, summaries), table.files)
+    options = BuildOptions(sort_key=("ts",), bloom=("user_id",) if shape.has_filters else (), pages=shape.has_pages)
+    table.store.create(snapshot_name(1), encode_snapshot(1, 0.0, segments, options, shape.schema))
 
 
-def _segment(blocks: Blocks, chosen: np.ndarray, files: Sequence[tuple[str, int, int]], fpr: float) -> SegmentData:
-    n = len(chosen)
+def _with_files(segments: Segments, files: Listing) -> Segments:
+    n = len(files.size)
+    blocks, rows, size = (np.full(n, FILE_BLOCKS * each, np.int64) for each in (1, ROWS, BLOCK_BYTES))
+    segment = np.repeat(np.arange(len(segments), dtype=np.int32), segments.block_count // FILE_BLOCKS)
+    paths = files.paths.cast(pa.large_string())
+    return replace(segments, files=FileTable(paths, files.size, files.modified, blocks, rows, size, segment))
+
+
+def _segment(shape: Shape, columns: list[IndexedColumn], start: int, stop: int, fpr: float) -> SegmentData:
+    n, blocks = stop - start, blocks_between(shape, start, stop)
     table = BlockTable(
         (np.arange(n) // FILE_BLOCKS).astype(np.int32),
         (np.arange(n) % FILE_BLOCKS).astype(np.int32),
         np.full(n, ROWS, np.int64),
         np.full(n, BLOCK_BYTES, np.int64),
     )
-    zone_maps = [_zone_map(blocks, column, chosen) for column in COLUMNS]
-    pages = {0: _ts_pages(blocks, chosen), 2: _amount_pages(blocks, chosen)}
-    return SegmentData(files, table, COLUMNS, zone_maps, pages, {1: _filters(blocks.keys[chosen], fpr)})
+    zone_maps = [_zone_map(blocks, column, start) for column in columns]
+    pages = {0: _ts_pages(blocks), 2: _amount_pages(blocks)} if shape.has_pages else {}
+    filters = {1: _filters(blocks.keys, fpr)} if shape.has_filters else {}
+    return SegmentData([], table, columns, zone_maps, pages, filters)
 
 
-def _zone_map(blocks: Blocks, column: IndexedColumn, chosen: np.ndarray) -> ZoneMap:
+def _zone_map(blocks: Blocks, column: IndexedColumn, start: int) -> ZoneMap:
     match column.path[0]:
-        case "ts":
-            lower, upper = blocks.ts
-        case "user_id":
-            lower, upper = blocks.user_id
         case "amount":
-            lower, upper = (float_keys(side) for side in blocks.amount)
-        case _:
-            lower = upper = np.arange(len(blocks))
-    return _bounds(lower[chosen], upper[chosen])
+            return _bounds(*map(float_keys, blocks.amount))
+        case "ts" | "user_id" | "distance" | "delay" | "weight" as name:
+            return _bounds(*getattr(blocks, name))
+        case name:
+            rng = np.random.default_rng((start, len(name), int(name.rpartition("_")[2])))
+            low = rng.integers(0, 1 << 40, len(blocks))
+            return _bounds(low, low + (1 << 20))
 
 
 def _bounds(lower: np.ndarray, upper: np.ndarray) -> ZoneMap:
@@ -168,19 +217,19 @@ def _bounds(lower: np.ndarray, upper: np.ndarray) -> ZoneMap:
     return ZoneMap(Keys(Kind.WORD, (lower,)), Keys(Kind.WORD, (upper,)), nothing, nothing)
 
 
-def _ts_pages(blocks: Blocks, chosen: np.ndarray) -> PageTable:
+def _ts_pages(blocks: Blocks) -> PageTable:
     """Pages that follow each other in time."""
-    lower, upper = blocks.ts[0][chosen], blocks.ts[1][chosen]
+    lower, upper = blocks.ts
     width = (upper - lower) // PAGES
     first = lower[:, None] + width[:, None] * np.arange(PAGES)
     return _page_table(first, first + width[:, None])
 
 
-def _amount_pages(blocks: Blocks, chosen: np.ndarray) -> PageTable:
+def _amount_pages(blocks: Blocks) -> PageTable:
     """Pages of which just one reaches the block's greatest amount."""
-    lower, upper = blocks.amount[0][chosen], blocks.amount[1][chosen]
+    lower, upper = blocks.amount
     high = np.repeat(upper[:, None] * 0.9, PAGES, axis=1)
-    high[np.arange(len(chosen)), chosen % PAGES] = upper
+    high[np.arange(len(blocks)), np.arange(len(blocks)) % PAGES] = upper
     low = np.repeat(lower[:, None], PAGES, axis=1)
     return _page_table(float_keys(low), float_keys(high))
 
@@ -189,8 +238,8 @@ def _page_table(lower: np.ndarray, upper: np.ndarray) -> PageTable:
     n, count = lower.shape
     first_row = np.tile(np.arange(count) * (ROWS // count), n)
     size = np.full(n * count, BLOCK_BYTES // 16 // count, np.int64)
-    position = np.arange(n * count, dtype=np.int64) * size
-    return PageTable(np.arange(n + 1) * count, first_row, position, size, _bounds(lower.ravel(), upper.ravel()))
+    places = Places(np.arange(n * count, dtype=np.int64) * size, size)
+    return PageTable(np.arange(n + 1) * count, first_row, _bounds(lower.ravel(), upper.ravel()), places)
 
 
 def _filters(keys: np.ndarray, fpr: float) -> BlockFilters:
@@ -202,12 +251,9 @@ def _filters(keys: np.ndarray, fpr: float) -> BlockFilters:
 
 
 def _publish(store: FileStore, name: str, segment: SegmentData) -> SegmentSummary:
-    data = encode_segment(segment)
-    store.put(name, data)
-    blocks = segment.blocks
-    weights = (None, blocks.row_count, blocks.byte_count)
-    counts = np.stack([np.bincount(blocks.file, w, len(segment.files)) for w in weights], axis=1).astype(np.int64)
-    starts = np.zeros(1, np.int64)
-    merged = [zonemap.merge(zone_map, blocks.row_count, starts) for zone_map in segment.zone_maps]
-    rows = int(blocks.row_count.sum())
-    return SegmentSummary(name, len(data), rows, len(blocks), segment.files, counts, merged)
+    encoded = encode_segment(segment)
+    store.put(name, encoded.data)
+    row_count = segment.blocks.row_count
+    merged = [zonemap.merge(zone_map, row_count, np.zeros(1, np.int64)) for zone_map in segment.zone_maps]
+    sizes = (len(encoded.data), int(row_count.sum()), len(row_count))
+    return SegmentSummary(name, *sizes, (), np.zeros((0, 3), np.int64), merged, encoded.places)

@@ -14,24 +14,16 @@ import pyarrow as pa
 from secateur.errors import IndexConflict, IndexFault, IndexMissing, TableNotFound
 from secateur.index.assemble import FileIdentity, recipe
 from secateur.index.build import FOLDER, FileSurvey, OnProgress, cut, survey, write_segments
+from secateur.index.codec import SEGMENT, Place, read_contents
 from secateur.index.model import BuildOptions, StoredFile, indexed_columns
-from secateur.index.reader import current_snapshot, open_segment
-from secateur.index.snapshot import (
-    SegmentSummary,
-    Snapshot,
-    encode_snapshot,
-    open_snapshot,
-    snapshot_name,
-    snapshot_numbers,
-)
-from secateur.index.zonemap import unknown
+from secateur.index.reader import current_snapshot
+from secateur.index.segments import FileTable, Segments, in_key_order, joined, summarised
+from secateur.index.snapshot import Snapshot, encode_snapshot, open_snapshot, snapshot_name, snapshot_numbers
 from secateur.io.schema import merge_schemas
 from secateur.io.table import Listing, Table
-from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.resolve import Binder, resolve
-from secateur.values import kind_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,19 +111,20 @@ def refresh_index(
     Raises IndexMissing where there is no index, and as :func:`build_index` does.
     """
     snapshot = _require_snapshot(table)
+    before = snapshot.as_segments()
     live = _identities(table.listing(dt.UTC))
-    kept = _kept_segments(snapshot, set(live))
-    covered = {file for segment in kept for file in segment.files}
+    kept = before.take(_with_live_files(before, set(live)))
+    covered = set(_file_identities(kept.files))
     new = [file for file in live if file not in covered]
-    if not new and len(kept) == len(snapshot.segments):
+    if not new and len(kept) == len(before):
         return describe_index(table)
     table.store.require_writable()
     sort_key = [split_name(name) for name in snapshot.options.sort_key]
     surveys = survey(spark, table.open_file, new, sort_key)
     schema = merge_schemas([("the index", snapshot.schema), *((item.file[0], item.schema) for item in surveys)])
     added = _write(table, spark, surveys, schema, snapshot.options, on_survey, on_progress)
-    kept = [_with_columns(snapshot, segment, schema) for segment in kept]
-    return _publish(table, [*kept, *added], schema, snapshot.options, expected=snapshot.number)
+    segments = joined(kept.under(indexed_columns(schema)), added)
+    return _publish(table, segments, schema, snapshot.options, expected=snapshot.number)
 
 
 def _write(
@@ -142,13 +135,15 @@ def _write(
     options: BuildOptions,
     on_survey: OnProgress | None,
     on_progress: OnProgress | None,
-) -> list[SegmentSummary]:
+) -> Segments:
     options = _checked(options, schema)
     if on_survey is not None:
         on_survey(len(surveys), sum(s.row_count for s in surveys), sum(s.byte_count for s in surveys))
     blocks = sum(item.block_count for item in surveys)
-    what = recipe(schema, indexed_columns(schema), options, blocks)
-    return write_segments(spark, table.open_file, table.store, cut(surveys, options.segment_blocks), what, on_progress)
+    columns = indexed_columns(schema)
+    what = recipe(schema, columns, options, blocks)
+    parts = cut(surveys, options.segment_blocks)
+    return summarised(columns, write_segments(spark, table.open_file, table.store, parts, what, on_progress))
 
 
 def _checked(options: BuildOptions, schema: pa.Schema) -> BuildOptions:
@@ -163,7 +158,7 @@ def _checked(options: BuildOptions, schema: pa.Schema) -> BuildOptions:
 
 def _publish(
     table: Table,
-    segments: Sequence[SegmentSummary],
+    segments: Segments,
     schema: pa.Schema,
     options: BuildOptions,
     expected: int | None = None,
@@ -174,36 +169,20 @@ def _publish(
     if expected is not None and current != expected:
         raise IndexConflict(f"snapshot {current} was published meanwhile: refresh again")
     number = current + 1
-    data = encode_snapshot(number, time.time(), indexed_columns(schema), segments, options, schema)
+    segments = in_key_order(segments, [split_name(name) for name in options.sort_key])
+    data = encode_snapshot(number, time.time(), segments, options, schema)
     table.store.create(snapshot_name(number), data)
     return describe_index(table)
 
 
-def _kept_segments(snapshot: Snapshot, live: set[FileIdentity]) -> list[SegmentSummary]:
-    """The segments of a snapshot that hold a live file, as their builds summarised them."""
-    table = snapshot.files
-    files = list(zip(table.path.to_pylist(), table.size.tolist(), table.modified.tolist(), strict=True))
-    counts = np.stack([table.block_count, table.row_count, table.byte_count], axis=1)
-    kept = []
-    for number, entry in enumerate(snapshot.segments):
-        mine = np.flatnonzero(table.segment == number)
-        own = [files[i] for i in mine.tolist()]
-        if live.intersection(own):
-            rows = int(snapshot.row_count[number])
-            kept.append(SegmentSummary(entry["name"], entry["size"], rows, entry["blocks"], own, counts[mine], ()))
-    return kept
+def _with_live_files(segments: Segments, live: set[FileIdentity]) -> np.ndarray:
+    """The segments that hold a live file, ascending."""
+    known = np.array([file in live for file in _file_identities(segments.files)], bool)
+    return np.flatnonzero(np.bincount(segments.files.segment[known], minlength=len(segments)))
 
 
-def _with_columns(snapshot: Snapshot, segment: SegmentSummary, schema: pa.Schema) -> SegmentSummary:
-    """A kept segment with one zone map for every column of the new schema; unknown where it was not indexed."""
-    number = next(i for i, entry in enumerate(snapshot.segments) if entry["name"] == segment.name)
-    zone_maps = []
-    for column in indexed_columns(schema):
-        found = snapshot.zone_map_at(0, Field(column.path, column.type))
-        kind = kind_of(column.type)
-        assert kind is not None
-        zone_maps.append(unknown(kind, 1) if found is None else found.take(np.array([number])))
-    return replace(segment, zone_maps=zone_maps)
+def _file_identities(files: FileTable) -> list[FileIdentity]:
+    return list(zip(files.path.to_pylist(), files.size.tolist(), files.modified.tolist(), strict=True))
 
 
 def describe_index(table: Table) -> IndexSnapshot:
@@ -219,7 +198,7 @@ def describe_index(table: Table) -> IndexSnapshot:
         blocks=int(files.block_count.sum()),
         rows=int(files.row_count.sum()),
         data_bytes=int(files.byte_count.sum()),
-        index_bytes=sum(s["size"] for s in snapshot.segments) + table.store.size(snapshot_name(snapshot.number)),
+        index_bytes=int(snapshot.segments.size.sum()) + table.store.size(snapshot_name(snapshot.number)),
         columns=tuple(".".join(column.path) for column in snapshot.columns),
         bloom=snapshot.options.bloom,
         sort_key=snapshot.options.sort_key,
@@ -238,15 +217,29 @@ def verify_index(table: Table) -> Verification:
     except IndexFault as fault:
         return Verification(0, 0, 0, len(table.listing(dt.UTC).size), (str(fault),))
     faults += snapshot.verify()
-    for entry in snapshot.segments:
-        try:
-            faults += open_segment(table.store, entry["name"], entry["size"]).verify()
-        except IndexFault as fault:
-            faults.append(str(fault))
-    covered = set(zip(files.path.to_pylist(), files.size.tolist(), files.modified.tolist(), strict=True))
+    faults += [fault for i in range(len(snapshot.segments)) for fault in _verify_segment(table, snapshot, i)]
+    covered = set(_file_identities(files))
     live = _identities(table.listing(dt.UTC))
     known = sum(file in covered for file in live)
     return Verification(snapshot.number, len(snapshot.segments), known, len(live) - known, tuple(faults))
+
+
+def _verify_segment(table: Table, snapshot: Snapshot, segment: int) -> list[str]:
+    """The faults of one segment file, its chunks being where the snapshot says and what it says."""
+    name, size = snapshot.segments.name[segment], int(snapshot.segments.size[segment])
+
+    def read(offset: int, count: int) -> bytes:
+        return table.store.read(name, offset, count)
+
+    try:
+        contents = read_contents(name, SEGMENT, size, read)
+        own = set(contents.chunks.values())
+        directories = snapshot.as_segments().directory.values()
+        named = [Place(int(d.at[segment]), int(d.size[segment]), int(d.crc[segment])) for d in directories]
+        lost = [f"{name}: no chunk is {place}" for place in named if place.size and place not in own]
+        return lost + contents.verify(read)
+    except IndexFault as fault:
+        return [str(fault)]
 
 
 def vacuum_index(
@@ -259,14 +252,14 @@ def vacuum_index(
     """
     snapshot = _require_snapshot(table)
     store = table.store
-    used = {snapshot_name(snapshot.number), *(entry["name"] for entry in snapshot.segments)}
+    used = {snapshot_name(snapshot.number), *snapshot.segments.name}
     old = time.time() - grace_seconds
     recent = [file for file in store.files(SNAPSHOTS_FOLDER) if file.modified > old]
     for number in snapshot_numbers(store):
         if any(file.name == snapshot_name(number) for file in recent):
             used |= {
                 snapshot_name(number),
-                *(entry["name"] for entry in open_snapshot(store, number).segments),
+                *open_snapshot(store, number).segments.name,
             }
     candidates = [*store.files(SNAPSHOTS_FOLDER), *store.files(FOLDER)]
     unused = [file for file in candidates if file.name not in used and file.modified <= old]

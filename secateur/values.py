@@ -39,7 +39,7 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 INT128_MIN, INT128_MAX = -(2**127), 2**127 - 1
 FEW_THRESHOLDS = 16  # so many comparisons are faster than a binary search, which jumps
 FEW_TIES = 16  # one key in so many is looked up by position; where more are tied, whole words are compared
-_UNBOUNDED = np.uint64(2**64 - 1)
+UNBOUNDED = np.uint64(2**64 - 1)
 
 
 class Kind(enum.Enum):
@@ -369,7 +369,7 @@ def greatest_keys(kind: Kind, n: int) -> Keys:
         case Kind.WIDE:
             return constant_keys(INT128_MAX, kind, n)
         case Kind.BYTES:
-            return Keys(kind, (np.full(n, _UNBOUNDED), np.full(n, _UNBOUNDED)))
+            return Keys(kind, (np.full(n, UNBOUNDED), np.full(n, UNBOUNDED)))
 
 
 def choose(condition: np.ndarray, yes: Keys, no: Keys) -> Keys:
@@ -392,7 +392,7 @@ def same_width(parts: Sequence[Keys]) -> list[Keys]:
 
 def _widen(keys: Keys, width: int) -> Keys:
     *body, length = keys.words
-    padding = np.where(length == _UNBOUNDED, _UNBOUNDED, np.uint64(0))
+    padding = np.where(length == UNBOUNDED, UNBOUNDED, np.uint64(0))
     return Keys(keys.kind, (*body, *([padding] * (width - len(keys.words))), length))
 
 

@@ -151,6 +151,9 @@ class Groups:
     forgotten: frozenset[str] = frozenset()
     made: dict[Field, Zones] = dataclass_field(default_factory=dict)  # which groups of other forgotten fields share
 
+    def __len__(self) -> int:
+        return len(self.spans)
+
     @property
     def row_count(self) -> np.ndarray:
         return np.array([stop - start for start, stop in self.spans])

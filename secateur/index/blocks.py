@@ -1,213 +1,272 @@
-"""Candidate blocks of a query, opened: where each lies, and its statistics as stages ask for them."""
+"""Blocks by their numbers: where each lies, and its statistics as stages ask for them.
+
+The blocks of an index snapshot are numbered through its segments; blocks of files that no segment serves follow.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from secateur.index import bitsliced
 from secateur.index.bitsliced import Hashes, hash_keys
-from secateur.index.cache import ByteCache
-from secateur.index.pages import PageTable, concat_pages, take_pages, whole_blocks
-from secateur.index.zonemap import ZoneMap, concat, unknown
+from secateur.index.model import BlockTable
+from secateur.index.pages import PageTable, take_pages
+from secateur.index.zonemap import ZoneMap, concat
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.report import Faults
+from secateur.pruning.report import Counts
 from secateur.pruning.statistics import Pages
-from secateur.pruning.zones import Zones
+from secateur.pruning.zones import Zones, concat_zones, unknown_zones
 from secateur.values import Key, kind_of
 
-Value = TypeVar("Value")
 LOOSE = -1  # the segment number of blocks that no segment holds
 
 
-class BlockSource(Protocol):
-    """Where the statistics of some blocks come from: a segment file, or footers."""
+class OpenFile(Protocol):
+    """An open file of the table, with the statistics of its footer."""
 
-    def zone_map(self, path: tuple[str, ...], type_: pa.DataType, n: int) -> ZoneMap | None: ...
-
-    def pages(self, path: tuple[str, ...], type_: pa.DataType, block_rows: np.ndarray) -> PageTable | None: ...
-
-    def may_contain(self, path: tuple[str, ...], type_: pa.DataType, hashes: Hashes, n: int) -> np.ndarray | None: ...
-
-
-class LiveFiles(Protocol):
-    """The files of a table snapshot, and what their names tell."""
-
-    @property
-    def paths(self) -> pa.Array: ...
-
-    @property
-    def size(self) -> np.ndarray: ...
-
-    @property
-    def modified(self) -> np.ndarray: ...
-
-    def zones(self, column: Field) -> Zones | None: ...
+    def zone_map(self, path: tuple[str, ...], type_: pa.DataType) -> ZoneMap: ...
 
 
 @dataclass(frozen=True)
-class CoveredFiles:
-    """The live files with the counts that the index knows of them; -1 where it does not."""
+class LooseBlocks:
+    """Blocks of files that no segment serves; `blocks.file` is the live file of each."""
 
-    live: LiveFiles
-    block_count: np.ndarray
-    row_count: np.ndarray
-    byte_count: np.ndarray
+    blocks: BlockTable
+    sources: Sequence[OpenFile]  # whose blocks these are, in order
+
+    def zones(self, column: Field) -> Zones:
+        """The zone maps of a column with an order."""
+        found = concat([source.zone_map(column.path, column.type) for source in self.sources])
+        return found.zones(self.blocks.row_count)
+
+    def followed_by(self, others: LooseBlocks) -> LooseBlocks:
+        """These blocks, and others behind them."""
+        pairs = zip(vars(self.blocks).values(), vars(others.blocks).values(), strict=True)
+        return LooseBlocks(BlockTable(*map(np.concatenate, pairs)), [*self.sources, *others.sources])
+
+
+class Source(Protocol):
+    """The index seen through the live files of its table: what opened blocks ask for their statistics."""
 
     @property
-    def paths(self) -> pa.Array:
-        return self.live.paths
+    def total(self) -> int:
+        """The number of blocks in segments; loose blocks follow."""
 
-    def zones(self, column: Field) -> Zones | None:
-        return self.live.zones(column)
+    @property
+    def loose(self) -> LooseBlocks | None: ...
+
+    def file_zones(self, column: Field) -> Zones | None:
+        """What the names of the live files tell of a column."""
+
+    def is_indexed(self, column: Field) -> bool: ...
+
+    def segment_of(self, numbers: np.ndarray) -> np.ndarray: ...
+
+    def block_array(self, name: str, numbers: np.ndarray) -> np.ndarray:
+        """An array of the block table at the given blocks of segments."""
+
+    def zones_at(self, column: Field, numbers: np.ndarray) -> Sequence[Zones]:
+        """The zone maps of an indexed column at the given blocks of segments, in parts."""
+
+    def filters(self, column: Field, segments: np.ndarray) -> Sequence[SegmentFilters | None]: ...
+
+    def pages(self, column: Field, segments: np.ndarray) -> Sequence[PageTable | None]: ...
+
+    def block_begin(self, segment: int) -> int: ...
+
+    def tolerate(self, work: Callable[[], np.ndarray], otherwise: np.ndarray) -> np.ndarray:
+        """The result of reading the index, or something else where that has a fault, which is noted."""
 
 
 @dataclass(frozen=True)
-class Part:
-    """Blocks of one source: `keep` are their positions there, of `total`; `file` is the live file of each."""
+class SegmentFilters:
+    """The bloom filters of a column over the blocks of one segment."""
 
-    source: BlockSource
-    key: str  # for the cache; empty for sources that are not cached
-    number: int
-    total_rows: np.ndarray  # row counts of all blocks of the source
-    keep: np.ndarray
-    file: np.ndarray
-    row_group: np.ndarray
-    byte_count: np.ndarray
+    probes: int
+    log2_bits: np.ndarray
+    read_rows: Callable[[int, np.ndarray], np.ndarray]  # rows of the matrix of one size class
 
+    def may_contain(self, hashes: Hashes) -> np.ndarray:
+        """Which blocks may hold any of the hashed values: bool of shape (n_blocks,). Raises IndexFault."""
+        result = np.ones(len(self.log2_bits), bool)
+        for size in np.unique(self.log2_bits[self.log2_bits >= 0]).tolist():
+            members = np.flatnonzero(self.log2_bits == size)
 
-@dataclass(frozen=True)
-class Origin:
-    """Where opened blocks come from, and how trouble in reading them is noted."""
+            def read_rows(rows: np.ndarray, size: int = size) -> np.ndarray:
+                return self.read_rows(size, rows)
 
-    parts: Sequence[Part]
-    files: CoveredFiles
-    cache: ByteCache
-    faults: Faults
-
-
-_ARRAYS = ("part", "within", "file", "segment", "row_group", "row_count", "byte_count")
+            result[members] = bitsliced.probe(hashes, self.probes, size, len(members), read_rows)
+        return result
 
 
 @dataclass(frozen=True)
 class OpenedBlocks:
-    """Candidate blocks, ordered by part; see :class:`secateur.pruning.statistics.Blocks`.
+    """Some blocks, ascending by number; see :class:`secateur.pruning.statistics.Blocks`.
 
     What cannot be read of the index is unknown, and noted as a fault.
     """
 
-    origin: Origin
-    part: np.ndarray  # position among the parts, ascending
-    within: np.ndarray  # position within the part
-    file: np.ndarray
-    segment: np.ndarray
-    row_group: np.ndarray
-    row_count: np.ndarray
-    byte_count: np.ndarray
-    columns: dict[Field, Zones | None] = field(default_factory=dict)  # those read so far
+    source: Source
+    numbers: np.ndarray  # int64, ascending
 
     def __len__(self) -> int:
-        return len(self.file)
+        return len(self.numbers)
 
     def take(self, indices: np.ndarray) -> OpenedBlocks:
-        """The given blocks only, in ascending order; columns read so far stay read."""
-        arrays = {name: getattr(self, name)[indices] for name in _ARRAYS}
-        columns = {column: None if zones is None else zones.take(indices) for column, zones in self.columns.items()}
-        return replace(self, **arrays, columns=columns)
+        """The given blocks only, in ascending order."""
+        return replace(self, numbers=self.numbers[indices])
+
+    @cached_property
+    def _indexed(self) -> np.ndarray:
+        """The blocks of segments."""
+        return self.numbers[: np.searchsorted(self.numbers, self.source.total)]
+
+    @cached_property
+    def _loose(self) -> np.ndarray:
+        """The positions of the others among the loose blocks."""
+        return self.numbers[len(self._indexed) :] - self.source.total
+
+    @cached_property
+    def file(self) -> np.ndarray:
+        return self._gathered("file")
+
+    @cached_property
+    def row_group(self) -> np.ndarray:
+        return self._gathered("row_group")
+
+    @cached_property
+    def row_count(self) -> np.ndarray:
+        return self._gathered("row_count")
+
+    @cached_property
+    def byte_count(self) -> np.ndarray:
+        return self._gathered("byte_count")
+
+    def _gathered(self, name: str) -> np.ndarray:
+        indexed = self.source.block_array(name, self._indexed)
+        if not len(self._loose) or self.source.loose is None:
+            return indexed
+        return np.concatenate([indexed, getattr(self.source.loose.blocks, name)[self._loose]])
+
+    @cached_property
+    def segment(self) -> np.ndarray:
+        return np.concatenate([self.source.segment_of(self._indexed), np.full(len(self._loose), LOOSE)])
+
+    @cached_property
+    def counts(self) -> Counts:
+        """Segments, files, blocks, rows and bytes: in the order of numbers the blocks of one of them are together."""
+        return Counts(
+            segments=_runs(self.source.segment_of(self._indexed)),
+            files=_runs(self.file),
+            blocks=len(self),
+            rows=int(self.row_count.sum()),
+            bytes=int(self.byte_count.sum()),
+        )
+
+    @cached_property
+    def _columns(self) -> dict[Field, Zones | None]:
+        """The zone maps gathered so far."""
+        return {}
 
     def zones(self, column: Field) -> Zones | None:
         """The zone maps of a column; what cannot be read is unknown."""
-        if column not in self.columns:
-            self.columns[column] = self._load_zones(column)
-        return self.columns[column]
+        if column not in self._columns:
+            self._columns[column] = self._gathered_zones(column)
+        return self._columns[column]
 
-    def _load_zones(self, column: Field) -> Zones | None:
-        by_name = self.origin.files.zones(column)
+    def _gathered_zones(self, column: Field) -> Zones | None:
+        by_name = self.source.file_zones(column)
         if by_name is not None:
             return by_name.take(self.file)
         kind = kind_of(column.type)
-        if kind is None or not len(self):
+        if kind is None or not len(self) or not (self.source.is_indexed(column) or len(self._loose)):
             return None
-        maps = [self._zone_map(part, column).take(self._positions(i)) for i, part in self._present()]
-        return concat(maps).zones(self.row_count)
-
-    def _zone_map(self, part: Part, column: Field) -> ZoneMap:
-        """The zone map over all blocks of a part's source; unknown where it has none or cannot be read."""
-        n = len(part.total_rows)
-        found: ZoneMap | None = None
-        with self.origin.faults.tolerated():
-            found = self._load(part, ("zone", column), lambda: part.source.zone_map(column.path, column.type, n))
-        kind = kind_of(column.type)
-        assert kind is not None
-        return unknown(kind, n) if found is None else found
+        parts: list[Zones] = []
+        if len(self._indexed):
+            indexed = self.source.is_indexed(column)
+            nothing = [unknown_zones(kind, len(self._indexed))]
+            parts += self.source.zones_at(column, self._indexed) if indexed else nothing
+        if len(self._loose) and self.source.loose is not None:
+            parts.append(self.source.loose.zones(column).take(self._loose))
+        return concat_zones(parts)
 
     def may_contain(self, column: Field, keys: Sequence[Key]) -> np.ndarray | None:
         """Which blocks may hold any of the keys; None where no filter covers the column."""
         kind = kind_of(column.type)
         assert kind is not None
+        parts = list(self._by_segment())
+        filters = self.source.filters(column, np.array([segment for segment, _ in parts], np.int64))
+        if all(each is None for each in filters):
+            return None
         hashes = hash_keys(keys, kind)
-        masks, covered = [], False
-        for i, part in self._present():
-            positions = self._positions(i)
-            mask: np.ndarray | None = None
-            with self.origin.faults.tolerated():
-                mask = part.source.may_contain(column.path, column.type, hashes, len(part.total_rows))
-            covered |= mask is not None
-            masks.append(np.ones(len(positions), bool) if mask is None else mask[positions])
-        return np.concatenate(masks) if covered else None
+        found = np.ones(len(self), bool)
+        at = 0
+        for (_, within), each in zip(parts, filters, strict=True):
+            if each is not None:
+                maybe = np.ones(len(within), bool)
+                work = _probe(each, hashes, within)
+                found[at : at + len(within)] = self.source.tolerate(work, maybe)
+            at += len(within)
+        return found
 
     def pages(self, column: Field) -> Pages | None:
         """The pages of a column; None where no page index covers it."""
-        if kind_of(column.type) is None or self.origin.files.zones(column) is not None:
+        kind = kind_of(column.type)
+        if kind is None or self.source.file_zones(column) is not None:
             return None
-        tables, paged = [], False
-        for i, part in self._present():
-            table: PageTable | None = None
-            with self.origin.faults.tolerated():
-                table = self._load(
-                    part,
-                    ("pages", column),
-                    lambda part=part: part.source.pages(column.path, column.type, part.total_rows),  # type: ignore[misc]
-                )
-            paged |= table is not None
-            whole = whole_blocks(self._zone_map(part, column)) if table is None else table
-            tables.append(take_pages(whole, self._positions(i)))
-        if not paged:
+        parts = list(self._by_segment())
+        found = self.source.pages(column, np.array([segment for segment, _ in parts], np.int64))
+        if all(table is None for table in found):
             return None
-        table = concat_pages(tables)
-        page_rows = table.row_counts(self.row_count)
-        return Pages(table.offsets, table.first_row, table.zone_map.zones(page_rows))
+        zones = self.zones(column)
+        assert zones is not None
+        tables, at = [], 0
+        for (_, within), table in zip(parts, found, strict=True):
+            here = slice(at, at + len(within))
+            tables.append(_whole(zones.take(here)) if table is None else _taken(table, within, self.row_count[here]))
+            at += len(within)
+        if at < len(self):
+            tables.append(_whole(zones.take(slice(at, len(self)))))
+        return _concat(tables)
 
-    def _present(self) -> list[tuple[int, Part]]:
-        """The parts of which a block is still a candidate; blocks are ordered by part."""
-        return [(i, self.origin.parts[i]) for i in np.unique(self.part).tolist()]
-
-    def _positions(self, part: int) -> np.ndarray:
-        """The positions in a part's source of its blocks that are still candidates."""
-        first, last = np.searchsorted(self.part, [part, part + 1])
-        return self.origin.parts[part].keep[self.within[first:last]]
-
-    def _load(self, part: Part, what: tuple[str, Field], load: Callable[[], Value]) -> Value:
-        return self.origin.cache.get((part.key, *what), load) if part.key else load()
-
-
-def open_blocks(origin: Origin) -> OpenedBlocks:
-    """All blocks of all parts."""
-    parts = origin.parts
-    return OpenedBlocks(
-        origin,
-        part=np.repeat(np.arange(len(parts)), [len(p.keep) for p in parts]),
-        within=_joined([np.arange(len(p.keep)) for p in parts], np.int64),
-        file=_joined([p.file for p in parts], np.int64),
-        segment=_joined([np.full(len(p.keep), p.number) for p in parts], np.int64),
-        row_group=_joined([p.row_group for p in parts], np.int32),
-        row_count=_joined([p.total_rows[p.keep] for p in parts], np.int64),
-        byte_count=_joined([p.byte_count for p in parts], np.int64),
-    )
+    def _by_segment(self) -> Iterator[tuple[int, np.ndarray]]:
+        """The segments of which there are blocks, ascending, and the positions of these within them."""
+        segment = self.source.segment_of(self._indexed)
+        cuts = np.flatnonzero(np.diff(segment, prepend=-1, append=-1)) if len(segment) else np.zeros(0, np.int64)
+        for first, end in pairwise(cuts.tolist()):
+            number = int(segment[first])
+            yield number, self._indexed[first:end] - self.source.block_begin(number)
 
 
-def _joined(arrays: Sequence[np.ndarray], dtype: type) -> np.ndarray:
-    return np.concatenate(arrays).astype(dtype) if arrays else np.zeros(0, dtype)
+def _probe(filters: SegmentFilters, hashes: Hashes, within: np.ndarray) -> Callable[[], np.ndarray]:
+    return lambda: filters.may_contain(hashes)[within]
+
+
+def _runs(values: np.ndarray) -> int:
+    """How many runs of equal values there are."""
+    return int(np.count_nonzero(values[1:] != values[:-1])) + 1 if len(values) else 0
+
+
+def _taken(table: PageTable, blocks: np.ndarray, block_rows: np.ndarray) -> Pages:
+    chosen = take_pages(table, blocks)
+    return Pages(chosen.offsets, chosen.first_row, chosen.zone_map.zones(chosen.row_counts(block_rows)))
+
+
+def _whole(zones: Zones) -> Pages:
+    """Every block as one page."""
+    n = len(zones.value)
+    return Pages(np.arange(n + 1, dtype=np.int64), np.zeros(n, np.int64), zones)
+
+
+def _concat(parts: Sequence[Pages]) -> Pages:
+    counts = np.concatenate([np.diff(part.offsets) for part in parts])
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    first_row = np.concatenate([part.first_row for part in parts])
+    return Pages(offsets, first_row, concat_zones([part.zones for part in parts]))

@@ -1,20 +1,24 @@
-"""The tree above the segments: fan-out 32, every node a merged zone map, nodes in the order of the sort key.
+"""The tree above the segments: every node a merged zone map, nodes in the order of the sort key.
 
-Level 0 holds the segments; level l + 1 one node for every 32 of level l. A descent starts at the top and looks only
-at the children of nodes that survive. Merging is sound (:func:`secateur.index.zonemap.merge`), so a dead node has
-only dead children.
+Level 0 holds the segments; level l + 1 one node for every `fan_out` of level l, up to a level of at most `fan_out`
+nodes. The nodes of all levels are numbered through, level 0 first. A descent starts at the top: dead nodes stop, fully
+matching nodes are taken whole, the others descend. Merging is sound (:func:`secateur.index.zonemap.merge`), so a dead
+node has only dead children and a fully matching one only such.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
-from secateur.index.zonemap import ZoneMap, merge
+from secateur.errors import IndexFault
+from secateur.index.zonemap import ZoneMap, concat, merge
 from secateur.pruning.conjuncts import alive
+from secateur.pruning.evaluate import evaluate
+from secateur.pruning.outcomes import fully_matching
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.zones import Zones
@@ -22,54 +26,90 @@ from secateur.pruning.zones import Zones
 FAN_OUT = 32
 
 
-def merge_up(zone_map: ZoneMap, row_count: np.ndarray) -> list[ZoneMap]:
-    """The zone maps of one column on every level, from the segments' own to a level of at most 32 nodes."""
-    levels = [zone_map]
-    for counts in row_counts(row_count)[:-1]:
-        levels.append(merge(levels[-1], counts, _starts(len(counts))))
-    return levels
+@dataclass(frozen=True)
+class Tree:
+    """The nodes of a tree: level l is [begin[l], begin[l + 1]) of them."""
+
+    fan_out: int
+    begin: tuple[int, ...]
+    row_count: np.ndarray  # of every node
 
 
-def row_counts(row_count: np.ndarray) -> list[np.ndarray]:
-    """Rows below every node, level by level."""
+def tree_over(row_count: np.ndarray, fan_out: int) -> Tree:
+    """The tree over segments with so many rows. Raises IndexFault for a fan-out below 2."""
+    if fan_out < 2:
+        raise IndexFault(f"a tree has no fan-out of {fan_out}")
     levels = [row_count]
-    while len(levels[-1]) > FAN_OUT:
-        levels.append(np.add.reduceat(levels[-1], _starts(len(levels[-1]))))
-    return levels
+    while len(levels[-1]) > fan_out:
+        levels.append(np.add.reduceat(levels[-1], _starts(len(levels[-1]), fan_out)))
+    begin = np.cumsum([0, *map(len, levels)])
+    return Tree(fan_out, tuple(begin.tolist()), np.concatenate(levels))
 
 
-def _starts(n: int) -> np.ndarray:
-    return np.arange(0, n, FAN_OUT)
+def _starts(n: int, fan_out: int) -> np.ndarray:
+    return np.arange(0, n, fan_out)
+
+
+def merge_up(zone_map: ZoneMap, tree: Tree) -> ZoneMap:
+    """The zone map of one column over all nodes, from that over the segments."""
+    levels = [zone_map]
+    for begin, end in list(pairwise(tree.begin))[:-1]:
+        levels.append(merge(levels[-1], tree.row_count[begin:end], _starts(end - begin, tree.fan_out)))
+    return concat(levels)
 
 
 @dataclass(frozen=True)
 class _Nodes:
-    """Statistics over chosen nodes of one level."""
+    """Statistics over chosen nodes."""
 
     row_count: np.ndarray
     chosen: np.ndarray
     column: Callable[[Field], Zones | None]
 
+    def __len__(self) -> int:
+        return len(self.chosen)
+
     def zones(self, column: Field) -> Zones | None:
         zones = self.column(column)
         return None if zones is None else zones.take(self.chosen)
 
+    def take(self, units: np.ndarray) -> _Nodes:
+        return _Nodes(self.row_count[units], self.chosen[units], self.column)
 
-def descend(
-    predicate: Predicate, row_count: np.ndarray, zones_at: Callable[[int, Field], Zones | None]
-) -> tuple[np.ndarray, int]:
-    """The segments that may hold a match, ascending, and the number of nodes looked at.
 
-    `zones_at(level, field)` gives the zone maps of a whole level, or None where nothing is known.
-    """
-    levels = row_counts(row_count)
-    nodes = np.arange(len(levels[-1]))
+@dataclass(frozen=True)
+class Descent:
+    """The segments that a descent leaves, ascending: those to look into, and those that match with every row."""
+
+    segments: np.ndarray
+    whole: np.ndarray
+    visited: int  # nodes looked at
+
+
+def descend(predicate: Predicate, tree: Tree, column: Callable[[Field], Zones | None]) -> Descent:
+    """The segments that may hold a match; `column` gives zone maps over all nodes, or None where nothing is known."""
     visited = 0
-    for level in range(len(levels) - 1, -1, -1):
+    whole: list[np.ndarray] = []
+    nodes = np.arange(tree.begin[-1] - tree.begin[-2])
+    for level in range(len(tree.begin) - 2, -1, -1):
         visited += len(nodes)
-        statistics = _Nodes(levels[level][nodes], nodes, partial(zones_at, level))
-        nodes = nodes[alive(predicate, statistics).units]
+        numbers = nodes + tree.begin[level]
+        statistics = _Nodes(tree.row_count[numbers], numbers, column)
+        kept = alive(predicate, statistics).units
+        sure = fully_matching(evaluate(predicate, statistics.take(kept)))
+        whole.append(_below(nodes[kept[sure]], level, tree))
+        nodes = nodes[kept[~sure]]
         if level:
-            children = (nodes[:, None] * FAN_OUT + np.arange(FAN_OUT)).ravel()
-            nodes = children[children < len(levels[level - 1])]
-    return nodes, visited
+            nodes = _children(nodes, tree.fan_out, tree.begin[level] - tree.begin[level - 1])
+    return Descent(nodes, np.sort(np.concatenate(whole)), visited)
+
+
+def _children(nodes: np.ndarray, fan_out: int, size: int) -> np.ndarray:
+    """The nodes below, on the next level, which has `size` nodes."""
+    children = (nodes[:, None] * fan_out + np.arange(fan_out)).ravel()
+    return children[children < size]
+
+
+def _below(nodes: np.ndarray, level: int, tree: Tree) -> np.ndarray:
+    """The segments below nodes of a level."""
+    return _children(nodes, tree.fan_out**level, tree.begin[1])

@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import isqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,17 +21,18 @@ from secateur import errors
 from secateur.errors import SecateurError
 from secateur.index import codec, zonemap
 from secateur.index.assemble import FileIdentity, OpenFile, Recipe, assemble
-from secateur.index.codec import Writer, read_contents
-from secateur.index.model import IndexedColumn, Store, indexed_columns
-from secateur.index.segment import add_zone_map, encode_segment, read_zone_map
-from secateur.index.snapshot import SegmentSummary
-from secateur.values import Kind, kind_of
+from secateur.index.codec import Place, Writer, read_contents
+from secateur.index.model import Store, indexed_columns
+from secateur.index.segment import encode_segment, zone_arrays, zone_map_of
+from secateur.index.segments import SegmentSummary
+from secateur.values import Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FOLDER = "segments"
 LEAST_SEGMENT, MOST_SEGMENT = 64, 4096  # blocks
+SEGMENTS = 64  # that a table should have at least: parts of a build, and of what a query leaves out
 TASKS_PER_CORE = 4
 POLL_SECONDS = 0.25
 
@@ -109,13 +109,18 @@ def _begin(zone_map: zonemap.ZoneMap) -> bytes:
             return (first + 2**63).to_bytes(8, "big") + b"".join(word.to_bytes(8, "big") for word in rest)
 
 
+def segment_size(blocks: int) -> int:
+    """The blocks of a segment in a table of so many."""
+    return min(max(blocks // SEGMENTS, LEAST_SEGMENT), MOST_SEGMENT)
+
+
 def cut(surveys: Sequence[FileSurvey], segment_blocks: int | None) -> list[list[FileSurvey]]:
     """The files in key order, cut into segments of about `segment_blocks` blocks.
 
-    By default the square root of all blocks: reading n / s summaries and s blocks is least at s = sqrt(n).
+    By default a 64th of all blocks, within :data:`LEAST_SEGMENT` and :data:`MOST_SEGMENT`.
     """
     total = sum(s.block_count for s in surveys)
-    target = segment_blocks or min(max(isqrt(total), LEAST_SEGMENT), MOST_SEGMENT)
+    target = segment_blocks or segment_size(total)
     segments: list[list[FileSurvey]] = []
     room = 0
     for item in sorted(surveys, key=lambda s: (s.begins, s.file)):
@@ -161,42 +166,43 @@ def _write_segment(
     i: int, name: str, files: Sequence[FileIdentity], open_file: OpenFile, store: Store, recipe: Recipe
 ) -> bytes:
     segment = assemble(files, open_file, recipe)
-    data = encode_segment(segment)
-    store.put(name, data)
+    encoded = encode_segment(segment)
+    store.put(name, encoded.data)
     blocks = segment.blocks
     row_count = int(blocks.row_count.sum())
     per_file = [
         np.bincount(blocks.file, weights, len(files)) for weights in (None, blocks.row_count, blocks.byte_count)
     ]
-    meta = {"i": i, "name": name, "size": len(data), "rows": row_count, "blocks": len(blocks), "files": files}
+    meta = {
+        "i": i,
+        "name": name,
+        "size": len(encoded.data),
+        "rows": row_count,
+        "blocks": len(blocks),
+        "files": files,
+        "places": encoded.places,
+        "kinds": [zone_map.lower.kind.value for zone_map in segment.zone_maps],
+    }
     writer = Writer(codec.SUMMARY, meta)
-    writer.add("file_counts", np.stack(per_file, axis=1).astype(np.int64))
+    writer.add("file_counts", [each.astype(np.int64) for each in per_file])
     for c, zone_map in enumerate(segment.zone_maps):
         merged = zonemap.merge(zone_map, blocks.row_count, np.zeros(1, np.int64)) if len(blocks) else zone_map
-        add_zone_map(writer, f"zone/{c}", merged if len(merged) else zonemap.unknown(zone_map.lower.kind, 1))
-        writer.add(f"kind/{c}", np.array([_KINDS.index(_kind(recipe.columns[c]))], np.int8))
+        writer.add(f"zone/{c}", zone_arrays(merged if len(merged) else zonemap.unknown(zone_map.lower.kind, 1)))
     return writer.finish()
-
-
-_KINDS = [Kind.WORD, Kind.WIDE, Kind.BYTES]
-
-
-def _kind(column: IndexedColumn) -> Kind:
-    kind = kind_of(column.type)
-    assert kind is not None
-    return kind
 
 
 def _decode_summary(data: bytes) -> tuple[int, SegmentSummary]:
     contents, read = _read_summary(data), _reader(data)
     meta = contents.meta
-    zone_maps: list[zonemap.ZoneMap] = []
-    while (section := f"kind/{len(zone_maps)}") in contents:
-        kind = _KINDS[int(contents.array(section, read)[0])]
-        zone_maps.append(read_zone_map(contents, f"zone/{len(zone_maps)}", kind, 1, read))
+    zone_maps = [
+        zone_map_of(contents.arrays(f"zone/{c}", read), Kind(kind), 1, "task result")
+        for c, kind in enumerate(meta["kinds"])
+    ]
     files = [(str(path), int(size), int(modified)) for path, size, modified in meta["files"]]
-    counts = contents.array("file_counts", read)
-    return meta["i"], SegmentSummary(meta["name"], meta["size"], meta["rows"], meta["blocks"], files, counts, zone_maps)
+    counts = np.stack(contents.arrays("file_counts", read), axis=1)
+    places = {chunk: Place(*place) for chunk, place in meta["places"].items()}
+    sizes = (meta["size"], meta["rows"], meta["blocks"])
+    return meta["i"], SegmentSummary(meta["name"], *sizes, files, counts, zone_maps, places)
 
 
 def _read_summary(data: bytes) -> codec.Contents:

@@ -29,7 +29,7 @@ class CacheCounters:
 class ByteCache:
     """Keeps loaded values up to `most_bytes`; a value that alone is larger is loaded and not kept.
 
-    No lock is held while a value is loaded: two threads may load the same one, and either result serves.
+    No lock is held while a value is loaded: two threads may load the same one, and the first result serves both.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -47,21 +47,41 @@ class ByteCache:
                 return self._entries[key][0]
             self.counters.misses += 1
         value = load()
-        self._keep(key, value, size_of(value))
-        return value
+        return self._keep(key, value, size_of(value))
 
-    def _keep(self, key: Hashable, value: Any, size: int) -> None:
+    def holds(self, key: Hashable) -> bool:
+        """Whether a value is kept under a key."""
+        with self._lock:
+            return key in self._entries
+
+    def _keep(self, key: Hashable, value: Value, size: int) -> Value:
+        """Keep a value unless there is one, and give the one that is kept."""
         if size > self.most_bytes:
-            return
+            return value
         with self._lock:
             if key in self._entries:
-                return
+                return self._entries[key][0]
             self._entries[key] = (value, size)
             self.counters.bytes += size
-            while self.counters.bytes > self.most_bytes:
-                _, (_, freed) = self._entries.popitem(last=False)
-                self.counters.bytes -= freed
-                self.counters.evictions += 1
+            self._make_room()
+        return value
+
+    def measure(self, key: Hashable) -> None:
+        """Take the size of a kept value anew, which has grown."""
+        with self._lock:
+            if key not in self._entries:
+                return
+            value, before = self._entries[key]
+            size = size_of(value)
+            self._entries[key] = (value, size)
+            self.counters.bytes += size - before
+            self._make_room()
+
+    def _make_room(self) -> None:
+        while self.counters.bytes > self.most_bytes:
+            _, (_, freed) = self._entries.popitem(last=False)
+            self.counters.bytes -= freed
+            self.counters.evictions += 1
 
     def clear(self) -> None:
         """Forget everything."""
@@ -81,8 +101,8 @@ def size_of(value: object) -> int:
         case ZoneMap(lower, upper, null_count, nan_count):
             words = (*lower.words, *upper.words, null_count, nan_count)
             return sum(word.nbytes for word in words) + _LEAST_SIZE
-        case PageTable(offsets, first_row, position, size, zone_map):
-            return sum(a.nbytes for a in (offsets, first_row, position, size)) + size_of(zone_map)
+        case PageTable(offsets, first_row, zone_map):
+            return offsets.nbytes + first_row.nbytes + size_of(zone_map)
         case _ if hasattr(value, "nbytes"):
             return int(value.nbytes) + _LEAST_SIZE
         case _:

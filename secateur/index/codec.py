@@ -1,8 +1,11 @@
-"""Index files: named, checksummed arrays behind a table of contents. docs/format.md describes every byte.
+"""Index files: named, checksummed chunks of arrays behind a table of contents. docs/format.md describes every byte.
+
+A chunk is what is read at once: all arrays of one column's zone maps, say. It describes itself, so whoever knows where
+it lies (a snapshot knows it of all its segments) reads it alone, and its checksum proves that it is the one meant.
 
 Reading trusts nothing: every length, offset, count and checksum is tested before it is used, and whatever is wrong
 is an IndexFault. No value read from a file sizes an allocation beyond the file's own size, but for the declared
-size of a compressed array, which is bounded by :data:`MOST_EXPANSION`.
+size of a compressed array, which is bounded (:mod:`secateur.index.encoding`).
 """
 
 from __future__ import annotations
@@ -12,149 +15,199 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from secateur.errors import IndexFault
+from secateur.index.encoding import CONSTANT, DTYPES, MOST_EXPANSION, PLAIN, decode, encode
 
 MAGIC = b"SECATEUR"
 VERSION = 1
 HEADER = struct.Struct("<8sHHI")  # magic, version, kind, zero
 TRAILER = struct.Struct("<QIIIHH8s")  # contents offset, stored size, raw size, crc, version, kind, magic
+COUNT = struct.Struct("<Q")  # arrays of a chunk
+ARRAY = struct.Struct("<BB6xQQ")  # encoding, number of the dtype, elements, stored bytes
 ALIGNMENT = 8
-MOST_EXPANSION = 4096  # zstd reaches this ratio only on runs of one byte
-LEAST_COMPRESSED = 512  # arrays below this many bytes are stored as they lie
-ROW_CHECKSUM = 4  # bytes behind every row of a row-checksummed matrix
+ROW_CHECKSUM = 4  # bytes behind every row of a matrix
+MOST_ARRAYS = 1 << 12  # of a chunk
+_ODD = 0x9E3779B1  # 2^32 divided by the golden ratio: multiples of it differ in all bits
 
 SNAPSHOT, SEGMENT, SUMMARY = 1, 2, 3  # a summary is what a build task returns; it is never stored
 
 Range = tuple[int, int]  # offset, size
 ReadRange = Callable[[int, int], bytes]  # (offset, size) -> exactly size bytes, or an IndexFault
-ReadRanges = Callable[[Sequence[Range]], list[bytes]]  # many at once
-WHOLE_SECTION_SHARE = 1 / 64  # of its rows; above it one read of all is cheaper than one of each
+ReadRanges = Callable[[Sequence[Range]], Sequence[bytes]]  # many at once
+WHOLE_MATRIX_SHARE = 1 / 64  # of its rows; above it one read of all is cheaper than one of each
+
+
+class Place(NamedTuple):
+    """Where a chunk lies in its file, and the CRC-32 of its bytes."""
+
+    at: int
+    size: int
+    crc: int
+
+
+class Matrix(NamedTuple):
+    """Where a matrix of bytes lies in its file, of which single rows are read: each is followed by a checksum."""
+
+    at: int
+    rows: int
+    width: int  # bytes of a row, without its checksum
+    salt: int  # what all rows together make of their checksums: those of another matrix, or another row, do not pass
 
 
 @dataclass
 class Writer:
-    """Collects arrays and gives the bytes of one index file."""
+    """Collects chunks and gives the bytes of one index file."""
 
     kind: int
     meta: Mapping[str, Any]
+    chunks: dict[str, Place] = field(default_factory=dict)
+    matrices: dict[str, Matrix] = field(default_factory=dict)
     _parts: list[bytes] = field(default_factory=list)
-    _sections: dict[str, dict[str, Any]] = field(default_factory=dict)
     _size: int = HEADER.size
 
-    def add(self, name: str, array: np.ndarray) -> None:
-        """Add an array, compressed where that pays: bytes of equal significance together, then zstd."""
-        array = np.ascontiguousarray(array)
-        raw = array.tobytes()
-        stored, codec = raw, "none"
-        if len(raw) >= LEAST_COMPRESSED:
-            packed = pa.compress(_shuffle(array), codec="zstd", asbytes=True)
-            if len(packed) * MOST_EXPANSION > len(raw) and len(packed) < len(raw) * 0.9:
-                stored, codec = packed, "zstd"
-        self._append(name, stored, array, {"codec": codec, "crc": zlib.crc32(stored)})
+    def add(self, name: str, arrays: Sequence[np.ndarray]) -> None:
+        """Add a chunk of vectors of integers."""
+        data = encode_chunk(arrays)
+        self.chunks[name] = Place(self._append(data), len(data), zlib.crc32(data))
 
-    def add_rows(self, name: str, matrix: np.ndarray) -> None:
-        """Add a uint8 matrix whose rows are read one by one: each is followed by its CRC-32."""
+    def add_rows(self, name: str, matrix: np.ndarray) -> Matrix:
+        """Add a uint8 matrix whose rows are read one by one."""
         checksums = np.array([zlib.crc32(row.tobytes()) for row in matrix], "<u4")
+        salt = zlib.crc32(checksums.tobytes())
+        checksums ^= _salted(salt, np.arange(len(matrix)))
         rows = np.concatenate([matrix, checksums.view(np.uint8).reshape(-1, ROW_CHECKSUM)], axis=1)
-        self._append(name, rows.tobytes(), matrix, {"codec": "rows"})
+        self.matrices[name] = Matrix(self._append(rows.tobytes()), len(matrix), matrix.shape[1], salt)
+        return self.matrices[name]
 
-    def _append(self, name: str, stored: bytes, array: np.ndarray, extra: dict[str, Any]) -> None:
-        dtype = array.dtype.newbyteorder("<").str
-        self._sections[name] = {
-            "at": self._size,
-            "size": len(stored),
-            "dtype": dtype,
-            "shape": array.shape,
-            **extra,
-        }
-        padding = -len(stored) % ALIGNMENT
-        self._parts += [stored, b"\0" * padding]
-        self._size += len(stored) + padding
+    def _append(self, data: bytes) -> int:
+        at = self._size
+        padding = -len(data) % ALIGNMENT
+        self._parts += [data, b"\0" * padding]
+        self._size += len(data) + padding
+        return at
 
     def finish(self) -> bytes:
         """The bytes of the whole file."""
-        contents = json.dumps({"meta": self.meta, "sections": self._sections}, separators=(",", ":")).encode()
+        described = {"meta": self.meta, "chunks": self.chunks, "matrices": self.matrices}
+        contents = json.dumps(described, separators=(",", ":")).encode()
         packed = pa.compress(contents, codec="zstd", asbytes=True)
         trailer = TRAILER.pack(self._size, len(packed), len(contents), zlib.crc32(packed), VERSION, self.kind, MAGIC)
         return b"".join([HEADER.pack(MAGIC, VERSION, self.kind, 0), *self._parts, packed, trailer])
+
+
+def encode_chunk(arrays: Sequence[np.ndarray], encoding: Callable[[np.ndarray], tuple[int, bytes]] = encode) -> bytes:
+    """The bytes of a chunk."""
+    described, parts = [COUNT.pack(len(arrays))], []
+    for array in arrays:
+        code, stored = encoding(array)
+        dtype = DTYPES.index(array.dtype.newbyteorder("<"))
+        described.append(ARRAY.pack(code, dtype, len(array), len(stored)))
+        parts += [stored, b"\0" * (-len(stored) % ALIGNMENT)]
+    return b"".join(described + parts)
+
+
+def as_it_lies(array: np.ndarray) -> tuple[int, bytes]:
+    """The encoding that needs no decoding: the bytes of the array, or of its only value."""
+    if array.strides == (0,) and len(array):
+        return CONSTANT, array[:1].tobytes()
+    return PLAIN, array.tobytes()
+
+
+def decode_chunk(data: bytes | memoryview, where: str) -> list[np.ndarray]:
+    """The arrays of a chunk, read-only. Raises IndexFault, which says `where`."""
+    try:
+        return _decode_chunk(memoryview(data))
+    except IndexFault as fault:
+        raise IndexFault(f"{where}: {fault}") from None
+    except struct.error:
+        raise IndexFault(f"{where}: the chunk of {len(data)} bytes ends within its description") from None
+
+
+def _decode_chunk(data: memoryview) -> list[np.ndarray]:
+    (count,) = COUNT.unpack_from(data)
+    if count > MOST_ARRAYS:
+        raise IndexFault(f"the chunk claims {count} arrays")
+    at = COUNT.size + count * ARRAY.size
+    arrays = []
+    for i in range(count):
+        encoding, dtype, n, size = ARRAY.unpack_from(data, COUNT.size + i * ARRAY.size)
+        if dtype >= len(DTYPES) or at + size > len(data):
+            raise IndexFault(f"array {i} lies outside its chunk")
+        arrays.append(decode(encoding, DTYPES[dtype], n, data[at : at + size]))
+        at += size + -size % ALIGNMENT
+    return arrays
+
+
+def _salted(salt: int, rows: np.ndarray) -> np.ndarray:
+    """What the CRC-32 of every row is combined with by exclusive or: uint32 of shape (len(rows),)."""
+    return (np.uint64(salt) + rows.astype(np.uint64) * np.uint64(_ODD)).astype("<u4")
+
+
+def check(data: bytes, place: Place, where: str) -> bytes:
+    """The bytes of a chunk, once they match its checksum. Raises IndexFault, which says `where`."""
+    if zlib.crc32(data) != place.crc:
+        raise IndexFault(f"{where} does not match its checksum")
+    return data
+
+
+def read_rows(matrix: Matrix, indices: np.ndarray, read: ReadRanges, where: str) -> np.ndarray:
+    """Chosen rows of a matrix: uint8 of shape (len(indices), width). Raises IndexFault, which says `where`."""
+    stride = matrix.width + ROW_CHECKSUM
+    if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < matrix.rows:
+        raise IndexFault(f"{where} has no row {int(indices.max())}")
+    if len(indices) > matrix.rows * WHOLE_MATRIX_SHARE:
+        (whole,) = read([(matrix.at, matrix.rows * stride)])
+        rows = [whole[i * stride : (i + 1) * stride] for i in indices.tolist()]
+    else:
+        rows = list(read([(matrix.at + i * stride, stride) for i in indices.tolist()]))
+    found = np.frombuffer(b"".join(rows), np.uint8).reshape(-1, stride)
+    stored = np.ascontiguousarray(found[:, matrix.width :]).view("<u4").ravel() ^ _salted(matrix.salt, indices)
+    for index, row, checksum in zip(indices.tolist(), rows, stored.tolist(), strict=True):
+        if zlib.crc32(row[: matrix.width]) != checksum:
+            raise IndexFault(f"row {index} of {where} does not match its checksum")
+    return found[:, : matrix.width]
 
 
 @dataclass(frozen=True)
 class Contents:
     """The table of contents of one index file."""
 
-    meta: dict[str, Any]
-    sections: dict[str, dict[str, Any]]
     name: str
+    meta: dict[str, Any]
+    chunks: Mapping[str, Place]
+    matrices: Mapping[str, Matrix]
 
-    def __contains__(self, section: str) -> bool:
-        return section in self.sections
-
-    def array(self, section: str, read: ReadRange) -> np.ndarray:
-        """One array, read by an exact range. Raises IndexFault where it is absent or its checksum differs."""
-        entry = self._entry(section)
-        stored = read(entry["at"], entry["size"])
-        if zlib.crc32(stored) != entry.get("crc"):
-            raise IndexFault(f"{self.name}: section {section} does not match its checksum")
-        dtype, shape = np.dtype(entry["dtype"]), tuple(entry["shape"])
-        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        if entry["codec"] == "none":
-            raw = stored
-        elif size <= len(stored) * MOST_EXPANSION:
-            raw = _unshuffle(_decompress(stored, size, self.name), dtype)
-        else:
-            raise IndexFault(f"{self.name}: section {section} claims {size} bytes from {len(stored)}")
-        if len(raw) != size:
-            raise IndexFault(f"{self.name}: section {section} holds {len(raw)} bytes instead of {size}")
-        return np.frombuffer(raw, dtype).reshape(shape)
-
-    def rows(self, section: str, indices: np.ndarray, read: ReadRanges) -> np.ndarray:
-        """Chosen rows of a row-checksummed matrix: uint8 of shape (len(indices), row bytes)."""
-        entry = self._entry(section)
-        if entry["codec"] != "rows" or len(entry["shape"]) != 2:
-            raise IndexFault(f"{self.name}: section {section} is no matrix of rows")
-        count, width = entry["shape"]
-        stride = width + ROW_CHECKSUM
-        if entry["size"] != count * stride:
-            raise IndexFault(f"{self.name}: section {section} is no matrix of {count} rows of {width} bytes")
-        if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < count:
-            raise IndexFault(f"{self.name}: section {section} has no row {int(indices.max())}")
-        if len(indices) > count * WHOLE_SECTION_SHARE:
-            (whole,) = read([(entry["at"], entry["size"])])
-            rows = [whole[i * stride : (i + 1) * stride] for i in indices.tolist()]
-        else:
-            rows = read([(entry["at"] + i * stride, stride) for i in indices.tolist()])
-        for index, row in zip(indices.tolist(), rows, strict=True):
-            if zlib.crc32(row[:width]) != int.from_bytes(row[width:], "little"):
-                raise IndexFault(f"{self.name}: row {index} of section {section} does not match its checksum")
-        return np.frombuffer(b"".join(rows), np.uint8).reshape(-1, stride)[:, :width]
+    def arrays(self, chunk: str, read: ReadRange) -> list[np.ndarray]:
+        """The arrays of one chunk, read by an exact range. Raises IndexFault."""
+        where = f"{self.name}: chunk {chunk}"
+        if chunk not in self.chunks:
+            raise IndexFault(f"{where} is missing")
+        place = self.chunks[chunk]
+        return decode_chunk(check(read(place.at, place.size), place, where), where)
 
     def verify(self, read: ReadRange) -> list[str]:
-        """Every fault found by reading every array, and every row of row-checksummed matrices."""
+        """Every fault found by reading every chunk, and every row of every matrix."""
         faults = []
 
         def read_all(ranges: Sequence[Range]) -> list[bytes]:
             return [read(offset, size) for offset, size in ranges]
 
-        for section, entry in self.sections.items():
+        for chunk in self.chunks:
             try:
-                if entry["codec"] == "rows":
-                    self.rows(section, np.arange(entry["shape"][0]), read_all)
-                else:
-                    self.array(section, read)
+                self.arrays(chunk, read)
+            except IndexFault as fault:
+                faults.append(str(fault))
+        for name, matrix in self.matrices.items():
+            try:
+                read_rows(matrix, np.arange(matrix.rows), read_all, f"{self.name}: matrix {name}")
             except IndexFault as fault:
                 faults.append(str(fault))
         return faults
-
-    def _entry(self, section: str) -> dict[str, Any]:
-        if section not in self.sections:
-            raise IndexFault(f"{self.name}: no section {section}")
-        return self.sections[section]
 
 
 def read_contents(name: str, kind: int, size: int, read: ReadRange) -> Contents:
@@ -177,28 +230,27 @@ def read_contents(name: str, kind: int, size: int, read: ReadRange) -> Contents:
     if zlib.crc32(stored) != crc:
         raise IndexFault(f"{name}: the table of contents does not match its checksum")
     try:
-        contents = json.loads(_decompress(stored, raw_size, name))
-        result = Contents(contents["meta"], contents["sections"], name)
-        if not (isinstance(result.meta, dict) and isinstance(result.sections, dict)):
-            raise TypeError("meta and sections are objects")
-    except (ValueError, KeyError, TypeError) as error:
+        return _contents(name, json.loads(_decompress(stored, raw_size, name)), at)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise IndexFault(f"{name}: the table of contents is malformed: {error}") from None
-    for section, entry in result.sections.items():
-        _check(name, section, entry, at)
-    return result
 
 
-def _check(name: str, section: str, entry: Any, end: int) -> None:
-    try:
-        inside = entry["at"] >= HEADER.size and entry["size"] >= 0 and entry["at"] + entry["size"] <= end
-        plausible = entry["codec"] in ("none", "zstd", "rows") and all(
-            type(n) is int and n >= 0 for n in entry["shape"]
-        )
-        plausible = plausible and np.dtype(entry["dtype"]).kind in "iub"
-    except (KeyError, TypeError, ValueError):
-        inside = plausible = False
-    if not (inside and plausible):
-        raise IndexFault(f"{name}: section {section} is described wrongly")
+def _contents(name: str, described: dict[str, Any], end: int) -> Contents:
+    chunks = {chunk: Place(*map(_natural, place)) for chunk, place in described["chunks"].items()}
+    matrices = {each: Matrix(*map(_natural, matrix)) for each, matrix in described["matrices"].items()}
+    if not isinstance(described["meta"], dict):
+        raise TypeError("meta is no object")
+    ends = [place.at + place.size for place in chunks.values()]
+    ends += [matrix.at + matrix.rows * (matrix.width + ROW_CHECKSUM) for matrix in matrices.values()]
+    if max(ends, default=0) > end:
+        raise IndexFault(f"{name}: a chunk lies outside the file")
+    return Contents(name, described["meta"], chunks, matrices)
+
+
+def _natural(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise TypeError(f"{value!r} is no offset")
+    return value
 
 
 def _decompress(stored: bytes, size: int, name: str) -> bytes:
@@ -206,12 +258,3 @@ def _decompress(stored: bytes, size: int, name: str) -> bytes:
         return pa.decompress(stored, decompressed_size=size, codec="zstd", asbytes=True)
     except (OSError, pa.ArrowException) as error:
         raise IndexFault(f"{name}: cannot decompress: {error}") from None
-
-
-def _shuffle(array: np.ndarray) -> bytes:
-    """All first bytes of the elements, then all second bytes, ...: like bytes compress well together."""
-    return array.view(np.uint8).reshape(-1, array.dtype.itemsize).T.tobytes()
-
-
-def _unshuffle(raw: bytes, dtype: np.dtype) -> bytes:
-    return np.frombuffer(raw, np.uint8).reshape(dtype.itemsize, -1).T.tobytes()

@@ -38,6 +38,9 @@ class Store(Protocol):
     def read_many(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """The bytes of many (offset, size) ranges of one file. Raises as :meth:`read` does."""
 
+    def read_each(self, wanted: Sequence[tuple[str, int, int]]) -> list[bytes | IndexFault]:
+        """The bytes of (name, offset, size) ranges of many files, or of each the fault that :meth:`read` raises."""
+
     def size(self, name: str) -> int:
         """The size in bytes. Raises IndexFault where the file is missing."""
 
@@ -81,6 +84,7 @@ class BuildOptions:
     fpr: float | None = None
     pages: bool = True
     segment_blocks: int | None = None
+    fan_out: int = 32
 
 
 def type_name(type_: pa.DataType) -> str:

@@ -11,17 +11,28 @@ from secateur.index.zonemap import ZoneMap, concat
 
 
 @dataclass(frozen=True)
+class Places:
+    """Where pages are in their file: int64 of shape (n_pages,); -1 for a block that stands as one page."""
+
+    position: np.ndarray  # offset in the file
+    size: np.ndarray  # compressed bytes with the page header
+
+    def take(self, pages: np.ndarray) -> Places:
+        """Those of the given pages."""
+        return Places(self.position[pages], self.size[pages])
+
+
+@dataclass(frozen=True)
 class PageTable:
     """The pages of a column: those of block b are [offsets[b], offsets[b + 1]). A block has at least one.
 
-    A block without a page index has one page, the block itself, whose place in the file is -1.
+    A block without a page index has one page, the block itself. `places` is None where only pruning is asked for.
     """
 
     offsets: np.ndarray  # int64 of shape (n_blocks + 1,)
     first_row: np.ndarray  # int64, within the block
-    position: np.ndarray  # int64, offset in the file
-    size: np.ndarray  # int64, compressed bytes with the page header
     zone_map: ZoneMap
+    places: Places | None = None
 
     def row_counts(self, block_rows: np.ndarray) -> np.ndarray:
         """Rows of every page."""
@@ -38,26 +49,34 @@ def page_row_counts(offsets: np.ndarray, first_row: np.ndarray, block_rows: np.n
 def whole_blocks(zone_map: ZoneMap) -> PageTable:
     """Every block as one page."""
     n = len(zone_map)
-    absent = np.full(n, -1, np.int64)
-    return PageTable(np.arange(n + 1, dtype=np.int64), np.zeros(n, np.int64), absent, absent, zone_map)
+    nowhere = np.full(n, -1, np.int64)
+    return PageTable(np.arange(n + 1, dtype=np.int64), np.zeros(n, np.int64), zone_map, Places(nowhere, nowhere))
 
 
 def concat_pages(parts: Sequence[PageTable]) -> PageTable:
-    """The page tables of consecutive blocks as one; at least one part."""
+    """The page tables of consecutive blocks as one; at least one part. Places are known where all parts know theirs."""
     counts = np.concatenate([np.diff(part.offsets) for part in parts])
+    places = [part.places for part in parts if part.places is not None]
     return PageTable(
-        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        _offsets(counts),
         np.concatenate([part.first_row for part in parts]),
-        np.concatenate([part.position for part in parts]),
-        np.concatenate([part.size for part in parts]),
         concat([part.zone_map for part in parts]),
+        _concat_places(places) if len(places) == len(parts) else None,
     )
+
+
+def _concat_places(parts: Sequence[Places]) -> Places:
+    return Places(np.concatenate([part.position for part in parts]), np.concatenate([part.size for part in parts]))
 
 
 def take_pages(table: PageTable, blocks: np.ndarray) -> PageTable:
     """The pages of the given blocks, in that order."""
     counts = np.diff(table.offsets)[blocks]
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    offsets = _offsets(counts)
     pages = np.repeat(table.offsets[blocks] - offsets[:-1], counts) + np.arange(offsets[-1])
-    zone_map = table.zone_map.take(pages)
-    return PageTable(offsets, table.first_row[pages], table.position[pages], table.size[pages], zone_map)
+    places = None if table.places is None else table.places.take(pages)
+    return PageTable(offsets, table.first_row[pages], table.zone_map.take(pages), places)
+
+
+def _offsets(counts: np.ndarray) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

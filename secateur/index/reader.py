@@ -1,162 +1,369 @@
-"""The index seen through the live files of its table: what the pipeline prunes with.
+"""The index of a table seen through its live files: what the pipeline prunes with.
 
-An index entry belongs to a file *identity* (path, size, modification time). A live file without an entry of its own
-identity is not covered: its blocks come from its footer. So an index that is stale, partial or broken answers
-for what it knows and for nothing else.
+Blocks of segments are numbered through the snapshot; those of files that no segment serves come from their footers and
+follow. Candidates are looked at in runs: long arrays as they lie in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from secateur.errors import IndexFault
 from secateur.index import btree
-from secateur.index.blocks import LOOSE, BlockSource, CoveredFiles, LiveFiles, OpenedBlocks, Origin, Part, open_blocks
+from secateur.index.blocks import LooseBlocks, OpenedBlocks, SegmentFilters
 from secateur.index.cache import ByteCache
-from secateur.index.codec import SEGMENT, Range, read_contents
-from secateur.index.model import BlockTable, Store
-from secateur.index.segment import Segment
+from secateur.index.chunks import ChunkReader, PieceCache
+from secateur.index.coverage import CoveredFiles, LiveFiles, covered, uncovered
+from secateur.index.memory import IndexMemory
+from secateur.index.model import Store
+from secateur.index.pages import PageTable
+from secateur.index.resident import layout_of
 from secateur.index.snapshot import Snapshot, open_snapshot, snapshot_files
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.report import Faults
+from secateur.pruning.report import Counts, Faults, Reads
+from secateur.pruning.statistics import Descent, Run
 from secateur.pruning.zones import Zones
+from secateur.values import kind_of
 
-FooterReader = Callable[[np.ndarray], tuple[BlockTable, BlockSource]]
+FooterReader = Callable[[np.ndarray], LooseBlocks]
+FEW_RUNS = 8  # of neighbouring segments in a group; where there are more, the group is looked at as a whole
+_NOTHING = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Caches:
+    """Where an index is read from, and kept once it is read."""
+
+    store: Store
+    memory: ByteCache
+    disk: PieceCache | None = None
 
 
 class IndexCatalog:
-    """The index of a table, seen through its live files; see :class:`secateur.pruning.statistics.Catalog`."""
+    """The index of a table for one query; see :class:`secateur.pruning.statistics.Catalog`."""
 
     def __init__(
         self,
         live: LiveFiles,
-        store: Store,
+        caches: Caches,
         snapshot: Snapshot | None,
         read_footers: FooterReader,
-        cache: ByteCache,
         faults: Faults,
     ) -> None:
-        self._store, self._cache, self._faults, self._read_footers = store, cache, faults, read_footers
-        self.snapshot: Snapshot | None = None
-        self._live_of_stored = np.zeros(0, np.int64)
-        self.files = _uncovered(live)
+        self._live, self._caches, self._faults, self._read_footers = live, caches, faults, read_footers
+        self.reads = Reads()
+        self.coverage = uncovered(live)
+        self.memory: IndexMemory | None = None
+        self.loose: LooseBlocks | None = None
         with faults.tolerated():
             if snapshot is not None:
-                self._live_of_stored, self.files = _match(live, snapshot)
-                self.snapshot = snapshot
+                memory, version = caches.memory, (caches.store.location, snapshot.number, snapshot.created)
+                self.coverage = memory.get((*version, "coverage", live.id), lambda: covered(live, snapshot))
+                layout = memory.get((*version, "layout"), lambda: layout_of(snapshot.segments))
+                chunks = ChunkReader(caches.store, caches.disk, self.reads)
+                self.memory = IndexMemory(caches.store, memory, chunks, faults, snapshot, layout)
 
-    def segments(self, survives: np.ndarray) -> np.ndarray:
-        """The segments that hold a block of a surviving file, ascending."""
-        if self.snapshot is None:
-            return np.zeros(0, np.int64)
-        live = self._live_of_stored
-        alive = (live >= 0) & survives[live]
-        return np.flatnonzero(np.bincount(self.snapshot.files.segment[alive]))
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The index snapshot; None where there is none that can be read."""
+        return None if self.memory is None else self.memory.snapshot
 
-    def descend(self, predicate: Predicate) -> tuple[np.ndarray, str]:
-        """The segments that may hold a match by the tree above them, and a note on the descent."""
-        if self.snapshot is None:
-            return np.zeros(0, np.int64), "no index"
-        segments, visited = btree.descend(predicate, self.snapshot.row_count, self._zones_at)
-        return segments, f"tree of fan-out {btree.FAN_OUT}, {visited:,} nodes visited"
+    @property
+    def files(self) -> CoveredFiles:
+        """The live files."""
+        return CoveredFiles(self._live, self.coverage)
 
-    def _zones_at(self, level: int, column: Field) -> Zones | None:
+    def everywhere(self, files: np.ndarray | None) -> np.ndarray:
+        """The segments that hold a block of a surviving file (None: all files survive), ascending."""
+        return self.coverage.segments(files)
+
+    def counts(self, files: np.ndarray | None, segments: np.ndarray) -> Counts:
+        """How much the surviving files hold in the given segments and outside of all."""
+        return self.coverage.counts(files, segments)
+
+    def descend(self, predicate: Predicate) -> Descent:
+        """The segments that may hold a match by the tree above them."""
+        snapshot = self.snapshot
+        if snapshot is None or not len(snapshot.segments):
+            return Descent(_NOTHING, _NOTHING, "no index")
+        found = btree.descend(predicate, snapshot.tree, self._tree_zones)
+        note = f"tree of fan-out {snapshot.tree.fan_out}, {found.visited:,} nodes visited"
+        whole = f", {len(found.whole):,} segments match whole" if len(found.whole) else ""
+        return Descent(found.segments, found.whole, note + whole)
+
+    def _tree_zones(self, column: Field) -> Zones | None:
         snapshot = self.snapshot
         assert snapshot is not None
         with self._faults.tolerated():
-            key = (self._store.location, snapshot.number, snapshot.created, level, column)
-            zone_map = self._cache.get(key, lambda: snapshot.zone_map_at(level, column))
-            return None if zone_map is None else zone_map.zones(btree.row_counts(snapshot.row_count)[level])
+            key = (self._caches.store.location, "tree", snapshot.number, snapshot.created, column)
+            zone_map = self._caches.memory.get(key, lambda: snapshot.tree_zones(column))
+            return None if zone_map is None else zone_map.zones(snapshot.tree.row_count)
         return None
 
-    def open(self, survives: np.ndarray, segments: np.ndarray) -> OpenedBlocks:
-        """The blocks of the surviving files: from their segments, or from footers where no segment serves."""
-        loose = [np.flatnonzero(survives & (self.files.block_count < 0))]
-        parts = []
-        for number in segments.tolist():
-            part = None
-            with self._faults.tolerated():
-                part = self._open_segment(number, survives)
-            if part is None:
-                loose.append(self._files_of(number, survives))
-            elif len(part.keep):
-                parts.append(part)
-        files = np.unique(np.concatenate(loose))
-        if len(files):
-            blocks, source = self._read_footers(files)
-            keep = np.arange(len(blocks))
-            parts.append(
-                Part(
-                    source,
-                    "",
-                    LOOSE,
-                    blocks.row_count,
-                    keep,
-                    blocks.file,
-                    blocks.row_group,
-                    blocks.byte_count,
-                )
-            )
-        return open_blocks(Origin(parts, self.files, self._cache, self._faults))
+    # ---- candidates
 
-    def _open_segment(self, number: int, survives: np.ndarray) -> Part:
-        assert self.snapshot is not None
-        entry = self.snapshot.segments[number]
-        key = f"{self._store.location}/{entry['name']}"
-        segment, blocks = self._cache.get((key, "blocks"), lambda: self._read_segment(number))
-        first = int(np.searchsorted(self.snapshot.files.segment, number))
-        live = self._live_of_stored[first + blocks.file]
-        keep = np.flatnonzero((live >= 0) & survives[live])
-        return Part(
-            segment,
-            key,
-            number,
-            blocks.row_count,
-            keep,
-            live[keep],
-            blocks.row_group[keep],
-            blocks.byte_count[keep],
-        )
+    def runs(self, files: np.ndarray | None, segments: np.ndarray) -> Sequence[Run]:
+        """The blocks of the surviving files in the given segments."""
+        runs: list[Run] = []
+        if self.memory is not None:
+            complete = self.coverage.complete_under(files)
+            for group, mine in self.memory.by_group(segments):
+                runs += self._runs_of(group, mine, files, complete)
+        return runs
 
-    def _read_segment(self, number: int) -> tuple[Segment, BlockTable]:
-        """A segment and its block table, once it has proven to be the one that the snapshot means."""
-        assert self.snapshot is not None
-        entry, files = self.snapshot.segments[number], self.snapshot.files
-        segment = open_segment(self._store, entry["name"], entry["size"])
-        blocks = segment.blocks()
-        mine = np.flatnonzero(files.segment == number)
-        expected = zip(
-            files.path.take(mine).to_pylist(),
-            files.size[mine].tolist(),
-            files.modified[mine].tolist(),
-            strict=True,
-        )
-        if segment.files != list(expected) or len(blocks) != entry["blocks"]:
-            raise IndexFault(f"{entry['name']}: is another segment than the one that the snapshot names")
-        return segment, blocks
+    def loose_runs(self, files: np.ndarray | None) -> Sequence[Run]:
+        """The blocks of surviving files that no segment covers, by their footers."""
+        self._open_loose(self.coverage.loose(files))
+        return [] if self.loose is None else [LooseRun(self.total, self.loose, self.files)]
 
-    def _files_of(self, number: int, survives: np.ndarray) -> np.ndarray:
-        assert self.snapshot is not None
-        live = self._live_of_stored[self.snapshot.files.segment == number]
-        return live[(live >= 0) & survives[live]]
+    def _runs_of(
+        self, group: int, segments: np.ndarray, files: np.ndarray | None, complete: np.ndarray
+    ) -> Iterator[SegmentRun]:
+        """The runs of neighbouring segments of a group; or one over all of them, where there are many."""
+        assert self.memory is not None
+        begin = self.memory.layout.block_begin
+        cuts = np.flatnonzero(np.diff(segments) != 1) + 1
+        for part in np.split(segments, cuts) if len(cuts) < FEW_RUNS else (segments,):
+            first, end = int(begin[part[0]]), int(begin[part[-1] + 1])
+            candidates = None
+            if not complete[part].all() or len(part) <= part[-1] - part[0]:
+                candidates = self._candidates(first, end, part, files, complete)
+            yield SegmentRun(self.memory, self.coverage.live, self.files, group, part, first, end, candidates)
+
+    def _candidates(
+        self, first: int, end: int, segments: np.ndarray, files: np.ndarray | None, complete: np.ndarray
+    ) -> np.ndarray:
+        """Which of the blocks [first, end) are in the segments, and of surviving files."""
+        assert self.memory is not None
+        begin = self.memory.layout.block_begin
+        candidates = np.zeros(end - first, bool)
+        for segment in segments.tolist():
+            here = slice(int(begin[segment]) - first, int(begin[segment + 1]) - first)
+            candidates[here] = True if complete[segment] else self._survive(segment, files)
+        return candidates
+
+    def _survive(self, segment: int, files: np.ndarray | None) -> np.ndarray | bool:
+        """Which blocks of a segment are of surviving files; all where that cannot be read: opening them decides."""
+        assert self.memory is not None
+        group, within = self.memory.layout.place(segment)
+        (resident,) = self.memory.blocks([(group, np.array([segment]))])
+        if not resident.loaded[within]:
+            return True
+        live = self.coverage.live[int(self.coverage.begin[segment]) + resident.of(within).file]
+        return live >= 0 if files is None else (live >= 0) & files[live]
+
+    def load(self, columns: Sequence[Field], runs: Sequence[Run]) -> None:
+        """Bring the zone maps of columns over some runs into memory, all at once."""
+        mine = [run for run in runs if isinstance(run, SegmentRun)]
+        for column in columns:
+            if self.memory is not None and self.file_zones(column) is None and self.is_indexed(column):
+                new = [run for run in mine if column not in run.columns]
+                residents = self.memory.zones(column, [(run.group, run.segments) for run in new])
+                for run, resident in zip(new, residents, strict=True):
+                    run.columns[column] = resident.zones.take(run.within)
+
+    # ---- blocks
+
+    @property
+    def total(self) -> int:
+        """The number of blocks in segments; loose blocks follow."""
+        return 0 if self.memory is None else int(self.memory.layout.block_begin[-1])
+
+    def open(self, numbers: np.ndarray, files: np.ndarray | None) -> OpenedBlocks:
+        """The blocks with these numbers; where a block table cannot be read, all blocks of its segment's files."""
+        unread = self._unread(self._segments_of(numbers))
+        if not len(unread):
+            return OpenedBlocks(self, numbers)
+        entries = np.concatenate([np.arange(self.coverage.begin[s], self.coverage.begin[s + 1]) for s in unread])
+        live = self.coverage.live[entries]
+        found = live[(live >= 0) & (True if files is None else files[live])]
+        before = 0 if self.loose is None else len(self.loose.blocks)
+        self._open_loose(found)
+        after = 0 if self.loose is None else len(self.loose.blocks)
+        indexed = numbers[numbers < self.total]
+        kept = indexed[~np.isin(self.segment_of(indexed), unread)]
+        loose = numbers[len(indexed) :]
+        return OpenedBlocks(self, np.concatenate([kept, loose, self.total + np.arange(before, after)]))
+
+    def _unread(self, segments: np.ndarray) -> np.ndarray:
+        """Those of the segments whose block tables cannot be read."""
+        if self.memory is None:
+            return _NOTHING
+        wanted = list(self.memory.by_group(segments))
+        unread = [
+            mine[~resident.loaded[mine - self.memory.layout.group_begin[group]]]
+            for resident, (group, mine) in zip(self.memory.blocks(wanted), wanted, strict=True)
+        ]
+        return np.concatenate([_NOTHING, *unread])
+
+    def _open_loose(self, files: np.ndarray) -> None:
+        """Open the blocks of live files by their footers, behind those that are open already."""
+        have = _NOTHING if self.loose is None else self.loose.blocks.file
+        new = np.setdiff1d(files, have)
+        if len(new):
+            found = self._read_footers(new)
+            self.loose = found if self.loose is None else self.loose.followed_by(found)
+
+    def _segments_of(self, numbers: np.ndarray) -> np.ndarray:
+        """The segments that hold any of the blocks, ascending."""
+        if self.memory is None:
+            return _NOTHING
+        return np.flatnonzero(np.diff(np.searchsorted(numbers, self.memory.layout.block_begin)))
+
+    def file_zones(self, column: Field) -> Zones | None:
+        """What the names of the live files tell of a column."""
+        return self.files.zones(column)
+
+    def is_indexed(self, column: Field) -> bool:
+        """Whether segments may have zone maps of a column."""
+        return self.snapshot is not None and self.snapshot.number_of(column) is not None
+
+    def segment_of(self, numbers: np.ndarray) -> np.ndarray:
+        """The segment of every block of a segment."""
+        if self.memory is None:
+            return np.zeros(len(numbers), np.int64)
+        return np.searchsorted(self.memory.layout.block_begin, numbers, side="right") - 1
+
+    def block_array(self, name: str, numbers: np.ndarray) -> np.ndarray:
+        """An array of the block table at the given blocks of segments; `file` is that of the live files."""
+        found = np.zeros(0, np.int32 if name == "row_group" else np.int64)
+        if self.memory is None or not len(numbers):
+            return found
+        wanted = list(self.memory.by_group(self._segments_of(numbers)))
+        residents = self.memory.blocks(wanted)
+        parts = [
+            getattr(resident.table, name)[within]
+            for resident, within in zip(residents, self._within_groups(numbers), strict=True)
+        ]
+        found = np.concatenate(parts) if len(parts) > 1 else parts[0]
+        return found if name != "file" else self.coverage.live[self.coverage.begin[self.segment_of(numbers)] + found]
+
+    def zones_at(self, column: Field, numbers: np.ndarray) -> list[Zones]:
+        """The zone maps of an indexed column at the given blocks of segments, in parts."""
+        if self.memory is None:
+            return []
+        residents = self.memory.zones(column, list(self.memory.by_group(self._segments_of(numbers))))
+        within = self._within_groups(numbers)
+        return [resident.zones.take(each) for resident, each in zip(residents, within, strict=True)]
+
+    def filters(self, column: Field, segments: np.ndarray) -> Sequence[SegmentFilters | None]:
+        """The bloom filters of a column in the given segments; None where there are none, or they cannot be read."""
+        return self.memory.filters(column, segments) if self.memory is not None else []
+
+    def pages(self, column: Field, segments: np.ndarray) -> Sequence[PageTable | None]:
+        """The pages of a column in the given segments; None where there are none, or they cannot be read."""
+        return self.memory.pages(column, segments) if self.memory is not None else []
+
+    def block_begin(self, segment: int) -> int:
+        """The number of the first block of a segment."""
+        assert self.memory is not None
+        return int(self.memory.layout.block_begin[segment])
+
+    def tolerate(self, work: Callable[[], np.ndarray], otherwise: np.ndarray) -> np.ndarray:
+        """The result of reading the index, or something else where that has a fault, which is noted."""
+        with self._faults.tolerated():
+            return work()
+        return otherwise
+
+    def _within_groups(self, numbers: np.ndarray) -> list[np.ndarray | slice]:
+        """The positions of the blocks within their groups, group by group, ascending."""
+        assert self.memory is not None
+        begin = self.memory.layout.group_block_begin
+        cuts = np.searchsorted(numbers, begin)
+        groups = np.flatnonzero(np.diff(cuts)).tolist()
+        return [_as_slice(numbers[cuts[group] : cuts[group + 1]] - begin[group]) for group in groups]
 
 
-def open_segment(store: Store, name: str, size: int) -> Segment:
-    """A segment file. Raises IndexFault."""
+def _as_slice(positions: np.ndarray) -> np.ndarray | slice:
+    """Ascending positions, as a slice where they are all that there are between the first and the last."""
+    first, last = int(positions[0]), int(positions[-1])
+    return slice(first, last + 1) if last - first + 1 == len(positions) else positions
 
-    def read(offset: int, count: int) -> bytes:
-        return store.read(name, offset, count)
 
-    def read_many(ranges: Sequence[Range]) -> list[bytes]:
-        return store.read_many(name, ranges)
+@dataclass(frozen=True, eq=False)
+class SegmentRun:
+    """Blocks of neighbouring segments of one group; see :class:`secateur.pruning.statistics.Run`."""
 
-    return Segment(read_contents(name, SEGMENT, size, read), read, read_many)
+    memory: IndexMemory
+    live: np.ndarray  # the live file of every entry of the index
+    files: CoveredFiles
+    group: int
+    segments: np.ndarray  # those that are asked for
+    begin: int
+    end: int
+    candidates: np.ndarray | None
+
+    def __len__(self) -> int:
+        return self.end - self.begin
+
+    @cached_property
+    def columns(self) -> dict[Field, Zones | None]:
+        """The zone maps read so far, views of the arrays in memory."""
+        return {}
+
+    @property
+    def within(self) -> slice:
+        """Where the blocks are in the arrays of the group."""
+        before = int(self.memory.layout.group_block_begin[self.group])
+        return slice(self.begin - before, self.end - before)
+
+    @cached_property
+    def row_count(self) -> np.ndarray:
+        (resident,) = self.memory.blocks([(self.group, self.segments)])
+        return resident.table.row_count[self.within]
+
+    def zones(self, column: Field) -> Zones | None:
+        """The zone maps of a column."""
+        if column not in self.columns:
+            self.columns[column] = self._zones(column)
+        return self.columns[column]
+
+    def _zones(self, column: Field) -> Zones | None:
+        by_name = self.files.zones(column)
+        if by_name is not None:
+            return self._by_name(by_name)
+        if kind_of(column.type) is None or self.memory.snapshot.number_of(column) is None:
+            return None
+        (resident,) = self.memory.zones(column, [(self.group, self.segments)])
+        return resident.zones.take(self.within)
+
+    def _by_name(self, zones: Zones) -> Zones:
+        """What file names tell of the blocks, nothing of those whose files cannot be read."""
+        (resident,) = self.memory.blocks([(self.group, self.segments)])
+        layout, numbers = self.memory.layout, np.arange(self.begin, self.end)
+        segment = np.searchsorted(layout.block_begin, numbers, side="right") - 1
+        known = resident.loaded[segment - layout.group_begin[self.group]]
+        entry = self.memory.snapshot.file_begin[segment] + resident.table.file[self.within]
+        live = self.live[np.where(known, entry, 0)]
+        return zones.take(np.maximum(live, 0)).where(known & (live >= 0))
+
+
+@dataclass(frozen=True)
+class LooseRun:
+    """The blocks of files that no segment covers; see :class:`secateur.pruning.statistics.Run`."""
+
+    begin: int
+    loose: LooseBlocks
+    files: CoveredFiles
+    candidates: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.loose.blocks)
+
+    @property
+    def row_count(self) -> np.ndarray:
+        return self.loose.blocks.row_count
+
+    def zones(self, column: Field) -> Zones | None:
+        """The zone maps of a column by its files' footers or names."""
+        by_name = self.files.zones(column)
+        if by_name is not None:
+            return by_name.take(self.loose.blocks.file)
+        return None if kind_of(column.type) is None else self.loose.zones(column)
 
 
 def current_snapshot(store: Store, cache: ByteCache | None = None) -> Snapshot | None:
@@ -172,29 +379,3 @@ def current_snapshot(store: Store, cache: ByteCache | None = None) -> Snapshot |
     if cache is None:
         return open_snapshot(store, number)
     return cache.get((store.location, files[number]), lambda: open_snapshot(store, number))
-
-
-def _uncovered(live: LiveFiles) -> CoveredFiles:
-    nothing = np.full(len(live.size), -1, np.int64)
-    return CoveredFiles(live, nothing, nothing, live.size)
-
-
-def _match(live: LiveFiles, snapshot: Snapshot) -> tuple[np.ndarray, CoveredFiles]:
-    """The live file of every stored one (-1: none with its identity), and the live files with their counts."""
-    stored = snapshot.files
-    found = pc.index_in(stored.path, value_set=live.paths.cast(pa.large_string()))
-    candidate = pc.fill_null(found, -1).to_numpy().astype(np.int64)
-    same = candidate >= 0
-    same[same] = (stored.size[same] == live.size[candidate[same]]) & (
-        stored.modified[same] == live.modified[candidate[same]]
-    )
-    first_entry = np.zeros(len(candidate), bool)
-    first_entry[np.flatnonzero(same)[np.unique(candidate[same], return_index=True)[1]]] = True
-    live_of_stored = np.where(first_entry, candidate, -1)
-    files = _uncovered(live)
-    matched = live_of_stored[first_entry]
-    counts = {}
-    for name in ("block_count", "row_count", "byte_count"):
-        counts[name] = getattr(files, name).copy()
-        counts[name][matched] = getattr(stored, name)[first_entry]
-    return live_of_stored, replace(files, **counts)

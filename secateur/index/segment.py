@@ -1,25 +1,27 @@
 """A segment file: the blocks of some files, and by column their zone maps, pages and bloom filters.
 
-docs/format.md, "Segment files". The column with number c of the segment's ``columns`` has its arrays under
-``zone/c/...``, ``page/c/...`` and ``bloom/c/...``, so a predicate on two columns reads the arrays of two.
+docs/format.md, "Segment files". The column with number c of the segment's ``columns`` has its chunks under ``zone/c``,
+``page/c``, ``place/c`` and ``bloom/c``, so a predicate on two columns reads the chunks of two. Encoders and decoders of
+every kind of chunk stand here side by side; where a chunk lies is known to the snapshot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from secateur.errors import IndexFault
 from secateur.index import bitsliced
-from secateur.index.codec import SEGMENT, Contents, ReadRange, ReadRanges, Writer
-from secateur.index.model import BlockTable, IndexedColumn, type_name, type_of_name
-from secateur.index.pages import PageTable
+from secateur.index.codec import SEGMENT, Matrix, Place, Writer
+from secateur.index.model import BlockTable, IndexedColumn, type_name
+from secateur.index.pages import PageTable, Places
 from secateur.index.zonemap import ZoneMap
-from secateur.values import Keys, Kind, kind_of, same_keys
+from secateur.values import Keys, Kind, same_width
+
+BLOCKS, ZONE, PAGE, PLACE, BLOOM = "blocks", "zone", "page", "place", "bloom"  # kinds of chunks
+COLUMN_KINDS = (ZONE, PAGE, PLACE, BLOOM)  # of which a column may have one each
 
 
 @dataclass(frozen=True)
@@ -43,166 +45,98 @@ class SegmentData:
     filters: Mapping[int, BlockFilters] = field(default_factory=dict)
 
 
-def encode_segment(segment: SegmentData) -> bytes:
-    """The bytes of a segment file."""
-    writer = Writer(
-        SEGMENT,
-        {
-            "files": [list(file) for file in segment.files],
-            "columns": [{"path": list(c.path), "type": type_name(c.type)} for c in segment.columns],
-            "probes": {str(c): filters.probes for c, filters in segment.filters.items()},
-        },
-    )
-    for name in ("file", "row_group", "row_count", "byte_count"):
-        writer.add(f"block/{name}", getattr(segment.blocks, name))
+@dataclass(frozen=True)
+class Encoded:
+    """A segment file's bytes, and where its chunks lie in them."""
+
+    data: bytes
+    places: Mapping[str, Place]
+
+
+def encode_segment(segment: SegmentData) -> Encoded:
+    """The segment as a file."""
+    writer = Writer(SEGMENT, {"columns": [{"path": list(c.path), "type": type_name(c.type)} for c in segment.columns]})
+    blocks = segment.blocks
+    writer.add(BLOCKS, [blocks.file, blocks.row_group, blocks.row_count, blocks.byte_count])
     for c, zone_map in enumerate(segment.zone_maps):
-        add_zone_map(writer, f"zone/{c}", zone_map)
+        writer.add(f"{ZONE}/{c}", zone_arrays(zone_map))
     for c, pages in segment.pages.items():
-        for name in ("offsets", "first_row", "position", "size"):
-            writer.add(f"page/{c}/{name}", getattr(pages, name))
-        add_zone_map(writer, f"page/{c}", pages.zone_map)
+        writer.add(f"{PAGE}/{c}", [pages.offsets, pages.first_row, *zone_arrays(pages.zone_map)])
+        if pages.places is not None:
+            writer.add(f"{PLACE}/{c}", [pages.places.position, pages.places.size])
     for c, filters in segment.filters.items():
-        writer.add(f"bloom/{c}/log2_bits", filters.log2_bits)
-        for size in np.unique(filters.log2_bits[filters.log2_bits >= 0]):
-            chosen = [
-                f for f, bits in zip(filters.filters, filters.log2_bits, strict=True) if bits == size and f is not None
-            ]
-            writer.add_rows(f"bloom/{c}/{size}", bitsliced.transpose(chosen))
-    return writer.finish()
+        writer.add(f"{BLOOM}/{c}", _add_filters(writer, c, filters))
+    return Encoded(writer.finish(), writer.chunks)
 
 
-def add_zone_map(writer: Writer, prefix: str, zone_map: ZoneMap) -> None:
-    """Add the arrays of a zone map under a prefix."""
-    for side, keys in (("lower", zone_map.lower), ("upper", zone_map.upper)):
-        for i, word in enumerate(keys.words):
-            writer.add(f"{prefix}/{side}/{i}", word)
-    writer.add(f"{prefix}/null_count", zone_map.null_count)
-    writer.add(f"{prefix}/nan_count", zone_map.nan_count)
+def _add_filters(writer: Writer, c: int, filters: BlockFilters) -> list[np.ndarray]:
+    """The matrices of every size class, and the chunk that says where they lie."""
+    sizes = np.unique(filters.log2_bits[filters.log2_bits >= 0])
+    matrices = []
+    for size in sizes.tolist():
+        chosen = [
+            f for f, bits in zip(filters.filters, filters.log2_bits, strict=True) if bits == size and f is not None
+        ]
+        matrices.append(writer.add_rows(f"{BLOOM}/{c}/{size}", bitsliced.transpose(chosen)))
+    at, salt = (np.array(each, np.int64) for each in ([m.at for m in matrices], [m.salt for m in matrices]))
+    return [np.array([filters.probes], np.int64), filters.log2_bits, sizes.astype(np.int64), at, salt]
 
 
-def read_zone_map(contents: Contents, prefix: str, kind: Kind, n: int, read: ReadRange) -> ZoneMap:
-    """The zone map under a prefix. Raises IndexFault unless all its arrays have n elements of the right types."""
-    arrays = [_vector(contents, f"{prefix}/{name}", n, read) for name in ("null_count", "nan_count")]
-    lower, upper = (_read_keys(contents, f"{prefix}/{side}", kind, n, read) for side in ("lower", "upper"))
-    return ZoneMap(lower, upper, *arrays)
+def zone_arrays(zone_map: ZoneMap) -> list[np.ndarray]:
+    """A zone map as the arrays of a chunk."""
+    lower, upper = same_width([zone_map.lower, zone_map.upper])
+    return [*lower.words, *upper.words, zone_map.null_count, zone_map.nan_count]
 
 
-_WORD_TYPES = {Kind.WORD: ("<i8",), Kind.WIDE: ("<i8", "<u8")}
+# ---- decoding --------------------------------------------------------------------------------------------------------
 
 
-def _read_keys(contents: Contents, prefix: str, kind: Kind, n: int, read: ReadRange) -> Keys:
-    count = 0
-    while f"{prefix}/{count}" in contents:
-        count += 1
-    words = tuple(_vector(contents, f"{prefix}/{i}", n, read) for i in range(count))
-    expected = _WORD_TYPES.get(kind, ("<u8",) * max(count, 2))
-    if tuple(word.dtype.newbyteorder("<").str for word in words) != expected:
-        raise IndexFault(f"{contents.name}: {prefix} has no words of a {kind.value} key")
-    return Keys(kind, words)
+def blocks_of(arrays: Sequence[np.ndarray], n: int, files: int, where: str) -> BlockTable:
+    """The block table of n blocks of so many files. Raises IndexFault."""
+    file, row_group, row_count, byte_count = _vectors(arrays, 4, n, where)
+    if n and not (0 <= file.min() <= file.max() < files and row_group.min() >= 0 <= row_count.min()):
+        raise IndexFault(f"{where}: the block table is out of range")
+    return BlockTable(file, row_group, row_count, byte_count)
 
 
-def _vector(contents: Contents, section: str, n: int, read: ReadRange) -> np.ndarray:
-    array = contents.array(section, read)
-    if array.shape != (n,):
-        raise IndexFault(f"{contents.name}: section {section} has shape {array.shape} instead of ({n},)")
-    return array
+def zone_map_of(arrays: Sequence[np.ndarray], kind: Kind, n: int, where: str) -> ZoneMap:
+    """The zone map over n units. Raises IndexFault."""
+    words = (len(arrays) - 2) // 2
+    expected = _WORDS.get(kind, (_UNSIGNED,) * max(words, 2))
+    if [array.dtype for array in arrays] != [*expected, *expected, _SIGNED, _SIGNED]:
+        raise IndexFault(f"{where}: these {len(arrays)} arrays are no zone map of {kind.value} keys")
+    *bounds, null_count, nan_count = _vectors(arrays, len(arrays), n, where)
+    if kind is Kind.BYTES and any(length.max(initial=0) > 8 * (words - 1) for length in _lengths(bounds, words)):
+        raise IndexFault(f"{where}: a bound is longer than its words")
+    return ZoneMap(Keys(kind, tuple(bounds[:words])), Keys(kind, tuple(bounds[words:])), null_count, nan_count)
 
 
-class Segment:
-    """A segment file opened for reading: every method reads just the arrays that it names, and checks them."""
-
-    def __init__(self, contents: Contents, read: ReadRange, read_many: ReadRanges) -> None:
-        self._contents, self._read, self._read_many = contents, read, read_many
-        self.columns = _columns(contents)
-
-    @property
-    def files(self) -> list[tuple[str, int, int]]:
-        """The files whose blocks are here: path, size, modified."""
-        try:
-            return [(str(path), int(size), int(modified)) for path, size, modified in self._contents.meta["files"]]
-        except (KeyError, TypeError, ValueError) as error:
-            raise IndexFault(f"{self._contents.name}: the list of files is malformed: {error}") from None
-
-    def blocks(self) -> BlockTable:
-        """The block table; every block names a file of the segment."""
-        row_count = self._contents.array("block/row_count", self._read)
-        n = len(row_count)
-        rest = [_vector(self._contents, f"block/{name}", n, self._read) for name in ("file", "row_group", "byte_count")]
-        file, row_group, byte_count = rest
-        if n and not (0 <= file.min() <= file.max() < len(self.files) and row_group.min() >= 0 <= row_count.min()):
-            raise IndexFault(f"{self._contents.name}: the block table is out of range")
-        return BlockTable(file, row_group, row_count, byte_count)
-
-    def zone_map(self, path: tuple[str, ...], type_: pa.DataType, n: int) -> ZoneMap | None:
-        """The zone map of a column over the n blocks, or None where the segment has none of that type."""
-        c = self._number(path, type_)
-        return None if c is None else read_zone_map(self._contents, f"zone/{c}", _kind(type_), n, self._read)
-
-    def pages(self, path: tuple[str, ...], type_: pa.DataType, block_rows: np.ndarray) -> PageTable | None:
-        """The pages of a column, or None where the segment holds none."""
-        c = self._number(path, type_)
-        if c is None or f"page/{c}/offsets" not in self._contents:
-            return None
-        n = len(block_rows)
-        offsets = _vector(self._contents, f"page/{c}/offsets", n + 1, self._read)
-        count = int(offsets[-1]) if n else 0
-        names = ("first_row", "position", "size")
-        first_row, position, size = (_vector(self._contents, f"page/{c}/{name}", count, self._read) for name in names)
-        if n and (offsets[0] != 0 or np.diff(offsets).min() < 1 or not _ascending(offsets, first_row, block_rows)):
-            raise IndexFault(f"{self._contents.name}: the pages of column {c} are out of order")
-        zone_map = read_zone_map(self._contents, f"page/{c}", _kind(type_), count, self._read)
-        return PageTable(offsets, first_row, position, size, zone_map)
-
-    def may_contain(
-        self, path: tuple[str, ...], type_: pa.DataType, hashes: bitsliced.Hashes, n: int
-    ) -> np.ndarray | None:
-        """Which of the n blocks may hold any of the hashed values, or None where there is no filter."""
-        c = self._number(path, type_)
-        if c is None or f"bloom/{c}/log2_bits" not in self._contents:
-            return None
-        probes = self._probes(c)
-        log2_bits = _vector(self._contents, f"bloom/{c}/log2_bits", n, self._read)
-        result = np.ones(n, bool)
-        for size in np.unique(log2_bits[log2_bits >= 0]).tolist():
-            members = np.flatnonzero(log2_bits == size)
-
-            def read_rows(rows: np.ndarray, section: str = f"bloom/{c}/{size}") -> np.ndarray:
-                return self._contents.rows(section, rows, self._read_many)
-
-            result[members] = bitsliced.probe(hashes, probes, size, len(members), read_rows)
-        return result
-
-    def _probes(self, c: int) -> int:
-        probes = self._contents.meta.get("probes", {}).get(str(c))
-        if not isinstance(probes, int) or not 1 <= probes <= bitsliced.MOST_PROBES:
-            raise IndexFault(f"{self._contents.name}: the bloom filter of column {c} has {probes!r} probes per value")
-        return probes
-
-    def _number(self, path: tuple[str, ...], type_: pa.DataType) -> int | None:
-        """The number of a column whose keys are those of the type asked for."""
-        for c, column in enumerate(self.columns):
-            if column.path == path:
-                return c if same_keys(column.type, type_) else None
-        return None
-
-    def verify(self) -> list[str]:
-        """Every fault found by reading every array and every row of the file."""
-        return self._contents.verify(self._read)
+_SIGNED, _UNSIGNED = np.dtype("<i8"), np.dtype("<u8")
+_WORDS = {Kind.WORD: (_SIGNED,), Kind.WIDE: (_SIGNED, _UNSIGNED)}
 
 
-def _kind(type_: pa.DataType) -> Kind:
-    kind = kind_of(type_)
-    if kind is None:
-        raise IndexFault(f"type {type_} has no keys")
-    return kind
+def _lengths(bounds: Sequence[np.ndarray], words: int) -> list[np.ndarray]:
+    """The lengths of bounds that are not unbounded."""
+    sides = (bounds[words - 1], bounds[2 * words - 1])
+    return [length[length != np.uint64(2**64 - 1)] for length in sides]
 
 
-def _columns(contents: Contents) -> list[IndexedColumn]:
-    try:
-        described: list[dict[str, Any]] = contents.meta["columns"]
-        return [IndexedColumn(tuple(map(str, c["path"])), type_of_name(c["type"])) for c in described]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise IndexFault(f"{contents.name}: the columns are malformed: {error}") from None
+def pages_of(arrays: Sequence[np.ndarray], kind: Kind, block_rows: np.ndarray, where: str) -> PageTable:
+    """The pages of blocks with so many rows. Raises IndexFault."""
+    n = len(block_rows)
+    if len(arrays) < 2 or arrays[0].shape != (n + 1,):
+        raise IndexFault(f"{where}: these are no pages of {n} blocks")
+    offsets, first_row = arrays[0], arrays[1]
+    count = int(offsets[-1]) if n else 0
+    ordered = n == 0 or (offsets[0] == 0 and np.diff(offsets).min() >= 1 and first_row.shape == (count,))
+    if not ordered or (n and not _ascending(offsets, first_row, block_rows)):
+        raise IndexFault(f"{where}: the pages are out of order")
+    return PageTable(offsets, first_row, zone_map_of(arrays[2:], kind, count, where))
+
+
+def places_of(arrays: Sequence[np.ndarray], count: int, where: str) -> Places:
+    """Where the pages lie in their files. Raises IndexFault."""
+    return Places(*_vectors(arrays, 2, count, where))
 
 
 def _ascending(offsets: np.ndarray, first_row: np.ndarray, block_rows: np.ndarray) -> bool:
@@ -212,3 +146,40 @@ def _ascending(offsets: np.ndarray, first_row: np.ndarray, block_rows: np.ndarra
     steps[offsets[1:-1] - 1] = True  # from the last page of a block to the first of the next
     ends = first_row[offsets[1:] - 1] < np.maximum(block_rows, 1)
     return bool(begins.all() and steps.all() and ends.all())
+
+
+@dataclass(frozen=True)
+class FilterTable:
+    """The bloom filters of a column as a segment stores them."""
+
+    probes: int
+    log2_bits: np.ndarray  # int8 of shape (n_blocks,); -1: no filter
+    matrices: Mapping[int, Matrix]  # by log2 of the bits
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self.log2_bits.nbytes
+
+
+def filters_of(arrays: Sequence[np.ndarray], n: int, where: str) -> FilterTable:
+    """The filters of n blocks. Raises IndexFault."""
+    if len(arrays) != 5 or arrays[0].shape != (1,) or arrays[1].shape != (n,) or len({a.shape for a in arrays[2:]}) > 1:
+        raise IndexFault(f"{where}: these are no filters of {n} blocks")
+    (probes,), log2_bits, sizes, at, salt = arrays[0].tolist(), *arrays[1:]
+    if not 1 <= probes <= bitsliced.MOST_PROBES:
+        raise IndexFault(f"{where}: the filters have {probes} probes per value")
+    classes = np.unique(log2_bits[log2_bits >= 0])
+    least, most = bitsliced.LEAST_LOG2_BITS, bitsliced.MOST_LOG2_BITS
+    if not np.array_equal(classes, sizes) or (len(classes) and not least <= classes[0] <= classes[-1] <= most):
+        raise IndexFault(f"{where}: the sizes of the filters are wrong")
+    members = {size: int(np.count_nonzero(log2_bits == size)) for size in sizes.tolist()}
+    places = zip(sizes.tolist(), at.tolist(), (salt & 0xFFFFFFFF).tolist(), strict=True)
+    return FilterTable(probes, log2_bits, {x: Matrix(a, 1 << x, -(-members[x] // 8), s) for x, a, s in places})
+
+
+def _vectors(arrays: Sequence[np.ndarray], count: int, n: int, where: str) -> Sequence[np.ndarray]:
+    if len(arrays) != count or any(array.shape != (n,) for array in arrays):
+        shapes = ", ".join(str(len(array)) for array in arrays)
+        raise IndexFault(f"{where}: has arrays of {shapes} elements instead of {count} of {n}")
+    return arrays

@@ -1,13 +1,13 @@
 """Index snapshots: one immutable version of the index, published by one atomic create.
 
-docs/format.md, "Snapshot files". A snapshot names its segments, lists the files that they cover, and holds the tree
-of zone maps over the segments. Snapshot files are numbered; the highest number is the current one.
+docs/format.md, "Snapshot files". A snapshot names its segments and says where every chunk of theirs lies, lists the
+files that they cover, and holds the tree of zone maps over the segments. Snapshot files are numbered; the highest
+number is the current one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -17,80 +17,75 @@ import pyarrow as pa
 
 from secateur.errors import IndexFault
 from secateur.index import btree
+from secateur.index.btree import Tree, tree_over
 from secateur.index.codec import SNAPSHOT, Contents, ReadRange, Writer, read_contents
 from secateur.index.model import BuildOptions, IndexedColumn, Store, StoredFile, type_name, type_of_name
-from secateur.index.segment import add_zone_map, read_zone_map
-from secateur.index.zonemap import ZoneMap, concat, unknown
+from secateur.index.segment import COLUMN_KINDS, zone_arrays, zone_map_of
+from secateur.index.segments import BLOCK_TABLE, ChunkName, Directory, FileTable, Segments
+from secateur.index.zonemap import ZoneMap, unknown
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.zones import Zones
-from secateur.values import kind_of, same_keys
+from secateur.values import Kind, kind_of, same_keys
 
 FOLDER = "snapshots"
 _NAME = re.compile(r"(\d{10})\.snapshot")
 
 
-@dataclass(frozen=True)
-class SegmentSummary:
-    """What a build task returns of a segment that it wrote: all that the driver ever sees of it."""
-
-    name: str
-    size: int
-    row_count: int
-    block_count: int
-    files: Sequence[tuple[str, int, int]]  # path, size, modified (ns)
-    file_counts: np.ndarray  # int64 of shape (n_files, 3): blocks, rows, bytes
-    zone_maps: Sequence[ZoneMap]  # one unit each, by column
-
-
-@dataclass(frozen=True)
-class FileTable:
-    """The files of all segments, segment by segment: arrays of shape (n_files,)."""
-
-    path: pa.Array
-    size: np.ndarray
-    modified: np.ndarray
-    block_count: np.ndarray
-    row_count: np.ndarray
-    byte_count: np.ndarray
-    segment: np.ndarray
-
-
-def encode_snapshot(
-    number: int,
-    created: float,
-    columns: Sequence[IndexedColumn],
-    segments: Sequence[SegmentSummary],
-    options: BuildOptions,
-    schema: pa.Schema,
-) -> bytes:
+def encode_snapshot(number: int, created: float, segments: Segments, options: BuildOptions, schema: pa.Schema) -> bytes:
     """The bytes of a snapshot file."""
     meta = {
         "number": number,
         "created": created,
-        "columns": [{"path": list(c.path), "type": type_name(c.type)} for c in columns],
-        "segments": [{"name": s.name, "size": s.size, "blocks": s.block_count} for s in segments],
+        "columns": [{"path": list(c.path), "type": type_name(c.type)} for c in segments.columns],
         "options": asdict(options),
         "schema": schema.serialize().to_pybytes().hex(),
     }
     writer = Writer(SNAPSHOT, meta)
-    files = [file for s in segments for file in s.files]
-    paths = pa.array([path for path, _, _ in files], pa.large_string())
-    counts = np.concatenate([s.file_counts for s in segments]) if segments else np.zeros((0, 3), np.int64)
-    writer.add("file/path_offsets", np.frombuffer(paths.buffers()[1], np.int64, len(paths) + 1))
-    writer.add("file/path_bytes", np.frombuffer(paths.buffers()[2] or b"", np.uint8))
-    writer.add("file/size", np.array([size for _, size, _ in files], np.int64))
-    writer.add("file/modified", np.array([modified for _, _, modified in files], np.int64))
-    for i, name in enumerate(("block_count", "row_count", "byte_count")):
-        writer.add(f"file/{name}", counts[:, i])
-    writer.add("file/segment", np.repeat(np.arange(len(segments), dtype=np.int32), [len(s.files) for s in segments]))
-    row_count = np.array([s.row_count for s in segments], np.int64)
-    writer.add("segment/row_count", row_count)
-    if segments:
-        for c in range(len(columns)):
-            levels = btree.merge_up(concat([s.zone_maps[c] for s in segments]), row_count)
-            for level, zone_map in enumerate(levels):
-                add_zone_map(writer, f"tree/{level}/{c}", zone_map)
+    names = pa.array(segments.name, pa.large_string())
+    writer.add("segments", [*_text_arrays(names), segments.size, segments.block_count, segments.row_count])
+    files = segments.files
+    writer.add("paths", _text_arrays(files.path))
+    counts = (files.block_count, files.row_count, files.byte_count)
+    writer.add("files", [files.size, files.modified, *counts, files.segment])
+    for chunk, found in segments.directory.items():
+        writer.add(_directory_name(chunk), [found.at, found.size, found.crc])
+    tree = tree_over(segments.row_count, options.fan_out) if len(segments) else None
+    for c, zone_map in enumerate(segments.zone_maps):
+        if tree is not None:
+            writer.add(f"tree/{c}", zone_arrays(btree.merge_up(zone_map, tree)))
     return writer.finish()
+
+
+def _directory_name(chunk: ChunkName) -> str:
+    kind, number = chunk
+    return f"where/{kind}" if number < 0 else f"where/{kind}/{number}"
+
+
+def _text_arrays(texts: pa.Array) -> list[np.ndarray]:
+    """Strings as the offsets and the bytes of an Arrow large string array that begins at 0."""
+    texts = pa.concat_arrays([texts, pa.array([], pa.large_string())]) if texts.offset else texts
+    _, offsets, data = texts.buffers()
+    if not len(texts):
+        return [np.zeros(1, np.int64), np.zeros(0, np.uint8)]
+    ends = np.frombuffer(offsets, np.int64, len(texts) + 1)
+    return [ends, np.frombuffer(data or b"", np.uint8, int(ends[-1]))]
+
+
+@dataclass(frozen=True)
+class SegmentTable:
+    """The segments of a snapshot in key order: arrays of shape (n_segments,)."""
+
+    name: list[str]
+    size: np.ndarray  # bytes of the file
+    block_count: np.ndarray
+    row_count: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    @cached_property
+    def block_begin(self) -> np.ndarray:
+        """The number of the first block of every segment, and behind the last: int64 of shape (n_segments + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.block_count)]).astype(np.int64)
 
 
 class Snapshot:
@@ -99,71 +94,126 @@ class Snapshot:
     def __init__(self, contents: Contents, read: ReadRange, nbytes: int) -> None:
         self._contents, self._read = contents, read
         self.nbytes = nbytes  # of the file, for caches
+        self.name = contents.name
         try:
             meta = contents.meta
             self.number = int(meta["number"])
             self.created = float(meta["created"])
-            self.columns = [IndexedColumn(tuple(c["path"]), type_of_name(c["type"])) for c in meta["columns"]]
-            self.segments: list[dict[str, Any]] = [
-                {"name": str(s["name"]), "size": int(s["size"]), "blocks": int(s["blocks"])} for s in meta["segments"]
-            ]
+            self.columns = [IndexedColumn(tuple(map(str, c["path"])), type_of_name(c["type"])) for c in meta["columns"]]
             self.options = _options(meta["options"])
             self.schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(meta["schema"])))
         except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
             raise IndexFault(f"{contents.name}: the snapshot is malformed: {error}") from None
 
     @cached_property
-    def row_count(self) -> np.ndarray:
-        """Rows of every segment."""
-        return self._vector("segment/row_count", len(self.segments))
+    def segments(self) -> SegmentTable:
+        """The segments. Raises IndexFault where the arrays do not fit together."""
+        offsets, data, *counts = self._arrays("segments", 5)
+        names = self._texts(offsets, data, "segment names").to_pylist()
+        table = SegmentTable(names, *counts)
+        if any(array.shape != (len(names),) or array.min(initial=0) < 0 for array in counts):
+            raise IndexFault(f"{self.name}: the table of segments is malformed")
+        return table
 
     @cached_property
     def files(self) -> FileTable:
         """The files that the segments cover. Raises IndexFault where the arrays do not fit together."""
-        offsets = self._contents.array("file/path_offsets", self._read)
-        data = self._contents.array("file/path_bytes", self._read)
-        n = len(offsets) - 1
-        if n < 0 or offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
-            raise IndexFault(f"{self._contents.name}: the file paths are malformed")
-        buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(data.tobytes())]
-        paths = pa.Array.from_buffers(pa.large_string(), n, buffers)
-        names = ("size", "modified", "block_count", "row_count", "byte_count", "segment")
-        arrays = [self._vector(f"file/{name}", n) for name in names]
+        arrays = self._arrays("files", 6)
+        offsets, data = self._arrays("paths", 2)
+        paths = self._texts(offsets, data, "file paths")
         segment = arrays[-1]
+        n = len(paths)
+        if any(array.shape != (n,) for array in arrays):
+            raise IndexFault(f"{self.name}: the table of files is malformed")
         if n and not (segment[0] >= 0 and (np.diff(segment) >= 0).all() and segment[-1] < len(self.segments)):
-            raise IndexFault(f"{self._contents.name}: the files do not follow the segments")
-        try:
-            paths.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise IndexFault(f"{self._contents.name}: the file paths are malformed: {error}") from None
+            raise IndexFault(f"{self.name}: the files do not follow the segments")
         return FileTable(paths, *arrays)
 
-    def zones_at(self, level: int, field: Field) -> Zones | None:
-        """The zone maps of a column over the nodes of one level of the tree; None where it is not indexed."""
-        counts = btree.row_counts(self.row_count)[level]
-        zone_map = self.zone_map_at(level, field)
-        return None if zone_map is None else zone_map.zones(counts)
+    @cached_property
+    def file_begin(self) -> np.ndarray:
+        """The first file of every segment, and behind the last: int64 of shape (n_segments + 1,)."""
+        return np.searchsorted(self.files.segment, np.arange(len(self.segments) + 1))
 
-    def zone_map_at(self, level: int, field: Field) -> ZoneMap | None:
-        """The zone map of a column over the nodes of one level of the tree; None where it is not indexed."""
-        n = len(btree.row_counts(self.row_count)[level])
+    @cached_property
+    def tree(self) -> Tree:
+        """The nodes above the segments. Raises IndexFault where there is no segment."""
+        return tree_over(self.segments.row_count, self.options.fan_out)
+
+    def tree_zones(self, field: Field) -> ZoneMap | None:
+        """The zone map of a column over all nodes of the tree; None where it is not indexed. Raises IndexFault."""
+        number = self.number_of(field)
+        if number is None or not len(self.segments):
+            return None
+        chunk = f"tree/{number}"
+        arrays = self._contents.arrays(chunk, self._read)
+        return zone_map_of(arrays, _kind(field), len(self.tree.row_count), f"{self.name}: chunk {chunk}")
+
+    def directory(self, kind: str, field: Field | None) -> Directory | None:
+        """Where the chunks of one kind lie, of a column or (None) of no column; None where no segment has one."""
+        number = -1 if field is None else self.number_of(field)
+        if number is None:
+            return None
+        return self._directory((kind, number))
+
+    def _directory(self, chunk: ChunkName) -> Directory | None:
+        if chunk not in self._directories:
+            name = _directory_name(chunk)
+            found = Directory(*self._arrays(name, 3)) if name in self._contents.chunks else None
+            if found is not None and any(a.shape != (len(self.segments),) for a in (found.at, found.size, found.crc)):
+                raise IndexFault(f"{self.name}: chunk {name} is not about {len(self.segments)} segments")
+            self._directories[chunk] = found
+        return self._directories[chunk]
+
+    @cached_property
+    def _directories(self) -> dict[ChunkName, Directory | None]:
+        return {}
+
+    def number_of(self, field: Field) -> int | None:
+        """The number of the column whose keys are those of a field; None where it is not indexed."""
         for c, column in enumerate(self.columns):
-            kind = kind_of(column.type)
-            if column.path == field.path and kind and same_keys(column.type, field.type):
-                return (
-                    read_zone_map(self._contents, f"tree/{level}/{c}", kind, n, self._read) if n else unknown(kind, 0)
-                )
+            if column.path == field.path:
+                return c if kind_of(column.type) is not None and same_keys(column.type, field.type) else None
         return None
 
+    def as_segments(self) -> Segments:
+        """All that the snapshot says of its segments, for the next one to take over. Raises IndexFault."""
+        chunks = [BLOCK_TABLE, *((kind, c) for c in range(len(self.columns)) for kind in COLUMN_KINDS)]
+        directory = {chunk: found for chunk in chunks if (found := self._directory(chunk)) is not None}
+        table = self.segments
+        level = np.arange(len(table))
+        zone_maps = [self.tree_zones(Field(c.path, c.type)) for c in self.columns]
+        kinds = [_kind(Field(c.path, c.type)) for c in self.columns]
+        known = [unknown(k, 0) if z is None else z.take(level) for z, k in zip(zone_maps, kinds, strict=True)]
+        counts = (table.size, table.block_count, table.row_count)
+        return Segments(self.columns, table.name, *counts, self.files, directory, known)
+
     def verify(self) -> list[str]:
-        """Every fault found by reading every array of the file."""
+        """Every fault found by reading every chunk of the file."""
         return self._contents.verify(self._read)
 
-    def _vector(self, section: str, n: int) -> np.ndarray:
-        array = self._contents.array(section, self._read)
-        if array.shape != (n,):
-            raise IndexFault(f"{self._contents.name}: section {section} has shape {array.shape} instead of ({n},)")
-        return array
+    def _arrays(self, chunk: str, count: int) -> list[np.ndarray]:
+        arrays = self._contents.arrays(chunk, self._read)
+        if len(arrays) != count:
+            raise IndexFault(f"{self.name}: chunk {chunk} has {len(arrays)} arrays instead of {count}")
+        return arrays
+
+    def _texts(self, offsets: np.ndarray, data: np.ndarray, what: str) -> pa.Array:
+        n = len(offsets) - 1
+        if n < 0 or offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
+            raise IndexFault(f"{self.name}: the {what} are malformed")
+        buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(data.tobytes())]
+        texts = pa.Array.from_buffers(pa.large_string(), n, buffers)
+        try:
+            texts.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise IndexFault(f"{self.name}: the {what} are malformed: {error}") from None
+        return texts
+
+
+def _kind(field: Field) -> Kind:
+    kind = kind_of(field.type)
+    assert kind is not None
+    return kind
 
 
 def _options(meta: dict[str, Any]) -> BuildOptions:
@@ -174,6 +224,7 @@ def _options(meta: dict[str, Any]) -> BuildOptions:
         fpr=None if fpr is None else float(fpr),
         pages=bool(meta["pages"]),
         segment_blocks=None if blocks is None else int(blocks),
+        fan_out=int(meta["fan_out"]),
     )
 
 

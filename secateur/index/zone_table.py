@@ -56,6 +56,9 @@ class ZoneTable:
 
     table: pa.Table
 
+    def __len__(self) -> int:
+        return len(self.table)
+
     @property
     def row_count(self) -> np.ndarray:
         """Rows of every unit; -1 where unknown."""

@@ -11,15 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.errors import TableNotFound
-from secateur.index import zonemap
-from secateur.index.bitsliced import Hashes
+from secateur.index.blocks import LooseBlocks
 from secateur.index.model import BlockTable
-from secateur.index.pages import PageTable
-from secateur.index.reader import IndexCatalog, current_snapshot
+from secateur.index.reader import Caches, IndexCatalog, current_snapshot
 from secateur.index.snapshot import Snapshot
-from secateur.index.zonemap import ZoneMap
 from secateur.io.parquet_dir import FOOTER_THREADS
-from secateur.io.parquet_file import ParquetSource
 from secateur.io.partitions import overlapping
 from secateur.io.schema import merge_schemas
 from secateur.io.table import METADATA, METADATA_FIELD, Listing, Table
@@ -52,7 +48,7 @@ def open_snapshot_of(table: Table, zone: dt.tzinfo, faults: Faults, *, use_index
         with faults.tolerated():
             snapshot = current_snapshot(table.store, table.cache)
     footers = FooterSource(table, listing)
-    catalog = IndexCatalog(listing, table.store, snapshot, footers.open, table.cache, faults)
+    catalog = IndexCatalog(listing, Caches(table.store, table.cache), snapshot, footers.open, faults)
     return OpenedTable(table, listing, _schema(table, listing, catalog), catalog)
 
 
@@ -62,7 +58,7 @@ def _schema(table: Table, listing: Listing, catalog: IndexCatalog) -> pa.Schema:
     if table.declared_schema is not None:
         return overlapping(table.declared_schema, partitions)
     indexed = [("the index", catalog.snapshot.schema)] if catalog.snapshot is not None else []
-    uncovered = np.flatnonzero(catalog.files.block_count < 0)
+    uncovered = catalog.coverage.uncovered
     return overlapping(merge_schemas(_chain(indexed, table.schemas(listing, uncovered))), partitions)
 
 
@@ -80,7 +76,7 @@ class FooterSource:
     table: Table
     listing: Listing
 
-    def open(self, files: np.ndarray) -> tuple[BlockTable, LooseBlocks]:
+    def open(self, files: np.ndarray) -> LooseBlocks:
         """The blocks of the given live files. Raises InvalidParquet, StalePlan: this is data, not index."""
         paths = self.listing.paths.take(pa.array(files)).to_pylist()
         with ThreadPoolExecutor(FOOTER_THREADS) as threads:
@@ -92,20 +88,4 @@ class FooterSource:
             np.concatenate([source.row_count for source in sources]),
             np.concatenate([source.byte_count for source in sources]),
         )
-        return blocks, LooseBlocks(sources)
-
-
-@dataclass(frozen=True)
-class LooseBlocks:
-    """Statistics of blocks by the footers of their files; see :class:`secateur.index.blocks.BlockSource`."""
-
-    sources: list[ParquetSource]
-
-    def zone_map(self, path: tuple[str, ...], type_: pa.DataType, n: int) -> ZoneMap | None:
-        return zonemap.concat([source.zone_map(path, type_) for source in self.sources])
-
-    def pages(self, path: tuple[str, ...], type_: pa.DataType, block_rows: np.ndarray) -> PageTable | None:
-        return None
-
-    def may_contain(self, path: tuple[str, ...], type_: pa.DataType, hashes: Hashes, n: int) -> np.ndarray | None:
-        return None
+        return LooseBlocks(blocks, sources)

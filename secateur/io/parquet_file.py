@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from secateur.errors import InvalidParquet, OldCalendar, StalePlan
 from secateur.index import zonemap
 from secateur.index.model import IndexedColumn
-from secateur.index.pages import PageTable, page_row_counts
+from secateur.index.pages import PageTable, Places, page_row_counts
 from secateur.index.zonemap import ZoneMap
 from secateur.io.footer import Bounds, Footer, Leaf, PageIndex, chunk_bounds, read_footer, read_page_index
 from secateur.io.schema import conform, file_schema
@@ -102,7 +102,8 @@ class ParquetSource:
         nan_free = np.repeat(zone_maps[column].nan_count == 0, np.diff(index.page_offsets))
         nan_count = np.where(nan_free, 0, -1)
         zone_map = self._zone_map(leaf, column.type, index.bounds, nan_count, row_count)
-        return PageTable(index.page_offsets, index.first_row, index.offset, index.size, zone_map)
+        places = Places(index.offset, index.size)
+        return PageTable(index.page_offsets, index.first_row, zone_map, places)
 
     def _zone_map(
         self, leaf: Leaf, type_: pa.DataType, bounds: Bounds, nan_count: np.ndarray, row_count: np.ndarray

@@ -119,7 +119,10 @@ class Scan(ScanPlan):
             raise UnknownBlock(f"the table has no file {file!r}: names are paths below the table, as in plan.files")
         only = np.zeros(len(self.paths), bool)
         only[ordinal] = True
-        blocks = self.opened.catalog.open(only, self.opened.catalog.segments(only))
+        catalog = self.opened.catalog
+        runs = [*catalog.runs(only, catalog.everywhere(only)), *catalog.loose_runs(only)]
+        numbers = [np.zeros(0, np.int64), *(run.begin + np.arange(len(run)) for run in runs)]
+        blocks = catalog.open(np.concatenate(numbers), only)
         own = np.flatnonzero(blocks.file == ordinal)
         found = own[blocks.row_group[own] == row_group]
         if not len(found):

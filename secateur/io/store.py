@@ -69,6 +69,19 @@ class FileStore:
                 raise IndexFault(f"{end}, where {size} bytes from {offset} are due")
         return parts
 
+    def read_each(self, wanted: Sequence[tuple[str, int, int]]) -> list[bytes | IndexFault]:
+        """The bytes of (name, offset, size) ranges of many files, or of each the fault that :meth:`read` raises."""
+        if self._is_local or len(wanted) < 2:
+            return [self._read_or_fault(*each) for each in wanted]
+        with ThreadPoolExecutor(min(READ_THREADS, len(wanted))) as threads:
+            return list(threads.map(lambda each: self._read_or_fault(*each), wanted))
+
+    def _read_or_fault(self, name: str, offset: int, size: int) -> bytes | IndexFault:
+        try:
+            return self.read(name, offset, size)
+        except IndexFault as fault:
+            return fault
+
     def _read_local(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         descriptor = os.open(self._path(name), os.O_RDONLY)
         try:

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Protocol
 from urllib.parse import quote
 
+import mmh3
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -48,6 +49,14 @@ class Listing:
     size: np.ndarray  # bytes
     modified: np.ndarray  # nanoseconds since the epoch
     partitions: Partitions
+
+    @cached_property
+    def id(self) -> str:
+        """A digest of paths, sizes and times: of equal listings, and of no others."""
+        paths = self.paths.cast(pa.large_string())
+        offsets, data = (memoryview(buffer or b"") for buffer in paths.buffers()[1:])
+        parts = (offsets, data, self.size.data, self.modified.data)
+        return mmh3.mmh3_x64_128_digest(b"".join(mmh3.mmh3_x64_128_digest(part) for part in parts)).hex()
 
     @cached_property
     def file_names(self) -> pa.Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from secateur.pruning import outcomes as sets
@@ -9,7 +11,7 @@ from secateur.pruning.evaluate import fold, leaf_outcomes
 from secateur.pruning.outcomes import TRUE
 from secateur.pruning.predicate.bound import Field, Leaf, Within, leaves
 from secateur.pruning.statistics import Blocks
-from secateur.pruning.survivors import Query, Survivors, opened
+from secateur.pruning.survivors import Query, Survivors
 
 MOST_PROBES = 10_000  # values of one IN list; more would cost longer than the blocks they save
 
@@ -19,10 +21,12 @@ def prune_by_bloom(query: Query, survivors: Survivors) -> Survivors:
 
     Sound under AND, OR and NOT alike: a filter has no false negatives, and refuting only ever removes TRUE.
     """
-    survivors = opened(query, survivors)
-    blocks = survivors.blocks
-    assert blocks is not None
-    probed = {leaf: found for leaf in leaves(query.predicate) if (found := may_contain(leaf, blocks)) is not None}
+    asked = [leaf for leaf in leaves(query.predicate) if asks_for_values(leaf)]
+    if not asked or survivors.blocks is None:
+        return survivors
+    unsure = np.flatnonzero(~survivors.fully_matching)
+    blocks = survivors.blocks.take(unsure)
+    probed = {leaf: found for leaf in asked if (found := may_contain(leaf, blocks)) is not None}
     query.notes.append(f"{len(probed)} conditions probed")
     if not probed:
         return survivors
@@ -31,18 +35,27 @@ def prune_by_bloom(query: Query, survivors: Survivors) -> Survivors:
         possible = leaf_outcomes(leaf, blocks)
         return np.where(probed[leaf], possible, possible & ~np.uint8(TRUE)) if leaf in probed else possible
 
-    outcomes = fold(query.predicate, blocks.row_count, outcomes_of)
-    return survivors.take(np.flatnonzero(sets.survives(outcomes)), outcomes[sets.survives(outcomes)])
+    outcomes = survivors.outcomes.copy()
+    outcomes[unsure] = fold(query.predicate, blocks.row_count, outcomes_of)
+    return replace(survivors, known=outcomes).take(np.flatnonzero(sets.survives(outcomes)))
+
+
+def asks_for_values(leaf: Leaf) -> bool:
+    """Whether a leaf asks a column for so few values that filters may refute it."""
+    if not isinstance(leaf, Within) or not isinstance(leaf.operand, Field):
+        return False
+    points = leaf.ranges.points
+    return points is not None and 0 < len(points) <= MOST_PROBES
 
 
 def may_contain(leaf: Leaf, blocks: Blocks) -> np.ndarray | None:
     """Which blocks may hold a value that a leaf asks for, or a row on which it fails; None where no filter tells."""
-    if not isinstance(leaf, Within) or not isinstance(leaf.operand, Field) or not len(blocks):
+    if not asks_for_values(leaf) or not len(blocks):
         return None
-    points = leaf.ranges.points
-    if points is None or not 0 < len(points) <= MOST_PROBES:
-        return None
-    contained = blocks.may_contain(leaf.operand, points.tolist())
+    assert isinstance(leaf, Within)
+    assert isinstance(leaf.operand, Field)
+    assert leaf.ranges.points is not None
+    contained = blocks.may_contain(leaf.operand, leaf.ranges.points.tolist())
     return contained if contained is None or leaf.fails is None else contained | _may_fail(leaf, blocks)
 
 

@@ -7,12 +7,11 @@ The order is by rank, cost divided by the share of units that a conjunct rules o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from secateur.pruning import outcomes as sets
-from secateur.pruning.evaluate import fold, leaf_outcomes
+from secateur.pruning.evaluate import may_match
 from secateur.pruning.predicate.bound import (
     Apply,
     Choice,
@@ -31,16 +30,47 @@ from secateur.values import Kind, kind_of
 
 SAMPLE = 1 << 10  # units
 LEAST_SAMPLED = 1 << 15  # units; fewer are not worth a sample
-SPARSE = 0.75  # share of units alive, below which the dead are left out of the arrays
+SPARSE = 0.25  # share of units alive, below which taking them out of the arrays costs less than comparing them all
+SPARSE_IF_DEAR = 0.75  # the same where a conjunct costs more than comparisons
+DEAR = 8.0  # comparisons
 
 
 @dataclass(frozen=True)
 class Alive:
-    """The units that may hold a match, ascending, with their outcomes; `order` is that of the conjuncts."""
+    """The units that may hold a match, ascending; `order` is that of the conjuncts."""
 
     units: np.ndarray
-    outcomes: np.ndarray
     order: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Some of n units: those at `units` (None: all n), and of them those that `mask` says (None: all of these)."""
+
+    n: int
+    units: np.ndarray | None = None
+    mask: np.ndarray | None = None
+
+    @property
+    def positions(self) -> np.ndarray:
+        """The candidates, ascending."""
+        if self.mask is None:
+            return np.arange(self.n) if self.units is None else self.units
+        return np.flatnonzero(self.mask) if self.units is None else self.units[self.mask]
+
+    def without_dead(self, conjunct: Predicate, statistics: Statistics) -> Candidates:
+        """The candidates in which one more conjunct may be TRUE."""
+        candidates = self._condensed(SPARSE if cost(conjunct) < DEAR else SPARSE_IF_DEAR)
+        possible = may_match(conjunct, statistics, candidates.units)
+        if candidates.mask is not None:
+            possible &= candidates.mask
+        return replace(candidates, mask=possible)
+
+    def _condensed(self, share: float) -> Candidates:
+        """The same, with what is not a candidate left out of `units` where few are left."""
+        if self.mask is None or np.count_nonzero(self.mask) >= share * len(self.mask):
+            return self
+        return Candidates(self.n, self.positions)
 
 
 def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
@@ -51,25 +81,14 @@ def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
 def alive(predicate: Predicate, statistics: Statistics) -> Alive:
     """The units in which the predicate may be TRUE.
 
-    Sound: a unit is left out if some conjunct is TRUE on none of its rows. Outcomes of units that are left out are
-    not computed further.
+    Sound: a unit is left out if it has no rows, or if some conjunct is TRUE on none of them.
     """
-    first, *others = order = ordered(conjuncts(predicate), statistics)
-    outcomes = _outcomes(first, statistics, None)
-    survives = np.flatnonzero(sets.survives(outcomes))
-    units = None
-    for conjunct in others:
-        if len(survives) < SPARSE * len(outcomes):
-            units = survives if units is None else units[survives]
-            outcomes = outcomes[survives]
-        outcomes = sets.conjunction(outcomes, _outcomes(conjunct, statistics, units))
-        survives = np.flatnonzero(sets.survives(outcomes))
-    return Alive(survives if units is None else units[survives], outcomes[survives], order)
-
-
-def _outcomes(conjunct: Predicate, statistics: Statistics, units: np.ndarray | None) -> np.ndarray:
-    row_count = statistics.row_count if units is None else statistics.row_count[units]
-    return fold(conjunct, row_count, lambda leaf: leaf_outcomes(leaf, statistics, units))
+    order = ordered(conjuncts(predicate), statistics)
+    row_count = statistics.row_count
+    candidates = Candidates(len(statistics), mask=None if row_count.min(initial=1) else row_count != 0)
+    for conjunct in order:
+        candidates = candidates.without_dead(conjunct, statistics)
+    return Alive(candidates.positions, order)
 
 
 # ---- order -----------------------------------------------------------------------------------------------------------
@@ -77,13 +96,13 @@ def _outcomes(conjunct: Predicate, statistics: Statistics, units: np.ndarray | N
 
 def ordered(chosen: Sequence[Predicate], statistics: Statistics) -> tuple[Predicate, ...]:
     """Conjuncts in the order in which they cost least: by cost alone where the units are too few for a sample."""
-    n = len(statistics.row_count)
+    n = len(statistics)
     if len(chosen) < 2:
         return tuple(chosen)
     costs = [cost(part) for part in chosen]
     if n >= LEAST_SAMPLED:
         sample = np.arange(0, n, n // SAMPLE)
-        shares = [float(np.mean(sets.survives(_outcomes(part, statistics, sample)))) for part in chosen]
+        shares = [float(np.mean(may_match(part, statistics, sample))) for part in chosen]
         costs = [c / max(1 - share, 1 / SAMPLE) for c, share in zip(costs, shares, strict=True)]
     return tuple(chosen[i] for i in np.argsort(costs, kind="stable"))
 

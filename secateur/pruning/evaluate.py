@@ -73,9 +73,36 @@ def _fold(predicate: Predicate, outcomes_of: Callable[[Leaf], np.ndarray]) -> np
             raise TypeError(f"{predicate!r} is not bound")
 
 
+def may_match(predicate: Predicate, statistics: Statistics, units: np.ndarray | None = None) -> np.ndarray:
+    """Where the predicate may be TRUE, over all units or the chosen: bool of shape (n,).
+
+    What :func:`evaluate` says of TRUE, but that units without rows are not told apart; for plain ranges one comparison
+    per side is enough.
+    """
+    return _may_be(TRUE, predicate, statistics, units)
+
+
+def _may_be(truth: int, predicate: Predicate, statistics: Statistics, units: np.ndarray | None) -> np.ndarray:
+    """Where the predicate may be TRUE, or FALSE: AND is FALSE where any part may be, OR is TRUE where any may be."""
+    match predicate:
+        case And(children) | Or(children):
+            all_of = isinstance(predicate, And) == (truth == TRUE)
+            parts = (_may_be(truth, child, statistics, units) for child in children)
+            return reduce(np.logical_and if all_of else np.logical_or, parts)
+        case Not(child):
+            return _may_be(TRUE + FALSE - truth, child, statistics, units)
+        case Within(Field() as field, ranges, None):
+            zones = _chosen_zones(statistics.zones(field), units)
+            possible = None if zones is None else ranges.reaches(zones.lower, zones.upper, inside=truth == TRUE)
+            if zones is not None and possible is not None:
+                return possible & (zones.value != 0)
+    outcomes = _fold(predicate, lambda leaf: leaf_outcomes(leaf, statistics, units))
+    return (outcomes & truth) != 0
+
+
 def leaf_outcomes(leaf: Leaf, statistics: Statistics, units: np.ndarray | None = None) -> np.ndarray:
     """The possible outcomes of one leaf by zone maps, over all units or the chosen: uint8 of shape (n,)."""
-    n = len(statistics.row_count) if units is None else len(units)
+    n = len(statistics) if units is None else len(units)
     columns = Columns(n, {field: _chosen_zones(statistics.zones(field), units) for field in fields(leaf)})
     match leaf:
         case Within(Field() as field) | Matches(Field() as field) if columns.zones[field] is None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from secateur.pruning.conjuncts import alive
+from secateur.pruning.predicate.bound import fields
 from secateur.pruning.survivors import Query, Survivors
 
 
@@ -15,7 +16,11 @@ def prune_files(query: Query, survivors: Survivors) -> Survivors:
 
     Sound: a partition value is the value of the column in every row of the file, an exact bound.
     """
-    files = np.zeros(len(survivors.files), bool)
-    files[alive(query.predicate, query.catalog.files).units] = True
-    files &= survivors.files
-    return replace(survivors, files=files, segments=query.catalog.segments(files))
+    files = query.catalog.files
+    if all(files.zones(field) is None for field in fields(query.predicate)):
+        return survivors
+    survives = np.zeros(len(files), bool)
+    survives[alive(query.predicate, files).units] = True
+    if survives.all():
+        return survivors
+    return replace(survivors, files=survives, segments=query.catalog.everywhere(survives))

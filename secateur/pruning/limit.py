@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from secateur.pruning.survivors import Query, Survivors, opened
+from secateur.pruning.survivors import Query, Survivors
 
 
 def prune_by_limit(query: Query, survivors: Survivors) -> Survivors:
@@ -14,7 +14,6 @@ def prune_by_limit(query: Query, survivors: Survivors) -> Survivors:
     """
     if query.limit is None:
         return survivors
-    survivors = opened(query, survivors)
     assert survivors.blocks is not None
     sure = np.flatnonzero(survivors.fully_matching)
     rows = np.cumsum(survivors.blocks.row_count[sure])

@@ -14,7 +14,7 @@ import numpy as np
 from secateur.pruning.conjuncts import alive
 from secateur.pruning.predicate.bound import Field, fields
 from secateur.pruning.statistics import Blocks, Pages
-from secateur.pruning.survivors import PageCounts, Query, RowRanges, Survivors, opened
+from secateur.pruning.survivors import PageCounts, Query, RowRanges, Survivors
 from secateur.pruning.zones import Zones
 from secateur.values import sorted_distinct
 
@@ -28,6 +28,9 @@ class Blocklets:
     start: np.ndarray
     stop: np.ndarray
     pages: dict[Field, Pages]
+
+    def __len__(self) -> int:
+        return len(self.block)
 
     @property
     def row_count(self) -> np.ndarray:
@@ -51,14 +54,12 @@ def prune_pages(query: Query, survivors: Survivors) -> Survivors:
 
     Sound: every row of a block lies in exactly one blocklet.
     """
-    survivors = opened(query, survivors)
     blocks = survivors.blocks
-    assert blocks is not None
-    if survivors.fully_matching.all():
+    if blocks is None or not len(blocks):
         return survivors
     found = {field: blocks.pages(field) for field in fields(query.predicate)}
     pages = {field: p for field, p in found.items() if p is not None}
-    if not pages or not len(blocks):
+    if not pages or survivors.fully_matching.all():
         return survivors
     blocklets = _cut(blocks, pages)
     survives = alive(query.predicate, blocklets).units

@@ -12,16 +12,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from secateur.pruning.bloom import prune_by_bloom
 from secateur.pruning.files import prune_files
 from secateur.pruning.limit import prune_by_limit
 from secateur.pruning.pages import prune_pages
 from secateur.pruning.predicate.bound import unbounded
 from secateur.pruning.ranges import prune_blocks, prune_segments
-from secateur.pruning.report import Faults, Report, StageReport, summary
-from secateur.pruning.survivors import Query, Survivors, count, opened
+from secateur.pruning.report import Counts, Faults, Report, StageReport, summary
+from secateur.pruning.survivors import Query, Survivors, count
 
 _log = logging.getLogger("secateur")
 
@@ -32,12 +30,13 @@ class Stage:
 
     name: str
     prune: Callable[[Query, Survivors], Survivors]
+    needed: bool = False  # also where the time is spent: it opens the blocks
 
 
 STAGES = (
     Stage("files", prune_files),  # partition values and file names
     Stage("segments", prune_segments),  # the tree of merged zone maps
-    Stage("zone maps", prune_blocks),  # lower, upper, null count per block
+    Stage("zone maps", prune_blocks, needed=True),  # lower, upper, null count per block
     Stage("bloom", prune_by_bloom),  # equalities and IN lists
     Stage("limit", prune_by_limit),  # without ORDER BY
     Stage("pages", prune_pages),  # row ranges within blocks
@@ -46,27 +45,32 @@ STAGES = (
 
 def run(query: Query, faults: Faults, *, predicate: str, index: str) -> tuple[Survivors, Report]:
     """All stages over all live files: what survives, and the report."""
-    everything = np.ones(len(query.catalog.files.byte_count), bool)
-    survivors = Survivors(everything, query.catalog.segments(everything))
+    survivors = Survivors(query.predicate, None, query.catalog.everywhere(None))
     reports = []
+    before = count(query, survivors)
     for stage in STAGES:
-        survivors, report = _run_stage(stage, query, survivors, faults)
+        survivors, report = _run_stage(stage, query, survivors, before, faults)
         reports.append(report)
+        before = report.after
     unsupported = tuple(dict.fromkeys(unbounded(query.predicate)))
     _log.info("pruned by %s: %s", predicate, summary(reports))
     return survivors, Report(predicate, tuple(reports), unsupported, index)
 
 
-def _run_stage(stage: Stage, query: Query, survivors: Survivors, faults: Faults) -> tuple[Survivors, StageReport]:
+def _run_stage(
+    stage: Stage, query: Query, survivors: Survivors, before: Counts, faults: Faults
+) -> tuple[Survivors, StageReport]:
     """One stage under guard: on index trouble that it did not confine itself, its input is its output."""
     query.notes.clear()
-    before, started = count(query, survivors), time.perf_counter()
+    started = time.perf_counter()
     after = survivors
-    with faults.tolerated():
-        after = stage.prune(query, survivors)
-    if stage is STAGES[-1]:
-        after = opened(query, after)
+    if query.is_late and not stage.needed:
+        query.notes.append("not run: the time is spent")
+    else:
+        with faults.tolerated():
+            after = stage.prune(query, survivors)
     seconds = time.perf_counter() - started
+    left = before if after is survivors else count(query, after)
     if after.pages is not None and before.pages is None:
         before = replace(before, pages=after.pages.before)
-    return after, StageReport(stage.name, before, count(query, after), seconds, faults.drain(), tuple(query.notes))
+    return after, StageReport(stage.name, before, left, seconds, faults.drain(), tuple(query.notes))

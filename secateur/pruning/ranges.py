@@ -2,30 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from textwrap import shorten
 
 import numpy as np
 
-from secateur.pruning.conjuncts import alive
-from secateur.pruning.survivors import Query, Survivors, opened
+from secateur.pruning.conjuncts import Candidates, conjuncts, ordered
+from secateur.pruning.predicate.bound import fields
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.statistics import Run
+from secateur.pruning.survivors import Query, Survivors
 
 
 def prune_segments(query: Query, survivors: Survivors) -> Survivors:
-    """Keeps the segments that the tree of merged zone maps cannot rule out.
+    """Keeps the segments that the tree of merged zone maps cannot rule out, and sets those apart that match whole.
 
     Sound: a node's zone map contains those of all blocks below it.
     """
-    alive, note = query.catalog.descend(query.predicate)
-    query.notes.append(note)
-    return replace(survivors, segments=np.intersect1d(survivors.segments, alive, assume_unique=True))
+    found = query.catalog.descend(query.predicate)
+    query.notes.append(found.note)
+    everywhere = survivors.segments
+    segments, whole = (np.intersect1d(everywhere, each, assume_unique=True) for each in (found.segments, found.whole))
+    return replace(survivors, segments=segments, whole=whole)
 
 
 def prune_blocks(query: Query, survivors: Survivors) -> Survivors:
-    """Keeps the blocks that their own zone maps and partition values cannot rule out, with their outcomes."""
-    survivors = opened(query, survivors)
-    assert survivors.blocks is not None
-    found = alive(query.predicate, survivors.blocks)
-    if len(found.order) > 1:
-        query.notes.append("in the order " + ", ".join(shorten(str(conjunct), 60) for conjunct in found.order))
-    return survivors.take(found.units, found.outcomes)
+    """Keeps the blocks that their own zone maps and partition values cannot rule out.
+
+    Conjunct by conjunct, over the runs of blocks that still have a candidate: what is dead is not looked at again, and
+    columns are loaded only where they are needed, all runs' at once.
+    """
+    catalog, files = query.catalog, survivors.files
+    runs = [*catalog.runs(files, survivors.segments), *catalog.loose_runs(files)]
+    candidates = [Candidates(len(run), mask=run.candidates) for run in runs]
+    order = _order(query, runs)
+    for conjunct in order:
+        left = [i for i, each in enumerate(candidates) if each.mask is None or each.mask.any()]
+        if query.is_late:
+            query.notes.append(f"the time is spent before {shorten(str(conjunct), 60)}")
+            break
+        catalog.load(fields(conjunct), [runs[i] for i in left])
+        for i in left:
+            candidates[i] = candidates[i].without_dead(conjunct, runs[i])
+    whole = catalog.runs(files, survivors.whole) if len(survivors.whole) else ()
+    numbers = _numbers(runs, candidates, whole)
+    query.notes.append(_note(runs, order))
+    blocks = catalog.open(numbers, files)
+    has_rows = blocks.row_count != 0
+    return replace(survivors, blocks=blocks if has_rows.all() else blocks.take(np.flatnonzero(has_rows)))
+
+
+def _order(query: Query, runs: Sequence[Run]) -> tuple[Predicate, ...]:
+    """The conjuncts in the order in which they cost least, as a sample of the longest run tells."""
+    parts = conjuncts(query.predicate)
+    return ordered(parts, max(runs, key=len)) if runs else parts
+
+
+def _numbers(runs: Sequence[Run], candidates: Sequence[Candidates], whole: Sequence[Run]) -> np.ndarray:
+    """The numbers of the candidates of runs, and of all blocks of those that match whole, ascending."""
+    chosen = [*zip(runs, candidates, strict=True), *((run, Candidates(len(run), mask=run.candidates)) for run in whole)]
+    parts = [run.begin + each.positions for run, each in sorted(chosen, key=lambda pair: pair[0].begin)]
+    numbers = np.concatenate([np.zeros(0, np.int64), *parts])
+    in_order = not whole or bool((numbers[1:] > numbers[:-1]).all())
+    return numbers if in_order else np.sort(numbers)
+
+
+def _note(runs: Sequence[Run], order: Sequence[Predicate]) -> str:
+    scanned = f"{sum(map(len, runs)):,} blocks in {len(runs):,} runs"
+    if len(order) < 2:
+        return scanned
+    return f"{scanned}, in the order " + ", ".join(shorten(str(conjunct), 60) for conjunct in order)

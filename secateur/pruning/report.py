@@ -38,6 +38,22 @@ class StageReport:
     notes: tuple[str, ...] = ()
 
 
+@dataclass
+class Reads:
+    """What a plan read of the index, in pieces and bytes: from its store, from the cache on local disk."""
+
+    stored: int = 0
+    stored_bytes: int = 0
+    cached: int = 0
+    cached_bytes: int = 0
+
+    def __str__(self) -> str:
+        parts = [f"{self.stored:,} pieces, {human_bytes(self.stored_bytes)}"] if self.stored else []
+        if self.cached:
+            parts.append(f"{self.cached:,} pieces, {human_bytes(self.cached_bytes)} from the disk cache")
+        return "; ".join(parts) or "nothing, all that was asked for lay in memory"
+
+
 @dataclass(frozen=True)
 class Report:
     """The stages of one plan in order."""
@@ -46,6 +62,7 @@ class Report:
     stages: tuple[StageReport, ...]
     unsupported: tuple[str, ...] = ()
     index: str = "none"
+    reads: Reads = field(default_factory=Reads)
 
     @property
     def degraded(self) -> tuple[str, ...]:
@@ -89,6 +106,7 @@ class Report:
             [
                 f"predicate: {self.predicate}",
                 f"index: {self.index}",
+                f"read of the index: {self.reads}",
                 "",
                 rows[0],
                 rule,

@@ -16,12 +16,15 @@ import pyarrow as pa
 
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.report import Counts
 from secateur.pruning.zones import Zones
 from secateur.values import Key
 
 
 class Statistics(Protocol):
     """Summaries of n units."""
+
+    def __len__(self) -> int: ...
 
     @property
     def row_count(self) -> np.ndarray:
@@ -57,7 +60,7 @@ class Pages:
 
 
 class Blocks(Statistics, Protocol):
-    """The candidate blocks of a query, opened: statistics over blocks, and where each block lies."""
+    """Blocks of a table in the order of the index: statistics over them, and where each lies."""
 
     @property
     def file(self) -> np.ndarray:
@@ -75,16 +78,42 @@ class Blocks(Statistics, Protocol):
     def byte_count(self) -> np.ndarray:
         """Compressed bytes of every block, int64 of shape (n,)."""
 
-    def __len__(self) -> int: ...
+    @property
+    def counts(self) -> Counts:
+        """Segments, files, blocks, rows and bytes."""
 
     def take(self, indices: np.ndarray) -> Blocks:
-        """The given blocks only."""
+        """The given blocks only, in ascending order."""
 
     def may_contain(self, column: Field, keys: Sequence[Key]) -> np.ndarray | None:
         """Which blocks may hold any of the keys, bool of shape (n,); None where no filter covers the column."""
 
     def pages(self, column: Field) -> Pages | None:
         """The pages of a column, or None where only the blocks are known."""
+
+
+class Run(Statistics, Protocol):
+    """Candidate blocks that follow each other in the index, as arrays that lie in memory: nothing is gathered."""
+
+    @property
+    def begin(self) -> int:
+        """The number of the first block."""
+
+    @property
+    def candidates(self) -> np.ndarray | None:
+        """Which of the blocks are candidates: bool of shape (n,); None where all are."""
+
+
+@dataclass(frozen=True)
+class Descent:
+    """What the tree above the segments leaves, ascending: segments to look into, and those that match with every row.
+
+    `note` tells how.
+    """
+
+    segments: np.ndarray
+    whole: np.ndarray
+    note: str
 
 
 class Catalog(Protocol):
@@ -94,11 +123,24 @@ class Catalog(Protocol):
     def files(self) -> Files:
         """The live files."""
 
-    def segments(self, survives: np.ndarray) -> np.ndarray:
-        """The segments that hold a block of a surviving file, ascending."""
+    def everywhere(self, files: np.ndarray | None) -> np.ndarray:
+        """The segments that hold a block of a surviving file (None: all files survive), ascending."""
 
-    def descend(self, predicate: Predicate) -> tuple[np.ndarray, str]:
-        """The segments that may hold a match by the tree above them, ascending, and a note on the descent."""
+    def descend(self, predicate: Predicate) -> Descent:
+        """The segments that may hold a match by the tree above them."""
 
-    def open(self, survives: np.ndarray, segments: np.ndarray) -> Blocks:
-        """The blocks of the surviving files in the given segments, and those of files that no segment covers."""
+    def counts(self, files: np.ndarray | None, segments: np.ndarray) -> Counts:
+        """How much the surviving files hold in the given segments and outside of all."""
+
+    def runs(self, files: np.ndarray | None, segments: np.ndarray) -> Sequence[Run]:
+        """The blocks of the surviving files in the given segments."""
+
+    def loose_runs(self, files: np.ndarray | None) -> Sequence[Run]:
+        """The blocks of surviving files that no segment covers."""
+
+    def load(self, columns: Sequence[Field], runs: Sequence[Run]) -> None:
+        """Bring the zone maps of columns over some runs into memory, many at a time."""
+
+    def open(self, numbers: np.ndarray, files: np.ndarray | None) -> Blocks:
+        """The blocks with these numbers, ascending; in place of such as cannot be found, all of the files they may be
+        in."""

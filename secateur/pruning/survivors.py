@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
-from secateur.pruning.outcomes import EVERYTHING, fully_matching
+from secateur.pruning.evaluate import evaluate
+from secateur.pruning.outcomes import TRUE, fully_matching
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Counts
 from secateur.pruning.statistics import Blocks, Catalog
 
+NO_SEGMENTS = np.zeros(0, np.int64)
+
 
 @dataclass(frozen=True)
 class Query:
-    """A bound predicate over the blocks of a table; `limit` is the number of rows wanted, in any order."""
+    """A bound predicate over the blocks of a table; `limit` is the number of rows wanted, in any order.
+
+    From the moment `deadline` (of ``time.perf_counter``) on nothing more is pruned.
+    """
 
     predicate: Predicate
     catalog: Catalog
     limit: int | None = None
+    deadline: float | None = None
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time for pruning is spent."""
+        return self.deadline is not None and time.perf_counter() >= self.deadline
 
 
 @dataclass(frozen=True)
@@ -43,69 +57,53 @@ class PageCounts:
 class Survivors:
     """What no stage has proven dead yet."""
 
-    files: np.ndarray  # bool over the live files
-    segments: np.ndarray  # int64
-    blocks: Blocks | None = None  # None until the surviving segments are opened
-    outcomes: np.ndarray | None = None  # uint8 per block
+    predicate: Predicate
+    files: np.ndarray | None  # bool over the live files; None: all of them
+    segments: np.ndarray  # int64, ascending: those to look into
+    whole: np.ndarray = field(default_factory=lambda: NO_SEGMENTS)  # those that match with every row
+    blocks: Blocks | None = None  # None until the zone maps were looked at
+    known: np.ndarray | None = None  # outcomes of the blocks where a stage found them
     row_ranges: RowRanges | None = None  # None: all rows of every block
     pages: PageCounts | None = None  # None until pages are looked at
 
-    def take(self, indices: np.ndarray, outcomes: np.ndarray | None = None) -> Survivors:
-        """The given blocks only, with new outcomes or those that they had."""
+    def take(self, indices: np.ndarray) -> Survivors:
+        """The given blocks only, in ascending order."""
         assert self.blocks is not None
-        assert self.outcomes is not None
-        blocks = self.blocks.take(indices)
-        kept = self.outcomes[indices] if outcomes is None else outcomes
-        return Survivors(self.files, _segments(blocks), blocks, kept)
+        return replace(self, blocks=self.blocks.take(indices), known=self.outcomes[indices])
+
+    @cached_property
+    def outcomes(self) -> np.ndarray:
+        """What the predicate can be over the rows of every block: uint8 of shape (n_blocks,)."""
+        assert self.blocks is not None
+        if self.known is not None:
+            return self.known
+        outcomes = np.full(len(self.blocks), TRUE, np.uint8)
+        unsure = np.flatnonzero(~self._of_whole_segments)
+        all_unsure = len(unsure) == len(self.blocks)
+        outcomes[unsure] = evaluate(self.predicate, self.blocks if all_unsure else self.blocks.take(unsure))
+        return outcomes
+
+    @property
+    def _of_whole_segments(self) -> np.ndarray:
+        """Which blocks lie in a segment that matches with every row."""
+        assert self.blocks is not None
+        if not len(self.whole):
+            return np.zeros(len(self.blocks), bool)
+        return np.isin(self.blocks.segment, self.whole)
 
     @property
     def fully_matching(self) -> np.ndarray:
         """Which blocks hold only matching rows: bool of shape (n_blocks,)."""
-        assert self.outcomes is not None
         return fully_matching(self.outcomes)
-
-
-def _segments(blocks: Blocks) -> np.ndarray:
-    """The segments that hold any of the blocks, ascending: counted, which is many times as fast as sorted out."""
-    return np.flatnonzero(np.bincount(blocks.segment + 1)[1:])
-
-
-def opened(query: Query, survivors: Survivors) -> Survivors:
-    """The survivors with their blocks opened, every outcome still possible."""
-    if survivors.blocks is not None:
-        return survivors
-    blocks = query.catalog.open(survivors.files, survivors.segments)
-    return Survivors(survivors.files, survivors.segments, blocks, np.full(len(blocks), EVERYTHING, np.uint8))
 
 
 def count(query: Query, survivors: Survivors) -> Counts:
     """How much survives."""
-    if survivors.blocks is not None:
-        return _count_blocks(survivors)
-    files = query.catalog.files
-    chosen = np.flatnonzero(survivors.files)
-    return Counts(
-        segments=len(survivors.segments),
-        files=len(chosen),
-        blocks=_total(files.block_count[chosen]),
-        rows=_total(files.row_count[chosen]),
-        bytes=_total(files.byte_count[chosen]),
-    )
-
-
-def _count_blocks(survivors: Survivors) -> Counts:
     blocks, ranges = survivors.blocks, survivors.row_ranges
-    assert blocks is not None
-    rows = blocks.row_count if ranges is None else ranges.stop - ranges.start
-    return Counts(
-        segments=len(_segments(blocks)),
-        files=int(np.count_nonzero(np.bincount(blocks.file))),
-        blocks=len(blocks),
-        pages=survivors.pages.after if survivors.pages else None,
-        rows=int(rows.sum()),
-        bytes=int(blocks.byte_count.sum()),
-    )
-
-
-def _total(counts: np.ndarray) -> int | None:
-    return None if (counts < 0).any() else int(counts.sum())
+    if blocks is None:
+        segments = np.union1d(survivors.segments, survivors.whole) if len(survivors.whole) else survivors.segments
+        return query.catalog.counts(survivors.files, segments)
+    if ranges is None:
+        return blocks.counts
+    pages = survivors.pages.after if survivors.pages else None
+    return replace(blocks.counts, pages=pages, rows=int((ranges.stop - ranges.start).sum()))

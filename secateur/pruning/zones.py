@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
-from secateur.values import Keys
+from secateur.values import Keys, Kind, choose, concatenate, constant_keys, greatest_keys, least_key
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,36 @@ class Zones:
     def take(self, indices: np.ndarray | slice) -> Zones:
         """The zone maps of the given units."""
         return Zones(self.lower.take(indices), self.upper.take(indices), self.value[indices], self.null[indices])
+
+    def where(self, known: np.ndarray) -> Zones:
+        """The zone maps of the units that are known; of the others nothing is."""
+        if known.all():
+            return self
+        nothing = unknown_zones(self.lower.kind, len(known))
+        return Zones(
+            choose(known, self.lower, nothing.lower),
+            choose(known, self.upper, nothing.upper),
+            np.where(known, self.value, nothing.value),
+            np.where(known, self.null, nothing.null),
+        )
+
+
+def unknown_zones(kind: Kind, n: int) -> Zones:
+    """Zone maps that know nothing."""
+    lower, upper = constant_keys(least_key(kind), kind, n), greatest_keys(kind, n)
+    return Zones(lower, upper, np.full(n, TRUE | FALSE, np.uint8), np.full(n, NULL, np.uint8))
+
+
+def concat_zones(parts: Sequence[Zones]) -> Zones:
+    """The zone maps of all parts in order; at least one part."""
+    if len(parts) == 1:
+        return parts[0]
+    return Zones(
+        concatenate([part.lower for part in parts]),
+        concatenate([part.upper for part in parts]),
+        np.concatenate([part.value for part in parts]),
+        np.concatenate([part.null for part in parts]),
+    )
 
 
 def occupancy(row_count: np.ndarray, null_count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,109 @@
+"""Reading chunks of many segments at once: exact ranges, in parallel, each proven by its checksum."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
+
+import numpy as np
+
+from secateur.errors import IndexFault
+from secateur.index.codec import Place, Range, as_it_lies, check, decode_chunk, encode_chunk
+from secateur.index.model import Store
+from secateur.pruning.report import Reads
+
+DECODERS = min(8, os.cpu_count() or 1)
+LEAST_SHARED = 16  # chunks; fewer are decoded by who asks for them
+
+Arrays = list[np.ndarray]
+
+
+class PieceCache(Protocol):
+    """Keeps pieces of index files nearer than their store is; trouble of its own is a miss."""
+
+    def find(self, key: str) -> bytes | None:
+        """The bytes under a key, if they are here."""
+
+    def keep(self, key: str, data: bytes) -> None:
+        """Keep bytes under a key."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A chunk of a segment file."""
+
+    segment: str
+    kind: str
+    place: Place
+
+    def __str__(self) -> str:
+        return f"{self.segment}: chunk {self.kind} at {self.place.at}"
+
+
+@dataclass(frozen=True)
+class ChunkReader:
+    """Reads chunks from a store, or from a cache on local disk where they lie without encoding."""
+
+    store: Store
+    disk: PieceCache | None
+    reads: Reads
+
+    def read(self, chunks: Sequence[Chunk]) -> list[Arrays | IndexFault]:
+        """The arrays of every chunk, or the fault that it has."""
+        found: list[Arrays | IndexFault | None] = [self._from_disk(chunk) for chunk in chunks]
+        missing = [i for i, arrays in enumerate(found) if arrays is None]
+        wanted = [(chunks[i].segment, chunks[i].place.at, chunks[i].place.size) for i in missing]
+        stored = self.store.read_each(wanted) if wanted else []
+        decoded = _spread(self._decoded, [chunks[i] for i in missing], stored)
+        self.reads.stored += len(missing)
+        self.reads.stored_bytes += sum(size for _, _, size in wanted)
+        for i, arrays in zip(missing, decoded, strict=True):
+            found[i] = arrays
+        return [arrays for arrays in found if arrays is not None]
+
+    def read_ranges(self, segment: str, ranges: Sequence[Range]) -> list[bytes]:
+        """The bytes of ranges of one segment file, whose checksums the caller knows. Raises IndexFault."""
+        self.reads.stored += len(ranges)
+        self.reads.stored_bytes += sum(size for _, size in ranges)
+        return self.store.read_many(segment, ranges)
+
+    def _from_disk(self, chunk: Chunk) -> Arrays | None:
+        data = None if self.disk is None else self.disk.find(self._key(chunk))
+        if data is None:
+            return None
+        self.reads.cached += 1
+        self.reads.cached_bytes += len(data)
+        return decode_chunk(data, f"{chunk}, in the disk cache")
+
+    def _decoded(self, chunk: Chunk, data: bytes | IndexFault) -> Arrays | IndexFault:
+        if isinstance(data, IndexFault):
+            return data
+        try:
+            arrays = decode_chunk(check(data, chunk.place, str(chunk)), str(chunk))
+        except IndexFault as fault:
+            return fault
+        if self.disk is not None:
+            self.disk.keep(self._key(chunk), encode_chunk(arrays, as_it_lies))
+        return arrays
+
+    def _key(self, chunk: Chunk) -> str:
+        place = chunk.place
+        return f"{self.store.location}/{chunk.segment}:{place.at}+{place.size}#{place.crc}"
+
+
+Work = Callable[[Chunk, bytes | IndexFault], Arrays | IndexFault]
+
+
+def _spread(work: Work, chunks: Sequence[Chunk], data: Sequence[bytes | IndexFault]) -> list[Arrays | IndexFault]:
+    """Do the work on every chunk; by several threads where there are many, for decompressing holds no lock."""
+    mapped = map if len(chunks) < LEAST_SHARED else _decoders().map
+    return list(mapped(work, chunks, data))
+
+
+@cache
+def _decoders() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(DECODERS, thread_name_prefix="secateur-decoder")

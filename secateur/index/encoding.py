@@ -1,0 +1,103 @@
+"""How the arrays of an index file are stored: four encodings of integers, the smallest of which is taken.
+
+docs/format.md, "Arrays". Decoding trusts nothing: whatever does not fit its description is an IndexFault.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import IndexFault
+
+PLAIN, ZSTD, DELTA, CONSTANT = range(4)
+DTYPES = tuple(np.dtype(name) for name in ("<i1", "<i2", "<i4", "<i8", "<u1", "<u2", "<u4", "<u8"))
+MOST_EXPANSION = 4096  # zstd reaches this ratio only on runs of one byte
+LEAST_COMPRESSED = 64  # bytes; what is smaller is stored as it lies
+LEAST_GAIN = 0.9  # of the size of a simpler encoding
+_DELTA = struct.Struct("<QQB7x")  # first value, least difference, bytes per difference above it
+_WIDTHS = {1: "<u1", 2: "<u2", 4: "<u4", 8: "<u8"}
+
+
+def encode(array: np.ndarray) -> tuple[int, bytes]:
+    """The encoding that takes least, and the stored bytes of a vector of integers."""
+    array = np.ascontiguousarray(array)
+    plain = array.tobytes()
+    if len(array) > 1 and (array == array[0]).all():
+        return CONSTANT, array[:1].tobytes()
+    if len(plain) < LEAST_COMPRESSED:
+        return PLAIN, plain
+    best, stored = PLAIN, plain
+    for encoding, candidate in ((ZSTD, _zstd(array)), (DELTA, _delta(array))):
+        if len(candidate) < LEAST_GAIN * len(stored) and len(candidate) * MOST_EXPANSION > len(plain):
+            best, stored = encoding, candidate
+    return best, stored
+
+
+def decode(encoding: int, dtype: np.dtype, n: int, stored: bytes | memoryview) -> np.ndarray:
+    """The vector of n integers; read-only, and for a constant without memory of its own. Raises IndexFault."""
+    match encoding:
+        case _ if encoding == PLAIN:
+            return _exactly(np.frombuffer(stored, np.uint8), dtype, n)
+        case _ if encoding == ZSTD:
+            return _unshuffled(stored, dtype, n)
+        case _ if encoding == DELTA and dtype.itemsize == 8 and n > 1:
+            return _undelta(stored, dtype, n)
+        case _ if encoding == CONSTANT:
+            return np.broadcast_to(_exactly(np.frombuffer(stored, np.uint8), dtype, 1), n)
+        case _:
+            raise IndexFault(f"an array of {n} {dtype} has the unknown encoding {encoding}")
+
+
+def _exactly(raw: np.ndarray, dtype: np.dtype, n: int) -> np.ndarray:
+    if len(raw) != n * dtype.itemsize:
+        raise IndexFault(f"an array has {len(raw)} bytes instead of {n * dtype.itemsize}")
+    return raw.view(dtype)
+
+
+def _zstd(array: np.ndarray) -> bytes:
+    """All first bytes of the elements, then all second bytes, ..., compressed: like bytes lie together."""
+    shuffled = array.view(np.uint8).reshape(-1, array.dtype.itemsize).T.tobytes()
+    return pa.compress(shuffled, codec="zstd", asbytes=True)
+
+
+def _unshuffled(stored: bytes | memoryview, dtype: np.dtype, n: int) -> np.ndarray:
+    size = n * dtype.itemsize
+    if size > len(stored) * MOST_EXPANSION:
+        raise IndexFault(f"an array claims {size} bytes from {len(stored)}")
+    try:
+        raw = pa.decompress(stored, decompressed_size=size, codec="zstd")
+    except (OSError, pa.ArrowException) as error:
+        raise IndexFault(f"an array cannot be decompressed: {error}") from None
+    shuffled = np.frombuffer(raw, np.uint8)
+    if len(shuffled) != size:
+        raise IndexFault(f"an array has {len(shuffled)} bytes instead of {size}")
+    return np.ascontiguousarray(shuffled.reshape(dtype.itemsize, n).T).reshape(-1).view(dtype)
+
+
+def _delta(array: np.ndarray) -> bytes:
+    """Differences of neighbours above the least of them, in as few bytes as they need; arithmetic is modulo 2^64."""
+    if array.dtype.itemsize != 8:
+        return array.tobytes()
+    values = array.view(np.uint64)
+    steps = (values[1:] - values[:-1]).view(np.int64)
+    least = int(steps.min())
+    above = (steps - np.int64(least)).view(np.uint64)
+    width = next(w for w in _WIDTHS if int(above.max()) < 1 << (8 * w))
+    header = _DELTA.pack(int(values[0]), least & (2**64 - 1), width)
+    return header + _zstd(above.astype(_WIDTHS[width]))
+
+
+def _undelta(stored: bytes | memoryview, dtype: np.dtype, n: int) -> np.ndarray:
+    if len(stored) < _DELTA.size:
+        raise IndexFault(f"an array of differences has only {len(stored)} bytes")
+    first, least, width = _DELTA.unpack_from(stored)
+    if width not in _WIDTHS:
+        raise IndexFault(f"an array has differences of {width} bytes")
+    above = _unshuffled(memoryview(stored)[_DELTA.size :], np.dtype(_WIDTHS[width]), n - 1)
+    values = np.empty(n, np.uint64)
+    values[0] = first
+    np.add(above, np.uint64(least), out=values[1:])
+    return np.cumsum(values, out=values).view(dtype)

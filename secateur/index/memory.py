@@ -1,0 +1,223 @@
+"""What is in memory of an index, and how it gets there: in bulk, exact ranges, the segments and columns asked for only.
+
+Zone maps and block tables lie in arrays over groups of segments (:mod:`secateur.index.resident`), bloom filters and
+pages segment by segment. All are in one cache; who uses arrays holds them, so what the cache drops stays valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+
+from secateur.errors import IndexFault
+from secateur.index.blocks import SegmentFilters
+from secateur.index.cache import ByteCache
+from secateur.index.chunks import Arrays, Chunk, ChunkReader
+from secateur.index.codec import Place, read_rows
+from secateur.index.model import Store
+from secateur.index.pages import PageTable
+from secateur.index.resident import Layout, ResidentBlocks, ResidentZones
+from secateur.index.segment import BLOCKS, BLOOM, PAGE, ZONE, FilterTable, blocks_of, filters_of, pages_of, zone_map_of
+from secateur.index.segments import Directory
+from secateur.index.snapshot import Snapshot
+from secateur.index.zonemap import unknown
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.report import Faults
+from secateur.values import Kind, kind_of
+
+Value = TypeVar("Value")
+Resident = TypeVar("Resident", ResidentZones, ResidentBlocks)
+Wanted = Sequence[tuple[int, np.ndarray]]  # groups, and segments of each
+
+
+@dataclass(frozen=True)
+class IndexMemory:
+    """The statistics of the segments of one snapshot. What cannot be read is noted as a fault, and unknown."""
+
+    store: Store
+    cache: ByteCache
+    chunks: ChunkReader
+    faults: Faults
+    snapshot: Snapshot
+    layout: Layout
+
+    def by_group(self, segments: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """The groups that hold some of the segments, which ascend, with those that they hold."""
+        group = self.layout.group_of[segments]
+        cuts = np.flatnonzero(np.diff(group, prepend=-1, append=-1)).tolist() if len(group) else []
+        for first, end in pairwise(cuts):
+            yield int(group[first]), segments[first:end]
+
+    # ---- by group
+
+    def zones(self, column: Field, wanted: Wanted) -> list[ResidentZones]:
+        """The zone maps of an indexed column over groups, the wanted segments loaded."""
+        kind, directory = _kind(column), self._directory(ZONE, column)
+        residents = [
+            self._resident((ZONE, column), group, lambda begin: ResidentZones(kind, begin)) for group, _ in wanted
+        ]
+        missing = list(self._missing(residents, wanted))
+        if not missing:
+            return residents
+        there = [each for each in missing if directory is not None and directory.size[each[2]]]
+        for resident, within, segment in missing:
+            if directory is None or not directory.size[segment]:
+                nothing = unknown(kind, self._block_count(segment))
+                resident.fill(within, nothing, None, for_good=directory is not None)
+        if directory is not None:
+            read = self._read(ZONE, directory, [segment for _, _, segment in there])
+            for (resident, within, segment), arrays in zip(there, read, strict=True):
+                self._fill_zones(resident, within, segment, column, arrays)
+        for group, _ in wanted:
+            self.cache.measure(self._group_key((ZONE, column), group))
+        return residents
+
+    def _fill_zones(
+        self, resident: ResidentZones, within: int, segment: int, column: Field, arrays: Arrays | IndexFault
+    ) -> None:
+        kind, n = _kind(column), self._block_count(segment)
+        with self.faults.tolerated():
+            found = zone_map_of(_sound(arrays), kind, n, self._where(segment, ZONE, column))
+            may_be_all_null = bool((found.null_count > 0).any())
+            resident.fill(within, found, self.row_count(segment) if may_be_all_null else None)
+            return
+        resident.fill(within, unknown(kind, n), None, for_good=False)
+
+    def blocks(self, wanted: Wanted) -> list[ResidentBlocks]:
+        """The block tables of groups, the wanted segments loaded where they can be read."""
+        residents = [self._resident((BLOCKS,), group, ResidentBlocks) for group, _ in wanted]
+        missing = list(self._missing(residents, wanted))
+        directory = self._directory(BLOCKS, None) if missing else None
+        if directory is not None:
+            read = self._read(BLOCKS, directory, [segment for _, _, segment in missing])
+            for (resident, within, segment), arrays in zip(missing, read, strict=True):
+                with self.faults.tolerated():
+                    files = int(self.snapshot.file_begin[segment + 1] - self.snapshot.file_begin[segment])
+                    where = self._where(segment, BLOCKS, None)
+                    resident.fill(within, blocks_of(_sound(arrays), self._block_count(segment), files, where))
+        return residents
+
+    def row_count(self, segment: int) -> np.ndarray:
+        """Rows of the blocks of a segment. Raises IndexFault."""
+        group, within = self.layout.place(segment)
+        (resident,) = self.blocks([(group, np.array([segment]))])
+        if not resident.loaded[within]:
+            raise IndexFault(f"{self.snapshot.segments.name[segment]}: the block table cannot be read")
+        return resident.of(within).row_count
+
+    def _resident(self, what: tuple[Hashable, ...], group: int, make: Callable[[np.ndarray], Resident]) -> Resident:
+        return self.cache.get(self._group_key(what, group), lambda: make(self.layout.blocks_of(group)))
+
+    def _group_key(self, what: tuple[Hashable, ...], group: int) -> Hashable:
+        return (self.store.location, self.layout.keys[group], *what)
+
+    def _missing(self, residents: Sequence[Resident], wanted: Wanted) -> Iterator[tuple[Resident, int, int]]:
+        """What is not loaded yet: the arrays, the position of the segment within them, and the segment."""
+        for resident, (group, segments) in zip(residents, wanted, strict=True):
+            within = segments - self.layout.group_begin[group]
+            for i in np.flatnonzero(~resident.loaded[within]).tolist():
+                yield resident, int(within[i]), int(segments[i])
+
+    # ---- by segment
+
+    def filters(self, column: Field, segments: np.ndarray) -> list[SegmentFilters | None]:
+        """The bloom filters of a column in the given segments; None where there are none, or they cannot be read."""
+
+        def decode(segment: int, arrays: Arrays, where: str) -> FilterTable:
+            return filters_of(arrays, self._block_count(segment), where)
+
+        found = self._by_segment(BLOOM, column, segments, decode)
+        return [
+            None if each is None else SegmentFilters(each.probes, each.log2_bits, self._rows(segment, each))
+            for segment, each in zip(segments.tolist(), found, strict=True)
+        ]
+
+    def _rows(self, segment: int, filters: FilterTable) -> Callable[[int, np.ndarray], np.ndarray]:
+        name, size = self.snapshot.segments.name[segment], int(self.snapshot.segments.size[segment])
+
+        def read(ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+            if any(at + count > size for at, count in ranges):
+                raise IndexFault(f"{name}: a bloom filter lies outside the file")
+            return self.chunks.read_ranges(name, ranges)
+
+        return lambda log2_bits, rows: read_rows(filters.matrices[log2_bits], rows, read, f"{name}: bloom filters")
+
+    def pages(self, column: Field, segments: np.ndarray) -> list[PageTable | None]:
+        """The pages of a column in the given segments; None where there are none, or they cannot be read."""
+        kind = _kind(column)
+
+        def decode(segment: int, arrays: Arrays, where: str) -> PageTable:
+            return pages_of(arrays, kind, self.row_count(segment), where)
+
+        return self._by_segment(PAGE, column, segments, decode)
+
+    def _by_segment(
+        self, kind: str, column: Field, segments: np.ndarray, decode: Callable[[int, Arrays, str], Value]
+    ) -> list[Value | None]:
+        """What the chunks of one kind hold, from memory or read in bulk."""
+        directory = self._directory(kind, column)
+        if directory is None:
+            return [None] * len(segments)
+        names = self.snapshot.segments.name
+        keys = {s: (self.store.location, names[s], kind, column) for s in segments.tolist() if directory.size[s]}
+        missing = [s for s, key in keys.items() if not self.cache.holds(key)]
+        read = dict(zip(missing, self._read(kind, directory, missing), strict=True))
+        found: dict[int, Value] = {}
+        for segment, key in keys.items():
+            with self.faults.tolerated():
+                load = self._loader(decode, segment, kind, column, directory, read.get(segment))
+                found[segment] = self.cache.get(key, load)
+        return [found.get(segment) for segment in segments.tolist()]
+
+    def _loader(
+        self,
+        decode: Callable[[int, Arrays, str], Value],
+        segment: int,
+        kind: str,
+        column: Field,
+        directory: Directory,
+        read: Arrays | IndexFault | None,
+    ) -> Callable[[], Value]:
+        """Decodes what was read; what the cache has dropped in between is read again."""
+
+        def load() -> Value:
+            arrays = self._read(kind, directory, [segment])[0] if read is None else read
+            return decode(segment, _sound(arrays), self._where(segment, kind, column))
+
+        return load
+
+    # ---- chunks
+
+    def _directory(self, kind: str, column: Field | None) -> Directory | None:
+        with self.faults.tolerated():
+            return self.snapshot.directory(kind, column)
+        return None
+
+    def _read(self, kind: str, directory: Directory, segments: Sequence[int]) -> list[Arrays | IndexFault]:
+        names = self.snapshot.segments.name
+        at, size, crc = directory.at, directory.size, directory.crc
+        return self.chunks.read([Chunk(names[s], kind, Place(int(at[s]), int(size[s]), int(crc[s]))) for s in segments])
+
+    def _block_count(self, segment: int) -> int:
+        return int(self.snapshot.segments.block_count[segment])
+
+    def _where(self, segment: int, kind: str, column: Field | None) -> str:
+        of = "" if column is None else f" of {column}"
+        return f"{self.snapshot.segments.name[segment]}: chunk {kind}{of}"
+
+
+def _sound(arrays: Arrays | IndexFault) -> Arrays:
+    """The arrays of a chunk. Raises the fault that it has."""
+    if isinstance(arrays, IndexFault):
+        raise arrays
+    return arrays
+
+
+def _kind(column: Field) -> Kind:
+    kind = kind_of(column.type)
+    assert kind is not None
+    return kind

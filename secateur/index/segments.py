@@ -1,0 +1,215 @@
+"""What a snapshot says of its segments, column by column: names, files, where their chunks lie, and merged zone maps.
+
+Segments come from a build (as summaries that its tasks return) and from the snapshot before (those that stay); either
+way they are a :class:`Segments`, brought under the columns of the new snapshot, joined, and put in key order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.index import zonemap
+from secateur.index.codec import Place
+from secateur.index.model import IndexedColumn
+from secateur.index.segment import BLOCKS, COLUMN_KINDS
+from secateur.index.zonemap import ZoneMap
+from secateur.values import Kind, kind_of, same_keys
+
+ChunkName = tuple[str, int]  # kind of chunk, number of the column; -1 for the block table
+BLOCK_TABLE: ChunkName = (BLOCKS, -1)
+
+
+@dataclass(frozen=True)
+class SegmentSummary:
+    """What a build task returns of a segment that it wrote: all that the driver ever sees of it."""
+
+    name: str
+    size: int
+    row_count: int
+    block_count: int
+    files: Sequence[tuple[str, int, int]]  # path, size, modified (ns)
+    file_counts: np.ndarray  # int64 of shape (n_files, 3): blocks, rows, bytes
+    zone_maps: Sequence[ZoneMap]  # one unit each, by column
+    places: Mapping[str, Place]  # of its chunks
+
+
+@dataclass(frozen=True)
+class FileTable:
+    """The files of all segments, segment by segment: arrays of shape (n_files,)."""
+
+    path: pa.Array  # large_string
+    size: np.ndarray
+    modified: np.ndarray
+    block_count: np.ndarray
+    row_count: np.ndarray
+    byte_count: np.ndarray
+    segment: np.ndarray  # ascending
+
+    def take(self, files: np.ndarray) -> FileTable:
+        """The given files."""
+        arrays = {name: getattr(self, name)[files] for name in _FILE_ARRAYS}
+        return FileTable(self.path.take(pa.array(files)), **arrays)
+
+
+_FILE_ARRAYS = ("size", "modified", "block_count", "row_count", "byte_count", "segment")
+
+
+@dataclass(frozen=True)
+class Directory:
+    """Where the chunks of one kind and column lie in their segment files: arrays of shape (n_segments,)."""
+
+    at: np.ndarray  # int64
+    size: np.ndarray  # int64; 0 where a segment has no such chunk
+    crc: np.ndarray  # uint32
+
+    def take(self, segments: np.ndarray) -> Directory:
+        """Those of the given segments."""
+        return Directory(self.at[segments], self.size[segments], self.crc[segments])
+
+
+@dataclass(frozen=True)
+class Segments:
+    """n segments with the same columns."""
+
+    columns: Sequence[IndexedColumn]
+    name: Sequence[str]
+    size: np.ndarray  # bytes of the file
+    block_count: np.ndarray
+    row_count: np.ndarray
+    files: FileTable
+    directory: Mapping[ChunkName, Directory]
+    zone_maps: Sequence[ZoneMap]  # of every column, over the segments
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def take(self, segments: np.ndarray) -> Segments:
+        """The given segments, in that order."""
+        counts = np.bincount(self.files.segment, minlength=len(self))
+        begin = np.cumsum(counts) - counts
+        chosen = counts[segments]
+        first = np.repeat(begin[segments] - (np.cumsum(chosen) - chosen), chosen)
+        files = self.files.take(first + np.arange(len(first)))
+        return Segments(
+            self.columns,
+            [self.name[i] for i in segments.tolist()],
+            self.size[segments],
+            self.block_count[segments],
+            self.row_count[segments],
+            replace(files, segment=np.repeat(np.arange(len(segments), dtype=np.int32), chosen)),
+            {chunk: found.take(segments) for chunk, found in self.directory.items()},
+            [zone_map.take(segments) for zone_map in self.zone_maps],
+        )
+
+    def under(self, columns: Sequence[IndexedColumn]) -> Segments:
+        """The same segments under other columns: nothing is known of those that they do not have."""
+        numbers = [self._number(column) for column in columns]
+        directory = {BLOCK_TABLE: self.directory[BLOCK_TABLE]}
+        for c, number in enumerate(numbers):
+            for kind in COLUMN_KINDS:
+                if number is not None and (kind, number) in self.directory:
+                    directory[kind, c] = self.directory[kind, number]
+        zone_maps = [
+            zonemap.unknown(_kind(column), len(self)) if number is None else self.zone_maps[number]
+            for column, number in zip(columns, numbers, strict=True)
+        ]
+        return replace(self, columns=columns, directory=directory, zone_maps=zone_maps)
+
+    def _number(self, column: IndexedColumn) -> int | None:
+        """The number of the own column whose keys serve another."""
+        for c, own in enumerate(self.columns):
+            if own.path == column.path:
+                return c if same_keys(own.type, column.type) else None
+        return None
+
+
+def summarised(columns: Sequence[IndexedColumn], summaries: Sequence[SegmentSummary]) -> Segments:
+    """Segments as the tasks of a build summarised them."""
+    files = [file for summary in summaries for file in summary.files]
+    counts = np.concatenate([np.zeros((0, 3), np.int64), *(summary.file_counts for summary in summaries)])
+    block_count, row_count, byte_count = (np.ascontiguousarray(counts[:, i]) for i in range(3))
+    table = FileTable(
+        pa.array([path for path, _, _ in files], pa.large_string()),
+        _integers([size for _, size, _ in files]),
+        _integers([modified for _, _, modified in files]),
+        block_count,
+        row_count,
+        byte_count,
+        np.repeat(np.arange(len(summaries), dtype=np.int32), [len(summary.files) for summary in summaries]),
+    )
+    chunks = [BLOCK_TABLE, *((kind, c) for c in range(len(columns)) for kind in COLUMN_KINDS)]
+    directory = {chunk: _directory([summary.places.get(_name(chunk)) for summary in summaries]) for chunk in chunks}
+    return Segments(
+        columns,
+        [summary.name for summary in summaries],
+        _integers([summary.size for summary in summaries]),
+        _integers([summary.block_count for summary in summaries]),
+        _integers([summary.row_count for summary in summaries]),
+        table,
+        {chunk: found for chunk, found in directory.items() if found.size.any() or chunk == BLOCK_TABLE},
+        [_concat([s.zone_maps[c] for s in summaries], column) for c, column in enumerate(columns)],
+    )
+
+
+def _concat(parts: Sequence[ZoneMap], column: IndexedColumn) -> ZoneMap:
+    return zonemap.concat(parts) if parts else zonemap.unknown(_kind(column), 0)
+
+
+def _name(chunk: ChunkName) -> str:
+    """The name of a chunk in its segment file."""
+    kind, number = chunk
+    return kind if number < 0 else f"{kind}/{number}"
+
+
+def _directory(places: Sequence[Place | None]) -> Directory:
+    at, size, crc = zip(*(place or Place(0, 0, 0) for place in places), strict=True) if places else ((), (), ())
+    return Directory(_integers(at), _integers(size), np.array(crc, np.uint32))
+
+
+def _integers(values: Sequence[int]) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+def _kind(column: IndexedColumn) -> Kind:
+    kind = kind_of(column.type)
+    assert kind is not None
+    return kind
+
+
+def joined(first: Segments, second: Segments) -> Segments:
+    """The segments of both, which have the same columns."""
+    chunks = {**first.directory, **second.directory}
+    directory = {chunk: _beside(_places(first, chunk), _places(second, chunk)) for chunk in chunks}
+    files = {name: np.concatenate([getattr(p.files, name) for p in (first, second)]) for name in _FILE_ARRAYS}
+    files["segment"] = np.concatenate([first.files.segment, second.files.segment + np.int32(len(first))])
+    return Segments(
+        first.columns,
+        [*first.name, *second.name],
+        np.concatenate([first.size, second.size]),
+        np.concatenate([first.block_count, second.block_count]),
+        np.concatenate([first.row_count, second.row_count]),
+        FileTable(pa.concat_arrays([first.files.path, second.files.path]), **files),
+        directory,
+        [zonemap.concat(pair) for pair in zip(first.zone_maps, second.zone_maps, strict=True)],
+    )
+
+
+def _places(segments: Segments, chunk: ChunkName) -> Directory:
+    return segments.directory.get(chunk) or _directory([None] * len(segments))
+
+
+def _beside(a: Directory, b: Directory) -> Directory:
+    pairs = ((a.at, b.at), (a.size, b.size), (a.crc, b.crc))
+    return Directory(*(np.concatenate(pair) for pair in pairs))
+
+
+def in_key_order(segments: Segments, sort_key: Sequence[tuple[str, ...]]) -> Segments:
+    """The segments by their lower bounds of the first column of the sort key; as they are where there is none."""
+    for column, zone_map in zip(segments.columns, segments.zone_maps, strict=True):
+        if sort_key and column.path == sort_key[0]:
+            return segments.take(np.lexsort(tuple(reversed(zone_map.lower.words))))
+    return segments
