@@ -1,0 +1,100 @@
+"""The file of one piece in the disk cache: a header that vouches for the key and the bytes, then the bytes.
+
+    magic 4 | CRC-32 of the value 4 | length of the value 8 | SHA-256 of the key 32 | value
+
+Little-endian. A file appears under its name whole: it is written aside and renamed, and never changed afterwards, so a
+reader that has it open reads it whole even where it is evicted meanwhile. Nothing is synced: what a loss of power
+leaves behind fails the check. A CRC-32 finds every change within 32 successive bits, hence of any one byte.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import struct
+import time
+import zlib
+from typing import NamedTuple
+
+HEADER = struct.Struct("<4sIQ32s")
+PIECE = ".piece"
+MOST_VALUE_BYTES = 0x7FFF_F000  # what one pread gives on Linux (read(2)); a longer value is not kept
+
+_MAGIC = b"SCP1"
+_TOUCH_SECONDS = 60  # a hit costs a write at most this often; also how finely recency is known
+
+
+class DamagedPiece(OSError):
+    """A file of the cache is not the piece that was written under this key."""
+
+
+class PieceName(NamedTuple):
+    """Where a key's piece is: by a hash, as keys are long and may hold secrets."""
+
+    digest: bytes
+    path: str
+
+    @classmethod
+    def of(cls, root: str, key: str) -> PieceName:
+        digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+        name = digest[:16].hex()
+        return cls(digest, f"{root}/{name[:2]}/{name[2:]}{PIECE}")
+
+
+def read_piece(name: PieceName) -> bytes:
+    """The bytes of a piece, checked; marks it as used.
+
+    Raises FileNotFoundError where there is none, DamagedPiece where the file is not as written, other OSErrors.
+    """
+    file = os.open(name.path, os.O_RDONLY | os.O_NONBLOCK)  # non-blocking: not to wait on a pipe in its place
+    try:
+        status = os.fstat(file)
+        header = os.pread(file, HEADER.size, 0)
+        if len(header) != HEADER.size:
+            raise DamagedPiece(f"{name.path} is cut short")
+        magic, checksum, length, digest = HEADER.unpack(header)
+        if magic != _MAGIC or digest != name.digest or length != status.st_size - HEADER.size:
+            raise DamagedPiece(f"{name.path} has another header than was written")
+        value = os.pread(file, length, HEADER.size)
+        if len(value) != length or zlib.crc32(value) != checksum:
+            raise DamagedPiece(f"{name.path} has other bytes than were written")
+        if abs(time.time() - status.st_mtime) > _TOUCH_SECONDS:
+            with contextlib.suppress(OSError):  # a cache that may only be read
+                os.utime(file)
+        return value
+    finally:
+        os.close(file)
+
+
+def write_piece(name: PieceName, value: bytes) -> None:
+    """Write aside and rename. Raises OSError, and then leaves nothing behind; a crash leaves the file aside."""
+    aside = f"{name.path}.{os.urandom(8).hex()}"
+    file = _create(aside)
+    try:
+        try:
+            _write(file, HEADER.pack(_MAGIC, zlib.crc32(value), len(value), name.digest))
+            _write(file, value)
+        finally:
+            os.close(file)
+        os.replace(aside, name.path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(aside)
+        raise
+
+
+def _create(path: str) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    try:
+        return os.open(path, flags, 0o666)
+    except FileNotFoundError:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(os.path.dirname(path))
+        return os.open(path, flags, 0o666)
+
+
+def _write(file: int, value: bytes) -> None:
+    rest = memoryview(value)
+    while rest:
+        rest = rest[os.write(file, rest) :]
