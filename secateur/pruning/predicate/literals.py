@@ -195,6 +195,7 @@ def _key_range(type_: pa.DataType) -> tuple[int, int]:
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 
 
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 def _in_range(key: int, type_: pa.DataType) -> int | None:
     """A threshold moved to where values of the type can be: below them all, or above them all (None)."""
     least, greatest = (-(2**127), 2**127 - 1) if kind_of(type_) is Kind.WIDE else (INT64_MIN, INT64_MAX)
@@ -267,8 +268,10 @@ def _midnight(day: int) -> dt.datetime:
 def _micros(subject: Subject, literal: Literal, wanted: str, zone: dt.tzinfo) -> int | None:
     """A date or timestamp literal as the microseconds of `wanted`: an instant, or a wall clock."""
     match literal.value:
-        case dt.datetime(tzinfo=named) as moment:
-            clock = moment
+        case dt.datetime(tzinfo=None) as moment:
+            clock, named = moment, None
+        case dt.datetime() as moment:  # an instant by its own offset, which its text has too
+            return None if wanted == "timestamp_ntz" else (moment - _EPOCH) // dt.timedelta(microseconds=1)
         case dt.date() as day:
             clock, named = dt.datetime.combine(day, dt.time()), None
         case text:
