@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import Field, Within
 from secateur.pruning.predicate.nodes import And, Predicate
 from secateur.pruning.predicate.parse import parse
+from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.statistics import Statistics
 from secateur.values import Key, Keys, Kind, key_of, keys_of, least_key, sorted_distinct, successor, words_of
@@ -156,8 +158,9 @@ def in_list_100k(setting: Setting) -> Result:
         _listed(field, lower, upper, keys // 1000, setting, "mostly beside the list"),
     ]
     values = rng.permutation(keys).tolist()
-    parsed, notes = _bindings(field, values)
-    return Result({"units": n, "keys": length}, (*ratios, _parsing(values), *parsed), notes=tuple(notes))
+    bound, notes = _bindings(field, values)
+    planned = _plannings(field, values, setting)
+    return Result({"units": n, "keys": length}, (*ratios, _parsing(values), *bound, *planned), notes=tuple(notes))
 
 
 def _listed(
@@ -201,6 +204,27 @@ def _bindings(field: Field, values: list[int]) -> tuple[list[Ratio], list[str]]:
         times.append(timing.seconds)
         ratios.append(timed(f"IN list of {length:,}: bind()", timing, "np.unique of the same list", floor))
     return ratios, []
+
+
+def _plannings(field: Field, values: list[int], setting: Setting) -> list[Ratio]:
+    """From values as a caller has them to the rewritten predicate: integers beside bigint, and text beside a string."""
+    texts = pa.array([f"customer-{value:013d}" for value in values])
+    array = np.array(values)
+    inputs: list[tuple[str, pa.DataType, object]] = [
+        ("a numpy array of integers", field.type, array),
+        ("an Arrow array of integers", field.type, pa.array(values)),
+        ("a Python list of integers", field.type, values),
+        ("an Arrow array of strings", pa.string(), texts),
+    ]
+    return [_planning(name, type_, given, array, setting) for name, type_, given in inputs]
+
+
+def _planning(name: str, type_: pa.DataType, given: Any, array: np.ndarray, setting: Setting) -> Ratio:
+    schema = pa.schema([("id", type_)])
+    contenders = [lambda: rewrite(bind(sc.col("id").isin(given), schema)), lambda: np.sort(array)]
+    timing, floor = race(contenders, setting.repetitions)
+    subject = f"IN list of {len(array):,}, {name}: isin(), bind() and rewrite()"
+    return timed(subject, timing, "np.sort of the integers", floor)
 
 
 def _random_column(

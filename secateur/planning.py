@@ -12,7 +12,7 @@ from secateur.errors import InvalidPredicate
 from secateur.io.parquet_dir import ParquetDirectory, open_directory
 from secateur.io.scan import Scan, Settings, plan_scan
 from secateur.io.table import Table
-from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.predicate.nodes import Predicate, Sql
 from secateur.pruning.predicate.parse import parse
 
 if TYPE_CHECKING:
@@ -77,13 +77,13 @@ def prune(
     return plan_scan(table, tree, sql, settings)
 
 
-def _read(predicate: object) -> tuple[Predicate, str]:
-    """A predicate of any front end as nodes, and as the text that Spark is to read."""
+def _read(predicate: object) -> tuple[Predicate, Sql]:
+    """A predicate of any front end as nodes, and as what prints as the text that Spark is to read."""
     match predicate:
         case str():
             return parse(predicate), predicate
         case Predicate():
-            return predicate, str(predicate)
+            return predicate, predicate
         case _ if _is_a(predicate, "pyspark.sql.column", "Column"):
             from secateur.io.spark_column import sql_of
 

@@ -218,7 +218,8 @@ def test_a_day_that_comes_twice_is_evaluated(spark: SparkSession) -> None:
     assert truth(leaf, batch).tolist() == np.where(second, TRUE, FALSE).tolist()
     spark.conf.set("spark.sql.session.timeZone", zone)
     frame = spark.createDataFrame(pa.Table.from_batches([batch]), spark_schema(batch.schema))
-    assert list(ask(frame, [leaf.sql]).truth[leaf.sql].values()) == second
+    text = str(leaf)
+    assert list(ask(frame, [text]).truth[text].values()) == second
 
 
 @given(

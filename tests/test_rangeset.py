@@ -90,6 +90,18 @@ def test_points_hold_just_these_keys(case: tuple[Kind, list[Key]]) -> None:
         assert sorted(found.points.tolist()) == sorted(set(chosen))
 
 
+@given(st.lists(st.sampled_from(WORDS) | st.integers(-9, 9), max_size=9))
+def test_points_of_an_array_of_integers(chosen: list[Key]) -> None:
+    assert rangeset.integer_points(np.array(chosen, np.int64)) == rangeset.points(Kind.WORD, chosen)
+
+
+@given(st.lists(st.sampled_from(BYTES) | st.binary(max_size=2), max_size=9))
+def test_points_of_an_array_of_bytes(chosen: list[Key]) -> None:
+    found = rangeset.byte_points(pa.array(chosen, pa.large_binary()))
+    assert found == rangeset.points(Kind.BYTES, chosen)
+    assert hash(found) == hash(rangeset.points(Kind.BYTES, chosen))
+
+
 @given(pairs)
 def test_operations_are_those_of_sets(pair: tuple[RangeSet, RangeSet]) -> None:
     a, b = pair

@@ -48,6 +48,7 @@ from secateur.pruning.predicate.nodes import (
     integer,
 )
 from secateur.pruning.predicate.temporal import date_of, moment_of
+from secateur.pruning.predicate.value_lists import compact
 
 __all__ = ["BooleanExpression", "predicate_of"]
 
@@ -121,7 +122,7 @@ def _condition(expression: ice.UnboundPredicate, column: Column) -> Predicate:
 def _in(column: Column, values: set[Any]) -> In:
     """The values are a set, which is put in order so that equal expressions print alike."""
     ordered = sorted(values, key=lambda value: (type(value).__name__, value.value))
-    return In(column, tuple(map(_literal, ordered)))
+    return In(column, compact(tuple(map(_literal, ordered))))
 
 
 def _starts_with(column: Column, value: Any) -> Predicate:

@@ -17,10 +17,11 @@ from secateur.io.row_groups import BlockReader, FileBlocks, block_reader, file_b
 from secateur.io.table import Table
 from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
+from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import left_to_spark
 from secateur.pruning.predicate.expressions import split_name
-from secateur.pruning.predicate.nodes import Column, Predicate
+from secateur.pruning.predicate.nodes import Column, Predicate, Sql
 from secateur.pruning.predicate.resolve import Binder, named_columns, resolve
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.temporal import zone_of
@@ -46,7 +47,7 @@ class Scan(ScanPlan):
     opened: OpenedTable
 
     def __repr__(self) -> str:
-        return f"Scan({self.sql}: {len(self.blocks):,} blocks of {len(self.files):,} files)"
+        return f"Scan({brief(self.written)}: {len(self.blocks):,} blocks of {len(self.files):,} files)"
 
     def to_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The matching rows as record batches, streamed block by block.
@@ -171,8 +172,8 @@ class Settings:
     case_sensitive: bool = False
 
 
-def plan_scan(table: Table, predicate: Predicate, sql: str, settings: Settings) -> Scan:
-    """The plan of a query over the table's current snapshot; `sql` is the predicate as Spark is to read it."""
+def plan_scan(table: Table, predicate: Predicate, sql: Sql, settings: Settings) -> Scan:
+    """The plan of a query over the table's current snapshot; `sql` prints as the predicate that Spark is to read."""
     time_zone = settings.session_time_zone
     zone = zone_of(time_zone)
     if zone is None:
@@ -181,7 +182,7 @@ def plan_scan(table: Table, predicate: Predicate, sql: str, settings: Settings) 
     opened = open_snapshot_of(table, zone, faults, use_index=settings.use_index)
     bound = bind(predicate, opened.binding_schema, session_time_zone=time_zone, case_sensitive=settings.case_sensitive)
     query = Query(rewrite(bound), opened.catalog, settings.limit)
-    survivors, report = run(query, faults, predicate=sql, index=_describe(opened))
+    survivors, report = run(query, faults, predicate=brief(sql), index=_describe(opened))
     binder = Binder(opened.binding_schema, zone, settings.case_sensitive)
     named = tuple(dict.fromkeys(named_columns(predicate, binder)))
     return Scan(query.predicate, sql, named, opened.listing.paths, survivors, report, settings.limit, time_zone, opened)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from pyspark.sql import datasource as ds
 
 from secateur.pruning.predicate.calls import escaped
-from secateur.pruning.predicate.expressions import literal
 from secateur.pruning.predicate.nodes import Column, Comparison, In, IsNull, Like, Not, Predicate
+from secateur.pruning.predicate.python_values import literal
+from secateur.pruning.predicate.value_lists import listed
 
 _COMPARISONS: dict[type[ds.Filter], str] = {
     ds.EqualTo: "=",
@@ -40,7 +41,7 @@ def _predicate(item: ds.Filter) -> Predicate | None:
         case ds.IsNotNull(path):
             return Not(IsNull(Column(path)))
         case ds.In(path, values):
-            return In(Column(path), tuple(literal(value) for value in values))
+            return In(Column(path), listed(values))
         case ds.StringStartsWith(path, text):
             return Like(Column(path), escaped(text) + "%", "\\")
         case ds.StringEndsWith(path, text):

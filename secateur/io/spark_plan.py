@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 
 from secateur.errors import StalePlan, UnsupportedPredicate
 from secateur.io.row_groups import BlockReader, FileBlocks, block_reader
+from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.bound import Unsupported, all_leaves
 from secateur.pruning.predicate.bound import columns as predicate_columns
 from secateur.pruning.predicate.nodes import quoted_name
@@ -70,8 +71,9 @@ def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via
     road = choose_road(scan) if via == "auto" else via
     if _asks_a_collation(scan) and not (road == "native" and _native_is_exact(scan)):
         raise UnsupportedPredicate(
-            f"{scan.sql} compares strings by a collation, and its rows can only be read by Spark's own reader, which "
-            "is not exact here (push-down on floating columns, or names with wildcards): use spark.read.parquet"
+            f"{brief(scan.written)} compares strings by a collation, and its rows can only be read by Spark's own "
+            "reader, which is not exact here (push-down on floating columns, or names with wildcards): use "
+            "spark.read.parquet"
         )
     frame = _native(scan, spark) if road == "native" else _blocks(scan, spark, fields)
     selected = frame.where(scan.sql).select(*[quoted_name(field.name) for field in fields])

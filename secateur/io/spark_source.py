@@ -111,7 +111,7 @@ class SecateurReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """The tasks that read the surviving blocks. Raises UnsupportedPredicate, and as :func:`secateur.prune`."""
-        scan = plan_scan(self.table, self.predicate, str(self.predicate), self.settings)
+        scan = plan_scan(self.table, self.predicate, self.predicate, self.settings)
         scan.require_supported()
         work = descriptors(scan, scan.fields(self.schema.names))
         return [Task(work.reader, task) for task in work.tasks]

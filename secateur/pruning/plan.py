@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.predicate.nodes import Predicate, Sql
 from secateur.pruning.report import Report
 from secateur.pruning.residual import Residuals, residuals_of
 from secateur.pruning.survivors import RowRanges, Survivors
@@ -22,13 +22,18 @@ class ScanPlan:
     """
 
     predicate: Predicate  # bound
-    sql: str  # the predicate as Spark SQL
+    written: Sql  # the predicate as it was given
     named: tuple[str, ...]  # the top-level columns that `sql` names; `predicate` may do with fewer
     paths: pa.Array  # of all live files
     survivors: Survivors
     report: Report
     limit: int | None
     session_time_zone: str
+
+    @cached_property
+    def sql(self) -> str:
+        """The predicate as Spark SQL."""
+        return str(self.written)
 
     @cached_property
     def blocks(self) -> pa.Table:

@@ -14,6 +14,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from secateur.pruning.outcomes import FALSE, TRUE, of_sides
 from secateur.values import (
@@ -36,6 +38,7 @@ FEW_NEAR = 32  # one interval in so many is looked at by position; where more ar
 BUCKETS_OF_THRESHOLD = 4
 STEPS = 2  # thresholds of a bucket that are tried one by one, before the others are searched
 UNITS_OF_GRID = 4  # thresholds per interval above which laying out a grid costs more than searching
+HASHED = 16  # thresholds that tell sets apart in a dictionary, before they are compared
 _NONE = np.arange(0)
 _SIDES = (FALSE, TRUE)  # of an interval without thresholds, by the rank of its keys modulo 2
 
@@ -55,7 +58,8 @@ class RangeSet:
         )
 
     def __hash__(self) -> int:
-        return hash((self.kind, self.thresholds.tobytes() if self.kind is Kind.WORD else tuple(self.thresholds)))
+        few = self.thresholds[:: 1 + len(self.thresholds) // HASHED]
+        return hash((self.kind, len(self.thresholds), *few.tolist()))
 
     def contains(self, keys: Keys) -> np.ndarray:
         """Which keys lie inside: bool of shape (n,)."""
@@ -208,7 +212,7 @@ def between(kind: Kind, start: Key | None, stop: Key | None) -> RangeSet:
 def points(kind: Kind, keys: Iterable[Key]) -> RangeSet:
     """The set of just these keys."""
     if kind is Kind.WORD:
-        return RangeSet(kind, _around(sorted_distinct(np.array(list(keys), np.int64))))
+        return integer_points(np.array(list(keys), np.int64))
     thresholds: list[Key | None] = []
     for key in sorted(set(keys)):
         if not thresholds or thresholds[-1] != key:
@@ -217,6 +221,24 @@ def points(kind: Kind, keys: Iterable[Key]) -> RangeSet:
             thresholds.pop()
         thresholds.append(successor(key, kind))
     return of_thresholds(kind, [threshold for threshold in thresholds if threshold is not None])
+
+
+def integer_points(keys: np.ndarray) -> RangeSet:
+    """The set of just these WORD keys: int64 of shape (n,), in any order, repeated or not."""
+    return RangeSet(Kind.WORD, _around(sorted_distinct(keys)))
+
+
+def byte_points(keys: pa.Array) -> RangeSet:
+    """The set of just these BYTES keys: large_binary without nulls, in any order, repeated or not."""
+    ordered = keys.take(pc.array_sort_indices(keys))
+    first = np.append(True, pc.not_equal(ordered[1:], ordered[:-1]))[: len(ordered)]
+    distinct = ordered.filter(pa.array(first, pa.bool_()))
+    starts = distinct.to_pylist()
+    if pc.any(pc.ends_with(distinct, b"\0")).as_py():  # may be adjacent to the key before
+        return points(Kind.BYTES, starts)
+    thresholds = np.empty(2 * len(starts), object)
+    thresholds[::2], thresholds[1::2] = starts, [start + b"\0" for start in starts]
+    return RangeSet(Kind.BYTES, thresholds)
 
 
 def _around(keys: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from secateur.pruning.functions import types
 from secateur.pruning.functions.text import unfolded
 from secateur.pruning.interval import constant
 from secateur.pruning.predicate import nodes
+from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.bound import (
     Apply,
     Compared,
@@ -30,8 +31,9 @@ from secateur.pruning.predicate.bound import (
     Within,
 )
 from secateur.pruning.predicate.inverse import pull_back
+from secateur.pruning.predicate.listed_keys import listed_keys, of_positions
 from secateur.pruning.predicate.literals import Subject, plain_keys, positions
-from secateur.pruning.predicate.nodes import And, Expression, Is, Literal, Not, Or, Predicate, Truth
+from secateur.pruning.predicate.nodes import And, Expression, Is, Literal, Not, Or, Predicate, Sql, Truth
 from secateur.pruning.predicate.operands import (
     NoRule,
     bind_operand,
@@ -42,8 +44,9 @@ from secateur.pruning.predicate.operands import (
 )
 from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.predicate.temporal import zone_of
+from secateur.pruning.predicate.value_lists import ValueList, present
 from secateur.pruning.rangeset import RangeSet
-from secateur.values import INT64_MAX, INT64_MIN, Key, Kind, kind_of, least_key
+from secateur.values import INT64_MAX, INT64_MIN, Kind, kind_of, least_key
 
 
 def bind(
@@ -84,7 +87,7 @@ def bound_by(predicate: Predicate, binder: Binder) -> Predicate:
 
 
 def _unsupported(predicate: Predicate, reason: str, binder: Binder) -> Unsupported:
-    sql = predicate.sql if isinstance(predicate, nodes.Opaque) else str(predicate)
+    sql = predicate.sql if isinstance(predicate, nodes.Opaque) else predicate
     named = tuple(dict.fromkeys(resolve(column, binder) for column in nodes.columns(predicate)))
     hides = any(not opaque.columns for opaque in nodes.opaque(predicate))
     every = tuple(Field((field.name,), field.type) for field in binder.schema)
@@ -92,7 +95,7 @@ def _unsupported(predicate: Predicate, reason: str, binder: Binder) -> Unsupport
 
 
 def _leaf(predicate: Predicate, binder: Binder) -> Predicate:
-    sql = str(predicate)
+    sql: Sql = predicate
     match predicate:
         case nodes.Opaque():
             raise NoRule("no rule for this expression")
@@ -123,7 +126,7 @@ def _operand(expression: Expression, binder: Binder) -> Operand:
 # ---- leaves ----------------------------------------------------------------------------------------------------------
 
 
-def within(operand: Operand, ranges: RangeSet, sql: str) -> Predicate:
+def within(operand: Operand, ranges: RangeSet, sql: Sql) -> Predicate:
     """Whether an operand lies in a set of keys: of the column below it, where functions let that be said."""
     if isinstance(operand, Constant):
         if operand.key is None:
@@ -137,7 +140,7 @@ def within(operand: Operand, ranges: RangeSet, sql: str) -> Predicate:
     return Within(operand, ranges, sql)
 
 
-def _missing(operand: Operand, sql: str) -> Predicate:
+def _missing(operand: Operand, sql: Sql) -> Predicate:
     """A null test; functions of clocks are NULL where their argument is, whatever the zone."""
     while isinstance(operand, Apply) and operand.function.is_steady is not None:
         moving = [argument for argument in operand.arguments if not isinstance(argument, Constant)]
@@ -147,11 +150,13 @@ def _missing(operand: Operand, sql: str) -> Predicate:
     return Truth(operand.key is None) if isinstance(operand, Constant) else Missing(operand, sql)
 
 
-def _subject(operand: Operand, sql: str) -> Subject:
-    return Subject(f"column {operand}" if isinstance(operand, Field) else f"the left side of {sql}", operand.type)
+def _subject(operand: Operand, sql: Sql) -> Subject:
+    return Subject(
+        f"column {operand}" if isinstance(operand, Field) else f"the left side of {brief(sql)}", operand.type
+    )
 
 
-def _with_literal(op: str, operand: Operand, literal: Literal, sql: str, binder: Binder) -> Predicate:
+def _with_literal(op: str, operand: Operand, literal: Literal, sql: Sql, binder: Binder) -> Predicate:
     if literal.value is None:
         return _missing(operand, sql) if op == "<=>" else Truth(None)
     if (always := _beyond_long(op, operand.type, literal)) is not None:
@@ -194,7 +199,7 @@ def _beyond_long(op: str, type_: pa.DataType, literal: Literal) -> bool | None:
             return None
 
 
-def _comparison(op: str, left: Operand, right: Operand, sql: str, binder: Binder) -> Predicate:
+def _comparison(op: str, left: Operand, right: Operand, sql: Sql, binder: Binder) -> Predicate:
     """Two operands; one that is constant after all becomes a literal."""
     if isinstance(left, Constant) and not isinstance(right, Constant):
         left, right, op = right, left, nodes.FLIPPED[op]
@@ -208,7 +213,7 @@ def _comparison(op: str, left: Operand, right: Operand, sql: str, binder: Binder
     return _compared(op, left, right, sql)
 
 
-def _compared(op: str, left: Operand, right: Operand, sql: str) -> Predicate:
+def _compared(op: str, left: Operand, right: Operand, sql: Sql) -> Predicate:
     if left != right:
         return Compared(op, left, right, sql)
     kind = kind_of(left.type)
@@ -222,41 +227,37 @@ def _compared(op: str, left: Operand, right: Operand, sql: str) -> Predicate:
             return within(left, rangeset.everything(kind), sql)
 
 
-def _in(operand: Operand, literals: Sequence[Literal], sql: str, binder: Binder) -> Predicate:
+def _in(operand: Operand, literals: Sequence[Literal], sql: Sql, binder: Binder) -> Predicate:
     if not literals:
         return Truth(False)  # also on NULL, as in Spark
-    values = [literal for literal in literals if literal.value is not None]
+    values = present(literals)
     listed = within(operand, _listed(operand, values, sql, binder), sql)
     # `x IN (1, NULL)` is `x = 1 OR NULL`.
     return listed if len(values) == len(literals) else Or((listed, Truth(None)))
 
 
-def _listed(operand: Operand, literals: Sequence[Literal], sql: str, binder: Binder) -> RangeSet:
-    """The keys of an IN list: points in one step, the rare wider spans (double against integer) one by one."""
+def _listed(operand: Operand, literals: Sequence[Literal], sql: Sql, binder: Binder) -> RangeSet:
+    """The keys of an IN list without NULL."""
     kind = kind_of(operand.type)
     if kind is None:
         raise NoRule(f"a {operand.type} has no order")
+    if isinstance(literals, ValueList):
+        ranges = listed_keys(operand.type, literals.array, binder.zone)
+        if ranges is not None:
+            return ranges
+        literals = tuple(literals)
     if (keys := plain_keys(operand.type, literals)) is not None:
         return rangeset.points(kind, keys)
     found = positions(_subject(operand, sql), literals, binder.zone)
     if found is None:
         raise NoRule(f"a {operand.type} does not compare with all of the list in key order")
-    single: list[Key] = []
-    ranges = rangeset.empty(kind)
-    for at, after in ((p.at, p.after) for p in found):
-        if at is None or at == after:
-            continue
-        if isinstance(at, bytes) or (after is not None and after - at == 1):  # type: ignore[operator]
-            single.append(at)
-        else:
-            ranges = rangeset.union(ranges, rangeset.between(kind, at, after))
-    return rangeset.union(ranges, rangeset.points(kind, single))
+    return of_positions(kind, found)
 
 
 # ---- patterns --------------------------------------------------------------------------------------------------------
 
 
-def _like(operand: Operand, pattern: str, escape: str, sql: str) -> Predicate:
+def _like(operand: Operand, pattern: str, escape: str, sql: Sql) -> Predicate:
     prefix, regex, wildcard = _read_pattern(pattern, escape, sql)
     if operand.type != pa.string():
         raise NoRule(f"LIKE on a {operand.type} has no rule")
@@ -270,7 +271,7 @@ def _like(operand: Operand, pattern: str, escape: str, sql: str) -> Predicate:
             return _matching(operand, regex, rangeset.starting_with(key), sql)
 
 
-def _matching(operand: Operand, regex: str | None, prefix: RangeSet, sql: str) -> Predicate:
+def _matching(operand: Operand, regex: str | None, prefix: RangeSet, sql: Sql) -> Predicate:
     """A test of text that needs the text itself: of a column directly, else Spark alone can make it."""
     if isinstance(operand, Field):
         return Matches(operand, regex, prefix, sql)
@@ -282,7 +283,7 @@ def _matching(operand: Operand, regex: str | None, prefix: RangeSet, sql: str) -
             raise NoRule("a pattern on this expression has no rule")
 
 
-def _rlike(operand: Operand, pattern: str, sql: str) -> Predicate:
+def _rlike(operand: Operand, pattern: str, sql: Sql) -> Predicate:
     if operand.type != pa.string():
         raise NoRule(f"RLIKE on a {operand.type} has no rule")
     prefix = rangeset.starting_with(literal_start(pattern).encode("utf-8", "surrogatepass"))
@@ -304,7 +305,7 @@ def literal_start(pattern: str) -> str:
     return pattern[1 : end - 1] if optional else pattern[1:end]
 
 
-def _read_pattern(pattern: str, escape: str, sql: str) -> tuple[str, str, str]:
+def _read_pattern(pattern: str, escape: str, sql: Sql) -> tuple[str, str, str]:
     """The literal prefix of a LIKE pattern, its regular expression, and what follows the prefix.
 
     Raises InvalidPredicate where the escape character does not stand before ``%``, ``_`` or itself, which Spark

@@ -13,7 +13,8 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from secateur.pruning.interval import Function
-from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth, quoted_name
+from secateur.pruning.predicate.abbreviation import brief
+from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Sql, Truth, quoted_name
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import Key, kind_of
 
@@ -104,11 +105,11 @@ class Within(Predicate):
 
     operand: Operand
     ranges: RangeSet
-    sql: str
+    sql: Sql = field(compare=False)
     fails: RangeSet | None = None
 
     def __str__(self) -> str:
-        return self.sql
+        return str(self.sql)
 
 
 @dataclass(frozen=True)
@@ -116,10 +117,10 @@ class Missing(Predicate):
     """TRUE where the operand is NULL, else FALSE."""
 
     operand: Operand
-    sql: str
+    sql: Sql = field(compare=False)
 
     def __str__(self) -> str:
-        return self.sql
+        return str(self.sql)
 
 
 @dataclass(frozen=True)
@@ -129,10 +130,10 @@ class Matches(Predicate):
     operand: Operand
     regex: str | None  # anchored, for the whole value, of RE2; None: only Spark can tell
     prefix: RangeSet
-    sql: str
+    sql: Sql
 
     def __str__(self) -> str:
-        return self.sql
+        return str(self.sql)
 
 
 @dataclass(frozen=True)
@@ -142,22 +143,22 @@ class Compared(Predicate):
     op: str
     left: Operand
     right: Operand
-    sql: str
+    sql: Sql = field(compare=False)
 
     def __str__(self) -> str:
-        return self.sql
+        return str(self.sql)
 
 
 @dataclass(frozen=True)
 class Unsupported(Predicate):
     """An expression that can be anything on any row, as far as pruning knows."""
 
-    sql: str
+    sql: Sql
     reason: str
     fields: tuple[Field, ...]  # that evaluating it needs
 
     def __str__(self) -> str:
-        return self.sql
+        return str(self.sql)
 
 
 Leaf: TypeAlias = Within | Missing | Matches | Compared | Unsupported | Truth
@@ -242,20 +243,20 @@ def unbounded(predicate: Predicate) -> Iterator[str]:
     for leaf in all_leaves(predicate):
         match leaf:
             case Unsupported(sql, reason):
-                yield f"{sql}: {reason}"
-            case Matches(prefix=prefix) if prefix.is_everything:
-                yield f"{leaf}: no literal prefix bounds it"
-            case Missing(Field(type=type_)) if kind_of(type_) is None:
-                yield f"{leaf}: no statistics are kept of a {type_}"
+                yield f"{brief(sql)}: {reason}"
+            case Matches(prefix=prefix, sql=sql) if prefix.is_everything:
+                yield f"{brief(sql)}: no literal prefix bounds it"
+            case Missing(Field(type=type_), sql) if kind_of(type_) is None:
+                yield f"{brief(sql)}: no statistics are kept of a {type_}"
 
 
 def left_to_spark(predicate: Predicate) -> Iterator[str]:
     """The leaves that only Spark can evaluate on rows, as text, with the reason where there is one."""
     for leaf in all_leaves(predicate):
         if isinstance(leaf, Unsupported):
-            yield f"{leaf.sql}: {leaf.reason}"
-        elif not _is_supported(leaf):
-            yield str(leaf)
+            yield f"{brief(leaf.sql)}: {leaf.reason}"
+        elif not isinstance(leaf, Truth) and not _is_supported(leaf):
+            yield brief(leaf.sql)
 
 
 def _is_supported(leaf: Leaf) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable
-from decimal import Decimal
 from typing import Any
 
 from secateur.errors import InvalidPredicate
@@ -19,14 +17,14 @@ from secateur.pruning.predicate.nodes import (
     In,
     IsNull,
     Like,
-    Literal,
     Not,
     Predicate,
     as_expression,
     as_predicate,
     compare,
-    integer,
 )
+from secateur.pruning.predicate.python_values import literal
+from secateur.pruning.predicate.value_lists import listed
 
 
 class ValueExpression:
@@ -73,8 +71,11 @@ class ValueExpression:
         return compare(self.node, "<=>", operand(other))
 
     def isin(self, values: Iterable[object]) -> Predicate:
-        """``IN (...)``, of any length; None among the values is NULL."""
-        return In(self.node, tuple(literal(value) for value in values))
+        """``IN (...)``, of any length; None among the values is NULL.
+
+        Long lists are quickest as a numpy or an Arrow array; see :func:`.value_lists.listed` for what they may hold.
+        """
+        return In(self.node, listed(values))
 
     def between(self, low: object, high: object) -> Predicate:
         """``BETWEEN low AND high``, both included."""
@@ -264,32 +265,3 @@ def split_name(name: str) -> tuple[str, ...]:
                 part += character
         position += 1
     return (*parts, part)
-
-
-def literal(value: object) -> Literal:
-    """A Python value as a literal: datetimes with a zone are instants, without one are in the session's zone."""
-    match value:
-        case Literal():
-            return value
-        case _ if hasattr(value, "item"):  # a numpy scalar, of which some are Python floats or strings too
-            return literal(value.item())
-        case None:
-            return NULL
-        case bool():
-            return Literal(value, "boolean")
-        case int():
-            return integer(value)
-        case float():
-            return Literal(value, "double")
-        case Decimal():
-            return Literal(value, "decimal")
-        case str():
-            return Literal(value, "string")
-        case bytes() | bytearray():
-            return Literal(bytes(value), "binary")
-        case dt.datetime():
-            return Literal(value, "timestamp_ntz" if value.tzinfo is None else "timestamp")
-        case dt.date():
-            return Literal(value, "date")
-        case _:
-            raise TypeError(f"{value!r} of type {type(value).__name__} is no literal of Spark SQL")

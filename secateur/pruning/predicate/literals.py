@@ -145,7 +145,9 @@ def _numeric_position(subject: Subject, literal: Literal, common: str) -> Positi
         case Literal(int() | Decimal() | float() as number, type_) if type_ in (*_EXACT, *_INEXACT):
             if is_float(subject.type):
                 return _point(float_key(float(number)), Kind.WORD)
-            return _double_position(subject, float(number)) if common == "double" else _exact_position(subject, number)
+            if common == "double":
+                return double_position(subject.type, float(number))
+            return _exact_position(subject, number)
         case _:
             raise _refuse(subject, literal, "a number is needed")
 
@@ -161,7 +163,7 @@ def _position_of_text(subject: Subject, literal: Literal, text: str) -> Position
             raise _refuse(subject, literal, "the string is no number")
         return None
     value = float(text)
-    return _point(float_key(value), Kind.WORD) if is_float(subject.type) else _double_position(subject, value)
+    return _point(float_key(value), Kind.WORD) if is_float(subject.type) else double_position(subject.type, value)
 
 
 def _scale(type_: pa.DataType) -> int:
@@ -171,13 +173,13 @@ def _scale(type_: pa.DataType) -> int:
 def _exact_position(subject: Subject, number: int | Decimal | float) -> Position | None:
     """Integers and decimals against an exact number: by value, if the common decimal type has 38 digits or fewer."""
     type_ = subject.type
-    if pa.types.is_decimal128(type_) and not _fits(type_, Decimal(number)):
+    if pa.types.is_decimal128(type_) and not fits(type_, Decimal(number)):
         return None
     scaled = Fraction(number) * 10 ** _scale(type_)
     return Position(*(_in_range(key, type_) for key in (ceil(scaled), floor(scaled) + 1)))
 
 
-def _fits(type_: pa.DataType, number: Decimal) -> bool:
+def fits(type_: pa.DataType, number: Decimal) -> bool:
     """Whether Spark's common decimal type keeps all digits of both sides (``DecimalType.bounded``)."""
     precision, scale = size_of(number)
     return max(precision - scale, type_.precision - type_.scale) + max(scale, type_.scale) <= MOST_DIGITS
@@ -193,28 +195,28 @@ def _key_range(type_: pa.DataType) -> tuple[int, int]:
 
 
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
-
-
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
 def _in_range(key: int, type_: pa.DataType) -> int | None:
     """A threshold moved to where values of the type can be: below them all, or above them all (None)."""
     least, greatest = (-(2**127), 2**127 - 1) if kind_of(type_) is Kind.WIDE else (INT64_MIN, INT64_MAX)
     return None if key > greatest else max(key, least)
 
 
-def _double_position(subject: Subject, number: float) -> Position:
+def double_position(type_: pa.DataType, number: float) -> Position:
     """Integers and decimals against a double: Spark casts the column to double, which rounds, monotonically."""
-    unit = 10 ** _scale(subject.type)
-    return _search(subject, lambda key: float_key(_nearest(key, unit)), float_key(number))
+    unit = 10 ** _scale(type_)
+    return _search(type_, lambda key: float_key(_nearest(key, unit)), float_key(number))
 
 
 def _nearest(key: int, unit: int) -> float:
     return key / unit  # Python's integer division rounds correctly to the nearest double
 
 
-def _search(subject: Subject, cast: Callable[[int], int], target: int) -> Position:
+def _search(type_: pa.DataType, cast: Callable[[int], int], target: int) -> Position:
     """Both thresholds by bisection over the keys that values of the column can have; `cast` is monotone."""
-    least, greatest = _key_range(subject.type)
+    least, greatest = _key_range(type_)
     at = _first(least, greatest, lambda key: cast(key) >= target)
     after = _first(least, greatest, lambda key: cast(key) > target)
     return Position(at, after)
@@ -256,7 +258,7 @@ def _date_position(subject: Subject, literal: Literal, zone: dt.tzinfo) -> Posit
         return None
     if literal.type == "timestamp_ntz":
         return Position(-(-micros // DAY), micros // DAY + 1)
-    found = _search(subject, lambda day: instant_micros(_midnight(day), zone), micros)
+    found = _search(subject.type, lambda day: instant_micros(_midnight(day), zone), micros)
     edges = (None, *_key_range(subject.type))
     return None if found.at in edges or found.after in edges else found  # columns may hold dates beyond 0001..9999
 

@@ -8,7 +8,7 @@ other libraries give one tree. The connectives serve bound predicates too
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
@@ -39,6 +39,9 @@ class Predicate:
 
     def __repr__(self) -> str:
         return str(self)
+
+
+Sql: TypeAlias = str | Predicate  # what prints as Spark SQL: a tree does so only when it is asked to
 
 
 def _condition(value: object) -> Predicate:
@@ -258,10 +261,10 @@ class Comparison(Predicate):
 
 @dataclass(frozen=True, repr=False)
 class In(Predicate):
-    """``operand IN (literals)``."""
+    """``operand IN (literals)``: a tuple of them, or a long list as :mod:`.value_lists` keeps it."""
 
     operand: Expression
-    literals: tuple[Literal, ...]
+    literals: Sequence[Literal]
 
     def __str__(self) -> str:
         return f"{self.operand} IN ({', '.join(map(str, self.literals))})" if self.literals else "FALSE"

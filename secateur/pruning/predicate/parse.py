@@ -43,6 +43,7 @@ from secateur.pruning.predicate.nodes import (
     compare,
     integer,
 )
+from secateur.pruning.predicate.value_lists import compact
 
 _COMPARISONS: dict[type[exp.Expression], str] = {
     exp.EQ: "=",
@@ -144,7 +145,7 @@ def _condition(node: exp.Expression) -> Predicate | None:
         case exp.In() if _only(node, "this", "expressions"):
             operand, literals = _expression(node.this), [_literal(item) for item in node.expressions]
             known = tuple(item for item in literals if item is not None)
-            return In(operand, known) if operand and known and len(known) == len(literals) else None
+            return In(operand, compact(known)) if operand and known and len(known) == len(literals) else None
         case exp.Escape() if _only(node, "this", "expression") and isinstance(node.this, exp.Like):
             return _like(node.this, _literal(node.args["expression"]))
         case exp.Like():
@@ -351,6 +352,8 @@ def _negative(node: exp.Expression) -> Literal | None:
 
 def _number(text: str) -> Literal | None:
     """A number without suffix: with an exponent a double, with a point a decimal, else an integer."""
+    if len(text) < 19 and text.isdecimal():
+        return integer(int(text))
     if sum(c.isdigit() for c in text) > 38:
         return None  # beyond Spark's widest decimal
     try:

@@ -8,10 +8,11 @@ NOT complements them, all of which keep NULL as it is. So ``a > 5 AND a < 3`` as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 
 from secateur.pruning import rangeset
 from secateur.pruning.predicate.bound import Operand, Within
-from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
+from secateur.pruning.predicate.nodes import And, Is, Not, Opaque, Or, Predicate, Sql, Truth
 from secateur.pruning.rangeset import RangeSet
 
 
@@ -37,7 +38,7 @@ def _negation(child: Predicate) -> Predicate:
         case Truth(value):
             return Truth(None if value is None else not value)
         case Within(operand, ranges, sql, fails):
-            return Within(operand, rangeset.complement(ranges), f"(NOT {sql})", fails)
+            return Within(operand, rangeset.complement(ranges), Not(_written(sql)), fails)
         case And(children):
             return _disjunction([_negation(each) for each in children])
         case Or(children):
@@ -54,7 +55,7 @@ def _conjunction(children: Iterable[Predicate]) -> Predicate:
     flat = [part for child in children for part in (child.children if isinstance(child, And) else (child,))]
     if Truth(False) in flat:
         return Truth(False)
-    merged = list(_merged(flat, rangeset.intersection, " AND "))
+    merged = list(_merged(flat, And, rangeset.intersection))
     return _joined(And, [part for part in merged if part != Truth(True)], Truth(True))
 
 
@@ -62,7 +63,7 @@ def _disjunction(children: Iterable[Predicate]) -> Predicate:
     flat = [part for child in children for part in (child.children if isinstance(child, Or) else (child,))]
     if Truth(True) in flat:
         return Truth(True)
-    merged = list(_merged(flat, rangeset.union, " OR "))
+    merged = list(_merged(flat, Or, rangeset.union))
     return _joined(Or, [part for part in merged if part != Truth(False)], Truth(False))
 
 
@@ -79,22 +80,36 @@ def _joined(connective: type[And] | type[Or], parts: Sequence[Predicate], nothin
 
 
 def _merged(
-    parts: Sequence[Predicate], combine: Callable[[RangeSet, RangeSet], RangeSet], word: str
+    parts: Sequence[Predicate],
+    connective: type[And] | type[Or],
+    combine: Callable[[RangeSet, RangeSet], RangeSet],
 ) -> Iterator[Predicate]:
     """The parts, with the sets of keys that ask for one column combined where the first of them stood."""
-    by_operand: dict[tuple[Operand, RangeSet | None], Within] = {}
+    by_operand: dict[tuple[Operand, RangeSet | None], list[Within]] = {}
     order: list[Predicate | tuple[Operand, RangeSet | None]] = []
     for part in parts:
         if not isinstance(part, Within):
             order.append(part)
             continue
         asked = (part.operand, part.fails)
-        if asked in by_operand:
-            known = by_operand[asked]
-            sql = known.sql if part.sql == known.sql else f"({known.sql}{word}{part.sql})"
-            by_operand[asked] = Within(part.operand, combine(known.ranges, part.ranges), sql, part.fails)
-        else:
-            by_operand[asked] = part
+        if asked not in by_operand:
             order.append(asked)
+        by_operand.setdefault(asked, []).append(part)
     for item in order:
-        yield by_operand[item] if isinstance(item, tuple) else item
+        yield _combined(by_operand[item], connective, combine) if isinstance(item, tuple) else item
+
+
+def _combined(
+    parts: Sequence[Within], connective: type[And] | type[Or], combine: Callable[[RangeSet, RangeSet], RangeSet]
+) -> Within:
+    """One leaf for those that ask for one column."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    written = tuple(dict.fromkeys(_written(part.sql) for part in parts))
+    sql = written[0] if len(written) == 1 else connective(written)
+    return Within(first.operand, reduce(combine, [part.ranges for part in parts]), sql, first.fails)
+
+
+def _written(sql: Sql) -> Predicate:
+    return Opaque(sql) if isinstance(sql, str) else sql
