@@ -29,6 +29,7 @@ from secateur.pruning.predicate.bound import (
     Operand,
     Unsupported,
     Within,
+    is_repeatable,
 )
 from secateur.pruning.predicate.inverse import pull_back
 from secateur.pruning.predicate.listed_keys import listed_keys, of_positions
@@ -214,7 +215,7 @@ def _comparison(op: str, left: Operand, right: Operand, sql: Sql, binder: Binder
 
 
 def _compared(op: str, left: Operand, right: Operand, sql: Sql) -> Predicate:
-    if left != right:
+    if left != right or not is_repeatable(left):
         return Compared(op, left, right, sql)
     kind = kind_of(left.type)
     assert kind is not None

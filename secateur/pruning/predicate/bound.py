@@ -221,6 +221,11 @@ def parts(leaf: Leaf) -> Iterator[Operand]:
                 pending += [*(value for _, value in branches), otherwise]
 
 
+def is_repeatable(operand: Operand) -> bool:
+    """Whether an operand written twice has one value on a row; what is left to Spark may be random."""
+    return not any(isinstance(leaf, Unsupported) for leaf in all_leaves(Missing(operand, "")))
+
+
 def fields(predicate: Predicate) -> list[Field]:
     """The fields whose statistics a bound predicate can use, each once, in order of appearance."""
     named = (part for leaf in all_leaves(predicate) for part in parts(leaf) if isinstance(part, Field))

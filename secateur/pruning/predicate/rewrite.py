@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 
 from secateur.pruning import rangeset
-from secateur.pruning.predicate.bound import Operand, Within
+from secateur.pruning.predicate.bound import Operand, Within, is_repeatable
 from secateur.pruning.predicate.nodes import And, Is, Not, Opaque, Or, Predicate, Sql, Truth
 from secateur.pruning.rangeset import RangeSet
 
@@ -88,7 +88,7 @@ def _merged(
     by_operand: dict[tuple[Operand, RangeSet | None], list[Within]] = {}
     order: list[Predicate | tuple[Operand, RangeSet | None]] = []
     for part in parts:
-        if not isinstance(part, Within):
+        if not isinstance(part, Within) or not is_repeatable(part.operand):
             order.append(part)
             continue
         asked = (part.operand, part.fails)
