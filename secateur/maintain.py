@@ -90,7 +90,7 @@ def build_index(
     """
     table.store.require_writable()
     options = BuildOptions(tuple(sort_key), tuple(bloom), fpr, pages, segment_blocks)
-    files = _identities(table.listing(dt.UTC))
+    files = _identities(table.fresh_listing(dt.UTC))
     if not files:
         raise TableNotFound(f"{table.location} holds no Parquet file")
     surveys = survey(spark, table.open_file, files, [split_name(name) for name in sort_key])
@@ -112,7 +112,7 @@ def refresh_index(
     """
     snapshot = _require_snapshot(table)
     before = snapshot.as_segments()
-    live = _identities(table.listing(dt.UTC))
+    live = _identities(table.fresh_listing(dt.UTC))
     kept = before.take(_with_live_files(before, set(live)))
     covered = set(_file_identities(kept.files))
     new = [file for file in live if file not in covered]
@@ -215,11 +215,11 @@ def verify_index(table: Table) -> Verification:
         snapshot = _require_snapshot(table)
         files = snapshot.files
     except IndexFault as fault:
-        return Verification(0, 0, 0, len(table.listing(dt.UTC).size), (str(fault),))
+        return Verification(0, 0, 0, len(table.fresh_listing(dt.UTC).size), (str(fault),))
     faults += snapshot.verify()
     faults += [fault for i in range(len(snapshot.segments)) for fault in _verify_segment(table, snapshot, i)]
     covered = set(_file_identities(files))
-    live = _identities(table.listing(dt.UTC))
+    live = _identities(table.fresh_listing(dt.UTC))
     known = sum(file in covered for file in live)
     return Verification(snapshot.number, len(snapshot.segments), known, len(live) - known, tuple(faults))
 

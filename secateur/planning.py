@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -16,8 +17,8 @@ from secateur.pruning.predicate.nodes import Predicate, Sql
 from secateur.pruning.predicate.parse import parse
 
 if TYPE_CHECKING:
+    from secateur.io.directory import FileSystem
     from secateur.io.iceberg_expressions import BooleanExpression
-    from secateur.io.parquet_dir import FileSystem
     from secateur.io.spark_column import Column
 
 DISABLE = "SECATEUR_DISABLE"  # an environment variable: set to 1, no index is used
@@ -29,6 +30,7 @@ def open_table(
     index_location: str | None = None,
     filesystem: FileSystem | None = None,
     schema: pa.Schema | None = None,
+    freshness: float | dt.timedelta | None = None,
 ) -> ParquetDirectory:
     """The table in a directory of Parquet files; nested directories and Hive partitions are recognised.
 
@@ -36,9 +38,21 @@ def open_table(
     looked for in ``_secateur`` beside the data, or at `index_location`. `schema` declares the table's columns;
     without it they come from the index and from the footers of files that it does not cover.
 
-    Raises TableNotFound, UnsupportedTable.
+    Every query lists the directory. With `freshness`, seconds or a timedelta, the queries of this handle share a
+    listing for so long, and see files that came, went or changed meanwhile that much later; a query that needs a file
+    which is gone raises StalePlan, and the next one lists anew. A file that is overwritten in place with one of equal
+    size is for so long pruned by what it held before: leave `freshness` out for tables where that happens. Builds and
+    refreshes list anew in any case.
+
+    Raises TableNotFound, UnsupportedTable; ValueError for a negative freshness.
     """
-    return open_directory(os.fspath(location), index_location=index_location, filesystem=filesystem, schema=schema)
+    return open_directory(
+        os.fspath(location),
+        index_location=index_location,
+        filesystem=filesystem,
+        schema=schema,
+        freshness=freshness,
+    )
 
 
 def prune(

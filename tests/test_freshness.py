@@ -102,6 +102,25 @@ def test_a_refresh_without_changes_publishes_nothing(spark: SparkSession, root: 
     assert sc.refresh_index(table, spark=spark).number == 1
 
 
+def test_a_refresh_finds_what_a_listing_in_use_does_not_have(spark: SparkSession, root: Path) -> None:
+    table = sc.open_table(str(root), freshness=float("inf"))
+    assert sc.prune(table, "TRUE").count() == 300
+    write(root, "new.parquet", rows(500, 510, extra=pa.nulls(10, pa.int32())))
+    assert sc.prune(table, "TRUE").count() == 300
+    assert sc.verify_index(table).files_uncovered == 1
+    write(root, "newer.parquet", rows(510, 520, extra=pa.nulls(10, pa.int32())))
+    assert sc.refresh_index(table, spark=spark).files == 5
+    assert sc.prune(table, "TRUE", strict=True).count() == 320
+
+
+def test_an_overwritten_file_is_told_though_its_listing_is_old(spark: SparkSession, root: Path) -> None:
+    table = sc.open_table(str(root), freshness=float("inf"))
+    assert sc.prune(table, "id = 150", strict=True).count() == 1
+    write(root, "1.parquet", rows(150, 150 + 7))
+    with pytest.raises(StalePlan, match=r"1\.parquet has changed"):
+        sc.prune(table, "id = 150", strict=True).to_arrow()
+
+
 def test_a_thousand_rows_in_single_appends(spark: SparkSession, root: Path) -> None:
     table = sc.open_table(str(root))
     for i in range(3):

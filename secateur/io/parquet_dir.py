@@ -8,20 +8,18 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from secateur.errors import TableNotFound, UnsupportedTable
+from secateur.errors import StalePlan, TableNotFound, UnsupportedTable
 from secateur.index.cache import ByteCache
+from secateur.io.directory import Files, FileSystem, list_files
+from secateur.io.freshness import LatestListing, seconds_of
 from secateur.io.parquet_file import ParquetSource, open_parquet
-from secateur.io.partitions import read_partitions
 from secateur.io.store import FileStore
 from secateur.io.table import Listing
-
-FileSystem: TypeAlias = pafs.FileSystem
 
 INDEX_DIRECTORY = "_secateur"  # beside the data; engines ignore names that begin with an underscore
 CACHE_BYTES = 1 << 30
@@ -37,31 +35,33 @@ class ParquetDirectory:
     root: str  # the same within the filesystem
     store: FileStore
     declared_schema: pa.Schema | None = None
+    freshness: float = 0.0  # seconds that a listing may be old; 0: every query lists
     cache: ByteCache = field(default_factory=lambda: ByteCache(CACHE_BYTES), compare=False, repr=False)
+    _latest: LatestListing = field(default_factory=LatestListing, init=False, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "cache": None}
+        return {**self.__dict__, "cache": None, "_latest": None}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state, cache=ByteCache(CACHE_BYTES))
+        self.__dict__.update(state, cache=ByteCache(CACHE_BYTES), _latest=LatestListing())
 
     def listing(self, zone: dt.tzinfo) -> Listing:
-        """The live files now, by path; names that begin with ``_`` or ``.`` are not part of the table."""
-        selector = pafs.FileSelector(self.root, recursive=True)
+        """The live files by path; names that begin with ``_`` or ``.`` are not part of the table.
+
+        They are listed anew unless a listing of this handle is younger than `freshness`. Raises TableNotFound where
+        the directory cannot be listed (a name that is no UTF-8 is a reason), IncompatibleSchemas.
+        """
+        return self._latest.get(self._files, zone, self.freshness)
+
+    def fresh_listing(self, zone: dt.tzinfo) -> Listing:
+        """The live files now, listed after this call; later calls of :meth:`listing` may use it. Raises as that."""
+        return self._latest.get(self._files, zone, 0.0)
+
+    def _files(self) -> Files:
         try:
-            infos = self.filesystem.get_file_info(selector)
-        except OSError as error:
+            return list_files(self.filesystem, self.root)
+        except (OSError, UnicodeError) as error:
             raise TableNotFound(f"cannot list {self.location}: {error}") from None
-        prefix = self.root.rstrip("/") + "/"
-        found = sorted(
-            (info.path.removeprefix(prefix), info.size, info.mtime_ns or 0)
-            for info in infos
-            if info.type == pafs.FileType.File and _is_data(info.path.removeprefix(prefix))
-        )
-        paths = pa.array([path for path, _, _ in found], pa.string())
-        size = np.array([size for _, size, _ in found], np.int64)
-        modified = np.array([modified for _, _, modified in found], np.int64)
-        return Listing(paths, size, modified, read_partitions(paths, zone))
 
     def schemas(self, listing: Listing, ordinals: np.ndarray) -> Iterator[tuple[str, pa.Schema]]:
         """The path and the schema of the given files; footers are read in parallel, and once per file identity."""
@@ -75,20 +75,16 @@ class ParquetDirectory:
             yield from threads.map(schema_of, ordinals.tolist())
 
     def open_file(self, path: str) -> ParquetSource:
-        """One file by its path below the table."""
-        return open_parquet(self.filesystem, posixpath.join(self.root, path), self.full_path(path))
+        """One file by its path below the table; where it has vanished, the next query lists anew."""
+        try:
+            return open_parquet(self.filesystem, posixpath.join(self.root, path), self.full_path(path))
+        except StalePlan:
+            self._latest.expire()
+            raise
 
     def full_path(self, path: str) -> str:
         """The path of a file as Spark and other engines take it."""
         return posixpath.join(self.location, path)
-
-
-def _is_data(path: str) -> bool:
-    """Whether Spark would read a file: no part of its path is hidden (``HadoopFSUtils.shouldFilterOutPathName``)."""
-    return not any(
-        part.startswith(".") or (part.startswith("_") and "=" not in part) or part.endswith("._COPYING_")
-        for part in path.split("/")
-    )
 
 
 def open_directory(
@@ -97,8 +93,13 @@ def open_directory(
     index_location: str | None = None,
     filesystem: FileSystem | None = None,
     schema: pa.Schema | None = None,
+    freshness: float | dt.timedelta | None = None,
 ) -> ParquetDirectory:
-    """The table in a directory. Raises TableNotFound where there is none, UnsupportedTable for other formats."""
+    """The table in a directory; see :func:`secateur.open_table`.
+
+    Raises TableNotFound where there is none, UnsupportedTable for other formats, ValueError for a negative freshness.
+    """
+    seconds = seconds_of(freshness)
     shown, resolved, root = _resolve(location, filesystem)
     info = resolved.get_file_info(root)
     if info.type == pafs.FileType.NotFound:
@@ -111,7 +112,7 @@ def open_directory(
     else:
         _, index_filesystem, index_root = _resolve(index_location, None)
         store = FileStore(index_filesystem, index_root)
-    return ParquetDirectory(shown, resolved, root, store, schema)
+    return ParquetDirectory(shown, resolved, root, store, schema, seconds)
 
 
 def _refuse_other_formats(filesystem: FileSystem, root: str, shown: str) -> None:

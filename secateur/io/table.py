@@ -51,12 +51,17 @@ class Listing:
     partitions: Partitions
 
     @cached_property
-    def id(self) -> str:
-        """A digest of paths, sizes and times: of equal listings, and of no others."""
-        paths = self.paths.cast(pa.large_string())
-        offsets, data = (memoryview(buffer or b"") for buffer in paths.buffers()[1:])
-        parts = (offsets, data, self.size.data, self.modified.data)
-        return mmh3.mmh3_x64_128_digest(b"".join(mmh3.mmh3_x64_128_digest(part) for part in parts)).hex()
+    def id(self) -> int:
+        """The identity of the files, 128 bits: equal ids mean equal paths, sizes and times of modification.
+
+        It is MurmurHash3 x64_128 of their count and the arrays. The zone in which partition values were read is not
+        part of it.
+        """
+        offsets, texts = _text_buffers(self.paths)
+        digest = mmh3.mmh3_x64_128(len(self.paths).to_bytes(8, "little"))
+        for data in (offsets, texts, self.size, self.modified):
+            digest.update(np.ascontiguousarray(data).data)
+        return digest.uintdigest()
 
     @cached_property
     def file_names(self) -> pa.Array:
@@ -79,6 +84,16 @@ class Listing:
         values = {f.name: v[ordinal] for f, v in zip(self.partitions.fields, self.partitions.values, strict=True)}
         name = self.file_names[ordinal].as_py()
         return {METADATA: pa.scalar({"file_name": name}, METADATA_FIELD.type), **values}
+
+
+def _text_buffers(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Where each text ends, and the bytes of all, of an Arrow array without NULL that may be part of a longer one."""
+    if not len(texts):
+        return np.empty(0, np.int32), np.empty(0, np.uint8)
+    _, ends, data = texts.buffers()
+    offsets = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    whole = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    return offsets - offsets[0], whole[offsets[0] : offsets[-1]]
 
 
 def _constants(values: pa.Array) -> Zones:
@@ -109,7 +124,13 @@ class Table(Protocol):
         """The schema that the user gave, data and partition columns."""
 
     def listing(self, zone: dt.tzinfo) -> Listing:
-        """The live files now; timestamps in partition values are read in `zone`."""
+        """The live files, as old as the table allows; timestamps in partition values are read in `zone`.
+
+        The same object may be given many times, to any thread; what is derived from it can be cached by its id.
+        """
+
+    def fresh_listing(self, zone: dt.tzinfo) -> Listing:
+        """The live files now, whatever age :meth:`listing` allows: for builds and checks."""
 
     def schemas(self, listing: Listing, ordinals: np.ndarray) -> Iterator[tuple[str, pa.Schema]]:
         """The path and the schema of the given files."""
