@@ -27,7 +27,8 @@ from secateur.index.segment import BlockFilters, SegmentData, encode_segment
 from secateur.index.segments import FileTable, Segments, SegmentSummary, summarised
 from secateur.index.snapshot import encode_snapshot, snapshot_name
 from secateur.index.zonemap import ZoneMap
-from secateur.io.parquet_dir import CACHE_BYTES
+from secateur.io.caches import memory_cache
+from secateur.io.disk_cache import DiskCache
 from secateur.io.parquet_file import ParquetSource
 from secateur.io.partitions import Partitions
 from secateur.io.store import FileStore
@@ -130,11 +131,14 @@ class SyntheticTable:
     store: FileStore
     files: Listing
     declared_schema: pa.Schema | None = None
-    cache: ByteCache = field(default_factory=lambda: ByteCache(CACHE_BYTES), compare=False, repr=False)
+    disk: DiskCache | None = None
+    cache: ByteCache = field(default_factory=memory_cache, compare=False, repr=False)
 
     def listing(self, zone: dt.tzinfo) -> Listing:
         """The files, from memory: what listing a directory costs is not secateur's."""
         return self.files
+
+    fresh_listing = listing
 
     def schemas(self, listing: Listing, ordinals: np.ndarray) -> Iterator[tuple[str, pa.Schema]]:
         """The schemas of files that the index does not cover: there are none."""

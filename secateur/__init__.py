@@ -9,6 +9,7 @@
 
 from secateur.errors import SecateurError
 from secateur.index.zone_table import evaluate
+from secateur.io.disk_cache import DiskCache
 from secateur.maintain import (
     IndexSnapshot,
     Verification,
@@ -24,6 +25,7 @@ from secateur.pruning.predicate.expressions import call_function, col, when
 
 __version__ = "0.1.0"
 __all__ = [
+    "DiskCache",
     "IndexSnapshot",
     "SecateurError",
     "Verification",

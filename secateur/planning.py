@@ -18,6 +18,7 @@ from secateur.pruning.predicate.parse import parse
 
 if TYPE_CHECKING:
     from secateur.io.directory import FileSystem
+    from secateur.io.disk_cache import DiskCache
     from secateur.io.iceberg_expressions import BooleanExpression
     from secateur.io.spark_column import Column
 
@@ -31,6 +32,7 @@ def open_table(
     filesystem: FileSystem | None = None,
     schema: pa.Schema | None = None,
     freshness: float | dt.timedelta | None = None,
+    disk_cache: DiskCache | None = None,
 ) -> ParquetDirectory:
     """The table in a directory of Parquet files; nested directories and Hive partitions are recognised.
 
@@ -44,6 +46,11 @@ def open_table(
     size is for so long pruned by what it held before: leave `freshness` out for tables where that happens. Builds and
     refreshes list anew in any case.
 
+    What queries read of the index stays in memory, up to ``SECATEUR_MEMORY_BYTES`` for every table that is open (an
+    environment variable; by default a quarter of the machine's memory, 4 GiB at most). Of an index that is not on a
+    local disk, pieces are kept in `disk_cache` too, ready for use: by default in a directory that all processes of the
+    user share (``SECATEUR_CACHE_DIR``, ``SECATEUR_CACHE_BYTES``; 0 for none).
+
     Raises TableNotFound, UnsupportedTable; ValueError for a negative freshness.
     """
     return open_directory(
@@ -52,6 +59,7 @@ def open_table(
         filesystem=filesystem,
         schema=schema,
         freshness=freshness,
+        disk_cache=disk_cache,
     )
 
 
@@ -60,6 +68,7 @@ def prune(
     predicate: str | Predicate | Column | BooleanExpression,
     *,
     limit: int | None = None,
+    budget_ms: float | None = None,
     use_index: bool = True,
     strict: bool = False,
     session_time_zone: str | None = None,
@@ -70,7 +79,8 @@ def prune(
     `predicate` is Spark SQL text, an expression on :func:`secateur.col`, a PySpark Column (of Spark Classic or of
     Connect), or an unbound expression of PyIceberg, which means what it means in Iceberg. `limit` asks for any so
     many matching rows. `session_time_zone` is that in which Spark would read the predicate's dates and timestamps:
-    by default that of the active Spark session, else UTC.
+    by default that of the active Spark session, else UTC. `budget_ms` is the time for planning, in milliseconds: when
+    it is spent, pruning stops, and what is not decided is kept.
 
     Every matching row lies in a block of the plan: a block is left out only if a proof shows that no row of it makes
     the predicate TRUE. An index that is missing, stale or broken keeps blocks, and the report says so; with
@@ -80,9 +90,12 @@ def prune(
     """
     if limit is not None and limit < 0:
         raise ValueError(f"limit is {limit}; it must be 0 or more")
+    if budget_ms is not None and not budget_ms >= 0:
+        raise ValueError(f"budget_ms is {budget_ms}; it must be 0 or more")
     tree, sql = _read(predicate)
     settings = Settings(
         limit=limit,
+        budget_ms=budget_ms,
         use_index=use_index and os.environ.get(DISABLE) != "1",
         strict=strict,
         session_time_zone=session_time_zone or _active_time_zone(),

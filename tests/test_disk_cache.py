@@ -97,19 +97,11 @@ def test_a_value_is_loaded_once(cache: DiskCache) -> None:
     assert (counters.hits, counters.misses, counters.bytes_read, counters.bytes_written) == (1, 1, 3, 3)
 
 
-def test_many_are_loaded_together(cache: DiskCache) -> None:
-    cache.get_many(["b", "d"], lambda positions: [b"B", b"D"])
-    asked: list[list[int]] = []
-
-    def load(positions: object) -> list[bytes]:
-        asked.append(list(positions))  # type: ignore[call-overload]
-        return [b"A", b"C"]
-
-    assert cache.get_many(["a", "b", "c", "d"], load) == [b"A", b"B", b"C", b"D"]
-    assert asked == [[0, 2]]
-    assert cache.get_many(["a", "b", "c", "d"], load) == [b"A", b"B", b"C", b"D"]
-    assert asked == [[0, 2]]
-    assert cache.get_many([], load) == []
+def test_finding_and_keeping_are_apart(cache: DiskCache) -> None:
+    assert cache.find(KEY) is None
+    cache.keep(KEY, b"abc")
+    assert cache.find(KEY) == b"abc"
+    assert cache.find(KEY + "2") is None
 
 
 def test_errors_of_load_pass_through_and_nothing_is_kept(cache: DiskCache) -> None:
@@ -118,10 +110,7 @@ def test_errors_of_load_pass_through_and_nothing_is_kept(cache: DiskCache) -> No
 
     with pytest.raises(OSError, match="mine"):
         cache.get(KEY, fail)
-    with pytest.raises(ValueError, match="zip"):
-        cache.get_many(["a", "b"], lambda _: [b"one"])
     assert not is_hit(cache, KEY)
-    assert not is_hit(cache, "b")
 
 
 @examples(50)
@@ -134,7 +123,7 @@ def test_it_is_a_mapping(
     keys = data.draw(st.lists(st.sampled_from(sorted(values)), max_size=30)) if values else []
     for key in keys:
         assert cache.get(key, lambda key=key: values[key]) == values[key]
-    assert cache.get_many(keys, lambda positions: [values[keys[i]] for i in positions]) == [values[k] for k in keys]
+    assert all(cache.find(key) in (None, values[key]) for key in keys)
     assert occupied(cache) <= cache.most_bytes
     if cache.most_bytes == MB:
         assert cache.counters.misses == len(set(keys))
@@ -584,10 +573,10 @@ AMOUNTS = {
 
 @pytest.mark.parametrize(("text", "size"), AMOUNTS.items())
 def test_amounts(text: str, size: int) -> None:
-    assert parse_bytes(text) == size
+    assert parse_bytes(text, "SECATEUR_CACHE_BYTES") == size
 
 
 @pytest.mark.parametrize("text", ["-1", "1e9", "GB", "10 i", "10GBps", "1,000", "0x10", "1_000"])
 def test_no_amounts(text: str) -> None:
     with pytest.raises(ValueError, match="number of bytes"):
-        parse_bytes(text)
+        parse_bytes(text, "SECATEUR_CACHE_BYTES")

@@ -48,7 +48,7 @@ def open_snapshot_of(table: Table, zone: dt.tzinfo, faults: Faults, *, use_index
         with faults.tolerated():
             snapshot = current_snapshot(table.store, table.cache)
     footers = FooterSource(table, listing)
-    catalog = IndexCatalog(listing, Caches(table.store, table.cache), snapshot, footers.open, faults)
+    catalog = IndexCatalog(listing, Caches(table.store, table.cache, table.disk), snapshot, footers.open, faults)
     return OpenedTable(table, listing, _schema(table, listing, catalog), catalog)
 
 

@@ -10,7 +10,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -59,21 +59,11 @@ class DiskCache:
 
     def get(self, key: str, load: Callable[[], bytes]) -> bytes:
         """The value under a key, loaded where it is not here. Errors of `load` pass through; nothing is kept then."""
-        return self.get_many([key], lambda _: [load()])[0]
-
-    def get_many(self, keys: Sequence[str], load: Callable[[Sequence[int]], Sequence[bytes]]) -> list[bytes]:
-        """The values under n keys. `load` is given the positions of all that are not here, in order, and at most once.
-
-        Errors of `load` pass through; nothing is kept then. Raises ValueError where it gives another number of values.
-        """
-        names = [PieceName.of(self._root, key) for key in keys]
-        found = [self._read(name) for name in names]
-        missing = [i for i, value in enumerate(found) if value is None]
-        if missing:
-            for i, value in zip(missing, load(missing), strict=True):
-                found[i] = value
-                self._keep(names[i], value)
-        return [value for value in found if value is not None]
+        value = self.find(key)
+        if value is None:
+            value = load()
+            self.keep(key, value)
+        return value
 
     def clear(self) -> None:
         """Remove every piece of every process. Pieces being written may stay."""
@@ -84,10 +74,11 @@ class DiskCache:
         except OSError as error:
             self._warn("cannot be cleared", error)
 
-    def _read(self, name: PieceName) -> bytes | None:
+    def find(self, key: str) -> bytes | None:
+        """The value under a key, if it is here, whole."""
         value = None
         try:
-            value = read_piece(name)
+            value = read_piece(PieceName.of(self._root, key))
         except FileNotFoundError:
             pass
         except OSError as error:
@@ -100,14 +91,15 @@ class DiskCache:
                 self.counters.bytes_read += len(value)
         return value
 
-    def _keep(self, name: PieceName, value: bytes) -> None:
+    def keep(self, key: str, value: bytes) -> None:
+        """Keep a value under a key, if there is room and the disk takes it."""
         if not self._room.fits(len(value)):
             return
         try:
             evicted = self._room.reserve(len(value))
             with self._lock:
                 self.counters.evictions += evicted
-            write_piece(name, value)
+            write_piece(PieceName.of(self._root, key), value)
         except OSError as error:
             self._warn("cannot be written", error)
         else:
@@ -133,7 +125,7 @@ def default_disk_cache() -> DiskCache | None:
     directory = _default_directory()
     if directory is None:
         return None
-    most_bytes = parse_bytes(setting) if setting else _default_bytes(directory)
+    most_bytes = parse_bytes(setting, BYTES_VARIABLE) if setting else _default_bytes(directory)
     return DiskCache(directory, most_bytes) if most_bytes else None
 
 
@@ -161,10 +153,10 @@ _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?))?b?", re.IGNORECASE)
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
-def parse_bytes(text: str) -> int:
+def parse_bytes(text: str, variable: str) -> int:
     """A number of bytes as people write it: kB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB of 1024."""
     match = _AMOUNT.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"{BYTES_VARIABLE} is a number of bytes such as 20000000, 10GB or 1.5GiB, not {text!r}")
+        raise ValueError(f"{variable} is a number of bytes such as 20000000, 10GB or 1.5GiB, not {text!r}")
     number, unit, binary = match.groups(default="")
     return int(Decimal(number) * (1024 if binary else 1000) ** _POWER[unit.lower()])

@@ -15,14 +15,15 @@ import pyarrow.fs as pafs
 
 from secateur.errors import StalePlan, TableNotFound, UnsupportedTable
 from secateur.index.cache import ByteCache
+from secateur.io.caches import disk_cache_for, memory_cache
 from secateur.io.directory import Files, FileSystem, list_files
+from secateur.io.disk_cache import DiskCache
 from secateur.io.freshness import LatestListing, seconds_of
 from secateur.io.parquet_file import ParquetSource, open_parquet
 from secateur.io.store import FileStore
 from secateur.io.table import Listing
 
 INDEX_DIRECTORY = "_secateur"  # beside the data; engines ignore names that begin with an underscore
-CACHE_BYTES = 1 << 30
 FOOTER_THREADS = 16
 
 
@@ -36,14 +37,15 @@ class ParquetDirectory:
     store: FileStore
     declared_schema: pa.Schema | None = None
     freshness: float = 0.0  # seconds that a listing may be old; 0: every query lists
-    cache: ByteCache = field(default_factory=lambda: ByteCache(CACHE_BYTES), compare=False, repr=False)
+    disk: DiskCache | None = field(default=None, compare=False, repr=False)
+    cache: ByteCache = field(default_factory=memory_cache, compare=False, repr=False)
     _latest: LatestListing = field(default_factory=LatestListing, init=False, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "cache": None, "_latest": None}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state, cache=ByteCache(CACHE_BYTES), _latest=LatestListing())
+        self.__dict__.update(state, cache=memory_cache(), _latest=LatestListing())
 
     def listing(self, zone: dt.tzinfo) -> Listing:
         """The live files by path; names that begin with ``_`` or ``.`` are not part of the table.
@@ -94,6 +96,7 @@ def open_directory(
     filesystem: FileSystem | None = None,
     schema: pa.Schema | None = None,
     freshness: float | dt.timedelta | None = None,
+    disk_cache: DiskCache | None = None,
 ) -> ParquetDirectory:
     """The table in a directory; see :func:`secateur.open_table`.
 
@@ -112,7 +115,8 @@ def open_directory(
     else:
         _, index_filesystem, index_root = _resolve(index_location, None)
         store = FileStore(index_filesystem, index_root)
-    return ParquetDirectory(shown, resolved, root, store, schema, seconds)
+    disk = disk_cache or disk_cache_for(store.filesystem)
+    return ParquetDirectory(shown, resolved, root, store, schema, seconds, disk)
 
 
 def _refuse_other_formats(filesystem: FileSystem, root: str, shown: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -166,6 +167,7 @@ class Settings:
     """How a query is planned; see :func:`secateur.prune`."""
 
     limit: int | None = None
+    budget_ms: float | None = None
     use_index: bool = True
     strict: bool = False
     session_time_zone: str = "UTC"
@@ -174,6 +176,7 @@ class Settings:
 
 def plan_scan(table: Table, predicate: Predicate, sql: Sql, settings: Settings) -> Scan:
     """The plan of a query over the table's current snapshot; `sql` prints as the predicate that Spark is to read."""
+    deadline = None if settings.budget_ms is None else time.perf_counter() + settings.budget_ms / 1000
     time_zone = settings.session_time_zone
     zone = zone_of(time_zone)
     if zone is None:
@@ -181,7 +184,7 @@ def plan_scan(table: Table, predicate: Predicate, sql: Sql, settings: Settings) 
     faults = Faults(settings.strict)
     opened = open_snapshot_of(table, zone, faults, use_index=settings.use_index)
     bound = bind(predicate, opened.binding_schema, session_time_zone=time_zone, case_sensitive=settings.case_sensitive)
-    query = Query(rewrite(bound), opened.catalog, settings.limit)
+    query = Query(rewrite(bound), opened.catalog, settings.limit, deadline)
     survivors, report = run(query, faults, predicate=brief(sql), index=_describe(opened))
     binder = Binder(opened.binding_schema, zone, settings.case_sensitive)
     named = tuple(dict.fromkeys(named_columns(predicate, binder)))

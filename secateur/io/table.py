@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from secateur.index import zonemap
 from secateur.index.cache import ByteCache
+from secateur.io.disk_cache import DiskCache
 from secateur.io.parquet_file import ParquetSource
 from secateur.io.partitions import Partitions, null_counts
 from secateur.io.store import FileStore
@@ -118,6 +119,10 @@ class Table(Protocol):
     @property
     def cache(self) -> ByteCache:
         """What was read of its index and footers."""
+
+    @property
+    def disk(self) -> DiskCache | None:
+        """Where pieces of its index are kept on local disk, if anywhere."""
 
     @property
     def declared_schema(self) -> pa.Schema | None:

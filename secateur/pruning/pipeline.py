@@ -54,7 +54,7 @@ def run(query: Query, faults: Faults, *, predicate: str, index: str) -> tuple[Su
         before = report.after
     unsupported = tuple(dict.fromkeys(unbounded(query.predicate)))
     _log.info("pruned by %s: %s", predicate, summary(reports))
-    return survivors, Report(predicate, tuple(reports), unsupported, index)
+    return survivors, Report(predicate, tuple(reports), unsupported, index, query.catalog.reads)
 
 
 def _run_stage(

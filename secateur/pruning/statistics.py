@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.report import Counts
+from secateur.pruning.report import Counts, Reads
 from secateur.pruning.zones import Zones
 from secateur.values import Key
 
@@ -118,6 +118,10 @@ class Descent:
 
 class Catalog(Protocol):
     """The index of a table, seen through its live files."""
+
+    @property
+    def reads(self) -> Reads:
+        """What was read of the index so far."""
 
     @property
     def files(self) -> Files:
