@@ -18,6 +18,7 @@ from secateur.index import bitsliced
 from secateur.index.bitsliced import Hashes, hash_keys
 from secateur.index.model import BlockTable
 from secateur.index.pages import PageTable, take_pages
+from secateur.index.segment import BLOOM, PAGE
 from secateur.index.zonemap import ZoneMap, concat
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.report import Counts
@@ -66,6 +67,9 @@ class Source(Protocol):
         """What the names of the live files tell of a column."""
 
     def is_indexed(self, column: Field) -> bool: ...
+
+    def has(self, kind: str, column: Field) -> bool:
+        """Whether some segment has a chunk of a kind for a column."""
 
     def segment_of(self, numbers: np.ndarray) -> np.ndarray: ...
 
@@ -196,6 +200,14 @@ class OpenedBlocks:
         if len(self._loose) and self.source.loose is not None:
             parts.append(self.source.loose.zones(column).take(self._loose))
         return concat_zones(parts)
+
+    def has_filters(self, column: Field) -> bool:
+        """Whether filters may cover a column in some block."""
+        return len(self._indexed) > 0 and self.source.has(BLOOM, column)
+
+    def has_pages(self, column: Field) -> bool:
+        """Whether pages of a column may be known in some block."""
+        return len(self._indexed) > 0 and self.source.has(PAGE, column)
 
     def may_contain(self, column: Field, keys: Sequence[Key]) -> np.ndarray | None:
         """Which blocks may hold any of the keys; None where no filter covers the column."""

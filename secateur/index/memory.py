@@ -52,6 +52,10 @@ class IndexMemory:
         for first, end in pairwise(cuts):
             yield int(group[first]), segments[first:end]
 
+    def has(self, kind: str, column: Field) -> bool:
+        """Whether some segment has a chunk of a kind for a column."""
+        return self._directory(kind, column) is not None
+
     # ---- by group
 
     def zones(self, column: Field, wanted: Wanted) -> list[ResidentZones]:

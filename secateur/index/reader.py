@@ -222,6 +222,10 @@ class IndexCatalog:
         """Whether segments may have zone maps of a column."""
         return self.snapshot is not None and self.snapshot.number_of(column) is not None
 
+    def has(self, kind: str, column: Field) -> bool:
+        """Whether some segment has a chunk of a kind for a column."""
+        return self.memory is not None and self.memory.has(kind, column)
+
     def segment_of(self, numbers: np.ndarray) -> np.ndarray:
         """The segment of every block of a segment."""
         if self.memory is None:

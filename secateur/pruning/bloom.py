@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 import numpy as np
 
@@ -10,9 +12,11 @@ from secateur.pruning import outcomes as sets
 from secateur.pruning.evaluate import fold, leaf_outcomes
 from secateur.pruning.outcomes import TRUE
 from secateur.pruning.predicate.bound import Field, Leaf, Within, leaves
+from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.statistics import Blocks
 from secateur.pruning.survivors import Query, Survivors
 
+BLOCKS_AT_ONCE = 1 << 15  # between two looks at the clock
 MOST_PROBES = 10_000  # values of one IN list; more would cost longer than the blocks they save
 
 
@@ -22,25 +26,36 @@ def prune_by_bloom(query: Query, survivors: Survivors) -> Survivors:
     Sound under AND, OR and NOT alike: a filter has no false negatives, and refuting only ever removes TRUE.
     """
     asked = [leaf for leaf in leaves(query.predicate) if asks_for_values(leaf)]
-    if not asked or survivors.blocks is None:
+    blocks = survivors.blocks
+    if blocks is None or not any(blocks.has_filters(leaf.operand) for leaf in asked if isinstance(leaf.operand, Field)):
         return survivors
-    unsure = np.flatnonzero(~survivors.fully_matching)
-    blocks = survivors.blocks.take(unsure)
-    probed = {leaf: found for leaf in asked if (found := may_contain(leaf, blocks)) is not None}
-    query.notes.append(f"{len(probed)} conditions probed")
-    if not probed:
-        return survivors
-
-    def outcomes_of(leaf: Leaf) -> np.ndarray:
-        possible = leaf_outcomes(leaf, blocks)
-        return np.where(probed[leaf], possible, possible & ~np.uint8(TRUE)) if leaf in probed else possible
-
     outcomes = survivors.outcomes.copy()
-    outcomes[unsure] = fold(query.predicate, blocks.row_count, outcomes_of)
+    unsure = np.flatnonzero(~survivors.fully_matching)
+    for start in range(0, len(unsure), BLOCKS_AT_ONCE):
+        if query.is_late:
+            break
+        chosen = unsure[start : start + BLOCKS_AT_ONCE]
+        outcomes[chosen] = _probed(query.predicate, asked, blocks.take(chosen), outcomes[chosen])
+    query.notes.append(f"{len(asked)} conditions probed")
     return replace(survivors, known=outcomes).take(np.flatnonzero(sets.survives(outcomes)))
 
 
-def asks_for_values(leaf: Leaf) -> bool:
+def _probed(predicate: Predicate, asked: Sequence[Within], blocks: Blocks, outcomes: np.ndarray) -> np.ndarray:
+    """The outcomes of a predicate once filters have refuted what they can of its leaves."""
+    probed = {leaf: found for leaf in asked if (found := may_contain(leaf, blocks)) is not None}
+    if not probed:
+        return outcomes
+
+    def outcomes_of(leaf: Leaf) -> np.ndarray:
+        possible = leaf_outcomes(leaf, blocks)
+        if not isinstance(leaf, Within) or leaf not in probed:
+            return possible
+        return np.where(probed[leaf], possible, possible & ~np.uint8(TRUE))
+
+    return fold(predicate, blocks.row_count, outcomes_of)
+
+
+def asks_for_values(leaf: Leaf) -> TypeGuard[Within]:
     """Whether a leaf asks a column for so few values that filters may refute it."""
     if not isinstance(leaf, Within) or not isinstance(leaf.operand, Field):
         return False
@@ -52,7 +67,6 @@ def may_contain(leaf: Leaf, blocks: Blocks) -> np.ndarray | None:
     """Which blocks may hold a value that a leaf asks for, or a row on which it fails; None where no filter tells."""
     if not asks_for_values(leaf) or not len(blocks):
         return None
-    assert isinstance(leaf, Within)
     assert isinstance(leaf.operand, Field)
     assert leaf.ranges.points is not None
     contained = blocks.may_contain(leaf.operand, leaf.ranges.points.tolist())

@@ -18,6 +18,8 @@ from secateur.pruning.survivors import PageCounts, Query, RowRanges, Survivors
 from secateur.pruning.zones import Zones
 from secateur.values import sorted_distinct
 
+BLOCKS_AT_ONCE = 1 << 15  # bounds what is in memory of their pages
+
 
 @dataclass(frozen=True)
 class Blocklets:
@@ -49,26 +51,51 @@ class Blocklets:
         return None if zones is None else zones.take(self.block)
 
 
+@dataclass(frozen=True)
+class Spans:
+    """Rows [start, stop) of blocks, by their positions among the survivors, in order of block and row."""
+
+    block: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+
+
 def prune_pages(query: Query, survivors: Survivors) -> Survivors:
     """Keeps the row ranges that page bounds cannot rule out, and the blocks that have any.
 
-    Sound: every row of a block lies in exactly one blocklet.
+    Sound: every row of a block lies in exactly one blocklet. Blocks that match with every row keep all of them.
     """
     blocks = survivors.blocks
-    if blocks is None or not len(blocks):
+    columns = fields(query.predicate)
+    if blocks is None or not any(blocks.has_pages(column) for column in columns):
         return survivors
-    found = {field: blocks.pages(field) for field in fields(query.predicate)}
-    pages = {field: p for field, p in found.items() if p is not None}
-    if not pages or survivors.fully_matching.all():
-        return survivors
-    blocklets = _cut(blocks, pages)
-    survives = alive(query.predicate, blocklets).units
-    before = sum(int(p.offsets[-1]) for p in pages.values())
-    after = sum(int(np.count_nonzero(np.bincount(blocklets.page_of(p)[survives]))) for p in pages.values())
-    query.notes.append(f"{len(blocklets.block):,} blocklets, cut by the pages of {len(pages)} columns")
-    kept = np.flatnonzero(np.bincount(blocklets.block[survives], minlength=len(blocks)))
-    ranges = _merge(blocklets, survives, kept)
+    unsure = np.flatnonzero(~survivors.fully_matching)
+    spans = [_whole(blocks, np.flatnonzero(survivors.fully_matching))]
+    before = after = cut = 0
+    for start in range(0, len(unsure), BLOCKS_AT_ONCE):
+        chosen = unsure[start : start + BLOCKS_AT_ONCE]
+        if query.is_late:
+            spans.append(_whole(blocks, unsure[start:]))
+            break
+        part = blocks.take(chosen)
+        pages = {column: found for column in columns if (found := part.pages(column)) is not None}
+        if not pages:
+            spans.append(_whole(blocks, chosen))
+            continue
+        blocklets = _cut(part, pages)
+        survives = alive(query.predicate, blocklets).units
+        before += sum(int(p.offsets[-1]) for p in pages.values())
+        after += sum(int(np.count_nonzero(np.bincount(blocklets.page_of(p)[survives]))) for p in pages.values())
+        cut += len(blocklets)
+        spans.append(_merged(blocklets, survives, chosen))
+    query.notes.append(f"{cut:,} blocklets, cut by the pages of the predicate's columns")
+    kept, ranges = _ranges(spans, len(blocks))
     return replace(survivors.take(kept), row_ranges=ranges, pages=PageCounts(before, after))
+
+
+def _whole(blocks: Blocks, chosen: np.ndarray) -> Spans:
+    """All rows of some blocks."""
+    return Spans(chosen, np.zeros(len(chosen), np.int64), blocks.row_count[chosen])
 
 
 def _cut(blocks: Blocks, pages: dict[Field, Pages]) -> Blocklets:
@@ -88,12 +115,23 @@ def _key(block: np.ndarray, row: np.ndarray) -> np.ndarray:
     return (block.astype(np.int64) << 40) | row
 
 
-def _merge(blocklets: Blocklets, survives: np.ndarray, kept: np.ndarray) -> RowRanges:
-    """Surviving blocklets that touch become one range; blocks are renumbered to the kept ones."""
-    block = np.searchsorted(kept, blocklets.block[survives])
+def _merged(blocklets: Blocklets, survives: np.ndarray, chosen: np.ndarray) -> Spans:
+    """Surviving blocklets of the chosen blocks; those that touch are one span."""
+    block = blocklets.block[survives]
     start, stop = blocklets.start[survives], blocklets.stop[survives]
     touches = (block[1:] == block[:-1]) & (start[1:] == stop[:-1])
     first = np.flatnonzero(np.append(True, ~touches)) if len(start) else np.zeros(0, np.int64)
     last = np.append(first[1:], len(start))[: len(first)] - 1
-    counts = np.bincount(block[first], minlength=len(kept))
-    return RowRanges(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), start[first], stop[last])
+    return Spans(chosen[block[first]], start[first], stop[last])
+
+
+def _ranges(parts: list[Spans], blocks: int) -> tuple[np.ndarray, RowRanges]:
+    """The blocks of n that have a span, ascending, and their row ranges."""
+    block, start, stop = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("block", "start", "stop")
+    )
+    order = np.argsort(block, kind="stable")
+    counts = np.bincount(block, minlength=blocks)
+    kept = np.flatnonzero(counts)
+    offsets = np.concatenate([[0], np.cumsum(counts[kept])]).astype(np.int64)
+    return kept, RowRanges(offsets, start[order], stop[order])

@@ -85,6 +85,12 @@ class Blocks(Statistics, Protocol):
     def take(self, indices: np.ndarray) -> Blocks:
         """The given blocks only, in ascending order."""
 
+    def has_filters(self, column: Field) -> bool:
+        """Whether filters may cover a column in some block."""
+
+    def has_pages(self, column: Field) -> bool:
+        """Whether pages of a column may be known in some block."""
+
     def may_contain(self, column: Field, keys: Sequence[Key]) -> np.ndarray | None:
         """Which blocks may hold any of the keys, bool of shape (n,); None where no filter covers the column."""
 
