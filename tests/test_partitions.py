@@ -196,6 +196,13 @@ def test_c41_file_names_are_those_of_sparks_metadata(spark: SparkSession, write_
         assert plan.to_arrow()["rid"].to_pylist() == [row.rid]
 
 
+def test_c41_a_file_name_is_what_follows_the_last_slash(tmp_path: Path) -> None:
+    """A directory's name may have line breaks."""
+    write_file(tmp_path / "a\nb" / "c\nd" / "part.parquet", {"rid": [1]})
+    plan = sc.prune(sc.open_table(str(tmp_path)), "_metadata.file_name = 'part.parquet'", strict=True)
+    assert plan.to_arrow()["rid"].to_pylist() == [1]
+
+
 def test_a_data_column_under_the_same_name_yields_to_the_directory(spark: SparkSession, tmp_path: Path) -> None:
     for i in range(3):
         write_file(tmp_path / f"P={i}" / "part.parquet", {"rid": [i], "p": [100 + i], "q": [i]})

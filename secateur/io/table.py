@@ -67,7 +67,7 @@ class Listing:
     @cached_property
     def file_names(self) -> pa.Array:
         """The last part of every path, escaped as in Spark's ``_metadata.file_name``."""
-        names = pc.replace_substring_regex(self.paths, "^.*/", "")
+        names = pc.replace_substring_regex(self.paths, "(?s)^.*/", "")
         plain = pc.match_substring_regex(names, _PLAIN_NAME)
         return names if plain.true_count == len(names) else pa.array(map(_escaped, names.to_pylist()), pa.string())
 
