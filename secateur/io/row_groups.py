@@ -4,29 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
+from secateur.io.block_list import BlockList, FileBlocks
 from secateur.io.parquet_file import ParquetSource
 from secateur.io.partitions import constant
-from secateur.io.table import Listing, Table
+from secateur.io.table import Table
 from secateur.pruning.predicate.bound import columns, is_supported
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.residual import Residuals
 from secateur.pruning.rows import matching_rows
-
-
-@dataclass(frozen=True)
-class FileBlocks:
-    """Some row groups of one file: what a reader is told, and all of it."""
-
-    path: str
-    size: int  # bytes of the whole file when it was listed
-    row_groups: tuple[int, ...]
-    residual: tuple[int, ...]  # of every row group, among the reader's
-    constants: Mapping[str, pa.Scalar]  # partition values
 
 
 @dataclass(frozen=True)
@@ -43,6 +32,11 @@ class BlockReader:
         """The batches of some row groups of one file, with exactly the rows that match."""
         names = [field.name for field in self.fields]
         return (batch.select(names) for batch in self._matching(blocks))
+
+    def read_all(self, blocks: BlockList) -> Iterator[pa.RecordBatch]:
+        """The batches of a list of blocks, file by file."""
+        for file in blocks.by_file():
+            yield from self.read(file)
 
     def count(self, blocks: FileBlocks) -> int:
         """The number of rows that match in some row groups of one file."""
@@ -94,22 +88,3 @@ def block_reader(
     extra = [available.field(name) for name in dict.fromkeys([*used, *names]) if name not in known]
     checked = tuple(each if each is not None and is_supported(each) else None for each in residuals.distinct)
     return BlockReader(table, tuple(fields), (*fields, *extra), checked)
-
-
-def file_blocks(listing: Listing, file: np.ndarray, row_group: np.ndarray, residual: np.ndarray) -> list[FileBlocks]:
-    """Blocks, ordered by file, gathered into one entry per file."""
-    entries: list[FileBlocks] = []
-    if not len(file):
-        return entries
-    for start, stop in pairwise(np.flatnonzero(np.diff(file, prepend=-1, append=-1))):
-        ordinal = int(file[start])
-        entries.append(
-            FileBlocks(
-                path=listing.paths[ordinal].as_py(),
-                size=int(listing.size[ordinal]),
-                row_groups=tuple(row_group[start:stop].tolist()),
-                residual=tuple(residual[start:stop].tolist()),
-                constants=listing.constants(ordinal),
-            )
-        )
-    return entries

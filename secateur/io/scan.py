@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.errors import UnknownBlock, UnsupportedPredicate
+from secateur.io.block_list import BlockList, FileBlocks, block_list, reading_order
 from secateur.io.catalog import OpenedTable, open_snapshot_of
-from secateur.io.row_groups import BlockReader, FileBlocks, block_reader, file_blocks
+from secateur.io.row_groups import BlockReader, block_reader
 from secateur.io.table import Table
 from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from secateur.io.spark_plan import DataFrame, SparkSession
 
 READ_THREADS = 8
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,9 @@ class Scan(ScanPlan):
     opened: OpenedTable
 
     def __repr__(self) -> str:
-        return f"Scan({brief(self.written)}: {len(self.blocks):,} blocks of {len(self.files):,} files)"
+        blocks = self.survivors.blocks
+        assert blocks is not None
+        return f"Scan({brief(self.written)}: {len(blocks):,} blocks of {len(self.file_ordinals):,} files)"
 
     def to_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The matching rows as record batches, streamed block by block.
@@ -59,14 +64,13 @@ class Scan(ScanPlan):
         self.require_supported()
         reader = self._reader(self.fields(columns))
         left = self.limit
-        for entry in self.entries():
-            for batch in reader.read(entry):
-                if left is not None:
-                    batch = batch.slice(0, left)
-                    left -= batch.num_rows
-                yield batch
-                if left == 0:
-                    return
+        for batch in reader.read_all(self.blocks_at(self.order())):
+            if left is not None:
+                batch = batch.slice(0, left)
+                left -= batch.num_rows
+            yield batch
+            if left == 0:
+                return
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
         """The matching rows as one table; blocks are read in parallel. Raises as :meth:`to_batches` does."""
@@ -76,9 +80,8 @@ class Scan(ScanPlan):
             return pa.Table.from_batches(self.to_batches(columns), schema).combine_chunks()
         self.require_supported()
         reader = self._reader(fields)
-        with ThreadPoolExecutor(READ_THREADS) as threads:
-            parts = threads.map(lambda entry: list(reader.read(entry)), self.entries())
-            return pa.Table.from_batches([batch for part in parts for batch in part], schema)
+        parts = _read_ahead(lambda file: list(reader.read(file)), self.blocks_at(self.order()).by_file())
+        return pa.Table.from_batches([batch for part in parts for batch in part], schema)
 
     def count(self) -> int:
         """The number of matching rows; only blocks that are neither dead nor fully matching are read."""
@@ -89,8 +92,9 @@ class Scan(ScanPlan):
         if not sure.all() and (self.limit is None or total < self.limit):
             self.require_supported()
             reader = self._reader(())
-            with ThreadPoolExecutor(READ_THREADS) as threads:
-                total += sum(threads.map(reader.count, self.entries(~sure)))
+            order = self.order()
+            unsure = self.blocks_at(order[~sure[order]])
+            total += sum(_read_ahead(reader.count, unsure.by_file()))
         return total if self.limit is None else min(total, self.limit)
 
     def to_spark(self, spark: SparkSession, columns: Sequence[str] | None = None, via: str = "auto") -> DataFrame:
@@ -141,15 +145,18 @@ class Scan(ScanPlan):
         found = [resolve(Column(split_name(name)), Binder(schema, zone)) for name in columns]
         return [schema.field(field.path[0]) for field in found]
 
-    def entries(self, chosen: np.ndarray | None = None) -> list[FileBlocks]:
-        """The blocks (or the chosen ones), gathered by file."""
+    def order(self) -> np.ndarray:
+        """The positions of the surviving blocks in order of their files, and within them of their row groups."""
         blocks = self.survivors.blocks
         assert blocks is not None
-        order = np.lexsort((blocks.row_group, blocks.file))
-        if chosen is not None:
-            order = order[chosen[order]]
-        residual = self.residuals.of_block[order]
-        return file_blocks(self.opened.listing, blocks.file[order], blocks.row_group[order], residual)
+        return reading_order(blocks.file, blocks.row_group)
+
+    def blocks_at(self, positions: np.ndarray) -> BlockList:
+        """Surviving blocks as readers are told of them, by their positions in the order of :meth:`order`."""
+        blocks = self.survivors.blocks
+        assert blocks is not None
+        residual = self.residuals.of_block[positions]
+        return block_list(self.opened.listing, blocks.file[positions], blocks.row_group[positions], residual)
 
     def _reader(self, fields: Sequence[pa.Field]) -> BlockReader:
         return block_reader(self.opened.table, self.opened.binding_schema, fields, self.residuals)
@@ -160,6 +167,18 @@ class Scan(ScanPlan):
         reasons = [] if left is None else list(left_to_spark(left))
         if reasons:
             raise UnsupportedPredicate(f"only Spark can evaluate {'; '.join(reasons)}: use plan.to_spark(spark)")
+
+
+def _read_ahead(read: Callable[[FileBlocks], Result], files: Iterable[FileBlocks]) -> Iterator[Result]:
+    """What `read` gives of every file, in order; a few files more than there are threads are on their way at once."""
+    ahead: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(READ_THREADS) as threads:
+        for file in files:
+            if len(ahead) == 2 * READ_THREADS:
+                yield ahead.popleft().result()
+            ahead.append(threads.submit(read, file))
+        while ahead:
+            yield ahead.popleft().result()
 
 
 @dataclass(frozen=True)

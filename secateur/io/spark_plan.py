@@ -1,7 +1,8 @@
 """Handing a plan to Spark: the road is chosen by what survives, and can be forced with ``via``.
 
 - ``blocks``: tasks get (file, row groups), read just those with pyarrow and stream the matching rows through
-  ``mapInArrow``. Works on Spark Connect. Exact in row groups.
+  ``mapInArrow``. Works on Spark Connect. Exact in row groups. Each task is a row of a DataFrame, so it gets its own
+  blocks and no others; in the closure of the function, all of them would go to every task.
 - ``native``: Spark's own vectorised reader over the surviving files. Exact in files.
 
 Either way Spark applies the predicate itself, so the answer does not depend on the reader. ``native`` is not taken
@@ -14,17 +15,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from secateur.errors import StalePlan, UnsupportedPredicate
-from secateur.io.row_groups import BlockReader, FileBlocks, block_reader
+from secateur.io.block_list import BlockList
+from secateur.io.packing import pack
+from secateur.io.row_groups import BlockReader, block_reader
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.bound import Unsupported, all_leaves
 from secateur.pruning.predicate.bound import columns as predicate_columns
@@ -35,11 +40,11 @@ from secateur.values import COLLATED, is_float
 if TYPE_CHECKING:
     from secateur.io.scan import Scan
 
-TASK_BYTES = 32 << 20  # a Python task costs tens of milliseconds to start: few, fat ones
 NATIVE_SHARE = 0.5  # of the bytes of the surviving files; above it, reading whole files natively is cheaper
+MOST_NATIVE = 50_000  # files; each path is an object that goes to the JVM by itself, and a status that Spark looks up
 MOST_LOOKED_UP = 500  # files; a status takes about a millisecond on a local disk, and tens on an object store
 _DISCOVERY_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
-GLOB_CHARACTERS = frozenset("*?[]{}\\")
+GLOB_CHARACTERS = r"[*?\[\]{}\\]"
 __all__ = ["DataFrame", "SparkSession", "choose_road", "descriptors", "session_time_zone", "spark_schema", "to_spark"]
 
 ROADS = ("auto", "blocks", "native")
@@ -47,15 +52,10 @@ ROADS = ("auto", "blocks", "native")
 
 @dataclass(frozen=True)
 class Descriptors:
-    """The tasks of a scan: each a list of blocks of a few files, and how to read them."""
+    """The tasks of a scan, each a :class:`BlockList` as bytes, and how to read them."""
 
     reader: BlockReader
-    tasks: tuple[tuple[FileBlocks, ...], ...]
-
-    def read(self, task: int) -> Iterator[pa.RecordBatch]:
-        """The matching rows of one task."""
-        for entry in self.tasks[task]:
-            yield from self.reader.read(entry)
+    tasks: tuple[bytes, ...]
 
 
 def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via: str) -> DataFrame:
@@ -90,15 +90,18 @@ def _require_time_zone(scan: Scan, spark: SparkSession) -> None:
 
 
 def choose_road(scan: Scan) -> str:
-    """The cheaper road that is sure to be right."""
+    """The cheaper road that is sure to be right.
+
+    ``native`` where at least NATIVE_SHARE of the bytes of the surviving files survive, and these files are at most
+    MOST_NATIVE: above that, handing Spark their paths one by one takes longer than it saves.
+    """
     blocks = scan.survivors.blocks
     assert blocks is not None
     if _asks_a_collation(scan):
         return "native"
-    if not len(blocks) or not _native_is_exact(scan):
+    if not 0 < len(scan.file_ordinals) <= MOST_NATIVE or not _native_is_exact(scan):
         return "blocks"
-    listing = scan.opened.listing
-    whole = int(listing.size[np.unique(blocks.file)].sum())
+    whole = int(scan.opened.listing.size[scan.file_ordinals].sum())
     return "native" if int(blocks.byte_count.sum()) >= NATIVE_SHARE * whole else "blocks"
 
 
@@ -119,8 +122,13 @@ def _native_is_exact(scan: Scan) -> bool:
     return (
         plain
         and not floating
-        and not any(GLOB_CHARACTERS & set(path) for path in (scan.opened.table.location, *scan.files))
+        and not _has_wildcard(pa.array([scan.opened.table.location]))
+        and not _has_wildcard(scan.paths.take(pa.array(scan.file_ordinals)))
     )
+
+
+def _has_wildcard(paths: pa.Array) -> bool:
+    return bool(pc.any(pc.match_substring_regex(paths, GLOB_CHARACTERS)).as_py())
 
 
 def _holds_float(type_: pa.DataType) -> bool:
@@ -156,47 +164,36 @@ def _looked_up_by_the_driver(spark: SparkSession, paths: int) -> Iterator[None]:
 def _blocks(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
     work = descriptors(scan, fields)
     reader = replace(work.reader, fields=work.reader.needed, rows=possible_rows)  # Spark applies the predicate again
-    work = replace(work, reader=reader)
-    schema = spark_schema(pa.schema(work.reader.fields))
+    schema = spark_schema(pa.schema(reader.fields))
     if not work.tasks:
         return spark.createDataFrame([], schema)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for task in batch.column(0).to_pylist():
-                yield from work.read(task)
+            for task in batch.column("task").to_pylist():
+                yield from reader.read_all(BlockList.from_bytes(task))
 
-    n = len(work.tasks)
-    return spark.range(0, n, 1, n).mapInArrow(read, schema)
+    return _one_partition_each(work.tasks, spark).mapInArrow(read, schema)
+
+
+def _one_partition_each(tasks: Sequence[bytes], spark: SparkSession) -> DataFrame:
+    """A DataFrame whose partition i holds the one row (i, tasks[i])."""
+    n = len(tasks)
+    frame = spark.createDataFrame(
+        pa.table({"number": pa.array(np.arange(n), pa.int32()), "task": pa.array(tasks, pa.binary())})
+    )
+    return frame if n == 1 else frame.repartitionById(n, "number")
 
 
 def descriptors(scan: Scan, fields: Sequence[pa.Field]) -> Descriptors:
     """The scan as tasks of about equal bytes; their batches hold the fields and what `scan.sql` names."""
     opened = scan.opened
+    assert scan.survivors.blocks is not None
     reader = block_reader(opened.table, opened.binding_schema, fields, scan.residuals, scan.named)
-    return Descriptors(reader, pack(scan.entries(), _sizes(scan)))
-
-
-def _sizes(scan: Scan) -> dict[str, int]:
-    """Surviving bytes by file."""
-    blocks = scan.blocks
-    totals: dict[str, int] = {}
-    for path, size in zip(blocks["file"].to_pylist(), blocks["bytes"].to_pylist(), strict=True):
-        totals[path] = totals.get(path, 0) + size
-    return totals
-
-
-def pack(entries: Sequence[FileBlocks], sizes: dict[str, int]) -> tuple[tuple[FileBlocks, ...], ...]:
-    """Entries gathered into tasks of up to TASK_BYTES, in order."""
-    tasks: list[list[FileBlocks]] = []
-    room = 0
-    for entry in entries:
-        if room < sizes[entry.path] or not tasks:
-            tasks.append([])
-            room = TASK_BYTES
-        tasks[-1].append(entry)
-        room -= sizes[entry.path]
-    return tuple(map(tuple, tasks))
+    order = scan.order()
+    blocks = scan.blocks_at(order)
+    cuts = pack(blocks.first, scan.survivors.blocks.byte_count[order]).tolist()
+    return Descriptors(reader, tuple(blocks.between(start, stop).to_bytes() for start, stop in pairwise(cuts)))
 
 
 def spark_schema(schema: pa.Schema) -> StructType:

@@ -16,6 +16,8 @@ filter it can push. So ``df.where("id = 1").count()`` makes a later ``df.count()
 
 from __future__ import annotations
 
+import pickle
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,9 +28,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from secateur.errors import IncomparableLiteral, TableNotFound, UnsupportedPredicate
+from secateur.io.block_list import BlockList
 from secateur.io.catalog import open_snapshot_of
 from secateur.io.parquet_dir import ParquetDirectory, open_directory
-from secateur.io.row_groups import BlockReader, FileBlocks
+from secateur.io.row_groups import BlockReader
 from secateur.io.scan import Settings, plan_scan
 from secateur.io.spark_filters import predicate_of
 from secateur.io.spark_plan import descriptors, spark_schema
@@ -94,10 +97,10 @@ class SecateurDataSource(DataSource):
 
 @dataclass(frozen=True)
 class Task(InputPartition):
-    """One task: blocks, and how to read them."""
+    """One task: how to read blocks, and which."""
 
-    reader: BlockReader
-    blocks: tuple[FileBlocks, ...]
+    reader: bytes  # a BlockReader, pickled and compressed once: Spark sends it anew with every task
+    blocks: bytes  # a BlockList
 
 
 @dataclass
@@ -114,16 +117,17 @@ class SecateurReader(DataSourceReader):
         scan = plan_scan(self.table, self.predicate, self.predicate, self.settings)
         scan.require_supported()
         work = descriptors(scan, scan.fields(self.schema.names))
-        return [Task(work.reader, task) for task in work.tasks]
+        reader = zlib.compress(pickle.dumps(work.reader))
+        return [Task(reader, task) for task in work.tasks]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """The rows of one task, in the types that Spark expects; where nothing survives Spark asks with None."""
         if not isinstance(partition, Task):
             return
-        for entry in partition.blocks:
-            for batch in partition.reader.read(entry):
-                columns = [batch.column(field.name).cast(field.type) for field in self.schema]
-                yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        reader: BlockReader = pickle.loads(zlib.decompress(partition.reader))
+        for batch in reader.read_all(BlockList.from_bytes(partition.blocks)):
+            columns = [batch.column(field.name).cast(field.type) for field in self.schema]
+            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
 @dataclass

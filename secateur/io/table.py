@@ -80,11 +80,10 @@ class Listing:
                 return None if kind_of(field.type) is None else _constants(values)
         return None
 
-    def constants(self, ordinal: int) -> dict[str, pa.Scalar]:
-        """The partition values of one file by column, and its `_metadata`."""
-        values = {f.name: v[ordinal] for f, v in zip(self.partitions.fields, self.partitions.values, strict=True)}
-        name = self.file_names[ordinal].as_py()
-        return {METADATA: pa.scalar({"file_name": name}, METADATA_FIELD.type), **values}
+
+def metadata_of(path: str) -> pa.StructScalar:
+    """Spark's ``_metadata`` of a file, as far as it is known here."""
+    return pa.scalar({"file_name": _escaped(path.rpartition("/")[2])}, METADATA_FIELD.type)
 
 
 def _text_buffers(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:

@@ -37,14 +37,16 @@ class ScanPlan:
 
     @cached_property
     def blocks(self) -> pa.Table:
-        """One row per block: file, row_group, row_count, row_ranges, bytes, fully_matching."""
+        """One row per block: file (a dictionary), row_group, row_count, row_ranges, bytes, fully_matching."""
         blocks = self.survivors.blocks
         assert blocks is not None
         ranges = self.survivors.row_ranges or whole_blocks(blocks.row_count)
         spans = pa.StructArray.from_arrays([pa.array(ranges.start), pa.array(ranges.stop)], ["start", "stop"])
         return pa.table(
             {
-                "file": self.paths.take(pa.array(blocks.file)),
+                "file": pa.DictionaryArray.from_arrays(
+                    np.searchsorted(self.file_ordinals, blocks.file).astype(np.int32), self._surviving_paths
+                ),
                 "row_group": pa.array(blocks.row_group),
                 "row_count": pa.array(blocks.row_count),
                 "row_ranges": pa.ListArray.from_arrays(pa.array(ranges.offsets.astype(np.int32)), spans),
@@ -55,8 +57,18 @@ class ScanPlan:
 
     @property
     def files(self) -> list[str]:
-        """The files that hold a surviving block, by path below the table."""
-        return self.blocks["file"].unique().to_pylist()
+        """The files that hold a surviving block, by path below the table, in order."""
+        return self._surviving_paths.to_pylist()
+
+    @cached_property
+    def file_ordinals(self) -> np.ndarray:
+        """The positions among `paths` of the files that hold a surviving block, ascending."""
+        assert self.survivors.blocks is not None
+        return np.flatnonzero(np.bincount(self.survivors.blocks.file))
+
+    @property
+    def _surviving_paths(self) -> pa.Array:
+        return self.paths.take(pa.array(self.file_ordinals))
 
     @cached_property
     def residuals(self) -> Residuals:
@@ -73,7 +85,7 @@ class ScanPlan:
     def residual_by_block(self) -> pa.DictionaryArray:
         """The predicate still to check on the rows of each block, null where all of them match; like ``blocks``."""
         texts = [None if each is None else str(each) for each in self.residuals.distinct]
-        return pa.array(texts, pa.string()).take(pa.array(self.residuals.of_block)).dictionary_encode()
+        return pa.array(texts, pa.string()).dictionary_encode().take(pa.array(self.residuals.of_block))
 
     def explain(self, format: str = "text") -> str:
         """The report as a text table, or as JSON with ``explain("json")``."""
