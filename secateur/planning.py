@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import sys
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from secateur.io.iceberg_expressions import BooleanExpression
     from secateur.io.spark_column import Column
 
+MOST_REMEMBERED = 2_000  # characters of a text whose nodes are kept
 DISABLE = "SECATEUR_DISABLE"  # an environment variable: set to 1, no index is used
 
 
@@ -108,7 +110,7 @@ def _read(predicate: object) -> tuple[Predicate, Sql]:
     """A predicate of any front end as nodes, and as what prints as the text that Spark is to read."""
     match predicate:
         case str():
-            return parse(predicate), predicate
+            return _parsed(predicate) if len(predicate) <= MOST_REMEMBERED else parse(predicate), predicate
         case Predicate():
             return predicate, predicate
         case _ if _is_a(predicate, "pyspark.sql.column", "Column"):
@@ -124,6 +126,12 @@ def _read(predicate: object) -> tuple[Predicate, Sql]:
                 f"{predicate!r} is no predicate: use SQL text or a comparison on secateur.col(), "
                 "a PySpark Column, or an expression of PyIceberg"
             )
+
+
+@lru_cache(maxsize=256)
+def _parsed(sql: str) -> Predicate:
+    """The nodes of a predicate, which are values: a dashboard asks the same again and again."""
+    return parse(sql)
 
 
 def _is_a(value: object, module: str, name: str) -> bool:

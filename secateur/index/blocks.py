@@ -73,8 +73,11 @@ class Source(Protocol):
 
     def segment_of(self, numbers: np.ndarray) -> np.ndarray: ...
 
-    def block_array(self, name: str, numbers: np.ndarray) -> np.ndarray:
-        """An array of the block table at the given blocks of segments."""
+    def segments_of(self, numbers: np.ndarray) -> np.ndarray: ...
+
+    def tables_at(self, numbers: np.ndarray) -> list[tuple[int, BlockTable, np.ndarray | slice]]: ...
+
+    def live_of(self, group: int, file: np.ndarray) -> np.ndarray: ...
 
     def zones_at(self, column: Field, numbers: np.ndarray) -> Sequence[Zones]:
         """The zone maps of an indexed column at the given blocks of segments, in parts."""
@@ -138,8 +141,14 @@ class OpenedBlocks:
         return self.numbers[len(self._indexed) :] - self.source.total
 
     @cached_property
+    def _tables(self) -> list[tuple[int, BlockTable, np.ndarray | slice]]:
+        """The block tables that hold the blocks of segments: the group, its table, and their positions in it."""
+        return self.source.tables_at(self._indexed)
+
+    @cached_property
     def file(self) -> np.ndarray:
-        return self._gathered("file")
+        live = [self.source.live_of(group, table.file[within]) for group, table, within in self._tables]
+        return self._with_loose("file", live)
 
     @cached_property
     def row_group(self) -> np.ndarray:
@@ -154,10 +163,15 @@ class OpenedBlocks:
         return self._gathered("byte_count")
 
     def _gathered(self, name: str) -> np.ndarray:
-        indexed = self.source.block_array(name, self._indexed)
-        if not len(self._loose) or self.source.loose is None:
-            return indexed
-        return np.concatenate([indexed, getattr(self.source.loose.blocks, name)[self._loose]])
+        return self._with_loose(name, [getattr(table, name)[within] for _, table, within in self._tables])
+
+    def _with_loose(self, name: str, parts: list[np.ndarray]) -> np.ndarray:
+        """An array of the blocks of segments, and behind it that of the loose ones."""
+        if len(self._loose) and self.source.loose is not None:
+            parts = [*parts, getattr(self.source.loose.blocks, name)[self._loose]]
+        if not parts:
+            return np.zeros(0, np.int32 if name == "row_group" else np.int64)
+        return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
     @cached_property
     def segment(self) -> np.ndarray:
@@ -166,13 +180,13 @@ class OpenedBlocks:
     @cached_property
     def counts(self) -> Counts:
         """Segments, files, blocks, rows and bytes: in the order of numbers the blocks of one of them are together."""
-        return Counts(
-            segments=_runs(self.source.segment_of(self._indexed)),
-            files=_runs(self.file),
-            blocks=len(self),
-            rows=int(self.row_count.sum()),
-            bytes=int(self.byte_count.sum()),
-        )
+        parts = [(table, within) for _, table, within in self._tables]
+        if len(self._loose) and self.source.loose is not None:
+            parts.append((self.source.loose.blocks, self._loose))
+        counts = np.array([_counts(table, within) for table, within in parts] or [(0, 0, 0)])
+        files, rows, size = counts.sum(axis=0).tolist()
+        segments = len(self.source.segments_of(self._indexed))
+        return Counts(segments=segments, files=files, blocks=len(self), rows=rows, bytes=size)
 
     @cached_property
     def _columns(self) -> dict[Field, Zones | None]:
@@ -259,6 +273,11 @@ class OpenedBlocks:
 
 def _probe(filters: SegmentFilters, hashes: Hashes, within: np.ndarray) -> Callable[[], np.ndarray]:
     return lambda: filters.may_contain(hashes)[within]
+
+
+def _counts(table: BlockTable, within: np.ndarray | slice) -> tuple[int, int, int]:
+    """Files, rows and bytes of blocks of one table, in which the blocks of a file are together."""
+    return _runs(table.file[within]), int(table.row_count[within].sum()), int(table.byte_count[within].sum())
 
 
 def _runs(values: np.ndarray) -> int:

@@ -16,9 +16,8 @@ import numpy as np
 
 from secateur.errors import IndexFault
 from secateur.index.zonemap import ZoneMap, concat, merge
-from secateur.pruning.conjuncts import alive
 from secateur.pruning.evaluate import evaluate
-from secateur.pruning.outcomes import fully_matching
+from secateur.pruning.outcomes import fully_matching, survives
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.zones import Zones
@@ -73,9 +72,6 @@ class _Nodes:
         zones = self.column(column)
         return None if zones is None else zones.take(self.chosen)
 
-    def take(self, units: np.ndarray) -> _Nodes:
-        return _Nodes(self.row_count[units], self.chosen[units], self.column)
-
 
 @dataclass(frozen=True)
 class Descent:
@@ -95,10 +91,10 @@ def descend(predicate: Predicate, tree: Tree, column: Callable[[Field], Zones | 
         visited += len(nodes)
         numbers = nodes + tree.begin[level]
         statistics = _Nodes(tree.row_count[numbers], numbers, column)
-        kept = alive(predicate, statistics).units
-        sure = fully_matching(evaluate(predicate, statistics.take(kept)))
-        whole.append(_below(nodes[kept[sure]], level, tree))
-        nodes = nodes[kept[~sure]]
+        outcomes = evaluate(predicate, statistics)
+        sure = fully_matching(outcomes)
+        whole.append(_below(nodes[sure], level, tree))
+        nodes = nodes[survives(outcomes) & ~sure]
         if level:
             nodes = _children(nodes, tree.fan_out, tree.begin[level] - tree.begin[level - 1])
     return Descent(nodes, np.sort(np.concatenate(whole)), visited)

@@ -61,9 +61,7 @@ class IndexMemory:
     def zones(self, column: Field, wanted: Wanted) -> list[ResidentZones]:
         """The zone maps of an indexed column over groups, the wanted segments loaded."""
         kind, directory = _kind(column), self._directory(ZONE, column)
-        residents = [
-            self._resident((ZONE, column), group, lambda begin: ResidentZones(kind, begin)) for group, _ in wanted
-        ]
+        residents = [self._resident_zones(column, group) for group, _ in wanted]
         missing = list(self._missing(residents, wanted))
         if not missing:
             return residents
@@ -93,14 +91,15 @@ class IndexMemory:
 
     def blocks(self, wanted: Wanted) -> list[ResidentBlocks]:
         """The block tables of groups, the wanted segments loaded where they can be read."""
-        residents = [self._resident((BLOCKS,), group, ResidentBlocks) for group, _ in wanted]
+        layout = self.layout
+        residents = [self._resident_blocks(group) for group, _ in wanted]
         missing = list(self._missing(residents, wanted))
         directory = self._directory(BLOCKS, None) if missing else None
         if directory is not None:
             read = self._read(BLOCKS, directory, [segment for _, _, segment in missing])
             for (resident, within, segment), arrays in zip(missing, read, strict=True):
                 with self.faults.tolerated():
-                    files = int(self.snapshot.file_begin[segment + 1] - self.snapshot.file_begin[segment])
+                    files = int(layout.file_begin[segment + 1] - layout.file_begin[segment])
                     where = self._where(segment, BLOCKS, None)
                     resident.fill(within, blocks_of(_sound(arrays), self._block_count(segment), files, where))
         return residents
@@ -113,8 +112,16 @@ class IndexMemory:
             raise IndexFault(f"{self.snapshot.segments.name[segment]}: the block table cannot be read")
         return resident.of(within).row_count
 
-    def _resident(self, what: tuple[Hashable, ...], group: int, make: Callable[[np.ndarray], Resident]) -> Resident:
-        return self.cache.get(self._group_key(what, group), lambda: make(self.layout.blocks_of(group)))
+    def _resident_zones(self, column: Field, group: int) -> ResidentZones:
+        return self.cache.get(
+            self._group_key((ZONE, column), group), lambda: ResidentZones(_kind(column), self.layout.blocks_of(group))
+        )
+
+    def _resident_blocks(self, group: int) -> ResidentBlocks:
+        layout = self.layout
+        return self.cache.get(
+            self._group_key((BLOCKS,), group), lambda: ResidentBlocks(layout.blocks_of(group), layout.files_of(group))
+        )
 
     def _group_key(self, what: tuple[Hashable, ...], group: int) -> Hashable:
         return (self.store.location, self.layout.keys[group], *what)

@@ -18,7 +18,7 @@ from secateur.index.cache import ByteCache
 from secateur.index.chunks import ChunkReader, PieceCache
 from secateur.index.coverage import CoveredFiles, LiveFiles, covered, uncovered
 from secateur.index.memory import IndexMemory
-from secateur.index.model import Store
+from secateur.index.model import BlockTable, Store
 from secateur.index.pages import PageTable
 from secateur.index.resident import layout_of
 from secateur.index.snapshot import Snapshot, open_snapshot, snapshot_files
@@ -63,7 +63,7 @@ class IndexCatalog:
             if snapshot is not None:
                 memory, version = caches.memory, (caches.store.location, snapshot.number, snapshot.created)
                 self.coverage = memory.get((*version, "coverage", live.id), lambda: covered(live, snapshot))
-                layout = memory.get((*version, "layout"), lambda: layout_of(snapshot.segments))
+                layout = memory.get((*version, "layout"), lambda: layout_of(snapshot))
                 chunks = ChunkReader(caches.store, caches.disk, self.reads)
                 self.memory = IndexMemory(caches.store, memory, chunks, faults, snapshot, layout)
 
@@ -153,7 +153,7 @@ class IndexCatalog:
         (resident,) = self.memory.blocks([(group, np.array([segment]))])
         if not resident.loaded[within]:
             return True
-        live = self.coverage.live[int(self.coverage.begin[segment]) + resident.of(within).file]
+        live = self.live_of(group, resident.of(within).file)
         return live >= 0 if files is None else (live >= 0) & files[live]
 
     def load(self, columns: Sequence[Field], runs: Sequence[Run]) -> None:
@@ -174,31 +174,32 @@ class IndexCatalog:
         return 0 if self.memory is None else int(self.memory.layout.block_begin[-1])
 
     def open(self, numbers: np.ndarray, files: np.ndarray | None) -> OpenedBlocks:
-        """The blocks with these numbers; where a block table cannot be read, all blocks of its segment's files."""
-        unread = self._unread(self._segments_of(numbers))
-        if not len(unread):
+        """The blocks with these numbers that have rows; where a block table cannot be read, all of its files."""
+        if self.memory is None:
             return OpenedBlocks(self, numbers)
+        wanted = list(self.memory.by_group(self.segments_of(numbers)))
+        residents = self.memory.blocks(wanted)
+        begin = self.memory.layout.group_begin
+        unread = [
+            mine[~resident.loaded[mine - begin[group]]]
+            for resident, (group, mine) in zip(residents, wanted, strict=True)
+        ]
+        if any(map(len, unread)):
+            numbers = self._without(np.concatenate(unread), numbers, files)
+        blocks = OpenedBlocks(self, numbers)
+        has_empty = self.loose is not None or any(resident.has_empty for resident in residents)
+        return blocks.take(np.flatnonzero(blocks.row_count)) if has_empty else blocks
+
+    def _without(self, unread: np.ndarray, numbers: np.ndarray, files: np.ndarray | None) -> np.ndarray:
+        """The numbers of the blocks outside of some segments, and those of all blocks of these segments' files."""
         entries = np.concatenate([np.arange(self.coverage.begin[s], self.coverage.begin[s + 1]) for s in unread])
         live = self.coverage.live[entries]
-        found = live[(live >= 0) & (True if files is None else files[live])]
         before = 0 if self.loose is None else len(self.loose.blocks)
-        self._open_loose(found)
+        self._open_loose(live[(live >= 0) & (True if files is None else files[live])])
         after = 0 if self.loose is None else len(self.loose.blocks)
         indexed = numbers[numbers < self.total]
         kept = indexed[~np.isin(self.segment_of(indexed), unread)]
-        loose = numbers[len(indexed) :]
-        return OpenedBlocks(self, np.concatenate([kept, loose, self.total + np.arange(before, after)]))
-
-    def _unread(self, segments: np.ndarray) -> np.ndarray:
-        """Those of the segments whose block tables cannot be read."""
-        if self.memory is None:
-            return _NOTHING
-        wanted = list(self.memory.by_group(segments))
-        unread = [
-            mine[~resident.loaded[mine - self.memory.layout.group_begin[group]]]
-            for resident, (group, mine) in zip(self.memory.blocks(wanted), wanted, strict=True)
-        ]
-        return np.concatenate([_NOTHING, *unread])
+        return np.concatenate([kept, numbers[len(indexed) :], self.total + np.arange(before, after)])
 
     def _open_loose(self, files: np.ndarray) -> None:
         """Open the blocks of live files by their footers, behind those that are open already."""
@@ -208,7 +209,7 @@ class IndexCatalog:
             found = self._read_footers(new)
             self.loose = found if self.loose is None else self.loose.followed_by(found)
 
-    def _segments_of(self, numbers: np.ndarray) -> np.ndarray:
+    def segments_of(self, numbers: np.ndarray) -> np.ndarray:
         """The segments that hold any of the blocks, ascending."""
         if self.memory is None:
             return _NOTHING
@@ -227,30 +228,31 @@ class IndexCatalog:
         return self.memory is not None and self.memory.has(kind, column)
 
     def segment_of(self, numbers: np.ndarray) -> np.ndarray:
-        """The segment of every block of a segment."""
+        """The segment of every block of a segment; the blocks ascend."""
         if self.memory is None:
             return np.zeros(len(numbers), np.int64)
-        return np.searchsorted(self.memory.layout.block_begin, numbers, side="right") - 1
+        counts = np.diff(np.searchsorted(numbers, self.memory.layout.block_begin))
+        return np.repeat(np.arange(len(counts)), counts)
 
-    def block_array(self, name: str, numbers: np.ndarray) -> np.ndarray:
-        """An array of the block table at the given blocks of segments; `file` is that of the live files."""
-        found = np.zeros(0, np.int32 if name == "row_group" else np.int64)
+    def tables_at(self, numbers: np.ndarray) -> list[tuple[int, BlockTable, np.ndarray | slice]]:
+        """The block tables that hold the given blocks of segments: the group, its table, and their positions in it."""
         if self.memory is None or not len(numbers):
-            return found
-        wanted = list(self.memory.by_group(self._segments_of(numbers)))
-        residents = self.memory.blocks(wanted)
-        parts = [
-            getattr(resident.table, name)[within]
-            for resident, within in zip(residents, self._within_groups(numbers), strict=True)
-        ]
-        found = np.concatenate(parts) if len(parts) > 1 else parts[0]
-        return found if name != "file" else self.coverage.live[self.coverage.begin[self.segment_of(numbers)] + found]
+            return []
+        wanted = list(self.memory.by_group(self.segments_of(numbers)))
+        tables = [resident.table for resident in self.memory.blocks(wanted)]
+        groups = [group for group, _ in wanted]
+        return list(zip(groups, tables, self._within_groups(numbers), strict=True))
+
+    def live_of(self, group: int, file: np.ndarray) -> np.ndarray:
+        """The live files of files of a group."""
+        assert self.memory is not None
+        return self.coverage.live[int(self.memory.layout.files_of(group)[0]) + file]
 
     def zones_at(self, column: Field, numbers: np.ndarray) -> list[Zones]:
         """The zone maps of an indexed column at the given blocks of segments, in parts."""
         if self.memory is None:
             return []
-        residents = self.memory.zones(column, list(self.memory.by_group(self._segments_of(numbers))))
+        residents = self.memory.zones(column, list(self.memory.by_group(self.segments_of(numbers))))
         within = self._within_groups(numbers)
         return [resident.zones.take(each) for resident, each in zip(residents, within, strict=True)]
 
@@ -338,10 +340,9 @@ class SegmentRun:
     def _by_name(self, zones: Zones) -> Zones:
         """What file names tell of the blocks, nothing of those whose files cannot be read."""
         (resident,) = self.memory.blocks([(self.group, self.segments)])
-        layout, numbers = self.memory.layout, np.arange(self.begin, self.end)
-        segment = np.searchsorted(layout.block_begin, numbers, side="right") - 1
-        known = resident.loaded[segment - layout.group_begin[self.group]]
-        entry = self.memory.snapshot.file_begin[segment] + resident.table.file[self.within]
+        counts = np.diff(self.memory.layout.blocks_of(self.group))
+        known = np.repeat(resident.loaded, counts)[self.within]
+        entry = int(self.memory.layout.files_of(self.group)[0]) + resident.table.file[self.within]
         live = self.live[np.where(known, entry, 0)]
         return zones.take(np.maximum(live, 0)).where(known & (live >= 0))
 

@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from secateur.index.model import BlockTable
-from secateur.index.snapshot import SegmentTable
+from secateur.index.snapshot import Snapshot
 from secateur.index.zonemap import ZoneMap
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.zones import Zones, occupancy
@@ -31,6 +31,7 @@ class Layout:
 
     names: Sequence[str]  # of the segments
     block_begin: np.ndarray  # the first block of every segment, and behind the last
+    file_begin: np.ndarray  # the first file of every segment, and behind the last
     group_begin: np.ndarray  # the first segment of every group, and behind the last
 
     @cached_property
@@ -57,12 +58,18 @@ class Layout:
         """The first block of every segment of a group, and behind the last."""
         return self.block_begin[self.group_begin[group] : self.group_begin[group + 1] + 1]
 
+    def files_of(self, group: int) -> np.ndarray:
+        """The first file of every segment of a group, and behind the last."""
+        return self.file_begin[self.group_begin[group] : self.group_begin[group + 1] + 1]
 
-def layout_of(segments: SegmentTable) -> Layout:
-    """Groups of whole segments, each of which begins where the one before has enough blocks."""
+
+def layout_of(snapshot: Snapshot) -> Layout:
+    """Groups of whole segments, each of which begins where the one before has enough blocks. Raises IndexFault."""
+    segments = snapshot.segments
     group = segments.block_begin[:-1] // GROUP_BLOCKS
     begin = np.flatnonzero(np.diff(group, prepend=-1)) if len(group) else np.zeros(0, np.int64)
-    return Layout(segments.name, segments.block_begin, np.append(begin, len(group)).astype(np.int64))
+    group_begin = np.append(begin, len(group)).astype(np.int64)
+    return Layout(segments.name, segments.block_begin, snapshot.file_begin, group_begin)
 
 
 class ResidentZones:
@@ -138,11 +145,12 @@ def _widened(keys: Keys, missing: int) -> Keys:
 
 
 class ResidentBlocks:
-    """The block tables of a group's segments; files are counted through all segments of the snapshot's file table."""
+    """The block tables of a group's segments; files are numbered through the segments of the group."""
 
-    def __init__(self, begin: np.ndarray) -> None:
+    def __init__(self, begin: np.ndarray, file_begin: np.ndarray) -> None:
         self.loaded = np.zeros(len(begin) - 1, bool)
-        self._begin = begin - begin[0]
+        self.has_empty = False  # whether some block that is loaded has no rows
+        self._begin, self._file_begin = begin - begin[0], file_begin - file_begin[0]
         self._lock = threading.Lock()
         n = int(self._begin[-1])
         dtypes = (np.int32, np.int32, np.int64, np.int64)
@@ -160,8 +168,10 @@ class ResidentBlocks:
             if self.loaded[segment]:
                 return
             chunk = slice(int(self._begin[segment]), int(self._begin[segment + 1]))
-            for name in ("file", "row_group", "row_count", "byte_count"):
+            np.add(blocks.file, np.int32(self._file_begin[segment]), out=self.table.file[chunk], casting="unsafe")
+            for name in ("row_group", "row_count", "byte_count"):
                 getattr(self.table, name)[chunk] = getattr(blocks, name)
+            self.has_empty |= bool((blocks.row_count == 0).any())
             self.loaded[segment] = True
 
     def of(self, segment: int) -> BlockTable:

@@ -94,7 +94,8 @@ def zone_arrays(zone_map: ZoneMap) -> list[np.ndarray]:
 def blocks_of(arrays: Sequence[np.ndarray], n: int, files: int, where: str) -> BlockTable:
     """The block table of n blocks of so many files. Raises IndexFault."""
     file, row_group, row_count, byte_count = _vectors(arrays, 4, n, where)
-    if n and not (0 <= file.min() <= file.max() < files and row_group.min() >= 0 <= row_count.min()):
+    ordered = n == 0 or bool(file[0] >= 0 and file[-1] < files and (file[1:] >= file[:-1]).all())
+    if not ordered or row_group.min(initial=0) < 0 or row_count.min(initial=0) < 0:
         raise IndexFault(f"{where}: the block table is out of range")
     return BlockTable(file, row_group, row_count, byte_count)
 

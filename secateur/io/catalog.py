@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +32,7 @@ class OpenedTable:
     schema: pa.Schema
     catalog: IndexCatalog
 
-    @property
+    @cached_property
     def binding_schema(self) -> pa.Schema:
         """The schema with Spark's hidden `_metadata`, unless the table has a column of that name."""
         taken = METADATA in self.schema.names
@@ -57,8 +58,10 @@ def _schema(table: Table, listing: Listing, catalog: IndexCatalog) -> pa.Schema:
     partitions = listing.partitions.fields
     if table.declared_schema is not None:
         return overlapping(table.declared_schema, partitions)
-    indexed = [("the index", catalog.snapshot.schema)] if catalog.snapshot is not None else []
     uncovered = catalog.coverage.uncovered
+    if catalog.snapshot is not None and not len(uncovered):
+        return overlapping(catalog.snapshot.schema, partitions)
+    indexed = [("the index", catalog.snapshot.schema)] if catalog.snapshot is not None else []
     return overlapping(merge_schemas(_chain(indexed, table.schemas(listing, uncovered))), partitions)
 
 

@@ -214,7 +214,7 @@ def _describe(opened: OpenedTable) -> str:
     snapshot = opened.catalog.snapshot
     if snapshot is None:
         return "none"
-    block_count = opened.catalog.files.block_count
-    covered = int((block_count >= 0).sum())
+    files = len(opened.catalog.files)
+    covered = files - len(opened.catalog.coverage.uncovered)
     segments = f"{len(snapshot.segments):,} segments"
-    return f"snapshot {snapshot.number}, {segments}, covers {covered:,} of {len(block_count):,} files"
+    return f"snapshot {snapshot.number}, {segments}, covers {covered:,} of {files:,} files"

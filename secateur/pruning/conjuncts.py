@@ -30,7 +30,7 @@ from secateur.values import Kind, kind_of
 
 SAMPLE = 1 << 10  # units
 LEAST_SAMPLED = 1 << 15  # units; fewer are not worth a sample
-SPARSE = 0.25  # share of units alive, below which taking them out of the arrays costs less than comparing them all
+SPARSE = 1 / 16  # share of units alive, below which taking them out of the arrays costs less than comparing them all
 SPARSE_IF_DEAR = 0.75  # the same where a conjunct costs more than comparisons
 DEAR = 8.0  # comparisons
 
@@ -54,9 +54,15 @@ class Candidates:
     @property
     def positions(self) -> np.ndarray:
         """The candidates, ascending."""
-        if self.mask is None:
-            return np.arange(self.n) if self.units is None else self.units
-        return np.flatnonzero(self.mask) if self.units is None else self.units[self.mask]
+        return self.numbers(0)
+
+    def numbers(self, begin: int) -> np.ndarray:
+        """The candidates, ascending, where the first of the n units has the number `begin`."""
+        if self.units is not None:
+            return (self.units if self.mask is None else self.units[self.mask]) + begin
+        if self.mask is None or self.mask.all():
+            return np.arange(begin, begin + self.n)
+        return np.flatnonzero(self.mask) + begin
 
     def without_dead(self, conjunct: Predicate, statistics: Statistics) -> Candidates:
         """The candidates in which one more conjunct may be TRUE."""

@@ -91,7 +91,7 @@ def _may_be(truth: int, predicate: Predicate, statistics: Statistics, units: np.
             return reduce(np.logical_and if all_of else np.logical_or, parts)
         case Not(child):
             return _may_be(TRUE + FALSE - truth, child, statistics, units)
-        case Within(Field() as field, ranges, None):
+        case Within(operand=Field() as field, ranges=ranges, fails=None):
             zones = _chosen_zones(statistics.zones(field), units)
             possible = None if zones is None else ranges.reaches(zones.lower, zones.upper, inside=truth == TRUE)
             if zones is not None and possible is not None:

@@ -48,9 +48,7 @@ def prune_blocks(query: Query, survivors: Survivors) -> Survivors:
     whole = catalog.runs(files, survivors.whole) if len(survivors.whole) else ()
     numbers = _numbers(runs, candidates, whole)
     query.notes.append(_note(runs, order))
-    blocks = catalog.open(numbers, files)
-    has_rows = blocks.row_count != 0
-    return replace(survivors, blocks=blocks if has_rows.all() else blocks.take(np.flatnonzero(has_rows)))
+    return replace(survivors, blocks=catalog.open(numbers, files))
 
 
 def _order(query: Query, runs: Sequence[Run]) -> tuple[Predicate, ...]:
@@ -62,8 +60,8 @@ def _order(query: Query, runs: Sequence[Run]) -> tuple[Predicate, ...]:
 def _numbers(runs: Sequence[Run], candidates: Sequence[Candidates], whole: Sequence[Run]) -> np.ndarray:
     """The numbers of the candidates of runs, and of all blocks of those that match whole, ascending."""
     chosen = [*zip(runs, candidates, strict=True), *((run, Candidates(len(run), mask=run.candidates)) for run in whole)]
-    parts = [run.begin + each.positions for run, each in sorted(chosen, key=lambda pair: pair[0].begin)]
-    numbers = np.concatenate([np.zeros(0, np.int64), *parts])
+    parts = [each.numbers(run.begin) for run, each in sorted(chosen, key=lambda pair: pair[0].begin)]
+    numbers = np.concatenate(parts) if parts else np.zeros(0, np.int64)
     in_order = not whole or bool((numbers[1:] > numbers[:-1]).all())
     return numbers if in_order else np.sort(numbers)
 

@@ -152,5 +152,7 @@ class Catalog(Protocol):
         """Bring the zone maps of columns over some runs into memory, many at a time."""
 
     def open(self, numbers: np.ndarray, files: np.ndarray | None) -> Blocks:
-        """The blocks with these numbers, ascending; in place of such as cannot be found, all of the files they may be
-        in."""
+        """The blocks with these numbers, ascending, but for those without rows.
+
+        In place of blocks that cannot be found, all of the files that they may be in.
+        """
