@@ -12,12 +12,14 @@ import pyarrow as pa
 
 from secateur.errors import InvalidPredicate
 from secateur.io.parquet_dir import ParquetDirectory, open_directory
-from secateur.io.scan import Scan, Settings, plan_scan
+from secateur.io.scan import ExecutorsFor, Scan, Settings, plan_scan
 from secateur.io.table import Table
 from secateur.pruning.predicate.nodes import Predicate, Sql
 from secateur.pruning.predicate.parse import parse
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from secateur.io.directory import FileSystem
     from secateur.io.disk_cache import DiskCache
     from secateur.io.iceberg_expressions import BooleanExpression
@@ -71,6 +73,8 @@ def prune(
     *,
     limit: int | None = None,
     budget_ms: float | None = None,
+    spark: SparkSession | None = None,
+    prune_on: str = "auto",
     use_index: bool = True,
     strict: bool = False,
     session_time_zone: str | None = None,
@@ -82,7 +86,8 @@ def prune(
     Connect), or an unbound expression of PyIceberg, which means what it means in Iceberg. `limit` asks for any so
     many matching rows. `session_time_zone` is that in which Spark would read the predicate's dates and timestamps:
     by default that of the active Spark session, else UTC. `budget_ms` is the time for planning, in milliseconds: when
-    it is spent, pruning stops, and what is not decided is kept.
+    it is spent, pruning stops, and what is not decided is kept. With `spark`, segments are pruned on its executors
+    where many survive that are not in memory, or always (`prune_on="executors"`), or never (`"driver"`).
 
     Every matching row lies in a block of the plan: a block is left out only if a proof shows that no row of it makes
     the predicate TRUE. An index that is missing, stale or broken keeps blocks, and the report says so; with
@@ -94,6 +99,8 @@ def prune(
         raise ValueError(f"limit is {limit}; it must be 0 or more")
     if budget_ms is not None and not budget_ms >= 0:
         raise ValueError(f"budget_ms is {budget_ms}; it must be 0 or more")
+    if prune_on not in ("auto", "driver", "executors") or (prune_on == "executors" and spark is None):
+        raise ValueError(f"prune_on is 'auto', 'driver', or with spark= 'executors', not {prune_on!r}")
     tree, sql = _read(predicate)
     settings = Settings(
         limit=limit,
@@ -102,8 +109,15 @@ def prune(
         strict=strict,
         session_time_zone=session_time_zone or _active_time_zone(),
         case_sensitive=case_sensitive,
+        executors=None if spark is None else _executors_of(spark, prune_on),
     )
     return plan_scan(table, tree, sql, settings)
+
+
+def _executors_of(spark: SparkSession, place: str) -> ExecutorsFor:
+    from secateur.io.spark_prune import SparkExecutors
+
+    return lambda opened, faults: SparkExecutors(spark, opened.catalog, opened.table.store, faults, place)
 
 
 def _read(predicate: object) -> tuple[Predicate, Sql]:

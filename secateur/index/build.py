@@ -64,7 +64,7 @@ def survey(
             yield _encode_survey(i, files[i][0], open_file, sort_key)
 
     found: list[FileSurvey | None] = [None] * len(files)
-    for data in _run(spark, work, len(files)):
+    for data in run_tasks(spark, work, len(files)):
         i, rest = _decode_survey(data)
         found[i] = FileSurvey(files[i], *rest)
     return [item for item in found if item is not None]
@@ -153,7 +153,7 @@ def write_segments(
 
     try:
         with _watching(store, build, segments, on_progress):
-            found = dict(_decode_summary(data) for data in _run(spark, work, len(segments)))
+            found = dict(_decode_summary(data) for data in run_tasks(spark, work, len(segments)))
     except BaseException:
         for file in store.files(FOLDER):
             if file.name.startswith(f"{FOLDER}/{build}-"):
@@ -213,11 +213,11 @@ def _reader(data: bytes) -> codec.ReadRange:
     return lambda offset, size: data[offset : offset + size]
 
 
-def _run(spark: SparkSession, work: Callable[[Sequence[int]], Iterator[bytes]], n: int) -> Iterator[bytes]:
+def run_tasks(spark: SparkSession, work: Callable[[Sequence[int]], Iterator[bytes]], n: int) -> Iterator[bytes]:
     """Run `work` over the numbers below n, spread over Spark tasks in runs; its results in any order."""
     if not n:
         return
-    tasks = min(n, _parallelism(spark) * TASKS_PER_CORE)
+    tasks = task_count(spark, n)
     shares = [share.tolist() for share in np.array_split(np.arange(n), tasks)]
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -254,6 +254,11 @@ def _results(found: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
     except SecateurError as error:
         row = (None, type(error).__name__, str(error))
         yield pa.RecordBatch.from_arrays([pa.array([v], t) for v, t in zip(row, types, strict=True)], names)
+
+
+def task_count(spark: SparkSession, n: int) -> int:
+    """The tasks over which n pieces of work are spread."""
+    return min(n, _parallelism(spark) * TASKS_PER_CORE)
 
 
 def _parallelism(spark: SparkSession) -> int:

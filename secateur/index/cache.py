@@ -49,6 +49,11 @@ class ByteCache:
         value = load()
         return self._keep(key, value, size_of(value))
 
+    def peek(self, key: Hashable) -> Any:
+        """The value under a key, or None; it does not count as a use."""
+        with self._lock:
+            return self._entries.get(key, (None, 0))[0]
+
     def holds(self, key: Hashable) -> bool:
         """Whether a value is kept under a key."""
         with self._lock:

@@ -179,7 +179,7 @@ def covered(live: LiveFiles, snapshot: Snapshot) -> Coverage:
     for name in ("block_count", "row_count", "byte_count"):
         counts[name] = getattr(nothing, name).copy()
         counts[name][matched[known]] = getattr(entries, name)[known]
-    return Coverage(**counts, live=matched, begin=snapshot.file_begin, entries=entries)
+    return Coverage(**counts, live=matched, begin=snapshot.segments.file_begin, entries=entries)
 
 
 def _first_of_each(candidate: np.ndarray) -> np.ndarray:

@@ -56,6 +56,21 @@ class IndexMemory:
         """Whether some segment has a chunk of a kind for a column."""
         return self._directory(kind, column) is not None
 
+    def missing_bytes(self, columns: Sequence[Field], segments: np.ndarray) -> tuple[int, int]:
+        """How many chunks of zone maps and block tables are to be read for the given segments, and their bytes."""
+        chunks = size = 0
+        for column in (None, *columns):
+            kind = BLOCKS if column is None else ZONE
+            what: tuple[Hashable, ...] = (kind,) if column is None else (kind, column)
+            directory = self._directory(kind, column)
+            for group, mine in self.by_group(segments) if directory is not None else ():
+                assert directory is not None
+                resident = self.cache.peek(self._group_key(what, group))
+                if resident is not None:
+                    mine = mine[~resident.loaded[mine - self.layout.group_begin[group]]]
+                chunks, size = chunks + len(mine), size + int(directory.size[mine].sum())
+        return chunks, size
+
     # ---- by group
 
     def zones(self, column: Field, wanted: Wanted) -> list[ResidentZones]:

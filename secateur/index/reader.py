@@ -16,7 +16,7 @@ from secateur.index import btree
 from secateur.index.blocks import LooseBlocks, OpenedBlocks, SegmentFilters
 from secateur.index.cache import ByteCache
 from secateur.index.chunks import ChunkReader, PieceCache
-from secateur.index.coverage import CoveredFiles, LiveFiles, covered, uncovered
+from secateur.index.coverage import Coverage, CoveredFiles, LiveFiles, covered, uncovered
 from secateur.index.memory import IndexMemory
 from secateur.index.model import BlockTable, Store
 from secateur.index.pages import PageTable
@@ -49,23 +49,15 @@ class IndexCatalog:
     def __init__(
         self,
         live: LiveFiles,
-        caches: Caches,
-        snapshot: Snapshot | None,
+        coverage: Coverage,
+        memory: IndexMemory | None,
         read_footers: FooterReader,
         faults: Faults,
     ) -> None:
-        self._live, self._caches, self._faults, self._read_footers = live, caches, faults, read_footers
-        self.reads = Reads()
-        self.coverage = uncovered(live)
-        self.memory: IndexMemory | None = None
+        self.coverage, self.memory = coverage, memory
+        self._live, self._read_footers, self._faults = live, read_footers, faults
+        self.reads = Reads() if memory is None else memory.chunks.reads
         self.loose: LooseBlocks | None = None
-        with faults.tolerated():
-            if snapshot is not None:
-                memory, version = caches.memory, (caches.store.location, snapshot.number, snapshot.created)
-                self.coverage = memory.get((*version, "coverage", live.id), lambda: covered(live, snapshot))
-                layout = memory.get((*version, "layout"), lambda: layout_of(snapshot))
-                chunks = ChunkReader(caches.store, caches.disk, self.reads)
-                self.memory = IndexMemory(caches.store, memory, chunks, faults, snapshot, layout)
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -96,11 +88,11 @@ class IndexCatalog:
         return Descent(found.segments, found.whole, note + whole)
 
     def _tree_zones(self, column: Field) -> Zones | None:
-        snapshot = self.snapshot
-        assert snapshot is not None
+        assert self.memory is not None
+        snapshot = self.memory.snapshot
         with self._faults.tolerated():
-            key = (self._caches.store.location, "tree", snapshot.number, snapshot.created, column)
-            zone_map = self._caches.memory.get(key, lambda: snapshot.tree_zones(column))
+            key = (self.memory.store.location, "tree", snapshot.number, snapshot.created, column)
+            zone_map = self.memory.cache.get(key, lambda: snapshot.tree_zones(column))
             return None if zone_map is None else zone_map.zones(snapshot.tree.row_count)
         return None
 
@@ -369,6 +361,21 @@ class LooseRun:
         if by_name is not None:
             return by_name.take(self.loose.blocks.file)
         return None if kind_of(column.type) is None else self.loose.zones(column)
+
+
+def open_catalog(
+    live: LiveFiles, caches: Caches, snapshot: Snapshot | None, read_footers: FooterReader, faults: Faults
+) -> IndexCatalog:
+    """The catalog of a table with these live files; one without an index where its snapshot has a fault."""
+    with faults.tolerated():
+        if snapshot is not None:
+            memory, version = caches.memory, (caches.store.location, snapshot.number, snapshot.created)
+            coverage = memory.get((*version, "coverage", live.id), lambda: covered(live, snapshot))
+            layout = memory.get((*version, "layout"), lambda: layout_of(snapshot.segments))
+            chunks = ChunkReader(caches.store, caches.disk, Reads())
+            found = IndexMemory(caches.store, memory, chunks, faults, snapshot, layout)
+            return IndexCatalog(live, coverage, found, read_footers, faults)
+    return IndexCatalog(live, uncovered(live), None, read_footers, faults)
 
 
 def current_snapshot(store: Store, cache: ByteCache | None = None) -> Snapshot | None:

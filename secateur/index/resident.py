@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from secateur.index.model import BlockTable
-from secateur.index.snapshot import Snapshot
+from secateur.index.snapshot import SegmentTable
 from secateur.index.zonemap import ZoneMap
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.zones import Zones, occupancy
@@ -63,13 +63,12 @@ class Layout:
         return self.file_begin[self.group_begin[group] : self.group_begin[group + 1] + 1]
 
 
-def layout_of(snapshot: Snapshot) -> Layout:
-    """Groups of whole segments, each of which begins where the one before has enough blocks. Raises IndexFault."""
-    segments = snapshot.segments
+def layout_of(segments: SegmentTable) -> Layout:
+    """Groups of whole segments, each of which begins where the one before has enough blocks."""
     group = segments.block_begin[:-1] // GROUP_BLOCKS
     begin = np.flatnonzero(np.diff(group, prepend=-1)) if len(group) else np.zeros(0, np.int64)
     group_begin = np.append(begin, len(group)).astype(np.int64)
-    return Layout(segments.name, segments.block_begin, snapshot.file_begin, group_begin)
+    return Layout(segments.name, segments.block_begin, segments.file_begin, group_begin)
 
 
 class ResidentZones:

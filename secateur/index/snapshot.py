@@ -41,8 +41,9 @@ def encode_snapshot(number: int, created: float, segments: Segments, options: Bu
     }
     writer = Writer(SNAPSHOT, meta)
     names = pa.array(segments.name, pa.large_string())
-    writer.add("segments", [*_text_arrays(names), segments.size, segments.block_count, segments.row_count])
     files = segments.files
+    file_count = np.bincount(files.segment, minlength=len(segments)).astype(np.int64)
+    writer.add("segments", [*_text_arrays(names), segments.size, segments.block_count, segments.row_count, file_count])
     writer.add("paths", _text_arrays(files.path))
     counts = (files.block_count, files.row_count, files.byte_count)
     writer.add("files", [files.size, files.modified, *counts, files.segment])
@@ -78,6 +79,7 @@ class SegmentTable:
     size: np.ndarray  # bytes of the file
     block_count: np.ndarray
     row_count: np.ndarray
+    file_count: np.ndarray
 
     def __len__(self) -> int:
         return len(self.name)
@@ -86,6 +88,11 @@ class SegmentTable:
     def block_begin(self) -> np.ndarray:
         """The number of the first block of every segment, and behind the last: int64 of shape (n_segments + 1,)."""
         return np.concatenate([[0], np.cumsum(self.block_count)]).astype(np.int64)
+
+    @cached_property
+    def file_begin(self) -> np.ndarray:
+        """The first file of every segment, and behind the last: int64 of shape (n_segments + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.file_count)]).astype(np.int64)
 
 
 class Snapshot:
@@ -108,7 +115,7 @@ class Snapshot:
     @cached_property
     def segments(self) -> SegmentTable:
         """The segments. Raises IndexFault where the arrays do not fit together."""
-        offsets, data, *counts = self._arrays("segments", 5)
+        offsets, data, *counts = self._arrays("segments", 6)
         names = self._texts(offsets, data, "segment names").to_pylist()
         table = SegmentTable(names, *counts)
         if any(array.shape != (len(names),) or array.min(initial=0) < 0 for array in counts):
@@ -125,14 +132,9 @@ class Snapshot:
         n = len(paths)
         if any(array.shape != (n,) for array in arrays):
             raise IndexFault(f"{self.name}: the table of files is malformed")
-        if n and not (segment[0] >= 0 and (np.diff(segment) >= 0).all() and segment[-1] < len(self.segments)):
+        if not np.array_equal(segment, np.repeat(np.arange(len(self.segments)), self.segments.file_count)):
             raise IndexFault(f"{self.name}: the files do not follow the segments")
         return FileTable(paths, *arrays)
-
-    @cached_property
-    def file_begin(self) -> np.ndarray:
-        """The first file of every segment, and behind the last: int64 of shape (n_segments + 1,)."""
-        return np.searchsorted(self.files.segment, np.arange(len(self.segments) + 1))
 
     @cached_property
     def tree(self) -> Tree:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from secateur.errors import TableNotFound
 from secateur.index.blocks import LooseBlocks
 from secateur.index.model import BlockTable
-from secateur.index.reader import Caches, IndexCatalog, current_snapshot
+from secateur.index.reader import Caches, IndexCatalog, current_snapshot, open_catalog
 from secateur.index.snapshot import Snapshot
 from secateur.io.parquet_dir import FOOTER_THREADS
 from secateur.io.partitions import overlapping
@@ -49,7 +49,7 @@ def open_snapshot_of(table: Table, zone: dt.tzinfo, faults: Faults, *, use_index
         with faults.tolerated():
             snapshot = current_snapshot(table.store, table.cache)
     footers = FooterSource(table, listing)
-    catalog = IndexCatalog(listing, Caches(table.store, table.cache, table.disk), snapshot, footers.open, faults)
+    catalog = open_catalog(listing, Caches(table.store, table.cache, table.disk), snapshot, footers.open, faults)
     return OpenedTable(table, listing, _schema(table, listing, catalog), catalog)
 
 

@@ -30,7 +30,7 @@ from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.report import Faults
 from secateur.pruning.statistics import Blocks
-from secateur.pruning.survivors import Query
+from secateur.pruning.survivors import Executors, Query
 from secateur.pruning.why import Why, conditions_of, deciding_stage
 
 if TYPE_CHECKING:
@@ -181,6 +181,9 @@ def _read_ahead(read: Callable[[FileBlocks], Result], files: Iterable[FileBlocks
             yield ahead.popleft().result()
 
 
+ExecutorsFor = Callable[[OpenedTable, Faults], Executors]
+
+
 @dataclass(frozen=True)
 class Settings:
     """How a query is planned; see :func:`secateur.prune`."""
@@ -191,6 +194,7 @@ class Settings:
     strict: bool = False
     session_time_zone: str = "UTC"
     case_sensitive: bool = False
+    executors: ExecutorsFor | None = None
 
 
 def plan_scan(table: Table, predicate: Predicate, sql: Sql, settings: Settings) -> Scan:
@@ -203,7 +207,8 @@ def plan_scan(table: Table, predicate: Predicate, sql: Sql, settings: Settings) 
     faults = Faults(settings.strict)
     opened = open_snapshot_of(table, zone, faults, use_index=settings.use_index)
     bound = bind(predicate, opened.binding_schema, session_time_zone=time_zone, case_sensitive=settings.case_sensitive)
-    query = Query(rewrite(bound), opened.catalog, settings.limit, deadline)
+    executors = None if settings.executors is None else settings.executors(opened, faults)
+    query = Query(rewrite(bound), opened.catalog, settings.limit, deadline, executors)
     survivors, report = run(query, faults, predicate=brief(sql), index=_describe(opened))
     binder = Binder(opened.binding_schema, zone, settings.case_sensitive)
     named = tuple(dict.fromkeys(named_columns(predicate, binder)))

@@ -37,7 +37,8 @@ class FileStore:
         return posixpath.join(self.root, name)
 
     @property
-    def _is_local(self) -> bool:
+    def is_local(self) -> bool:
+        """Whether this is a local disk."""
         return isinstance(self.filesystem, pafs.LocalFileSystem)
 
     def files(self, folder: str) -> list[StoredFile]:
@@ -60,7 +61,7 @@ class FileStore:
     def read_many(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """The bytes of many (offset, size) ranges of one file, opened once. Raises as :meth:`read` does."""
         try:
-            parts = self._read_local(name, ranges) if self._is_local else self._read_remote(name, ranges)
+            parts = self._read_local(name, ranges) if self.is_local else self._read_remote(name, ranges)
         except OSError as error:
             raise IndexFault(f"cannot read {self._path(name)}: {error}") from None
         for data, (offset, size) in zip(parts, ranges, strict=True):
@@ -71,7 +72,7 @@ class FileStore:
 
     def read_each(self, wanted: Sequence[tuple[str, int, int]]) -> list[bytes | IndexFault]:
         """The bytes of (name, offset, size) ranges of many files, or of each the fault that :meth:`read` raises."""
-        if self._is_local or len(wanted) < 2:
+        if self.is_local or len(wanted) < 2:
             return [self._read_or_fault(*each) for each in wanted]
         with ThreadPoolExecutor(min(READ_THREADS, len(wanted))) as threads:
             return list(threads.map(lambda each: self._read_or_fault(*each), wanted))
@@ -104,7 +105,7 @@ class FileStore:
         """Write a file under a name that nothing else writes. Raises IndexNotWritable."""
         try:
             self.filesystem.create_dir(posixpath.dirname(self._path(name)), recursive=True)
-            if self._is_local:
+            if self.is_local:
                 self._publish_local(name, data)
             else:
                 with self.filesystem.open_output_stream(self._path(name)) as stream:

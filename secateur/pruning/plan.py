@@ -11,7 +11,7 @@ import pyarrow as pa
 from secateur.pruning.predicate.nodes import Predicate, Sql
 from secateur.pruning.report import Report
 from secateur.pruning.residual import Residuals, residuals_of
-from secateur.pruning.survivors import RowRanges, Survivors
+from secateur.pruning.survivors import Survivors, whole_blocks
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,3 @@ class ScanPlan:
         if format not in ("text", "json"):
             raise ValueError(f"explain gives 'text' or 'json', not {format!r}")
         return self.report.to_json() if format == "json" else self.report.to_text()
-
-
-def whole_blocks(row_count: np.ndarray) -> RowRanges:
-    """Every row of every block."""
-    n = len(row_count)
-    return RowRanges(np.arange(n + 1, dtype=np.int64), np.zeros(n, np.int64), row_count)

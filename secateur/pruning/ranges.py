@@ -9,10 +9,11 @@ from textwrap import shorten
 import numpy as np
 
 from secateur.pruning.conjuncts import Candidates, conjuncts, ordered
+from secateur.pruning.plain_blocks import joined, plain
 from secateur.pruning.predicate.bound import fields
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.statistics import Run
-from secateur.pruning.survivors import Query, Survivors
+from secateur.pruning.statistics import Blocks, Run
+from secateur.pruning.survivors import NO_SEGMENTS, Query, Survivors, joined_ranges, whole_blocks
 
 
 def prune_segments(query: Query, survivors: Survivors) -> Survivors:
@@ -33,8 +34,17 @@ def prune_blocks(query: Query, survivors: Survivors) -> Survivors:
     Conjunct by conjunct, over the runs of blocks that still have a candidate: what is dead is not looked at again, and
     columns are loaded only where they are needed, all runs' at once.
     """
+    elsewhere = None if query.executors is None else query.executors.prune(query, survivors)
+    if elsewhere is None:
+        return replace(survivors, blocks=_pruned(query, survivors, survivors.segments))
+    here = replace(survivors, blocks=_pruned(query, replace(survivors, whole=NO_SEGMENTS), NO_SEGMENTS))
+    return _beside(elsewhere, here)
+
+
+def _pruned(query: Query, survivors: Survivors, segments: np.ndarray) -> Blocks:
+    """The blocks of the segments, and of files that no segment covers, that zone maps cannot rule out."""
     catalog, files = query.catalog, survivors.files
-    runs = [*catalog.runs(files, survivors.segments), *catalog.loose_runs(files)]
+    runs = [*catalog.runs(files, segments), *catalog.loose_runs(files)]
     candidates = [Candidates(len(run), mask=run.candidates) for run in runs]
     order = _order(query, runs)
     for conjunct in order:
@@ -48,7 +58,22 @@ def prune_blocks(query: Query, survivors: Survivors) -> Survivors:
     whole = catalog.runs(files, survivors.whole) if len(survivors.whole) else ()
     numbers = _numbers(runs, candidates, whole)
     query.notes.append(_note(runs, order))
-    return replace(survivors, blocks=catalog.open(numbers, files))
+    return catalog.open(numbers, files)
+
+
+def _beside(elsewhere: Survivors, here: Survivors) -> Survivors:
+    """The survivors of both, without the statistics of either."""
+    assert elsewhere.blocks is not None
+    assert here.blocks is not None
+    if not len(here.blocks):
+        return elsewhere
+    ranges = [part.row_ranges or whole_blocks(part.blocks.row_count) for part in (elsewhere, here) if part.blocks]
+    return replace(
+        elsewhere,
+        blocks=joined([plain(elsewhere.blocks), plain(here.blocks)]),
+        known=np.concatenate([elsewhere.outcomes, here.outcomes]),
+        row_ranges=joined_ranges(ranges),
+    )
 
 
 def _order(query: Query, runs: Sequence[Run]) -> tuple[Predicate, ...]:

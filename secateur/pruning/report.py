@@ -47,6 +47,13 @@ class Reads:
     cached: int = 0
     cached_bytes: int = 0
 
+    def add(self, stored: int, stored_bytes: int, cached: int, cached_bytes: int) -> None:
+        """Count what was read elsewhere."""
+        self.stored += stored
+        self.stored_bytes += stored_bytes
+        self.cached += cached
+        self.cached_bytes += cached_bytes
+
     def __str__(self) -> str:
         parts = [f"{self.stored:,} pieces, {human_bytes(self.stored_bytes)}"] if self.stored else []
         if self.cached:

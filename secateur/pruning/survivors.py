@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -15,6 +17,14 @@ from secateur.pruning.report import Counts
 from secateur.pruning.statistics import Blocks, Catalog
 
 NO_SEGMENTS = np.zeros(0, np.int64)
+
+
+class Executors(Protocol):
+    """Other processes that can prune segments which are not in memory here."""
+
+    def prune(self, query: Query, survivors: Survivors) -> Survivors | None:
+        """The blocks of the surviving segments by all statistics of theirs, pages included; None where it is not
+        worth while, or was not possible."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +38,7 @@ class Query:
     catalog: Catalog
     limit: int | None = None
     deadline: float | None = None
+    executors: Executors | None = None
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -43,6 +54,26 @@ class RowRanges:
     offsets: np.ndarray  # int64 of shape (n_blocks + 1,)
     start: np.ndarray  # int64, within the block
     stop: np.ndarray
+
+    def take(self, blocks: np.ndarray) -> RowRanges:
+        """The ranges of the given blocks."""
+        counts = np.diff(self.offsets)[blocks]
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        chosen = np.repeat(self.offsets[blocks] - offsets[:-1], counts) + np.arange(offsets[-1])
+        return RowRanges(offsets, self.start[chosen], self.stop[chosen])
+
+
+def whole_blocks(row_count: np.ndarray) -> RowRanges:
+    """Every row of every block."""
+    n = len(row_count)
+    return RowRanges(np.arange(n + 1, dtype=np.int64), np.zeros(n, np.int64), row_count)
+
+
+def joined_ranges(parts: Sequence[RowRanges]) -> RowRanges:
+    """The ranges of the blocks of all parts in order; at least one part."""
+    counts = np.concatenate([np.diff(part.offsets) for part in parts])
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return RowRanges(offsets, *(np.concatenate([getattr(part, side) for part in parts]) for side in ("start", "stop")))
 
 
 @dataclass(frozen=True)
@@ -69,7 +100,8 @@ class Survivors:
     def take(self, indices: np.ndarray) -> Survivors:
         """The given blocks only, in ascending order."""
         assert self.blocks is not None
-        return replace(self, blocks=self.blocks.take(indices), known=self.outcomes[indices])
+        ranges = None if self.row_ranges is None else self.row_ranges.take(indices)
+        return replace(self, blocks=self.blocks.take(indices), known=self.outcomes[indices], row_ranges=ranges)
 
     @cached_property
     def outcomes(self) -> np.ndarray:

@@ -1,0 +1,71 @@
+"""Surviving blocks as plain arrays, pruned elsewhere: where they lie, and no statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.report import Counts
+from secateur.pruning.statistics import Blocks, Pages
+from secateur.pruning.zones import Zones
+from secateur.values import Key
+
+ARRAYS = ("segment", "file", "row_group", "row_count", "byte_count")
+
+
+@dataclass(frozen=True)
+class PlainBlocks:
+    """Blocks of which nothing more is known; see :class:`secateur.pruning.statistics.Blocks`."""
+
+    segment: np.ndarray
+    file: np.ndarray
+    row_group: np.ndarray
+    row_count: np.ndarray
+    byte_count: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.file)
+
+    def take(self, indices: np.ndarray) -> PlainBlocks:
+        """The given blocks only."""
+        return PlainBlocks(*(getattr(self, name)[indices] for name in ARRAYS))
+
+    @cached_property
+    def counts(self) -> Counts:
+        """Segments, files, blocks, rows and bytes."""
+        segments, files = (int(np.count_nonzero(np.bincount(each + 1)[1:])) for each in (self.segment, self.file))
+        return Counts(segments, files, len(self), None, int(self.row_count.sum()), int(self.byte_count.sum()))
+
+    def zones(self, column: Field) -> Zones | None:
+        """Nothing is known of any column."""
+        return None
+
+    def has_filters(self, column: Field) -> bool:
+        """Filters were asked elsewhere."""
+        return False
+
+    def has_pages(self, column: Field) -> bool:
+        """Pages were looked at elsewhere."""
+        return False
+
+    def may_contain(self, column: Field, keys: Sequence[Key]) -> np.ndarray | None:
+        """Nothing is known."""
+        return None
+
+    def pages(self, column: Field) -> Pages | None:
+        """Nothing is known."""
+        return None
+
+
+def plain(blocks: Blocks) -> PlainBlocks:
+    """The arrays of some blocks."""
+    return PlainBlocks(*(getattr(blocks, name) for name in ARRAYS))
+
+
+def joined(parts: Sequence[PlainBlocks]) -> PlainBlocks:
+    """The blocks of all parts; at least one part."""
+    return PlainBlocks(*(np.concatenate([getattr(part, name) for part in parts]) for name in ARRAYS))
