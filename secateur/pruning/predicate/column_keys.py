@@ -1,0 +1,107 @@
+"""What a predicate says of one column: the keys on which it can have a truth value, whatever the other columns hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import reduce
+
+from secateur.pruning import rangeset
+from secateur.pruning.predicate.bound import Field, Matches, Missing, Within
+from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
+from secateur.pruning.rangeset import RangeSet
+from secateur.values import Kind, kind_of
+
+
+@dataclass(frozen=True)
+class ColumnKeys:
+    """Values of a column: those with a key in `values`, and NULL where `null` is set."""
+
+    values: RangeSet
+    null: bool
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether the column may hold anything."""
+        return self.null and self.values.is_everything
+
+
+def keys_where(predicate: Predicate, truth: bool | None, field: Field) -> ColumnKeys:
+    """The values of a column in rows on which a bound predicate may have a truth value.
+
+    Sound: a row on which the predicate has that value, or on which Spark raises an error in a leaf on this column,
+    holds one of them. `field` is of a type with an order.
+    """
+    kind = kind_of(field.type)
+    assert kind is not None
+
+    def of_all(children: Iterable[Predicate]) -> ColumnKeys:
+        return reduce(_both, (keys_where(child, truth, field) for child in children))
+
+    def of_any(children: Iterable[Predicate]) -> ColumnKeys:
+        return reduce(_either, (keys_where(child, truth, field) for child in children))
+
+    match predicate, truth:
+        case Truth(value), _:
+            return _everything(kind) if value is truth else _nothing(kind)
+        case Not(child), _:
+            return keys_where(child, None if truth is None else not truth, field)
+        case Is(child, value), True:
+            return keys_where(child, value, field)
+        case Is(child, value), False:
+            others = (keys_where(child, other, field) for other in (True, False, None) if other is not value)
+            return reduce(_either, others)
+        case Is(), None:
+            return _nothing(kind)
+        case (And(children), True) | (Or(children), False):
+            return of_all(children)
+        case ((And(children) | Or(children)), _):  # some child has the value
+            return of_any(children)
+        case ((Within(operand) | Missing(operand) | Matches(operand)), _) if operand == field:
+            return _of_leaf(predicate, truth, kind)
+        case _:
+            return _everything(kind)
+
+
+def _of_leaf(leaf: Predicate, truth: bool | None, kind: Kind) -> ColumnKeys:
+    """The same of a leaf on the column itself: Within and Matches are NULL just on NULL, Missing never."""
+    match leaf, truth:
+        case Within(ranges=ranges, fails=fails), _:
+            inside = {True: ranges, False: rangeset.complement(ranges), None: rangeset.empty(kind)}[truth]
+            return ColumnKeys(inside if fails is None else rangeset.union(inside, fails), truth is None)
+        case Missing(), True:
+            return ColumnKeys(rangeset.empty(kind), True)
+        case Missing(), None:
+            return _nothing(kind)
+        case Matches(prefix=prefix), True:
+            return ColumnKeys(prefix, False)
+        case Matches(), None:
+            return ColumnKeys(rangeset.empty(kind), True)
+        case _:  # Missing or Matches is FALSE
+            return ColumnKeys(rangeset.everything(kind), False)
+
+
+def _everything(kind: Kind) -> ColumnKeys:
+    return ColumnKeys(rangeset.everything(kind), True)
+
+
+def _nothing(kind: Kind) -> ColumnKeys:
+    return ColumnKeys(rangeset.empty(kind), False)
+
+
+def _both(a: ColumnKeys, b: ColumnKeys) -> ColumnKeys:
+    if a.is_everything or b.is_everything:
+        return b if a.is_everything else a
+    return _combined(a, b, rangeset.intersection, a.null and b.null)
+
+
+def _either(a: ColumnKeys, b: ColumnKeys) -> ColumnKeys:
+    if a.is_everything or b.is_everything:
+        return a if a.is_everything else b
+    return _combined(a, b, rangeset.union, a.null or b.null)
+
+
+def _combined(
+    a: ColumnKeys, b: ColumnKeys, combine: Callable[[RangeSet, RangeSet], RangeSet], null: bool
+) -> ColumnKeys:
+    return ColumnKeys(combine(a.values, b.values), null)

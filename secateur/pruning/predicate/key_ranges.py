@@ -1,0 +1,216 @@
+"""What a predicate says of the tuples of a sort key: the ranges of bytes that hold every tuple of a matching row.
+
+Conditions on the leading columns of a key fix a prefix of its bytes (:mod:`secateur.pruning.key_bytes`). So
+``a = 5 AND b >= 50`` asks for one range from (5, 50) to the end of (5, ...), and a block of tuples from (5, 90) to
+(6, 10) holds none of ``a = 5 AND b = 50``, though its values of a are 5 and 6 and those of b may be anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import NamedTuple
+
+from secateur.pruning import rangeset
+from secateur.pruning.key_bytes import AFTER_VALUES, VALUE, Component
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.column_keys import ColumnKeys, keys_where
+from secateur.pruning.predicate.nodes import And, Is, Or, Predicate
+from secateur.pruning.rangeset import RangeSet
+from secateur.values import Key, Kind, kind_of, least_key, prefix_successor, successor
+
+MOST_INTERVALS = 512  # a year of days, say; comparing a million blocks with so many takes 0.2 s
+MOST_ALTERNATIVES = 64  # under one OR
+
+
+class KeyColumn(NamedTuple):
+    """A column of a sort key, bound to the table's schema."""
+
+    field: Field
+    descending: bool
+    nulls_first: bool
+
+
+def key_ranges(
+    predicate: Predicate, key: Sequence[KeyColumn | tuple[Field, bool, bool]], most: int = MOST_INTERVALS
+) -> RangeSet | None:
+    """The tuples of rows on which a bound, rewritten predicate can be TRUE, as ranges of their bytes.
+
+    Sound: the tuple of every row on which it is TRUE lies inside, so a block is dead where [least, greatest] of its
+    tuples, or looser bounds, hold no byte string inside. This only ever takes TRUE away: a block whose tuples all lie
+    inside need not match. None where nothing follows that the zone map of the first column does not tell: it is
+    nowhere a point, or no other column is restricted beside one. Each conjunction gives some `most` ranges; where it
+    would be more, those of the last columns are joined first.
+    """
+    columns = [KeyColumn(*column) for column in key]
+    found = _tuples(predicate, columns, most)
+    return None if found == _tuples(predicate, columns[:1], most) else found
+
+
+def _tuples(predicate: Predicate, key: Sequence[KeyColumn], most: int) -> RangeSet:
+    """A set of some `most` ranges: under OR one of the sets of all children, under AND what all of them share.
+
+    An AND is read as a whole too, as its children restrict one column each.
+    """
+    match predicate:
+        case And(children):
+            alternatives = [_tuples(child, key, most) for child in children if isinstance(child, Or)]
+            return reduce(rangeset.intersection, alternatives, _box(predicate, key, most))
+        case Or(children) if len(children) <= MOST_ALTERNATIVES:
+            return reduce(rangeset.union, (_tuples(child, key, max(1, most // len(children))) for child in children))
+        case Is(child, True):
+            return _tuples(child, key, most)
+        case _:
+            return _box(predicate, key, most)
+
+
+def _box(predicate: Predicate, key: Sequence[KeyColumn], most: int) -> RangeSet:
+    """The tuples whose components lie where the predicate can be TRUE, each by itself, up to a column free of it.
+
+    A first column that is nowhere a point stands alone: the others would draw in the ends of its ranges, which are
+    two blocks at most where the data is sorted, and not worth reading the bounds of tuples for.
+    """
+    restricted: list[tuple[Component, ColumnKeys]] = []
+    for column in key:
+        kind = kind_of(column.field.type)
+        if kind is None or (found := keys_where(predicate, True, column.field)).is_everything:
+            break
+        restricted.append((Component(kind, column.descending, column.nulls_first), found))
+    spans: list[list[_Span]] = []
+    for i, (component, found) in enumerate(restricted):
+        spans.append(_spans(component, found, most, split=i + 1 < len(restricted)))
+        most = max(1, most // max(1, len(spans[-1])))
+    if spans and not any(span.is_point for span in spans[0]):
+        spans = spans[:1]
+    return _ranges(_joined(spans))
+
+
+def _ranges(intervals: Sequence[tuple[bytes, bytes | None]]) -> RangeSet:
+    """The set of all intervals [start, stop), which ascend and do not overlap."""
+    thresholds: list[Key] = []
+    for start, stop in intervals:
+        if thresholds and thresholds[-1] == start:
+            thresholds.pop()
+        else:
+            thresholds.append(start)
+        if stop is not None:
+            thresholds.append(stop)
+    return rangeset.of_thresholds(Kind.BYTES, thresholds)
+
+
+def _joined(spans: Sequence[Sequence[_Span]]) -> list[tuple[bytes, bytes | None]]:
+    """The intervals of tuples with one component in each list of spans, ascending; all tuples without any list.
+
+    Sound: a tuple whose component is a point continues in an interval of the other columns. In a wider span only the
+    tuples at its first or last value are bounded by what they continue with. A tuple of any value after the first is
+    greater than everything that begins with the first, and in the same way at the last. So the hull of the span from
+    (first, start of the others) to (last, end of the others) holds all.
+    """
+    if not spans:
+        return [(b"", None)]
+    rest = _joined(spans[1:])
+    if not rest:
+        return []
+    found: list[tuple[bytes, bytes | None]] = []
+    for span in spans[0]:
+        if span.is_point:
+            assert span.first is not None
+            ends = ((start, _continued(span.first, stop, span.stop)) for start, stop in rest)
+            found += [(span.first + start, stop) for start, stop in ends]
+        else:
+            start = span.start if span.first is None else max(span.start, span.first + rest[0][0])
+            found.append((start, _continued(span.last, rest[-1][1], span.stop)))
+    return found
+
+
+def _continued(component: bytes | None, stop: bytes | None, otherwise: bytes) -> bytes:
+    return otherwise if component is None or stop is None else component + stop
+
+
+# ---- spans of one component ------------------------------------------------------------------------------------------
+
+
+class _Span(NamedTuple):
+    """Components that follow each other: all tuples with one of them, and no others, begin in [start, stop).
+
+    `first` and `last` are the components of the values at its ends, None where the span is open there.
+    """
+
+    start: bytes
+    stop: bytes
+    first: bytes | None
+    last: bytes | None
+
+    @property
+    def is_point(self) -> bool:
+        return self.first is not None and self.first == self.last
+
+
+def _spans(component: Component, keys: ColumnKeys, most: int, *, split: bool) -> list[_Span]:
+    """The spans of the values of a column in the order of their bytes: some `most`, or one over all of them."""
+    runs = _runs(keys.values, most)
+    spans = [_span(component, start, stop) for start, stop in (_pieces(runs, most) if split else runs)]
+    if component.descending:
+        spans.reverse()
+    if keys.null:
+        null = _point(component.null)
+        spans = [null, *spans] if component.nulls_first else [*spans, null]
+    return spans
+
+
+def _runs(ranges: RangeSet, most: int) -> list[tuple[Key, Key | None]]:
+    """The ranges [start, stop) of a set of keys, or one from the first to the last where there are more than `most`."""
+    thresholds = ranges.thresholds
+    if len(thresholds) > 2 * most:
+        thresholds = thresholds[[0]] if len(thresholds) % 2 else thresholds[[0, -1]]
+    cuts: list[Key | None] = thresholds.tolist()
+    if len(cuts) % 2:
+        cuts.append(None)
+    return list(zip(cuts[::2], cuts[1::2], strict=True))  # type: ignore[arg-type]
+
+
+def _pieces(runs: Sequence[tuple[Key, Key | None]], most: int) -> list[tuple[Key, Key | None]]:
+    """The runs, those of few integers cut into single ones, as long as there are `most` of all at the end."""
+    found: list[tuple[Key, Key | None]] = []
+    spare = most - len(runs)
+    for start, stop in runs:
+        if isinstance(start, int) and isinstance(stop, int) and stop - start - 1 <= spare:
+            found += [(key, key + 1) for key in range(start, stop)]
+            spare -= stop - start - 1
+        else:
+            found.append((start, stop))
+    return found
+
+
+def _span(component: Component, start: Key, stop: Key | None) -> _Span:
+    """The span of the keys in [start, stop); a `stop` of None is unbounded."""
+    if stop == successor(start, component.kind):
+        return _point(component.encode(start))
+    at_start = None if start == least_key(component.kind) else component.encode(start)
+    before_stop = None if stop is None else _before(stop)
+    at_last = None if before_stop is None else component.encode(before_stop)
+    at_stop = None if stop is None else component.encode(stop)
+    if component.descending:
+        begin, end = (_after(at_stop) if at_stop else VALUE), (_after(at_start) if at_start else AFTER_VALUES)
+        return _Span(begin, end, at_last, at_start)
+    return _Span(at_start or VALUE, at_stop or AFTER_VALUES, at_start, at_last)
+
+
+def _point(component: bytes) -> _Span:
+    return _Span(component, _after(component), component, component)
+
+
+def _before(key: Key) -> Key | None:
+    """The greatest key that is less, or None where there is none: bytes before one have no end but at a zero byte."""
+    match key:
+        case bytes():
+            return key[:-1] if key.endswith(b"\0") else None
+        case int():
+            return key - 1
+
+
+def _after(component: bytes) -> bytes:
+    """The least byte string that is greater than all that begin with a component."""
+    found = prefix_successor(component)
+    assert found is not None  # as the first byte is at most 2
+    return found
