@@ -15,10 +15,11 @@ from secateur.errors import IndexConflict, IndexFault, IndexMissing, TableNotFou
 from secateur.index.assemble import FileIdentity, recipe
 from secateur.index.build import FOLDER, FileSurvey, OnProgress, cut, survey, write_segments
 from secateur.index.codec import SEGMENT, Place, read_contents
-from secateur.index.model import BuildOptions, StoredFile, indexed_columns
+from secateur.index.model import BuildOptions, IndexedColumn, StoredFile, indexed_columns
 from secateur.index.reader import current_snapshot
 from secateur.index.segments import FileTable, Segments, in_key_order, joined, summarised
 from secateur.index.snapshot import Snapshot, encode_snapshot, open_snapshot, snapshot_name, snapshot_numbers
+from secateur.index.sort_key import is_tuple_column, parse_sort_column, tuple_column
 from secateur.io.schema import merge_schemas
 from secateur.io.table import Listing, Table
 from secateur.pruning.predicate.expressions import split_name
@@ -80,21 +81,24 @@ def build_index(
 ) -> IndexSnapshot:
     """Index a table with a Spark job and publish the index in one atomic create.
 
-    Zone maps cover every column with an order. `sort_key` names the columns by which the data is clustered: segments
-    are cut in their order. `bloom` names columns for look-ups by value; `fpr` is their false-positive rate, by default
-    such that an absent value costs about one wrong block in the whole table. `pages` keeps the files' page index.
-    `on_survey` is told the totals once footers are read, `on_progress` the files, rows and bytes done.
+    Zone maps cover every column with an order. `sort_key` names the columns by which the data is clustered, as in ORDER
+    BY (``["day", "user_id DESC NULLS LAST"]``): segments are cut in their order, and of several columns the least and
+    greatest tuple of every block is kept, for which they are read. `bloom` names columns for look-ups by value; `fpr`
+    is their false-positive rate, by default such that an absent value costs about one wrong block in the whole table.
+    `pages` keeps the files' page index. `on_survey` is told the totals once footers are read, `on_progress` the files,
+    rows and bytes done.
 
-    Raises UnknownColumn, TableNotFound, InvalidParquet, IndexNotWritable, IndexConflict. Until it has returned,
-    readers see the index as it was.
+    Raises UnknownColumn, TableNotFound, InvalidParquet, IndexNotWritable, IndexConflict; ValueError for a sort key
+    that cannot be read. Until it has returned, readers see the index as it was.
     """
     table.store.require_writable()
     options = BuildOptions(tuple(sort_key), tuple(bloom), fpr, pages, segment_blocks)
     files = _identities(table.fresh_listing(dt.UTC))
     if not files:
         raise TableNotFound(f"{table.location} holds no Parquet file")
-    surveys = survey(spark, table.open_file, files, [split_name(name) for name in sort_key])
+    surveys = survey(spark, table.open_file, files, _sort_paths(options))
     schema = merge_schemas((item.file[0], item.schema) for item in surveys)
+    options = _checked(options, schema)
     segments = _write(table, spark, surveys, schema, options, on_survey, on_progress)
     return _publish(table, segments, schema, options)
 
@@ -119,11 +123,10 @@ def refresh_index(
     if not new and len(kept) == len(before):
         return describe_index(table)
     table.store.require_writable()
-    sort_key = [split_name(name) for name in snapshot.options.sort_key]
-    surveys = survey(spark, table.open_file, new, sort_key)
+    surveys = survey(spark, table.open_file, new, _sort_paths(snapshot.options))
     schema = merge_schemas([("the index", snapshot.schema), *((item.file[0], item.schema) for item in surveys)])
     added = _write(table, spark, surveys, schema, snapshot.options, on_survey, on_progress)
-    segments = joined(kept.under(indexed_columns(schema)), added)
+    segments = joined(kept.under(_columns(schema, snapshot.options)), added)
     return _publish(table, segments, schema, snapshot.options, expected=snapshot.number)
 
 
@@ -136,11 +139,10 @@ def _write(
     on_survey: OnProgress | None,
     on_progress: OnProgress | None,
 ) -> Segments:
-    options = _checked(options, schema)
     if on_survey is not None:
         on_survey(len(surveys), sum(s.row_count for s in surveys), sum(s.byte_count for s in surveys))
     blocks = sum(item.block_count for item in surveys)
-    columns = indexed_columns(schema)
+    columns = _columns(schema, options)
     what = recipe(schema, columns, options, blocks)
     parts = cut(surveys, options.segment_blocks)
     return summarised(columns, write_segments(spark, table.open_file, table.store, parts, what, on_progress))
@@ -150,10 +152,22 @@ def _checked(options: BuildOptions, schema: pa.Schema) -> BuildOptions:
     """The options with column names as the schema spells them. Raises UnknownColumn."""
     binder = Binder(schema, dt.UTC)
 
-    def spelled(name: str) -> str:
-        return ".".join(resolve(Column(split_name(name)), binder).path)
+    def path(name: tuple[str, ...]) -> tuple[str, ...]:
+        return resolve(Column(name), binder).path
 
-    return replace(options, sort_key=tuple(map(spelled, options.sort_key)), bloom=tuple(map(spelled, options.bloom)))
+    key = [parse_sort_column(text) for text in options.sort_key]
+    sort_key = tuple(str(replace(column, path=path(column.path))) for column in key)
+    return replace(options, sort_key=sort_key, bloom=tuple(".".join(path(split_name(name))) for name in options.bloom))
+
+
+def _sort_paths(options: BuildOptions) -> list[tuple[str, ...]]:
+    return [parse_sort_column(text).path for text in options.sort_key]
+
+
+def _columns(schema: pa.Schema, options: BuildOptions) -> list[IndexedColumn]:
+    """The columns of which segments keep statistics: those of the table, and the tuples of the sort key."""
+    tuples = tuple_column([parse_sort_column(text) for text in options.sort_key], schema)
+    return [*indexed_columns(schema), *([] if tuples is None else [tuples])]
 
 
 def _publish(
@@ -169,7 +183,7 @@ def _publish(
     if expected is not None and current != expected:
         raise IndexConflict(f"snapshot {current} was published meanwhile: refresh again")
     number = current + 1
-    segments = in_key_order(segments, [split_name(name) for name in options.sort_key])
+    segments = in_key_order(segments, _sort_paths(options))
     data = encode_snapshot(number, time.time(), segments, options, schema)
     table.store.create(snapshot_name(number), data)
     return describe_index(table)
@@ -199,7 +213,7 @@ def describe_index(table: Table) -> IndexSnapshot:
         rows=int(files.row_count.sum()),
         data_bytes=int(files.byte_count.sum()),
         index_bytes=int(snapshot.segments.size.sum()) + table.store.size(snapshot_name(snapshot.number)),
-        columns=tuple(".".join(column.path) for column in snapshot.columns),
+        columns=tuple(".".join(column.path) for column in snapshot.columns if not is_tuple_column(column.path)),
         bloom=snapshot.options.bloom,
         sort_key=snapshot.options.sort_key,
     )

@@ -26,6 +26,7 @@ from secateur.cli.output import (
 )
 from secateur.cli.status import FOUND_WRONG
 from secateur.index.snapshot import Snapshot
+from secateur.index.sort_key import is_tuple_column, parse_sort_column
 from secateur.io.catalog import open_snapshot_of
 from secateur.maintain import Verification
 from secateur.pruning.report import Faults, human_bytes
@@ -74,7 +75,9 @@ def inspect(path: str, index_location: str | None, as_json: bool) -> None:
 
 def _columns(snapshot: Snapshot) -> list[IndexedColumn]:
     options = snapshot.options
-    names = [".".join(column.path) for column in snapshot.columns]
+    columns = [column for column in snapshot.columns if not is_tuple_column(column.path)]
+    names = [".".join(column.path) for column in columns]
+    sort_key = [".".join(parse_sort_column(text).path) for text in options.sort_key]
     return [
         IndexedColumn(
             name,
@@ -82,9 +85,9 @@ def _columns(snapshot: Snapshot) -> list[IndexedColumn]:
             zone_map=True,
             pages=options.pages,
             bloom=name in options.bloom,
-            sort_key=options.sort_key.index(name) + 1 if name in options.sort_key else None,
+            sort_key=sort_key.index(name) + 1 if name in sort_key else None,
         )
-        for name, column in zip(names, snapshot.columns, strict=True)
+        for name, column in zip(names, columns, strict=True)
     ]
 
 

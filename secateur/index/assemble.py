@@ -1,7 +1,8 @@
 """Making one segment from its files: footers first, then only the columns that footers do not settle.
 
 A column is read where a footer lacks a bound or a null count, where it is floating (Parquet's bounds leave NaN out,
-and do not say so), and where it gets a bloom filter. One column of one row group is in memory at a time.
+and do not say so), where it gets a bloom filter, and where it is one of several columns of the sort key, whose tuples
+are bounded. One column of one row group is in memory at a time, or the sort key's.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from secateur.index import bitsliced, zonemap
 from secateur.index.model import BlockTable, BuildOptions, IndexedColumn
 from secateur.index.pages import PageTable, concat_pages, whole_blocks
 from secateur.index.segment import BlockFilters, SegmentData
+from secateur.index.sort_key import SortColumn, parse_sort_column, tuple_column, tuple_zone_map
 from secateur.index.zonemap import ZoneMap
 from secateur.values import Keys, Kind, is_float, kind_of, same_width
 
@@ -67,12 +69,16 @@ class Recipe:
     bloom: Sequence[IndexedColumn]
     fpr: float
     pages: bool
+    sort_key: Sequence[SortColumn] = ()
+    tuples: IndexedColumn | None = None  # under which the bounds of the sort key's tuples are kept
 
 
 def recipe(schema: pa.Schema, columns: Sequence[IndexedColumn], options: BuildOptions, blocks: int) -> Recipe:
     """The recipe that build options mean for a table of so many blocks."""
     bloom = [column for column in columns if ".".join(column.path) in options.bloom]
-    return Recipe(schema, columns, bloom, bitsliced.rate_for(blocks, options.fpr), options.pages)
+    key = [parse_sort_column(text) for text in options.sort_key]
+    tuples = tuple_column(key, schema)
+    return Recipe(schema, columns, bloom, bitsliced.rate_for(blocks, options.fpr), options.pages, key, tuples)
 
 
 def assemble(files: Sequence[FileIdentity], open_file: OpenFile, recipe: Recipe) -> SegmentData:
@@ -97,6 +103,8 @@ def summarise(source: SourceFile, recipe: Recipe) -> FileStatistics:
     zone_maps: dict[IndexedColumn, ZoneMap] = {}
     hashes: dict[IndexedColumn, list[bitsliced.Hashes | None]] = {}
     for column in recipe.columns:
+        if column == recipe.tuples:
+            continue
         zone_map = source.zone_map(column.path, column.type)
         with_filter = column in recipe.bloom
         if with_filter or _unsettled(zone_map, column, source.row_count):
@@ -104,7 +112,20 @@ def summarise(source: SourceFile, recipe: Recipe) -> FileStatistics:
             zone_map, hashes[column] = _measure(values, column, source.row_count, with_filter)
         zone_maps[column] = zone_map
     pages = source.pages(zone_maps) if recipe.pages else {}
+    if recipe.tuples is not None:
+        zone_maps[recipe.tuples] = _tuples(source, recipe)
     return FileStatistics(source.row_count, source.byte_count, zone_maps, hashes, pages)
+
+
+def _tuples(source: SourceFile, recipe: Recipe) -> ZoneMap:
+    """The bounds of the sort key's tuples, for which all its columns are read."""
+    own = {column.path: column for column in recipe.columns}
+    rows: list[list[pa.Array] | None] = []
+    for row_group in range(len(source.row_count)):
+        values = [_values(source, row_group, own[column.path], recipe.schema) for column in recipe.sort_key]
+        known = [each for each in values if each is not None]
+        rows.append(known if len(known) == len(values) else None)
+    return tuple_zone_map(rows, recipe.sort_key)
 
 
 def _unsettled(zone_map: ZoneMap, column: IndexedColumn, row_count: np.ndarray) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 
 from secateur.errors import IndexFault
 from secateur.index.zonemap import ZoneMap, concat, merge
-from secateur.pruning.evaluate import evaluate
+from secateur.pruning.evaluate import evaluate, may_match
 from secateur.pruning.outcomes import fully_matching, survives
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
@@ -82,8 +82,13 @@ class Descent:
     visited: int  # nodes looked at
 
 
-def descend(predicate: Predicate, tree: Tree, column: Callable[[Field], Zones | None]) -> Descent:
-    """The segments that may hold a match; `column` gives zone maps over all nodes, or None where nothing is known."""
+def descend(
+    predicate: Predicate, tree: Tree, column: Callable[[Field], Zones | None], implied: Predicate | None = None
+) -> Descent:
+    """The segments that may hold a match; `column` gives zone maps over all nodes, or None where nothing is known.
+
+    `implied` is TRUE wherever `predicate` is; it only ever rules out nodes.
+    """
     visited = 0
     whole: list[np.ndarray] = []
     nodes = np.arange(tree.begin[-1] - tree.begin[-2])
@@ -94,7 +99,10 @@ def descend(predicate: Predicate, tree: Tree, column: Callable[[Field], Zones | 
         outcomes = evaluate(predicate, statistics)
         sure = fully_matching(outcomes)
         whole.append(_below(nodes[sure], level, tree))
-        nodes = nodes[survives(outcomes) & ~sure]
+        undecided = survives(outcomes) & ~sure
+        if implied is not None:
+            undecided &= may_match(implied, statistics)
+        nodes = nodes[undecided]
         if level:
             nodes = _children(nodes, tree.fan_out, tree.begin[level] - tree.begin[level - 1])
     return Descent(nodes, np.sort(np.concatenate(whole)), visited)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ FOLDER = "segments"
 LEAST_SEGMENT, MOST_SEGMENT = 64, 4096  # blocks
 SEGMENTS = 64  # that a table should have at least: parts of a build, and of what a query leaves out
 TASKS_PER_CORE = 4
+WIDE = 16  # times as many files as the median reaches over
+MOST_WIDE = 0.1  # of the files
 POLL_SECONDS = 0.25
 
 OnProgress = Callable[[int, int, int], None]  # files, rows, bytes done so far
@@ -49,6 +52,7 @@ class FileSurvey:
     byte_count: int
     schema: pa.Schema
     begins: tuple[bytes, ...]  # order-preserving bytes of the least value of every column of the sort key
+    ends: bytes  # and of the greatest value of its first
 
 
 def survey(
@@ -74,12 +78,15 @@ def _encode_survey(i: int, path: str, open_file: OpenFile, sort_key: Sequence[tu
     source = open_file(path)
     own = {_folded(column.path): column for column in indexed_columns(source.schema)}
     keys = (own.get(_folded(path)) for path in sort_key)
-    begins = [_begin(source.zone_map(key.path, key.type)).hex() if key else "" for key in keys]
+    zone_maps = [source.zone_map(key.path, key.type) if key else None for key in keys]
+    begins = ["" if zone_map is None else _end_of(zone_map, 0).hex() for zone_map in zone_maps]
+    ends = "" if not zone_maps or zone_maps[0] is None else _end_of(zone_maps[0], 1).hex()
     meta = {
         "i": i,
         "counts": (len(source.row_count), int(source.row_count.sum()), int(source.byte_count.sum())),
         "schema": source.schema.serialize().to_pybytes().hex(),
         "begins": begins,
+        "ends": ends,
     }
     return Writer(codec.SUMMARY, meta).finish()
 
@@ -88,24 +95,25 @@ def _folded(path: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part.lower() for part in path)
 
 
-def _decode_survey(data: bytes) -> tuple[int, tuple[int, int, int, pa.Schema, tuple[bytes, ...]]]:
+def _decode_survey(data: bytes) -> tuple[int, tuple[int, int, int, pa.Schema, tuple[bytes, ...], bytes]]:
     meta = _read_summary(data).meta
     schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(meta["schema"])))
     blocks, rows, size = meta["counts"]
-    return meta["i"], (blocks, rows, size, schema, tuple(map(bytes.fromhex, meta["begins"])))
+    begins = tuple(map(bytes.fromhex, meta["begins"]))
+    return meta["i"], (blocks, rows, size, schema, begins, bytes.fromhex(meta["ends"]))
 
 
-def _begin(zone_map: zonemap.ZoneMap) -> bytes:
-    """The least lower bound of a file as bytes that order as the keys do."""
+def _end_of(zone_map: zonemap.ZoneMap, side: int) -> bytes:
+    """The least lower bound of a file (or the greatest upper) as bytes that order as the keys do."""
     if not len(zone_map):
         return b""
-    starts = np.zeros(1, np.int64)
-    least = zonemap.merge(zone_map, np.full(len(zone_map), -1), starts).lower
-    match least.kind:
+    merged = zonemap.merge(zone_map, np.full(len(zone_map), -1), np.zeros(1, np.int64))
+    bound = (merged.lower, merged.upper)[side]
+    match bound.kind:
         case Kind.BYTES:
-            return b"".join(int(word[0]).to_bytes(8, "big") for word in least.words[:-1])
+            return b"".join(int(word[0]).to_bytes(8, "big") for word in bound.words[:-1])
         case _:
-            first, *rest = (int(word[0]) for word in least.words)
+            first, *rest = (int(word[0]) for word in bound.words)
             return (first + 2**63).to_bytes(8, "big") + b"".join(word.to_bytes(8, "big") for word in rest)
 
 
@@ -115,21 +123,38 @@ def segment_size(blocks: int) -> int:
 
 
 def cut(surveys: Sequence[FileSurvey], segment_blocks: int | None) -> list[list[FileSurvey]]:
-    """The files in key order, cut into segments of about `segment_blocks` blocks.
+    """The files in key order, cut into segments of about `segment_blocks` blocks; wide files apart, behind the others.
 
     By default a 64th of all blocks, within :data:`LEAST_SEGMENT` and :data:`MOST_SEGMENT`.
     """
-    total = sum(s.block_count for s in surveys)
-    target = segment_blocks or segment_size(total)
+    target = segment_blocks or segment_size(sum(s.block_count for s in surveys))
+    in_order = sorted(surveys, key=lambda s: (s.begins, s.file))
+    wide = _wide(in_order)
+    narrow = [item for item, is_wide in zip(in_order, wide, strict=True) if not is_wide]
+    return _filled(narrow, target) + _filled([s for s, is_wide in zip(in_order, wide, strict=True) if is_wide], target)
+
+
+def _filled(files: Sequence[FileSurvey], target: int) -> list[list[FileSurvey]]:
     segments: list[list[FileSurvey]] = []
     room = 0
-    for item in sorted(surveys, key=lambda s: (s.begins, s.file)):
+    for item in files:
         if room < item.block_count or not segments:
             segments.append([])
             room = target
         segments[-1].append(item)
         room -= item.block_count
     return segments
+
+
+def _wide(files: Sequence[FileSurvey]) -> np.ndarray:
+    """Which files, in key order, reach over so many others that a segment with one of them would span those too.
+
+    None of them where many do: then the data is not clustered, and nothing is gained.
+    """
+    begins = [item.begins[:1] for item in files]
+    reach = np.array([bisect_left(begins, (item.ends,)) - i for i, item in enumerate(files)], np.int64)
+    wide = reach > WIDE * (np.median(reach) + 1) if len(files) else np.zeros(0, bool)
+    return wide if wide.sum() <= MOST_WIDE * len(files) else np.zeros(len(files), bool)
 
 
 def write_segments(

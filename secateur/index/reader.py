@@ -22,6 +22,7 @@ from secateur.index.model import BlockTable, Store
 from secateur.index.pages import PageTable
 from secateur.index.resident import layout_of
 from secateur.index.snapshot import Snapshot, open_snapshot, snapshot_files
+from secateur.index.sort_key import is_tuple_column
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Counts, Faults, Reads
@@ -77,12 +78,12 @@ class IndexCatalog:
         """How much the surviving files hold in the given segments and outside of all."""
         return self.coverage.counts(files, segments)
 
-    def descend(self, predicate: Predicate) -> Descent:
-        """The segments that may hold a match by the tree above them."""
+    def descend(self, predicate: Predicate, implied: Predicate | None) -> Descent:
+        """The segments that may hold a match by the tree above them; `implied` only ever rules out."""
         snapshot = self.snapshot
         if snapshot is None or not len(snapshot.segments):
             return Descent(_NOTHING, _NOTHING, "no index")
-        found = btree.descend(predicate, snapshot.tree, self._tree_zones)
+        found = btree.descend(predicate, snapshot.tree, self._tree_zones, implied)
         note = f"tree of fan-out {snapshot.tree.fan_out}, {found.visited:,} nodes visited"
         whole = f", {len(found.whole):,} segments match whole" if len(found.whole) else ""
         return Descent(found.segments, found.whole, note + whole)
@@ -360,7 +361,8 @@ class LooseRun:
         by_name = self.files.zones(column)
         if by_name is not None:
             return by_name.take(self.loose.blocks.file)
-        return None if kind_of(column.type) is None else self.loose.zones(column)
+        known = kind_of(column.type) is not None and not is_tuple_column(column.path)
+        return self.loose.zones(column) if known else None
 
 
 def open_catalog(

@@ -16,6 +16,7 @@ from secateur.index import zonemap
 from secateur.index.codec import Place
 from secateur.index.model import IndexedColumn
 from secateur.index.segment import BLOCKS, COLUMN_KINDS
+from secateur.index.sort_key import is_tuple_column
 from secateur.index.zonemap import ZoneMap
 from secateur.values import Kind, kind_of, same_keys
 
@@ -208,8 +209,10 @@ def _beside(a: Directory, b: Directory) -> Directory:
 
 
 def in_key_order(segments: Segments, sort_key: Sequence[tuple[str, ...]]) -> Segments:
-    """The segments by their lower bounds of the first column of the sort key; as they are where there is none."""
-    for column, zone_map in zip(segments.columns, segments.zone_maps, strict=True):
-        if sort_key and column.path == sort_key[0]:
-            return segments.take(np.lexsort(tuple(reversed(zone_map.lower.words))))
+    """The segments by their lower bounds of the sort key: its tuples, or its first column; as they are without one."""
+    paths = [column.path for column in segments.columns]
+    for path in [*(path for path in paths if is_tuple_column(path)), *sort_key[:1]]:
+        if path in paths:
+            lower = segments.zone_maps[paths.index(path)].lower
+            return segments.take(np.lexsort(tuple(reversed(lower.words))))
     return segments

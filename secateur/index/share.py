@@ -27,7 +27,7 @@ from secateur.index.snapshot import open_snapshot
 from secateur.pruning.bloom import prune_by_bloom
 from secateur.pruning.pages import prune_pages
 from secateur.pruning.plain_blocks import ARRAYS, PlainBlocks, joined
-from secateur.pruning.predicate.bound import Field, fields
+from secateur.pruning.predicate.bound import Field, Within, fields
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.ranges import prune_blocks
 from secateur.pruning.report import Faults, Reads
@@ -47,6 +47,7 @@ class Share:
     whole: np.ndarray  # those of them that match with every row
     survives: np.ndarray  # which files are live, and may hold a match by their names
     names: Mapping[Field, Zones]  # what the names of the files tell of the predicate's columns
+    implied: Within | None
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class _ShareFiles:
         return self.share.names.get(column)
 
 
-def shares_of(catalog: IndexCatalog, survivors: Survivors, count: int) -> list[tuple[Share, np.ndarray]]:
+def shares_of(catalog: IndexCatalog, query: Query, survivors: Survivors, count: int) -> list[tuple[Share, np.ndarray]]:
     """The surviving segments cut into shares of about equal blocks; with the live file of every file of a share."""
     assert catalog.memory is not None
     snapshot, coverage = catalog.memory.snapshot, catalog.coverage
@@ -83,7 +84,9 @@ def shares_of(catalog: IndexCatalog, survivors: Survivors, count: int) -> list[t
             named = {f: zones for f in fields(survivors.predicate) if (zones := catalog.file_zones(f)) is not None}
             names = {f: zones.take(np.maximum(live, 0)).where(live >= 0) for f, zones in named.items()}
             whole = np.intersect1d(mine, survivors.whole, assume_unique=True)
-            shares.append((Share(snapshot.number, snapshot.created, mine, whole, alive[entries], names), live))
+            shares.append(
+                (Share(snapshot.number, snapshot.created, mine, whole, alive[entries], names, query.implied), live)
+            )
     return shares
 
 
@@ -98,7 +101,7 @@ def prune_share(share: Share, store: Store, cache: ByteCache, predicate: Predica
     catalog = _catalog_of(share, store, cache, faults)
     segments = np.setdiff1d(share.segments, share.whole, assume_unique=True)
     survivors = Survivors(predicate, None, segments, share.whole)
-    query = Query(predicate, catalog)
+    query = Query(predicate, catalog, implied=share.implied)
     for stage in (prune_blocks, prune_by_bloom, prune_pages):
         with faults.tolerated():
             survivors = stage(query, survivors)

@@ -14,10 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.index.model import IndexedColumn, indexed_columns, type_name
+from secateur.index.zonemap import ZoneMap, from_bounds
 from secateur.pruning.key_bytes import Component, encode_rows
+from secateur.pruning.predicate.bound import Field, Within
 from secateur.pruning.predicate.expressions import split_name
-from secateur.pruning.predicate.nodes import quoted_name
-from secateur.values import Kind, keys_of, kind_of
+from secateur.pruning.predicate.key_ranges import KeyColumn, key_ranges
+from secateur.pruning.predicate.nodes import Predicate, quoted_name
+from secateur.values import Kind, is_float, keys_of, kind_of
 
 _PART = r"(?:`(?:[^`]|``)+`|[^\s`.,()]+)"
 _SORT_COLUMN = re.compile(
@@ -36,7 +40,8 @@ class SortColumn:
 
     def __str__(self) -> str:
         name = ".".join(part if part.isidentifier() else quoted_name(part) for part in self.path)
-        return f"{name} {'DESC' if self.descending else 'ASC'} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+        nulls = "" if self.nulls_first != self.descending else f" NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+        return f"{name}{' DESC' if self.descending else ''}{nulls}"
 
     def component(self, type_: pa.DataType) -> Component:
         """How values of a type are written in this place of the key. Raises ValueError for one without an order."""
@@ -61,6 +66,60 @@ def parse_sort_column(text: str) -> SortColumn:
     descending = (found["direction"] or "").upper() == "DESC"
     nulls_first = not descending if found["nulls"] is None else found["nulls"].upper() == "FIRST"
     return SortColumn(split_name(found["name"]), descending, nulls_first)
+
+
+def tuple_column(key: Sequence[SortColumn], schema: pa.Schema) -> IndexedColumn | None:
+    """The column of a segment under which the bounds of the key's tuples are kept; None for a key of one column.
+
+    Its path begins with an empty name, which no column has, and says all that the bytes depend on: bounds of another
+    key, or of columns whose keys have become others, are those of another column.
+    """
+    own = {column.path: column.type for column in indexed_columns(schema)}
+    if len(key) < 2 or any(column.path not in own for column in key):
+        return None
+    parts = (f"{column!r} {_family(own[column.path])}" for column in key)
+    return IndexedColumn(("", *parts), pa.binary())
+
+
+def is_tuple_column(path: tuple[str, ...]) -> bool:
+    """Whether a path is that of the tuples of a sort key."""
+    return path[0] == ""
+
+
+def _family(type_: pa.DataType) -> str:
+    """What types with the same keys have in common (:func:`secateur.values.same_keys`), and no others."""
+    if pa.types.is_decimal128(type_):
+        kind = kind_of(type_)
+        assert kind is not None
+        return f"decimal of scale {type_.scale}, {kind.value}"
+    if pa.types.is_signed_integer(type_):
+        return "integer"
+    return "floating" if is_float(type_) else type_name(type_)
+
+
+def tuple_condition(
+    predicate: Predicate, sort_key: Sequence[str], columns: Sequence[IndexedColumn], schema: pa.Schema
+) -> Within | None:
+    """What a predicate says of the tuples of the sort key that an index with these columns keeps; None for nothing.
+
+    Sound: it is TRUE of the tuple of every row on which the predicate is TRUE. It says no more than that.
+    """
+    key = [parse_sort_column(text) for text in sort_key]
+    column = tuple_column(key, schema)
+    if column is None or column not in columns:
+        return None
+    types = {own.path: own.type for own in indexed_columns(schema)}
+    bound = [KeyColumn(Field(c.path, types[c.path]), c.descending, c.nulls_first) for c in key]
+    ranges = key_ranges(predicate, bound)
+    return None if ranges is None else Within(Field(column.path, column.type), ranges, "the sort key")
+
+
+def tuple_zone_map(rows: Sequence[Sequence[pa.Array] | None], key: Sequence[SortColumn]) -> ZoneMap:
+    """The bounds of the tuples of row groups, from their values of the key's columns; None where these are unknown."""
+    found = [None if values is None else tuple_bounds(values, key) for values in rows]
+    lower, upper = (pa.array([None if each is None else each[i] for each in found], pa.binary()) for i in (0, 1))
+    nothing = np.zeros(len(rows), np.int64)
+    return from_bounds(pa.binary(), lower, upper, nothing, nothing, np.full(len(rows), -1))
 
 
 def tuple_bounds(columns: Sequence[pa.Array], sort_columns: Sequence[SortColumn]) -> tuple[bytes, bytes] | None:

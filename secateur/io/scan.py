@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.errors import UnknownBlock, UnsupportedPredicate
+from secateur.index.sort_key import parse_sort_column, tuple_condition
 from secateur.io.block_list import BlockList, FileBlocks, block_list, reading_order
 from secateur.io.catalog import OpenedTable, open_snapshot_of
 from secateur.io.row_groups import BlockReader, block_reader
@@ -22,7 +23,7 @@ from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.bind import bind
-from secateur.pruning.predicate.bound import left_to_spark
+from secateur.pruning.predicate.bound import Within, left_to_spark
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Column, Predicate, Sql
 from secateur.pruning.predicate.resolve import Binder, named_columns, resolve
@@ -208,11 +209,23 @@ def plan_scan(table: Table, predicate: Predicate, sql: Sql, settings: Settings) 
     opened = open_snapshot_of(table, zone, faults, use_index=settings.use_index)
     bound = bind(predicate, opened.binding_schema, session_time_zone=time_zone, case_sensitive=settings.case_sensitive)
     executors = None if settings.executors is None else settings.executors(opened, faults)
-    query = Query(rewrite(bound), opened.catalog, settings.limit, deadline, executors)
+    rewritten = rewrite(bound)
+    query = Query(rewritten, opened.catalog, settings.limit, deadline, executors, _implied(rewritten, opened))
     survivors, report = run(query, faults, predicate=brief(sql), index=_describe(opened))
     binder = Binder(opened.binding_schema, zone, settings.case_sensitive)
     named = tuple(dict.fromkeys(named_columns(predicate, binder)))
     return Scan(query.predicate, sql, named, opened.listing.paths, survivors, report, settings.limit, time_zone, opened)
+
+
+def _implied(predicate: Predicate, opened: OpenedTable) -> Within | None:
+    """What a predicate says of the tuples of the index's sort key."""
+    snapshot = opened.catalog.snapshot
+    if snapshot is None:
+        return None
+    named = {column.name.lower() for column in opened.listing.partitions.fields}
+    if any(parse_sort_column(text).path[0].lower() in named for text in snapshot.options.sort_key):
+        return None  # a column that directories name has other values than that of the same name in the files
+    return tuple_condition(predicate, snapshot.options.sort_key, snapshot.columns, opened.schema)
 
 
 def _describe(opened: OpenedTable) -> str:

@@ -50,7 +50,7 @@ class SparkExecutors:
         chunks, size = self.catalog.memory.missing_bytes(fields(query.predicate), segments)
         if self.place == "auto" and self._seconds(chunks, size) < JOB_SECONDS:
             return None
-        shares = shares_of(self.catalog, survivors, task_count(self.spark, len(segments)))
+        shares = shares_of(self.catalog, query, survivors, task_count(self.spark, len(segments)))
         sent, store, predicate, strict = [share for share, _ in shares], self.store, query.predicate, self.faults.strict
 
         def work(mine: Sequence[int]) -> Iterator[bytes]:
@@ -68,7 +68,7 @@ class SparkExecutors:
         return None
 
     def _results(self, work: Callable[[Sequence[int]], Iterator[bytes]], count: int) -> list[bytes]:
-        """What the tasks return, share by share. Raises IndexFault, also where a job fails: the driver can do without."""
+        """What the tasks return, share by share. Raises IndexFault, also where a job fails: the driver can do it."""
         from pyspark.errors import PySparkException
 
         try:

@@ -21,7 +21,7 @@ def prune_segments(query: Query, survivors: Survivors) -> Survivors:
 
     Sound: a node's zone map contains those of all blocks below it.
     """
-    found = query.catalog.descend(query.predicate)
+    found = query.catalog.descend(query.predicate, query.implied)
     query.notes.append(found.note)
     everywhere = survivors.segments
     segments, whole = (np.intersect1d(everywhere, each, assume_unique=True) for each in (found.segments, found.whole))
@@ -47,7 +47,7 @@ def _pruned(query: Query, survivors: Survivors, segments: np.ndarray) -> Blocks:
     runs = [*catalog.runs(files, segments), *catalog.loose_runs(files)]
     candidates = [Candidates(len(run), mask=run.candidates) for run in runs]
     order = _order(query, runs)
-    for conjunct in order:
+    for conjunct in (*order, query.implied) if query.implied is not None else order:
         left = [i for i, each in enumerate(candidates) if each.mask is None or each.mask.any()]
         if query.is_late:
             query.notes.append(f"the time is spent before {shorten(str(conjunct), 60)}")

@@ -136,8 +136,8 @@ class Catalog(Protocol):
     def everywhere(self, files: np.ndarray | None) -> np.ndarray:
         """The segments that hold a block of a surviving file (None: all files survive), ascending."""
 
-    def descend(self, predicate: Predicate) -> Descent:
-        """The segments that may hold a match by the tree above them."""
+    def descend(self, predicate: Predicate, implied: Predicate | None) -> Descent:
+        """The segments that may hold a match by the tree above them; `implied` only ever rules out."""
 
     def counts(self, files: np.ndarray | None, segments: np.ndarray) -> Counts:
         """How much the surviving files hold in the given segments and outside of all."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.outcomes import TRUE, fully_matching
+from secateur.pruning.predicate.bound import Within
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Counts
 from secateur.pruning.statistics import Blocks, Catalog
@@ -39,6 +40,7 @@ class Query:
     limit: int | None = None
     deadline: float | None = None
     executors: Executors | None = None
+    implied: Within | None = None  # what the predicate says of the tuples of a sort key; it only ever rules out
     notes: list[str] = field(default_factory=list)
 
     @property
