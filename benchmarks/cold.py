@@ -1,7 +1,10 @@
-"""One query in a process of its own, for the times of a cold start: ``python -m benchmarks.cold ENGINE DIRECTORY N I``.
+"""One query in a process of its own: ``python -m benchmarks.cold NAME ARGUMENT ...``, which prints JSON.
 
-Prints JSON: seconds of importing the engine, seconds of opening the index and answering, and blocks kept. Nothing of
-the process is warm but the operating system's file cache.
+``secateur DIRECTORY FILES SQL``, ``duckdb FILE CONDITION`` and ``libraries`` measure a start: the seconds of importing
+and of answering the first query, blocks kept, and bytes read. ``memory DIRECTORY FILES SQL DIRECTORY FILES`` measures
+what a query adds to the memory of a process that has answered it on a second, small table.
+
+Nothing of the process is warm but the operating system's file cache. Listings are made before the clock starts.
 """
 
 from __future__ import annotations
@@ -10,66 +13,102 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-
-@dataclass(frozen=True)
-class ColdStart:
-    """What one process measured of itself."""
-
-    importing: float
-    answering: float
-    kept: int
+ROOT = Path(__file__).parent.parent
 
 
-def start_cold(engine: str, directory: Path, n: int, question: int) -> ColdStart:
-    """Ask one question in a new process."""
-    command = [sys.executable, "-m", "benchmarks.cold", engine, str(directory), str(n), str(question)]
-    root = Path(__file__).parent.parent
-    done = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True)
-    return ColdStart(**json.loads(done.stdout))
+def start_cold(name: str, *arguments: object) -> dict[str, float]:
+    """What a new process measures of itself."""
+    return json.loads(_run([sys.executable, "-m", "benchmarks.cold", name, *map(str, arguments)]))
 
 
-def _secateur(directory: Path, n: int, question: int) -> Callable[[], int]:
-    import secateur as sc
-    from benchmarks.peers import questions
-    from benchmarks.synthetic import Shape, open_synthetic
-
-    table, sql = open_synthetic(directory / "index", Shape(n)), questions(n)[question].sql
-    return lambda: len(sc.prune(table, sql, strict=True, session_time_zone="UTC").survivors.fully_matching)
-
-
-def _pyarrow(directory: Path, n: int, question: int) -> Callable[[], int]:
-    from benchmarks.peers import arrow_keeps, fragments, questions
-
-    condition = questions(n)[question].arrow
-    return lambda: arrow_keeps(fragments(directory / "row_groups"), condition)
-
-
-def _duckdb(directory: Path, n: int, question: int) -> Callable[[], int]:
-    from benchmarks.peers import duckdb_keeps, open_duckdb, questions
-
-    condition = questions(n)[question].duckdb
-    return lambda: duckdb_keeps(open_duckdb(directory / "bounds.duckdb"), condition)
-
-
-_PACKAGE_OF = {"secateur": "secateur", "pyarrow": "pyarrow.dataset", "duckdb": "duckdb"}
-_QUERY_OF = {"secateur": _secateur, "pyarrow": _pyarrow, "duckdb": _duckdb}
-
-
-def main(engine: str, directory: str, n: str, question: str) -> None:
-    """Measure this process."""
+def start_bare() -> float:
+    """The seconds of an interpreter that does nothing, from its start to its end."""
     started = time.perf_counter()
-    __import__(_PACKAGE_OF[engine])
-    imported = time.perf_counter()
-    query = _QUERY_OF[engine](Path(directory), int(n), int(question))
-    ready = time.perf_counter()
-    kept = query()
-    answering = time.perf_counter() - ready
-    print(json.dumps({"importing": imported - started, "answering": answering, "kept": kept}))
+    _run([sys.executable, "-c", "pass"])
+    return time.perf_counter() - started
 
+
+def _run(command: list[str]) -> str:
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+def _secateur(directory: str, files: str, sql: str) -> dict[str, float]:
+    started = time.perf_counter()
+    import secateur as sc
+    from benchmarks.synthetic_table import table_at
+
+    imported = time.perf_counter()
+    table = table_at(Path(directory), int(files))
+    before, ready = _bytes_read(), time.perf_counter()
+    plan = sc.prune(table, sql, strict=True, session_time_zone="UTC")
+    answered, after = time.perf_counter(), _bytes_read()
+    return {
+        "importing": imported - started,
+        "answering": answered - ready,
+        "kept": len(plan.survivors.blocks or ()),
+        "chunk_bytes": plan.report.reads.stored_bytes,
+        "all_bytes": after - before,
+    }
+
+
+def _duckdb(file: str, condition: str) -> dict[str, float]:
+    started = time.perf_counter()
+    import duckdb
+
+    imported = time.perf_counter()
+    with duckdb.connect(file, read_only=True) as connection:
+        kept = connection.execute(f"SELECT block FROM zone_maps WHERE {condition}").fetchnumpy()["block"]
+    answered = time.perf_counter()
+    return {"importing": imported - started, "answering": answered - imported, "kept": len(kept)}
+
+
+def _libraries() -> dict[str, float]:
+    """What no plan can do without."""
+    started = time.perf_counter()
+    import numpy  # noqa: F401
+    import pyarrow  # noqa: F401
+
+    return {"importing": time.perf_counter() - started}
+
+
+def _memory(directory: str, files: str, sql: str, small_directory: str, small_files: str) -> dict[str, float]:
+    import secateur as sc
+    from benchmarks.synthetic_table import table_at
+
+    sc.prune(table_at(Path(small_directory), int(small_files)), sql, strict=True, session_time_zone="UTC")
+    table = table_at(Path(directory), int(files))
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is that from here on
+    before = _status("VmRSS")
+    plan = sc.prune(table, sql, strict=True, session_time_zone="UTC")
+    return {
+        "grown": _status("VmRSS") - before,
+        "peak": _status("VmHWM") - before,
+        "cached": table.cache.counters.bytes,
+        "kept": len(plan.survivors.blocks or ()),
+    }
+
+
+def _status(name: str) -> int:
+    """Bytes of memory of this process, by the name that the kernel has for them."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (found,) = (line.split()[1] for line in lines if line.startswith(f"{name}:"))
+    return int(found) * 1024
+
+
+def _bytes_read() -> int:
+    """What this process has read of files, modules included."""
+    return int(Path("/proc/self/io").read_text().split()[1])
+
+
+_MEASUREMENTS: Mapping[str, Callable[..., dict[str, float]]] = {
+    "secateur": _secateur,
+    "duckdb": _duckdb,
+    "libraries": _libraries,
+    "memory": _memory,
+}
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    print(json.dumps(_MEASUREMENTS[sys.argv[1]](*sys.argv[2:])))

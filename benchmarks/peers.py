@@ -5,7 +5,7 @@ pyarrow has them as Parquet row groups of two rows, the lower and the upper boun
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from benchmarks.synthetic import EPOCH, MINUTE, Blocks
+from benchmarks.synthetic import EPOCH, MINUTE, Blocks, Bounds
 
 ROW_GROUPS = 10_000  # per file; Parquet numbers them in 16 bits
 LIKELY = 5_000_000  # a user_id within the bounds of nearly every block
@@ -80,12 +80,18 @@ def _clock(moment: pa.Scalar) -> str:
     return moment.as_py().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def write_row_groups(directory: Path, blocks: Blocks) -> None:
+def bounds_asked(blocks: Blocks) -> dict[str, Bounds]:
+    """The bounds of the columns that :func:`questions` names."""
+    return {"ts": blocks.ts, "user_id": blocks.user_id, "amount": blocks.amount}
+
+
+def write_row_groups(directory: Path, bounds: Mapping[str, Bounds]) -> None:
     """Parquet files with a row group for every block, which holds its bounds."""
-    columns = {"ts": blocks.ts, "user_id": blocks.user_id, "amount": blocks.amount}
-    table = pa.table({name: np.stack(bounds, axis=1).ravel() for name, bounds in columns.items()})
-    table = table.set_column(0, "ts", table["ts"].cast(pa.timestamp("us", "UTC")))
-    for start in range(0, len(blocks), ROW_GROUPS):
+    columns = {name: pa.array(np.stack(sides, axis=1).ravel()) for name, sides in bounds.items()}
+    if "ts" in columns:
+        columns["ts"] = columns["ts"].cast(pa.timestamp("us", "UTC"))
+    table = pa.table(columns)
+    for start in range(0, len(table) // 2, ROW_GROUPS):
         part = table.slice(2 * start, 2 * ROW_GROUPS)
         path = directory / f"{start:09d}.parquet"
         pq.write_table(part, path, row_group_size=2, compression="none", use_dictionary=False)
@@ -104,15 +110,12 @@ def arrow_keeps(files: list[ds.ParquetFileFragment], condition: pc.Expression) -
     return sum(len(file.subset(condition).row_groups) for file in files)
 
 
-def write_duckdb(path: Path, blocks: Blocks) -> None:
-    """A DuckDB file with a table of bounds."""
-    sides = {"ts": blocks.ts, "user_id": blocks.user_id, "amount": blocks.amount}
-    bounds = pa.table(
-        {"block": np.arange(len(blocks))}
-        | {f"{name}_{side}": b[i] for name, b in sides.items() for i, side in enumerate(("lower", "upper"))}
-    )
+def write_duckdb(path: Path, bounds: Mapping[str, Bounds]) -> None:
+    """A DuckDB file with a table of bounds, and the number of every block."""
+    sides = {f"{name}_{side}": b[i] for name, b in bounds.items() for i, side in enumerate(("lower", "upper"))}
+    table = pa.table({"block": np.arange(len(next(iter(sides.values())))), **sides})
     with duckdb.connect(str(path)) as connection:
-        connection.register("bounds", bounds)
+        connection.register("bounds", table)
         connection.execute("CREATE TABLE zone_maps AS SELECT * FROM bounds")
 
 

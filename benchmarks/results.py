@@ -67,3 +67,14 @@ def timed(subject: str, timing: Timing, reference: str, floor: Timing, goal: flo
     """The ratio of two times taken in one race."""
     low, high = quartiles([a / b for a, b in zip(timing.samples, floor.samples, strict=True)])
     return Ratio(subject, timing.seconds, "s", reference, floor.seconds, low, high, goal)
+
+
+def against(subject: str, timing: Timing, seconds: float) -> Ratio:
+    """A time against the seconds that are its goal: a ratio of up to 1 meets it, on whatever machine this is."""
+    low, high = quartiles([sample / seconds for sample in timing.samples])
+    return Ratio(subject, timing.seconds, "s", "the time that is the goal", seconds, low, high, goal=1.0)
+
+
+def unpaired(subject: str, timing: Timing, reference: str, peer: Timing) -> Ratio:
+    """The ratio of two times that were not taken in one race, for a peer that is too slow for that."""
+    return Ratio(subject, timing.seconds, "s", reference, peer.seconds)

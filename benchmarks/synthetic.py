@@ -7,39 +7,29 @@ spans nearly everything; in `distance`, `delay` and `weight` a twentieth of all,
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.fs as pafs
 
+from benchmarks.synthetic_table import BLOCK_BYTES, FILE_BLOCKS, SyntheticTable, table_at
 from secateur.index import bitsliced, zonemap
 from secateur.index.build import segment_size
-from secateur.index.cache import ByteCache
 from secateur.index.model import BlockTable, BuildOptions, IndexedColumn, indexed_columns
 from secateur.index.pages import PageTable, Places
 from secateur.index.segment import BlockFilters, SegmentData, encode_segment
 from secateur.index.segments import FileTable, Segments, SegmentSummary, summarised
 from secateur.index.snapshot import encode_snapshot, snapshot_name
 from secateur.index.zonemap import ZoneMap
-from secateur.io.caches import memory_cache
-from secateur.io.disk_cache import DiskCache
-from secateur.io.parquet_file import ParquetSource
-from secateur.io.partitions import Partitions
 from secateur.io.store import FileStore
 from secateur.io.table import Listing
 from secateur.values import Keys, Kind, float_keys
 
-FILE_BLOCKS = 4
 PAGES = 10  # per block, of ts and amount
 ROWS = 1_000_000  # per block
-BLOCK_BYTES = 128 << 20
-MODIFIED = 1_700_000_000_000_000_000
 KEYS, KEY_SPACE = 20, 10_000_000  # of user_id, per block and in all
 EPOCH = 1_600_000_000_000_000  # microseconds: where ts begins
 MINUTE = 60_000_000
@@ -119,53 +109,26 @@ def blocks_of(shape: Shape) -> Blocks:
     return Blocks(keys=np.concatenate([part.keys for part in parts]), **bounds)
 
 
+def bounds_of(shape: Shape, names: Sequence[str]) -> dict[str, Bounds]:
+    """The bounds of some columns over all blocks; what is not asked for is held for one segment at a time only."""
+    parts: dict[str, list[Bounds]] = {name: [] for name in names}
+    for segment in shape.segments:
+        blocks = blocks_between(shape, *segment)
+        for name, found in parts.items():
+            found.append(getattr(blocks, name))
+    return {
+        name: (np.concatenate([lower for lower, _ in found]), np.concatenate([upper for _, upper in found]))
+        for name, found in parts.items()
+    }
+
+
 def _joined(parts: list[Blocks], name: str, side: int) -> np.ndarray:
     return np.concatenate([getattr(part, name)[side] for part in parts])
 
 
-@dataclass(frozen=True)
-class SyntheticTable:
-    """A table of which only the listing and the index exist; see :class:`secateur.io.table.Table`."""
-
-    location: str
-    store: FileStore
-    files: Listing
-    declared_schema: pa.Schema | None = None
-    disk: DiskCache | None = None
-    cache: ByteCache = field(default_factory=memory_cache, compare=False, repr=False)
-
-    def listing(self, zone: dt.tzinfo) -> Listing:
-        """The files, from memory: what listing a directory costs is not secateur's."""
-        return self.files
-
-    fresh_listing = listing
-
-    def schemas(self, listing: Listing, ordinals: np.ndarray) -> Iterator[tuple[str, pa.Schema]]:
-        """The schemas of files that the index does not cover: there are none."""
-        assert not len(ordinals)
-        return iter(())
-
-    def open_file(self, path: str) -> ParquetSource:
-        """There is no data."""
-        raise FileNotFoundError(path)
-
-    def full_path(self, path: str) -> str:
-        """The path below the location."""
-        return f"{self.location}/{path}"
-
-
 def open_synthetic(directory: Path, shape: Shape) -> SyntheticTable:
     """The table whose index is in a directory."""
-    n = shape.blocks // FILE_BLOCKS
-    files = Listing(
-        _paths(n), np.full(n, FILE_BLOCKS * BLOCK_BYTES, np.int64), MODIFIED + np.arange(n), Partitions((), ())
-    )
-    return SyntheticTable(str(directory), FileStore(pafs.LocalFileSystem(), str(directory)), files)
-
-
-def _paths(n: int) -> pa.Array:
-    numbers = pc.utf8_lpad(pa.array(np.arange(n)).cast(pa.string()), 9, "0")
-    return pc.binary_join_element_wise("part-", numbers, ".parquet", "")
+    return table_at(directory, shape.blocks // FILE_BLOCKS)
 
 
 def write_index(directory: Path, shape: Shape) -> None:

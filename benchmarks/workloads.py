@@ -14,6 +14,9 @@ from benchmarks.leaves import conjunction_1m, in_list_100k, leaf_int64, leaf_str
 from benchmarks.listing import listing
 from benchmarks.planning import plan_synthetic
 from benchmarks.results import Result
+from benchmarks.scale import plan_nothing_pruned, plan_range
+from benchmarks.scale_cold import plan_cold, plan_memory
+from benchmarks.scale_shapes import plan_clustered, plan_in_100k, plan_threads
 from benchmarks.setting import Setting
 from benchmarks.tpch_pruning import tpch_pruning
 
@@ -38,6 +41,13 @@ WORKLOADS = (
     Workload("footers", "bounds of 4,000 column chunks from a footer", footers),
     Workload("listing", "a directory of 100,000 files listed, flat and in 300 directories", listing),
     Workload("build_read", "a file of 500,000 rows summarised, with filters of two columns", build_read),
-    Workload("plan_synthetic", "prune() over an index of 100,000 blocks, warm and cold", plan_synthetic),
+    Workload("plan_synthetic", "prune() over 100,000 blocks with filters and pages, warm", plan_synthetic),
+    Workload("plan_range", "prune(): three unclustered ranges over 1M and 20M blocks, warm", plan_range),
+    Workload("plan_clustered", "prune(): a range on the sort key over 1M and 20M blocks, warm", plan_clustered),
+    Workload("plan_nothing_pruned", "prune(): three ranges that keep all of 1M blocks, warm", plan_nothing_pruned),
+    Workload("plan_in_100k", "prune(): an IN list of 100,000 keys against 1M blocks, warm", plan_in_100k),
+    Workload("plan_threads", "prune(): 1, 2 and 4 threads on one table of 1M blocks", plan_threads),
+    Workload("plan_cold", "prune() in a new process: two columns of 50 over 1M blocks", plan_cold),
+    Workload("plan_memory", "prune(): what two columns of 20M blocks take of memory", plan_memory),
     Workload("tpch_pruning", "the pruning rate on TPC-H lineitem, scale factor 0.1 (needs Spark once)", tpch_pruning),
 )

@@ -10,20 +10,38 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchmarks.__main__ import main
-from benchmarks.results import Ratio
+from benchmarks.results import Ratio, against
+from benchmarks.scale_cold import drop_cached
+from benchmarks.scale_tables import (
+    CALLS,
+    ScaleTable,
+    all_values,
+    by_numpy,
+    changing,
+    in_sql,
+    nearly_all,
+    numbers,
+    ranges,
+    require_equal,
+    scale_table,
+)
 from benchmarks.setting import Setting
-from benchmarks.timing import once, quartiles, race
+from benchmarks.synthetic import SCATTERED, SPACE, WIDTH
+from benchmarks.timing import Timing, once, quartiles, race
 from benchmarks.workloads import WORKLOADS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TINY = "0.002"
-ALONE = {"tpch_pruning", "plan_synthetic"}  # workloads with a test of their own
+ALONE = {"tpch_pruning", "plan_synthetic", "plan_range"}  # workloads with a test of their own
 OUTPUT = {"environment", "scale", "results"}
 ENVIRONMENT = {"python", "numpy", "pyarrow", "machine", "cpus", "load"}
 RESULT = {"workload", "description", "seconds", "sizes", "ratios", "kept", "notes"}
@@ -34,6 +52,11 @@ KEPT = {"table", "predicate", "unit", "total", "ideal", "kept"}
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("benchmark-data")
+
+
+@pytest.fixture(scope="module")
+def small(data: Path) -> ScaleTable:
+    return scale_table(Setting(data), blocks=400)
 
 
 def run(*arguments: str, data: Path) -> Result:
@@ -87,6 +110,62 @@ def test_peers_keep_the_same_blocks_by_the_same_bounds(data: Path) -> None:
         assert entry["kept"]["pyarrow"] == entry["kept"]["duckdb"], entry
         if entry["predicate"] != "needle":  # only secateur has filters
             assert entry["kept"]["secateur"] == entry["kept"]["duckdb"] == entry["ideal"], entry
+
+
+def test_every_peer_keeps_the_same_blocks_of_three_ranges(data: Path) -> None:
+    result = run_json("plan_range", data)
+    check(result, "plan_range")
+    for entry in result["kept"]:
+        assert set(entry["kept"].values()) == {entry["ideal"]}, entry
+    assert {name for entry in result["kept"] for name in entry["kept"]} == {
+        "secateur",
+        "duckdb",
+        "pyarrow",
+        "pyiceberg",
+    }
+
+
+@given(call=st.integers(0, 3 * CALLS))
+def test_ranges_keep_about_a_tenth_by_each_column_and_change_with_the_call(call: int) -> None:
+    begin = np.arange(SPACE - WIDTH)
+    for windows, least, most in ((ranges, 0.1, 0.12), (nearly_all, 1.0, 1.0), (all_values, 1.0, 1.0)):
+        (low, high) = windows(call)[SCATTERED[0]]
+        share = float(np.mean((begin <= high) & (begin + WIDTH >= low)))
+        assert least <= share <= most
+        assert in_sql(windows(call)) != in_sql(windows(call + 1))
+
+
+def test_a_contender_is_told_which_call_it_is() -> None:
+    asked: list[int] = []
+    contender = changing(asked.append)
+    for _ in range(3):
+        contender()
+    assert asked == [0, 1, 2]
+
+
+@given(where=st.integers(0, 399))
+def test_numbers_of_a_plan_are_those_of_its_blocks(where: int, small: ScaleTable) -> None:
+    lower = int(small.bounds("distance")["distance"][0][where])
+    windows = {"distance": (lower, lower)}
+    expected = by_numpy(small.bounds("distance"), windows)
+    assert where in expected
+    require_equal(numbers(small.prune(in_sql(windows))), expected, "one value")
+    with pytest.raises(AssertionError, match="1 are lost"):
+        require_equal(expected[expected != where], expected, "one value")
+
+
+def test_forgotten_files_hold_what_they_held(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "file").write_bytes(b"kept")
+    drop_cached(tmp_path)
+    assert (tmp_path / "inner" / "file").read_bytes() == b"kept"
+
+
+def test_a_time_is_measured_against_its_goal() -> None:
+    ratio = against("a plan", Timing((0.002, 0.004, 0.003)), 0.006)
+    assert ratio.ratio == pytest.approx(0.5)
+    assert (ratio.low, ratio.high) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert ratio.goal == 1.0
 
 
 def test_names_are_unique_and_listed() -> None:

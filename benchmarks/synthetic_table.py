@@ -1,0 +1,76 @@
+"""A table of which only the listing and the index exist.
+
+Nothing is imported here but what a query imports anyway, so that a new process can be timed (:mod:`benchmarks.cold`).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+
+from secateur.index.cache import ByteCache
+from secateur.io.caches import memory_cache
+from secateur.io.disk_cache import DiskCache
+from secateur.io.parquet_file import ParquetSource
+from secateur.io.partitions import Partitions
+from secateur.io.store import FileStore
+from secateur.io.table import Listing
+
+FILE_BLOCKS = 4
+BLOCK_BYTES = 128 << 20
+MODIFIED = 1_700_000_000_000_000_000
+
+
+@dataclass(frozen=True)
+class SyntheticTable:
+    """A listing and an index without data; see :class:`secateur.io.table.Table`.
+
+    Every query is given the same listing, made beforehand, whose id is computed once: neither listing a directory nor
+    that is part of what is measured.
+    """
+
+    location: str
+    store: FileStore
+    files: Listing
+    declared_schema: pa.Schema | None = None
+    disk: DiskCache | None = None
+    cache: ByteCache = field(default_factory=memory_cache, compare=False, repr=False)
+
+    def listing(self, zone: dt.tzinfo) -> Listing:
+        """The files, from memory: what listing a directory costs is not secateur's."""
+        return self.files
+
+    fresh_listing = listing
+
+    def schemas(self, listing: Listing, ordinals: np.ndarray) -> Iterator[tuple[str, pa.Schema]]:
+        """The schemas of files that the index does not cover: there are none."""
+        assert not len(ordinals)
+        return iter(())
+
+    def open_file(self, path: str) -> ParquetSource:
+        """There is no data."""
+        raise FileNotFoundError(path)
+
+    def full_path(self, path: str) -> str:
+        """The path below the location."""
+        return f"{self.location}/{path}"
+
+
+def table_at(directory: Path, files: int) -> SyntheticTable:
+    """The table of so many files whose index is in a directory; the id of its listing is known."""
+    size = np.full(files, FILE_BLOCKS * BLOCK_BYTES, np.int64)
+    listing = Listing(_paths(files), size, MODIFIED + np.arange(files), Partitions((), ()))
+    _ = listing.id
+    return SyntheticTable(str(directory), FileStore(pafs.LocalFileSystem(), str(directory)), listing)
+
+
+def _paths(n: int) -> pa.Array:
+    numbers = pc.utf8_lpad(pa.array(np.arange(n)).cast(pa.string()), 9, "0")
+    return pc.binary_join_element_wise("part-", numbers, ".parquet", "")
