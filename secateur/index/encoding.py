@@ -31,7 +31,8 @@ def encode(array: np.ndarray) -> tuple[int, bytes]:
         return PLAIN, plain
     best, stored = PLAIN, plain
     for encoding, candidate in ((ZSTD, _zstd(array)), (DELTA, _delta(array))):
-        if len(candidate) < LEAST_GAIN * len(stored) and len(candidate) * MOST_EXPANSION > len(plain):
+        readable = (len(candidate) - _DELTA.size) * MOST_EXPANSION > len(plain)  # what is compressed holds the array
+        if len(candidate) < LEAST_GAIN * len(stored) and readable:
             best, stored = encoding, candidate
     return best, stored
 
