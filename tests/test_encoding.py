@@ -148,6 +148,12 @@ def test_differences_wrap_around() -> None:
             assert decode(encoding, values.dtype, 100, stored).tolist() == values.tolist()
 
 
+@pytest.mark.parametrize("n", [2**60, 2**63 - 1, 2**63, 2**64 - 1])
+def test_a_constant_of_more_elements_than_there_are_addresses(n: int) -> None:
+    with pytest.raises(IndexFault, match="claims"):
+        decode(CONSTANT, np.dtype("<i8"), n, bytes(8))
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_what_is_hardly_worth_compressing_is_read_back(seed: int) -> None:
     """Steps that are the same but for a few: the more of them, the nearer to the ratio that a reader refuses."""

@@ -17,6 +17,7 @@ DTYPES = tuple(np.dtype(name) for name in ("<i1", "<i2", "<i4", "<i8", "<u1", "<
 MOST_EXPANSION = 4096  # zstd reaches this ratio only on runs of one byte
 LEAST_COMPRESSED = 64  # bytes; what is smaller is stored as it lies
 LEAST_GAIN = 0.9  # of the size of a simpler encoding
+_ADDRESSES = np.iinfo(np.intp).max  # numpy has no array of more bytes, not even a constant
 _DELTA = struct.Struct("<QQB7x")  # first value, least difference, bytes per difference above it
 _WIDTHS = {1: "<u1", 2: "<u2", 4: "<u4", 8: "<u8"}
 
@@ -47,6 +48,8 @@ def decode(encoding: int, dtype: np.dtype, n: int, stored: bytes | memoryview) -
         case _ if encoding == DELTA and dtype.itemsize == 8 and n > 1:
             return _undelta(stored, dtype, n)
         case _ if encoding == CONSTANT:
+            if n * dtype.itemsize > _ADDRESSES:
+                raise IndexFault(f"an array claims {n} elements")
             return np.broadcast_to(_exactly(np.frombuffer(stored, np.uint8), dtype, 1), n)
         case _:
             raise IndexFault(f"an array of {n} {dtype} has the unknown encoding {encoding}")
