@@ -1,4 +1,4 @@
-"""Arrays of an index file: every encoding gives back what was written, byte by byte as documented, and trusts nothing."""
+"""Arrays of an index file: every encoding gives back what was written, as documented, and decoding trusts nothing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secateur.errors import IndexFault
-from secateur.index.encoding import CONSTANT, DELTA, DTYPES, LEAST_COMPRESSED, MOST_EXPANSION, PLAIN, ZSTD
-from secateur.index.encoding import decode, encode
+from secateur.index.encoding import (
+    CONSTANT,
+    DELTA,
+    DTYPES,
+    LEAST_COMPRESSED,
+    MOST_EXPANSION,
+    PLAIN,
+    ZSTD,
+    decode,
+    encode,
+)
 
 DTYPE_NAMES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 LENGTHS = [0, 1, 2, 7, 8, 9, 63, 64, 65, 1000, 5000]
@@ -216,7 +225,7 @@ def test_a_few_bytes_cannot_claim_much_memory(encoding: int) -> None:
     }
     stored = few[encoding]
     tracemalloc.start()
-    with pytest.raises(IndexFault, match="claims|instead of"):
+    with pytest.raises(IndexFault, match=r"claims|instead of"):
         decode(encoding, np.dtype("<i8"), len(stored) * MOST_EXPANSION + 1, stored)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -31,9 +31,9 @@ def encode(array: np.ndarray) -> tuple[int, bytes]:
     if len(plain) < LEAST_COMPRESSED:
         return PLAIN, plain
     best, stored = PLAIN, plain
-    for encoding, candidate in ((ZSTD, _zstd(array)), (DELTA, _delta(array))):
-        readable = (len(candidate) - _DELTA.size) * MOST_EXPANSION > len(plain)  # what is compressed holds the array
-        if len(candidate) < LEAST_GAIN * len(stored) and readable:
+    for encoding, candidate, header in ((ZSTD, _zstd(array), 0), (DELTA, _delta(array), _DELTA.size)):
+        compressed = len(candidate) - header
+        if len(candidate) < LEAST_GAIN * len(stored) and compressed * MOST_EXPANSION > len(plain):
             best, stored = encoding, candidate
     return best, stored
 
