@@ -1,13 +1,12 @@
-"""Index files: what is written is read back, and no harm to the bytes gives other arrays, only an IndexFault."""
+"""The frame of index files: chunks, rows of matrices and the table of contents, whole, harmed, and lying."""
 
 from __future__ import annotations
 
 import json
 import struct
+import tracemalloc
 import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,220 +15,114 @@ import pytest
 from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from index_files import NAME, Memory, with_contents, with_trailer
 from strategies import KINDS
+from test_encoding import arrays
 
 from secateur.errors import IndexFault
-from secateur.index import bitsliced, codec, zonemap
-from secateur.index.codec import HEADER, MAGIC, SEGMENT, SNAPSHOT, TRAILER, VERSION, Writer, read_contents
-from secateur.index.model import BlockTable, BuildOptions, IndexedColumn, StoredFile, type_name, type_of_name
-from secateur.index.pages import PageTable
-from secateur.index.reader import current_snapshot, open_segment
-from secateur.index.segment import BlockFilters, SegmentData, encode_segment
-from secateur.index.snapshot import SegmentSummary, encode_snapshot, open_snapshot, snapshot_name
-from secateur.pruning.predicate.bound import Field
+from secateur.index import codec
+from secateur.index.codec import (
+    ALIGNMENT,
+    ARRAY,
+    HEADER,
+    SEGMENT,
+    SNAPSHOT,
+    SUMMARY,
+    VERSION,
+    Matrix,
+    Place,
+    Writer,
+    as_it_lies,
+    check,
+    decode_chunk,
+    encode_chunk,
+    read_rows,
+)
+from secateur.index.model import type_name, type_of_name
 
-ROWS = np.array([10, 0, 7, 1], np.int64)
-COLUMNS = [
-    IndexedColumn(("id",), pa.int64()),
-    IndexedColumn(("nested", "name"), pa.string()),
-    IndexedColumn(("wide",), pa.decimal128(38, 2)),
-]
-BOUNDS: list[tuple[list[object], list[object]]] = [
-    ([-5, None, 3, 2**63 - 1], [4, None, None, 2**63 - 1]),
-    ([b"", None, b"a" * 30, b"b"], [b"\xff", None, b"\xf4\x8f\xbf\xbf" * 20, b"b"]),
-    ([Decimal("-1.5"), None, Decimal(0), None], [Decimal("9" * 36 + ".99"), None, Decimal(1), None]),
-]
-NAME, SNAPSHOT_NAME = "segments/0123456789ab-000000.segment", snapshot_name(1)
-FILES = [("p=1/ä b.parquet", 1000, 1_700_000_000_000_000_001), ("p=2/c.parquet", 2**40, 5)]
-
-
-@dataclass
-class Memory:
-    """A store in memory."""
-
-    data: dict[str, bytes] = field(default_factory=dict)
-    location: str = "memory:"
-
-    def files(self, folder: str) -> list[StoredFile]:
-        return [StoredFile(n, len(d), 0.0) for n, d in sorted(self.data.items()) if n.startswith(folder + "/")]
-
-    def read(self, name: str, offset: int, size: int) -> bytes:
-        found = self.data.get(name, b"")[offset : offset + size]
-        if offset < 0 or len(found) != size:
-            raise IndexFault(f"{name} ends before byte {offset + size}")
-        return found
-
-    def read_many(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        return [self.read(name, offset, size) for offset, size in ranges]
-
-    def size(self, name: str) -> int:
-        if name not in self.data:
-            raise IndexFault(f"{name} is missing")
-        return len(self.data[name])
-
-    def put(self, name: str, data: bytes) -> None:
-        self.data[name] = data
-
-    create = put
-
-    def delete(self, name: str) -> None:
-        self.data.pop(name, None)
+some_arrays = st.lists(arrays(), max_size=5)
 
 
-def zone_maps() -> list[zonemap.ZoneMap]:
-    found = []
-    for column, (lower, upper) in zip(COLUMNS, BOUNDS, strict=True):
-        type_ = pa.binary() if column.type == pa.string() else column.type
-        counts = np.array([0, 0, -1, 1]), np.zeros(4, np.int64)
-        bounds = pa.array(lower, type_), pa.array(upper, type_)
-        found.append(zonemap.from_bounds(column.type, *bounds, *counts, ROWS))
-    return found
+def same(found: list[np.ndarray], given_arrays: list[np.ndarray]) -> bool:
+    return [(a.dtype, a.tolist()) for a in found] == [(a.dtype, a.tolist()) for a in given_arrays]
 
 
-def segment_data() -> SegmentData:
-    blocks = BlockTable(
-        np.array([0, 0, 1, 1], np.int32), np.array([0, 1, 0, 1], np.int32), ROWS, np.array([100, 0, 70, 10], np.int64)
-    )
-    maps = zone_maps()
-    offsets = np.array([0, 3, 4, 6, 7])
-    pages = PageTable(
-        offsets,
-        np.array([0, 4, 8, 0, 0, 6, 0]),
-        np.arange(7) * 100 + 4,
-        np.full(7, 100),
-        maps[0].take(np.repeat(np.arange(4), np.diff(offsets))),
-    )
-    hashes = [bitsliced.hash_values(pa.array(range(n), pa.int64())) for n in ROWS.tolist()]
-    log2_bits = np.array([bitsliced.log2_bits_for(len(h.first), 3) for h in hashes], np.int8)
-    filters = [bitsliced.build_filter(h, 3, int(b)) for h, b in zip(hashes, log2_bits, strict=True)]
-    return SegmentData(FILES, blocks, COLUMNS, maps, {0: pages}, {0: BlockFilters(log2_bits, filters, 3)})
+def matrix_of(n: int, width: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed * 10_000 + n * 100 + width).integers(0, 256, (n, width), np.uint8)
 
 
-def segment_bytes() -> bytes:
-    return encode_segment(segment_data())
+def small_file() -> Memory:
+    """Chunks in every encoding, and a matrix."""
+    writer = Writer(SEGMENT, {"x": 1})
+    writer.add("plain", [np.array([1, -2, 3], np.int32), np.zeros(0, np.uint8)])
+    writer.add("zstd", [np.tile(np.arange(20, dtype=np.int16), 10)])
+    writer.add("delta", [np.arange(100) * 3, np.full(50, 7)])
+    writer.add_rows("rows", matrix_of(9, 3))
+    return Memory({NAME: writer.finish()})
 
 
-def snapshot_bytes() -> bytes:
-    one = [zonemap.merge(z, ROWS, np.zeros(1, np.int64)) for z in zone_maps()]
-    counts = np.array([[2, 10, 100], [2, 8, 80]])
-    summary = SegmentSummary(NAME, len(segment_bytes()), 18, 4, FILES, counts, one)
-    schema = pa.schema(
-        [("id", pa.int64()), ("nested", pa.struct([("name", pa.string())])), ("wide", pa.decimal128(38, 2))]
-    )
-    options = BuildOptions(("id",), ("id",), 0.1, True, 4)
-    return encode_snapshot(1, 1.5, COLUMNS, [summary], options, schema)
-
-
-def everything_of_segment(store: Memory) -> list[Any]:
-    """All that a segment file tells, as plain values."""
-    segment = open_segment(store, NAME, store.size(NAME))
-    blocks = segment.blocks()
-    n = len(blocks)
-    found: list[Any] = [segment.files, segment.columns, plain(blocks)]
-    for column in COLUMNS:
-        found.append(plain(segment.zone_map(column.path, column.type, n)))
-        found.append(plain(segment.pages(column.path, column.type, blocks.row_count)))
-        hashes = bitsliced.hash_values(pa.array([5, 69, 1000]))
-        mask = segment.may_contain(column.path, column.type, hashes, n)
-        found.append(None if mask is None else mask.tolist())
-    return found
-
-
-def everything_of_snapshot(store: Memory) -> list[Any]:
-    snapshot = current_snapshot(store)
-    assert snapshot is not None
-    files = snapshot.files
-    found: list[Any] = [snapshot.number, snapshot.created, snapshot.columns, snapshot.segments, snapshot.options]
-    found += [snapshot.schema, files.path.to_pylist(), snapshot.row_count.tolist(), plain(replace(files, path=None))]
-    return [*found, *(plain(snapshot.zone_map_at(0, Field(c.path, c.type))) for c in COLUMNS)]
-
-
-def plain(value: Any) -> Any:
-    """Arrays, and what is made of them, as values that compare."""
-    match value:
-        case np.ndarray():
-            return value.tolist()
-        case tuple() | list():
-            return [plain(item) for item in value]
-        case _ if hasattr(value, "__dataclass_fields__"):
-            return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
-        case _:
-            return value
-
-
-@pytest.fixture
-def store() -> Memory:
-    return Memory({NAME: segment_bytes(), SNAPSHOT_NAME: snapshot_bytes()})
-
-
-READERS: list[tuple[str, Callable[[Memory], list[Any]]]] = [
-    (NAME, everything_of_segment),
-    (SNAPSHOT_NAME, everything_of_snapshot),
-]
-readers = pytest.mark.parametrize(("name", "read_all"), READERS, ids=["segment", "snapshot"])
+def everything(store: Memory) -> list[Any]:
+    contents = store.contents(NAME, SEGMENT)
+    read = store.reader(NAME)
+    rows = read_rows(contents.matrices["rows"], np.arange(9), lambda ranges: store.read_many(NAME, ranges), "rows")
+    chunks = {name: [a.tolist() for a in contents.arrays(name, read)] for name in contents.chunks}
+    return [contents.meta, chunks, rows.tolist()]
 
 
 # ---- there and back --------------------------------------------------------------------------------------------------
 
 
-def test_a_segment_is_read_as_it_was_written(store: Memory) -> None:
-    written = segment_data()
-    files, columns, blocks, *rest = everything_of_segment(store)
-    assert files == list(FILES)
-    assert columns == COLUMNS
-    assert blocks == plain(written.blocks)
-    assert rest[0::3] == plain(written.zone_maps)
-    assert rest[1::3] == [plain(written.pages[0]), None, None]
-    assert rest[2::3] == [[True, False, True, False], None, None]
-
-
-def test_a_snapshot_is_read_as_it_was_written(store: Memory) -> None:
-    snapshot = open_snapshot(store, 1)
-    assert (snapshot.number, snapshot.created) == (1, 1.5)
-    assert snapshot.columns == COLUMNS
-    assert snapshot.options == BuildOptions(("id",), ("id",), 0.1, True, 4)
-    assert snapshot.files.path.to_pylist() == [path for path, _, _ in FILES]
-    assert snapshot.files.size.tolist() == [size for _, size, _ in FILES]
-    assert snapshot.files.modified.tolist() == [modified for _, _, modified in FILES]
-    assert snapshot.verify() == []
-
-
-@st.composite
-def arrays(draw: st.DrawFn) -> np.ndarray:
-    dtype = draw(st.sampled_from(["<i8", "<i4", "<u8", "|i1", "|u1", "|b1", "<u4"]))
-    shape = draw(st.sampled_from([(0,), (1,), (7,), (63,), (64,), (1000,), (0, 3), (20, 30)]))
-    values = np.random.default_rng(draw(st.integers(0, 99))).integers(0, draw(st.sampled_from([1, 2, 200])), shape)
-    return values.astype(dtype)
-
-
 @examples(ci=150)
-@given(st.lists(arrays(), max_size=5))
-def test_arrays_are_read_as_they_were_written(given_arrays: list[np.ndarray]) -> None:
-    """Of every type and shape, compressed or not."""
+@given(st.lists(some_arrays, max_size=4))
+def test_chunks_are_read_as_they_were_written(chunks: list[list[np.ndarray]]) -> None:
+    """Of every type and length, in every encoding; the place is that of the bytes, aligned and with their checksum."""
     writer = Writer(SEGMENT, {"any": ["thing", 1, None]})
-    for i, array in enumerate(given_arrays):
-        writer.add(f"array/{i}", array)
+    for i, given_arrays in enumerate(chunks):
+        writer.add(f"chunk/{i}", given_arrays)
     store = Memory({NAME: writer.finish()})
-    contents = read_contents(NAME, SEGMENT, store.size(NAME), lambda offset, size: store.read(NAME, offset, size))
+    contents = store.contents(NAME, SEGMENT)
     assert contents.meta == {"any": ["thing", 1, None]}
-    for i, array in enumerate(given_arrays):
-        found = contents.array(f"array/{i}", lambda offset, size: store.read(NAME, offset, size))
-        assert found.dtype == array.dtype
-        assert found.tolist() == array.tolist()
-        assert contents.sections[f"array/{i}"]["at"] % 8 == 0
+    assert contents.chunks == writer.chunks
+    for i, given_arrays in enumerate(chunks):
+        place = contents.chunks[f"chunk/{i}"]
+        data = store.read(NAME, place.at, place.size)
+        assert place.at % ALIGNMENT == 0
+        assert check(data, place, "it") is data
+        assert same(decode_chunk(data, "it"), given_arrays)
+        assert same(contents.arrays(f"chunk/{i}", store.reader(NAME)), given_arrays)
+    assert contents.verify(store.reader(NAME)) == []
 
 
 @examples(ci=100)
-@given(st.integers(0, 20), st.integers(1, 12), st.data())
+@given(some_arrays)
+def test_a_chunk_as_it_lies(given_arrays: list[np.ndarray]) -> None:
+    """Without encoding: nothing to decode but constants, which stay without memory of their own."""
+    decoded = decode_chunk(encode_chunk(given_arrays), "it")
+    data = encode_chunk(decoded, as_it_lies)
+    again = decode_chunk(data, "it")
+    assert same(again, given_arrays)
+    assert [a.strides for a in again] == [a.strides for a in decoded]
+
+
+@examples(ci=100)
+@given(st.integers(0, 200), st.integers(1, 12), st.data())
 def test_rows_are_read_one_by_one(n: int, width: int, data: st.DataObject) -> None:
-    matrix = np.random.default_rng(n * 100 + width).integers(0, 256, (n, width), np.uint8)
+    """Few of them each alone, many of them all at once; in any order."""
+    matrix = matrix_of(n, width)
     writer = Writer(SEGMENT, {})
-    writer.add_rows("rows", matrix)
+    placed = writer.add_rows("rows", matrix)
     store = Memory({NAME: writer.finish()})
-    contents = read_contents(NAME, SEGMENT, store.size(NAME), lambda offset, size: store.read(NAME, offset, size))
-    chosen = np.array(sorted(data.draw(st.sets(st.integers(0, n - 1)))) if n else [], np.int64)
-    found = contents.rows("rows", chosen, lambda ranges: store.read_many(NAME, ranges))
-    assert found.tolist() == matrix[chosen].tolist()
+    assert store.contents(NAME, SEGMENT).matrices == {"rows": placed}
+    chosen = np.array(data.draw(st.lists(st.integers(0, n - 1), max_size=5)) if n else [], np.int64)
+    ranges: list[tuple[int, int]] = []
+
+    def read(wanted: Any) -> list[bytes]:
+        ranges.extend(wanted)
+        return store.read_many(NAME, wanted)
+
+    assert read_rows(placed, chosen, read, "rows").tolist() == matrix[chosen].tolist()
+    assert len(ranges) == (1 if len(chosen) > n / 64 else len(chosen))
+    assert store.contents(NAME, SEGMENT).verify(store.reader(NAME)) == []
 
 
 def test_type_names_there_and_back() -> None:
@@ -243,55 +136,127 @@ def test_type_names_there_and_back() -> None:
 # ---- harm ------------------------------------------------------------------------------------------------------------
 
 
-@readers
-@pytest.mark.parametrize("flip", [0x01, 0xFF])
-def test_every_byte_may_be_flipped(
-    store: Memory, name: str, read_all: Callable[[Memory], list[Any]], flip: int
-) -> None:
-    """Each of them: the same arrays, or an IndexFault. The first 16 bytes and padding are not looked at."""
-    data, whole = store.data[name], read_all(store)
-    unnoticed = 0
+def padding_of(store: Memory) -> set[int]:
+    """The bytes that nothing covers: the first 16, and those up to the next multiple of 8 behind a chunk or matrix."""
+    contents = store.contents(NAME, SEGMENT)
+    ends = [place.at + place.size for place in contents.chunks.values()]
+    ends += [m.at + m.rows * (m.width + 4) for m in contents.matrices.values()]
+    return {*range(HEADER.size), *(at for end in ends for at in range(end, end + -end % ALIGNMENT))}
+
+
+@pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
+def test_every_byte_may_be_flipped(flip: int) -> None:
+    """Each of them gives an IndexFault, and is found by verify; but for the header and padding, which hold nothing."""
+    store = small_file()
+    data, whole, padding = store.data[NAME], everything(store), padding_of(store)
     for at in range(len(data)):
-        store.data[name] = data[:at] + bytes([data[at] ^ flip]) + data[at + 1 :]
-        try:
-            assert read_all(store) == whole, at
-            unnoticed += 1
-        except IndexFault:
-            pass
-    assert unnoticed < len(data) // 4  # the filters' rows that are not probed, mostly
+        store.data[NAME] = data[:at] + bytes([data[at] ^ flip]) + data[at + 1 :]
+        if at in padding:
+            assert everything(store) == whole
+        else:
+            with pytest.raises(IndexFault):
+                everything(store)
+            assert found_by_verify(store), at
 
 
-@readers
-def test_every_length_may_be_cut_off(store: Memory, name: str, read_all: Callable[[Memory], list[Any]]) -> None:
-    data = store.data[name]
-    for length in range(len(data)):
-        store.data[name] = data[:length]
+def found_by_verify(store: Memory) -> bool:
+    try:
+        return len(store.contents(NAME, SEGMENT).verify(store.reader(NAME))) == 1
+    except IndexFault:
+        return True
+
+
+def test_every_length_may_be_cut_off() -> None:
+    store = small_file()
+    data = store.data[NAME]
+    for other in (*(data[:length] for length in range(len(data))), data + b"\0", b"\0" + data):
+        store.data[NAME] = other
         with pytest.raises(IndexFault):
-            read_all(store)
-    store.data[name] = data + b"\0"
-    with pytest.raises(IndexFault):
-        read_all(store)
+            everything(store)
 
 
-@readers
-def test_verify_finds_every_flipped_bit_of_the_sections(
-    store: Memory, name: str, read_all: Callable[[Memory], list[Any]]
-) -> None:
-    """All arrays and all rows of the filters, whether a query would read them or not."""
-    data = store.data[name]
-    contents = read_contents(name, SEGMENT if name == NAME else SNAPSHOT, len(data), lambda o, s: data[o : o + s])
-    for section, entry in contents.sections.items():
-        if entry["size"]:
-            at = entry["at"] + entry["size"] // 2
-            store.data[name] = data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :]
-            opened = open_segment(store, name, len(data)) if name == NAME else open_snapshot(store, 1)
-            assert len(opened.verify()) == 1, section
+@examples(ci=100)
+@given(st.integers(2, 9), st.integers(1, 4), st.integers(0, 2), st.data())
+def test_a_row_in_the_place_of_another_is_noticed(n: int, width: int, seed: int, data: st.DataObject) -> None:
+    """Whole and sound with its checksum, of the same matrix or of another of the same shape: the salt tells."""
+    first, second = matrix_of(n, width, seed), matrix_of(n, width, seed + 1)
+    writer = Writer(SEGMENT, {})
+    placed = [writer.add_rows(str(i), matrix) for i, matrix in enumerate((first, second))]
+    whole, stride = writer.finish(), width + codec.ROW_CHECKSUM
+    rows = [m.at + i * stride for m in placed for i in range(n)]
+    source, target = data.draw(st.permutations(rows))[:2]
+    harmed = whole[:target] + whole[source : source + stride] + whole[target + stride :]
+    store = Memory({NAME: harmed})
+    number, row = divmod(rows.index(target), n)
+    with pytest.raises(IndexFault, match=f"row {row} of it does not match its checksum"):
+        read_rows(placed[number], np.array([row]), lambda ranges: store.read_many(NAME, ranges), "it")
+    assert len(store.contents(NAME, SEGMENT).verify(store.reader(NAME))) == 1
 
 
-def with_trailer(data: bytes, **changes: int) -> bytes:
-    names = ("at", "stored", "raw", "crc", "version", "kind", "magic")
-    values = dict(zip(names, TRAILER.unpack(data[-TRAILER.size :]), strict=True)) | changes
-    return data[: -TRAILER.size] + TRAILER.pack(*values.values())
+def test_a_matrix_in_the_place_of_another_is_noticed() -> None:
+    """All its rows, each with its checksum: what a file of the same layout has there."""
+    files = []
+    for seed in (1, 2):
+        writer = Writer(SEGMENT, {})
+        placed = writer.add_rows("rows", matrix_of(5, 3, seed))
+        files.append((placed, Memory({NAME: writer.finish()})))
+    (mine, _), (other, store) = files
+    assert mine[:3] == other[:3]
+    for row in range(5):
+        with pytest.raises(IndexFault, match="does not match its checksum"):
+            read_rows(mine, np.array([row]), lambda ranges: store.read_many(NAME, ranges), "it")
+
+
+@pytest.mark.parametrize("row", [-1, 5, 2**40])
+def test_a_matrix_has_only_its_rows(row: int) -> None:
+    with pytest.raises(IndexFault, match="has no row"):
+        read_rows(Matrix(16, 5, 3, 0), np.array([0, row]), lambda ranges: [], "it")
+
+
+# ---- lies: right checksums prove that nothing was damaged, not that it was written right -----------------------------
+
+
+@examples(ci=300)
+@given(some_arrays, st.data())
+def test_any_bytes_are_a_chunk_or_a_fault(given_arrays: list[np.ndarray], data: st.DataObject) -> None:
+    """Cut, lengthened, or with other bytes in its description."""
+    chunk = bytearray(encode_chunk(given_arrays))
+    for at in data.draw(st.lists(st.integers(0, min(len(chunk), 8 + 24 * len(given_arrays)) - 1), max_size=3)):
+        chunk[at] = data.draw(st.sampled_from([0, 1, 2, 3, 8, 0x7F, 0xFF]))
+    end = data.draw(st.sampled_from([len(chunk)] * 3 + [len(chunk) - 1, len(chunk) // 2, 9, 0]))
+    try:
+        found = decode_chunk(bytes(chunk[:end]), "it")
+    except IndexFault as fault:
+        assert str(fault).startswith("it: ")
+    else:
+        assert all(a.ndim == 1 and a.nbytes == a.itemsize * len(a) for a in found)
+
+
+@pytest.mark.parametrize(
+    ("chunk", "message"),
+    [
+        (b"", "ends within its description"),
+        (struct.pack("<Q", 1), "ends within its description"),
+        (struct.pack("<Q", 2**12 + 1), "claims 4097 arrays"),
+        (struct.pack("<Q", 2**64 - 1), "claims 18446744073709551615 arrays"),
+        (struct.pack("<Q", 1) + ARRAY.pack(0, 8, 0, 0), "array 0 lies outside"),
+        (struct.pack("<Q", 1) + ARRAY.pack(0, 0, 1, 1), "array 0 lies outside"),
+        (struct.pack("<Q", 1) + ARRAY.pack(0, 0, 1, 2**64 - 1), "array 0 lies outside"),
+        (struct.pack("<Q", 1) + ARRAY.pack(9, 0, 0, 0), "unknown encoding 9"),
+        (struct.pack("<Q", 1) + ARRAY.pack(0, 3, 2**61, 8) + bytes(8), "instead of"),
+        (struct.pack("<Q", 1) + ARRAY.pack(1, 3, 2**61, 8) + bytes(8), "claims"),
+        (struct.pack("<Q", 1) + ARRAY.pack(2, 3, 2**61, 32) + struct.pack("<QQB15x", 0, 0, 8), "claims"),
+        (struct.pack("<Q", 1) + ARRAY.pack(3, 3, 2**61, 8) + bytes(8), "claims"),
+    ],
+)
+def test_what_a_chunk_may_claim(chunk: bytes, message: str) -> None:
+    """Nothing is allocated for it."""
+    tracemalloc.start()
+    with pytest.raises(IndexFault, match=f"^it: .*{message}"):
+        decode_chunk(chunk, "it")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100_000
 
 
 @pytest.mark.parametrize(
@@ -299,156 +264,114 @@ def with_trailer(data: bytes, **changes: int) -> bytes:
     [
         ({"version": VERSION + 1}, "is newer than 1, the newest known here: upgrade secateur"),
         ({"kind": SNAPSHOT}, "is an index file of kind 1 instead of 2"),
+        ({"kind": SUMMARY}, "is an index file of kind 3 instead of 2"),
         ({"at": 2**63}, "lies outside the file"),
         ({"stored": 2**32 - 1}, "lies outside the file"),
         ({"raw": 2**32 - 1}, "lies outside the file"),
+        ({"raw": 0}, "malformed|cannot decompress"),
+        ({"raw": 5}, "malformed|cannot decompress"),
         ({"crc": 0}, "does not match its checksum"),
+        ({"magic": b"secateur"}, "truncated or no index file"),
     ],
 )
-def test_what_the_trailer_may_say(store: Memory, changes: dict[str, int], message: str) -> None:
+def test_what_the_trailer_may_say(changes: dict[str, int], message: str) -> None:
+    store = small_file()
     store.data[NAME] = with_trailer(store.data[NAME], **changes)
     with pytest.raises(IndexFault, match=message):
-        everything_of_segment(store)
+        everything(store)
 
 
-def with_contents(data: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
-    """A file whose table of contents says something else, with all checksums right."""
-    at, stored, raw, *_ = TRAILER.unpack(data[-TRAILER.size :])
-    contents = json.loads(pa.decompress(data[at : at + stored], decompressed_size=raw, codec="zstd", asbytes=True))
-    change(contents)
-    text = json.dumps(contents).encode()
-    packed = pa.compress(text, codec="zstd", asbytes=True)
-    trailer = TRAILER.pack(at, len(packed), len(text), zlib.crc32(packed), VERSION, SEGMENT, MAGIC)
-    return data[:at] + packed + trailer
+def chunk(name: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda contents: contents["chunks"].update({name: value})
 
 
-def section(name: str, **changes: Any) -> Callable[[dict[str, Any]], None]:
-    return lambda contents: contents["sections"][name].update(changes)
-
-
-def meta(**changes: Any) -> Callable[[dict[str, Any]], None]:
-    return lambda contents: contents["meta"].update(changes)
-
-
-def without(name: str) -> Callable[[dict[str, Any]], None]:
-    return lambda contents: contents["sections"].pop(name)
+def matrix(value: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda contents: contents["matrices"].update({"rows": value})
 
 
 LIES = [
-    section("zone/0/null_count", at=-8),
-    section("zone/0/null_count", at=2**70),
-    section("zone/0/null_count", size=-1),
-    section("zone/0/null_count", size="8"),
-    section("zone/0/null_count", shape=[5]),
-    section("zone/0/null_count", shape=[2**62, 2**62]),
-    section("zone/0/null_count", shape=[-1]),
-    section("zone/0/null_count", shape=[4.0]),
-    section("zone/0/null_count", shape=[2, 2]),
-    section("zone/0/null_count", shape=None),
-    section("zone/0/null_count", dtype="<f8"),
-    section("zone/0/null_count", dtype="O"),
-    section("zone/0/null_count", dtype="nonsense"),
-    section("zone/0/null_count", codec="lz4"),
-    section("zone/0/null_count", codec="zstd"),
-    section("zone/0/null_count", crc=None),
-    section("zone/1/lower/0", dtype="<i8"),
-    section("zone/2/lower/0", dtype="<u8"),
-    section("block/file", dtype="<i8", shape=[2]),
-    section("page/0/offsets", shape=[4], size=32),
-    section("bloom/0/6", shape=[63, 1]),
-    section("bloom/0/6", shape=[64, 1, 1]),
-    section("bloom/0/6", codec="none"),
-    lambda contents: contents["sections"].update({"zone/0/null_count": []}),
-    without("zone/0/null_count"),
-    without("zone/0/lower/0"),
-    without("zone/2/lower/1"),
-    without("page/0/first_row"),
-    without("bloom/0/6"),
-    without("block/row_group"),
-    meta(columns=None),
-    meta(columns=[{"path": ["id"]}]),
-    meta(columns=[{"path": ["id"], "type": "varchar"}]),
-    meta(columns=5),
-    meta(files=None),
-    meta(files=[["a", 1]]),
-    meta(files=[["a", "b", "c"], ["a", 1, 1]]),
-    meta(files=[FILES[0]]),
-    meta(probes={}),
-    meta(probes={"0": "three"}),
-    meta(probes={"0": 0}),
-    meta(probes={"0": 10**9}),
+    chunk("plain", [-8, 72, 0]),
+    chunk("plain", [2**70, 72, 0]),
+    chunk("plain", [16, 2**63, 0]),
+    chunk("plain", [16, -1, 0]),
+    chunk("plain", [16, "72", 0]),
+    chunk("plain", [16, 72.0, 0]),
+    chunk("plain", [16, 72, None]),
+    chunk("plain", [16, 72, True]),
+    chunk("plain", [16, 72]),
+    chunk("plain", [16, 72, 0, 0]),
+    chunk("plain", [16, 72, 0]),
+    chunk("plain", [16, 0, 0]),
+    chunk("plain", []),
+    chunk("plain", 5),
+    chunk("plain", None),
+    matrix([16, 2**40, 3, 0]),
+    matrix([16, 9, 2**40, 0]),
+    matrix([16, -9, 3, 0]),
+    matrix([16, 9, 3, "0"]),
+    matrix([16, 9, 3]),
+    matrix({}),
     lambda contents: contents.pop("meta"),
-    lambda contents: contents.pop("sections"),
-    lambda contents: contents.update(sections=[]),
+    lambda contents: contents.pop("chunks"),
+    lambda contents: contents.pop("matrices"),
+    lambda contents: contents.update(chunks=[]),
+    lambda contents: contents.update(matrices=None),
     lambda contents: contents.update(meta=[]),
 ]
 
 
 @pytest.mark.parametrize("lie", range(len(LIES)))
-def test_contents_may_lie(store: Memory, lie: int) -> None:
-    """Right checksums prove that nothing was damaged, not that it was written right: nothing is trusted."""
+def test_contents_may_lie(lie: int) -> None:
+    store = small_file()
     store.data[NAME] = with_contents(store.data[NAME], LIES[lie])
     with pytest.raises(IndexFault):
-        everything_of_segment(store)
+        everything(store)
 
 
-def arrays_that_lie() -> list[SegmentData]:
-    good = segment_data()
-    pages = good.pages[0]
-    return [
-        replace(good, blocks=replace(good.blocks, file=np.array([0, 0, 2, 1], np.int32))),
-        replace(good, blocks=replace(good.blocks, file=np.array([0, 0, -1, 1], np.int32))),
-        replace(good, blocks=replace(good.blocks, row_group=np.array([0, -1, 0, 1], np.int32))),
-        replace(good, blocks=replace(good.blocks, row_count=np.array([10, -1, 7, 1]))),
-        replace(good, blocks=replace(good.blocks, byte_count=np.array([1, 2, 3]))),
-        replace(good, pages={0: replace(pages, offsets=np.array([0, 3, 3, 6, 7]))}),
-        replace(good, pages={0: replace(pages, offsets=np.array([1, 3, 4, 6, 7]))}),
-        replace(good, pages={0: replace(pages, offsets=np.array([0, 4, 3, 6, 7]))}),
-        replace(good, pages={0: replace(pages, offsets=np.array([0, 3, 4, 6, 2**40]))}),
-        replace(good, pages={0: replace(pages, offsets=np.array([0, 3, 4, 6, -7]))}),
-        replace(good, pages={0: replace(pages, first_row=np.array([0, 4, 4, 0, 0, 6, 0]))}),
-        replace(good, pages={0: replace(pages, first_row=np.array([1, 4, 8, 0, 0, 6, 0]))}),
-        replace(good, pages={0: replace(pages, first_row=np.array([0, 4, 10, 0, 0, 6, 0]))}),
-        replace(good, pages={0: replace(pages, first_row=np.array([0, 4, 8, 0, 0, -6, 0]))}),
-    ]
-
-
-@pytest.mark.parametrize("lie", range(len(arrays_that_lie())))
-def test_c38_arrays_may_contradict_each_other(store: Memory, lie: int) -> None:
-    store.data[NAME] = encode_segment(arrays_that_lie()[lie])
+@pytest.mark.parametrize(
+    "text", [b"[]", b"5", b"null", b"{", b"\xff", b"[" * 100_000, b'{"meta": {}, "chunks": 1e999}']
+)
+def test_contents_may_be_anything(text: bytes) -> None:
+    store = small_file()
+    packed = pa.compress(text, codec="zstd", asbytes=True)
+    trailer = codec.TRAILER.pack(16, len(packed), len(text), zlib.crc32(packed), VERSION, SEGMENT, codec.MAGIC)
+    store.data[NAME] = store.data[NAME][:16] + packed + trailer
     with pytest.raises(IndexFault):
-        everything_of_segment(store)
+        store.contents(NAME, SEGMENT)
 
 
-def test_a_small_file_cannot_claim_much_memory() -> None:
-    """The size of what is allocated is bounded by that of the file."""
-    writer = Writer(SEGMENT, {})
-    writer.add("numbers", np.arange(10_000))
-    data = writer.finish()
-    bomb = with_contents(data, section("numbers", shape=[2**40]))
-    contents = read_contents(NAME, SEGMENT, len(bomb), lambda o, s: bomb[o : o + s])
-    with pytest.raises(IndexFault, match="claims"):
-        contents.array("numbers", lambda o, s: bomb[o : o + s])
+def test_what_is_not_there() -> None:
+    store = small_file()
+    with pytest.raises(IndexFault, match="chunk other is missing"):
+        store.contents(NAME, SEGMENT).arrays("other", store.reader(NAME))
+
+
+# ---- golden ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_layout_golden() -> None:
     """The frame of every file, byte by byte: docs/format.md."""
     writer = Writer(SEGMENT, {"x": 1})
-    writer.add("a", np.array([1, 2, 3], np.int32))
-    writer.add("b", np.array([-1], np.int64))
+    writer.add("a", [np.array([1, 2, 3], np.int32), np.full(9, -1, np.int64)])
+    writer.add_rows("b", np.array([[1, 2], [3, 4]], np.uint8))
     data = writer.finish()
     assert data[:16] == struct.pack("<8sHHI", b"SECATEUR", 1, 2, 0)
-    assert data[16:32] == struct.pack("<iii4x", 1, 2, 3)
-    assert data[32:40] == b"\xff" * 8
+    described = struct.pack("<Q", 2) + struct.pack("<BB6xQQ", 0, 2, 3, 12) + struct.pack("<BB6xQQ", 3, 3, 9, 8)
+    chunk = described + struct.pack("<iii4x", 1, 2, 3) + b"\xff" * 8
+    assert data[16:96] == chunk
+    rows = [zlib.crc32(b"\1\2"), zlib.crc32(b"\3\4")]
+    salt = zlib.crc32(struct.pack("<II", *rows))
+    salted = [crc ^ (salt + i * 0x9E3779B1) % 2**32 for i, crc in enumerate(rows)]
+    assert data[96:112] == struct.pack("<2sI2sI4x", b"\1\2", salted[0], b"\3\4", salted[1])
     at, stored, raw, crc, version, kind, magic = struct.unpack("<QIIIHH8s", data[-32:])
-    assert (at, at + stored + 32, version, kind, magic) == (40, len(data), 1, 2, b"SECATEUR")
+    assert (at, at + stored + 32, version, kind, magic) == (112, len(data), 1, 2, b"SECATEUR")
     packed = data[at : at + stored]
     assert zlib.crc32(packed) == crc
     contents = json.loads(pa.decompress(packed, decompressed_size=raw, codec="zstd", asbytes=True))
-    crc_of_a = zlib.crc32(data[16:28])
-    assert contents["meta"] == {"x": 1}
-    assert contents["sections"]["a"] == {
-        "at": 16, "size": 12, "dtype": "<i4", "shape": [3], "codec": "none", "crc": crc_of_a
-    }  # fmt: skip
-    assert HEADER.size == 16
-    assert codec.VERSION == 1
+    assert contents == {
+        "meta": {"x": 1},
+        "chunks": {"a": [16, 80, zlib.crc32(chunk)]},
+        "matrices": {"b": [96, 2, 2, salt]},
+    }
+    assert writer.chunks["a"] == Place(16, 80, zlib.crc32(chunk))
+    assert (HEADER.size, codec.VERSION) == (16, 1)

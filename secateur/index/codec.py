@@ -222,6 +222,8 @@ def read_contents(name: str, kind: int, size: int, read: ReadRange) -> Contents:
         raise IndexFault(
             f"{name}: format version {version} is newer than {VERSION}, the newest known here: upgrade secateur"
         )
+    if version < 1:
+        raise IndexFault(f"{name}: there is no format version {version}")
     if found_kind != kind:
         raise IndexFault(f"{name}: is an index file of kind {found_kind} instead of {kind}")
     if at + stored_size + TRAILER.size != size or raw_size > stored_size * MOST_EXPANSION:

@@ -1,0 +1,184 @@
+"""An index in memory: a store, a small segment and a snapshot of it with every kind of chunk, and files that lie."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import IndexFault
+from secateur.index import bitsliced, zonemap
+from secateur.index.codec import MAGIC, TRAILER, VERSION, Contents, Writer, read_contents
+from secateur.index.model import BlockTable, BuildOptions, IndexedColumn, StoredFile
+from secateur.index.pages import PageTable, Places
+from secateur.index.segment import BlockFilters, Encoded, SegmentData, encode_segment
+from secateur.index.segments import SegmentSummary, summarised
+from secateur.index.snapshot import encode_snapshot, snapshot_name
+
+ROWS = np.array([10, 0, 7, 1], np.int64)
+COLUMNS = [
+    IndexedColumn(("id",), pa.int64()),
+    IndexedColumn(("nested", "name"), pa.string()),
+    IndexedColumn(("wide",), pa.decimal128(38, 2)),
+]
+BOUNDS: list[tuple[list[object], list[object]]] = [
+    ([-5, None, 3, 2**63 - 1], [4, None, None, 2**63 - 1]),
+    ([b"", None, b"a" * 30, b"b"], [b"\xff", None, b"\xf4\x8f\xbf\xbf" * 20, b"b"]),
+    ([Decimal("-1.5"), None, Decimal(0), None], [Decimal("9" * 36 + ".99"), None, Decimal(1), None]),
+]
+NAME, SNAPSHOT_NAME = "segments/0123456789ab-000000.segment", snapshot_name(1)
+FILES = [("p=1/ä b.parquet", 1000, 1_700_000_000_000_000_001), ("p=2/c.parquet", 2**40, 5)]
+OPTIONS = BuildOptions(("id",), ("id",), 0.1, True, 4, 16)
+SCHEMA = pa.schema([("id", pa.int64()), ("nested", pa.struct([("name", pa.string())])), ("wide", pa.decimal128(38, 2))])
+Arrays = list[np.ndarray]
+
+
+@dataclass
+class Memory:
+    """A store in memory; names in `broken` cannot be read."""
+
+    data: dict[str, bytes] = field(default_factory=dict)
+    location: str = "memory:"
+    broken: set[str] = field(default_factory=set)
+
+    def files(self, folder: str) -> list[StoredFile]:
+        return [StoredFile(n, len(d), 0.0) for n, d in sorted(self.data.items()) if n.startswith(folder + "/")]
+
+    def read(self, name: str, offset: int, size: int) -> bytes:
+        found = self.data.get(name, b"")[offset : offset + size]
+        if name in self.broken or offset < 0 or len(found) != size:
+            raise IndexFault(f"{name} cannot be read up to byte {offset + size}")
+        return found
+
+    def read_many(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        return [self.read(name, offset, size) for offset, size in ranges]
+
+    def read_each(self, wanted: Sequence[tuple[str, int, int]]) -> list[bytes | IndexFault]:
+        return [self._read_or_fault(*each) for each in wanted]
+
+    def _read_or_fault(self, name: str, offset: int, size: int) -> bytes | IndexFault:
+        try:
+            return self.read(name, offset, size)
+        except IndexFault as fault:
+            return fault
+
+    def size(self, name: str) -> int:
+        if name not in self.data:
+            raise IndexFault(f"{name} is missing")
+        return len(self.data[name])
+
+    def put(self, name: str, data: bytes) -> None:
+        self.data[name] = data
+
+    create = put
+
+    def delete(self, name: str) -> None:
+        self.data.pop(name, None)
+
+    def reader(self, name: str) -> Callable[[int, int], bytes]:
+        return lambda offset, size: self.read(name, offset, size)
+
+    def contents(self, name: str, kind: int) -> Contents:
+        return read_contents(name, kind, self.size(name), self.reader(name))
+
+
+# ---- a segment and its snapshot --------------------------------------------------------------------------------------
+
+
+def zone_maps() -> list[zonemap.ZoneMap]:
+    found = []
+    for column, (lower, upper) in zip(COLUMNS, BOUNDS, strict=True):
+        type_ = pa.binary() if column.type == pa.string() else column.type
+        counts = np.array([0, 0, -1, 1]), np.zeros(4, np.int64)
+        bounds = pa.array(lower, type_), pa.array(upper, type_)
+        found.append(zonemap.from_bounds(column.type, *bounds, *counts, ROWS))
+    return found
+
+
+def segment_data() -> SegmentData:
+    blocks = BlockTable(
+        np.array([0, 0, 1, 1], np.int32), np.array([0, 1, 0, 1], np.int32), ROWS, np.array([100, 0, 70, 10], np.int64)
+    )
+    maps = zone_maps()
+    offsets = np.array([0, 3, 4, 6, 7])
+    pages = PageTable(
+        offsets,
+        np.array([0, 4, 8, 0, 0, 6, 0]),
+        maps[0].take(np.repeat(np.arange(4), np.diff(offsets))),
+        Places(np.arange(7) * 100 + 4, np.full(7, 100)),
+    )
+    hashes = [bitsliced.hash_values(pa.array(range(n), pa.int64())) for n in ROWS.tolist()]
+    log2_bits = np.array([bitsliced.log2_bits_for(len(h.first), 3) for h in hashes], np.int8)
+    filters = [bitsliced.build_filter(h, 3, int(b)) for h, b in zip(hashes, log2_bits, strict=True)]
+    return SegmentData(FILES, blocks, COLUMNS, maps, {0: pages}, {0: BlockFilters(log2_bits, filters, 3)})
+
+
+def snapshot_of(encoded: Encoded) -> bytes:
+    """A snapshot of one segment file, whatever that holds."""
+    one = [zonemap.merge(z, ROWS, np.zeros(1, np.int64)) for z in zone_maps()]
+    counts = np.array([[2, 10, 100], [2, 8, 80]])
+    summary = SegmentSummary(NAME, len(encoded.data), 18, 4, FILES, counts, one, encoded.places)
+    return encode_snapshot(1, 1.5, summarised(COLUMNS, [summary]), OPTIONS, SCHEMA)
+
+
+def store_of(encoded: Encoded) -> Memory:
+    return Memory({NAME: encoded.data, SNAPSHOT_NAME: snapshot_of(encoded)})
+
+
+def sound_store() -> Memory:
+    return store_of(encode_segment(segment_data()))
+
+
+# ---- files that lie, with all checksums right ------------------------------------------------------------------------
+
+
+def with_trailer(data: bytes, **changes: int) -> bytes:
+    names = ("at", "stored", "raw", "crc", "version", "kind", "magic")
+    values = dict(zip(names, TRAILER.unpack(data[-TRAILER.size :]), strict=True)) | changes
+    return data[: -TRAILER.size] + TRAILER.pack(*values.values())
+
+
+def with_contents(data: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
+    """A file whose table of contents says something else."""
+    at, stored, raw, _, _, kind, _ = TRAILER.unpack(data[-TRAILER.size :])
+    contents = json.loads(pa.decompress(data[at : at + stored], decompressed_size=raw, codec="zstd", asbytes=True))
+    change(contents)
+    text = json.dumps(contents).encode()
+    packed = pa.compress(text, codec="zstd", asbytes=True)
+    trailer = TRAILER.pack(at, len(packed), len(text), zlib.crc32(packed), VERSION, kind, MAGIC)
+    return data[:at] + packed + trailer
+
+
+def with_arrays(data: bytes, kind: int, changes: Mapping[str, Callable[[Arrays], Arrays]]) -> Encoded:
+    """A file of whose chunks some hold other arrays. Matrices stay where they are: behind the chunks that are new."""
+    contents = read_contents("file", kind, len(data), lambda at, size: data[at : at + size])
+    writer = Writer(kind, contents.meta)
+    writer._append(data[writer._size : TRAILER.unpack(data[-TRAILER.size :])[0]])
+    writer.chunks.update(contents.chunks)
+    writer.matrices.update(contents.matrices)
+    for name, change in changes.items():
+        writer.add(name, change(contents.arrays(name, lambda at, size: data[at : at + size])))
+    return Encoded(writer.finish(), writer.chunks)
+
+
+def plain(value: Any) -> Any:
+    """Arrays, and what is made of them, as values that compare."""
+    match value:
+        case np.ndarray():
+            return value.tolist()
+        case pa.Array():
+            return value.to_pylist()
+        case tuple() | list():
+            return [plain(item) for item in value]
+        case dict():
+            return {key: plain(item) for key, item in value.items()}
+        case _ if hasattr(value, "__dataclass_fields__"):
+            return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
+        case _:
+            return value
