@@ -329,7 +329,7 @@ def test_contents_may_lie(lie: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"[]", b"5", b"null", b"{", b"\xff", b"[" * 100_000, b'{"meta": {}, "chunks": 1e999}']
+    "text", [b"[]", b"5", b"null", b"{", b"\xff", b"[" * 40_000, b"[" * 100_000, b'{"meta": {}, "chunks": 1e999}']
 )
 def test_contents_may_be_anything(text: bytes) -> None:
     store = small_file()

@@ -233,7 +233,7 @@ def read_contents(name: str, kind: int, size: int, read: ReadRange) -> Contents:
         raise IndexFault(f"{name}: the table of contents does not match its checksum")
     try:
         return _contents(name, json.loads(_decompress(stored, raw_size, name)), at)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise IndexFault(f"{name}: the table of contents is malformed: {error}") from None
 
 
