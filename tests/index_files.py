@@ -14,12 +14,31 @@ import pyarrow as pa
 
 from secateur.errors import IndexFault
 from secateur.index import bitsliced, zonemap
-from secateur.index.codec import MAGIC, TRAILER, VERSION, Contents, Writer, read_contents
+from secateur.index.cache import ByteCache
+from secateur.index.chunks import Chunk, ChunkReader
+from secateur.index.codec import (
+    MAGIC,
+    TRAILER,
+    VERSION,
+    Contents,
+    Place,
+    Writer,
+    as_it_lies,
+    encode_chunk,
+    read_contents,
+)
+from secateur.index.encoding import encode
+from secateur.index.memory import IndexMemory
 from secateur.index.model import BlockTable, BuildOptions, IndexedColumn, StoredFile
 from secateur.index.pages import PageTable, Places
-from secateur.index.segment import BlockFilters, Encoded, SegmentData, encode_segment
+from secateur.index.reader import current_snapshot
+from secateur.index.resident import layout_of
+from secateur.index.segment import COLUMN_KINDS, PLACE, BlockFilters, Encoded, SegmentData, encode_segment, places_of
 from secateur.index.segments import SegmentSummary, summarised
-from secateur.index.snapshot import encode_snapshot, snapshot_name
+from secateur.index.snapshot import Snapshot, encode_snapshot, snapshot_name
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.report import Faults, Reads
+from secateur.values import UNBOUNDED, Key, Keys, Kind
 
 ROWS = np.array([10, 0, 7, 1], np.int64)
 COLUMNS = [
@@ -135,6 +154,88 @@ def sound_store() -> Memory:
     return store_of(encode_segment(segment_data()))
 
 
+# ---- values that compare ---------------------------------------------------------------------------------------------
+
+
+def keys_list(keys: Keys) -> list[Key | None]:
+    """Keys as Python values, however many words they take; None for what no string exceeds."""
+    endless = keys.words[-1] == UNBOUNDED if keys.kind is Kind.BYTES else np.zeros(len(keys), bool)
+    return [None if endless[i] else keys.at(i) for i in range(len(keys))]
+
+
+def plain(value: Any) -> Any:
+    """Arrays, and what is made of them, as values that compare."""
+    match value:
+        case np.ndarray():
+            return value.tolist()
+        case pa.Array():
+            return value.to_pylist()
+        case Keys():
+            return keys_list(value)
+        case tuple() | list():
+            return [plain(item) for item in value]
+        case dict():
+            return {key: plain(item) for key, item in value.items()}
+        case _ if hasattr(value, "__dataclass_fields__"):
+            return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
+        case _:
+            return value
+
+
+# ---- all that is read of it ------------------------------------------------------------------------------------------
+
+FIELDS = [Field(c.path, c.type) for c in COLUMNS]
+ONLY = np.zeros(1, np.int64)  # the number of the only segment, and of its group
+PROBED = [5, 69, 1000]
+
+
+def opened(store: Memory) -> Snapshot:
+    snapshot = current_snapshot(store)
+    assert snapshot is not None
+    return snapshot
+
+
+def memory_of(store: Memory) -> IndexMemory:
+    """The statistics of the segment, as a query reads them that is told of every fault."""
+    snapshot, chunks = opened(store), ChunkReader(store, None, Reads())
+    return IndexMemory(store, ByteCache(1 << 20), chunks, Faults(strict=True), snapshot, layout_of(snapshot.segments))
+
+
+def everything_of_segment(store: Memory) -> list[Any]:
+    """All that a segment file tells a query, as plain values."""
+    memory = memory_of(store)
+    (blocks,) = memory.blocks([(0, ONLY)])
+    found: list[Any] = [plain(blocks.of(0))]
+    for column in FIELDS:
+        (zones,) = memory.zones(column, [(0, ONLY)])
+        (pages,), (filters,) = memory.pages(column, ONLY), memory.filters(column, ONLY)
+        hashes = bitsliced.hash_values(pa.array(PROBED))
+        mask = None if filters is None else filters.may_contain(hashes).tolist()
+        found += [plain(zones.zones), plain(pages), mask, places(memory, column)]
+    return found
+
+
+def places(memory: IndexMemory, column: Field) -> Any:
+    """Where the pages of a column lie, which is no statistic."""
+    found = memory.snapshot.directory(PLACE, column)
+    if found is None:
+        return None
+    (arrays,) = memory.chunks.read([Chunk(NAME, PLACE, Place(int(found.at[0]), int(found.size[0]), int(found.crc[0])))])
+    if isinstance(arrays, IndexFault):
+        raise arrays
+    return plain(places_of(arrays, 7, "places"))
+
+
+def everything_of_snapshot(store: Memory) -> list[Any]:
+    """All that a snapshot tells, as plain values."""
+    snapshot = opened(store)
+    found: list[Any] = [snapshot.number, snapshot.created, snapshot.columns, snapshot.options, snapshot.schema]
+    found += [plain(snapshot.segments), plain(snapshot.files), plain(snapshot.file_begin), plain(snapshot.tree)]
+    found += [plain(snapshot.tree_zones(column)) for column in FIELDS]
+    found += [plain(snapshot.directory(kind, column)) for kind in COLUMN_KINDS for column in FIELDS]
+    return [*found, plain(snapshot.directory("blocks", None)), plain(list(vars(snapshot.as_segments()).values()))]
+
+
 # ---- files that lie, with all checksums right ------------------------------------------------------------------------
 
 
@@ -163,22 +264,11 @@ def with_arrays(data: bytes, kind: int, changes: Mapping[str, Callable[[Arrays],
     writer.chunks.update(contents.chunks)
     writer.matrices.update(contents.matrices)
     for name, change in changes.items():
-        writer.add(name, change(contents.arrays(name, lambda at, size: data[at : at + size])))
+        chunk = encode_chunk(change(contents.arrays(name, lambda at, size: data[at : at + size])), _encoding)
+        writer.chunks[name] = Place(writer._append(chunk), len(chunk), zlib.crc32(chunk))
     return Encoded(writer.finish(), writer.chunks)
 
 
-def plain(value: Any) -> Any:
-    """Arrays, and what is made of them, as values that compare."""
-    match value:
-        case np.ndarray():
-            return value.tolist()
-        case pa.Array():
-            return value.to_pylist()
-        case tuple() | list():
-            return [plain(item) for item in value]
-        case dict():
-            return {key: plain(item) for key, item in value.items()}
-        case _ if hasattr(value, "__dataclass_fields__"):
-            return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
-        case _:
-            return value
+def _encoding(array: np.ndarray) -> tuple[int, bytes]:
+    """As ever, but for constants that no memory holds."""
+    return as_it_lies(array) if array.strides == (0,) else encode(array)

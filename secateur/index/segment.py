@@ -93,9 +93,9 @@ def zone_arrays(zone_map: ZoneMap) -> list[np.ndarray]:
 
 def blocks_of(arrays: Sequence[np.ndarray], n: int, files: int, where: str) -> BlockTable:
     """The block table of n blocks of so many files. Raises IndexFault."""
-    file, row_group, row_count, byte_count = _vectors(arrays, 4, n, where)
+    file, row_group, row_count, byte_count = _vectors(arrays, (_SHORT, _SHORT, _SIGNED, _SIGNED), n, where)
     ordered = n == 0 or bool(file[0] >= 0 and file[-1] < files and (file[1:] >= file[:-1]).all())
-    if not ordered or row_group.min(initial=0) < 0 or row_count.min(initial=0) < 0:
+    if not ordered or min(array.min(initial=0) for array in arrays) < 0:
         raise IndexFault(f"{where}: the block table is out of range")
     return BlockTable(file, row_group, row_count, byte_count)
 
@@ -106,13 +106,14 @@ def zone_map_of(arrays: Sequence[np.ndarray], kind: Kind, n: int, where: str) ->
     expected = _WORDS.get(kind, (_UNSIGNED,) * max(words, 2))
     if [array.dtype for array in arrays] != [*expected, *expected, _SIGNED, _SIGNED]:
         raise IndexFault(f"{where}: these {len(arrays)} arrays are no zone map of {kind.value} keys")
-    *bounds, null_count, nan_count = _vectors(arrays, len(arrays), n, where)
+    *bounds, null_count, nan_count = _vectors(arrays, [array.dtype for array in arrays], n, where)
     if kind is Kind.BYTES and any(length.max(initial=0) > 8 * (words - 1) for length in _lengths(bounds, words)):
         raise IndexFault(f"{where}: a bound is longer than its words")
     return ZoneMap(Keys(kind, tuple(bounds[:words])), Keys(kind, tuple(bounds[words:])), null_count, nan_count)
 
 
 _SIGNED, _UNSIGNED = np.dtype("<i8"), np.dtype("<u8")
+_SHORT, _BYTE = np.dtype("<i4"), np.dtype("i1")
 _WORDS = {Kind.WORD: (_SIGNED,), Kind.WIDE: (_SIGNED, _UNSIGNED)}
 
 
@@ -125,7 +126,7 @@ def _lengths(bounds: Sequence[np.ndarray], words: int) -> list[np.ndarray]:
 def pages_of(arrays: Sequence[np.ndarray], kind: Kind, block_rows: np.ndarray, where: str) -> PageTable:
     """The pages of blocks with so many rows. Raises IndexFault."""
     n = len(block_rows)
-    if len(arrays) < 2 or arrays[0].shape != (n + 1,):
+    if [array.dtype for array in arrays[:2]] != [_SIGNED, _SIGNED] or arrays[0].shape != (n + 1,):
         raise IndexFault(f"{where}: these are no pages of {n} blocks")
     offsets, first_row = arrays[0], arrays[1]
     count = int(offsets[-1]) if n else 0
@@ -137,7 +138,7 @@ def pages_of(arrays: Sequence[np.ndarray], kind: Kind, block_rows: np.ndarray, w
 
 def places_of(arrays: Sequence[np.ndarray], count: int, where: str) -> Places:
     """Where the pages lie in their files. Raises IndexFault."""
-    return Places(*_vectors(arrays, 2, count, where))
+    return Places(*_vectors(arrays, (_SIGNED, _SIGNED), count, where))
 
 
 def _ascending(offsets: np.ndarray, first_row: np.ndarray, block_rows: np.ndarray) -> bool:
@@ -165,22 +166,28 @@ class FilterTable:
 
 def filters_of(arrays: Sequence[np.ndarray], n: int, where: str) -> FilterTable:
     """The filters of n blocks. Raises IndexFault."""
-    if len(arrays) != 5 or arrays[0].shape != (1,) or arrays[1].shape != (n,) or len({a.shape for a in arrays[2:]}) > 1:
+    dtypes = [_SIGNED, _BYTE, _SIGNED, _SIGNED, _SIGNED]
+    if [a.dtype for a in arrays] != dtypes or [*map(len, arrays[:2])] != [1, n] or len({*map(len, arrays[2:])}) > 1:
         raise IndexFault(f"{where}: these are no filters of {n} blocks")
     (probes,), log2_bits, sizes, at, salt = arrays[0].tolist(), *arrays[1:]
     if not 1 <= probes <= bitsliced.MOST_PROBES:
         raise IndexFault(f"{where}: the filters have {probes} probes per value")
     classes = np.unique(log2_bits[log2_bits >= 0])
     least, most = bitsliced.LEAST_LOG2_BITS, bitsliced.MOST_LOG2_BITS
-    if not np.array_equal(classes, sizes) or (len(classes) and not least <= classes[0] <= classes[-1] <= most):
-        raise IndexFault(f"{where}: the sizes of the filters are wrong")
+    if (
+        at.min(initial=0) < 0
+        or not np.array_equal(classes, sizes)
+        or (len(classes) and not least <= classes[0] <= classes[-1] <= most)
+    ):
+        raise IndexFault(f"{where}: the sizes or places of the filters are wrong")
     members = {size: int(np.count_nonzero(log2_bits == size)) for size in sizes.tolist()}
     places = zip(sizes.tolist(), at.tolist(), (salt & 0xFFFFFFFF).tolist(), strict=True)
     return FilterTable(probes, log2_bits, {x: Matrix(a, 1 << x, -(-members[x] // 8), s) for x, a, s in places})
 
 
-def _vectors(arrays: Sequence[np.ndarray], count: int, n: int, where: str) -> Sequence[np.ndarray]:
-    if len(arrays) != count or any(array.shape != (n,) for array in arrays):
-        shapes = ", ".join(str(len(array)) for array in arrays)
-        raise IndexFault(f"{where}: has arrays of {shapes} elements instead of {count} of {n}")
+def _vectors(arrays: Sequence[np.ndarray], dtypes: Sequence[np.dtype], n: int, where: str) -> Sequence[np.ndarray]:
+    """The arrays, once they are of these dtypes and of n elements each. Raises IndexFault."""
+    if [(array.dtype, len(array)) for array in arrays] != [(dtype, n) for dtype in dtypes]:
+        found = ", ".join(f"{len(array)} {array.dtype}" for array in arrays)
+        raise IndexFault(f"{where}: has arrays of {found} instead of {n} each of {', '.join(map(str, dtypes))}")
     return arrays

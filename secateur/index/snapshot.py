@@ -8,6 +8,7 @@ number is the current one.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -28,6 +29,8 @@ from secateur.values import Kind, kind_of, same_keys
 
 FOLDER = "snapshots"
 _NAME = re.compile(r"(\d{10})\.snapshot")
+_INT64 = np.dtype("<i8")
+_TEXTS = (_INT64, np.dtype("u1"))  # offsets, bytes
 
 
 def encode_snapshot(number: int, created: float, segments: Segments, options: BuildOptions, schema: pa.Schema) -> bytes:
@@ -109,13 +112,13 @@ class Snapshot:
             self.columns = [IndexedColumn(tuple(map(str, c["path"])), type_of_name(c["type"])) for c in meta["columns"]]
             self.options = _options(meta["options"])
             self.schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(meta["schema"])))
-        except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OSError, OverflowError) as error:
             raise IndexFault(f"{contents.name}: the snapshot is malformed: {error}") from None
 
     @cached_property
     def segments(self) -> SegmentTable:
         """The segments. Raises IndexFault where the arrays do not fit together."""
-        offsets, data, *counts = self._arrays("segments", 6)
+        offsets, data, *counts = self._arrays("segments", _TEXTS + 4 * (_INT64,))
         names = self._texts(offsets, data, "segment names").to_pylist()
         table = SegmentTable(names, *counts)
         if any(array.shape != (len(names),) or array.min(initial=0) < 0 for array in counts):
@@ -125,8 +128,8 @@ class Snapshot:
     @cached_property
     def files(self) -> FileTable:
         """The files that the segments cover. Raises IndexFault where the arrays do not fit together."""
-        arrays = self._arrays("files", 6)
-        offsets, data = self._arrays("paths", 2)
+        arrays = self._arrays("files", 5 * (_INT64,) + (np.dtype("<i4"),))
+        offsets, data = self._arrays("paths", _TEXTS)
         paths = self._texts(offsets, data, "file paths")
         segment = arrays[-1]
         n = len(paths)
@@ -160,11 +163,16 @@ class Snapshot:
     def _directory(self, chunk: ChunkName) -> Directory | None:
         if chunk not in self._directories:
             name = _directory_name(chunk)
-            found = Directory(*self._arrays(name, 3)) if name in self._contents.chunks else None
-            if found is not None and any(a.shape != (len(self.segments),) for a in (found.at, found.size, found.crc)):
-                raise IndexFault(f"{self.name}: chunk {name} is not about {len(self.segments)} segments")
-            self._directories[chunk] = found
+            self._directories[chunk] = self._read_directory(name) if name in self._contents.chunks else None
         return self._directories[chunk]
+
+    def _read_directory(self, name: str) -> Directory:
+        found, ends = Directory(*self._arrays(name, (_INT64, _INT64, np.dtype("<u4")))), self.segments.size
+        if any(a.shape != ends.shape for a in (found.at, found.size, found.crc)):
+            raise IndexFault(f"{self.name}: chunk {name} is not about {len(self.segments)} segments")
+        if min(found.at.min(initial=0), found.size.min(initial=0)) < 0 or (found.at > ends - found.size).any():
+            raise IndexFault(f"{self.name}: chunk {name} tells of places outside of the segments")
+        return found
 
     @cached_property
     def _directories(self) -> dict[ChunkName, Directory | None]:
@@ -193,10 +201,11 @@ class Snapshot:
         """Every fault found by reading every chunk of the file."""
         return self._contents.verify(self._read)
 
-    def _arrays(self, chunk: str, count: int) -> list[np.ndarray]:
+    def _arrays(self, chunk: str, dtypes: Sequence[np.dtype]) -> list[np.ndarray]:
         arrays = self._contents.arrays(chunk, self._read)
-        if len(arrays) != count:
-            raise IndexFault(f"{self.name}: chunk {chunk} has {len(arrays)} arrays instead of {count}")
+        if [array.dtype for array in arrays] != [*dtypes]:
+            found, due = (", ".join(map(str, each)) for each in ([array.dtype for array in arrays], dtypes))
+            raise IndexFault(f"{self.name}: chunk {chunk} has arrays of {found or 'nothing'} instead of {due}")
         return arrays
 
     def _texts(self, offsets: np.ndarray, data: np.ndarray, what: str) -> pa.Array:

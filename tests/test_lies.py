@@ -1,0 +1,246 @@
+"""Index files that lie: right checksums prove that nothing was damaged, not that it was written right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from index_files import (
+    SCHEMA,
+    SNAPSHOT_NAME,
+    Arrays,
+    Memory,
+    everything_of_segment,
+    everything_of_snapshot,
+    segment_data,
+    sound_store,
+    store_of,
+    with_arrays,
+    with_contents,
+)
+
+from secateur.errors import IndexFault
+from secateur.index.codec import SEGMENT, SNAPSHOT
+from secateur.index.model import BlockTable
+from secateur.index.segment import SegmentData, encode_segment
+
+
+@pytest.fixture
+def store() -> Memory:
+    return sound_store()
+
+
+def arrays_that_contradict_each_other() -> list[SegmentData]:
+    good = segment_data()
+    pages = good.pages[0]
+    filters = good.filters[0]
+
+    def blocks(**changes: np.ndarray) -> SegmentData:
+        return replace(good, blocks=replace(good.blocks, **changes))
+
+    def paged(**changes: Any) -> SegmentData:
+        return replace(good, pages={0: replace(pages, **changes)})
+
+    def filtered(**changes: Any) -> SegmentData:
+        return replace(good, filters={0: replace(filters, **changes)})
+
+    shorter = good.zone_maps[0].take(np.arange(3))
+    return [
+        blocks(file=np.array([0, 0, 2, 1], np.int32)),
+        blocks(file=np.array([0, 0, -1, 1], np.int32)),
+        blocks(row_group=np.array([0, -1, 0, 1], np.int32)),
+        blocks(row_count=np.array([10, -1, 7, 1])),
+        blocks(byte_count=np.array([100, 0, -70, 10])),
+        blocks(byte_count=np.array([1, 2, 3])),
+        replace(good, blocks=BlockTable(*(array[:3] for array in vars(good.blocks).values()))),
+        replace(good, zone_maps=[shorter, *good.zone_maps[1:]]),
+        replace(good, zone_maps=[*good.zone_maps[1:], good.zone_maps[0]]),
+        paged(offsets=np.array([0, 3, 3, 6, 7])),
+        paged(offsets=np.array([1, 3, 4, 6, 7])),
+        paged(offsets=np.array([0, 4, 3, 6, 7])),
+        paged(offsets=np.array([0, 3, 4, 6, 2**40])),
+        paged(offsets=np.array([0, 3, 4, 6, -7])),
+        paged(offsets=np.array([0, 3, 7])),
+        paged(first_row=np.array([0, 4, 4, 0, 0, 6, 0])),
+        paged(first_row=np.array([1, 4, 8, 0, 0, 6, 0])),
+        paged(first_row=np.array([0, 4, 10, 0, 0, 6, 0])),
+        paged(first_row=np.array([0, 4, 8, 0, 0, -6, 0])),
+        paged(first_row=np.array([0, 4, 8, 0, 0, 6])),
+        paged(zone_map=good.zone_maps[0]),
+        paged(places=replace(pages.places, size=np.full(6, 1))),  # type: ignore[type-var]
+        filtered(probes=0),
+        filtered(probes=10**9),
+    ]
+
+
+@pytest.mark.parametrize("lie", range(len(arrays_that_contradict_each_other())))
+def test_c38_arrays_may_contradict_each_other(lie: int) -> None:
+    with pytest.raises(IndexFault):
+        everything_of_segment(store_of(encode_segment(arrays_that_contradict_each_other()[lie])))
+
+
+def array(position: int, change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Arrays], Arrays]:
+    return lambda arrays: [*arrays[:position], change(arrays[position]), *arrays[position + 1 :]]
+
+
+def cast(position: int, dtype: str) -> Callable[[Arrays], Arrays]:
+    return array(position, lambda a: a.astype(dtype))
+
+
+def to(position: int, *values: int) -> Callable[[Arrays], Arrays]:
+    return array(position, lambda a: np.array(values, a.dtype))
+
+
+def constant(position: int, n: int) -> Callable[[Arrays], Arrays]:
+    return array(position, lambda a: np.broadcast_to(a[:1], n))
+
+
+def shorter(arrays: Arrays) -> Arrays:
+    return arrays[:-1]
+
+
+def longer(arrays: Arrays) -> Arrays:
+    return [*arrays, arrays[-1]]
+
+
+def empty(arrays: Arrays) -> Arrays:
+    return []
+
+
+BIG = 2**59  # elements: what allocates them fails
+SEGMENT_LIES = [
+    *((chunk, change) for chunk in ("blocks", "zone/0", "zone/1", "zone/2", "page/0", "place/0", "bloom/0")
+      for change in (shorter, longer, empty, constant(0, BIG), constant(1, BIG))),
+    *(("blocks", cast(i, dtype)) for i in range(4) for dtype in ("<u8", "<i1")),
+    ("zone/0", cast(0, "<u8")),
+    ("zone/0", cast(1, "<i4")),
+    ("zone/0", cast(2, "<u8")),
+    ("zone/1", cast(0, "<i8")),
+    ("zone/1", array(-1, lambda a: a[:3])),
+    ("zone/2", cast(1, "<i8")),
+    ("page/0", cast(0, "<u8")),
+    ("page/0", cast(1, "<u8")),
+    ("page/0", lambda a: [np.array([0, 3, 2, 4, 2], np.uint64), np.zeros(2, np.int64), *(each[:2] for each in a[2:])]),
+    ("place/0", cast(0, "<i4")),
+    ("bloom/0", cast(0, "<u8")),
+    ("bloom/0", cast(1, "<i8")),
+    ("bloom/0", cast(2, "<u8")),
+    ("bloom/0", to(2, 7)),
+    ("bloom/0", to(1, 6, 6, 6, 28)),
+    ("bloom/0", to(1, 6, 6, 6, 2)),
+    ("bloom/0", to(1, -1, -1, -1, -1)),
+    ("bloom/0", to(3, 2**40)),
+    ("bloom/0", to(3, -8)),
+    ("bloom/0", to(3, -(2**63))),
+    ("bloom/0", to(3, 16)),
+    ("bloom/0", array(4, lambda a: a + 1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("lie", range(len(SEGMENT_LIES)))
+def test_chunks_of_a_segment_may_lie(lie: int) -> None:
+    chunk, change = SEGMENT_LIES[lie]
+    good = encode_segment(segment_data())
+    with pytest.raises(IndexFault):
+        everything_of_segment(store_of(with_arrays(good.data, SEGMENT, {chunk: change})))
+
+
+def test_the_same_arrays_written_anew_are_read() -> None:
+    """So that what the lies above are refused for is what they lie about."""
+    good = encode_segment(segment_data())
+    same = {chunk: lambda arrays: arrays for chunk in good.places}
+    whole = everything_of_segment(sound_store())
+    assert everything_of_segment(store_of(with_arrays(good.data, SEGMENT, same))) == whole
+
+
+SNAPSHOT_LIES = [
+    *((chunk, change) for chunk in ("segments", "paths", "files", "where/blocks", "where/zone/0", "tree/0", "tree/1")
+      for change in (shorter, longer, empty, constant(0, BIG), constant(1, BIG))),
+    ("segments", to(0, 1, 41)),
+    ("segments", to(0, 0, 2**62)),
+    ("segments", to(0)),
+    ("segments", array(1, lambda a: a | 0x80)),
+    ("segments", to(2, -1)),
+    ("segments", to(3, -4)),
+    ("segments", to(4, -18)),
+    *(("segments", cast(i, "<u8")) for i in (0, 2, 3, 4)),
+    ("paths", to(0, 0, 30, 5)),
+    ("paths", to(0, -1, 5, 30)),
+    ("paths", array(1, lambda a: a | 0x80)),
+    ("files", to(5, 1, 0)),
+    ("files", to(5, 0, 1)),
+    ("files", to(5, -1, 0)),
+    *(("files", cast(i, "<u4")) for i in range(6)),
+    ("where/blocks", to(0, -8)),
+    ("where/blocks", to(0, 2**40)),
+    ("where/blocks", to(1, -1)),
+    ("where/blocks", to(1, 2**62)),
+    ("where/blocks", to(2, 0)),
+    ("where/zone/0", cast(0, "<u8")),
+    ("where/zone/0", cast(1, "<i4")),
+    ("where/zone/0", cast(2, "<i8")),
+    ("tree/0", cast(0, "<u8")),
+    ("tree/1", cast(0, "<i8")),
+]  # fmt: skip
+
+
+def everything(store: Memory) -> list[Any]:
+    return [*everything_of_snapshot(store), *everything_of_segment(store)]
+
+
+@pytest.mark.parametrize("lie", range(len(SNAPSHOT_LIES)))
+def test_chunks_of_a_snapshot_may_lie(store: Memory, lie: int) -> None:
+    chunk, change = SNAPSHOT_LIES[lie]
+    store.data[SNAPSHOT_NAME] = with_arrays(store.data[SNAPSHOT_NAME], SNAPSHOT, {chunk: change}).data
+    with pytest.raises(IndexFault):
+        everything(store)
+
+
+def meta(**changes: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda contents: contents["meta"].update(changes)
+
+
+def option(**changes: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda contents: contents["meta"]["options"].update(changes)
+
+
+def without(member: str, name: str) -> Callable[[dict[str, Any]], None]:
+    return lambda contents: contents[member].pop(name)
+
+
+META_LIES = [
+    *(without("meta", name) for name in ("number", "created", "columns", "options", "schema")),
+    *(without("chunks", name) for name in ("segments", "paths", "files", "where/blocks", "tree/0")),
+    meta(number=2),
+    meta(number="one"),
+    meta(number=float("inf")),
+    meta(number=None),
+    meta(created="now"),
+    meta(created=10**400),
+    meta(columns=None),
+    meta(columns=[{"path": ["id"]}]),
+    meta(columns=[{"path": ["id"], "type": "varchar"}]),
+    meta(columns=5),
+    meta(columns=[5]),
+    meta(schema="00"),
+    meta(schema="not hexadecimal"),
+    meta(schema=SCHEMA.serialize().to_pybytes().hex()[:-200]),
+    meta(options=None),
+    option(fan_out=1),
+    option(fan_out=-5),
+    option(fan_out="many"),
+    option(fan_out=float("inf")),
+    option(segment_blocks=[]),
+    option(fpr="low"),
+    option(sort_key=5),
+]
+
+
+@pytest.mark.parametrize("lie", range(len(META_LIES)))
+def test_contents_of_a_snapshot_may_lie(store: Memory, lie: int) -> None:
+    store.data[SNAPSHOT_NAME] = with_contents(store.data[SNAPSHOT_NAME], META_LIES[lie])
+    with pytest.raises(IndexFault):
+        everything(store)
