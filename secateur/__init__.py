@@ -7,21 +7,26 @@
 >>> plan.to_spark(spark)                                              # doctest: +SKIP
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from secateur.errors import SecateurError
-from secateur.index.zone_table import evaluate
-from secateur.io.disk_cache import DiskCache
-from secateur.maintain import (
-    IndexSnapshot,
-    Verification,
-    build_index,
-    describe_index,
-    drop_index,
-    refresh_index,
-    vacuum_index,
-    verify_index,
-)
 from secateur.planning import open_table, prune
 from secateur.pruning.predicate.expressions import call_function, col, when
+
+if TYPE_CHECKING:
+    from secateur.index.zone_table import evaluate
+    from secateur.io.disk_cache import DiskCache
+    from secateur.maintain import (
+        IndexSnapshot,
+        Verification,
+        build_index,
+        describe_index,
+        drop_index,
+        refresh_index,
+        vacuum_index,
+        verify_index,
+    )
 
 __version__ = "0.1.0"
 __all__ = [
@@ -42,3 +47,31 @@ __all__ = [
     "verify_index",
     "when",
 ]
+
+_ON_DEMAND = {  # modules that no query needs, imported when one of their names is asked for
+    "secateur.index.zone_table": ("evaluate",),
+    "secateur.io.disk_cache": ("DiskCache",),
+    "secateur.maintain": (
+        "IndexSnapshot",
+        "Verification",
+        "build_index",
+        "describe_index",
+        "drop_index",
+        "refresh_index",
+        "vacuum_index",
+        "verify_index",
+    ),
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _ON_DEMAND.items():
+        if name in names:
+            value: object = getattr(import_module(module), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

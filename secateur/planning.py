@@ -15,7 +15,6 @@ from secateur.io.parquet_dir import ParquetDirectory, open_directory
 from secateur.io.scan import ExecutorsFor, Scan, Settings, plan_scan
 from secateur.io.table import Table
 from secateur.pruning.predicate.nodes import Predicate, Sql
-from secateur.pruning.predicate.parse import parse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,7 +123,7 @@ def _read(predicate: object) -> tuple[Predicate, Sql]:
     """A predicate of any front end as nodes, and as what prints as the text that Spark is to read."""
     match predicate:
         case str():
-            return _parsed(predicate) if len(predicate) <= MOST_REMEMBERED else parse(predicate), predicate
+            return _parsed(predicate) if len(predicate) <= MOST_REMEMBERED else _parse(predicate), predicate
         case Predicate():
             return predicate, predicate
         case _ if _is_a(predicate, "pyspark.sql.column", "Column"):
@@ -145,6 +144,12 @@ def _read(predicate: object) -> tuple[Predicate, Sql]:
 @lru_cache(maxsize=256)
 def _parsed(sql: str) -> Predicate:
     """The nodes of a predicate, which are values: a dashboard asks the same again and again."""
+    return _parse(sql)
+
+
+def _parse(sql: str) -> Predicate:
+    from secateur.pruning.predicate.parse import parse  # sqlglot takes longer to import than a plan takes
+
     return parse(sql)
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from typing import TYPE_CHECKING
 
 import pyarrow.fs as pafs
 
 from secateur.index.cache import ByteCache
-from secateur.io.disk_cache import DiskCache, default_disk_cache, parse_bytes
+
+if TYPE_CHECKING:
+    from secateur.io.disk_cache import DiskCache
 
 MEMORY_VARIABLE = "SECATEUR_MEMORY_BYTES"
 MEMORY_SHARE = 4  # of the machine's memory one part in so many, and no more than:
@@ -21,9 +24,11 @@ def memory_cache() -> ByteCache:
     Raises ValueError where the variable is no number of bytes.
     """
     setting = os.environ.get(MEMORY_VARIABLE, "").strip()
-    return ByteCache(
-        parse_bytes(setting, MEMORY_VARIABLE) if setting else min(_physical() // MEMORY_SHARE, MOST_MEMORY)
-    )
+    if not setting:
+        return ByteCache(min(_physical() // MEMORY_SHARE, MOST_MEMORY))
+    from secateur.io.disk_cache import parse_bytes
+
+    return ByteCache(parse_bytes(setting, MEMORY_VARIABLE))
 
 
 def _physical() -> int:
@@ -40,4 +45,6 @@ def disk_cache_for(filesystem: pafs.FileSystem) -> DiskCache | None:
 
 @cache
 def _shared_disk_cache() -> DiskCache | None:
+    from secateur.io.disk_cache import default_disk_cache  # which tables on local disks do without
+
     return default_disk_cache()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +18,13 @@ from secateur.errors import StalePlan, TableNotFound, UnsupportedTable
 from secateur.index.cache import ByteCache
 from secateur.io.caches import disk_cache_for, memory_cache
 from secateur.io.directory import Files, FileSystem, list_files
-from secateur.io.disk_cache import DiskCache
 from secateur.io.freshness import LatestListing, seconds_of
-from secateur.io.parquet_file import ParquetSource, open_parquet
 from secateur.io.store import FileStore
 from secateur.io.table import Listing
+
+if TYPE_CHECKING:
+    from secateur.io.disk_cache import DiskCache
+    from secateur.io.parquet_file import ParquetSource
 
 INDEX_DIRECTORY = "_secateur"  # beside the data; engines ignore names that begin with an underscore
 FOOTER_THREADS = 16
@@ -78,6 +81,8 @@ class ParquetDirectory:
 
     def open_file(self, path: str) -> ParquetSource:
         """One file by its path below the table; where it has vanished, the next query lists anew."""
+        from secateur.io.parquet_file import open_parquet  # which a query that the index answers does not need
+
         try:
             return open_parquet(self.filesystem, posixpath.join(self.root, path), self.full_path(path))
         except StalePlan:

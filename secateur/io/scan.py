@@ -1,4 +1,7 @@
-"""A plan that can be read: as Arrow, as a Spark DataFrame, or as a count."""
+"""A plan that can be read: as Arrow, as a Spark DataFrame, or as a count.
+
+What only reading needs is imported by the functions that read: a process that plans answers sooner without it.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,7 @@ import pyarrow.compute as pc
 
 from secateur.errors import UnknownBlock, UnsupportedPredicate
 from secateur.index.sort_key import parse_sort_column, tuple_condition
-from secateur.io.block_list import BlockList, FileBlocks, block_list, reading_order
 from secateur.io.catalog import OpenedTable, open_snapshot_of
-from secateur.io.row_groups import BlockReader, block_reader
 from secateur.io.table import Table
 from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
@@ -32,10 +33,12 @@ from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.report import Faults
 from secateur.pruning.statistics import Blocks
 from secateur.pruning.survivors import Executors, Query
-from secateur.pruning.why import Why, conditions_of, deciding_stage
 
 if TYPE_CHECKING:
+    from secateur.io.block_list import BlockList, FileBlocks
+    from secateur.io.row_groups import BlockReader
     from secateur.io.spark_plan import DataFrame, SparkSession
+    from secateur.pruning.why import Why
 
 READ_THREADS = 8
 Result = TypeVar("Result")
@@ -109,6 +112,8 @@ class Scan(ScanPlan):
 
         Raises UnknownBlock for a file or a row group that the table does not have.
         """
+        from secateur.pruning.why import Why, conditions_of, deciding_stage
+
         block = self._block(file, row_group)
         kept = self.survivors.blocks
         assert kept is not None
@@ -148,18 +153,24 @@ class Scan(ScanPlan):
 
     def order(self) -> np.ndarray:
         """The positions of the surviving blocks in order of their files, and within them of their row groups."""
+        from secateur.io.block_list import reading_order
+
         blocks = self.survivors.blocks
         assert blocks is not None
         return reading_order(blocks.file, blocks.row_group)
 
     def blocks_at(self, positions: np.ndarray) -> BlockList:
         """Surviving blocks as readers are told of them, by their positions in the order of :meth:`order`."""
+        from secateur.io.block_list import block_list
+
         blocks = self.survivors.blocks
         assert blocks is not None
         residual = self.residuals.of_block[positions]
         return block_list(self.opened.listing, blocks.file[positions], blocks.row_group[positions], residual)
 
     def _reader(self, fields: Sequence[pa.Field]) -> BlockReader:
+        from secateur.io.row_groups import block_reader
+
         return block_reader(self.opened.table, self.opened.binding_schema, fields, self.residuals)
 
     def require_supported(self) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence, Set
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from secateur.errors import IncompatibleSchemas, InvalidParquet
 from secateur.values import COLLATED
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _INSTANT = pa.timestamp("us", "UTC")
 

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote
 
 import mmh3
@@ -18,13 +18,15 @@ import pyarrow.compute as pc
 
 from secateur.index import zonemap
 from secateur.index.cache import ByteCache
-from secateur.io.disk_cache import DiskCache
-from secateur.io.parquet_file import ParquetSource
 from secateur.io.partitions import Partitions, null_counts
 from secateur.io.store import FileStore
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.zones import Zones
 from secateur.values import is_float, kind_of
+
+if TYPE_CHECKING:
+    from secateur.io.disk_cache import DiskCache
+    from secateur.io.parquet_file import ParquetSource
 
 METADATA = "_metadata"  # Spark's hidden column of files; `file_name` of it is known here
 FILE_NAME = (METADATA, "file_name")
