@@ -230,7 +230,12 @@ def everything_of_snapshot(store: Memory) -> list[Any]:
     """All that a snapshot tells, as plain values."""
     snapshot = opened(store)
     found: list[Any] = [snapshot.number, snapshot.created, snapshot.columns, snapshot.options, snapshot.schema]
-    found += [plain(snapshot.segments), plain(snapshot.files), plain(snapshot.file_begin), plain(snapshot.tree)]
+    found += [
+        plain(snapshot.segments),
+        plain(snapshot.files),
+        plain(snapshot.segments.file_begin),
+        plain(snapshot.tree),
+    ]
     found += [plain(snapshot.tree_zones(column)) for column in FIELDS]
     found += [plain(snapshot.directory(kind, column)) for kind in COLUMN_KINDS for column in FIELDS]
     return [*found, plain(snapshot.directory("blocks", None)), plain(list(vars(snapshot.as_segments()).values()))]

@@ -66,12 +66,18 @@ def test_a_snapshot_is_read_as_it_was_written(store: Memory) -> None:
     assert (snapshot.number, snapshot.created) == (1, 1.5)
     assert (snapshot.columns, snapshot.options, snapshot.schema) == (COLUMNS, OPTIONS, SCHEMA)
     size = store.size(NAME)
-    assert plain(snapshot.segments) == {"name": [NAME], "size": [size], "block_count": [4], "row_count": [18]}
+    assert plain(snapshot.segments) == {
+        "name": [NAME],
+        "size": [size],
+        "block_count": [4],
+        "row_count": [18],
+        "file_count": [2],
+    }
     files = [snapshot.files.path.to_pylist(), snapshot.files.size.tolist(), snapshot.files.modified.tolist()]
     assert list(zip(*files, strict=True)) == FILES
     counts = (snapshot.files.block_count, snapshot.files.row_count, snapshot.files.byte_count, snapshot.files.segment)
     assert [c.tolist() for c in counts] == [[2, 2], [10, 8], [100, 80], [0, 0]]
-    assert snapshot.file_begin.tolist() == [0, 2]
+    assert snapshot.segments.file_begin.tolist() == [0, 2]
     tree = btree.tree_over(np.array([18]), 16)
     merged = [merge(z, ROWS, ONLY) for z in zone_maps()]
     assert plain(snapshot.tree) == plain(tree)
@@ -97,7 +103,7 @@ def test_a_snapshot_of_no_segments(store: Memory) -> None:
     nothing = opened(store).as_segments().take(np.zeros(0, np.int64))
     store.data[SNAPSHOT_NAME] = encode_snapshot(1, 1.5, nothing, OPTIONS, SCHEMA)
     snapshot = open_snapshot(store, 1)
-    assert (len(snapshot.segments), len(snapshot.files.path), snapshot.file_begin.tolist()) == (0, 0, [0])
+    assert (len(snapshot.segments), len(snapshot.files.path), snapshot.segments.file_begin.tolist()) == (0, 0, [0])
     assert [snapshot.tree_zones(field) for field in FIELDS] == [None] * 3
     assert plain(list(vars(snapshot.as_segments()).values())) == plain(list(vars(nothing).values()))
     assert snapshot.verify() == []
