@@ -16,8 +16,8 @@ from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from index_files import NAME, Memory, with_contents, with_trailer
+from integer_arrays import arrays
 from strategies import KINDS
-from test_encoding import arrays
 
 from secateur.errors import IndexFault
 from secateur.index import codec

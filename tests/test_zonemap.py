@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,42 +12,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import KINDS, ColumnKind, array_of
+from strategies import ColumnKind, array_of
+from units import at_most, measured, units
 
+from secateur.errors import IndexFault
 from secateur.index import btree, zonemap
-from secateur.index.pages import PageTable, concat_pages, page_row_counts, take_pages, whole_blocks
+from secateur.index.pages import PageTable, Places, concat_pages, page_row_counts, take_pages, whole_blocks
 from secateur.index.zonemap import BOUND_BYTES, ZoneMap
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
-from secateur.values import Keys, Kind, is_float, keys_of, kind_of
-
-# A column, and its values in some units; None is NULL.
-units = st.sampled_from(KINDS).flatmap(
-    lambda kind: st.tuples(
-        st.just(kind), st.lists(st.lists(kind.values | st.none(), max_size=6), min_size=1, max_size=8)
-    )
-)
-
-
-def measured(kind: ColumnKind, values: Sequence[Sequence[Any]]) -> tuple[ZoneMap, np.ndarray]:
-    """The zone maps of units as a build measures them, and the row counts."""
-    found = [zonemap.of_values(array_of(unit, kind.type), kind.type) for unit in values]
-    lower, upper, null_count, nan_count = zip(*found, strict=True)
-    type_ = pa.binary() if kind_of(kind.type) is Kind.BYTES else kind.type
-    row_count = np.array([len(unit) for unit in values])
-    counts = np.array(null_count), np.array(nan_count)
-    low, high = pa.array(list(lower), type_), pa.array(list(upper), type_)
-    return zonemap.from_bounds(kind.type, low, high, *counts, row_count), row_count
-
-
-def at_most(keys: Keys, bounds: Keys) -> np.ndarray:
-    """Which keys are <= the bounds beside them."""
-    joined = zonemap.concatenate([keys, bounds])
-    first, second = (tuple(word[part] for word in joined.words) for part in (slice(len(keys)), slice(len(keys), None)))
-    below, tied = np.zeros(len(keys), bool), np.ones(len(keys), bool)
-    for a, b in zip(first, second, strict=True):
-        below |= tied & (a < b)
-        tied &= a == b
-    return below | tied
+from secateur.values import Kind, is_float, keys_of, kind_of
 
 
 def check_holds(zone_map: ZoneMap, unit: int, kind: ColumnKind, values: Sequence[Any], row_count: int) -> None:
@@ -121,22 +95,35 @@ def test_c14_a_child_without_values_adds_no_bounds() -> None:
     assert unknown_rows.lower.words[0].tolist() == [-(2**63)]
 
 
+@pytest.mark.parametrize("fan_out", [2, 3, 32, 5000])
 @pytest.mark.parametrize("n", [1, 31, 32, 33, 1024, 1025, 2000])
-def test_every_level_of_the_tree_contains_the_one_below(n: int) -> None:
+def test_every_level_of_the_tree_contains_the_one_below(n: int, fan_out: int) -> None:
     random = np.random.default_rng(n)
-    values = random.integers(-1000, 1000, n)
-    counts = np.ones(n, np.int64)
-    leaf = zonemap.from_bounds(
-        pa.int64(), pa.array(values), pa.array(values), np.zeros(n, int), np.zeros(n, int), counts
-    )
-    levels, rows = btree.merge_up(leaf, counts), btree.row_counts(counts)
-    assert [len(level) for level in levels] == [len(level) for level in rows]
-    assert len(levels[-1]) <= btree.FAN_OUT
+    values = pa.array(random.integers(-1000, 1000, n))
+    counts = random.integers(0, 5, n)
+    leaf = zonemap.from_bounds(pa.int64(), values, values, counts // 2, np.zeros(n, int), counts)
+    tree = btree.tree_over(counts, fan_out)
+    nodes = btree.merge_up(leaf, tree)
+    levels = [np.arange(begin, end) for begin, end in pairwise(tree.begin)]
+    assert len(nodes) == len(tree.row_count) == tree.begin[-1]
+    assert len(levels[0]) == n
+    assert len(levels[-1]) <= fan_out
+    assert nodes.take(levels[0]).lower.words[0].tolist() == leaf.lower.words[0].tolist()
     for below, above in pairwise(levels):
-        parents = np.arange(len(below)) // btree.FAN_OUT
-        assert at_most(above.lower.take(parents), below.lower).all()
-        assert at_most(below.upper, above.upper.take(parents)).all()
-    assert all(level.sum() == n for level in rows)
+        assert len(above) == -(-len(below) // fan_out)
+        filled = below[tree.row_count[below] > nodes.null_count[below]]
+        parents = above[(filled - below[0]) // fan_out]
+        assert at_most(nodes.lower.take(parents), nodes.lower.take(filled)).all()
+        assert at_most(nodes.upper.take(filled), nodes.upper.take(parents)).all()
+    for level in levels:
+        assert tree.row_count[level].sum() == counts.sum()
+        assert nodes.null_count[level].sum() == (counts // 2).sum()
+
+
+@pytest.mark.parametrize("fan_out", [1, 0, -3])
+def test_a_tree_has_a_fan_out(fan_out: int) -> None:
+    with pytest.raises(IndexFault, match="fan-out"):
+        btree.tree_over(np.ones(5, np.int64), fan_out)
 
 
 @given(units)
@@ -168,22 +155,33 @@ def test_pages_of_chosen_blocks(rows: list[list[int]], data: st.DataObject) -> N
     flat = np.array([r for pages in rows for r in pages])
     n = len(flat)
     zone_map = zonemap.from_bounds(pa.int64(), pa.array(range(n)), pa.array(range(n)), flat * 0, flat * 0, flat)
-    table = zonemap_pages(counts, first, zone_map)
+    table = paged(counts, first, zone_map)
     block_rows = np.array([sum(pages) for pages in rows])
     assert table.row_counts(block_rows).tolist() == flat.tolist()
     chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1))
     taken = take_pages(table, np.array(chosen))
     assert taken.row_counts(block_rows[chosen]).tolist() == [r for block in chosen for r in rows[block]]
     numbers = np.split(np.arange(n), np.cumsum(counts)[:-1])
-    assert taken.zone_map.lower.words[0].tolist() == [int(i) for block in chosen for i in numbers[block]]
+    expected = [int(i) for block in chosen for i in numbers[block]]
+    assert taken.zone_map.lower.words[0].tolist() == expected
+    assert taken.places is not None
+    assert taken.places.position.tolist() == [i * 100 for i in expected]
+    assert taken.places.size.tolist() == [i + 1 for i in expected]
+    nowhere = replace(table, places=None)
+    assert take_pages(nowhere, np.array(chosen)).places is None
     joined = concat_pages([taken, whole_blocks(zone_map)])
     assert page_row_counts(joined.offsets, joined.first_row, np.append(block_rows[chosen], flat)).tolist() == [
         *(r for block in chosen for r in rows[block]),
         *flat.tolist(),
     ]
+    assert joined.places is not None
+    assert joined.places.position.tolist() == [*taken.places.position.tolist(), *([-1] * n)]
+    assert joined.places.size.tolist() == [*taken.places.size.tolist(), *([-1] * n)]
+    assert concat_pages([taken, nowhere]).places is None
 
 
-def zonemap_pages(counts: Sequence[int], first: Sequence[int], zone_map: ZoneMap) -> PageTable:
+def paged(counts: Sequence[int], first: Sequence[int], zone_map: ZoneMap) -> PageTable:
+    """Pages of which each tells its number by where it lies."""
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    position = np.arange(len(first)) * 100
-    return PageTable(offsets, np.array(first, np.int64), position, np.full(len(first), 100), zone_map)
+    numbers = np.arange(len(first))
+    return PageTable(offsets, np.array(first, np.int64), zone_map, Places(numbers * 100, numbers + 1))
