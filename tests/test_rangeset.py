@@ -213,6 +213,26 @@ def test_outcomes_are_those_of_the_definition(kind: Kind, data: st.DataObject, t
     assert found.tolist() == [defined(a, low, high) for low, high in intervals]
 
 
+@given(kinds, st.data())
+def test_reaching_a_side_is_its_bit_of_the_outcomes(kind: Kind, data: st.DataObject) -> None:
+    """Of words and up to two thresholds each side is told alone; of all else nothing is."""
+    a = data.draw(threshold_sets(kind))
+    key = INTERVAL_KEYS[kind]
+    if len(a.thresholds):
+        key |= st.sampled_from(a.thresholds.tolist())
+    intervals = data.draw(st.lists(st.tuples(key, key).map(sorted), max_size=12))
+    low, high = keys(kind, [low for low, _ in intervals]), keys(kind, [high for _, high in intervals])
+    outcomes = a.outcomes(low, high)
+    for inside, side in ((True, TRUE), (False, FALSE)):
+        found = a.reaches(low, high, inside=inside)
+        if kind is Kind.WORD and 1 <= len(a.thresholds) <= 2:
+            assert found is not None
+            assert found.dtype == bool
+            assert found.tolist() == ((outcomes & side) != 0).tolist()
+        else:
+            assert found is None
+
+
 @given(kinds, st.data(), TUNINGS)
 def test_outcomes_where_bounds_are_unknown(kind: Kind, data: st.DataObject, tuning: dict[str, int]) -> None:
     """An unknown lower bound is the least key, an unknown upper bound is above every key."""
