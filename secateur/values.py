@@ -29,8 +29,8 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from secateur.arrays import binaries, numbers
 from secateur.errors import IndexFault
 
 Key: TypeAlias = int | bytes
@@ -300,11 +300,9 @@ def _word_keys(array: pa.Array) -> np.ndarray:
     if pa.types.is_decimal128(type_):
         return np.frombuffer(_values_buffer(array), np.int64)[::2][array.offset : array.offset + len(array)].copy()
     if is_float(type_):
-        values = pc.fill_null(array.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
-        return float_keys(values)
+        return float_keys(numbers(array.cast(pa.float64()), np.float64))
     integers = array.cast(pa.int32()) if pa.types.is_date32(type_) else array
-    integers = integers.cast(pa.int64())
-    return np.asarray(pc.fill_null(integers, 0).to_numpy(zero_copy_only=False), np.int64)
+    return numbers(integers.cast(pa.int64()), np.int64)
 
 
 def float_keys(values: np.ndarray) -> np.ndarray:
@@ -317,7 +315,7 @@ def float_keys(values: np.ndarray) -> np.ndarray:
 
 def _bytes_keys(array: pa.Array) -> Keys:
     """Keys of strings: one scatter of all bytes into a zeroed matrix of 8-byte words."""
-    binary = pc.fill_null(array.cast(pa.large_binary()), b"")
+    binary = array.cast(pa.large_binary())
     offsets = np.frombuffer(binary.buffers()[1], np.int64)[binary.offset : binary.offset + len(binary) + 1]
     lengths = np.diff(offsets)
     width = max(1, -(-int(lengths.max(initial=0)) // 8))
@@ -338,7 +336,7 @@ def keys_from(kind: Kind, keys: Sequence[Key], width: int) -> Keys:
             lengths = np.array(list(map(len, keys)), np.uint64)  # type: ignore[arg-type]
             if lengths.max(initial=0) > 8 * width:
                 keys = [key[: 8 * width] for key in keys]  # type: ignore[index]
-            cut = _bytes_keys(pa.array(keys, pa.large_binary()))
+            cut = _bytes_keys(binaries(keys))  # type: ignore[arg-type]
             padding = [np.zeros(len(keys), np.uint64)] * (width - cut.width)
             return Keys(kind, (*cut.words[:-1], *padding, lengths))
         case Kind.WIDE:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.arrays import numbers, present, text_parts
 from secateur.index.segments import FileTable
 from secateur.index.snapshot import Snapshot
 from secateur.pruning.predicate.bound import Field
@@ -166,8 +167,7 @@ def uncovered(live: LiveFiles) -> Coverage:
 def covered(live: LiveFiles, snapshot: Snapshot) -> Coverage:
     """The coverage of a table by a snapshot. Raises IndexFault."""
     entries = snapshot.files
-    found = pc.index_in(entries.path, value_set=live.paths.cast(pa.large_string()))
-    candidate = pc.fill_null(found, -1).to_numpy().astype(np.int64)
+    candidate = _positions(entries.path, live.paths)
     same = candidate >= 0
     same[same] = (entries.size[same] == live.size[candidate[same]]) & (
         entries.modified[same] == live.modified[candidate[same]]
@@ -180,6 +180,14 @@ def covered(live: LiveFiles, snapshot: Snapshot) -> Coverage:
         counts[name] = getattr(nothing, name).copy()
         counts[name][matched[known]] = getattr(entries, name)[known]
     return Coverage(**counts, live=matched, begin=snapshot.segments.file_begin, entries=entries)
+
+
+def _positions(paths: pa.Array, among: pa.Array) -> np.ndarray:
+    """Where each path stands among others; -1 where it does not. Often they are the same, in one order."""
+    if all(map(np.array_equal, text_parts(paths), text_parts(among))):
+        return np.arange(len(paths))
+    found = pc.index_in(paths, value_set=among.cast(pa.large_string()))
+    return np.where(present(found), numbers(found, np.int32), -1).astype(np.int64)
 
 
 def _first_of_each(candidate: np.ndarray) -> np.ndarray:

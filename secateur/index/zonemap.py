@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.arrays import present
 from secateur.pruning.zones import Zones, occupancy
 from secateur.values import (
     NAN_KEY,
@@ -88,7 +89,7 @@ def from_bounds(
     least, greatest = _unbounded(kind, len(lower))
     if kind is Kind.BYTES:
         low, high = _truncated(low, high)
-    known_low, known_high = _known(low), _known(high)
+    known_low, known_high = present(low), present(high)
     low_keys, high_keys = choose(known_low, keys_of(low), least), choose(known_high, keys_of(high), greatest)
     if is_float(type_):
         nan = constant_keys(NAN_KEY, kind, len(lower))
@@ -102,10 +103,6 @@ def _unbounded(kind: Kind, n: int) -> tuple[Keys, Keys]:
     return constant_keys(least_key(kind), kind, n), greatest_keys(kind, n)
 
 
-def _known(array: pa.Array) -> np.ndarray:
-    return np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), bool)
-
-
 def _cast(bounds: pa.Array, type_: pa.DataType) -> pa.Array:
     if kind_of(type_) is Kind.BYTES:
         return bounds.cast(pa.binary())
@@ -114,8 +111,7 @@ def _cast(bounds: pa.Array, type_: pa.DataType) -> pa.Array:
 
 def _truncated(lower: pa.Array, upper: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Bounds of at most BOUND_BYTES: a prefix is a lower bound, its successor, if there is one, an upper."""
-    long = pc.fill_null(pc.greater(pc.binary_length(upper), BOUND_BYTES), False)
-    if pc.any(long).as_py():
+    if (pc.max(pc.binary_length(upper)).as_py() or 0) > BOUND_BYTES:
         values = upper.to_pylist()
         cut = [prefix_successor(v[:BOUND_BYTES]) if v is not None and len(v) > BOUND_BYTES else v for v in values]
         upper = pa.array(cut, pa.binary())

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from secateur.arrays import from_numpy
 from secateur.errors import TableNotFound
 from secateur.index.blocks import LooseBlocks
 from secateur.index.model import BlockTable
@@ -81,7 +82,7 @@ class FooterSource:
 
     def open(self, files: np.ndarray) -> LooseBlocks:
         """The blocks of the given live files. Raises InvalidParquet, StalePlan: this is data, not index."""
-        paths = self.listing.paths.take(pa.array(files)).to_pylist()
+        paths = self.listing.paths.take(from_numpy(files)).to_pylist()
         with ThreadPoolExecutor(FOOTER_THREADS) as threads:
             sources = list(threads.map(self.table.open_file, paths))
         counts = [len(source.row_count) for source in sources]

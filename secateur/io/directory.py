@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
+from secateur.arrays import strings
+
 FileSystem: TypeAlias = pafs.FileSystem
 Asked: TypeAlias = "pafs.FileSelector | Sequence[str]"  # what one thread asks the filesystem for: a directory, or paths
 
@@ -119,7 +121,7 @@ def _gathered(found: Sequence[_Found], root: str) -> Files:
     modified = np.array(list(chain.from_iterable(part.modified for part in found)), np.int64)
     order = pc.sort_indices(paths)
     order = order.filter(_visible(paths).take(order))
-    at = order.to_numpy()
+    at = np.from_dlpack(order)
     size, modified = size[at], modified[at]
     for array in (size, modified):  # a listing is shared by all queries that it serves
         array.setflags(write=False)
@@ -128,11 +130,11 @@ def _gathered(found: Sequence[_Found], root: str) -> Files:
 
 def _below(paths: Iterable[str], root: str) -> pa.Array:
     prefix = root.rstrip("/") + "/"
-    return pa.array([path.removeprefix(prefix) for path in paths], pa.string())
+    return strings([path.removeprefix(prefix) for path in paths])
 
 
 def _without_hidden(directories: Sequence[str], root: str) -> list[str]:
-    return pa.array(directories, pa.string()).filter(_visible(_below(directories, root))).to_pylist()
+    return strings(directories).filter(_visible(_below(directories, root))).to_pylist()
 
 
 def _visible(paths: pa.Array) -> pa.Array:

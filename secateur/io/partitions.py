@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.arrays import from_numpy, present, strings, text_parts
 from secateur.errors import IncompatibleSchemas
 from secateur.pruning.functions.calendar import DAY
 from secateur.pruning.predicate.temporal import EPOCH, instant_micros
@@ -46,6 +48,8 @@ def read_partitions(paths: pa.Array, zone: dt.tzinfo) -> Partitions:
 
     Raises IncompatibleSchemas where directories name different columns, as Spark does.
     """
+    if ord("=") not in text_parts(paths)[1]:
+        return Partitions((), ())
     folders = pc.replace_substring_regex(paths, "[^/]*$", "").dictionary_encode()
     pairs = [_pairs(folder) for folder in folders.dictionary.to_pylist()]
     names = {tuple(name for name, _ in row) for row in pairs}
@@ -57,7 +61,7 @@ def read_partitions(paths: pa.Array, zone: dt.tzinfo) -> Partitions:
     for i, name in enumerate(columns):
         raw = [row[i][1] for row in pairs]
         type_ = _common_type({_infer(value) for value in raw if value != DEFAULT_PARTITION})
-        typed = pa.array([_convert(value, type_, zone) for value in raw], type_)
+        typed = _array([_convert(value, type_, zone) for value in raw], type_)
         fields.append(pa.field(name, type_))
         values.append(typed.take(folders.indices))
     return Partitions(tuple(fields), tuple(values))
@@ -171,6 +175,16 @@ def _convert(raw: str, type_: pa.DataType, zone: dt.tzinfo) -> object:
     return unescape(raw)
 
 
+def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
+    """Converted values of one type; NULLs and decimals are left to pyarrow."""
+    if None in values or pa.types.is_decimal(type_):
+        return pa.array(values, type_)
+    if pa.types.is_string(type_):
+        return strings(values)
+    numbers = np.array(values, np.float64 if pa.types.is_floating(type_) else f"int{type_.bit_width}")
+    return from_numpy(numbers).view(type_)
+
+
 def _midnight(days: int, zone: dt.tzinfo) -> int:
     """The instant at which a day begins; ``datetime`` knows none before the year 1."""
     known = max(days, dt.date.min.toordinal() - EPOCH.toordinal())
@@ -191,4 +205,4 @@ def constant(value: pa.Scalar, n: int) -> pa.Array:
 
 def null_counts(values: pa.Array) -> np.ndarray:
     """1 for every NULL, else 0: the null count of a file whose rows are counted as one."""
-    return np.asarray(pc.is_null(values).to_numpy(zero_copy_only=False), np.int64)
+    return (~present(values)).astype(np.int64)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.arrays import strings, text_parts, truths
 from secateur.index import zonemap
 from secateur.index.cache import ByteCache
 from secateur.io.partitions import Partitions, null_counts
@@ -60,7 +61,7 @@ class Listing:
         It is MurmurHash3 x64_128 of their count and the arrays. The zone in which partition values were read is not
         part of it.
         """
-        offsets, texts = _text_buffers(self.paths)
+        offsets, texts = text_parts(self.paths)
         digest = mmh3.mmh3_x64_128(len(self.paths).to_bytes(8, "little"))
         for data in (offsets, texts, self.size, self.modified):
             digest.update(np.ascontiguousarray(data).data)
@@ -71,7 +72,7 @@ class Listing:
         """The last part of every path, escaped as in Spark's ``_metadata.file_name``."""
         names = pc.replace_substring_regex(self.paths, "(?s)^.*/", "")
         plain = pc.match_substring_regex(names, _PLAIN_NAME)
-        return names if plain.true_count == len(names) else pa.array(map(_escaped, names.to_pylist()), pa.string())
+        return names if plain.true_count == len(names) else strings([_escaped(name) for name in names.to_pylist()])
 
     def zones(self, column: Field) -> Zones | None:
         """What the names of the files tell of a column, exact; None for a column inside the files."""
@@ -88,20 +89,9 @@ def metadata_of(path: str) -> pa.StructScalar:
     return pa.scalar({"file_name": _escaped(path.rpartition("/")[2])}, METADATA_FIELD.type)
 
 
-def _text_buffers(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Where each text ends, and the bytes of all, of an Arrow array without NULL that may be part of a longer one."""
-    if not len(texts):
-        return np.empty(0, np.int32), np.empty(0, np.uint8)
-    _, ends, data = texts.buffers()
-    offsets = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    whole = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    return offsets - offsets[0], whole[offsets[0] : offsets[-1]]
-
-
 def _constants(values: pa.Array) -> Zones:
     n = len(values)
-    nan = pc.fill_null(pc.is_nan(values), False) if is_float(values.type) else pa.array(np.zeros(n, bool))
-    nan_count = np.asarray(nan.to_numpy(zero_copy_only=False), np.int64)
+    nan_count = truths(pc.is_nan(values)).astype(np.int64) if is_float(values.type) else np.zeros(n, np.int64)
     ones = np.ones(n, np.int64)
     return zonemap.from_bounds(values.type, values, values, null_counts(values), nan_count, ones).zones(ones)
 

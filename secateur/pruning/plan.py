@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from secateur.arrays import flags, from_numpy
 from secateur.pruning.predicate.nodes import Predicate, Sql
 from secateur.pruning.report import Report
 from secateur.pruning.residual import Residuals, residuals_of
@@ -41,17 +42,18 @@ class ScanPlan:
         blocks = self.survivors.blocks
         assert blocks is not None
         ranges = self.survivors.row_ranges or whole_blocks(blocks.row_count)
-        spans = pa.StructArray.from_arrays([pa.array(ranges.start), pa.array(ranges.stop)], ["start", "stop"])
+        spans = pa.StructArray.from_arrays([from_numpy(ranges.start), from_numpy(ranges.stop)], ["start", "stop"])
         return pa.table(
             {
                 "file": pa.DictionaryArray.from_arrays(
-                    np.searchsorted(self.file_ordinals, blocks.file).astype(np.int32), self._surviving_paths
+                    from_numpy(np.searchsorted(self.file_ordinals, blocks.file).astype(np.int32)),
+                    self._surviving_paths,
                 ),
-                "row_group": pa.array(blocks.row_group),
-                "row_count": pa.array(blocks.row_count),
-                "row_ranges": pa.ListArray.from_arrays(pa.array(ranges.offsets.astype(np.int32)), spans),
-                "bytes": pa.array(blocks.byte_count),
-                "fully_matching": pa.array(self.survivors.fully_matching),
+                "row_group": from_numpy(blocks.row_group),
+                "row_count": from_numpy(blocks.row_count),
+                "row_ranges": pa.ListArray.from_arrays(from_numpy(ranges.offsets.astype(np.int32)), spans),
+                "bytes": from_numpy(blocks.byte_count),
+                "fully_matching": flags(self.survivors.fully_matching),
             }
         )
 
@@ -68,7 +70,7 @@ class ScanPlan:
 
     @property
     def _surviving_paths(self) -> pa.Array:
-        return self.paths.take(pa.array(self.file_ordinals))
+        return self.paths.take(from_numpy(self.file_ordinals))
 
     @cached_property
     def residuals(self) -> Residuals:

@@ -1,0 +1,100 @@
+"""Arrow arrays from numpy arrays and Python values by their buffers.
+
+``pyarrow.array``, ``pyarrow.scalar`` and ``to_numpy`` import pandas when they are first called, which takes longer than
+all the rest of a first plan; these do not. An array of numbers without nulls goes back by ``numpy.from_dlpack``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+_NUMBERS = {
+    np.dtype(numpy): arrow
+    for numpy, arrow in (
+        (np.int8, pa.int8()),
+        (np.int32, pa.int32()),
+        (np.int64, pa.int64()),
+        (np.uint8, pa.uint8()),
+        (np.float64, pa.float64()),
+    )
+}
+
+
+def from_numpy(values: np.ndarray) -> pa.Array:
+    """Numbers of shape (n,) as an Arrow array, which shares their memory where they lie together."""
+    values = np.ascontiguousarray(values)
+    return pa.Array.from_buffers(_NUMBERS[values.dtype], len(values), [None, pa.py_buffer(values)])
+
+
+def flags(values: np.ndarray) -> pa.Array:
+    """Booleans of shape (n,) as an Arrow array."""
+    bits = np.packbits(values, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
+
+
+def strings(values: Sequence[str]) -> pa.Array:
+    """Texts as an Arrow array of strings. Raises UnicodeEncodeError for a lone surrogate."""
+    joined = "".join(values)
+    data = joined.encode()
+    texts: Sequence[str | bytes] = values if len(data) == len(joined) else [value.encode() for value in values]
+    ends = _ends(texts)
+    if ends[-1] > np.iinfo(np.int32).max:
+        raise OverflowError("strings of more than 2 GiB do not fit one array")
+    return pa.Array.from_buffers(
+        pa.string(), len(values), [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(data)]
+    )
+
+
+def binaries(values: Sequence[bytes]) -> pa.Array:
+    """Byte strings as an Arrow array of large binary."""
+    return pa.Array.from_buffers(
+        pa.large_binary(), len(values), [None, pa.py_buffer(_ends(values)), pa.py_buffer(b"".join(values))]
+    )
+
+
+def _ends(values: Sequence[str | bytes] | Sequence[bytes]) -> np.ndarray:
+    """Where each value begins in all of them joined, and behind the last."""
+    ends = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=ends[1:])
+    return ends
+
+
+def present(array: pa.Array) -> np.ndarray:
+    """Which slots of an Arrow array are not null: bool of shape (n,)."""
+    return np.ones(len(array), bool) if not array.null_count else _bits(array, 0)
+
+
+def truths(array: pa.Array) -> np.ndarray:
+    """Which slots of an Arrow array of booleans are true: bool of shape (n,)."""
+    return _bits(array, 1) & present(array)
+
+
+def numbers(array: pa.Array, dtype: np.dtype | type[np.generic]) -> np.ndarray:
+    """The slots of an Arrow array of numbers as they lie in memory; what null slots hold is arbitrary."""
+    if not len(array):
+        return np.zeros(0, dtype)
+    return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
+
+
+def text_parts(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Where each text begins, and behind the last, in the bytes of all, which follow: of an array without nulls.
+
+    The offsets are int32 for strings and int64 for large ones.
+    """
+    dtype = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    if not len(texts):
+        return np.zeros(1, dtype), np.zeros(0, np.uint8)
+    _, ends, data = texts.buffers()
+    offsets = np.frombuffer(ends, dtype)[texts.offset : texts.offset + len(texts) + 1]
+    whole = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    return offsets - offsets[0], whole[offsets[0] : offsets[-1]]
+
+
+def _bits(array: pa.Array, buffer: int) -> np.ndarray:
+    if not len(array):
+        return np.zeros(0, bool)
+    bytes_ = np.frombuffer(array.buffers()[buffer], np.uint8)
+    return np.unpackbits(bytes_, count=array.offset + len(array), bitorder="little")[array.offset :].view(bool)
