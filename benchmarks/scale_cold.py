@@ -111,7 +111,6 @@ def plan_memory(setting: Setting) -> Result:
         raise AssertionError(f"{found['kept']:,} blocks are kept instead of {expected:,}")
     ratios = (
         _of_bounds("growth of resident memory", found["grown"], n, MEMORY_GOAL),
-        _of_bounds("its peak while planning", found["peak"], n),
         _of_bounds("bytes in the table's cache, by its own count", found["cached"], n),
     )
     return Result({"blocks": n, "files": files}, ratios)
