@@ -99,8 +99,8 @@ def refresh(verbose: bool, path: str, index_location: str | None, as_json: bool)
 
 def _is_current(table: Table, described: IndexSnapshot) -> bool:
     """Whether the index covers just the live files."""
-    covered = open_snapshot_of(table, dt.UTC, Faults(strict=True)).catalog.files.block_count >= 0
-    return bool(covered.all()) and len(covered) == described.files
+    coverage = open_snapshot_of(table, dt.UTC, Faults(strict=True)).catalog.coverage
+    return not len(coverage.uncovered) and len(coverage.size) == described.files
 
 
 def show_index(built: IndexSnapshot, as_json: bool) -> None:

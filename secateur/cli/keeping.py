@@ -60,8 +60,8 @@ def inspect(path: str, index_location: str | None, as_json: bool) -> None:
     opened = open_snapshot_of(table, dt.UTC, Faults(strict=True))
     assert opened.catalog.snapshot is not None
     columns = _columns(opened.catalog.snapshot)
-    live = len(opened.catalog.files.block_count)
-    covered = int((opened.catalog.files.block_count >= 0).sum())
+    live = len(opened.catalog.files)
+    covered = live - len(opened.catalog.coverage.uncovered)
     if as_json:
         coverage = {"live_files": live, "covered": covered, "uncovered": live - covered}
         print_json({**asdict(described), "columns": [asdict(column) for column in columns], "coverage": coverage})

@@ -169,9 +169,8 @@ class OpenedBlocks:
         """An array of the blocks of segments, and behind it that of the loose ones."""
         if len(self._loose) and self.source.loose is not None:
             parts = [*parts, getattr(self.source.loose.blocks, name)[self._loose]]
-        if not parts:
-            return np.zeros(0, np.int32 if name == "row_group" else np.int64)
-        return np.concatenate(parts) if len(parts) > 1 else parts[0]
+        dtype = np.int32 if name == "row_group" else np.int64
+        return np.concatenate([np.zeros(0, dtype), *(part.astype(dtype, copy=False) for part in parts)])
 
     @cached_property
     def segment(self) -> np.ndarray:

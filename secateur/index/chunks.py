@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -56,14 +57,23 @@ class ChunkReader:
         """The arrays of every chunk, or the fault that it has."""
         found: list[Arrays | IndexFault | None] = [self._from_disk(chunk) for chunk in chunks]
         missing = [i for i, arrays in enumerate(found) if arrays is None]
-        wanted = [(chunks[i].segment, chunks[i].place.at, chunks[i].place.size) for i in missing]
-        stored = self.store.read_each(wanted) if wanted else []
-        decoded = _spread(self._decoded, [chunks[i] for i in missing], stored)
         self.reads.stored += len(missing)
-        self.reads.stored_bytes += sum(size for _, _, size in wanted)
-        for i, arrays in zip(missing, decoded, strict=True):
+        self.reads.stored_bytes += sum(chunks[i].place.size for i in missing)
+        for i, arrays in zip(missing, self._spread([chunks[i] for i in missing]), strict=True):
             found[i] = arrays
         return [arrays for arrays in found if arrays is not None]
+
+    def _spread(self, chunks: Sequence[Chunk]) -> list[Arrays | IndexFault]:
+        """The arrays of chunks of the store; where there are many, several threads read and decode a share each."""
+        if len(chunks) < LEAST_SHARED:
+            return self._stored(chunks)
+        cuts = np.linspace(0, len(chunks), DECODERS + 1).astype(int).tolist()
+        shares = [chunks[begin:end] for begin, end in pairwise(cuts)]
+        return [arrays for share in _decoders().map(self._stored, shares) for arrays in share]
+
+    def _stored(self, chunks: Sequence[Chunk]) -> list[Arrays | IndexFault]:
+        wanted = [(chunk.segment, chunk.place.at, chunk.place.size) for chunk in chunks]
+        return [self._decoded(*pair) for pair in zip(chunks, self.store.read_each(wanted), strict=True)]
 
     def read_ranges(self, segment: str, ranges: Sequence[Range]) -> list[bytes]:
         """The bytes of ranges of one segment file, whose checksums the caller knows. Raises IndexFault."""
@@ -93,15 +103,6 @@ class ChunkReader:
     def _key(self, chunk: Chunk) -> str:
         place = chunk.place
         return f"{self.store.location}/{chunk.segment}:{place.at}+{place.size}#{place.crc}"
-
-
-Work = Callable[[Chunk, bytes | IndexFault], Arrays | IndexFault]
-
-
-def _spread(work: Work, chunks: Sequence[Chunk], data: Sequence[bytes | IndexFault]) -> list[Arrays | IndexFault]:
-    """Do the work on every chunk; by several threads where there are many, for decompressing holds no lock."""
-    mapped = map if len(chunks) < LEAST_SHARED else _decoders().map
-    return list(mapped(work, chunks, data))
 
 
 @cache

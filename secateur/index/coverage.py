@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.arrays import numbers, present, text_parts
-from secateur.index.segments import FileTable
+from secateur.index.segments import FileCounts, FileTable
 from secateur.index.snapshot import Snapshot
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.report import Counts
@@ -47,22 +46,16 @@ class LiveFiles(Protocol):
 class Coverage:
     """The entries of an index snapshot matched with live files."""
 
-    block_count: np.ndarray  # of every live file; -1 where the index does not know it
-    row_count: np.ndarray
-    byte_count: np.ndarray
+    size: np.ndarray  # of every live file, bytes
+    uncovered: np.ndarray  # the live files that no segment covers, ascending
     live: np.ndarray  # of every entry the position of its live file; -1 where there is none of its identity
     begin: np.ndarray  # the first entry of every segment, and behind the last
-    entries: FileTable | None
+    counts_of: FileCounts | None  # of every entry
 
     @property
     def nbytes(self) -> int:
         """Bytes in memory."""
-        return sum(a.nbytes for a in (self.live, self.block_count, self.row_count, self.byte_count))
-
-    @cached_property
-    def uncovered(self) -> np.ndarray:
-        """The live files that no segment covers, ascending."""
-        return np.flatnonzero(self.block_count < 0)
+        return self.live.nbytes + self.uncovered.nbytes
 
     def loose(self, files: np.ndarray | None) -> np.ndarray:
         """The surviving files (None: all survive) that no segment covers, ascending."""
@@ -95,7 +88,7 @@ class Coverage:
         loose = self.loose(files)
         sums = self._sums if files is None else self._sums_of(self.surviving(files))
         files_, blocks, rows, size = sums[:, segments].sum(axis=1).tolist()
-        size += int(self.byte_count[loose].sum())
+        size += int(self.size[loose].sum())
         unknown = len(loose) > 0
         return Counts(
             segments=len(segments),
@@ -111,7 +104,7 @@ class Coverage:
 
     def _sums_of(self, entries: np.ndarray) -> np.ndarray:
         """Files, blocks, rows and bytes of chosen entries by segment: int64 of shape (4, n_segments)."""
-        table = self.entries
+        table = self.counts_of
         if table is None:
             return np.zeros((4, 0), np.int64)
         counts = (np.ones(len(entries), np.int64), table.block_count, table.row_count, table.byte_count)
@@ -136,23 +129,16 @@ class CoveredFiles:
     coverage: Coverage
 
     def __len__(self) -> int:
-        return len(self.coverage.block_count)
+        return len(self.coverage.size)
 
     @property
     def paths(self) -> pa.Array:
         return self.live.paths
 
     @property
-    def block_count(self) -> np.ndarray:
-        return self.coverage.block_count
-
-    @property
     def row_count(self) -> np.ndarray:
-        return self.coverage.row_count
-
-    @property
-    def byte_count(self) -> np.ndarray:
-        return self.coverage.byte_count
+        """Nothing is said of the rows of files; those without any have no blocks."""
+        return np.broadcast_to(np.int64(-1), len(self))
 
     def zones(self, column: Field) -> Zones | None:
         return self.live.zones(column)
@@ -160,34 +146,31 @@ class CoveredFiles:
 
 def uncovered(live: LiveFiles) -> Coverage:
     """The coverage of a table without an index."""
-    nothing = np.full(len(live.size), -1, np.int64)
-    return Coverage(nothing, nothing, live.size, np.zeros(0, np.int64), np.zeros(1, np.int64), None)
+    return Coverage(live.size, np.arange(len(live.size)), np.zeros(0, np.int64), np.zeros(1, np.int64), None)
 
 
 def covered(live: LiveFiles, snapshot: Snapshot) -> Coverage:
-    """The coverage of a table by a snapshot. Raises IndexFault."""
-    entries = snapshot.files
-    candidate = _positions(entries.path, live.paths)
+    """The coverage of a table by a snapshot. Raises IndexFault.
+
+    Where the live files are just those that the snapshot was made of, which their id tells, nothing is compared.
+    """
+    entries = snapshot.file_counts
+    matched = snapshot.live if live.id == snapshot.listing_id else _matched(live, snapshot.files)
+    known = np.zeros(len(live.size), bool)
+    known[matched[matched >= 0]] = True
+    begin = snapshot.segments.file_begin
+    return Coverage(live.size, np.flatnonzero(~known), matched, begin, entries)
+
+
+def _matched(live: LiveFiles, entries: FileTable) -> np.ndarray:
+    """The live file of every entry; -1 where there is none of its identity."""
+    found = pc.index_in(entries.path, value_set=live.paths.cast(pa.large_string()))
+    candidate = pc.fill_null(found, -1).to_numpy().astype(np.int64)
     same = candidate >= 0
     same[same] = (entries.size[same] == live.size[candidate[same]]) & (
         entries.modified[same] == live.modified[candidate[same]]
     )
-    matched = _first_of_each(np.where(same, candidate, -1))
-    nothing = uncovered(live)
-    known = np.flatnonzero(matched >= 0)
-    counts = {}
-    for name in ("block_count", "row_count", "byte_count"):
-        counts[name] = getattr(nothing, name).copy()
-        counts[name][matched[known]] = getattr(entries, name)[known]
-    return Coverage(**counts, live=matched, begin=snapshot.segments.file_begin, entries=entries)
-
-
-def _positions(paths: pa.Array, among: pa.Array) -> np.ndarray:
-    """Where each path stands among others; -1 where it does not. Often they are the same, in one order."""
-    if all(map(np.array_equal, text_parts(paths), text_parts(among))):
-        return np.arange(len(paths))
-    found = pc.index_in(paths, value_set=among.cast(pa.large_string()))
-    return np.where(present(found), numbers(found, np.int32), -1).astype(np.int64)
+    return _first_of_each(np.where(same, candidate, -1))
 
 
 def _first_of_each(candidate: np.ndarray) -> np.ndarray:

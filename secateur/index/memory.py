@@ -125,7 +125,7 @@ class IndexMemory:
         (resident,) = self.blocks([(group, np.array([segment]))])
         if not resident.loaded[within]:
             raise IndexFault(f"{self.snapshot.segments.name[segment]}: the block table cannot be read")
-        return resident.of(within).row_count
+        return resident.of(within).row_count.astype(np.int64)
 
     def _resident_zones(self, column: Field, group: int) -> ResidentZones:
         return self.cache.get(
@@ -144,6 +144,8 @@ class IndexMemory:
     def _missing(self, residents: Sequence[Resident], wanted: Wanted) -> Iterator[tuple[Resident, int, int]]:
         """What is not loaded yet: the arrays, the position of the segment within them, and the segment."""
         for resident, (group, segments) in zip(residents, wanted, strict=True):
+            if resident.complete:
+                continue
             within = segments - self.layout.group_begin[group]
             for i in np.flatnonzero(~resident.loaded[within]).tolist():
                 yield resident, int(within[i]), int(segments[i])

@@ -168,20 +168,20 @@ class IndexCatalog:
 
     def open(self, numbers: np.ndarray, files: np.ndarray | None) -> OpenedBlocks:
         """The blocks with these numbers that have rows; where a block table cannot be read, all of its files."""
-        if self.memory is None:
-            return OpenedBlocks(self, numbers)
-        wanted = list(self.memory.by_group(self.segments_of(numbers)))
-        residents = self.memory.blocks(wanted)
-        begin = self.memory.layout.group_begin
-        unread = [
-            mine[~resident.loaded[mine - begin[group]]]
-            for resident, (group, mine) in zip(residents, wanted, strict=True)
-        ]
-        if any(map(len, unread)):
-            numbers = self._without(np.concatenate(unread), numbers, files)
+        has_empty = False
+        if self.memory is not None:
+            wanted = list(self.memory.by_group(self.segments_of(numbers)))
+            residents = self.memory.blocks(wanted)
+            begin = self.memory.layout.group_begin
+            unread = [
+                mine[~resident.loaded[mine - begin[group]]]
+                for resident, (group, mine) in zip(residents, wanted, strict=True)
+            ]
+            if any(map(len, unread)):
+                numbers = self._without(np.concatenate(unread), numbers, files)
+            has_empty = any(resident.has_empty for resident in residents)
         blocks = OpenedBlocks(self, numbers)
-        has_empty = self.loose is not None or any(resident.has_empty for resident in residents)
-        return blocks.take(np.flatnonzero(blocks.row_count)) if has_empty else blocks
+        return blocks.take(np.flatnonzero(blocks.row_count)) if has_empty or self.loose is not None else blocks
 
     def _without(self, unread: np.ndarray, numbers: np.ndarray, files: np.ndarray | None) -> np.ndarray:
         """The numbers of the blocks outside of some segments, and those of all blocks of these segments' files."""
@@ -239,7 +239,7 @@ class IndexCatalog:
     def live_of(self, group: int, file: np.ndarray) -> np.ndarray:
         """The live files of files of a group."""
         assert self.memory is not None
-        return self.coverage.live[int(self.memory.layout.files_of(group)[0]) + file]
+        return self.coverage.live[int(self.memory.layout.files_of(group)[0]) + file.astype(np.int64)]
 
     def zones_at(self, column: Field, numbers: np.ndarray) -> list[Zones]:
         """The zone maps of an indexed column at the given blocks of segments, in parts."""
@@ -313,7 +313,7 @@ class SegmentRun:
     @cached_property
     def row_count(self) -> np.ndarray:
         (resident,) = self.memory.blocks([(self.group, self.segments)])
-        return resident.table.row_count[self.within]
+        return resident.table.row_count[self.within].astype(np.int64)
 
     def zones(self, column: Field) -> Zones | None:
         """The zone maps of a column."""
@@ -335,7 +335,7 @@ class SegmentRun:
         (resident,) = self.memory.blocks([(self.group, self.segments)])
         counts = np.diff(self.memory.layout.blocks_of(self.group))
         known = np.repeat(resident.loaded, counts)[self.within]
-        entry = int(self.memory.layout.files_of(self.group)[0]) + resident.table.file[self.within]
+        entry = int(self.memory.layout.files_of(self.group)[0]) + resident.table.file[self.within].astype(np.int64)
         live = self.live[np.where(known, entry, 0)]
         return zones.take(np.maximum(live, 0)).where(known & (live >= 0))
 

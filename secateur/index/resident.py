@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -18,11 +18,11 @@ import numpy as np
 from secateur.index.model import BlockTable
 from secateur.index.snapshot import SegmentTable
 from secateur.index.zonemap import ZoneMap
-from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.outcomes import FALSE, TRUE
 from secateur.pruning.zones import Zones, occupancy
 from secateur.values import UNBOUNDED, Keys, Kind, greatest_keys, same_width
 
-GROUP_BLOCKS = 1 << 17
+GROUP_BLOCKS = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -79,17 +79,25 @@ class ResidentZones:
 
     def __init__(self, kind: Kind, begin: np.ndarray) -> None:
         self.loaded = np.zeros(len(begin) - 1, bool)
+        self.complete = False  # whether all of it is loaded
         self._begin = begin - begin[0]  # the first block of every segment within the group
         self._lock = threading.Lock()
         n = int(self._begin[-1])
         words = len(greatest_keys(kind, 0).words)
-        self.zones = Zones(_empty(kind, words, n), _empty(kind, words, n), np.empty(n, np.uint8), np.empty(n, np.uint8))
+        values_only = (np.broadcast_to(np.uint8(each), n) for each in (TRUE | FALSE, 0))
+        self.zones = Zones(_empty(kind, words, n), _empty(kind, words, n), *values_only)
 
     @property
     def nbytes(self) -> int:
         """Bytes in memory, once all of it is touched."""
         zones = self.zones
-        return sum(a.nbytes for a in (*zones.lower.words, *zones.upper.words, zones.value, zones.null))
+        words = sum(word.nbytes for word in (*zones.lower.words, *zones.upper.words))
+        return words + (zones.value.nbytes + zones.null.nbytes if self._has_flags else 0)
+
+    @property
+    def _has_flags(self) -> bool:
+        """Whether `value` and `null` are arrays: without NULLs they are one value each."""
+        return self.zones.null.flags.writeable
 
     def fill(self, segment: int, zone_map: ZoneMap, row_count: np.ndarray | None, *, for_good: bool = True) -> None:
         """Write the zone map of one segment of the group; `row_count` is None where no block has NULLs.
@@ -100,6 +108,7 @@ class ResidentZones:
             if not self.loaded[segment]:
                 self._write(segment, zone_map, row_count)
                 self.loaded[segment] = for_good
+                self.complete = bool(self.loaded.all())
 
     def _chunk(self, segment: int) -> slice:
         return slice(int(self._begin[segment]), int(self._begin[segment + 1]))
@@ -111,10 +120,13 @@ class ResidentZones:
             wide, _ = same_width([theirs, mine.take(slice(0, 0))])
             for word, values in zip(mine.words, wide.words, strict=True):
                 word[chunk] = values
+        if row_count is None and not zone_map.null_count.any() and not self._has_flags:
+            return
+        if not self._has_flags:
+            self.zones = replace(self.zones, value=self.zones.value.copy(), null=self.zones.null.copy())
         if row_count is None:
-            self.zones.value[chunk], self.zones.null[chunk] = TRUE | FALSE, _null(zone_map.null_count)
-        else:
-            self.zones.value[chunk], self.zones.null[chunk] = occupancy(row_count, zone_map.null_count)
+            row_count = np.full(len(zone_map), -1)
+        self.zones.value[chunk], self.zones.null[chunk] = occupancy(row_count, zone_map.null_count)
 
     def _widen(self, words: int) -> None:
         """Make room for longer strings; who reads the arrays as they were goes on reading them."""
@@ -122,11 +134,7 @@ class ResidentZones:
         if words > have:
             missing = words - have
             lower, upper = (_widened(side, missing) for side in (self.zones.lower, self.zones.upper))
-            self.zones = Zones(lower, upper, self.zones.value, self.zones.null)
-
-
-def _null(null_count: np.ndarray) -> np.ndarray:
-    return np.where(null_count == 0, np.uint8(0), np.uint8(NULL))
+            self.zones = replace(self.zones, lower=lower, upper=upper)
 
 
 def _empty(kind: Kind, words: int, n: int) -> Keys:
@@ -148,12 +156,12 @@ class ResidentBlocks:
 
     def __init__(self, begin: np.ndarray, file_begin: np.ndarray) -> None:
         self.loaded = np.zeros(len(begin) - 1, bool)
+        self.complete = False  # whether all of it is loaded
         self.has_empty = False  # whether some block that is loaded has no rows
         self._begin, self._file_begin = begin - begin[0], file_begin - file_begin[0]
         self._lock = threading.Lock()
         n = int(self._begin[-1])
-        dtypes = (np.int32, np.int32, np.int64, np.int64)
-        self.table = BlockTable(*(np.empty(n, dtype) for dtype in dtypes))
+        self.table = BlockTable(*(np.empty(n, dtype) for dtype in (np.uint16, np.uint16, np.uint32, np.uint32)))
 
     @property
     def nbytes(self) -> int:
@@ -167,11 +175,22 @@ class ResidentBlocks:
             if self.loaded[segment]:
                 return
             chunk = slice(int(self._begin[segment]), int(self._begin[segment + 1]))
-            np.add(blocks.file, np.int32(self._file_begin[segment]), out=self.table.file[chunk], casting="unsafe")
-            for name in ("row_group", "row_count", "byte_count"):
-                getattr(self.table, name)[chunk] = getattr(blocks, name)
+            numbered = replace(blocks, file=blocks.file + self._file_begin[segment])
+            self._widen(numbered)
+            for name, values in vars(numbered).items():
+                getattr(self.table, name)[chunk] = values
             self.has_empty |= bool((blocks.row_count == 0).any())
             self.loaded[segment] = True
+            self.complete = bool(self.loaded.all())
+
+    def _widen(self, blocks: BlockTable) -> None:
+        """Make room for greater numbers; who reads the arrays as they were goes on reading them."""
+        wide = {
+            name: array.astype(np.int64)
+            for name, array in vars(self.table).items()
+            if getattr(blocks, name).max(initial=0) > np.iinfo(array.dtype).max
+        }
+        self.table = replace(self.table, **wide) if wide else self.table
 
     def of(self, segment: int) -> BlockTable:
         """The block table of one segment, which is loaded."""

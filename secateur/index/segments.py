@@ -56,6 +56,15 @@ class FileTable:
         return FileTable(self.path.take(pa.array(files)), **arrays)
 
 
+@dataclass(frozen=True)
+class FileCounts:
+    """How much every file of the segments holds: arrays of shape (n_files,)."""
+
+    block_count: np.ndarray
+    row_count: np.ndarray
+    byte_count: np.ndarray
+
+
 _FILE_ARRAYS = ("size", "modified", "block_count", "row_count", "byte_count", "segment")
 
 

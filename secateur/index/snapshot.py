@@ -15,14 +15,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from secateur.arrays import text_parts
 from secateur.errors import IndexFault
 from secateur.index import btree
 from secateur.index.btree import Tree, tree_over
 from secateur.index.codec import SNAPSHOT, Contents, ReadRange, Writer, read_contents
+from secateur.index.identity import listing_id
 from secateur.index.model import BuildOptions, IndexedColumn, Store, StoredFile, type_name, type_of_name
 from secateur.index.segment import COLUMN_KINDS, zone_arrays, zone_map_of
-from secateur.index.segments import BLOCK_TABLE, ChunkName, Directory, FileTable, Segments
+from secateur.index.segments import BLOCK_TABLE, ChunkName, Directory, FileCounts, FileTable, Segments
 from secateur.index.zonemap import ZoneMap, unknown
 from secateur.pruning.predicate.bound import Field
 from secateur.values import Kind, kind_of, same_keys
@@ -35,21 +38,26 @@ _TEXTS = (_INT64, np.dtype("u1"))  # offsets, bytes
 
 def encode_snapshot(number: int, created: float, segments: Segments, options: BuildOptions, schema: pa.Schema) -> bytes:
     """The bytes of a snapshot file."""
+    files = segments.files
+    order = pc.sort_indices(files.path).to_numpy()
+    listed = listing_id(files.path.take(pa.array(order)), files.size[order], files.modified[order])
     meta = {
         "number": number,
         "created": created,
+        "listing": f"{listed:032x}",
         "columns": [{"path": list(c.path), "type": type_name(c.type)} for c in segments.columns],
         "options": asdict(options),
         "schema": schema.serialize().to_pybytes().hex(),
     }
     writer = Writer(SNAPSHOT, meta)
     names = pa.array(segments.name, pa.large_string())
-    files = segments.files
     file_count = np.bincount(files.segment, minlength=len(segments)).astype(np.int64)
-    writer.add("segments", [*_text_arrays(names), segments.size, segments.block_count, segments.row_count, file_count])
-    writer.add("paths", _text_arrays(files.path))
+    writer.add("segments", [*text_parts(names), segments.size, segments.block_count, segments.row_count, file_count])
+    writer.add("paths", text_parts(files.path))
     counts = (files.block_count, files.row_count, files.byte_count)
-    writer.add("files", [files.size, files.modified, *counts, files.segment])
+    live = np.empty(len(order), np.int64)
+    live[order] = np.arange(len(order))
+    writer.add("files", [files.size, files.modified, *counts, files.segment, live])
     for chunk, found in segments.directory.items():
         writer.add(_directory_name(chunk), [found.at, found.size, found.crc])
     tree = tree_over(segments.row_count, options.fan_out) if len(segments) else None
@@ -62,16 +70,6 @@ def encode_snapshot(number: int, created: float, segments: Segments, options: Bu
 def _directory_name(chunk: ChunkName) -> str:
     kind, number = chunk
     return f"where/{kind}" if number < 0 else f"where/{kind}/{number}"
-
-
-def _text_arrays(texts: pa.Array) -> list[np.ndarray]:
-    """Strings as the offsets and the bytes of an Arrow large string array that begins at 0."""
-    texts = pa.concat_arrays([texts, pa.array([], pa.large_string())]) if texts.offset else texts
-    _, offsets, data = texts.buffers()
-    if not len(texts):
-        return [np.zeros(1, np.int64), np.zeros(0, np.uint8)]
-    ends = np.frombuffer(offsets, np.int64, len(texts) + 1)
-    return [ends, np.frombuffer(data or b"", np.uint8, int(ends[-1]))]
 
 
 @dataclass(frozen=True)
@@ -109,6 +107,7 @@ class Snapshot:
             meta = contents.meta
             self.number = int(meta["number"])
             self.created = float(meta["created"])
+            self.listing_id = int(meta["listing"], 16)
             self.columns = [IndexedColumn(tuple(map(str, c["path"])), type_of_name(c["type"])) for c in meta["columns"]]
             self.options = _options(meta["options"])
             self.schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(meta["schema"])))
@@ -128,16 +127,33 @@ class Snapshot:
     @cached_property
     def files(self) -> FileTable:
         """The files that the segments cover. Raises IndexFault where the arrays do not fit together."""
-        arrays = self._arrays("files", 5 * (_INT64,) + (np.dtype("<i4"),))
         offsets, data = self._arrays("paths", _TEXTS)
         paths = self._texts(offsets, data, "file paths")
-        segment = arrays[-1]
-        n = len(paths)
-        if any(array.shape != (n,) for array in arrays):
+        arrays = self._file_arrays
+        if len(paths) != len(arrays[0]):
+            raise IndexFault(f"{self.name}: there are {len(paths)} paths of {len(arrays[0])} files")
+        return FileTable(paths, *arrays[:-1])
+
+    @property
+    def file_counts(self) -> FileCounts:
+        """How much every file holds. Raises IndexFault where the arrays do not fit together."""
+        return FileCounts(*self._file_arrays[2:5])
+
+    @property
+    def live(self) -> np.ndarray:
+        """The position of every file in the order of paths: among live files whose id is `listing_id`."""
+        return self._file_arrays[-1]
+
+    @cached_property
+    def _file_arrays(self) -> list[np.ndarray]:
+        arrays = self._arrays("files", 5 * (_INT64,) + (np.dtype("<i4"), _INT64))
+        n = int(self.segments.file_begin[-1])
+        segment, live = arrays[-2:]
+        if any(array.shape != (n,) for array in arrays) or (np.bincount(live[live >= 0], minlength=n) != 1).any():
             raise IndexFault(f"{self.name}: the table of files is malformed")
         if not np.array_equal(segment, np.repeat(np.arange(len(self.segments)), self.segments.file_count)):
             raise IndexFault(f"{self.name}: the files do not follow the segments")
-        return FileTable(paths, *arrays)
+        return arrays
 
     @cached_property
     def tree(self) -> Tree:

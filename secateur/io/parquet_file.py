@@ -25,10 +25,10 @@ from secateur.values import is_float, kind_of
 BATCH_ROWS = 65_536
 _SPARK_VERSION = b"org.apache.spark.version"
 _LEGACY_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
-_CALENDARS_AGREE = (  # from here on; source: RebaseDateTime.lastSwitchJulianDay, lastSwitchJulianTs
-    pa.scalar(dt.date(1582, 10, 15)),
-    pa.scalar(dt.datetime(1900, 1, 1, tzinfo=dt.UTC), pa.timestamp("us", "UTC")),
-)
+_CALENDARS_AGREE = {  # from here on; source: RebaseDateTime.lastSwitchJulianDay, lastSwitchJulianTs
+    pa.date32(): dt.date(1582, 10, 15),
+    pa.timestamp("us", "UTC"): dt.datetime(1900, 1, 1, tzinfo=dt.UTC),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,8 +181,8 @@ def _calendars_differ(array: pa.Array) -> bool:
         case pa.MapType():
             return _calendars_differ(array.keys) or _calendars_differ(array.items)
         case type_:
-            since = next((moment for moment in _CALENDARS_AGREE if moment.type == type_), None)
-            return since is not None and bool(pc.any(pc.less(array, since)).as_py())
+            since = _CALENDARS_AGREE.get(type_)
+            return since is not None and bool(pc.any(pc.less(array, pa.scalar(since, type_))).as_py())
 
 
 def _folded(path: tuple[str, ...]) -> tuple[str, ...]:

@@ -11,14 +11,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote
 
-import mmh3
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.arrays import strings, text_parts, truths
+from secateur.arrays import strings, truths
 from secateur.index import zonemap
 from secateur.index.cache import ByteCache
+from secateur.index.identity import listing_id
 from secateur.io.partitions import Partitions, null_counts
 from secateur.io.store import FileStore
 from secateur.pruning.predicate.bound import Field
@@ -56,16 +56,8 @@ class Listing:
 
     @cached_property
     def id(self) -> int:
-        """The identity of the files, 128 bits: equal ids mean equal paths, sizes and times of modification.
-
-        It is MurmurHash3 x64_128 of their count and the arrays. The zone in which partition values were read is not
-        part of it.
-        """
-        offsets, texts = text_parts(self.paths)
-        digest = mmh3.mmh3_x64_128(len(self.paths).to_bytes(8, "little"))
-        for data in (offsets, texts, self.size, self.modified):
-            digest.update(np.ascontiguousarray(data).data)
-        return digest.uintdigest()
+        """The identity of the files; the zone in which partition values were read is not part of it."""
+        return listing_id(self.paths, self.size, self.modified)
 
     @cached_property
     def file_names(self) -> pa.Array:

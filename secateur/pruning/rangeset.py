@@ -143,6 +143,11 @@ class RangeSet:
     def _tables(self) -> dict[int, Keys]:
         return {}
 
+    @cached_property
+    def _grids(self) -> dict[tuple[int, int, int, int], _Grid]:
+        """Of words of bytes, the thresholds [begin, end) and the word by which they are compared: laid out once."""
+        return {}
+
     @property
     def is_empty(self) -> bool:
         """Whether no key lies inside."""
@@ -312,7 +317,7 @@ class _Thresholds:
         below = int(len(ranges.thresholds) > 0 and ranges.thresholds[0] == least_key(ranges.kind))
         self.all = _Part(below, len(ranges.thresholds), 0)
         self.spare = np.empty((2, min(n, CHUNK)), bool)
-        self.grids: dict[tuple[int, int, int], _Grid] = {}
+        self.width = width
         self._before: np.ufunc = np.less if self.exact else np.less_equal
         self.worth_a_grid = n * UNITS_OF_GRID > len(ranges.thresholds)
 
@@ -414,9 +419,10 @@ class _Thresholds:
         return positions[_ties(low[positions], high[positions], thresholds)]
 
     def _grid(self, begin: int, end: int, word: int) -> _Grid:
-        if (begin, end, word) not in self.grids:
-            self.grids[begin, end, word] = _Grid.over(self.table[word][begin:end], begin, self.exact)
-        return self.grids[begin, end, word]
+        grids, key = self.ranges._grids, (self.width, begin, end, word)
+        if key not in grids:
+            grids[key] = _Grid.over(self.table[word][begin:end], begin, self.exact)
+        return grids[key]
 
 
 @dataclass(frozen=True)

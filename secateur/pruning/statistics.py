@@ -41,14 +41,6 @@ class Files(Statistics, Protocol):
     def paths(self) -> pa.Array:
         """Paths below the table, strings of shape (n,)."""
 
-    @property
-    def byte_count(self) -> np.ndarray:
-        """Size of every file, int64 of shape (n,)."""
-
-    @property
-    def block_count(self) -> np.ndarray:
-        """Blocks of every file, int64 of shape (n,); -1 where unknown."""
-
 
 @dataclass(frozen=True)
 class Pages:
