@@ -92,10 +92,10 @@ def _may_be(truth: int, predicate: Predicate, statistics: Statistics, units: np.
         case Not(child):
             return _may_be(TRUE + FALSE - truth, child, statistics, units)
         case Within(operand=Field() as field, ranges=ranges, fails=None):
-            zones = _chosen_zones(statistics.zones(field), units)
-            possible = None if zones is None else ranges.reaches(zones.lower, zones.upper, inside=truth == TRUE)
+            zones = statistics.zones(field)
+            possible = None if zones is None else ranges.reaches(zones.lower, zones.upper, units, inside=truth == TRUE)
             if zones is not None and possible is not None:
-                return possible & (zones.value != 0)
+                return possible if zones.has_values else possible & (_at(zones.value, units) != 0)
     outcomes = _fold(predicate, lambda leaf: leaf_outcomes(leaf, statistics, units))
     return (outcomes & truth) != 0
 
@@ -114,6 +114,10 @@ def leaf_outcomes(leaf: Leaf, statistics: Statistics, units: np.ndarray | None =
         chunk = slice(start, start + CHUNK)
         outcomes[chunk] = outcomes_over(leaf, columns.take(chunk))
     return outcomes
+
+
+def _at(array: np.ndarray, units: np.ndarray | None) -> np.ndarray:
+    return array if units is None else array[units]
 
 
 def _chosen_zones(zones: Zones | None, units: np.ndarray | None) -> Zones | None:

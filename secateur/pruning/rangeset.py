@@ -90,21 +90,21 @@ class RangeSet:
         following = self.thresholds.take(low, mode="clip")
         return (upper.words[0] >= following) & (low < len(self.thresholds))
 
-    def reaches(self, lower: Keys, upper: Keys, *, inside: bool) -> np.ndarray | None:
-        """Which intervals [lower, upper] may hold a key inside (or one outside): bool of shape (n,).
+    def reaches(self, lower: Keys, upper: Keys, units: np.ndarray | None = None, *, inside: bool) -> np.ndarray | None:
+        """Which intervals [lower, upper], or of the chosen, may hold a key inside (or outside): bool of shape (n,).
 
         One comparison per threshold, for words and up to two thresholds, as of a range; None for other sets, of which
         :meth:`outcomes` tells both sides at once.
         """
         if self.kind is not Kind.WORD or not 0 < len(self.thresholds) <= 2:
             return None
-        low, high = lower.words[0], upper.words[0]
+        chosen = slice(None) if units is None else units
         start, stop = self.thresholds[0], self.thresholds[1:]
         if not inside:
-            outside = np.less(low, start)
-            return np.logical_or(outside, np.greater_equal(high, stop[0]), out=outside) if len(stop) else outside
-        begun = np.greater_equal(high, start)
-        return np.logical_and(begun, np.less(low, stop[0]), out=begun) if len(stop) else begun
+            outside = np.less(lower.words[0][chosen], start)
+            return outside | np.greater_equal(upper.words[0][chosen], stop[0]) if len(stop) else outside
+        begun = np.greater_equal(upper.words[0][chosen], start)
+        return begun & np.less(lower.words[0][chosen], stop[0]) if len(stop) else begun
 
     def outcomes(self, lower: Keys, upper: Keys) -> np.ndarray:
         """TRUE where [lower, upper] may hold a key inside, FALSE where it may hold one outside: uint8 of shape (n,).

@@ -24,6 +24,11 @@ class Zones:
     value: np.ndarray  # uint8: TRUE | FALSE where a non-null value is possible, else 0
     null: np.ndarray  # uint8: NULL where a NULL is possible, else 0
 
+    @property
+    def has_values(self) -> bool:
+        """Whether every unit is known to be able to hold a value, as where one flag stands for all of them."""
+        return self.value.strides == (0,) and len(self.value) > 0 and bool(self.value[0])
+
     def take(self, indices: np.ndarray | slice) -> Zones:
         """The zone maps of the given units."""
         return Zones(self.lower.take(indices), self.upper.take(indices), self.value[indices], self.null[indices])
