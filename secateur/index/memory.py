@@ -31,6 +31,7 @@ from secateur.values import Kind, kind_of
 
 Value = TypeVar("Value")
 Resident = TypeVar("Resident", ResidentZones, ResidentBlocks)
+BATCH = 256  # chunks
 Wanted = Sequence[tuple[int, np.ndarray]]  # groups, and segments of each
 
 
@@ -85,9 +86,10 @@ class IndexMemory:
             if directory is None or not directory.size[segment]:
                 nothing = unknown(kind, self._block_count(segment))
                 resident.fill(within, nothing, None, for_good=directory is not None)
-        if directory is not None:
-            read = self._read(ZONE, directory, [segment for _, _, segment in there])
-            for (resident, within, segment), arrays in zip(there, read, strict=True):
+        for part in _batches(there) if directory is not None else ():
+            assert directory is not None
+            read = self._read(ZONE, directory, [segment for _, _, segment in part])
+            for (resident, within, segment), arrays in zip(part, read, strict=True):
                 self._fill_zones(resident, within, segment, column, arrays)
         for group, _ in wanted:
             self.cache.measure(self._group_key((ZONE, column), group))
@@ -110,9 +112,10 @@ class IndexMemory:
         residents = [self._resident_blocks(group) for group, _ in wanted]
         missing = list(self._missing(residents, wanted))
         directory = self._directory(BLOCKS, None) if missing else None
-        if directory is not None:
-            read = self._read(BLOCKS, directory, [segment for _, _, segment in missing])
-            for (resident, within, segment), arrays in zip(missing, read, strict=True):
+        for part in _batches(missing) if directory is not None else ():
+            assert directory is not None
+            read = self._read(BLOCKS, directory, [segment for _, _, segment in part])
+            for (resident, within, segment), arrays in zip(part, read, strict=True):
                 with self.faults.tolerated():
                     files = int(layout.file_begin[segment + 1] - layout.file_begin[segment])
                     where = self._where(segment, BLOCKS, None)
@@ -236,6 +239,12 @@ class IndexMemory:
     def _where(self, segment: int, kind: str, column: Field | None) -> str:
         of = "" if column is None else f" of {column}"
         return f"{self.snapshot.segments.name[segment]}: chunk {kind}{of}"
+
+
+def _batches(items: Sequence[Value]) -> Iterator[Sequence[Value]]:
+    """Some at a time: what is read of them is in memory twice until it is filled in."""
+    for start in range(0, len(items), BATCH):
+        yield items[start : start + BATCH]
 
 
 def _sound(arrays: Arrays | IndexFault) -> Arrays:
