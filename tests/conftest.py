@@ -38,6 +38,12 @@ def examples(ci: int, *, shrink: bool = True) -> settings:
     return settings(max_examples=ci * 10 if nightly else ci, phases=phases, report_multiple_bugs=shrink)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def disk_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A cache on disk for the tests, instead of that of whoever runs them."""
+    os.environ["SECATEUR_CACHE_DIR"] = str(tmp_path_factory.mktemp("disk-cache"))
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The oracle, without two of its optimisations that lose rows.
