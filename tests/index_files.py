@@ -60,18 +60,18 @@ Arrays = list[np.ndarray]
 
 @dataclass
 class Memory:
-    """A store in memory; names in `broken` cannot be read."""
+    """A store in memory; `fails` says of every read whether it does."""
 
     data: dict[str, bytes] = field(default_factory=dict)
     location: str = "memory:"
-    broken: set[str] = field(default_factory=set)
+    fails: Callable[[], bool] = lambda: False
 
     def files(self, folder: str) -> list[StoredFile]:
         return [StoredFile(n, len(d), 0.0) for n, d in sorted(self.data.items()) if n.startswith(folder + "/")]
 
     def read(self, name: str, offset: int, size: int) -> bytes:
         found = self.data.get(name, b"")[offset : offset + size]
-        if name in self.broken or offset < 0 or len(found) != size:
+        if self.fails() or offset < 0 or len(found) != size:
             raise IndexFault(f"{name} cannot be read up to byte {offset + size}")
         return found
 

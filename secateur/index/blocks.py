@@ -216,7 +216,7 @@ class OpenedBlocks:
 
     def has_filters(self, column: Field) -> bool:
         """Whether filters may cover a column in some block."""
-        return len(self._indexed) > 0 and self.source.has(BLOOM, column)
+        return len(self._indexed) > 0 and self.source.file_zones(column) is None and self.source.has(BLOOM, column)
 
     def has_pages(self, column: Field) -> bool:
         """Whether pages of a column may be known in some block."""
@@ -226,6 +226,8 @@ class OpenedBlocks:
         """Which blocks may hold any of the keys; None where no filter covers the column."""
         kind = kind_of(column.type)
         assert kind is not None
+        if self.source.file_zones(column) is not None:
+            return None
         parts = list(self._by_segment())
         filters = self.source.filters(column, np.array([segment for segment, _ in parts], np.int64))
         if all(each is None for each in filters):

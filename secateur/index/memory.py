@@ -7,7 +7,7 @@ pages segment by segment. All are in one cache; who uses arrays holds them, so w
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeVar
 
@@ -45,6 +45,7 @@ class IndexMemory:
     faults: Faults
     snapshot: Snapshot
     layout: Layout
+    tables: dict[int, ResidentBlocks] = field(default_factory=dict)  # by group: what a query has read stays with it
 
     def by_group(self, segments: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """The groups that hold some of the segments, which ascend, with those that they hold."""
@@ -109,7 +110,7 @@ class IndexMemory:
     def blocks(self, wanted: Wanted) -> list[ResidentBlocks]:
         """The block tables of groups, the wanted segments loaded where they can be read."""
         layout = self.layout
-        residents = [self._resident_blocks(group) for group, _ in wanted]
+        residents = [self._tables(group) for group, _ in wanted]
         missing = list(self._missing(residents, wanted))
         directory = self._directory(BLOCKS, None) if missing else None
         for part in _batches(missing) if directory is not None else ():
@@ -121,6 +122,11 @@ class IndexMemory:
                     where = self._where(segment, BLOCKS, None)
                     resident.fill(within, blocks_of(_sound(arrays), self._block_count(segment), files, where))
         return residents
+
+    def _tables(self, group: int) -> ResidentBlocks:
+        if group not in self.tables:
+            self.tables[group] = self._resident_blocks(group)
+        return self.tables[group]
 
     def row_count(self, segment: int) -> np.ndarray:
         """Rows of the blocks of a segment. Raises IndexFault."""

@@ -59,6 +59,7 @@ class IndexCatalog:
         self._live, self._read_footers, self._faults = live, read_footers, faults
         self.reads = Reads() if memory is None else memory.chunks.reads
         self.loose: LooseBlocks | None = None
+        self._undecided: set[int] = set()  # segments of which all blocks were taken for candidates
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -91,6 +92,8 @@ class IndexCatalog:
     def _tree_zones(self, column: Field) -> Zones | None:
         assert self.memory is not None
         snapshot = self.memory.snapshot
+        if self.file_zones(column) is not None:  # which hold where files have a column of that name too
+            return None
         with self._faults.tolerated():
             key = (self.memory.store.location, "tree", snapshot.number, snapshot.created, column)
             zone_map = self.memory.cache.get(key, lambda: snapshot.tree_zones(column))
@@ -145,6 +148,7 @@ class IndexCatalog:
         group, within = self.memory.layout.place(segment)
         (resident,) = self.memory.blocks([(group, np.array([segment]))])
         if not resident.loaded[within]:
+            self._undecided.add(segment)
             return True
         live = self.live_of(group, resident.of(within).file)
         return live >= 0 if files is None else (live >= 0) & files[live]
@@ -177,22 +181,34 @@ class IndexCatalog:
                 mine[~resident.loaded[mine - begin[group]]]
                 for resident, (group, mine) in zip(residents, wanted, strict=True)
             ]
-            if any(map(len, unread)):
-                numbers = self._without(np.concatenate(unread), numbers, files)
+            if any(map(len, unread)) or self._undecided:
+                numbers = self._replaced(numbers, np.concatenate([_NOTHING, *unread]), files)
             has_empty = any(resident.has_empty for resident in residents)
         blocks = OpenedBlocks(self, numbers)
         return blocks.take(np.flatnonzero(blocks.row_count)) if has_empty or self.loose is not None else blocks
 
-    def _without(self, unread: np.ndarray, numbers: np.ndarray, files: np.ndarray | None) -> np.ndarray:
-        """The numbers of the blocks outside of some segments, and those of all blocks of these segments' files."""
+    def _replaced(self, numbers: np.ndarray, unread: np.ndarray, files: np.ndarray | None) -> np.ndarray:
+        """The numbers without those of some segments, for whose files loose blocks stand; and without dead files'."""
+        indexed = numbers[numbers < self.total]
+        loose = numbers[len(indexed) :] - self.total
+        if len(unread):
+            indexed = indexed[~np.isin(self.segment_of(indexed), unread)]
+            loose = np.union1d(loose, self._blocks_instead(unread, files))
+        return np.concatenate([self._alive(indexed, files), self.total + loose])
+
+    def _blocks_instead(self, unread: np.ndarray, files: np.ndarray | None) -> np.ndarray:
+        """The loose blocks that stand for segments: those of their surviving files, by their footers."""
         entries = np.concatenate([np.arange(self.coverage.begin[s], self.coverage.begin[s + 1]) for s in unread])
         live = self.coverage.live[entries]
-        before = 0 if self.loose is None else len(self.loose.blocks)
-        self._open_loose(live[(live >= 0) & (True if files is None else files[live])])
-        after = 0 if self.loose is None else len(self.loose.blocks)
-        indexed = numbers[numbers < self.total]
-        kept = indexed[~np.isin(self.segment_of(indexed), unread)]
-        return np.concatenate([kept, numbers[len(indexed) :], self.total + np.arange(before, after)])
+        found = live[(live >= 0) & (True if files is None else files[live])]
+        self._open_loose(found)
+        return _NOTHING if self.loose is None else np.flatnonzero(np.isin(self.loose.blocks.file, found))
+
+    def _alive(self, numbers: np.ndarray, files: np.ndarray | None) -> np.ndarray:
+        """The blocks without those of dead files, where block tables can be read now that could not before."""
+        late = np.flatnonzero(np.isin(self.segment_of(numbers), list(self._undecided)))
+        live = OpenedBlocks(self, numbers[late]).file
+        return np.delete(numbers, late[(live < 0) | (False if files is None else ~files[live])])
 
     def _open_loose(self, files: np.ndarray) -> None:
         """Open the blocks of live files by their footers, behind those that are open already."""
@@ -312,8 +328,15 @@ class SegmentRun:
 
     @cached_property
     def row_count(self) -> np.ndarray:
+        table, known = self._blocks
+        return np.where(known, table.row_count[self.within].astype(np.int64), -1)
+
+    @property
+    def _blocks(self) -> tuple[BlockTable, np.ndarray]:
+        """The block table of the group, and which blocks of the run it tells of."""
         (resident,) = self.memory.blocks([(self.group, self.segments)])
-        return resident.table.row_count[self.within].astype(np.int64)
+        counts = np.diff(self.memory.layout.blocks_of(self.group))
+        return resident.table, np.repeat(resident.loaded, counts)[self.within]
 
     def zones(self, column: Field) -> Zones | None:
         """The zone maps of a column."""
@@ -332,10 +355,8 @@ class SegmentRun:
 
     def _by_name(self, zones: Zones) -> Zones:
         """What file names tell of the blocks, nothing of those whose files cannot be read."""
-        (resident,) = self.memory.blocks([(self.group, self.segments)])
-        counts = np.diff(self.memory.layout.blocks_of(self.group))
-        known = np.repeat(resident.loaded, counts)[self.within]
-        entry = int(self.memory.layout.files_of(self.group)[0]) + resident.table.file[self.within].astype(np.int64)
+        table, known = self._blocks
+        entry = int(self.memory.layout.files_of(self.group)[0]) + table.file[self.within].astype(np.int64)
         live = self.live[np.where(known, entry, 0)]
         return zones.take(np.maximum(live, 0)).where(known & (live >= 0))
 
@@ -372,8 +393,9 @@ def open_catalog(
     with faults.tolerated():
         if snapshot is not None:
             memory, version = caches.memory, (caches.store.location, snapshot.number, snapshot.created)
+            segments = snapshot.segments  # here, where trouble is tolerated: they are asked for everywhere
+            layout = memory.get((*version, "layout"), lambda: layout_of(segments))
             coverage = memory.get((*version, "coverage", live.id), lambda: covered(live, snapshot))
-            layout = memory.get((*version, "layout"), lambda: layout_of(snapshot.segments))
             chunks = ChunkReader(caches.store, caches.disk, Reads())
             found = IndexMemory(caches.store, memory, chunks, faults, snapshot, layout)
             return IndexCatalog(live, coverage, found, read_footers, faults)

@@ -1,0 +1,138 @@
+"""What a query reads of an index, against what was written: block by block, whatever is harmed, evicted or shared.
+
+A row is lost where an array is stale or half filled. So here memory that is not filled holds garbage, caches are too
+small, groups and runs have any size, and queries of two snapshots run at once in several threads.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from catalog_checks import Query
+from conftest import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from random_index import Index, make_index, refreshed
+
+from secateur.index import chunks, reader, resident
+from secateur.index.cache import ByteCache
+from secateur.index.reader import Caches, open_catalog
+from secateur.index.snapshot import open_snapshot
+from secateur.pruning.report import Faults
+
+
+def garbage(shape: int, dtype: Any = np.float64) -> np.ndarray:
+    """Memory that nobody has filled, at its worst."""
+    random = np.random.default_rng(shape)
+    return random.integers(0, 256, shape * np.dtype(dtype).itemsize, np.uint8).view(dtype)
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What must make no difference."""
+
+    group_blocks: int
+    few_runs: int
+    least_shared: int
+    cache_bytes: int
+
+    @contextmanager
+    def prevailing(self) -> Iterator[ByteCache]:
+        with ExitStack() as stack:
+            stack.enter_context(patch.object(resident, "GROUP_BLOCKS", self.group_blocks))
+            stack.enter_context(patch.object(reader, "FEW_RUNS", self.few_runs))
+            stack.enter_context(patch.object(chunks, "LEAST_SHARED", self.least_shared))
+            stack.enter_context(patch.object(resident, "np", SimpleNamespace(**{**vars(np), "empty": garbage})))
+            yield ByteCache(self.cache_bytes)
+
+
+circumstances = st.builds(
+    Circumstances,
+    group_blocks=st.sampled_from([1, 3, 10, 1 << 17]),
+    few_runs=st.sampled_from([1, 2, 8]),
+    least_shared=st.sampled_from([1, 16]),
+    cache_bytes=st.sampled_from([0, 2_000, 6_000, 1 << 30]),
+)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def query(index: Index, cache: ByteCache, seed: int, strict: bool = False, failing: float = 0.0) -> Query:
+    """A query of an index; its reads fail now and then from the moment at which it has opened the snapshot."""
+    index.store.fails = sometimes(seed, 0.0)
+    snapshot, faults = open_snapshot(index.store, index.number), Faults(strict)
+    index.store.fails = sometimes(seed, failing)
+    catalog = open_catalog(index.live, Caches(index.store, cache), snapshot, index.live.open, faults)
+    return Query(index, catalog, faults, np.random.default_rng(seed), set())
+
+
+def sometimes(seed: int, share: float) -> Callable[[], bool]:
+    random = np.random.default_rng(seed)
+    return lambda: bool(random.random() < share)
+
+
+@examples(ci=60)
+@given(circumstances, seeds, st.integers(0, 6), st.sampled_from([0.0, 0.0, 0.1, 0.4]))
+def test_a_query_reads_what_was_written(around: Circumstances, seed: int, segments: int, harm: float) -> None:
+    """One query after the other, of one snapshot and of the next, with one cache."""
+    index = make_index(seed, segments, harm)
+    later = refreshed(index, seed + 1, harm)
+    with around.prevailing() as cache:
+        for i, each in enumerate((index, later, index, later)):
+            query(each, cache, seed + i, strict=harm == 0.0).run()
+
+
+@examples(ci=20)
+@given(circumstances, seeds, st.sampled_from([0.0, 0.2]), st.integers(2, 6))
+def test_queries_at_once_read_what_was_written(around: Circumstances, seed: int, harm: float, threads: int) -> None:
+    """Of two snapshots, by threads that share the cache: whoever fills an array, and whenever it is dropped."""
+    index = make_index(seed, 5, harm)
+    later = refreshed(index, seed + 1, harm)
+    with around.prevailing() as cache, ThreadPoolExecutor(threads) as pool:
+        queries = [query((index, later)[i % 2], cache, seed + i) for i in range(threads * 2)]
+        for result in [pool.submit(each.run) for each in queries]:
+            result.result()
+
+
+@pytest.fixture(autouse=True)
+def hasty_threads() -> Iterator[None]:
+    """Threads take turns after microseconds, so that they meet where they are least expected."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+# ---- faults that come and go -----------------------------------------------------------------------------------------
+
+
+@examples(ci=80)
+@given(circumstances, seeds, st.integers(1, 6), st.sampled_from([0.1, 0.5, 0.9]))
+def test_reads_that_fail_now_and_then(around: Circumstances, seed: int, segments: int, failing: float) -> None:
+    """What is said is right or nothing, every block stays, and what a query has opened it keeps. Nothing sticks."""
+    index = make_index(seed, segments, 0.0)
+    with around.prevailing() as cache:
+        for i in range(5):
+            query(index, cache, seed + i, failing=failing).run_in_doubt(all_fail_in_the_end=True)
+        query(index, cache, seed, strict=True).run()
+
+
+@examples(ci=20)
+@given(circumstances, seeds, st.integers(2, 6))
+def test_reads_that_fail_now_and_then_at_once(around: Circumstances, seed: int, threads: int) -> None:
+    """By threads that share a cache: what one could not read another can."""
+    index = make_index(seed, 5, 0.0)
+    with around.prevailing() as cache, ThreadPoolExecutor(threads) as pool:
+        queries = [query(index, cache, seed + i) for i in range(threads * 2)]
+        index.store.fails = sometimes(seed, 0.4)
+        for result in [pool.submit(each.run_in_doubt) for each in queries]:
+            result.result()
+        query(index, cache, seed, strict=True).run()
