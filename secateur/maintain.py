@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from secateur.errors import IndexConflict, IndexFault, IndexMissing, TableNotFound
 from secateur.index.assemble import FileIdentity, recipe
+from secateur.index.btree import FAN_OUT
 from secateur.index.build import FOLDER, FileSurvey, OnProgress, cut, survey, write_segments
 from secateur.index.codec import SEGMENT, Place, read_contents
 from secateur.index.model import BuildOptions, IndexedColumn, StoredFile, indexed_columns
@@ -76,6 +77,7 @@ def build_index(
     fpr: float | None = None,
     pages: bool = True,
     segment_blocks: int | None = None,
+    fan_out: int = FAN_OUT,
     on_progress: OnProgress | None = None,
     on_survey: OnProgress | None = None,
 ) -> IndexSnapshot:
@@ -85,14 +87,17 @@ def build_index(
     BY (``["day", "user_id DESC NULLS LAST"]``): segments are cut in their order, and of several columns the least and
     greatest tuple of every block is kept, for which they are read. `bloom` names columns for look-ups by value; `fpr`
     is their false-positive rate, by default such that an absent value costs about one wrong block in the whole table.
-    `pages` keeps the files' page index. `on_survey` is told the totals once footers are read, `on_progress` the files,
-    rows and bytes done.
+    `pages` keeps the files' page index. A segment has about `segment_blocks` blocks, and a node of the tree above them
+    `fan_out` children. `on_survey` is told the totals once footers are read, `on_progress` the files, rows and bytes
+    done.
 
     Raises UnknownColumn, TableNotFound, InvalidParquet, IndexNotWritable, IndexConflict; ValueError for a sort key
-    that cannot be read. Until it has returned, readers see the index as it was.
+    that cannot be read, or a fan-out below 2. Until it has returned, readers see the index as it was.
     """
     table.store.require_writable()
-    options = BuildOptions(tuple(sort_key), tuple(bloom), fpr, pages, segment_blocks)
+    if fan_out < 2:
+        raise ValueError(f"fan_out is {fan_out}; a node of a tree has 2 children or more")
+    options = BuildOptions(tuple(sort_key), tuple(bloom), fpr, pages, segment_blocks, fan_out)
     files = _identities(table.fresh_listing(dt.UTC))
     if not files:
         raise TableNotFound(f"{table.location} holds no Parquet file")

@@ -97,6 +97,16 @@ def test_a_block_matches_whole_as_without_a_sort_key(table: ParquetDirectory) ->
     assert plan.survivors.fully_matching.tolist() == [False, True, True, False], "days begin and end within blocks"
 
 
+def test_the_fan_out_of_the_tree(spark: SparkSession, table: ParquetDirectory, tmp_path: Path) -> None:
+    other = sc.open_table(table.location, index_location=str(tmp_path / "index"))
+    sc.build_index(other, spark=spark, sort_key=["day"], segment_blocks=2, fan_out=3)
+    for predicate in ("day = 5", "day > 17 OR user = 3", "id >= 0"):
+        assert ids(predicate, other) == ids(predicate, table)
+    assert "tree of fan-out 3" in sc.prune(other, "day = 5").explain()
+    with pytest.raises(ValueError, match="fan_out is 1"):
+        sc.build_index(other, spark=spark, fan_out=1)
+
+
 def test_the_key_is_kept_as_it_is_spelled(table: ParquetDirectory, spark: SparkSession) -> None:
     described = sc.describe_index(table)
     assert described.sort_key == ("day", "user DESC", "word")

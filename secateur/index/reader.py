@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -21,14 +20,13 @@ from secateur.index.memory import IndexMemory
 from secateur.index.model import BlockTable, Store
 from secateur.index.pages import PageTable
 from secateur.index.resident import layout_of
+from secateur.index.runs import LooseRun, SegmentRun
 from secateur.index.snapshot import Snapshot, open_snapshot, snapshot_files
-from secateur.index.sort_key import is_tuple_column
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Counts, Faults, Reads
 from secateur.pruning.statistics import Descent, Run
 from secateur.pruning.zones import Zones
-from secateur.values import kind_of
 
 FooterReader = Callable[[np.ndarray], LooseBlocks]
 FEW_RUNS = 8  # of neighbouring segments in a group; where there are more, the group is looked at as a whole
@@ -297,93 +295,6 @@ def _as_slice(positions: np.ndarray) -> np.ndarray | slice:
     """Ascending positions, as a slice where they are all that there are between the first and the last."""
     first, last = int(positions[0]), int(positions[-1])
     return slice(first, last + 1) if last - first + 1 == len(positions) else positions
-
-
-@dataclass(frozen=True, eq=False)
-class SegmentRun:
-    """Blocks of neighbouring segments of one group; see :class:`secateur.pruning.statistics.Run`."""
-
-    memory: IndexMemory
-    live: np.ndarray  # the live file of every entry of the index
-    files: CoveredFiles
-    group: int
-    segments: np.ndarray  # those that are asked for
-    begin: int
-    end: int
-    candidates: np.ndarray | None
-
-    def __len__(self) -> int:
-        return self.end - self.begin
-
-    @cached_property
-    def columns(self) -> dict[Field, Zones | None]:
-        """The zone maps read so far, views of the arrays in memory."""
-        return {}
-
-    @property
-    def within(self) -> slice:
-        """Where the blocks are in the arrays of the group."""
-        before = int(self.memory.layout.group_block_begin[self.group])
-        return slice(self.begin - before, self.end - before)
-
-    @cached_property
-    def row_count(self) -> np.ndarray:
-        table, known = self._blocks
-        return np.where(known, table.row_count[self.within].astype(np.int64), -1)
-
-    @property
-    def _blocks(self) -> tuple[BlockTable, np.ndarray]:
-        """The block table of the group, and which blocks of the run it tells of."""
-        (resident,) = self.memory.blocks([(self.group, self.segments)])
-        counts = np.diff(self.memory.layout.blocks_of(self.group))
-        return resident.table, np.repeat(resident.loaded, counts)[self.within]
-
-    def zones(self, column: Field) -> Zones | None:
-        """The zone maps of a column."""
-        if column not in self.columns:
-            self.columns[column] = self._zones(column)
-        return self.columns[column]
-
-    def _zones(self, column: Field) -> Zones | None:
-        by_name = self.files.zones(column)
-        if by_name is not None:
-            return self._by_name(by_name)
-        if kind_of(column.type) is None or self.memory.snapshot.number_of(column) is None:
-            return None
-        (resident,) = self.memory.zones(column, [(self.group, self.segments)])
-        return resident.zones.take(self.within)
-
-    def _by_name(self, zones: Zones) -> Zones:
-        """What file names tell of the blocks, nothing of those whose files cannot be read."""
-        table, known = self._blocks
-        entry = int(self.memory.layout.files_of(self.group)[0]) + table.file[self.within].astype(np.int64)
-        live = self.live[np.where(known, entry, 0)]
-        return zones.take(np.maximum(live, 0)).where(known & (live >= 0))
-
-
-@dataclass(frozen=True)
-class LooseRun:
-    """The blocks of files that no segment covers; see :class:`secateur.pruning.statistics.Run`."""
-
-    begin: int
-    loose: LooseBlocks
-    files: CoveredFiles
-    candidates: np.ndarray | None = None
-
-    def __len__(self) -> int:
-        return len(self.loose.blocks)
-
-    @property
-    def row_count(self) -> np.ndarray:
-        return self.loose.blocks.row_count
-
-    def zones(self, column: Field) -> Zones | None:
-        """The zone maps of a column by its files' footers or names."""
-        by_name = self.files.zones(column)
-        if by_name is not None:
-            return by_name.take(self.loose.blocks.file)
-        known = kind_of(column.type) is not None and not is_tuple_column(column.path)
-        return self.loose.zones(column) if known else None
 
 
 def open_catalog(
