@@ -11,6 +11,7 @@ import pytest
 
 import secateur as sc
 from secateur.errors import IndexFault
+from secateur.index.codec import ROW_CHECKSUM, SEGMENT, read_contents
 from tests.make_golden import GOLDEN, stamp
 
 # Reads the tree, zone maps, bloom filters of all sizes, pages, and partition values.
@@ -67,16 +68,21 @@ def test_any_byte_may_be_flipped(golden: Path, position: int) -> None:
 
 @pytest.mark.parametrize("position", range(3), ids=["first segment", "second segment", "snapshot"])
 def test_any_length_may_be_cut_off(golden: Path, position: int) -> None:
-    """Of a segment a query reads what it needs, so it may do without the end; a check of the index does not."""
+    """What a query does not read of a segment it does not miss; verification does."""
     file = index_files(golden)[position]
     data = file.read_bytes()
-    for length in range(0, len(data), STRIDE * 5):
+    is_snapshot = file.suffix == ".snapshot"
+    noticed = []
+    for length in [*range(0, len(data), STRIDE * 5), len(data) - 1]:
         file.write_bytes(data[:length])
         ids, degraded = ask(golden)
-        assert ids == IDS
-        assert bool(degraded) == is_refused(golden)
-        assert degraded or length > len(data) / 2
-        assert not sc.verify_index(sc.open_table(str(golden))).sound
+        assert ids == IDS, length
+        assert bool(degraded) == is_refused(golden), length
+        assert not sc.verify_index(sc.open_table(str(golden))).sound, length
+        noticed.append(bool(degraded))
+    assert noticed == sorted(noticed, reverse=True)  # the more is gone, the more is missed
+    assert all(noticed) == is_snapshot
+    assert sum(noticed) > len(noticed) / 4
 
 
 def swap_segments(root: Path) -> None:
@@ -118,7 +124,8 @@ def test_without_a_snapshot_there_is_no_index(golden: Path) -> None:
     assert ask(golden) == (IDS, ())
 
 
-def test_trouble_with_one_segment_leaves_the_other_of_use(golden: Path) -> None:
+@pytest.mark.parametrize("chunk", ["blocks", "zone/0", "page/0", "bloom/0", "rows of bloom/0"])
+def test_trouble_with_one_segment_leaves_the_other_of_use(golden: Path, chunk: str) -> None:
     """C4: what could not be read keeps its blocks, and only its blocks."""
 
     def blocks_of_second_part() -> list[int]:
@@ -127,11 +134,28 @@ def test_trouble_with_one_segment_leaves_the_other_of_use(golden: Path) -> None:
 
     before = blocks_of_second_part()
     file = index_files(golden)[0]
-    data = bytearray(file.read_bytes())
-    data[20] ^= 1  # in the block table
-    file.write_bytes(bytes(data))
-    assert ask(golden)[1]
+    file.write_bytes(harmed(file.read_bytes(), chunk))
+    ids, degraded = ask(golden)
+    assert ids == IDS
+    assert degraded
+    assert all(file.name in reason for reason in degraded)
+    assert is_refused(golden)
     assert blocks_of_second_part() == before
+
+
+def harmed(data: bytes, chunk: str) -> bytes:
+    """A segment file with one bit flipped in a chunk, or in every row of its bloom filters."""
+    contents = read_contents("segment", SEGMENT, len(data), lambda at, size: data[at : at + size])
+    if chunk in contents.chunks:
+        place = contents.chunks[chunk]
+        bits = [place.at + place.size // 2]
+    else:
+        matrices = [m for name, m in contents.matrices.items() if name.startswith(chunk.split()[-1] + "/")]
+        bits = [m.at + row * (m.width + ROW_CHECKSUM) for m in matrices for row in range(m.rows)]
+    found = bytearray(data)
+    for at in bits:
+        found[at] ^= 1
+    return bytes(found)
 
 
 def test_verify_names_the_fault(golden: Path) -> None:

@@ -196,18 +196,30 @@ def test_c41_file_names_are_those_of_sparks_metadata(spark: SparkSession, write_
         assert plan.to_arrow()["rid"].to_pylist() == [row.rid]
 
 
-def test_c41_a_file_name_is_what_follows_the_last_slash(tmp_path: Path) -> None:
-    """A directory's name may have line breaks."""
-    write_file(tmp_path / "a\nb" / "c\nd" / "part.parquet", {"rid": [1]})
-    plan = sc.prune(sc.open_table(str(tmp_path)), "_metadata.file_name = 'part.parquet'", strict=True)
-    assert plan.to_arrow()["rid"].to_pylist() == [1]
-
-
-def test_a_data_column_under_the_same_name_yields_to_the_directory(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_column_of_the_name_that_spark_hides(spark: SparkSession, tmp_path: Path) -> None:
+    """It is a column like any other, in pruning and in reading."""
     for i in range(3):
-        write_file(tmp_path / f"P={i}" / "part.parquet", {"rid": [i], "p": [100 + i], "q": [i]})
+        names = pa.array([{"file_name": f"x{i}"}] * 2)
+        write_file(tmp_path / f"{i}.parquet", {"rid": [2 * i, 2 * i + 1], "_metadata": names})
     table = sc.open_table(str(tmp_path))
-    sc.build_index(table, spark=spark, bloom=["p"])
+    sc.build_index(table, spark=spark, bloom=["_metadata.file_name"], segment_blocks=1)
+    for predicate, expected in (("_metadata.file_name = 'x1'", [2, 3]), ("_metadata.file_name = '1.parquet'", [])):
+        for use_index in (True, False):
+            plan = sc.prune(table, predicate, use_index=use_index)
+            assert plan.to_arrow(columns=["rid"])["rid"].to_pylist() == expected
+            assert sorted(row.rid for row in plan.to_spark(spark, via="blocks").collect()) == expected
+
+
+@pytest.mark.parametrize("name", ["P", "p"])
+def test_a_data_column_under_the_same_name_yields_to_the_directory(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    """Of other case, and of the same: then the index knows it, its tree and its filters too."""
+    for i in range(3):
+        data = {"rid": [i], "p": pa.array([100 + i], pa.int32()), "q": [i]}
+        write_file(tmp_path / f"{name}={i}" / "part.parquet", data)
+    table = sc.open_table(str(tmp_path))
+    sc.build_index(table, spark=spark, bloom=["p"], segment_blocks=1)
     expected = spark.read.parquet(str(tmp_path))
     for predicate in ("p = 1", "p = 101", "P >= 2", "p IS NULL"):
         wanted = sorted(row.rid for row in expected.where(predicate).collect())

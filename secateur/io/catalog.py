@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -36,8 +36,7 @@ class OpenedTable:
     @cached_property
     def binding_schema(self) -> pa.Schema:
         """The schema with Spark's hidden `_metadata`, unless the table has a column of that name."""
-        taken = METADATA in self.schema.names
-        return self.schema if taken else self.schema.append(METADATA_FIELD)
+        return self.schema if self.listing.own_metadata else self.schema.append(METADATA_FIELD)
 
 
 def open_snapshot_of(table: Table, zone: dt.tzinfo, faults: Faults, *, use_index: bool = True) -> OpenedTable:
@@ -50,8 +49,13 @@ def open_snapshot_of(table: Table, zone: dt.tzinfo, faults: Faults, *, use_index
         with faults.tolerated():
             snapshot = current_snapshot(table.store, table.cache)
     footers = FooterSource(table, listing)
-    catalog = open_catalog(listing, Caches(table.store, table.cache, table.disk), snapshot, footers.open, faults)
-    return OpenedTable(table, listing, _schema(table, listing, catalog), catalog)
+    caches = Caches(table.store, table.cache, table.disk)
+    catalog = open_catalog(listing, caches, snapshot, footers.open, faults)
+    schema = _schema(table, listing, catalog)
+    if METADATA in schema.names:
+        listing = replace(listing, own_metadata=True)
+        catalog = open_catalog(listing, caches, snapshot, footers.open, faults)
+    return OpenedTable(table, listing, schema, catalog)
 
 
 def _schema(table: Table, listing: Listing, catalog: IndexCatalog) -> pa.Schema:

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.io.block_list import BlockList, FileBlocks
+from secateur.io.catalog import OpenedTable
 from secateur.io.parquet_file import ParquetSource
 from secateur.io.partitions import constant
-from secateur.io.table import Table
+from secateur.io.table import METADATA, Table
 from secateur.pruning.predicate.bound import columns, is_supported
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.residual import Residuals
@@ -26,6 +27,7 @@ class BlockReader:
     fields: tuple[pa.Field, ...]  # of the batches that come out
     needed: tuple[pa.Field, ...]  # these, and those of the predicate
     residuals: tuple[Predicate | None, ...]  # what rows have to satisfy; None: every row comes out
+    own: frozenset[str] = frozenset()  # columns of the files that have the name of one that Spark hides
     rows: Callable[[Predicate, pa.RecordBatch], np.ndarray] = matching_rows  # or possible_rows, where Spark looks again
 
     def read(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
@@ -45,9 +47,10 @@ class BlockReader:
     def _matching(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
         source = self.table.open_file(blocks.path)
         source.require_size(blocks.size)
+        constants = {name: value for name, value in blocks.constants.items() if name not in self.own}
         for row_group, residual in zip(blocks.row_groups, blocks.residual, strict=True):
             predicate = self.residuals[residual]
-            for batch in self._batches(source, row_group, blocks.constants):
+            for batch in self._batches(source, row_group, constants):
                 rows = batch if predicate is None else batch.filter(pa.array(self.rows(predicate, batch)))
                 if rows.num_rows:
                     yield rows
@@ -77,14 +80,15 @@ def _rows_only(n: int) -> pa.RecordBatch:
 
 
 def block_reader(
-    table: Table, available: pa.Schema, fields: Sequence[pa.Field], residuals: Residuals, names: Iterable[str] = ()
+    opened: OpenedTable, fields: Sequence[pa.Field], residuals: Residuals, names: Iterable[str] = ()
 ) -> BlockReader:
     """The reader of chosen columns, and of the columns that residuals and `names` ask for besides.
 
     A residual that only Spark can evaluate filters nothing here.
     """
-    known = {field.name for field in fields}
+    available, known = opened.binding_schema, {field.name for field in fields}
     used = [] if residuals.whole is None else columns(residuals.whole)
     extra = [available.field(name) for name in dict.fromkeys([*used, *names]) if name not in known]
     checked = tuple(each if each is not None and is_supported(each) else None for each in residuals.distinct)
-    return BlockReader(table, tuple(fields), (*fields, *extra), checked)
+    own = frozenset({METADATA} if opened.listing.own_metadata else ())
+    return BlockReader(opened.table, tuple(fields), (*fields, *extra), checked, own)

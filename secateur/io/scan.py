@@ -171,7 +171,7 @@ class Scan(ScanPlan):
     def _reader(self, fields: Sequence[pa.Field]) -> BlockReader:
         from secateur.io.row_groups import block_reader
 
-        return block_reader(self.opened.table, self.opened.binding_schema, fields, self.residuals)
+        return block_reader(self.opened, fields, self.residuals)
 
     def require_supported(self) -> None:
         """Raises UnsupportedPredicate where only Spark can evaluate the predicate and some block needs it."""

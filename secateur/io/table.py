@@ -53,6 +53,7 @@ class Listing:
     size: np.ndarray  # bytes
     modified: np.ndarray  # nanoseconds since the epoch
     partitions: Partitions
+    own_metadata: bool = False  # whether the files have a column of the name of the one that Spark hides
 
     @cached_property
     def id(self) -> int:
@@ -68,7 +69,7 @@ class Listing:
 
     def zones(self, column: Field) -> Zones | None:
         """What the names of the files tell of a column, exact; None for a column inside the files."""
-        if column.path == FILE_NAME:
+        if column.path == FILE_NAME and not self.own_metadata:
             return _constants(self.file_names)
         for field, values in zip(self.partitions.fields, self.partitions.values, strict=True):
             if column.path == (field.name,):
