@@ -26,7 +26,7 @@ from laws import check_plans, check_rows, check_table
 from oracle import ask
 
 import secateur as sc
-from secateur.errors import OldCalendar
+from secateur.errors import IndexFault, OldCalendar
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def test_c03_a_file_is_overwritten_by_one_of_equal_time(spark: SparkSession, wri
 
 
 def test_c04_a_segment_in_the_place_of_another(spark: SparkSession, write_table: WriteTable) -> None:
-    """Whole and sound, and of the size that the snapshot names: checksums tell, of whatever a query reads."""
+    """Whole and sound, and of the size that the snapshot names: the checksums in the snapshot tell."""
     root = write_table({f"{i:02}.parquet": numbered(i * 2, a=[i, i + 100]) for i in range(20)})
     table = sc.open_table(str(root))
     sc.build_index(table, spark=spark, bloom=["a"], segment_blocks=1)
@@ -135,10 +135,15 @@ def test_c04_a_segment_in_the_place_of_another(spark: SparkSession, write_table:
     first.write_bytes(second.read_bytes())
     second.write_bytes(held)
     for value in range(20):
-        plan = sc.prune(sc.open_table(str(root)), f"a = {value}")
-        assert plan.to_arrow()["rid"].to_pylist() == [value * 2]
-    plan = sc.prune(sc.open_table(str(root)), "a >= 5 AND a < 300")
-    assert "does not match its checksum" in " ".join(plan.report.degraded)
+        for wanted in ([value], [value + 100], [value, value + 100]):
+            plan = sc.prune(sc.open_table(str(root)), f"a IN (1000, {', '.join(map(str, wanted))})")
+            assert sorted(plan.to_arrow()["a"].to_pylist()) == wanted
+    degraded = sc.prune(sc.open_table(str(root)), "a = 50").report.degraded  # within the bounds of every segment
+    for path in (first, second):
+        assert any(path.name in reason for reason in degraded)
+    assert all("does not match its checksum" in reason for reason in degraded)
+    with pytest.raises(IndexFault, match="does not match its checksum"):
+        sc.prune(sc.open_table(str(root)), "a = 50", strict=True)
 
 
 def test_c05_compaction_moves_every_row(spark: SparkSession, three_files: Path) -> None:

@@ -7,10 +7,11 @@ small, groups and runs have any size, and queries of two snapshots run at once i
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from threading import Barrier
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -21,13 +22,16 @@ from catalog_checks import Query
 from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from random_index import Index, make_index, refreshed
+from random_index import Index, make_index, refreshed, zone_list
+from strategies import BY_NAME
+from units import measured
 
 from secateur.index import chunks, reader, resident
 from secateur.index.cache import ByteCache
 from secateur.index.reader import Caches, open_catalog
 from secateur.index.snapshot import open_snapshot
 from secateur.pruning.report import Faults
+from secateur.values import Kind
 
 
 def garbage(shape: int, dtype: Any = np.float64) -> np.ndarray:
@@ -79,7 +83,7 @@ def sometimes(seed: int, share: float) -> Callable[[], bool]:
     return lambda: bool(random.random() < share)
 
 
-@examples(ci=60)
+@examples(ci=60, shrink=False)
 @given(circumstances, seeds, st.integers(0, 6), st.sampled_from([0.0, 0.0, 0.1, 0.4]))
 def test_a_query_reads_what_was_written(around: Circumstances, seed: int, segments: int, harm: float) -> None:
     """One query after the other, of one snapshot and of the next, with one cache."""
@@ -90,7 +94,7 @@ def test_a_query_reads_what_was_written(around: Circumstances, seed: int, segmen
             query(each, cache, seed + i, strict=harm == 0.0).run()
 
 
-@examples(ci=20)
+@examples(ci=20, shrink=False)
 @given(circumstances, seeds, st.sampled_from([0.0, 0.2]), st.integers(2, 6))
 def test_queries_at_once_read_what_was_written(around: Circumstances, seed: int, harm: float, threads: int) -> None:
     """Of two snapshots, by threads that share the cache: whoever fills an array, and whenever it is dropped."""
@@ -114,7 +118,7 @@ def hasty_threads() -> Iterator[None]:
 # ---- faults that come and go -----------------------------------------------------------------------------------------
 
 
-@examples(ci=80)
+@examples(ci=80, shrink=False)
 @given(circumstances, seeds, st.integers(1, 6), st.sampled_from([0.1, 0.5, 0.9]))
 def test_reads_that_fail_now_and_then(around: Circumstances, seed: int, segments: int, failing: float) -> None:
     """What is said is right or nothing, every block stays, and what a query has opened it keeps. Nothing sticks."""
@@ -125,7 +129,7 @@ def test_reads_that_fail_now_and_then(around: Circumstances, seed: int, segments
         query(index, cache, seed, strict=True).run()
 
 
-@examples(ci=20)
+@examples(ci=20, shrink=False)
 @given(circumstances, seeds, st.integers(2, 6))
 def test_reads_that_fail_now_and_then_at_once(around: Circumstances, seed: int, threads: int) -> None:
     """By threads that share a cache: what one could not read another can."""
@@ -136,3 +140,29 @@ def test_reads_that_fail_now_and_then_at_once(around: Circumstances, seed: int, 
         for result in [pool.submit(each.run_in_doubt) for each in queries]:
             result.result()
         query(index, cache, seed, strict=True).run()
+
+
+# ---- arrays that several threads fill --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_arrays_widen_while_others_fill_them(seed: int) -> None:
+    """Longer strings need more words: what is written meanwhile is in the arrays that everybody sees from then on."""
+    random = np.random.default_rng(seed)
+    texts = [["x" * int(width), None, "y" * int(width)] for width in random.integers(1, 60, 40)]
+    parts = [measured(BY_NAME["s"], [[text] for text in part]) for part in texts]
+    zones = resident.ResidentZones(Kind.BYTES, np.arange(0, 121, 3))
+    gate = Barrier(8)
+
+    def fill(mine: Sequence[int]) -> None:
+        gate.wait()
+        for i in mine:
+            zone_map, row_count = parts[i]
+            zones.fill(i, zone_map, row_count)
+            assert zone_list(zones.zones.take(slice(3 * i, 3 * i + 3))) == zone_list(zone_map.zones(row_count))
+
+    with ThreadPoolExecutor(8) as pool:
+        shares = [random.permutation(40).tolist() for _ in range(8)]
+        for result in [pool.submit(fill, share) for share in shares]:
+            result.result()
+    assert zone_list(zones.zones) == [zone for zone_map, rows in parts for zone in zone_list(zone_map.zones(rows))]

@@ -199,6 +199,14 @@ def test_chunks_of_a_snapshot_may_lie(store: Memory, lie: int) -> None:
         everything(store)
 
 
+@pytest.mark.parametrize("change", [to(0, -8), to(0, 2**40), to(0, 2**63 - 1), to(1, -1), to(1, 2**62), to(1, 10**6)])
+def test_no_store_is_asked_for_what_lies_outside_of_a_file(store: Memory, change: Callable[[Arrays], Arrays]) -> None:
+    """It might take memory for it first."""
+    store.data[SNAPSHOT_NAME] = with_arrays(store.data[SNAPSHOT_NAME], SNAPSHOT, {"where/zone/1": change}).data
+    with pytest.raises(IndexFault, match="places outside of the segments"):
+        everything(store)
+
+
 def meta(**changes: Any) -> Callable[[dict[str, Any]], None]:
     return lambda contents: contents["meta"].update(changes)
 
