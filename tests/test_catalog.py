@@ -7,10 +7,11 @@ small, groups and runs have any size, and queries of two snapshots run at once i
 from __future__ import annotations
 
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Barrier
 from types import SimpleNamespace
 from typing import Any
@@ -40,6 +41,29 @@ def garbage(shape: int, dtype: Any = np.float64) -> np.ndarray:
     return random.integers(0, 256, shape * np.dtype(dtype).itemsize, np.uint8).view(dtype)
 
 
+@dataclass
+class Disk:
+    """Pieces on a local disk; every so many of them are damaged there."""
+
+    damaged: int
+    pieces: dict[str, bytes] = field(default_factory=dict)
+
+    def find(self, key: str) -> bytes | None:
+        found = self.pieces.get(key)
+        return found[:-5] if found is not None and zlib.crc32(key.encode()) % self.damaged == 0 else found
+
+    def keep(self, key: str, data: bytes) -> None:
+        self.pieces[key] = data
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What queries share."""
+
+    memory: ByteCache
+    disk: Disk | None = None
+
+
 @dataclass(frozen=True)
 class Circumstances:
     """What must make no difference."""
@@ -48,15 +72,16 @@ class Circumstances:
     few_runs: int
     least_shared: int
     cache_bytes: int
+    damaged_on_disk: int | None  # one piece in so many; None: there is no cache on disk
 
     @contextmanager
-    def prevailing(self) -> Iterator[ByteCache]:
+    def prevailing(self) -> Iterator[Kept]:
         with ExitStack() as stack:
             stack.enter_context(patch.object(resident, "GROUP_BLOCKS", self.group_blocks))
             stack.enter_context(patch.object(reader, "FEW_RUNS", self.few_runs))
             stack.enter_context(patch.object(chunks, "LEAST_SHARED", self.least_shared))
             stack.enter_context(patch.object(resident, "np", SimpleNamespace(**{**vars(np), "empty": garbage})))
-            yield ByteCache(self.cache_bytes)
+            yield Kept(ByteCache(self.cache_bytes), Disk(self.damaged_on_disk) if self.damaged_on_disk else None)
 
 
 circumstances = st.builds(
@@ -65,16 +90,17 @@ circumstances = st.builds(
     few_runs=st.sampled_from([1, 2, 8]),
     least_shared=st.sampled_from([1, 16]),
     cache_bytes=st.sampled_from([0, 2_000, 6_000, 1 << 30]),
+    damaged_on_disk=st.sampled_from([None, 3, 10**9]),
 )
 seeds = st.integers(0, 2**32 - 1)
 
 
-def query(index: Index, cache: ByteCache, seed: int, strict: bool = False, failing: float = 0.0) -> Query:
+def query(index: Index, kept: Kept, seed: int, strict: bool = False, failing: float = 0.0) -> Query:
     """A query of an index; its reads fail now and then from the moment at which it has opened the snapshot."""
     index.store.fails = sometimes(seed, 0.0)
     snapshot, faults = open_snapshot(index.store, index.number), Faults(strict)
     index.store.fails = sometimes(seed, failing)
-    catalog = open_catalog(index.live, Caches(index.store, cache), snapshot, index.live.open, faults)
+    catalog = open_catalog(index.live, Caches(index.store, kept.memory, kept.disk), snapshot, index.live.open, faults)
     return Query(index, catalog, faults, np.random.default_rng(seed), set())
 
 
@@ -89,9 +115,9 @@ def test_a_query_reads_what_was_written(around: Circumstances, seed: int, segmen
     """One query after the other, of one snapshot and of the next, with one cache."""
     index = make_index(seed, segments, harm)
     later = refreshed(index, seed + 1, harm)
-    with around.prevailing() as cache:
+    with around.prevailing() as kept:
         for i, each in enumerate((index, later, index, later)):
-            query(each, cache, seed + i, strict=harm == 0.0).run()
+            query(each, kept, seed + i, strict=harm == 0.0).run()
 
 
 @examples(ci=20, shrink=False)
@@ -100,8 +126,8 @@ def test_queries_at_once_read_what_was_written(around: Circumstances, seed: int,
     """Of two snapshots, by threads that share the cache: whoever fills an array, and whenever it is dropped."""
     index = make_index(seed, 5, harm)
     later = refreshed(index, seed + 1, harm)
-    with around.prevailing() as cache, ThreadPoolExecutor(threads) as pool:
-        queries = [query((index, later)[i % 2], cache, seed + i) for i in range(threads * 2)]
+    with around.prevailing() as kept, ThreadPoolExecutor(threads) as pool:
+        queries = [query((index, later)[i % 2], kept, seed + i) for i in range(threads * 2)]
         for result in [pool.submit(each.run) for each in queries]:
             result.result()
 
@@ -123,10 +149,10 @@ def hasty_threads() -> Iterator[None]:
 def test_reads_that_fail_now_and_then(around: Circumstances, seed: int, segments: int, failing: float) -> None:
     """What is said is right or nothing, every block stays, and what a query has opened it keeps. Nothing sticks."""
     index = make_index(seed, segments, 0.0)
-    with around.prevailing() as cache:
+    with around.prevailing() as kept:
         for i in range(5):
-            query(index, cache, seed + i, failing=failing).run_in_doubt(all_fail_in_the_end=True)
-        query(index, cache, seed, strict=True).run()
+            query(index, kept, seed + i, failing=failing).run_in_doubt(all_fail_in_the_end=True)
+        query(index, kept, seed, strict=True).run()
 
 
 @examples(ci=20, shrink=False)
@@ -134,12 +160,12 @@ def test_reads_that_fail_now_and_then(around: Circumstances, seed: int, segments
 def test_reads_that_fail_now_and_then_at_once(around: Circumstances, seed: int, threads: int) -> None:
     """By threads that share a cache: what one could not read another can."""
     index = make_index(seed, 5, 0.0)
-    with around.prevailing() as cache, ThreadPoolExecutor(threads) as pool:
-        queries = [query(index, cache, seed + i) for i in range(threads * 2)]
+    with around.prevailing() as kept, ThreadPoolExecutor(threads) as pool:
+        queries = [query(index, kept, seed + i) for i in range(threads * 2)]
         index.store.fails = sometimes(seed, 0.4)
         for result in [pool.submit(each.run_in_doubt) for each in queries]:
             result.result()
-        query(index, cache, seed, strict=True).run()
+        query(index, kept, seed, strict=True).run()
 
 
 # ---- arrays that several threads fill --------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from random_index import KINDS, Block, Index, make_index, refreshed
 from statistics_of import bound
 from strategies import TableSpec, array_of, predicates
-from test_catalog import Circumstances, circumstances, query, seeds
+from test_catalog import Circumstances, Kept, circumstances, query, seeds
 
 from secateur.errors import UnsupportedPredicate
 from secateur.index.cache import ByteCache
@@ -94,9 +94,9 @@ def test_no_row_is_lost(around: Circumstances, seed: int, segments: int, harm: f
     """By an index that is harmed, stale and partial, before and after a refresh."""
     index = make_index(seed, segments, harm)
     later = refreshed(index, seed + 1, harm)
-    with around.prevailing() as cache:
+    with around.prevailing() as kept:
         for i, each in enumerate((index, later)):
-            check_rows(each, run(query(each, cache, seed + i, strict=harm == 0.0), data.draw(questions(each))))
+            check_rows(each, run(query(each, kept, seed + i, strict=harm == 0.0), data.draw(questions(each))))
 
 
 @examples(ci=150, shrink=False)
@@ -106,9 +106,9 @@ def test_no_row_is_lost_where_reads_fail(
 ) -> None:
     """Now and then, and all of them once the plan is made."""
     index = make_index(seed, segments, 0.0)
-    with around.prevailing() as cache:
+    with around.prevailing() as kept:
         for i in range(2):
-            survivors = run(query(index, cache, seed + i, failing=failing), data.draw(questions(index)))
+            survivors = run(query(index, kept, seed + i, failing=failing), data.draw(questions(index)))
             index.store.fails = lambda: True
             check_rows(index, survivors)
 
@@ -124,18 +124,18 @@ def test_zone_maps_keep_what_a_flat_evaluation_keeps(
     """
     index = make_index(seed, segments, 0.0)
     predicate = data.draw(questions(index))
-    with around.prevailing() as cache:
-        survivors = run(query(index, cache, seed, strict=True), predicate, stages=3)
-        flat = query(index, ByteCache(1 << 30), seed, strict=True).catalog
+    with around.prevailing() as kept:
+        survivors = run(query(index, kept, seed, strict=True), predicate, stages=3)
+        flat = query(index, Kept(ByteCache(1 << 30)), seed, strict=True).catalog
         runs = [*flat.runs(None, flat.everywhere(None)), *flat.loose_runs(None)]
         everything = [run.begin + each_of(run) for run in runs]
         blocks = flat.open(np.concatenate([np.zeros(0, np.int64), *everything]), None)
         alive = np.flatnonzero(survives(evaluate(predicate, blocks)))
     assert survivors.blocks is not None
-    kept, allowed = places(survivors.blocks), places(blocks.take(alive))
+    left, allowed = places(survivors.blocks), places(blocks.take(alive))
     partial = [s for s, part in enumerate(index.parts) if any(chunk.startswith("zone/") for chunk in part.missing)]
-    assert set(kept) <= set(allowed), predicate
-    assert all(allowed[place] in partial for place in set(allowed) - set(kept)), predicate
+    assert set(left) <= set(allowed), predicate
+    assert all(allowed[place] in partial for place in set(allowed) - set(left)), predicate
 
 
 def each_of(run: Run) -> np.ndarray:

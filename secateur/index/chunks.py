@@ -82,12 +82,17 @@ class ChunkReader:
         return self.store.read_many(segment, ranges)
 
     def _from_disk(self, chunk: Chunk) -> Arrays | None:
+        """The arrays of a chunk as it lies on disk; None where it does not, or is no chunk: the store has it."""
         data = None if self.disk is None else self.disk.find(self._key(chunk))
         if data is None:
             return None
+        try:
+            arrays = decode_chunk(data, f"{chunk}, in the disk cache")
+        except IndexFault:
+            return None
         self.reads.cached += 1
         self.reads.cached_bytes += len(data)
-        return decode_chunk(data, f"{chunk}, in the disk cache")
+        return arrays
 
     def _decoded(self, chunk: Chunk, data: bytes | IndexFault) -> Arrays | IndexFault:
         if isinstance(data, IndexFault):
