@@ -12,6 +12,7 @@ import pytest
 import secateur as sc
 from secateur.errors import IndexFault
 from secateur.index.codec import ROW_CHECKSUM, SEGMENT, read_contents
+from secateur.index.reader import IndexCatalog
 from tests.make_golden import GOLDEN, stamp
 
 # Reads the tree, zone maps, bloom filters of all sizes, pages, and partition values.
@@ -156,6 +157,24 @@ def harmed(data: bytes, chunk: str) -> bytes:
     for at in bits:
         found[at] ^= 1
     return bytes(found)
+
+
+@pytest.mark.parametrize("predicate", [PREDICATE, "id >= 0", "part = 1 AND id > 50"])
+def test_a_fault_that_no_part_of_a_stage_confines(
+    golden: Path, predicate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of which none is known: all blocks come from footers then."""
+    expected = sc.prune(sc.open_table(str(golden)), predicate).to_arrow(columns=["id"])
+
+    def broken(*_: object) -> None:
+        raise IndexFault("broken")
+
+    monkeypatch.setattr(IndexCatalog, "runs", broken)
+    plan = sc.prune(sc.open_table(str(golden)), predicate)
+    assert plan.report.degraded == ("broken",)
+    assert plan.to_arrow(columns=["id"]).sort_by("id") == expected.sort_by("id")
+    with pytest.raises(IndexFault, match="broken"):
+        sc.prune(sc.open_table(str(golden)), predicate, strict=True)
 
 
 def test_verify_names_the_fault(golden: Path) -> None:

@@ -168,6 +168,12 @@ class IndexCatalog:
         """The number of blocks in segments; loose blocks follow."""
         return 0 if self.memory is None else int(self.memory.layout.block_begin[-1])
 
+    def by_footers(self, files: np.ndarray | None) -> OpenedBlocks:
+        """All blocks of the surviving files, without the index, which is given up."""
+        self.memory, self.coverage, self.loose = None, uncovered(self._live), None
+        runs = self.loose_runs(files)
+        return self.open(np.arange(sum(map(len, runs))), files)
+
     def open(self, numbers: np.ndarray, files: np.ndarray | None) -> OpenedBlocks:
         """The blocks with these numbers that have rows; where a block table cannot be read, all of its files."""
         has_empty = False

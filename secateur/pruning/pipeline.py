@@ -69,6 +69,8 @@ def _run_stage(
     else:
         with faults.tolerated():
             after = stage.prune(query, survivors)
+    if stage.needed and after.blocks is None:
+        after = replace(after, blocks=query.catalog.by_footers(after.files))
     seconds = time.perf_counter() - started
     left = before if after is survivors else count(query, after)
     if after.pages is not None and before.pages is None:

@@ -143,6 +143,9 @@ class Catalog(Protocol):
     def load(self, columns: Sequence[Field], runs: Sequence[Run]) -> None:
         """Bring the zone maps of columns over some runs into memory, many at a time."""
 
+    def by_footers(self, files: np.ndarray | None) -> Blocks:
+        """All blocks of the surviving files, without the index, which is given up."""
+
     def open(self, numbers: np.ndarray, files: np.ndarray | None) -> Blocks:
         """The blocks with these numbers, ascending, but for those without rows.
 
