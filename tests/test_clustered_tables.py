@@ -97,6 +97,22 @@ def test_a_block_matches_whole_as_without_a_sort_key(table: ParquetDirectory) ->
     assert plan.survivors.fully_matching.tolist() == [False, True, True, False], "days begin and end within blocks"
 
 
+def places(predicate: str, table: ParquetDirectory, *, use_index: bool) -> set[tuple[str, int]]:
+    """File and row group of the blocks that are kept."""
+    kept = sc.prune(table, predicate, use_index=use_index).blocks.select(["file", "row_group"]).to_pylist()
+    return {(block["file"], block["row_group"]) for block in kept}
+
+
+def test_why_a_block_is_ruled_out_by_tuples(table: ParquetDirectory) -> None:
+    """By nothing that a condition says of it: its own bounds keep the block in which a day ends."""
+    predicate = "day = 5 AND user = 150"
+    by_tuples, by_zone_maps = (places(predicate, table, use_index=used) for used in (True, False))
+    assert by_tuples < by_zone_maps
+    plan = sc.prune(table, predicate, strict=True)
+    assert {plan.why(*place).stage for place in by_zone_maps - by_tuples} == {"zone maps"}
+    assert all(plan.why(*place).survives for place in by_tuples)
+
+
 def test_the_fan_out_of_the_tree(spark: SparkSession, table: ParquetDirectory, tmp_path: Path) -> None:
     other = sc.open_table(table.location, index_location=str(tmp_path / "index"))
     sc.build_index(other, spark=spark, sort_key=["day"], segment_blocks=2, fan_out=3)
@@ -118,6 +134,9 @@ def test_a_refresh_keeps_the_order_of_keys(spark: SparkSession, tmp_path: Path) 
     early = rows().slice(0, 300)
     early = early.set_column(0, "day", pa.array(np.full(300, -4), pa.int32()))
     pq.write_table(early, tmp_path / "lake/9.parquet", row_group_size=100)
+    before = sc.prune(table, "day = -4 AND user = 40", strict=True)
+    assert before.count() == 1, "nothing is known of the tuples of a file without an entry"
+    assert before.why("9.parquet", 2).stage in (None, "zone maps")
     sc.refresh_index(table, spark=spark)
     plan = sc.prune(table, "day = -4 AND user = 40", strict=True)
     assert len(plan.blocks) == 1

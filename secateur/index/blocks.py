@@ -19,12 +19,13 @@ from secateur.index.bitsliced import Hashes, hash_keys
 from secateur.index.model import BlockTable
 from secateur.index.pages import PageTable, take_pages
 from secateur.index.segment import BLOOM, PAGE
+from secateur.index.sort_key import is_tuple_column
 from secateur.index.zonemap import ZoneMap, concat
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.report import Counts
 from secateur.pruning.statistics import Pages
 from secateur.pruning.zones import Zones, concat_zones, unknown_zones
-from secateur.values import Key, kind_of
+from secateur.values import Key, Kind, kind_of
 
 LOOSE = -1  # the segment number of blocks that no segment holds
 
@@ -43,7 +44,9 @@ class LooseBlocks:
     sources: Sequence[OpenFile]  # whose blocks these are, in order
 
     def zones(self, column: Field) -> Zones:
-        """The zone maps of a column with an order."""
+        """The zone maps of a column with an order; nothing is known of the tuples of a sort key."""
+        if is_tuple_column(column.path):
+            return unknown_zones(Kind.BYTES, len(self.blocks))
         found = concat([source.zone_map(column.path, column.type) for source in self.sources])
         return found.zones(self.blocks.row_count)
 

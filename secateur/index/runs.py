@@ -11,7 +11,6 @@ from secateur.index.blocks import LooseBlocks
 from secateur.index.coverage import CoveredFiles
 from secateur.index.memory import IndexMemory
 from secateur.index.model import BlockTable
-from secateur.index.sort_key import is_tuple_column
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.zones import Zones
 from secateur.values import kind_of
@@ -100,5 +99,4 @@ class LooseRun:
         by_name = self.files.zones(column)
         if by_name is not None:
             return by_name.take(self.loose.blocks.file)
-        known = kind_of(column.type) is not None and not is_tuple_column(column.path)
-        return self.loose.zones(column) if known else None
+        return None if kind_of(column.type) is None else self.loose.zones(column)

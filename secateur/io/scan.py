@@ -120,7 +120,8 @@ class Scan(ScanPlan):
         at = np.flatnonzero((kept.file == block.file[0]) & (kept.row_group == row_group))
         conditions = conditions_of(self.predicate, block)
         if not len(at):
-            stage = deciding_stage(self.predicate, self.opened.catalog.files, block)
+            implied = _implied(self.predicate, self.opened)
+            stage = deciding_stage(self.predicate, implied, self.opened.catalog.files, block)
             return Why(file, row_group, False, stage, None, conditions)
         return Why(file, row_group, True, None, self.residual_by_block[int(at[0])].as_py(), conditions)
 

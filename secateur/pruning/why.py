@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from secateur.pruning.bloom import may_contain
-from secateur.pruning.evaluate import evaluate, fold, leaf_outcomes
+from secateur.pruning.evaluate import evaluate, fold, leaf_outcomes, may_match
 from secateur.pruning.interval import key_range
 from secateur.pruning.outcomes import FALSE, NULL, TRUE, survives
 from secateur.pruning.predicate.bound import Constant, Field, Leaf, all_leaves, fields
@@ -65,11 +65,13 @@ def _condition(leaf: Leaf, block: Blocks) -> Condition:
     return Condition(str(leaf), columns, _words(outcomes), probed is not None and not probed[0])
 
 
-def deciding_stage(predicate: Predicate, files: Statistics, block: Blocks) -> str:
-    """The stage that rules out a block which does not survive."""
+def deciding_stage(predicate: Predicate, implied: Predicate | None, files: Statistics, block: Blocks) -> str:
+    """The stage that rules out a block which does not survive; `implied` is what follows for tuples of a sort key."""
     if not survives(evaluate(predicate, files))[block.file[0]]:
         return "files"
     if not survives(evaluate(predicate, block)).any():
+        return "zone maps"
+    if implied is not None and not may_match(implied, block).any():
         return "zone maps"
 
     def probed(leaf: Leaf) -> np.ndarray:
