@@ -25,6 +25,7 @@ from secateur.pruning.predicate.bound import Field
 from secateur.pruning.report import Counts
 from secateur.pruning.statistics import Pages
 from secateur.pruning.zones import Zones, concat_zones, unknown_zones
+from secateur.ragged import offsets_of
 from secateur.values import Key, Kind, kind_of
 
 LOOSE = -1  # the segment number of blocks that no segment holds
@@ -302,6 +303,5 @@ def _whole(zones: Zones) -> Pages:
 
 def _concat(parts: Sequence[Pages]) -> Pages:
     counts = np.concatenate([np.diff(part.offsets) for part in parts])
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     first_row = np.concatenate([part.first_row for part in parts])
-    return Pages(offsets, first_row, concat_zones([part.zones for part in parts]))
+    return Pages(offsets_of(counts), first_row, concat_zones([part.zones for part in parts]))

@@ -21,6 +21,7 @@ from secateur.index.snapshot import Snapshot
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.report import Counts
 from secateur.pruning.zones import Zones
+from secateur.ragged import offsets_of
 
 
 class LiveFiles(Protocol):
@@ -111,8 +112,7 @@ class Coverage:
         return np.stack([self._add(np.where(entries, each, 0)) for each in counts])
 
     def _add(self, values: np.ndarray) -> np.ndarray:
-        total = np.concatenate([[0], np.cumsum(values)])
-        return np.diff(total[self.begin])
+        return np.diff(offsets_of(values)[self.begin])
 
     def _some(self, entries: np.ndarray) -> np.ndarray:
         return np.flatnonzero(self._add(entries.astype(np.int64)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from secateur.index.zonemap import ZoneMap, concat
+from secateur.ragged import elements_of, offsets_of
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def concat_pages(parts: Sequence[PageTable]) -> PageTable:
     counts = np.concatenate([np.diff(part.offsets) for part in parts])
     places = [part.places for part in parts if part.places is not None]
     return PageTable(
-        _offsets(counts),
+        offsets_of(counts),
         np.concatenate([part.first_row for part in parts]),
         concat([part.zone_map for part in parts]),
         _concat_places(places) if len(places) == len(parts) else None,
@@ -71,12 +72,6 @@ def _concat_places(parts: Sequence[Places]) -> Places:
 
 def take_pages(table: PageTable, blocks: np.ndarray) -> PageTable:
     """The pages of the given blocks, in that order."""
-    counts = np.diff(table.offsets)[blocks]
-    offsets = _offsets(counts)
-    pages = np.repeat(table.offsets[blocks] - offsets[:-1], counts) + np.arange(offsets[-1])
+    offsets, pages = offsets_of(np.diff(table.offsets)[blocks]), elements_of(table.offsets, blocks)
     places = None if table.places is None else table.places.take(pages)
     return PageTable(offsets, table.first_row[pages], table.zone_map.take(pages), places)
-
-
-def _offsets(counts: np.ndarray) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

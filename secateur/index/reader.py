@@ -27,6 +27,7 @@ from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Counts, Faults, Reads
 from secateur.pruning.statistics import Descent, Run
 from secateur.pruning.zones import Zones
+from secateur.ragged import elements_of
 
 FooterReader = Callable[[np.ndarray], LooseBlocks]
 FEW_RUNS = 8  # of neighbouring segments in a group; where there are more, the group is looked at as a whole
@@ -202,8 +203,7 @@ class IndexCatalog:
 
     def _blocks_instead(self, unread: np.ndarray, files: np.ndarray | None) -> np.ndarray:
         """The loose blocks that stand for segments: those of their surviving files, by their footers."""
-        entries = np.concatenate([np.arange(self.coverage.begin[s], self.coverage.begin[s + 1]) for s in unread])
-        live = self.coverage.live[entries]
+        live = self.coverage.live[elements_of(self.coverage.begin, unread)]
         found = live[(live >= 0) & (True if files is None else files[live])]
         self._open_loose(found)
         return _NOTHING if self.loose is None else np.flatnonzero(np.isin(self.loose.blocks.file, found))

@@ -18,6 +18,7 @@ from secateur.index.model import IndexedColumn
 from secateur.index.segment import BLOCKS, COLUMN_KINDS
 from secateur.index.sort_key import is_tuple_column
 from secateur.index.zonemap import ZoneMap
+from secateur.ragged import elements_of, offsets_of
 from secateur.values import Kind, kind_of, same_keys
 
 ChunkName = tuple[str, int]  # kind of chunk, number of the column; -1 for the block table
@@ -100,17 +101,14 @@ class Segments:
     def take(self, segments: np.ndarray) -> Segments:
         """The given segments, in that order."""
         counts = np.bincount(self.files.segment, minlength=len(self))
-        begin = np.cumsum(counts) - counts
-        chosen = counts[segments]
-        first = np.repeat(begin[segments] - (np.cumsum(chosen) - chosen), chosen)
-        files = self.files.take(first + np.arange(len(first)))
+        files = self.files.take(elements_of(offsets_of(counts), segments))
         return Segments(
             self.columns,
             [self.name[i] for i in segments.tolist()],
             self.size[segments],
             self.block_count[segments],
             self.row_count[segments],
-            replace(files, segment=np.repeat(np.arange(len(segments), dtype=np.int32), chosen)),
+            replace(files, segment=np.repeat(np.arange(len(segments), dtype=np.int32), counts[segments])),
             {chunk: found.take(segments) for chunk, found in self.directory.items()},
             [zone_map.take(segments) for zone_map in self.zone_maps],
         )

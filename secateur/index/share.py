@@ -33,6 +33,7 @@ from secateur.pruning.ranges import prune_blocks
 from secateur.pruning.report import Faults, Reads
 from secateur.pruning.survivors import Query, RowRanges, Survivors, joined_ranges, whole_blocks
 from secateur.pruning.zones import Zones
+from secateur.ragged import elements_of
 
 _NOTHING = np.zeros(0, np.int64)
 
@@ -79,7 +80,7 @@ def shares_of(catalog: IndexCatalog, query: Query, survivors: Survivors, count: 
     shares = []
     for mine in np.split(segments, np.unique(cuts)):
         if len(mine):
-            entries = _entries(coverage.begin, mine)
+            entries = elements_of(coverage.begin, mine)
             live = coverage.live[entries]
             named = {f: zones for f in fields(survivors.predicate) if (zones := catalog.file_zones(f)) is not None}
             names = {f: zones.take(np.maximum(live, 0)).where(live >= 0) for f, zones in named.items()}
@@ -88,11 +89,6 @@ def shares_of(catalog: IndexCatalog, query: Query, survivors: Survivors, count: 
                 (Share(snapshot.number, snapshot.created, mine, whole, alive[entries], names, query.implied), live)
             )
     return shares
-
-
-def _entries(begin: np.ndarray, segments: np.ndarray) -> np.ndarray:
-    """The files of some segments, by the first file of every segment."""
-    return np.concatenate([np.arange(begin[s], begin[s + 1]) for s in segments])
 
 
 def prune_share(share: Share, store: Store, cache: ByteCache, predicate: Predicate, *, strict: bool) -> bytes:
@@ -123,7 +119,7 @@ def _catalog_of(share: Share, store: Store, cache: ByteCache, faults: Faults) ->
     if snapshot.created != share.created:
         raise IndexFault(f"{snapshot.name} is another one than when the query began")
     begin = snapshot.segments.file_begin
-    entries = _entries(begin, share.segments)
+    entries = elements_of(begin, share.segments)
     if len(entries) != len(share.survives):
         raise IndexFault(f"{snapshot.name} has {len(entries)} files in these segments, not {len(share.survives)}")
     live = np.full(int(begin[-1]), -1)

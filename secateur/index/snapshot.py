@@ -28,6 +28,7 @@ from secateur.index.segment import COLUMN_KINDS, zone_arrays, zone_map_of
 from secateur.index.segments import BLOCK_TABLE, ChunkName, Directory, FileCounts, FileTable, Segments
 from secateur.index.zonemap import ZoneMap, unknown
 from secateur.pruning.predicate.bound import Field
+from secateur.ragged import offsets_of
 from secateur.values import Kind, kind_of, same_keys
 
 FOLDER = "snapshots"
@@ -88,12 +89,12 @@ class SegmentTable:
     @cached_property
     def block_begin(self) -> np.ndarray:
         """The number of the first block of every segment, and behind the last: int64 of shape (n_segments + 1,)."""
-        return np.concatenate([[0], np.cumsum(self.block_count)]).astype(np.int64)
+        return offsets_of(self.block_count)
 
     @cached_property
     def file_begin(self) -> np.ndarray:
         """The first file of every segment, and behind the last: int64 of shape (n_segments + 1,)."""
-        return np.concatenate([[0], np.cumsum(self.file_count)]).astype(np.int64)
+        return offsets_of(self.file_count)
 
 
 class Snapshot:

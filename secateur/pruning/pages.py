@@ -16,6 +16,7 @@ from secateur.pruning.predicate.bound import Field, fields
 from secateur.pruning.statistics import Blocks, Pages
 from secateur.pruning.survivors import PageCounts, Query, RowRanges, Survivors
 from secateur.pruning.zones import Zones
+from secateur.ragged import offsets_of
 from secateur.values import sorted_distinct
 
 BLOCKS_AT_ONCE = 1 << 15  # bounds what is in memory of their pages
@@ -133,5 +134,4 @@ def _ranges(parts: list[Spans], blocks: int) -> tuple[np.ndarray, RowRanges]:
     order = np.argsort(block, kind="stable")
     counts = np.bincount(block, minlength=blocks)
     kept = np.flatnonzero(counts)
-    offsets = np.concatenate([[0], np.cumsum(counts[kept])]).astype(np.int64)
-    return kept, RowRanges(offsets, start[order], stop[order])
+    return kept, RowRanges(offsets_of(counts[kept]), start[order], stop[order])

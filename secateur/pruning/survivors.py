@@ -16,6 +16,7 @@ from secateur.pruning.predicate.bound import Within
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Counts
 from secateur.pruning.statistics import Blocks, Catalog
+from secateur.ragged import elements_of, offsets_of
 
 NO_SEGMENTS = np.zeros(0, np.int64)
 
@@ -59,10 +60,8 @@ class RowRanges:
 
     def take(self, blocks: np.ndarray) -> RowRanges:
         """The ranges of the given blocks."""
-        counts = np.diff(self.offsets)[blocks]
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        chosen = np.repeat(self.offsets[blocks] - offsets[:-1], counts) + np.arange(offsets[-1])
-        return RowRanges(offsets, self.start[chosen], self.stop[chosen])
+        chosen = elements_of(self.offsets, blocks)
+        return RowRanges(offsets_of(np.diff(self.offsets)[blocks]), self.start[chosen], self.stop[chosen])
 
 
 def whole_blocks(row_count: np.ndarray) -> RowRanges:
@@ -74,8 +73,9 @@ def whole_blocks(row_count: np.ndarray) -> RowRanges:
 def joined_ranges(parts: Sequence[RowRanges]) -> RowRanges:
     """The ranges of the blocks of all parts in order; at least one part."""
     counts = np.concatenate([np.diff(part.offsets) for part in parts])
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return RowRanges(offsets, *(np.concatenate([getattr(part, side) for part in parts]) for side in ("start", "stop")))
+    return RowRanges(
+        offsets_of(counts), *(np.concatenate([getattr(part, side) for part in parts]) for side in ("start", "stop"))
+    )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,21 @@
+"""Runs of elements laid one behind the other, against plain lists."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secateur.ragged import elements_of, offsets_of
+
+
+@given(st.lists(st.integers(0, 5), max_size=20), st.data())
+def test_elements_of_chosen_runs(counts: list[int], data: st.DataObject) -> None:
+    """Any runs, in any order, more than once, empty ones too."""
+    chosen = data.draw(st.lists(st.integers(0, len(counts) - 1), max_size=20)) if counts else []
+    offsets = offsets_of(np.array(counts, np.int64))
+    assert np.diff(offsets).tolist() == counts
+    runs = [list(range(sum(counts[:i]), sum(counts[: i + 1]))) for i in range(len(counts))]
+    found = elements_of(offsets, np.array(chosen, np.int64))
+    assert found.dtype == np.int64
+    assert found.tolist() == [element for i in chosen for element in runs[i]]
