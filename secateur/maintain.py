@@ -20,7 +20,7 @@ from secateur.index.model import BuildOptions, IndexedColumn, StoredFile, indexe
 from secateur.index.reader import current_snapshot
 from secateur.index.segments import FileTable, Segments, in_key_order, joined, summarised
 from secateur.index.snapshot import Snapshot, encode_snapshot, open_snapshot, snapshot_name, snapshot_numbers
-from secateur.index.sort_key import is_tuple_column, parse_sort_column, tuple_column
+from secateur.index.sort_key import is_tuple_column, parse_sort_key, tuple_column
 from secateur.io.schema import merge_schemas
 from secateur.io.table import Listing, Table
 from secateur.pruning.predicate.expressions import split_name
@@ -160,18 +160,18 @@ def _checked(options: BuildOptions, schema: pa.Schema) -> BuildOptions:
     def path(name: tuple[str, ...]) -> tuple[str, ...]:
         return resolve(Column(name), binder).path
 
-    key = [parse_sort_column(text) for text in options.sort_key]
+    key = parse_sort_key(options.sort_key)
     sort_key = tuple(str(replace(column, path=path(column.path))) for column in key)
     return replace(options, sort_key=sort_key, bloom=tuple(".".join(path(split_name(name))) for name in options.bloom))
 
 
 def _sort_paths(options: BuildOptions) -> list[tuple[str, ...]]:
-    return [parse_sort_column(text).path for text in options.sort_key]
+    return [column.path for column in parse_sort_key(options.sort_key)]
 
 
 def _columns(schema: pa.Schema, options: BuildOptions) -> list[IndexedColumn]:
     """The columns of which segments keep statistics: those of the table, and the tuples of the sort key."""
-    tuples = tuple_column([parse_sort_column(text) for text in options.sort_key], schema)
+    tuples = tuple_column(parse_sort_key(options.sort_key), schema)
     return [*indexed_columns(schema), *([] if tuples is None else [tuples])]
 
 

@@ -26,7 +26,7 @@ from secateur.cli.output import (
 )
 from secateur.cli.status import FOUND_WRONG
 from secateur.index.snapshot import Snapshot
-from secateur.index.sort_key import is_tuple_column, parse_sort_column
+from secateur.index.sort_key import is_tuple_column, parse_sort_key
 from secateur.io.catalog import open_snapshot_of
 from secateur.maintain import Verification
 from secateur.pruning.report import Faults, human_bytes
@@ -77,7 +77,7 @@ def _columns(snapshot: Snapshot) -> list[IndexedColumn]:
     options = snapshot.options
     columns = [column for column in snapshot.columns if not is_tuple_column(column.path)]
     names = [".".join(column.path) for column in columns]
-    sort_key = [".".join(parse_sort_column(text).path) for text in options.sort_key]
+    sort_key = [".".join(column.path) for column in parse_sort_key(options.sort_key)]
     return [
         IndexedColumn(
             name,

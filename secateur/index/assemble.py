@@ -20,7 +20,7 @@ from secateur.index import bitsliced, zonemap
 from secateur.index.model import BlockTable, BuildOptions, IndexedColumn
 from secateur.index.pages import PageTable, concat_pages, whole_blocks
 from secateur.index.segment import BlockFilters, SegmentData
-from secateur.index.sort_key import SortColumn, parse_sort_column, tuple_column, tuple_zone_map
+from secateur.index.sort_key import SortColumn, parse_sort_key, tuple_column, tuple_zone_map
 from secateur.index.zonemap import ZoneMap
 from secateur.values import Keys, Kind, is_float, kind_of, same_width
 
@@ -76,7 +76,7 @@ class Recipe:
 def recipe(schema: pa.Schema, columns: Sequence[IndexedColumn], options: BuildOptions, blocks: int) -> Recipe:
     """The recipe that build options mean for a table of so many blocks."""
     bloom = [column for column in columns if ".".join(column.path) in options.bloom]
-    key = [parse_sort_column(text) for text in options.sort_key]
+    key = parse_sort_key(options.sort_key)
     tuples = tuple_column(key, schema)
     return Recipe(schema, columns, bloom, bitsliced.rate_for(blocks, options.fpr), options.pages, key, tuples)
 

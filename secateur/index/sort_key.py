@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -68,6 +69,12 @@ def parse_sort_column(text: str) -> SortColumn:
     return SortColumn(split_name(found["name"]), descending, nulls_first)
 
 
+@lru_cache(maxsize=256)
+def parse_sort_key(texts: tuple[str, ...]) -> tuple[SortColumn, ...]:
+    """The columns of a sort key; those of an index are asked for by every query. Raises ValueError."""
+    return tuple(map(parse_sort_column, texts))
+
+
 def tuple_column(key: Sequence[SortColumn], schema: pa.Schema) -> IndexedColumn | None:
     """The column of a segment under which the bounds of the key's tuples are kept; None for a key of one column.
 
@@ -98,13 +105,12 @@ def _family(type_: pa.DataType) -> str:
 
 
 def tuple_condition(
-    predicate: Predicate, sort_key: Sequence[str], columns: Sequence[IndexedColumn], schema: pa.Schema
+    predicate: Predicate, key: Sequence[SortColumn], columns: Sequence[IndexedColumn], schema: pa.Schema
 ) -> Within | None:
     """What a predicate says of the tuples of the sort key that an index with these columns keeps; None for nothing.
 
     Sound: it is TRUE of the tuple of every row on which the predicate is TRUE. It says no more than that.
     """
-    key = [parse_sort_column(text) for text in sort_key]
     column = tuple_column(key, schema)
     if column is None or column not in columns:
         return None

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.errors import UnknownBlock, UnsupportedPredicate
-from secateur.index.sort_key import parse_sort_column, tuple_condition
+from secateur.index.sort_key import parse_sort_key, tuple_condition
 from secateur.io.catalog import OpenedTable, open_snapshot_of
 from secateur.io.table import Table
 from secateur.pruning.pipeline import run
@@ -235,9 +235,10 @@ def _implied(predicate: Predicate, opened: OpenedTable) -> Within | None:
     if snapshot is None:
         return None
     named = {column.name.lower() for column in opened.listing.partitions.fields}
-    if any(parse_sort_column(text).path[0].lower() in named for text in snapshot.options.sort_key):
+    key = parse_sort_key(snapshot.options.sort_key)
+    if any(column.path[0].lower() in named for column in key):
         return None  # a column that directories name has other values than that of the same name in the files
-    return tuple_condition(predicate, snapshot.options.sort_key, snapshot.columns, opened.schema)
+    return tuple_condition(predicate, key, snapshot.columns, opened.schema)
 
 
 def _describe(opened: OpenedTable) -> str:
