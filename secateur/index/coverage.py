@@ -73,7 +73,7 @@ class Coverage:
         return self._all(self.live >= 0)
 
     def surviving(self, files: np.ndarray) -> np.ndarray:
-        """Which entries are of a surviving file, a mask over the live files."""
+        """Which entries are of a surviving file; `files` says of every live file whether it survives."""
         return (self.live >= 0) & files[self.live]
 
     def segments(self, files: np.ndarray | None) -> np.ndarray:
@@ -123,7 +123,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class CoveredFiles:
-    """The live files with the counts that the index knows of them; -1 where it does not."""
+    """The live files, of which the index knows some; see :class:`secateur.pruning.statistics.Files`."""
 
     live: LiveFiles
     coverage: Coverage

@@ -104,7 +104,7 @@ class IndexCatalog:
     def runs(self, files: np.ndarray | None, segments: np.ndarray) -> Sequence[Run]:
         """The blocks of the surviving files in the given segments."""
         runs: list[Run] = []
-        if self.memory is not None:
+        if self.memory is not None and len(segments):
             complete = self.coverage.complete_under(files)
             for group, mine in self.memory.by_group(segments):
                 runs += self._runs_of(group, mine, files, complete)

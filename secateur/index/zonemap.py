@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import present
-from secateur.pruning.zones import Zones, occupancy
+from secateur.pruning.zones import Zones, occupancy, unbounded
 from secateur.values import (
     NAN_KEY,
     Keys,
@@ -22,12 +22,10 @@ from secateur.values import (
     choose,
     concatenate,
     constant_keys,
-    greatest_keys,
     greatest_per_group,
     is_float,
     keys_of,
     kind_of,
-    least_key,
     least_per_group,
     prefix_successor,
 )
@@ -58,7 +56,7 @@ class ZoneMap:
 
 def unknown(kind: Kind, n: int) -> ZoneMap:
     """Zone maps that know nothing."""
-    return ZoneMap(constant_keys(least_key(kind), kind, n), greatest_keys(kind, n), np.full(n, -1), np.full(n, -1))
+    return ZoneMap(*unbounded(kind, n), np.full(n, -1), np.full(n, -1))
 
 
 def all_null(kind: Kind, row_count: np.ndarray) -> ZoneMap:
@@ -85,8 +83,8 @@ def from_bounds(
     try:
         low, high = _cast(lower, type_), _cast(upper, type_)
     except pa.ArrowInvalid:
-        return ZoneMap(*_unbounded(kind, len(lower)), null_count, nan_count)
-    least, greatest = _unbounded(kind, len(lower))
+        return ZoneMap(*unbounded(kind, len(lower)), null_count, nan_count)
+    least, greatest = unbounded(kind, len(lower))
     if kind is Kind.BYTES:
         low, high = _truncated(low, high)
     known_low, known_high = present(low), present(high)
@@ -97,10 +95,6 @@ def from_bounds(
         low_keys = choose(only_nan, nan, low_keys)
         high_keys = choose(nan_count != 0, nan, high_keys)
     return ZoneMap(low_keys, high_keys, null_count, nan_count)
-
-
-def _unbounded(kind: Kind, n: int) -> tuple[Keys, Keys]:
-    return constant_keys(least_key(kind), kind, n), greatest_keys(kind, n)
 
 
 def _cast(bounds: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -141,7 +135,7 @@ def merge(zone_map: ZoneMap, row_count: np.ndarray, starts: np.ndarray) -> ZoneM
     kind = zone_map.lower.kind
     value, _ = occupancy(row_count, zone_map.null_count)
     filled = value != 0
-    least, greatest = _unbounded(kind, len(zone_map))
+    least, greatest = unbounded(kind, len(zone_map))
     lower = least_per_group(choose(filled, zone_map.lower, greatest), starts)
     upper = greatest_per_group(choose(filled, zone_map.upper, least), starts)
     return ZoneMap(lower, upper, _sum(zone_map.null_count, starts), _sum(zone_map.nan_count, starts))

@@ -26,7 +26,6 @@ from secateur.pruning.survivors import Query, Survivors
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PLACES = ("auto", "driver", "executors")
 BYTES_PER_SECOND = 60e6  # of stored chunks that one core reads and decodes: three columns of 1M blocks in 0.26 s
 CHUNKS_PER_SECOND = 800.0  # that the driver's threads read of an object store at 20 ms per request
 JOB_SECONDS = 2.0  # that a Spark job takes to start its tasks and to bring back what they found
@@ -40,7 +39,7 @@ class SparkExecutors:
     catalog: IndexCatalog
     store: FileStore
     faults: Faults
-    place: str  # one of PLACES
+    place: str  # auto, driver or executors
 
     def prune(self, query: Query, survivors: Survivors) -> Survivors | None:
         """The blocks of the surviving segments; None where pruning on the driver takes less time, or Spark fails."""

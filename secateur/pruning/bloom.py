@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
@@ -35,22 +34,18 @@ def prune_by_bloom(query: Query, survivors: Survivors) -> Survivors:
         if query.is_late:
             break
         chosen = unsure[start : start + BLOCKS_AT_ONCE]
-        outcomes[chosen] = _probed(query.predicate, asked, blocks.take(chosen), outcomes[chosen])
+        outcomes[chosen] = probed(query.predicate, blocks.take(chosen))
     query.notes.append(f"{len(asked)} conditions probed")
     return replace(survivors, known=outcomes).take(np.flatnonzero(sets.survives(outcomes)))
 
 
-def _probed(predicate: Predicate, asked: Sequence[Within], blocks: Blocks, outcomes: np.ndarray) -> np.ndarray:
-    """The outcomes of a predicate once filters have refuted what they can of its leaves."""
-    probed = {leaf: found for leaf in asked if (found := may_contain(leaf, blocks)) is not None}
-    if not probed:
-        return outcomes
+def probed(predicate: Predicate, blocks: Blocks) -> np.ndarray:
+    """The outcomes of a predicate by zone maps, once filters have refuted what they can of its leaves."""
+    refuted = {leaf: ~found for leaf in leaves(predicate) if (found := may_contain(leaf, blocks)) is not None}
 
     def outcomes_of(leaf: Leaf) -> np.ndarray:
         possible = leaf_outcomes(leaf, blocks)
-        if not isinstance(leaf, Within) or leaf not in probed:
-            return possible
-        return np.where(probed[leaf], possible, possible & ~np.uint8(TRUE))
+        return np.where(refuted[leaf], possible & ~np.uint8(TRUE), possible) if leaf in refuted else possible
 
     return fold(predicate, blocks.row_count, outcomes_of)
 

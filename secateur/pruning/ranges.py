@@ -12,7 +12,7 @@ from secateur.pruning.conjuncts import Candidates, conjuncts, ordered
 from secateur.pruning.plain_blocks import joined, plain
 from secateur.pruning.predicate.bound import fields
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.statistics import Blocks, Run
+from secateur.pruning.statistics import Run
 from secateur.pruning.survivors import NO_SEGMENTS, Query, Survivors, joined_ranges, whole_blocks
 
 
@@ -36,15 +36,14 @@ def prune_blocks(query: Query, survivors: Survivors) -> Survivors:
     """
     elsewhere = None if query.executors is None else query.executors.prune(query, survivors)
     if elsewhere is None:
-        return replace(survivors, blocks=_pruned(query, survivors, survivors.segments))
-    here = replace(survivors, blocks=_pruned(query, replace(survivors, whole=NO_SEGMENTS), NO_SEGMENTS))
-    return _beside(elsewhere, here)
+        return _pruned(query, survivors)
+    return _beside(elsewhere, _pruned(query, replace(survivors, segments=NO_SEGMENTS, whole=NO_SEGMENTS)))
 
 
-def _pruned(query: Query, survivors: Survivors, segments: np.ndarray) -> Blocks:
-    """The blocks of the segments, and of files that no segment covers, that zone maps cannot rule out."""
+def _pruned(query: Query, survivors: Survivors) -> Survivors:
+    """The blocks of surviving segments, and of files that no segment covers, that zone maps cannot rule out."""
     catalog, files = query.catalog, survivors.files
-    runs = [*catalog.runs(files, segments), *catalog.loose_runs(files)]
+    runs = [*catalog.runs(files, survivors.segments), *catalog.loose_runs(files)]
     candidates = [Candidates(len(run), mask=run.candidates) for run in runs]
     order = _order(query, runs)
     for conjunct in (*order, query.implied) if query.implied is not None else order:
@@ -55,10 +54,9 @@ def _pruned(query: Query, survivors: Survivors, segments: np.ndarray) -> Blocks:
         catalog.load(fields(conjunct), [runs[i] for i in left])
         for i in left:
             candidates[i] = candidates[i].without_dead(conjunct, runs[i])
-    whole = catalog.runs(files, survivors.whole) if len(survivors.whole) else ()
-    numbers = _numbers(runs, candidates, whole)
+    numbers = _numbers(runs, candidates, catalog.runs(files, survivors.whole))
     query.notes.append(_note(runs, order))
-    return catalog.open(numbers, files)
+    return replace(survivors, blocks=catalog.open(numbers, files))
 
 
 def _beside(elsewhere: Survivors, here: Survivors) -> Survivors:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from secateur.pruning.bloom import may_contain
-from secateur.pruning.evaluate import evaluate, fold, leaf_outcomes, may_match
+from secateur.pruning.bloom import may_contain, probed
+from secateur.pruning.evaluate import evaluate, leaf_outcomes, may_match
 from secateur.pruning.interval import key_range
 from secateur.pruning.outcomes import FALSE, NULL, TRUE, survives
 from secateur.pruning.predicate.bound import Constant, Field, Leaf, all_leaves, fields
@@ -73,12 +71,7 @@ def deciding_stage(predicate: Predicate, implied: Predicate | None, files: Stati
         return "zone maps"
     if implied is not None and not may_match(implied, block).any():
         return "zone maps"
-
-    def probed(leaf: Leaf) -> np.ndarray:
-        possible, contained = leaf_outcomes(leaf, block), may_contain(leaf, block)
-        return possible if contained is None else np.where(contained, possible, possible & ~np.uint8(TRUE))
-
-    return "pages or limit" if survives(fold(predicate, block.row_count, probed)).any() else "bloom"
+    return "pages or limit" if survives(probed(predicate, block)).any() else "bloom"
 
 
 def _words(outcomes: int) -> str:

@@ -46,10 +46,14 @@ class Zones:
         )
 
 
+def unbounded(kind: Kind, n: int) -> tuple[Keys, Keys]:
+    """Bounds that are not known: the least and the greatest key, n times."""
+    return constant_keys(least_key(kind), kind, n), greatest_keys(kind, n)
+
+
 def unknown_zones(kind: Kind, n: int) -> Zones:
     """Zone maps that know nothing."""
-    lower, upper = constant_keys(least_key(kind), kind, n), greatest_keys(kind, n)
-    return Zones(lower, upper, np.full(n, TRUE | FALSE, np.uint8), np.full(n, NULL, np.uint8))
+    return Zones(*unbounded(kind, n), np.full(n, TRUE | FALSE, np.uint8), np.full(n, NULL, np.uint8))
 
 
 def concat_zones(parts: Sequence[Zones]) -> Zones:
