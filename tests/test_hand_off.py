@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import tracemalloc
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +27,7 @@ from secateur.io.scan import Scan
 from secateur.io.spark_plan import MOST_NATIVE, choose_road, descriptors
 from secateur.io.table import METADATA, Listing
 from secateur.pruning.outcomes import EVERYTHING
+from secateur.pruning.plain_blocks import PlainBlocks
 from secateur.pruning.survivors import Survivors
 
 if TYPE_CHECKING:
@@ -172,19 +173,6 @@ def test_tasks_grow_where_they_would_be_too_many(blocks: int, size: int) -> None
 # ---- no object for a block -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Places:
-    """Surviving blocks, as far as handing them on asks."""
-
-    file: np.ndarray
-    row_group: np.ndarray
-    row_count: np.ndarray
-    byte_count: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.file)
-
-
 def with_survivors(plan: Scan, files: int, per_file: int, block_bytes: int) -> Scan:
     """A plan for `files` files, of each of which all blocks survive."""
     n = files * per_file
@@ -196,7 +184,8 @@ def with_survivors(plan: Scan, files: int, per_file: int, block_bytes: int) -> S
         modified=np.zeros(files, np.int64),
         partitions=Partitions((pa.field("day", pa.date32()),), (days,)),
     )
-    blocks = Places(
+    blocks = PlainBlocks(
+        segment=np.zeros(n, np.int64),
         file=np.repeat(np.arange(files), per_file),
         row_group=np.tile(np.arange(per_file, dtype=np.int32), files),
         row_count=np.full(n, 1000),

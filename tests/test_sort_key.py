@@ -27,6 +27,7 @@ from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.column_keys import keys_where
 from secateur.pruning.predicate.key_ranges import MOST_ALTERNATIVES, MOST_INTERVALS, KeyColumn, key_ranges
+from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.rangeset import RangeSet
@@ -226,15 +227,20 @@ def predicates(table: KeyedBlocks) -> st.SearchStrategy[str]:
     )
 
 
-@examples(150)
-@given(keyed_blocks(least_columns=2), st.data())
-def test_no_block_with_a_match_is_ruled_out(table: KeyedBlocks, data: st.DataObject) -> None:
+def asked_of(table: KeyedBlocks, data: st.DataObject) -> tuple[str, Predicate, RangeSet | None]:
+    """A predicate as text and bound, and the tuples that it asks for, in so many ranges."""
     text = data.draw(predicates(table))
     try:
         predicate = bound(text, table.schema)
     except IncomparableLiteral:
         assume(False)
-    found = key_ranges(predicate, table.key(), data.draw(st.sampled_from([1, 2, 3, 5, 64])))
+    return text, predicate, key_ranges(predicate, table.key(), data.draw(st.sampled_from([1, 2, 3, 5, 64])))
+
+
+@examples(150)
+@given(keyed_blocks(least_columns=2), st.data())
+def test_no_block_with_a_match_is_ruled_out(table: KeyedBlocks, data: st.DataObject) -> None:
+    text, predicate, found = asked_of(table, data)
     if found is None:
         return
     bounds = zone_map([tuple_bounds(table.columns(rows), table.order) for rows in table.blocks])
@@ -248,12 +254,7 @@ def test_no_block_with_a_match_is_ruled_out(table: KeyedBlocks, data: st.DataObj
 @given(keyed_blocks(least_columns=2), st.data())
 def test_every_matching_tuple_lies_inside(table: KeyedBlocks, data: st.DataObject) -> None:
     """The same without cutting, which hides what is just outside."""
-    text = data.draw(predicates(table))
-    try:
-        predicate = bound(text, table.schema)
-    except IncomparableLiteral:
-        assume(False)
-    found = key_ranges(predicate, table.key(), data.draw(st.sampled_from([1, 2, 3, 5, 64])))
+    text, predicate, found = asked_of(table, data)
     if found is not None:
         rows = [row for block in table.blocks for row in block]
         for row, kept in zip(rows, inside(found, encoded(table, rows)), strict=True):
