@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from secateur.errors import SecateurError
 from secateur.planning import open_table, prune
-from secateur.pruning.predicate.expressions import call_function, col, when
+from secateur.pruning.predicate.expressions import call_function, col, has_token, when
 
 if TYPE_CHECKING:
     from secateur.index.zone_table import evaluate
@@ -40,6 +40,7 @@ __all__ = [
     "describe_index",
     "drop_index",
     "evaluate",
+    "has_token",
     "open_table",
     "prune",
     "refresh_index",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from secateur.io.spark_column import Column
 
 MOST_REMEMBERED = 2_000  # characters of a text whose nodes are kept
+OWN_FUNCTION = "has_token"  # in text, which Spark is then to read as the tree prints it
 DISABLE = "SECATEUR_DISABLE"  # an environment variable: set to 1, no index is used
 
 
@@ -123,7 +124,8 @@ def _read(predicate: object) -> tuple[Predicate, Sql]:
     """A predicate of any front end as nodes, and as what prints as the text that Spark is to read."""
     match predicate:
         case str():
-            return _parsed(predicate) if len(predicate) <= MOST_REMEMBERED else _parse(predicate), predicate
+            tree = _parsed(predicate) if len(predicate) <= MOST_REMEMBERED else _parse(predicate)
+            return tree, tree if OWN_FUNCTION in predicate.lower() else predicate
         case Predicate():
             return predicate, predicate
         case _ if _is_a(predicate, "pyspark.sql.column", "Column"):

@@ -15,6 +15,7 @@ from secateur.pruning.predicate.bound import (
     Compared,
     Constant,
     Field,
+    Holds,
     Leaf,
     Matches,
     Missing,
@@ -66,6 +67,8 @@ def _leaf(leaf: Leaf) -> str:
             return f"{who} {operand_form(operand)} in {set_form(prefix, operand.type)}"
         case Compared(op, left, right):
             return f"{operand_form(left)} {op} {operand_form(right)}"
+        case Holds(column, ranges):
+            return f"some of {operand_form(column)} in {set_form(ranges, leaf.type)}"
         case Unsupported(reason=reason):
             return f"left to Spark: {reason}"
 

@@ -41,13 +41,26 @@ def _collations(metadata: dict[bytes, bytes]) -> dict[str, Any]:
 
 
 def _with_collations(type_: pa.DataType, name: str, struct: dict[str, Any]) -> pa.DataType:
-    """The type of a field, COLLATED where Spark's own schema gives it a collation."""
+    """The type of a field, COLLATED where Spark's own schema gives it a collation, or to what is in it."""
     described = next((field for field in struct["fields"] if field["name"] == name), None)
     if described is None:
         return type_
     if pa.types.is_struct(type_) and isinstance(described["type"], dict):
         return pa.struct([pa.field(f.name, _with_collations(f.type, f.name, described["type"])) for f in type_])
-    return COLLATED if pa.types.is_string(type_) and "__COLLATIONS" in described.get("metadata", {}) else type_
+    return _collated(type_) if "__COLLATIONS" in described.get("metadata", {}) else type_
+
+
+def _collated(type_: pa.DataType) -> pa.DataType:
+    """A type with all its strings COLLATED: Spark says of arrays and maps only in words which of them are."""
+    match type_:
+        case pa.ListType():
+            return pa.list_(pa.field("element", _collated(type_.value_type)))
+        case pa.MapType():
+            return pa.map_(_collated(type_.key_type), _collated(type_.item_type))
+        case pa.StructType():
+            return pa.struct([pa.field(f.name, _collated(f.type)) for f in type_])
+        case _:
+            return COLLATED if pa.types.is_string(type_) else type_
 
 
 def spark_type(type_: pa.DataType, path: str = "", int96: Set[str] = frozenset()) -> pa.DataType:

@@ -108,7 +108,13 @@ def choose_road(scan: Scan) -> str:
 def _asks_a_collation(scan: Scan) -> bool:
     """Whether the predicate looks at strings that have a collation, which only Spark's own reader keeps with them."""
     unsupported = (leaf for leaf in all_leaves(scan.predicate) if isinstance(leaf, Unsupported))
-    return any(field.type == COLLATED for leaf in unsupported for field in leaf.fields)
+    return any(_holds_collation(field.type) for leaf in unsupported for field in leaf.fields)
+
+
+def _holds_collation(type_: pa.DataType) -> bool:
+    """Whether a type is that of strings with a collation, or of arrays or maps of them."""
+    inner = [type_.field(i).type for i in range(type_.num_fields)]
+    return type_ == COLLATED or any(map(_holds_collation, inner))
 
 
 def _native_is_exact(scan: Scan) -> bool:

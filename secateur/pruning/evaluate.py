@@ -22,6 +22,7 @@ from secateur.pruning.predicate.bound import (
     Compared,
     Constant,
     Field,
+    Holds,
     Leaf,
     Matches,
     Missing,
@@ -67,7 +68,7 @@ def _fold(predicate: Predicate, outcomes_of: Callable[[Leaf], np.ndarray]) -> np
             return sets.negation(_fold(child, outcomes_of))
         case Is(child, value):
             return sets.equality(_fold(child, outcomes_of), value)
-        case Within() | Missing() | Matches() | Compared() | Unsupported() | Truth():
+        case Within() | Missing() | Matches() | Compared() | Holds() | Unsupported() | Truth():
             return outcomes_of(predicate)
         case _:
             raise TypeError(f"{predicate!r} is not bound")
@@ -107,7 +108,7 @@ def leaf_outcomes(leaf: Leaf, statistics: Statistics, units: np.ndarray | None =
     match leaf:
         case Within(Field() as field) | Matches(Field() as field) if columns.zones[field] is None:
             return np.full(n, _without_statistics(leaf), np.uint8)
-        case Within(Field()) | Matches(Field()) | Truth() | Unsupported():
+        case Within(Field()) | Matches(Field()) | Truth() | Holds() | Unsupported():
             return outcomes_over(leaf, columns)
     outcomes = np.empty(n, np.uint8)
     for start in range(0, n, CHUNK):
@@ -146,7 +147,7 @@ def outcomes_over(leaf: Leaf, columns: Columns) -> np.ndarray:
     match leaf:
         case Truth(value):
             return np.full(columns.n, sets.of_truth(value), np.uint8)
-        case Unsupported():
+        case Holds() | Unsupported():
             return np.full(columns.n, EVERYTHING, np.uint8)
         case Within(Field() as field) | Matches(Field() as field) if (zones := columns.zones[field]) is not None:
             return _value_outcomes(leaf, zones)

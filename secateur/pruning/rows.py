@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from secateur.errors import EvaluationError, UnsupportedPredicate
 from secateur.pruning.evaluate import Columns, fold, outcomes_over
 from secateur.pruning.outcomes import FALSE, NULL, TRUE, of_truth, survives, undecided
-from secateur.pruning.predicate.bound import Field, Leaf, Matches, Missing, Unsupported, Within, fields
+from secateur.pruning.predicate.bound import Field, Holds, Leaf, Matches, Missing, Unsupported, Within, fields
 from secateur.pruning.predicate.nodes import Predicate, Truth
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.zones import Zones
@@ -70,6 +70,8 @@ def _leaf(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
             raise UnsupportedPredicate(f"only Spark can evaluate {sql} ({reason}): use plan.to_spark(spark)")
         case Matches(sql=sql, regex=None):
             raise UnsupportedPredicate(f"only Spark can evaluate {sql}: use plan.to_spark(spark)")
+        case Holds(field, ranges):
+            return _held(column(batch, field), ranges)
         case Missing(Field() as field):
             return np.where(_is_null(column(batch, field)), np.uint8(TRUE), np.uint8(FALSE))
         case Within(Field() as field, ranges, fails=None):
@@ -112,6 +114,19 @@ def column(batch: pa.RecordBatch, field: Field) -> pa.Array:
     for name in field.path[1:]:
         values = pc.struct_field(values, name)
     return values
+
+
+def _held(values: pa.Array, ranges: RangeSet) -> np.ndarray:
+    """Whether some element of an array, or some key of a map, lies inside."""
+    elements = values.keys if pa.types.is_map(values.type) else values.values
+    offsets = values.offsets.to_numpy()
+    elements = elements.slice(offsets[0], offsets[-1] - offsets[0])
+    row = np.repeat(np.arange(len(values)), np.diff(offsets))
+    unknown = _is_null(elements)
+    held, holds_null = np.zeros(len(values), bool), np.zeros(len(values), bool)
+    held[row[_inside(elements, ranges) & ~unknown]] = True
+    holds_null[row[unknown]] = True
+    return _truth_of(held, _is_null(values) | (holds_null & ~held))
 
 
 def _truth_of(inside: np.ndarray, null: np.ndarray) -> np.ndarray:

@@ -6,13 +6,12 @@ this package cannot reason about becomes Unsupported, with the reason.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
 
-from secateur.errors import InvalidPredicate
 from secateur.pruning import rangeset
 from secateur.pruning.functions import types
 from secateur.pruning.functions.text import unfolded
@@ -24,17 +23,22 @@ from secateur.pruning.predicate.bound import (
     Compared,
     Constant,
     Field,
+    Holds,
     Matches,
     Missing,
     Operand,
     Unsupported,
     Within,
+    all_leaves,
     is_repeatable,
 )
+from secateur.pruning.predicate.calls import CONTAINMENTS, escaped
+from secateur.pruning.predicate.containers import holds, needs
 from secateur.pruning.predicate.inverse import pull_back
+from secateur.pruning.predicate.like import Pattern, encoded, read_pattern
 from secateur.pruning.predicate.listed_keys import listed_keys, of_positions
 from secateur.pruning.predicate.literals import Subject, plain_keys, positions
-from secateur.pruning.predicate.nodes import And, Expression, Is, Literal, Not, Or, Predicate, Sql, Truth
+from secateur.pruning.predicate.nodes import And, Call, Expression, Is, Literal, Not, Or, Predicate, Sql, Truth
 from secateur.pruning.predicate.operands import (
     NoRule,
     bind_operand,
@@ -43,6 +47,8 @@ from secateur.pruning.predicate.operands import (
     constant_of,
     literal_of,
 )
+from secateur.pruning.predicate.pieces import Alternatives, Piece, alternatives_of, sure
+from secateur.pruning.predicate.regular_expressions import literal_parts, literal_start, token_of, tokens_of
 from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.predicate.value_lists import ValueList, present
@@ -71,13 +77,14 @@ def bound_by(predicate: Predicate, binder: Binder) -> Predicate:
         case Or(children):
             return Or(tuple(bound_by(child, binder) for child in children))
         case Not(child):
-            return Not(bound_by(child, binder))
+            return _negated(predicate, bound_by(child, binder), binder)
         case Is(child, value):
             return Is(bound_by(child, binder), value)
         case Truth():
             return predicate
         case _ if isinstance(
-            predicate, nodes.Opaque | nodes.Comparison | nodes.In | nodes.IsNull | nodes.Like | nodes.RLike
+            predicate,
+            nodes.Opaque | nodes.Comparison | nodes.In | nodes.IsNull | nodes.Like | nodes.ILike | nodes.RLike,
         ):
             try:
                 return _leaf(predicate, binder)
@@ -92,7 +99,13 @@ def _unsupported(predicate: Predicate, reason: str, binder: Binder) -> Unsupport
     named = tuple(dict.fromkeys(resolve(column, binder) for column in nodes.columns(predicate)))
     hides = any(not opaque.columns for opaque in nodes.opaque(predicate))
     every = tuple(Field((field.name,), field.type) for field in binder.schema)
-    return Unsupported(sql, reason, every if hides else named)
+    return Unsupported(sql, reason, every if hides else named, needs(predicate, binder))
+
+
+def _negated(predicate: Not, child: Predicate, binder: Binder) -> Predicate:
+    """``IS NOT NULL`` of what only Spark evaluates is a leaf of its own if it needs something, beside NOT."""
+    needed = needs(predicate, binder)
+    return replace(child, sql=predicate, needs=needed) if needed and isinstance(child, Unsupported) else Not(child)
 
 
 def _leaf(predicate: Predicate, binder: Binder) -> Predicate:
@@ -107,6 +120,10 @@ def _leaf(predicate: Predicate, binder: Binder) -> Predicate:
             return Missing(field, sql)
         case nodes.IsNull(operand):
             return _missing(_operand(operand, binder), sql)
+        case nodes.Comparison("=", Call(function) as call, Literal(True, "boolean")) if function in CONTAINMENTS:
+            return holds(call, sql, binder)
+        case nodes.Comparison(">", Call("instr", (text, Literal(str(part), "string"))), Literal(0, "int")):
+            return _like(_operand(text, binder), read_pattern(f"%{escaped(part)}%", "\\", sql), sql)
         case nodes.Comparison(op, left, Literal() as right):
             return _with_literal(op, _operand(left, binder), right, sql, binder)
         case nodes.Comparison(op, left, right):
@@ -114,14 +131,26 @@ def _leaf(predicate: Predicate, binder: Binder) -> Predicate:
         case nodes.In(operand, literals):
             return _in(_operand(operand, binder), literals, sql, binder)
         case nodes.Like(operand, pattern, escape):
-            return _like(_operand(operand, binder), pattern, escape, sql)
+            return _like(_operand(operand, binder), read_pattern(pattern, escape, sql), sql)
+        case nodes.ILike(operand, pattern, escape):
+            lower = _operand(Call("lower", (operand,)), binder)
+            return _like(lower, read_pattern(pattern, escape, sql).in_lower_case(), sql)
         case nodes.RLike(operand, pattern):
             return _rlike(_operand(operand, binder), pattern, sql)
     raise NoRule("no rule for this expression")
 
 
 def _operand(expression: Expression, binder: Binder) -> Operand:
-    return bind_operand(expression, binder, bound_by)
+    return bind_operand(expression, binder, _condition)
+
+
+def _condition(predicate: Predicate, binder: Binder) -> Predicate:
+    """A condition inside of an operand, which is computed from bounds, also on rows. Raises NoRule."""
+    found = bound_by(predicate, binder)
+    for leaf in all_leaves(found):
+        if isinstance(leaf, Holds):
+            raise NoRule(f"{brief(leaf.sql)} has a rule as a condition of its own only")
+    return found
 
 
 # ---- leaves ----------------------------------------------------------------------------------------------------------
@@ -137,7 +166,9 @@ def within(operand: Operand, ranges: RangeSet, sql: Sql) -> Predicate:
         return Within(found.field, found.ranges, sql, found.fails)
     if isinstance(operand, Apply) and operand.function.name in ("lower", "upper"):
         hidden = unfolded(operand.function.name, ranges)
-        return Matches(operand.arguments[0], None, hidden or rangeset.everything(Kind.BYTES), sql)
+        alternatives = sure(alternatives_of(ranges), folded=True)
+        prefix = hidden or rangeset.everything(Kind.BYTES)
+        return Matches(operand.arguments[0], None, prefix, sql, alternatives, folded=True)
     return Within(operand, ranges, sql)
 
 
@@ -258,76 +289,36 @@ def _listed(operand: Operand, literals: Sequence[Literal], sql: Sql, binder: Bin
 # ---- patterns --------------------------------------------------------------------------------------------------------
 
 
-def _like(operand: Operand, pattern: str, escape: str, sql: Sql) -> Predicate:
-    prefix, regex, wildcard = _read_pattern(pattern, escape, sql)
+def _like(operand: Operand, pattern: Pattern, sql: Sql) -> Predicate:
     if operand.type != pa.string():
         raise NoRule(f"LIKE on a {operand.type} has no rule")
-    key = prefix.encode("utf-8", "surrogatepass")
-    match wildcard:
-        case "":
-            return within(operand, rangeset.points(Kind.BYTES, [key]), sql)
-        case "%":
-            return within(operand, rangeset.starting_with(key), sql)
-        case _:
-            return _matching(operand, regex, rangeset.starting_with(key), sql)
-
-
-def _matching(operand: Operand, regex: str | None, prefix: RangeSet, sql: Sql) -> Predicate:
-    """A test of text that needs the text itself: of a column directly, else Spark alone can make it."""
-    if isinstance(operand, Field):
-        return Matches(operand, regex, prefix, sql)
-    found = within(operand, prefix, sql)
-    match found:
-        case Within(inner, ranges, _, None) | Matches(inner, _, ranges, _):
-            return Matches(inner, None, ranges, sql)
-        case _:
-            raise NoRule("a pattern on this expression has no rule")
+    if pattern.is_literal:
+        return within(operand, rangeset.points(Kind.BYTES, [pattern.prefix]), sql)
+    if pattern.is_prefix:
+        return within(operand, rangeset.starting_with(pattern.prefix), sql)
+    return _matching(operand, pattern.regex, pattern.alternatives, pattern.prefix, sql)
 
 
 def _rlike(operand: Operand, pattern: str, sql: Sql) -> Predicate:
     if operand.type != pa.string():
         raise NoRule(f"RLIKE on a {operand.type} has no rule")
-    prefix = rangeset.starting_with(literal_start(pattern).encode("utf-8", "surrogatepass"))
-    return _matching(operand, None, prefix, sql)
+    word = token_of(pattern)
+    if word is None:
+        return _matching(operand, None, literal_parts(pattern), encoded(literal_start(pattern)), sql)
+    found = _matching(operand, pattern, ((Piece(encoded(word)),),), b"", sql)
+    return replace(found, tokens=tokens_of(word, folded=found.folded)) if found.alternatives else found
 
 
-_SPECIAL = frozenset("\\^$.|?*+()[]{}")
-
-
-def literal_start(pattern: str) -> str:
-    """The text that every match of a Java regular expression begins with, where it is anchored at the start.
-
-    Without an anchor, or with alternatives, there is none. A quantifier may make the last character optional.
-    """
-    if not pattern.startswith("^") or "|" in pattern:
-        return ""
-    end = next((i for i, c in enumerate(pattern) if i and c in _SPECIAL), len(pattern))
-    optional = pattern[end : end + 1] in ("?", "*", "{")
-    return pattern[1 : end - 1] if optional else pattern[1:end]
-
-
-def _read_pattern(pattern: str, escape: str, sql: Sql) -> tuple[str, str, str]:
-    """The literal prefix of a LIKE pattern, its regular expression, and what follows the prefix.
-
-    Raises InvalidPredicate where the escape character does not stand before ``%``, ``_`` or itself, which Spark
-    refuses (INVALID_FORMAT.ESC_IN_THE_MIDDLE, ESC_AT_THE_END).
-    """
-    prefix, regex, rest = "", "", ""
-    characters = iter(pattern)
-    for character in characters:
-        if character == escape:
-            literal = next(characters, None)
-            if literal not in ("%", "_", escape):
-                raise InvalidPredicate(f"{sql}: the escape character {escape!r} must precede %, _ or itself")
-        elif character in "%_":
-            rest += character
-            regex += ".*" if character == "%" else "."
-            continue
-        else:
-            literal = character
-        regex += re.escape(literal)
-        if rest:
-            rest += literal
-        else:
-            prefix += literal
-    return prefix, f"(?s)\\A{regex}\\z", rest
+def _matching(operand: Operand, regex: str | None, alternatives: Alternatives, prefix: bytes, sql: Sql) -> Matches:
+    """A test of decoded text that needs the text itself: of a column directly, else Spark alone can make it."""
+    starts = rangeset.starting_with(prefix.partition(encoded("\ufffd"))[0])
+    if isinstance(operand, Field):
+        return Matches(operand, regex, starts, sql, sure(alternatives, folded=False))
+    found = within(operand, starts, sql)
+    match found:
+        case Matches(Field() as column, _, ranges, folded=True):
+            return Matches(column, None, ranges, sql, sure(alternatives, folded=True), folded=True)
+        case Within(inner, ranges, _, None) | Matches(inner, _, ranges, _):
+            return Matches(inner, None, ranges, sql)
+        case _:
+            raise NoRule("a pattern on this expression has no rule")

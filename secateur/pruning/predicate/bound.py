@@ -15,6 +15,7 @@ import pyarrow as pa
 from secateur.pruning.interval import Function
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Sql, Truth, quoted_name
+from secateur.pruning.predicate.pieces import Alternatives
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import Key, kind_of
 
@@ -125,12 +126,20 @@ class Missing(Predicate):
 
 @dataclass(frozen=True)
 class Matches(Predicate):
-    """A test of text that is TRUE only for values in `prefix`: LIKE with a wildcard before the pattern's end, say."""
+    """A test of text that is TRUE only for values in `prefix`: LIKE with a wildcard before the pattern's end, say.
+
+    Such a value holds all pieces of one of the `alternatives`, if there are any, and each of the `tokens` as a whole
+    token: as it is, or where `folded` after :func:`secateur.pruning.predicate.pieces.fold`, unless it holds a character
+    of CASE_TRICKY.
+    """
 
     operand: Operand
-    regex: str | None  # anchored, for the whole value, of RE2; None: only Spark can tell
+    regex: str | None  # of RE2, which finds it in the values for which this is TRUE; None: only Spark can tell
     prefix: RangeSet
     sql: Sql
+    alternatives: Alternatives = field(default=(), compare=False)
+    folded: bool = field(default=False, compare=False)
+    tokens: tuple[bytes, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         return str(self.sql)
@@ -150,18 +159,46 @@ class Compared(Predicate):
 
 
 @dataclass(frozen=True)
-class Unsupported(Predicate):
-    """An expression that can be anything on any row, as far as pruning knows."""
+class Holds(Predicate):
+    """TRUE where some element of an array, or some key of a map, lies in `ranges`.
 
-    sql: Sql
-    reason: str
-    fields: tuple[Field, ...]  # that evaluating it needs
+    Else NULL where the column or some element is NULL, and FALSE elsewhere.
+    """
+
+    column: Field
+    ranges: RangeSet
+    sql: Sql = field(compare=False)
+
+    @property
+    def type(self) -> pa.DataType:
+        """The type of the elements, or of the keys."""
+        return element_type(self.column.type)
 
     def __str__(self) -> str:
         return str(self.sql)
 
 
-Leaf: TypeAlias = Within | Missing | Matches | Compared | Unsupported | Truth
+def element_type(type_: pa.DataType) -> pa.DataType | None:
+    """The type of an array's elements or of a map's keys; None for other types."""
+    if pa.types.is_map(type_):
+        return type_.key_type
+    return type_.value_type if pa.types.is_list(type_) else None
+
+
+@dataclass(frozen=True)
+class Unsupported(Predicate):
+    """An expression that can be anything on any row, as far as pruning knows, but TRUE only where all `needs` are."""
+
+    sql: Sql
+    reason: str
+    fields: tuple[Field, ...]  # that evaluating it needs
+    needs: tuple[Holds, ...] = ()
+
+    def __str__(self) -> str:
+        return str(self.sql)
+
+
+Leaf: TypeAlias = Within | Missing | Matches | Compared | Holds | Unsupported | Truth
 
 # ---- walks -----------------------------------------------------------------------------------------------------------
 
@@ -174,7 +211,7 @@ def leaves(predicate: Predicate) -> Iterator[Leaf]:
                 yield from leaves(child)
         case Not(child) | Is(child):
             yield from leaves(child)
-        case Within() | Missing() | Matches() | Compared() | Unsupported() | Truth():
+        case Within() | Missing() | Matches() | Compared() | Holds() | Unsupported() | Truth():
             yield predicate
         case _:
             raise TypeError(f"{predicate!r} is not bound")
@@ -234,8 +271,18 @@ def fields(predicate: Predicate) -> list[Field]:
 
 def columns(predicate: Predicate) -> list[str]:
     """The top-level columns that evaluating a bound predicate on rows needs, each once."""
-    unsupported = (field for leaf in all_leaves(predicate) if isinstance(leaf, Unsupported) for field in leaf.fields)
-    return list(dict.fromkeys(field.path[0] for field in (*fields(predicate), *unsupported)))
+    without = (field for leaf in all_leaves(predicate) for field in _without_statistics(leaf))
+    return list(dict.fromkeys(field.path[0] for field in (*fields(predicate), *without)))
+
+
+def _without_statistics(leaf: Leaf) -> tuple[Field, ...]:
+    match leaf:
+        case Unsupported(fields=named):
+            return named
+        case Holds(column):
+            return (column,)
+        case _:
+            return ()
 
 
 def is_supported(predicate: Predicate) -> bool:
@@ -251,6 +298,8 @@ def unbounded(predicate: Predicate) -> Iterator[str]:
                 yield f"{brief(sql)}: {reason}"
             case Matches(prefix=prefix, sql=sql) if prefix.is_everything:
                 yield f"{brief(sql)}: no literal prefix bounds it"
+            case Holds(column, sql=sql):
+                yield f"{brief(sql)}: no bounds are kept of what is in a {column.type}"
             case Missing(Field(type=type_), sql) if kind_of(type_) is None:
                 yield f"{brief(sql)}: no statistics are kept of a {type_}"
 

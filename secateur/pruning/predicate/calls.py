@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from secateur.errors import InvalidPredicate
 from secateur.pruning.predicate.nodes import (
     Call,
     Case,
     Cast,
     Comparison,
     Expression,
+    ILike,
     IsNull,
     Like,
     Literal,
@@ -25,6 +27,7 @@ from secateur.pruning.predicate.nodes import (
     as_predicate,
     compare,
 )
+from secateur.pruning.predicate.regular_expressions import token_pattern
 
 NULL = Literal(None, "null")
 
@@ -65,6 +68,7 @@ _CASTS = {  # functions that are a cast to the type of their name
     "to_date": "DATE",
     "to_timestamp": "TIMESTAMP",
 }
+CONTAINMENTS = ("array_contains", "arrays_overlap", "map_contains_key")
 _COMPARISONS = {"=": "=", "==": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _PARTS = {  # fields of EXTRACT and date_part, and the function of each
     **dict.fromkeys(("YEAR", "YEARS", "Y", "YR", "YRS"), "year"),
@@ -119,10 +123,24 @@ def _condition(function: str, values: tuple[Expression, ...]) -> Predicate | Non
             return Like(operand, before + escaped(part) + after, "\\")
         case "like", (operand, Literal(str(pattern), "string")):
             return Like(operand, pattern, "\\")
+        case "ilike", (operand, Literal(str(pattern), "string")):
+            return ILike(operand, pattern, "\\")
+        case "has_token", (operand, Literal(str(word), "string")):
+            return has_token(operand, word)
+        case _, (_, _) if function in CONTAINMENTS:
+            return as_predicate(Call(function, values))
         case (("rlike" | "regexp" | "regexp_like"), (operand, Literal(str(pattern), "string"))):
             return RLike(operand, pattern)
         case _:
             return None
+
+
+def has_token(operand: Expression, word: str) -> Predicate:
+    """Whether a text holds a word as a whole token, which no function of Spark tells. Raises InvalidPredicate."""
+    try:
+        return RLike(operand, token_pattern(word))
+    except ValueError as error:
+        raise InvalidPredicate(f"has_token: {error}") from None
 
 
 def escaped(text: str) -> str:

@@ -14,16 +14,19 @@ from secateur.pruning.predicate.nodes import (
     Cast,
     Column,
     Expression,
+    ILike,
     In,
     IsNull,
     Like,
     Not,
     Predicate,
+    RLike,
     as_expression,
     as_predicate,
     compare,
 )
 from secateur.pruning.predicate.python_values import literal
+from secateur.pruning.predicate.regular_expressions import token_pattern
 from secateur.pruning.predicate.value_lists import listed
 
 
@@ -99,6 +102,10 @@ class ValueExpression:
     def like(self, pattern: str, escape: str = "\\") -> Predicate:
         """``LIKE``: ``%`` is any text, ``_`` any character."""
         return Like(self.node, pattern, escape)
+
+    def ilike(self, pattern: str, escape: str = "\\") -> Predicate:
+        """``ILIKE``: as LIKE, whatever the case of letters."""
+        return ILike(self.node, pattern, escape)
 
     def rlike(self, pattern: str) -> Predicate:
         """``RLIKE``: whether a Java regular expression matches anywhere in a string."""
@@ -229,6 +236,19 @@ def call_function(name: str, *arguments: object) -> Any:
         raise InvalidPredicate(f"{name!r} is no name of a function")
     found = build(name, [operand(argument) for argument in arguments])
     return found if isinstance(found, Predicate) else ComputedExpression(found)
+
+
+def has_token(column: str | ValueExpression, word: str) -> Predicate:
+    """Whether a text, or the column of a name, holds a word as a whole token.
+
+    A token is a maximal run of digits, ASCII letters, ``_`` and characters beyond ASCII. Spark is asked by RLIKE, which
+    filters of tokens answer for whole blocks. Raises ValueError for a word that is not one token.
+
+    >>> str(has_token("message", "timeout")).count("timeout")
+    1
+    """
+    text = col(column) if isinstance(column, str) else column
+    return RLike(text.node, token_pattern(word))
 
 
 def call(name: str, *arguments: object) -> Expression:

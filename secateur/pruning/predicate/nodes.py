@@ -294,6 +294,19 @@ class Like(Predicate):
 
 
 @dataclass(frozen=True, repr=False)
+class ILike(Predicate):
+    """``operand ILIKE pattern ESCAPE escape``: LIKE of the operand and the pattern in lower case."""
+
+    operand: Expression
+    pattern: str
+    escape: str
+
+    def __str__(self) -> str:
+        escape = "" if self.escape == "\\" else f" ESCAPE {_quoted(self.escape)}"
+        return f"{self.operand} ILIKE {_quoted(self.pattern)}{escape}"
+
+
+@dataclass(frozen=True, repr=False)
 class RLike(Predicate):
     """``operand RLIKE pattern``: whether a Java regular expression matches anywhere in a string."""
 
@@ -353,7 +366,7 @@ def children(node: Predicate | Expression) -> Iterator[Predicate | Expression]:
             yield right
         case Not(child) | Is(child) | Test(child):
             yield child
-        case Cast(operand) | In(operand) | IsNull(operand) | Like(operand) | RLike(operand):
+        case Cast(operand) | In(operand) | IsNull(operand) | Like(operand) | ILike(operand) | RLike(operand):
             yield operand
 
 

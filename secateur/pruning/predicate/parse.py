@@ -27,6 +27,7 @@ from secateur.pruning.predicate.nodes import (
     Column,
     Duration,
     Expression,
+    ILike,
     In,
     Is,
     IsNull,
@@ -146,9 +147,9 @@ def _condition(node: exp.Expression) -> Predicate | None:
             operand, literals = _expression(node.this), [_literal(item) for item in node.expressions]
             known = tuple(item for item in literals if item is not None)
             return In(operand, compact(known)) if operand and known and len(known) == len(literals) else None
-        case exp.Escape() if _only(node, "this", "expression") and isinstance(node.this, exp.Like):
+        case exp.Escape() if _only(node, "this", "expression") and isinstance(node.this, exp.Like | exp.ILike):
             return _like(node.this, _literal(node.args["expression"]))
-        case exp.Like():
+        case exp.Like() | exp.ILike():
             return _like(node, Literal("\\", "string"))
         case exp.RegexpLike() if _only(node, "this", "expression"):
             operand, pattern = _expression(node.this), _literal(node.args["expression"])
@@ -189,7 +190,7 @@ def _like(node: exp.Expression, escape: Literal | None) -> Predicate | None:
     operand, pattern = _expression(node.this), _literal(node.args["expression"])
     match pattern, escape:
         case Literal(str(text), "string"), Literal(str(mark), "string") if operand and len(mark) == 1:
-            like = Like(operand, text, mark)
+            like = (Like if isinstance(node, exp.Like) else ILike)(operand, text, mark)
             return Not(like) if node.args.get("negate") else like
         case _:
             return None
@@ -212,7 +213,7 @@ def _value(node: exp.Expression) -> Expression | Predicate | None:
     match node:
         case exp.Cast() if literal is not None and (type_ := _type(node.to)) is not None:
             return Cast(literal, type_)
-        case exp.Column() | exp.Dot():
+        case exp.Column() | exp.Dot() | exp.Bracket():
             return _column(node)
         case exp.Neg() if _only(node, "this"):
             return _call("negative", node.this)
@@ -303,6 +304,9 @@ def _column(node: exp.Expression | None) -> Column | None:
         case exp.Dot() if isinstance(node.expression, exp.Identifier):
             parent = _column(node.this)
             return Column((*parent.path, node.expression.name)) if parent else None
+        case exp.Bracket(expressions=[exp.Literal(is_string=True) as name]) if _only(node, "this", "expressions"):
+            parent = _column(node.this)  # `a['b']` is `a.b`: a field of a struct, or the value of a key of a map
+            return Column((*parent.path, str(name.this))) if parent else None
         case _:
             return None
 
@@ -313,7 +317,7 @@ def _literal(node: exp.Expression | None) -> Literal | None:
             return Literal(None, "null")
         case exp.Boolean():
             return Literal(bool(node.this), "boolean")
-        case exp.Literal() if node.is_string:
+        case exp.Literal(is_string=True) | exp.RawString():
             return Literal(str(node.this), "string")
         case exp.Literal():
             return _number(str(node.this))

@@ -1,0 +1,90 @@
+"""Patterns of LIKE: runs of literal text with wildcards between them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+from secateur.errors import InvalidPredicate
+from secateur.pruning.predicate.nodes import Sql
+from secateur.pruning.predicate.pieces import Alternatives, Piece
+
+_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """``literals[0] wildcards[0] literals[1] ...``: n + 1 texts, some of them empty, between n wildcards (% or _)."""
+
+    literals: tuple[str, ...]
+    wildcards: tuple[str, ...]
+
+    @property
+    def prefix(self) -> bytes:
+        """What every matching text begins with."""
+        return encoded(self.literals[0])
+
+    @property
+    def is_literal(self) -> bool:
+        """Whether one text alone matches."""
+        return not self.wildcards
+
+    @property
+    def is_prefix(self) -> bool:
+        """Whether all that begins with the prefix matches, and nothing else."""
+        return set(self.wildcards) == {"%"} and not any(self.literals[1:])
+
+    @property
+    def regex(self) -> str:
+        """The pattern as a regular expression of RE2."""
+        parts = (
+            re.escape(literal) + {"%": ".*", "_": ".", "": ""}[wildcard]
+            for literal, wildcard in zip_longest(self.literals, self.wildcards, fillvalue="")
+        )
+        return f"(?s)\\A{''.join(parts)}\\z"
+
+    @property
+    def alternatives(self) -> Alternatives:
+        """The pieces of a matching text, whose first and last literal stand at its ends."""
+        last = len(self.wildcards)
+        pieces = (Piece(encoded(text), i == 0, i == last) for i, text in enumerate(self.literals) if text)
+        return (tuple(pieces),)
+
+    def in_lower_case(self) -> Pattern:
+        """The pattern that ``lower`` makes of its ASCII letters.
+
+        Beside characters beyond ASCII the locale decides on I, which Turkish has two of: it is left out then.
+        """
+        if not all(map(str.isascii, self.literals)):
+            literals = tuple(literal.replace("I", "\ufffd") for literal in self.literals)
+        else:
+            literals = self.literals
+        return replace(self, literals=tuple(literal.translate(_LOWER) for literal in literals))
+
+
+def encoded(text: str) -> bytes:
+    """Text as the bytes of its key."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def read_pattern(pattern: str, escape: str, sql: Sql) -> Pattern:
+    """The parts of a LIKE pattern.
+
+    Raises InvalidPredicate where the escape character does not stand before ``%``, ``_`` or itself, which Spark
+    refuses (INVALID_FORMAT.ESC_IN_THE_MIDDLE, ESC_AT_THE_END).
+    """
+    literals, wildcards = [""], []
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            literal = next(characters, None)
+            if literal not in ("%", "_", escape):
+                raise InvalidPredicate(f"{sql}: the escape character {escape!r} must precede %, _ or itself")
+            literals[-1] += literal
+        elif character in "%_":
+            wildcards.append(character)
+            literals.append("")
+        else:
+            literals[-1] += character
+    return Pattern(tuple(literals), tuple(wildcards))

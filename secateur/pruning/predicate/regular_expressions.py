@@ -1,0 +1,160 @@
+"""Regular expressions of Java: what every match holds, as far as it can be read off the pattern with little doubt.
+
+Source: ``java.util.regex.Pattern``, without flags, as Spark's RLIKE compiles it and asks for a match anywhere. Read are
+literal characters, ``.``, classes, anchors, groups (as gaps), quantifiers, and alternatives that are not in a group.
+Of a pattern with anything else (inline flags, quotations, back references, nested classes, code points) nothing is.
+"""
+
+from __future__ import annotations
+
+import re
+
+from secateur.pruning.predicate.like import encoded
+from secateur.pruning.predicate.pieces import Alternatives, Piece, fold, is_token
+
+_PUNCTUATION = r"!-/:-@\[-`{-~ "  # characters of ASCII that an escape makes literal
+_PART = re.compile(
+    rf"""
+      (?P<open>        \( (?: (?!\?) | \? (?: : | = | ! | <= | <! | > | <[A-Za-z][A-Za-z0-9]*> ) ) )
+    | (?P<close>       \) )
+    | (?P<or>          \| )
+    | (?P<begin>       \^ | \\A )
+    | (?P<end>         \\z )
+    | (?P<gap>         [.$] | \\[dDwWsSbBZ] | \[ \^?+ (?: [^\]\[\\&] | &(?!&) | \\[{_PUNCTUATION}dDsSwWtnrf] )+ \] )
+    | (?P<quantifier>  (?: [?*+] | {{ [0-9]+ (?: , [0-9]* )? }} ) [?+]? )
+    | (?P<literal>     \\[{_PUNCTUATION}] | [^\\^$.|?*+()\[{{] )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def literal_parts(pattern: str) -> Alternatives:
+    """The pieces of every (decoded) text in which a pattern is found; none where that is not known."""
+    reader, position = _Reader(), 0
+    while position < len(pattern):
+        part = _PART.match(pattern, position)
+        if part is None or part.lastgroup is None or not reader.take(part.lastgroup, part[0]):
+            return ()
+        position = part.end()
+    return reader.finished()
+
+
+class _Reader:
+    """Takes the parts of a pattern one by one, and keeps the runs of characters that a match must hold."""
+
+    def __init__(self) -> None:
+        self.alternatives: list[tuple[Piece, ...]] = []
+        self.pieces: list[Piece] = []
+        self.run, self.starts = "", False  # the characters that follow each other, and whether they begin the text
+        self.depth, self.before = 0, "or"
+
+    def take(self, kind: str, text: str) -> bool:
+        """Whether a pattern may still be known with one more part."""
+        match kind:
+            case "quantifier" if self.before in ("or", "open", "begin", "end", "quantifier"):
+                return False  # of nothing, of an anchor, or of a quantifier
+            case "open":
+                self._cut()
+                self.depth += 1
+            case "close":
+                self.depth -= 1
+                if self.depth < 0:
+                    return False
+            case _ if not self.depth:
+                self._take_outside(kind, text)
+        self.before = kind
+        return True
+
+    def finished(self) -> Alternatives:
+        """What was found, none where a group is left open."""
+        self._end_alternative()
+        return () if self.depth else tuple(self.alternatives)
+
+    def _take_outside(self, kind: str, text: str) -> None:
+        """A part that is in no group."""
+        match kind:
+            case "literal":
+                self.run += text[-1]
+            case "quantifier" if self.before == "literal":
+                self._repeat(text)
+            case "begin":
+                self._cut(starts=True)
+            case "end":
+                self._cut(ends=True)
+            case "or":
+                self._end_alternative()
+            case "gap":
+                self._cut()
+
+    def _repeat(self, quantifier: str) -> None:
+        """Of a character that is repeated, the last one stands before what follows; an optional one holds nothing."""
+        last = self.run[-1]
+        if quantifier.startswith("+"):
+            self._cut()
+            self.run = last
+        else:
+            self.run = self.run[:-1]
+            self._cut()
+
+    def _cut(self, *, starts: bool = False, ends: bool = False) -> None:
+        if self.run:
+            self.pieces.append(Piece(encoded(self.run), self.starts, ends))
+        self.run, self.starts = "", starts
+
+    def _end_alternative(self) -> None:
+        self._cut()
+        self.alternatives.append(tuple(self.pieces))
+        self.pieces = []
+
+
+_SPECIAL = frozenset("\\^$.|?*+()[]{}")
+
+
+def literal_start(pattern: str) -> str:
+    """The text that every match of a Java regular expression begins with, where it is anchored at the start.
+
+    Without an anchor, or with alternatives, there is none. A quantifier may make the last character optional.
+    """
+    if not pattern.startswith("^") or "|" in pattern:
+        return ""
+    end = next((i for i, c in enumerate(pattern) if i and c in _SPECIAL), len(pattern))
+    optional = pattern[end : end + 1] in ("?", "*", "{")
+    return pattern[1 : end - 1] if optional else pattern[1:end]
+
+
+# ---- tokens ----------------------------------------------------------------------------------------------------------
+
+_NO_TOKEN = r"[^0-9A-Za-z_\x{80}-\x{10FFFF}]"  # the characters between tokens, for Java and for RE2
+_NO_TEXT = re.compile("[\ud800-\udfff\ufffd]")
+_BEFORE, _AFTER = rf"(?:\A|{_NO_TOKEN})", rf"(?:\z|{_NO_TOKEN})"
+
+
+def token_pattern(word: str) -> str:
+    """The pattern that finds a word as a whole token, in Java and in RE2 alike.
+
+    Raises ValueError for a word that is not one token, which needs no quoting.
+    """
+    if not _is_word(word):
+        raise ValueError(f"{word!r} is not one token: digits, letters, _ and characters beyond ASCII, and no others")
+    return f"{_BEFORE}{word}{_AFTER}"
+
+
+def token_of(pattern: str) -> str | None:
+    """The word that :func:`token_pattern` made a pattern of, if it did."""
+    if not pattern.startswith(_BEFORE) or not pattern.endswith(_AFTER):
+        return None
+    word = pattern[len(_BEFORE) : -len(_AFTER)]
+    return word if _is_word(word) else None
+
+
+def tokens_of(word: str, *, folded: bool) -> tuple[bytes, ...]:
+    """The tokens of a text that holds a word: none are sure beyond ASCII where case is ignored."""
+    token = encoded(word)
+    if not folded:
+        return (token,)
+    return (fold(token),) if token.isascii() else ()
+
+
+def _is_word(word: str) -> bool:
+    """Whether a word is a token of decoded text, in which U+FFFD may be any byte."""
+    return not _NO_TEXT.search(word) and is_token(encoded(word))
