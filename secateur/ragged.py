@@ -12,6 +12,10 @@ def offsets_of(counts: np.ndarray) -> np.ndarray:
 
 def elements_of(offsets: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """The positions of all elements of the chosen runs, run by run: int64."""
-    counts = np.diff(offsets)[chosen]
+    return spread(offsets[chosen], np.diff(offsets)[chosen])
+
+
+def spread(begins: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The positions of all elements of runs that begin at these positions and have so many each: int64."""
     behind = offsets_of(counts)
-    return np.repeat(offsets[chosen] - behind[:-1], counts) + np.arange(behind[-1])
+    return np.repeat(begins - behind[:-1], counts) + np.arange(behind[-1])
