@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import examples
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from index_files import NAME, Memory
 from integer_arrays import arrays
@@ -369,23 +369,41 @@ def test_of_other_blocks() -> None:
 
 
 @examples(ci=300)
-@given(st.lists(st.integers(-2, 70), min_size=5, max_size=5), arrays(), arrays(), st.integers(0, 99))
-def test_any_arrays_are_a_fault_or_a_table(
-    header: list[int], prefixes: np.ndarray, unknown: np.ndarray, seed: int
-) -> None:
-    """A table that is accepted answers, whatever its rows hold, with blocks or a fault."""
-    given_arrays = [np.array(header), np.sort(prefixes), np.sort(unknown)]
+@given(arrays(), arrays(), arrays())
+def test_any_arrays_are_a_fault_or_a_table(header: np.ndarray, prefixes: np.ndarray, unknown: np.ndarray) -> None:
     try:
-        table = posting_table_of(given_arrays, 1000, "here")
-    except IndexFault:
-        return
-    rows = np.random.default_rng(seed).integers(0, 256, (table.rows, table.width), np.uint8)
+        table = posting_table_of([header, prefixes, unknown], 1000, "here")
+    except IndexFault as fault:
+        assert "here" in str(fault)
+    else:
+        assert table.rows <= len(prefixes)
+
+
+@examples(ci=300)
+@given(
+    st.sampled_from([Form.BITMAPS, Form.PAIRS]),
+    st.integers(0, 40),
+    st.integers(1, 9),
+    st.lists(awkward, max_size=9, unique=True),
+    st.integers(0, 999),
+)
+def test_any_rows_are_a_fault_or_an_answer(form: Form, shift: int, page: int, hashes: list[int], seed: int) -> None:
+    """Those that no checksum proves: a fault, or blocks that are there."""
+    random = np.random.default_rng(seed)
+    prefixes = np.unique(hashes_of(*hashes) >> np.uint64(shift))
+    assume(form is Form.BITMAPS or len(prefixes) > 1)
+    pairs = len(prefixes) if form is Form.BITMAPS else (len(prefixes) - 1) * page
+    header = np.array([form, shift, page, min(len(prefixes), pairs), pairs])
+    blocks = int(random.choice([1, 9, 300]))
+    table = posting_table_of([header, prefixes, np.zeros(1, np.int32)], blocks, "here")
+    rows = random.integers(0, 1 + random.integers(0, 256), (table.rows, table.width), np.uint8)
     try:
-        answer = blocks_with(table, np.append(prefixes.astype(np.uint64), hashes_of(*AWKWARD)), Rows(rows), "here")
-    except IndexFault:
-        return
-    assert answer.shape == (1000,)
-    assert answer[table.unknown].all()
+        answer = blocks_with(table, hashes_of(*hashes, *AWKWARD), Rows(rows), "here")
+    except IndexFault as fault:
+        assert "here" in str(fault)
+    else:
+        assert answer.shape == (blocks,)
+        assert answer[0]
 
 
 @examples(ci=200)
