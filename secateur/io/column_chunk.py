@@ -17,6 +17,7 @@ from secateur.io.parquet_writers import Doubt
 from secateur.io.thrift import Struct, optional, required, required_list
 
 Range: TypeAlias = tuple[int, int]  # offset and length in bytes
+FilterPlace: TypeAlias = tuple[int, int | None]  # the same of a bloom filter with its header; None = not recorded
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Chunk:
     null_count: int  # -1 = unknown
     offset_index: Range | None
     column_index: Range | None
+    bloom_filter: FilterPlace | None
 
 
 def column_trust(column: Column, type_ordered: bool, doubted: frozenset[Doubt]) -> Trust:
@@ -86,16 +88,17 @@ def read_chunk(chunk: Struct, column: Column, trust: Trust, row_count: int) -> C
     if byte_count < 0:
         raise InvalidParquet(f"the column chunk of {display(column.names)} has {byte_count} bytes")
     if column.leaf is None or 8 in chunk:  # repeated; or ColumnChunk.crypto_metadata, its indexes encrypted
-        return Chunk(byte_count, None, None, -1, None, None)
+        return Chunk(byte_count, None, None, -1, None, None, None)
     offset_index, column_index = _range(chunk, 4, 5), _range(chunk, 6, 7)
+    bloom_filter = _filter_place(metadata) if 14 in metadata else None
     statistics = optional(metadata, 12, dict, "ColumnMetaData.statistics")
     if statistics is None:
-        return Chunk(byte_count, None, None, -1, offset_index, column_index)
+        return Chunk(byte_count, None, None, -1, offset_index, column_index, bloom_filter)
     lower, upper = _bounds(statistics, trust)
     value_count = required(metadata, 5, int, "ColumnMetaData.num_values")
     counted = trust.null_counts and value_count == row_count  # not repeated: one value or NULL per row
     null_count = _null_count(statistics, column.leaf, row_count) if counted else -1
-    return Chunk(byte_count, lower, upper, null_count, offset_index, column_index)
+    return Chunk(byte_count, lower, upper, null_count, offset_index, column_index, bloom_filter)
 
 
 def _metadata(chunk: Struct, column: Column) -> Struct:
@@ -141,3 +144,10 @@ def _range(chunk: Struct, offset_field: int, length_field: int) -> Range | None:
     offset = optional(chunk, offset_field, int, "an index offset of ColumnChunk") or 0
     length = optional(chunk, length_field, int, "an index length of ColumnChunk") or 0
     return (offset, length) if offset > 0 and length > 0 else None
+
+
+def _filter_place(metadata: Struct) -> FilterPlace | None:
+    """Where the bloom filter lies; some writers without one say that it is at 0 (PARQUET-1979)."""
+    offset = required(metadata, 14, int, "ColumnMetaData.bloom_filter_offset")
+    length = optional(metadata, 15, int, "ColumnMetaData.bloom_filter_length")
+    return (offset, length) if offset > 0 else None

@@ -40,7 +40,7 @@ from secateur.io.thrift import (
     required_list,
 )
 
-__all__ = ["Bounds", "Footer", "Leaf", "PageIndex", "chunk_bounds", "read_footer", "read_page_index"]
+__all__ = ["Bounds", "Footer", "Leaf", "PageIndex", "chunk_bounds", "read_footer", "read_page_index", "stored_chunks"]
 
 _TAIL = 64 << 10  # bytes of the first read; the footer of some hundred column chunks fits
 _GAP = 64 << 10  # bytes; a request to an object store costs more than reading this much in vain
@@ -106,6 +106,11 @@ def read_page_index(file: pa.NativeFile, footer: Footer, leaves: Sequence[Leaf])
     data = _read_ranges(file, footer._file_size, [place for place in located if place is not None])
     indexes = {path: _leaf_page_index(footer, leaf, data) for path, leaf in wanted.items()}
     return {path: index for path, index in indexes.items() if index is not None}
+
+
+def stored_chunks(footer: Footer, leaf: Leaf) -> tuple[Column, list[Chunk]]:
+    """How a leaf is stored, and its chunk in every row group. Raises ValueError for a leaf of another footer."""
+    return _column(footer, leaf), _chunks(footer, leaf)
 
 
 def _column(footer: Footer, leaf: Leaf) -> Column:

@@ -16,11 +16,13 @@ import pyarrow.parquet as pq
 from secateur.errors import InvalidParquet, OldCalendar, StalePlan
 from secateur.index import zonemap
 from secateur.index.model import IndexedColumn
+from secateur.index.native import NativeFilters
 from secateur.index.pages import PageTable, Places, page_row_counts
 from secateur.index.zonemap import ZoneMap
 from secateur.io.footer import Bounds, Footer, Leaf, PageIndex, chunk_bounds, read_footer, read_page_index
-from secateur.io.schema import conform, file_schema
-from secateur.values import is_float, kind_of
+from secateur.io.parquet_bloom import native_filters, no_filters
+from secateur.io.schema import conform, file_schema, spark_type
+from secateur.values import is_float, kind_of, same_keys
 
 BATCH_ROWS = 65_536
 _SPARK_VERSION = b"org.apache.spark.version"
@@ -87,6 +89,21 @@ class ParquetSource:
             for leaf in leaves
             if leaf.path in indexes
         }
+
+    def native_filters(self, path: tuple[str, ...], type_: pa.DataType, fpr: float) -> NativeFilters:
+        """The file's own bloom filters of a column, of which a key of the table's type can be asked.
+
+        A filter is folded as far as its false-positive rate stays within `fpr`. Where the file stores values of other
+        keys (another scale, the calendar of Spark 2), it has no filters.
+        """
+        leaf = self.leaf(path)
+        if leaf is None:
+            return no_filters(len(self.row_count), "the file does not have the column outside of lists and maps")
+        if not _keys_agree(spark_type(leaf.type), type_):
+            return no_filters(len(self.row_count), f"the file has the column as {leaf.type}, the table as {type_}")
+        if self._in_legacy_calendar(type_):
+            return no_filters(len(self.row_count), "days and instants are of the calendar of Spark 2")
+        return native_filters(self.file, self.footer, leaf, fpr)
 
     def _guarded_page_index(self, leaves: Sequence[Leaf]) -> dict[tuple[str, ...], PageIndex]:
         """The page index, or nothing where it is malformed: it is optional, and the blocks' bounds serve without."""
@@ -169,6 +186,13 @@ class ParquetSource:
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
         except (pa.ArrowException, OSError) as error:
             raise InvalidParquet(f"cannot read row group {row_group} of {self.path}: {error}") from None
+
+
+def _keys_agree(stored: pa.DataType, type_: pa.DataType) -> bool:
+    """Whether a value has the same key in both types: decimals of one scale have it even where its words differ."""
+    if pa.types.is_decimal128(stored) and pa.types.is_decimal128(type_):
+        return bool(stored.scale == type_.scale)
+    return same_keys(stored, type_)
 
 
 def _calendars_differ(array: pa.Array) -> bool:

@@ -1,4 +1,4 @@
-"""What each Parquet writer is known to get wrong in its statistics.
+"""What each Parquet writer is known to get wrong in its statistics and bloom filters.
 
 A bound must hold, so the statistics of a writer with a known bug are unknown from that writer: only the
 fields, types and versions that the bug touches. Source: FileMetaData.created_by, "<application> version
@@ -28,6 +28,7 @@ class Doubt(enum.Enum):
     NESTED_NULL_COUNTS = "null counts of leaves inside a struct"
     BYTES_NULL_COUNTS = "null counts of strings and binary"
     NESTED_BYTES_NULL_COUNTS = "null counts of strings and binary inside a struct"
+    BLOOM_FILTERS = "bloom filters"
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ _BUGS = (
     _Bug("impala", (3, 0, 0), frozenset({Doubt.FLOATS})),  # IMPALA-6527
     _Bug("parquet-rs", (5, 0, 0), frozenset({Doubt.FLOATS})),  # apache/arrow-rs#255
     _Bug("github.com/parquet-go/parquet-go", (0, 32, 0), frozenset({Doubt.FLOATS, Doubt.BYTES})),  # #459, #53
-    _Bug("github.com/segmentio/parquet-go", _NEVER, frozenset({Doubt.FLOATS, Doubt.BYTES})),  # its ancestor
+    # Its ancestor, which also hashed out of bounds, #96:
+    _Bug("github.com/segmentio/parquet-go", _NEVER, frozenset({Doubt.FLOATS, Doubt.BYTES, Doubt.BLOOM_FILTERS})),
     # Decimals compared byte by byte as signed bytes, PARQUET-1655:
     _Bug("parquet-cpp", _NEVER, frozenset({Doubt.DECIMAL_BYTES})),  # all before Arrow 4
     _Bug("parquet-cpp-arrow", (4, 0, 0), frozenset({Doubt.DECIMAL_BYTES})),
@@ -58,10 +60,13 @@ _BUGS = (
     # Bounds of one page taken for the chunk's, pola-rs/polars#7842:
     _Bug("arrow2", _NEVER, frozenset(Doubt)),
     # fraugster/parquet-go#69 (null counts), xitongsys/parquet-go#587 (bounds); both sign as "parquet-go":
+    # The latter is Arrow's for Go too, whose adaptive filters were freed before they were written, apache/arrow-go#525.
     _Bug("parquet-go", _NEVER, frozenset(Doubt)),
+    # Filters without the values of pages that came before the dictionary was given up, trinodb/trino#22701:
+    _Bug("parquet-mr-trino", (461,), frozenset({Doubt.BLOOM_FILTERS})),
 )
 _APPLICATION = re.compile(r"\s*([^\s(]+)")
-_VERSION = re.compile(r"version v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
+_VERSION = re.compile(r"version v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?")
 
 
 def doubts(created_by: str) -> frozenset[Doubt]:
@@ -69,7 +74,7 @@ def doubts(created_by: str) -> frozenset[Doubt]:
     application = _APPLICATION.match(created_by)
     name = application[1].lower() if application else ""
     version = _VERSION.search(created_by)
-    numbers = tuple(int(part) for part in version.groups()) if version else ()
+    numbers = tuple(int(part) for part in version.groups() if part) if version else ()
     found = {
         doubt
         for bug in _BUGS

@@ -25,8 +25,13 @@ class MalformedThrift(ValueError):
 
 def decode_struct(data: bytes) -> Struct:
     """The structure that starts at the first byte; what follows it is ignored. Raises MalformedThrift."""
+    return decode_leading(data)[0]
+
+
+def decode_leading(data: bytes) -> tuple[Struct, int]:
+    """The structure that starts at the first byte, and how many bytes it takes. Raises MalformedThrift."""
     try:
-        return _struct(data, 0, _MAX_DEPTH)[0]
+        return _struct(data, 0, _MAX_DEPTH)
     except IndexError:
         raise MalformedThrift(f"ends inside a structure, after {len(data)} bytes") from None
 
