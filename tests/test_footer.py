@@ -761,6 +761,12 @@ COUNTS_OF_BYTES = {"BYTES_NULL_COUNTS", "NESTED_BYTES_NULL_COUNTS"}
     ("impala version 2.9.0-cdh5.12.0 (build x)", {"VARIABLE_DECIMALS", "FLOATS"}),
     ("Polars (python) version 2.1.0 (build x)", {"VARIABLE_DECIMALS", "DECIMAL_BYTES", "NESTED_NULL_COUNTS"}),
     ("github.com/parquet-go/parquet-go version 0.20.0(build )", {"VARIABLE_DECIMALS", "FLOATS", "BYTES"}),
+    ("parquet-mr-trino version 460 (build n/a)", {"VARIABLE_DECIMALS", "BLOOM_FILTERS"}),
+    ("parquet-mr-trino version 461 (build n/a)", {"VARIABLE_DECIMALS"}),
+    ("parquet-mr-trino version 480-e.5 (build n/a)", {"VARIABLE_DECIMALS"}),
+    ("parquet-mr-trino", {"VARIABLE_DECIMALS", "BLOOM_FILTERS"}),
+    ("parquet-rs version 4", {"VARIABLE_DECIMALS", "FLOATS"}),
+    ("github.com/segmentio/parquet-go version 1.0.0", {"VARIABLE_DECIMALS", "FLOATS", "BYTES", "BLOOM_FILTERS"}),
     ("Arrow2 - Native Rust implementation of Arrow", {doubt.name for doubt in Doubt}),
     ("", {"VARIABLE_DECIMALS"}),
 ])  # fmt: skip
