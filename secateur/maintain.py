@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,18 +14,34 @@ import pyarrow as pa
 from secateur.errors import IndexConflict, IndexFault, IndexMissing, TableNotFound
 from secateur.index.assemble import FileIdentity, recipe
 from secateur.index.btree import FAN_OUT
-from secateur.index.build import FOLDER, FileSurvey, OnProgress, cut, survey, write_segments
-from secateur.index.codec import SEGMENT, Place, read_contents
-from secateur.index.model import BuildOptions, IndexedColumn, StoredFile, indexed_columns
+from secateur.index.build import (
+    FOLDERS,
+    FileSurvey,
+    OnProgress,
+    cut,
+    new_build,
+    survey,
+    write_segments,
+    write_slabs,
+)
+from secateur.index.codec import FILTERS, SEGMENT, Place, read_contents
+from secateur.index.model import (
+    BLOOM,
+    NGRAM,
+    POSTINGS,
+    TOKEN,
+    BuildOptions,
+    IndexedColumn,
+    StoredFile,
+    indexed_columns,
+)
+from secateur.index.options import Columns, checked, filter_options, filters_of
 from secateur.index.reader import current_snapshot
 from secateur.index.segments import FileTable, Segments, in_key_order, joined, summarised
 from secateur.index.snapshot import Snapshot, encode_snapshot, open_snapshot, snapshot_name, snapshot_numbers
 from secateur.index.sort_key import is_tuple_column, parse_sort_key, tuple_column
 from secateur.io.schema import merge_schemas
 from secateur.io.table import Listing, Table
-from secateur.pruning.predicate.expressions import split_name
-from secateur.pruning.predicate.nodes import Column
-from secateur.pruning.predicate.resolve import Binder, resolve
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,6 +65,10 @@ class IndexSnapshot:
     index_bytes: int
     columns: tuple[str, ...]
     bloom: tuple[str, ...]
+    postings: tuple[str, ...]
+    ngram: tuple[str, ...]
+    tokens: tuple[str, ...]
+    gaps: tuple[str, ...]
     sort_key: tuple[str, ...]
 
 
@@ -73,7 +93,11 @@ def build_index(
     *,
     spark: SparkSession,
     sort_key: Sequence[str] = (),
-    bloom: Sequence[str] = (),
+    bloom: Columns = (),
+    postings: Columns = (),
+    ngram: Columns = (),
+    tokens: Columns = (),
+    gaps: Sequence[str] = (),
     fpr: float | None = None,
     pages: bool = True,
     segment_blocks: int | None = None,
@@ -85,27 +109,39 @@ def build_index(
 
     Zone maps cover every column with an order. `sort_key` names the columns by which the data is clustered, as in ORDER
     BY (``["day", "user_id DESC NULLS LAST"]``): segments are cut in their order, and of several columns the least and
-    greatest tuple of every block is kept, for which they are read. `bloom` names columns for look-ups by value; `fpr`
-    is their false-positive rate, by default such that an absent value costs about one wrong block in the whole table.
-    `pages` keeps the files' page index. A segment has about `segment_blocks` blocks, and a node of the tree above them
-    `fan_out` children. `on_survey` is told the totals once footers are read, `on_progress` the files, rows and bytes
-    done.
+    greatest tuple of every block is kept, for which they are read. `pages` keeps the files' page index. A segment has
+    about `segment_blocks` blocks, and a node of the tree above them `fan_out` children. `on_survey` is told the totals
+    once footers are read, `on_progress` the files, rows and bytes done.
 
-    Raises UnknownColumn, TableNotFound, InvalidParquet, IndexNotWritable, IndexConflict; ValueError for a sort key
-    that cannot be read, or a fan-out below 2. Until it has returned, readers see the index as it was.
+    Structures for look-ups are made of the columns that are named, or of a mapping of names to settings. Of an array
+    its elements are looked up, of a map its keys.
+
+    - `bloom`: bloom filters of values. `fpr` is their false-positive rate, by default such that an absent value costs
+      about one wrong block in the whole table. ``{"user_id": "native"}`` takes the filters that files have already.
+    - `postings`: of every value the blocks that hold it, without false positives.
+    - `ngram`: parts of texts, for LIKE and RLIKE: ``["message"]``, ``{"message": 6}`` for grams of six bytes,
+      ``{"message": {"n": 5, "fold": True}}`` to find them in any case.
+    - `tokens`: whole words of texts, for ``has_token()`` and LIKE '% word %'.
+    - `gaps`: numbers and times of which the widest gaps between values are kept, so that outliers do not blind bounds.
+
+    Raises UnknownColumn, TableNotFound, InvalidParquet, IndexNotWritable, IndexConflict; ValueError for a sort key or a
+    setting that cannot be read, or a fan-out below 2. Until it has returned, readers see the index as it was.
     """
     table.store.require_writable()
     if fan_out < 2:
         raise ValueError(f"fan_out is {fan_out}; a node of a tree has 2 children or more")
-    options = BuildOptions(tuple(sort_key), tuple(bloom), fpr, pages, segment_blocks, fan_out)
+    filters = filter_options(bloom, postings, ngram, tokens)
+    options = BuildOptions(tuple(sort_key), filters, tuple(gaps), fpr, pages, segment_blocks, fan_out)
     files = _identities(table.fresh_listing(dt.UTC))
     if not files:
         raise TableNotFound(f"{table.location} holds no Parquet file")
     surveys = survey(spark, table.open_file, files, _sort_paths(options))
     schema = merge_schemas((item.file[0], item.schema) for item in surveys)
-    options = _checked(options, schema)
-    segments = _write(table, spark, surveys, schema, options, on_survey, on_progress)
-    return _publish(table, segments, schema, options)
+    options = checked(options, schema)
+    with new_build(table.store) as build:
+        blocks = sum(item.block_count for item in surveys)
+        segments = _write(table, spark, build, surveys, schema, options, blocks, on_survey, on_progress)
+        return _publish(table, segments, schema, options)
 
 
 def refresh_index(
@@ -130,39 +166,33 @@ def refresh_index(
     table.store.require_writable()
     surveys = survey(spark, table.open_file, new, _sort_paths(snapshot.options))
     schema = merge_schemas([("the index", snapshot.schema), *((item.file[0], item.schema) for item in surveys)])
-    added = _write(table, spark, surveys, schema, snapshot.options, on_survey, on_progress)
-    segments = joined(kept.under(_columns(schema, snapshot.options)), added)
-    return _publish(table, segments, schema, snapshot.options, expected=snapshot.number)
+    options = snapshot.options
+    blocks = int(kept.block_count.sum()) + sum(item.block_count for item in surveys)
+    with new_build(table.store) as build:
+        added = _write(table, spark, build, surveys, schema, options, blocks, on_survey, on_progress)
+        segments = joined(kept.under(_columns(schema, options), filters_of(options, schema)), added)
+        return _publish(table, segments, schema, options, expected=snapshot.number)
 
 
 def _write(
     table: Table,
     spark: SparkSession,
+    build: str,
     surveys: Sequence[FileSurvey],
     schema: pa.Schema,
     options: BuildOptions,
+    blocks: int,
     on_survey: OnProgress | None,
     on_progress: OnProgress | None,
 ) -> Segments:
     if on_survey is not None:
         on_survey(len(surveys), sum(s.row_count for s in surveys), sum(s.byte_count for s in surveys))
-    blocks = sum(item.block_count for item in surveys)
     columns = _columns(schema, options)
     what = recipe(schema, columns, options, blocks)
-    parts = cut(surveys, options.segment_blocks)
-    return summarised(columns, write_segments(spark, table.open_file, table.store, parts, what, on_progress))
-
-
-def _checked(options: BuildOptions, schema: pa.Schema) -> BuildOptions:
-    """The options with column names as the schema spells them. Raises UnknownColumn."""
-    binder = Binder(schema, dt.UTC)
-
-    def path(name: tuple[str, ...]) -> tuple[str, ...]:
-        return resolve(Column(name), binder).path
-
-    key = parse_sort_key(options.sort_key)
-    sort_key = tuple(str(replace(column, path=path(column.path))) for column in key)
-    return replace(options, sort_key=sort_key, bloom=tuple(".".join(path(split_name(name))) for name in options.bloom))
+    parts = cut(surveys, options.segment_blocks, has_postings=any(each.kind == POSTINGS for each in what.filters))
+    summaries = write_segments(spark, build, table.open_file, table.store, parts, what, on_progress)
+    slabs = write_slabs(spark, build, table.store, summaries, what)
+    return summarised(columns, what.filters, summaries, slabs)
 
 
 def _sort_paths(options: BuildOptions) -> list[tuple[str, ...]]:
@@ -217,11 +247,31 @@ def describe_index(table: Table) -> IndexSnapshot:
         blocks=int(files.block_count.sum()),
         rows=int(files.row_count.sum()),
         data_bytes=int(files.byte_count.sum()),
-        index_bytes=int(snapshot.segments.size.sum()) + table.store.size(snapshot_name(snapshot.number)),
+        index_bytes=_index_bytes(table, snapshot),
         columns=tuple(".".join(column.path) for column in snapshot.columns if not is_tuple_column(column.path)),
-        bloom=snapshot.options.bloom,
+        bloom=_filtered(snapshot, BLOOM),
+        postings=_filtered(snapshot, POSTINGS),
+        ngram=_filtered(snapshot, NGRAM),
+        tokens=_filtered(snapshot, TOKEN),
+        gaps=snapshot.options.gaps,
         sort_key=snapshot.options.sort_key,
     )
+
+
+def _filtered(snapshot: Snapshot, kind: str) -> tuple[str, ...]:
+    """The columns that have a kind of filter."""
+    return tuple(".".join(each.path) for each in snapshot.filters if each.kind == kind)
+
+
+def _index_bytes(table: Table, snapshot: Snapshot) -> int:
+    filters = sum(_filter_files(snapshot).values())
+    return int(snapshot.segments.size.sum()) + filters + table.store.size(snapshot_name(snapshot.number))
+
+
+def _filter_files(snapshot: Snapshot) -> dict[str, int]:
+    """The files of all slabs, with their sizes. Raises IndexFault."""
+    slabs = [found for f in range(len(snapshot.filters)) if (found := snapshot.slabs(f)) is not None]
+    return {name: size for each in slabs for name, size in zip(each.file_name, each.file_size.tolist(), strict=True)}
 
 
 def verify_index(table: Table) -> Verification:
@@ -233,10 +283,12 @@ def verify_index(table: Table) -> Verification:
     try:
         snapshot = _require_snapshot(table)
         files = snapshot.files
+        filter_files = _filter_files(snapshot)
     except IndexFault as fault:
         return Verification(0, 0, 0, len(table.fresh_listing(dt.UTC).size), (str(fault),))
     faults += snapshot.verify()
     faults += [fault for i in range(len(snapshot.segments)) for fault in _verify_segment(table, snapshot, i)]
+    faults += [fault for name, size in filter_files.items() for fault in _verify_filters(table, name, size)]
     covered = set(_file_identities(files))
     live = _identities(table.fresh_listing(dt.UTC))
     known = sum(file in covered for file in live)
@@ -261,6 +313,18 @@ def _verify_segment(table: Table, snapshot: Snapshot, segment: int) -> list[str]
         return [str(fault)]
 
 
+def _verify_filters(table: Table, name: str, size: int) -> list[str]:
+    """The faults of one file of filters."""
+
+    def read(offset: int, count: int) -> bytes:
+        return table.store.read(name, offset, count)
+
+    try:
+        return read_contents(name, FILTERS, size, read).verify(read)
+    except IndexFault as fault:
+        return [str(fault)]
+
+
 def vacuum_index(
     table: Table, *, dry_run: bool = False, grace_seconds: float = DEFAULT_GRACE_SECONDS
 ) -> list[StoredFile]:
@@ -271,21 +335,23 @@ def vacuum_index(
     """
     snapshot = _require_snapshot(table)
     store = table.store
-    used = {snapshot_name(snapshot.number), *snapshot.segments.name}
+    used = _used(snapshot)
     old = time.time() - grace_seconds
     recent = [file for file in store.files(SNAPSHOTS_FOLDER) if file.modified > old]
     for number in snapshot_numbers(store):
         if any(file.name == snapshot_name(number) for file in recent):
-            used |= {
-                snapshot_name(number),
-                *open_snapshot(store, number).segments.name,
-            }
-    candidates = [*store.files(SNAPSHOTS_FOLDER), *store.files(FOLDER)]
+            used |= _used(open_snapshot(store, number))
+    candidates = [file for folder in (SNAPSHOTS_FOLDER, *FOLDERS) for file in store.files(folder)]
     unused = [file for file in candidates if file.name not in used and file.modified <= old]
     if not dry_run:
         for file in unused:
             store.delete(file.name)
     return unused
+
+
+def _used(snapshot: Snapshot) -> set[str]:
+    """The files that a snapshot needs. Raises IndexFault."""
+    return {snapshot_name(snapshot.number), *snapshot.segments.name, *_filter_files(snapshot)}
 
 
 def drop_index(table: Table) -> int:
@@ -294,7 +360,7 @@ def drop_index(table: Table) -> int:
     Returns the number of files removed.
     """
     store = table.store
-    files = [*reversed(store.files(SNAPSHOTS_FOLDER)), *store.files(FOLDER)]
+    files = [*reversed(store.files(SNAPSHOTS_FOLDER)), *(file for folder in FOLDERS for file in store.files(folder))]
     for file in files:
         store.delete(file.name)
     return len(files)

@@ -26,6 +26,11 @@ from secateur.pruning.report import Faults, human_bytes
 @table_argument
 @columns_option("--sort-key", help="Columns by which the data is clustered, first the coarsest.")
 @columns_option("--bloom", help="Columns that are looked up by value: ids, keys.")
+@columns_option("--native", help="The same, by the bloom filters that the files have already, where they have some.")
+@columns_option("--postings", help="Columns of which to keep, for every value, the blocks that hold it.")
+@columns_option("--ngram", help="Columns of text that are searched for parts: LIKE '%needle%'.")
+@columns_option("--tokens", help="Columns of text that are searched for whole words.")
+@columns_option("--gaps", help="Numbers and times with outliers: the widest gaps between their values are kept.")
 @click.option(
     "--fpr",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -41,6 +46,11 @@ def index(
     path: str,
     sort_key: tuple[str, ...],
     bloom: tuple[str, ...],
+    native: tuple[str, ...],
+    postings: tuple[str, ...],
+    ngram: tuple[str, ...],
+    tokens: tuple[str, ...],
+    gaps: tuple[str, ...],
     fpr: float | None,
     no_pages: bool,
     segment_blocks: int | None,
@@ -49,7 +59,7 @@ def index(
 ) -> None:
     """Build the index of a table.
 
-    Reads every file's footer, and the columns given with --bloom, in a Spark job on this machine. Zone maps cover
+    Reads every file's footer, and the columns that are looked up, in a Spark job on this machine. Zone maps cover
     every column. Until the command is done, readers see the index as it was; then they see the new one, whole.
 
     \b
@@ -64,7 +74,11 @@ def index(
             table,
             spark=spark,
             sort_key=sort_key,
-            bloom=bloom,
+            bloom={**dict.fromkeys(bloom), **dict.fromkeys(native, "native")},
+            postings=postings,
+            ngram=ngram,
+            tokens=tokens,
+            gaps=gaps,
             fpr=fpr,
             pages=not no_pages,
             segment_blocks=segment_blocks,

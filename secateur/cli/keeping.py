@@ -40,7 +40,7 @@ class IndexedColumn:
     type: str
     zone_map: bool
     pages: bool
-    bloom: bool
+    filters: tuple[str, ...]
     sort_key: int | None  # its place in the sort key, from 1
 
 
@@ -75,6 +75,9 @@ def inspect(path: str, index_location: str | None, as_json: bool) -> None:
 
 def _columns(snapshot: Snapshot) -> list[IndexedColumn]:
     options = snapshot.options
+    filters: dict[str, list[str]] = {}
+    for each in snapshot.filters:
+        filters.setdefault(".".join(each.path), []).append(each.kind)
     columns = [column for column in snapshot.columns if not is_tuple_column(column.path)]
     names = [".".join(column.path) for column in columns]
     sort_key = [".".join(column.path) for column in parse_sort_key(options.sort_key)]
@@ -84,7 +87,7 @@ def _columns(snapshot: Snapshot) -> list[IndexedColumn]:
             str(column.type),
             zone_map=True,
             pages=options.pages,
-            bloom=name in options.bloom,
+            filters=tuple(filters.get(name, ())),
             sort_key=sort_key.index(name) + 1 if name in sort_key else None,
         )
         for name, column in zip(names, columns, strict=True)
@@ -92,12 +95,13 @@ def _columns(snapshot: Snapshot) -> list[IndexedColumn]:
 
 
 def _columns_sheet(columns: list[IndexedColumn]) -> Sheet:
-    heads = ("column", "type", "zone map", "pages", "bloom", "sort key")
+    heads = ("column", "type", "zone map", "pages", "filters", "sort key")
     rows = (
         (
             Cell(column.name),
             Cell(column.type, QUIET),
-            *(Cell("yes" if has else "") for has in (column.zone_map, column.pages, column.bloom)),
+            *(Cell("yes" if has else "") for has in (column.zone_map, column.pages)),
+            Cell(", ".join(column.filters)),
             Cell("" if column.sort_key is None else str(column.sort_key)),
         )
         for column in columns

@@ -1,28 +1,35 @@
 """Making one segment from its files: footers first, then only the columns that footers do not settle.
 
 A column is read where a footer lacks a bound or a null count, where it is floating (Parquet's bounds leave NaN out,
-and do not say so), where it gets a bloom filter, and where it is one of several columns of the sort key, whose tuples
-are bounded. One column of one row group is in memory at a time, or the sort key's.
+and do not say so), where it gets a filter or gaps, and where it is one of several columns of the sort key, whose tuples
+are bounded. It is read once, some megabytes of it at a time, and all that is measured of it is measured then; of
+the sort key's columns a row group's values are held together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from secateur.errors import OldCalendar
 from secateur.index import bitsliced, zonemap
-from secateur.index.model import BlockTable, BuildOptions, IndexedColumn
+from secateur.index.hashing import Hashes
+from secateur.index.inversion import postings_of
+from secateur.index.model import BLOOM, NGRAM, POSTINGS, BlockTable, BuildOptions, Filter, IndexedColumn, Store
+from secateur.index.native import NativeFilters, bit_vector
+from secateur.index.options import filters_of
 from secateur.index.pages import PageTable, concat_pages, whole_blocks
-from secateur.index.segment import BlockFilters, SegmentData
+from secateur.index.pieces import Piece, PieceWriter
+from secateur.index.segment import SegmentData
+from secateur.index.sketch import BoundsSketch, FilterSketch, Reading, ValuesSketch, measure
 from secateur.index.sort_key import SortColumn, parse_sort_key, tuple_column, tuple_zone_map
 from secateur.index.zonemap import ZoneMap
-from secateur.values import Keys, Kind, is_float, kind_of, same_width
+from secateur.values import Keys, is_float, same_width
+
+NGRAM_FPR = 0.01  # of one gram; a needle has several, all of which must be there
 
 FileIdentity = tuple[str, int, int]  # path below the table, size, modified (ns)
 
@@ -41,6 +48,8 @@ class SourceFile(Protocol):
 
     def zone_map(self, path: tuple[str, ...], type_: pa.DataType) -> ZoneMap: ...
 
+    def native_filters(self, path: tuple[str, ...], type_: pa.DataType, fpr: float) -> NativeFilters: ...
+
     def pages(self, zone_maps: Mapping[IndexedColumn, ZoneMap]) -> dict[IndexedColumn, PageTable]: ...
 
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]: ...
@@ -50,40 +59,86 @@ OpenFile = Callable[[str], SourceFile]
 
 
 @dataclass(frozen=True)
-class FileStatistics:
-    """What a segment keeps of one file."""
-
-    row_count: np.ndarray
-    byte_count: np.ndarray
-    zone_maps: Mapping[IndexedColumn, ZoneMap]
-    hashes: Mapping[IndexedColumn, Sequence[bitsliced.Hashes | None]]  # per row group
-    pages: Mapping[IndexedColumn, PageTable]
-
-
-@dataclass(frozen=True)
 class Recipe:
-    """What to keep of every file: the columns, those with bloom filters and their false-positive rate."""
+    """What to keep of every file: the columns, the filters with their false-positive rates, gaps and pages."""
 
     schema: pa.Schema
     columns: Sequence[IndexedColumn]
-    bloom: Sequence[IndexedColumn]
-    fpr: float
-    pages: bool
+    filters: Sequence[Filter] = ()
+    rates: Sequence[float] = ()  # of the filters
+    native: Sequence[Filter] = ()  # those that are taken from the files where these have them
+    gaps: Sequence[IndexedColumn] = ()
+    pages: bool = True
     sort_key: Sequence[SortColumn] = ()
     tuples: IndexedColumn | None = None  # under which the bounds of the sort key's tuples are kept
 
 
 def recipe(schema: pa.Schema, columns: Sequence[IndexedColumn], options: BuildOptions, blocks: int) -> Recipe:
     """The recipe that build options mean for a table of so many blocks."""
-    bloom = [column for column in columns if ".".join(column.path) in options.bloom]
+    filters = filters_of(options, schema)
+    rate = bitsliced.rate_for(blocks, options.fpr)
+    native = {option.column for option in options.filters if option.native}
     key = parse_sort_key(options.sort_key)
-    tuples = tuple_column(key, schema)
-    return Recipe(schema, columns, bloom, bitsliced.rate_for(blocks, options.fpr), options.pages, key, tuples)
+    return Recipe(
+        schema,
+        columns,
+        filters,
+        [NGRAM_FPR if each.kind == NGRAM and options.fpr is None else rate for each in filters],
+        [each for each in filters if each.kind == BLOOM and ".".join(each.path) in native],
+        [column for column in columns if ".".join(column.path) in options.gaps],
+        options.pages,
+        key,
+        tuple_column(key, schema),
+    )
 
 
-def assemble(files: Sequence[FileIdentity], open_file: OpenFile, recipe: Recipe) -> SegmentData:
-    """The segment of some files. Raises InvalidParquet, StalePlan."""
-    parts = [summarise(open_file(path), recipe) for path, _, _ in files]
+@dataclass(frozen=True)
+class FileStatistics:
+    """What a segment keeps of one file, but for its filters."""
+
+    row_count: np.ndarray
+    byte_count: np.ndarray
+    zone_maps: Mapping[IndexedColumn, ZoneMap]
+    pages: Mapping[IndexedColumn, PageTable]
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """A segment, and the pieces of its filters, by number of the filter."""
+
+    segment: SegmentData
+    pieces: Mapping[int, Sequence[Piece]]
+
+
+@dataclass
+class Collector:
+    """The filters of one kind and column over the blocks of a segment, in order."""
+
+    filter: Filter
+    is_native: bool
+    writer: PieceWriter
+    postings: list[np.ndarray | None] = field(default_factory=list)
+
+    def take(self, hashes: Hashes | None) -> None:
+        """The distinct hashes of the next block."""
+        if self.filter.kind == POSTINGS:
+            self.postings.append(None if hashes is None else hashes.first)
+        else:
+            self.writer.add(hashes)
+
+
+def assemble(
+    files: Sequence[FileIdentity], open_file: OpenFile, recipe: Recipe, store: Store, prefix: str
+) -> Assembled:
+    """The segment of some files; pieces of its filters are written under names with a prefix.
+
+    Raises InvalidParquet, StalePlan, IndexNotWritable.
+    """
+    collectors = [
+        Collector(each, each in recipe.native, PieceWriter(store, f"{prefix}-{f:02d}", rate))
+        for f, (each, rate) in enumerate(zip(recipe.filters, recipe.rates, strict=True))
+    ]
+    parts = [summarise(open_file(path), recipe, collectors) for path, _, _ in files]
     counts = [len(part.row_count) for part in parts]
     blocks = BlockTable(
         np.repeat(np.arange(len(files), dtype=np.int32), counts),
@@ -92,40 +147,48 @@ def assemble(files: Sequence[FileIdentity], open_file: OpenFile, recipe: Recipe)
         np.concatenate([part.byte_count for part in parts]),
     )
     zone_maps = [zonemap.concat([part.zone_maps[column] for part in parts]) for column in recipe.columns]
-    numbers = {column: c for c, column in enumerate(recipe.columns)}
-    filters = {numbers[column]: _filters(parts, column, recipe.fpr) for column in recipe.bloom}
-    pages = {c: table for column, c in numbers.items() if (table := _pages(parts, column)) is not None}
-    return SegmentData(files, blocks, recipe.columns, zone_maps, pages, filters)
+    pages = {c: table for c, column in enumerate(recipe.columns) if (table := _pages(parts, column)) is not None}
+    by_number = dict(enumerate(collectors))
+    postings = {f: postings_of(c.postings) for f, c in by_number.items() if c.filter.kind == POSTINGS}
+    codes = {f: c.writer.finish() for f, c in by_number.items() if f not in postings}
+    segment = SegmentData(files, blocks, recipe.columns, zone_maps, pages, codes, postings)
+    return Assembled(segment, {f: by_number[f].writer.pieces for f in codes})
 
 
-def summarise(source: SourceFile, recipe: Recipe) -> FileStatistics:
-    """The statistics of one file."""
-    zone_maps: dict[IndexedColumn, ZoneMap] = {}
-    hashes: dict[IndexedColumn, list[bitsliced.Hashes | None]] = {}
-    for column in recipe.columns:
-        if column == recipe.tuples:
-            continue
-        zone_map = source.zone_map(column.path, column.type)
-        with_filter = column in recipe.bloom
-        if with_filter or _unsettled(zone_map, column, source.row_count):
-            values = (_values(source, row_group, column, recipe.schema) for row_group in range(len(source.row_count)))
-            zone_map, hashes[column] = _measure(values, column, source.row_count, with_filter)
-        zone_maps[column] = zone_map
+def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector]) -> FileStatistics:
+    """The statistics of one file; what its filters hold goes to the collectors."""
+    zone_maps = {c: source.zone_map(c.path, c.type) for c in recipe.columns if c != recipe.tuples}
+    unsettled = [c for c, zone_map in zone_maps.items() if _unsettled(zone_map, c, source.row_count)]
+    bounds = {c: BoundsSketch(c, c in recipe.gaps) for c in dict.fromkeys((*unsettled, *recipe.gaps))}
+    key = [ValuesSketch() for _ in recipe.sort_key] if recipe.tuples is not None else []
+    always = [Reading(column.path, sketch) for column, sketch in bounds.items()]
+    always += [Reading(column.path, sketch) for column, sketch in zip(recipe.sort_key, key, strict=False)]
+    filters = [(c, Reading(c.filter.path, FilterSketch(c.filter, c.take)), _native(source, c)) for c in collectors]
+    tuples = []
+    for row_group in range(len(source.row_count)):
+        readings = [*always]
+        for collector, reading, native in filters:
+            found = None if native is None else native.filters[row_group]
+            if native is None or native.encoding is None or found is None:
+                readings.append(reading)
+            else:
+                collector.writer.add_bits(native.encoding.code, np.unpackbits(bit_vector(found), bitorder="little"))
+        measure(source.read, row_group, readings, recipe.schema)
+        tuples.append([values for sketch in key if (values := sketch.values) is not None])
+    zone_maps |= {column: sketch.zone_map(source.row_count) for column, sketch in bounds.items()}
     pages = source.pages(zone_maps) if recipe.pages else {}
     if recipe.tuples is not None:
-        zone_maps[recipe.tuples] = _tuples(source, recipe)
-    return FileStatistics(source.row_count, source.byte_count, zone_maps, hashes, pages)
+        rows = [values if len(values) == len(key) else None for values in tuples]
+        zone_maps[recipe.tuples] = tuple_zone_map(rows, recipe.sort_key)
+    return FileStatistics(source.row_count, source.byte_count, zone_maps, pages)
 
 
-def _tuples(source: SourceFile, recipe: Recipe) -> ZoneMap:
-    """The bounds of the sort key's tuples, for which all its columns are read."""
-    own = {column.path: column for column in recipe.columns}
-    rows: list[list[pa.Array] | None] = []
-    for row_group in range(len(source.row_count)):
-        values = [_values(source, row_group, own[column.path], recipe.schema) for column in recipe.sort_key]
-        known = [each for each in values if each is not None]
-        rows.append(known if len(known) == len(values) else None)
-    return tuple_zone_map(rows, recipe.sort_key)
+def _native(source: SourceFile, collector: Collector) -> NativeFilters | None:
+    """The filters that the file itself has; None where they are not wanted."""
+    if not collector.is_native:
+        return None
+    wanted = collector.filter
+    return source.native_filters(wanted.path, wanted.type, collector.writer.fpr)
 
 
 def _unsettled(zone_map: ZoneMap, column: IndexedColumn, row_count: np.ndarray) -> bool:
@@ -141,49 +204,6 @@ def _unsettled(zone_map: ZoneMap, column: IndexedColumn, row_count: np.ndarray) 
 def _equal(a: Keys, b: Keys) -> np.ndarray:
     a, b = same_width([a, b])
     return np.logical_and.reduce([x == y for x, y in zip(a.words, b.words, strict=True)])
-
-
-def _values(source: SourceFile, row_group: int, column: IndexedColumn, schema: pa.Schema) -> pa.Array | None:
-    """The values of one column of one row group, NULL where a struct on the way is; None where only Spark has them."""
-    root = schema.field(column.path[0])
-    chunks = []
-    try:
-        for batch in source.read(row_group, [root]):
-            values = batch.column(0)
-            for name in column.path[1:]:
-                values = pc.struct_field(values, name)
-            chunks.append(values)
-    except OldCalendar:
-        return None
-    return pa.concat_arrays(chunks) if chunks else pa.nulls(0, column.type)
-
-
-def _measure(
-    row_groups: Iterator[pa.Array | None], column: IndexedColumn, row_count: np.ndarray, with_filter: bool
-) -> tuple[ZoneMap, list[bitsliced.Hashes | None]]:
-    """Exact zone maps from the data, and the hashes of the distinct values where a filter is wanted."""
-    measured: list[tuple[pa.Scalar | None, pa.Scalar | None, int, int]] = []
-    hashes = []
-    for values in row_groups:
-        measured.append((None, None, -1, -1) if values is None else zonemap.of_values(values, column.type))
-        if with_filter:
-            hashes.append(None if values is None else bitsliced.hash_values(values))
-    lower, upper, null_count, nan_count = zip(*measured, strict=True) if measured else ((), (), (), ())
-    bound_type = pa.binary() if kind_of(column.type) is Kind.BYTES else column.type
-    low, high = (pa.array(list(side), bound_type) for side in (lower, upper))
-    nulls, nans = (np.array(side, np.int64) for side in (null_count, nan_count))
-    return zonemap.from_bounds(column.type, low, high, nulls, nans, row_count), hashes
-
-
-def _filters(parts: Sequence[FileStatistics], column: IndexedColumn, fpr: float) -> BlockFilters:
-    hashes = [block for part in parts for block in part.hashes[column]]
-    probes = bitsliced.probes_for(fpr)
-    log2_bits = [-1 if block is None else bitsliced.log2_bits_for(len(block.first), probes) for block in hashes]
-    filters = [
-        None if block is None else bitsliced.build_filter(block, probes, bits)
-        for block, bits in zip(hashes, log2_bits, strict=True)
-    ]
-    return BlockFilters(np.array(log2_bits, np.int8), filters, probes)
 
 
 def _pages(parts: Sequence[FileStatistics], column: IndexedColumn) -> PageTable | None:

@@ -5,7 +5,7 @@ The blocks of an index snapshot are numbered through its segments; blocks of fil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -14,11 +14,9 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from secateur.index import bitsliced
-from secateur.index.bitsliced import Hashes, hash_keys
 from secateur.index.model import BlockTable
 from secateur.index.pages import PageTable, take_pages
-from secateur.index.segment import BLOOM, PAGE
+from secateur.index.segment import PAGE
 from secateur.index.sort_key import is_tuple_column
 from secateur.index.zonemap import ZoneMap, concat
 from secateur.pruning.predicate.bound import Field
@@ -26,7 +24,7 @@ from secateur.pruning.report import Counts
 from secateur.pruning.statistics import Pages
 from secateur.pruning.zones import Zones, concat_zones, unknown_zones
 from secateur.ragged import offsets_of
-from secateur.values import Key, Kind, kind_of
+from secateur.values import Kind, kind_of
 
 LOOSE = -1  # the segment number of blocks that no segment holds
 
@@ -86,35 +84,9 @@ class Source(Protocol):
     def zones_at(self, column: Field, numbers: np.ndarray) -> Sequence[Zones]:
         """The zone maps of an indexed column at the given blocks of segments, in parts."""
 
-    def filters(self, column: Field, segments: np.ndarray) -> Sequence[SegmentFilters | None]: ...
-
     def pages(self, column: Field, segments: np.ndarray) -> Sequence[PageTable | None]: ...
 
     def block_begin(self, segment: int) -> int: ...
-
-    def tolerate(self, work: Callable[[], np.ndarray], otherwise: np.ndarray) -> np.ndarray:
-        """The result of reading the index, or something else where that has a fault, which is noted."""
-
-
-@dataclass(frozen=True)
-class SegmentFilters:
-    """The bloom filters of a column over the blocks of one segment."""
-
-    probes: int
-    log2_bits: np.ndarray
-    read_rows: Callable[[int, np.ndarray], np.ndarray]  # rows of the matrix of one size class
-
-    def may_contain(self, hashes: Hashes) -> np.ndarray:
-        """Which blocks may hold any of the hashed values: bool of shape (n_blocks,). Raises IndexFault."""
-        result = np.ones(len(self.log2_bits), bool)
-        for size in np.unique(self.log2_bits[self.log2_bits >= 0]).tolist():
-            members = np.flatnonzero(self.log2_bits == size)
-
-            def read_rows(rows: np.ndarray, size: int = size) -> np.ndarray:
-                return self.read_rows(size, rows)
-
-            result[members] = bitsliced.probe(hashes, self.probes, size, len(members), read_rows)
-        return result
 
 
 @dataclass(frozen=True)
@@ -218,34 +190,17 @@ class OpenedBlocks:
             parts.append(self.source.loose.zones(column).take(self._loose))
         return concat_zones(parts)
 
-    def has_filters(self, column: Field) -> bool:
-        """Whether filters may cover a column in some block."""
-        return len(self._indexed) > 0 and self.source.file_zones(column) is None and self.source.has(BLOOM, column)
+    def among(self, numbers: np.ndarray) -> np.ndarray:
+        """Which blocks have one of the numbers, ascending, or are of no segment: bool of shape (n,)."""
+        found = np.zeros(len(self), bool)
+        if len(numbers):
+            found = numbers.take(np.searchsorted(numbers, self.numbers), mode="clip") == self.numbers
+        found[len(self._indexed) :] = True
+        return found
 
     def has_pages(self, column: Field) -> bool:
         """Whether pages of a column may be known in some block."""
         return len(self._indexed) > 0 and self.source.has(PAGE, column)
-
-    def may_contain(self, column: Field, keys: Sequence[Key]) -> np.ndarray | None:
-        """Which blocks may hold any of the keys; None where no filter covers the column."""
-        kind = kind_of(column.type)
-        assert kind is not None
-        if self.source.file_zones(column) is not None:
-            return None
-        parts = list(self._by_segment())
-        filters = self.source.filters(column, np.array([segment for segment, _ in parts], np.int64))
-        if all(each is None for each in filters):
-            return None
-        hashes = hash_keys(keys, kind)
-        found = np.ones(len(self), bool)
-        at = 0
-        for (_, within), each in zip(parts, filters, strict=True):
-            if each is not None:
-                maybe = np.ones(len(within), bool)
-                work = _probe(each, hashes, within)
-                found[at : at + len(within)] = self.source.tolerate(work, maybe)
-            at += len(within)
-        return found
 
     def pages(self, column: Field) -> Pages | None:
         """The pages of a column; None where no page index covers it."""
@@ -274,10 +229,6 @@ class OpenedBlocks:
         for first, end in pairwise(cuts.tolist()):
             number = int(segment[first])
             yield number, self._indexed[first:end] - self.source.block_begin(number)
-
-
-def _probe(filters: SegmentFilters, hashes: Hashes, within: np.ndarray) -> Callable[[], np.ndarray]:
-    return lambda: filters.may_contain(hashes)[within]
 
 
 def _counts(table: BlockTable, within: np.ndarray | slice) -> tuple[int, int, int]:

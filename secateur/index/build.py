@@ -1,12 +1,14 @@
-"""The build as a Spark job: executors read footers and columns and write segment files; the driver gets summaries.
+"""The build as Spark jobs: executors read footers and columns and write segment files; the driver gets summaries.
 
-Two passes. The survey reads every footer and returns, per file, counts, the schema and where the file begins in the
-sort key; the driver then cuts the files, in key order, into segments. The second pass makes the segments.
-Partitions are few and fat: a task takes a list of files and writes as many segments as they make.
+Three passes. The survey reads every footer and returns, per file, counts, the schema and where the file begins in the
+sort key; the driver then cuts the files, in key order, into segments. The second pass makes the segments, and writes
+their filters aside in pieces. The third lays the pieces side by side. Partitions are few and fat: a task takes a list
+of files and writes as many segments as they make.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 import uuid
 from bisect import bisect_left
@@ -20,18 +22,25 @@ import pyarrow as pa
 
 from secateur import errors
 from secateur.errors import SecateurError
-from secateur.index import codec, zonemap
+from secateur.index import codec, interleave, pieces, zonemap
 from secateur.index.assemble import FileIdentity, OpenFile, Recipe, assemble
+from secateur.index.bitsliced import probes_for
 from secateur.index.codec import Place, Writer, read_contents
+from secateur.index.interleave import WrittenFile
+from secateur.index.matrix import Matrix
 from secateur.index.model import Store, indexed_columns
+from secateur.index.pieces import Piece
 from secateur.index.segment import encode_segment, zone_arrays, zone_map_of
 from secateur.index.segments import SegmentSummary
+from secateur.index.slabs import Slabs
 from secateur.values import Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FOLDER = "segments"
+FOLDERS = (FOLDER, interleave.FOLDER, pieces.FOLDER)  # all that a build writes into
+MOST_POSTINGS = 1 << 24  # rows of a segment with postings, which are sorted together
 LEAST_SEGMENT, MOST_SEGMENT = 64, 4096  # blocks
 SEGMENTS = 64  # that a table should have at least: parts of a build, and of what a query leaves out
 TASKS_PER_CORE = 4
@@ -122,12 +131,18 @@ def segment_size(blocks: int) -> int:
     return min(max(blocks // SEGMENTS, LEAST_SEGMENT), MOST_SEGMENT)
 
 
-def cut(surveys: Sequence[FileSurvey], segment_blocks: int | None) -> list[list[FileSurvey]]:
+def cut(
+    surveys: Sequence[FileSurvey], segment_blocks: int | None, *, has_postings: bool = False
+) -> list[list[FileSurvey]]:
     """The files in key order, cut into segments of about `segment_blocks` blocks; wide files apart, behind the others.
 
-    By default a 64th of all blocks, within :data:`LEAST_SEGMENT` and :data:`MOST_SEGMENT`.
+    By default a 64th of all blocks, within :data:`LEAST_SEGMENT` and :data:`MOST_SEGMENT`; with postings no more than
+    have about :data:`MOST_POSTINGS` rows.
     """
-    target = segment_blocks or segment_size(sum(s.block_count for s in surveys))
+    blocks, rows = sum(s.block_count for s in surveys), sum(s.row_count for s in surveys)
+    target = segment_blocks or segment_size(blocks)
+    if has_postings:
+        target = min(target, max(1, MOST_POSTINGS * blocks // max(rows, 1)))
     in_order = sorted(surveys, key=lambda s: (s.begins, s.file))
     wide = _wide(in_order)
     narrow = [item for item, is_wide in zip(in_order, wide, strict=True) if not is_wide]
@@ -157,42 +172,49 @@ def _wide(files: Sequence[FileSurvey]) -> np.ndarray:
     return wide if wide.sum() <= MOST_WIDE * len(files) else np.zeros(len(files), bool)
 
 
+@contextmanager
+def new_build(store: Store) -> Iterator[str]:
+    """The name of a build. On an error or an interrupt what it wrote is removed, and its pieces always."""
+    build = uuid.uuid4().hex[:12]
+    folders = [FOLDER, interleave.FOLDER]
+    try:
+        yield build
+        folders = []
+    finally:
+        for folder in (pieces.FOLDER, *folders):
+            for file in store.files(folder):
+                if file.name.startswith(f"{folder}/{build}-"):
+                    store.delete(file.name)
+
+
 def write_segments(
     spark: SparkSession,
+    build: str,
     open_file: OpenFile,
     store: Store,
     segments: Sequence[Sequence[FileSurvey]],
     recipe: Recipe,
     on_progress: OnProgress | None = None,
 ) -> list[SegmentSummary]:
-    """The second pass: every segment written to the store by an executor, its summary here.
-
-    On an error or an interrupt the Spark job is cancelled and what it wrote is removed.
-    """
-    build = uuid.uuid4().hex[:12]
+    """The second pass: every segment and the pieces of its filters written by an executor, its summary here."""
     files = [[item.file for item in segment] for segment in segments]
 
     def work(mine: Sequence[int]) -> Iterator[bytes]:
         for i in mine:
-            yield _write_segment(i, f"{FOLDER}/{build}-{i:06d}.segment", files[i], open_file, store, recipe)
+            yield _write_segment(i, f"{build}-{i:06d}", files[i], open_file, store, recipe)
 
-    try:
-        with _watching(store, build, segments, on_progress):
-            found = dict(_decode_summary(data) for data in run_tasks(spark, work, len(segments)))
-    except BaseException:
-        for file in store.files(FOLDER):
-            if file.name.startswith(f"{FOLDER}/{build}-"):
-                store.delete(file.name)
-        raise
+    with _watching(store, build, segments, on_progress):
+        found = dict(_decode_summary(data) for data in run_tasks(spark, work, len(segments)))
     return [found[i] for i in range(len(segments))]
 
 
 def _write_segment(
     i: int, name: str, files: Sequence[FileIdentity], open_file: OpenFile, store: Store, recipe: Recipe
 ) -> bytes:
-    segment = assemble(files, open_file, recipe)
+    assembled = assemble(files, open_file, recipe, store, f"{pieces.FOLDER}/{name}")
+    segment = assembled.segment
     encoded = encode_segment(segment)
-    store.put(name, encoded.data)
+    store.put(f"{FOLDER}/{name}.segment", encoded.data)
     blocks = segment.blocks
     row_count = int(blocks.row_count.sum())
     per_file = [
@@ -200,13 +222,14 @@ def _write_segment(
     ]
     meta = {
         "i": i,
-        "name": name,
+        "name": f"{FOLDER}/{name}.segment",
         "size": len(encoded.data),
         "rows": row_count,
         "blocks": len(blocks),
         "files": files,
         "places": encoded.places,
         "kinds": [zone_map.lower.kind.value for zone_map in segment.zone_maps],
+        "pieces": assembled.pieces,
     }
     writer = Writer(codec.SUMMARY, meta)
     writer.add("file_counts", [each.astype(np.int64) for each in per_file])
@@ -227,7 +250,56 @@ def _decode_summary(data: bytes) -> tuple[int, SegmentSummary]:
     counts = np.stack(contents.arrays("file_counts", read), axis=1)
     places = {chunk: Place(*place) for chunk, place in meta["places"].items()}
     sizes = (meta["size"], meta["rows"], meta["blocks"])
-    return meta["i"], SegmentSummary(meta["name"], *sizes, files, counts, zone_maps, places)
+    own = {int(f): [_piece(*each) for each in found] for f, found in meta["pieces"].items()}
+    return meta["i"], SegmentSummary(meta["name"], *sizes, files, counts, zone_maps, places, own)
+
+
+def _piece(name: str, code: int, count: int, rows: Sequence[int]) -> Piece:
+    return Piece(name, code, count, Matrix(*rows))
+
+
+def write_slabs(
+    spark: SparkSession, build: str, store: Store, summaries: Sequence[SegmentSummary], recipe: Recipe
+) -> dict[int, Slabs]:
+    """The third pass: the pieces of all segments laid side by side, filter by filter.
+
+    What fits into one file per filter is written here: starting a job would take longer.
+    """
+    plans = {}
+    for f in sorted({f for summary in summaries for f in summary.pieces}):
+        plans[f] = interleave.plan_matrices([summary.pieces.get(f, ()) for summary in summaries])
+    files = [(f, parts) for f, matrices in plans.items() for parts in interleave.plan_files(matrices)]
+
+    def write(i: int) -> WrittenFile:
+        f, parts = files[i]
+        return interleave.write_file(store, f"{interleave.FOLDER}/{build}-{i:06d}.filter", plans[f], parts)
+
+    is_little = len(files) == len(plans)
+    written = [write(i) for i in range(len(files))] if is_little else _written(spark, write, len(files))
+    return {
+        f: interleave.slabs_written(
+            matrices,
+            probes_for(recipe.rates[f]),
+            [(parts, done) for (g, parts), done in zip(files, written, strict=True) if g == f],
+        )
+        for f, matrices in plans.items()
+        if matrices
+    }
+
+
+def _written(spark: SparkSession, write: Callable[[int], WrittenFile], count: int) -> list[WrittenFile]:
+    """Files that tasks write."""
+
+    def work(mine: Sequence[int]) -> Iterator[bytes]:
+        for i in mine:
+            yield json.dumps((i, write(i))).encode()
+
+    found = dict(map(json.loads, run_tasks(spark, work, count)))
+    return [_written_file(*found[i]) for i in range(count)]
+
+
+def _written_file(name: str, size: int, parts: Sequence[Sequence[int]]) -> WrittenFile:
+    return WrittenFile(name, size, [Matrix(*part) for part in parts])
 
 
 def _read_summary(data: bytes) -> codec.Contents:

@@ -13,7 +13,8 @@ from typing import Protocol
 import numpy as np
 
 from secateur.errors import IndexFault
-from secateur.index.codec import Place, Range, as_it_lies, check, decode_chunk, encode_chunk
+from secateur.index.codec import Place, as_it_lies, check, decode_chunk, encode_chunk
+from secateur.index.matrix import Range
 from secateur.index.model import Store
 from secateur.pruning.report import Reads
 

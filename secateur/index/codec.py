@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from secateur.errors import IndexFault
 from secateur.index.encoding import CONSTANT, DTYPES, MOST_EXPANSION, PLAIN, decode, encode
+from secateur.index.matrix import Matrix, Range, encode_rows, read_rows
 
 MAGIC = b"SECATEUR"
 VERSION = 1
@@ -30,16 +31,11 @@ TRAILER = struct.Struct("<QIIIHH8s")  # contents offset, stored size, raw size, 
 COUNT = struct.Struct("<Q")  # arrays of a chunk
 ARRAY = struct.Struct("<BB6xQQ")  # encoding, number of the dtype, elements, stored bytes
 ALIGNMENT = 8
-ROW_CHECKSUM = 4  # bytes behind every row of a matrix
 MOST_ARRAYS = 1 << 12  # of a chunk
-_ODD = 0x9E3779B1  # 2^32 divided by the golden ratio: multiples of it differ in all bits
 
-SNAPSHOT, SEGMENT, SUMMARY = 1, 2, 3  # a summary is what a build task returns; it is never stored
+SNAPSHOT, SEGMENT, SUMMARY, FILTERS, PIECE = 1, 2, 3, 4, 5  # a summary is what a build task returns: it is never stored
 
-Range = tuple[int, int]  # offset, size
 ReadRange = Callable[[int, int], bytes]  # (offset, size) -> exactly size bytes, or an IndexFault
-ReadRanges = Callable[[Sequence[Range]], Sequence[bytes]]  # many at once
-WHOLE_MATRIX_SHARE = 1 / 64  # of its rows; above it one read of all is cheaper than one of each
 
 
 class Place(NamedTuple):
@@ -48,15 +44,6 @@ class Place(NamedTuple):
     at: int
     size: int
     crc: int
-
-
-class Matrix(NamedTuple):
-    """Where a matrix of bytes lies in its file, of which single rows are read: each is followed by a checksum."""
-
-    at: int
-    rows: int
-    width: int  # bytes of a row, without its checksum
-    salt: int  # what all rows together make of their checksums: those of another matrix, or another row, do not pass
 
 
 @dataclass
@@ -75,13 +62,11 @@ class Writer:
         data = encode_chunk(arrays)
         self.chunks[name] = Place(self._append(data), len(data), zlib.crc32(data))
 
-    def add_rows(self, name: str, matrix: np.ndarray) -> Matrix:
+    def add_rows(self, name: str, rows: np.ndarray) -> Matrix:
         """Add a uint8 matrix whose rows are read one by one."""
-        checksums = np.array([zlib.crc32(row.tobytes()) for row in matrix], "<u4")
-        salt = zlib.crc32(checksums.tobytes())
-        checksums ^= _salted(salt, np.arange(len(matrix)))
-        rows = np.concatenate([matrix, checksums.view(np.uint8).reshape(-1, ROW_CHECKSUM)], axis=1)
-        self.matrices[name] = Matrix(self._append(rows.tobytes()), len(matrix), matrix.shape[1], salt)
+        salt, data = encode_rows(rows)
+        n, width = rows.shape
+        self.matrices[name] = Matrix(self._append(data), n, width, salt)
         return self.matrices[name]
 
     def _append(self, data: bytes) -> int:
@@ -143,34 +128,11 @@ def _decode_chunk(data: memoryview) -> list[np.ndarray]:
     return arrays
 
 
-def _salted(salt: int, rows: np.ndarray) -> np.ndarray:
-    """What the CRC-32 of every row is combined with by exclusive or: uint32 of shape (len(rows),)."""
-    return (np.uint64(salt) + rows.astype(np.uint64) * np.uint64(_ODD)).astype("<u4")
-
-
 def check(data: bytes, place: Place, where: str) -> bytes:
     """The bytes of a chunk, once they match its checksum. Raises IndexFault, which says `where`."""
     if zlib.crc32(data) != place.crc:
         raise IndexFault(f"{where} does not match its checksum")
     return data
-
-
-def read_rows(matrix: Matrix, indices: np.ndarray, read: ReadRanges, where: str) -> np.ndarray:
-    """Chosen rows of a matrix: uint8 of shape (len(indices), width). Raises IndexFault, which says `where`."""
-    stride = matrix.width + ROW_CHECKSUM
-    if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < matrix.rows:
-        raise IndexFault(f"{where} has no row {int(indices.max())}")
-    if len(indices) > matrix.rows * WHOLE_MATRIX_SHARE:
-        (whole,) = read([(matrix.at, matrix.rows * stride)])
-        rows = [whole[i * stride : (i + 1) * stride] for i in indices.tolist()]
-    else:
-        rows = list(read([(matrix.at + i * stride, stride) for i in indices.tolist()]))
-    found = np.frombuffer(b"".join(rows), np.uint8).reshape(-1, stride)
-    stored = np.ascontiguousarray(found[:, matrix.width :]).view("<u4").ravel() ^ _salted(matrix.salt, indices)
-    for index, row, checksum in zip(indices.tolist(), rows, stored.tolist(), strict=True):
-        if zlib.crc32(row[: matrix.width]) != checksum:
-            raise IndexFault(f"row {index} of {where} does not match its checksum")
-    return found[:, : matrix.width]
 
 
 @dataclass(frozen=True)
@@ -243,7 +205,7 @@ def _contents(name: str, described: dict[str, Any], end: int) -> Contents:
     if not isinstance(described["meta"], dict):
         raise TypeError("meta is no object")
     ends = [place.at + place.size for place in chunks.values()]
-    ends += [matrix.at + matrix.rows * (matrix.width + ROW_CHECKSUM) for matrix in matrices.values()]
+    ends += [matrix.at + matrix.nbytes for matrix in matrices.values()]
     if max(ends, default=0) > end:
         raise IndexFault(f"{name}: a chunk lies outside the file")
     return Contents(name, described["meta"], chunks, matrices)

@@ -1,7 +1,7 @@
 """What is in memory of an index, and how it gets there: in bulk, exact ranges, the segments and columns asked for only.
 
-Zone maps and block tables lie in arrays over groups of segments (:mod:`secateur.index.resident`), bloom filters and
-pages segment by segment. All are in one cache; who uses arrays holds them, so what the cache drops stays valid.
+Zone maps and block tables lie in arrays over groups of segments (:mod:`secateur.index.resident`), postings and pages
+segment by segment. All are in one cache; who uses arrays holds them, so what the cache drops stays valid.
 """
 
 from __future__ import annotations
@@ -14,15 +14,28 @@ from typing import TypeVar
 import numpy as np
 
 from secateur.errors import IndexFault
-from secateur.index.blocks import SegmentFilters
 from secateur.index.cache import ByteCache
 from secateur.index.chunks import Arrays, Chunk, ChunkReader
-from secateur.index.codec import Place, read_rows
-from secateur.index.model import Store
+from secateur.index.codec import Place
+from secateur.index.matrix import Range
+from secateur.index.model import Filter, Store
 from secateur.index.pages import PageTable
 from secateur.index.resident import Layout, ResidentBlocks, ResidentZones
-from secateur.index.segment import BLOCKS, BLOOM, PAGE, ZONE, FilterTable, blocks_of, filters_of, pages_of, zone_map_of
+from secateur.index.segment import (
+    BLOCKS,
+    CODE,
+    PAGE,
+    POSTING,
+    ZONE,
+    StoredPostings,
+    blocks_of,
+    codes_of,
+    pages_of,
+    postings_of,
+    zone_map_of,
+)
 from secateur.index.segments import Directory
+from secateur.index.slabs import Slabs
 from secateur.index.snapshot import Snapshot
 from secateur.index.zonemap import unknown
 from secateur.pruning.predicate.bound import Field
@@ -161,27 +174,49 @@ class IndexMemory:
 
     # ---- by segment
 
-    def filters(self, column: Field, segments: np.ndarray) -> list[SegmentFilters | None]:
-        """The bloom filters of a column in the given segments; None where there are none, or they cannot be read."""
+    def slabs(self, f: int) -> Slabs | None:
+        """The slabs of a filter; None where it has none, or they cannot be read."""
+        with self.faults.tolerated():
+            return self.snapshot.slabs(f)
+        return None
 
-        def decode(segment: int, arrays: Arrays, where: str) -> FilterTable:
-            return filters_of(arrays, self._block_count(segment), where)
+    def read_filter_file(self, slabs: Slabs) -> Callable[[str, Sequence[Range]], Sequence[bytes]]:
+        """Reads ranges of the files of slabs."""
+        sizes = dict(zip(slabs.file_name, slabs.file_size.tolist(), strict=True))
 
-        found = self._by_segment(BLOOM, column, segments, decode)
-        return [
-            None if each is None else SegmentFilters(each.probes, each.log2_bits, self._rows(segment, each))
-            for segment, each in zip(segments.tolist(), found, strict=True)
-        ]
-
-    def _rows(self, segment: int, filters: FilterTable) -> Callable[[int, np.ndarray], np.ndarray]:
-        name, size = self.snapshot.segments.name[segment], int(self.snapshot.segments.size[segment])
-
-        def read(ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-            if any(at + count > size for at, count in ranges):
-                raise IndexFault(f"{name}: a bloom filter lies outside the file")
+        def read(name: str, ranges: Sequence[Range]) -> list[bytes]:
+            if any(at + count > sizes[name] for at, count in ranges):
+                raise IndexFault(f"{name}: a filter lies outside the file")
             return self.chunks.read_ranges(name, ranges)
 
-        return lambda log2_bits, rows: read_rows(filters.matrices[log2_bits], rows, read, f"{name}: bloom filters")
+        return read
+
+    def codes(self, f: int, segment: int) -> np.ndarray:
+        """What filter every block of a segment has. Raises IndexFault."""
+
+        def decode(segment: int, arrays: Arrays, where: str) -> np.ndarray:
+            return codes_of(arrays, self._block_count(segment), where)
+
+        (found,) = self._of_filter(CODE, f, np.array([segment]), decode)
+        if found is None:
+            raise IndexFault(f"{self.snapshot.segments.name[segment]}: the codes of its filters cannot be read")
+        return found
+
+    def postings(self, f: int, segments: np.ndarray) -> list[StoredPostings | None]:
+        """The postings of a filter in the given segments; None where there are none, or they cannot be read."""
+
+        def decode(segment: int, arrays: Arrays, where: str) -> StoredPostings:
+            return postings_of(arrays, self._block_count(segment), int(self.snapshot.segments.size[segment]), where)
+
+        return self._of_filter(POSTING, f, segments, decode)
+
+    def _of_filter(
+        self, kind: str, f: int, segments: np.ndarray, decode: Callable[[int, Arrays, str], Value]
+    ) -> list[Value | None]:
+        with self.faults.tolerated():
+            directory = self.snapshot.filter_directory(kind, f)
+            return self._by_segment(kind, self.snapshot.filters[f], directory, segments, decode)
+        return [None] * len(segments)
 
     def pages(self, column: Field, segments: np.ndarray) -> list[PageTable | None]:
         """The pages of a column in the given segments; None where there are none, or they cannot be read."""
@@ -190,23 +225,27 @@ class IndexMemory:
         def decode(segment: int, arrays: Arrays, where: str) -> PageTable:
             return pages_of(arrays, kind, self.row_count(segment), where)
 
-        return self._by_segment(PAGE, column, segments, decode)
+        return self._by_segment(PAGE, column, self._directory(PAGE, column), segments, decode)
 
     def _by_segment(
-        self, kind: str, column: Field, segments: np.ndarray, decode: Callable[[int, Arrays, str], Value]
+        self,
+        kind: str,
+        what: Field | Filter,
+        directory: Directory | None,
+        segments: np.ndarray,
+        decode: Callable[[int, Arrays, str], Value],
     ) -> list[Value | None]:
-        """What the chunks of one kind hold, from memory or read in bulk."""
-        directory = self._directory(kind, column)
+        """What the chunks of one kind, of a column or a filter, hold: from memory or read in bulk."""
         if directory is None:
             return [None] * len(segments)
         names = self.snapshot.segments.name
-        keys = {s: (self.store.location, names[s], kind, column) for s in segments.tolist() if directory.size[s]}
+        keys = {s: (self.store.location, names[s], kind, what) for s in segments.tolist() if directory.size[s]}
         missing = [s for s, key in keys.items() if not self.cache.holds(key)]
         read = dict(zip(missing, self._read(kind, directory, missing), strict=True))
         found: dict[int, Value] = {}
         for segment, key in keys.items():
             with self.faults.tolerated():
-                load = self._loader(decode, segment, kind, column, directory, read.get(segment))
+                load = self._loader(decode, segment, kind, what, directory, read.get(segment))
                 found[segment] = self.cache.get(key, load)
         return [found.get(segment) for segment in segments.tolist()]
 
@@ -215,7 +254,7 @@ class IndexMemory:
         decode: Callable[[int, Arrays, str], Value],
         segment: int,
         kind: str,
-        column: Field,
+        what: Field | Filter,
         directory: Directory,
         read: Arrays | IndexFault | None,
     ) -> Callable[[], Value]:
@@ -223,7 +262,7 @@ class IndexMemory:
 
         def load() -> Value:
             arrays = self._read(kind, directory, [segment])[0] if read is None else read
-            return decode(segment, _sound(arrays), self._where(segment, kind, column))
+            return decode(segment, _sound(arrays), self._where(segment, kind, what))
 
         return load
 
@@ -242,8 +281,8 @@ class IndexMemory:
     def _block_count(self, segment: int) -> int:
         return int(self.snapshot.segments.block_count[segment])
 
-    def _where(self, segment: int, kind: str, column: Field | None) -> str:
-        of = "" if column is None else f" of {column}"
+    def _where(self, segment: int, kind: str, what: Field | Filter | None) -> str:
+        of = "" if what is None else f" of {'.'.join(what.path)}"
         return f"{self.snapshot.segments.name[segment]}: chunk {kind}{of}"
 
 

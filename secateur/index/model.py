@@ -62,6 +62,31 @@ class IndexedColumn:
     type: pa.DataType
 
 
+BLOOM, POSTINGS, NGRAM, TOKEN = "bloom", "postings", "ngram", "token"
+
+
+@dataclass(frozen=True)
+class Filter:
+    """What look-ups by value, or by a part of a text, are answered by: a kind of structure over a column."""
+
+    kind: str  # BLOOM, POSTINGS, NGRAM or TOKEN
+    path: tuple[str, ...]  # of the column
+    type: pa.DataType  # of what is hashed: the column's values, an array's elements, a map's keys
+    gram: int = 0  # bytes of an n-gram
+    folded: bool = False  # ASCII letters as lower case
+
+
+@dataclass(frozen=True)
+class FilterOption:
+    """A filter as it was asked for."""
+
+    kind: str
+    column: str
+    gram: int = 0
+    folded: bool = False
+    native: bool = False  # taken from the files where they have one
+
+
 @dataclass(frozen=True)
 class BlockTable:
     """The blocks of a segment: arrays of shape (n_blocks,)."""
@@ -80,7 +105,8 @@ class BuildOptions:
     """What was asked of the build, kept in the snapshot so that a refresh builds alike."""
 
     sort_key: tuple[str, ...] = ()
-    bloom: tuple[str, ...] = ()
+    filters: tuple[FilterOption, ...] = ()
+    gaps: tuple[str, ...] = ()
     fpr: float | None = None
     pages: bool = True
     segment_blocks: int | None = None

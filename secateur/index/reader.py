@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from secateur.index import btree
-from secateur.index.blocks import LooseBlocks, OpenedBlocks, SegmentFilters
+from secateur.index.blocks import LooseBlocks, OpenedBlocks
 from secateur.index.cache import ByteCache
 from secateur.index.chunks import ChunkReader, PieceCache
 from secateur.index.coverage import Coverage, CoveredFiles, LiveFiles, covered, uncovered
+from secateur.index.lookup import holders
 from secateur.index.memory import IndexMemory
 from secateur.index.model import BlockTable, Store
 from secateur.index.pages import PageTable
@@ -24,6 +25,7 @@ from secateur.index.runs import LooseRun, SegmentRun
 from secateur.index.snapshot import Snapshot, open_snapshot, snapshot_files
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.questions import Question
 from secateur.pruning.report import Counts, Faults, Reads
 from secateur.pruning.statistics import Descent, Run
 from secateur.pruning.zones import Zones
@@ -162,6 +164,28 @@ class IndexCatalog:
                 for run, resident in zip(new, residents, strict=True):
                     run.columns[column] = resident.zones.take(run.within)
 
+    # ---- look-ups
+
+    def block_count(self, segments: np.ndarray) -> int:
+        """How many blocks the given segments have."""
+        return 0 if self.memory is None else int(np.diff(self.memory.layout.block_begin)[segments].sum())
+
+    def holders(self, question: Question, segments: np.ndarray) -> np.ndarray | None:
+        """The blocks of some segments, ascending, that may hold what is asked for; None where no filter tells."""
+        if self.memory is None or self.file_zones(question.column) is not None or not len(segments):
+            return None
+        return holders(self.memory, question, segments)
+
+    def choose(self, numbers: np.ndarray, whole: np.ndarray, files: np.ndarray | None) -> OpenedBlocks:
+        """The blocks with these numbers, those of whole segments, and the loose ones: of surviving files."""
+        assert self.memory is not None
+        begin = self.memory.layout.block_begin
+        chosen = np.union1d(numbers, elements_of(begin, whole)) if len(whole) else numbers
+        loose = [np.arange(run.begin, run.begin + len(run)) for run in self.loose_runs(files)]
+        blocks = self.open(np.concatenate([chosen, *loose]), files)
+        live = blocks.file
+        return blocks.take(np.flatnonzero((live >= 0) & (True if files is None else files[live])))
+
     # ---- blocks
 
     @property
@@ -269,10 +293,6 @@ class IndexCatalog:
         within = self._within_groups(numbers)
         return [resident.zones.take(each) for resident, each in zip(residents, within, strict=True)]
 
-    def filters(self, column: Field, segments: np.ndarray) -> Sequence[SegmentFilters | None]:
-        """The bloom filters of a column in the given segments; None where there are none, or they cannot be read."""
-        return self.memory.filters(column, segments) if self.memory is not None else []
-
     def pages(self, column: Field, segments: np.ndarray) -> Sequence[PageTable | None]:
         """The pages of a column in the given segments; None where there are none, or they cannot be read."""
         return self.memory.pages(column, segments) if self.memory is not None else []
@@ -281,12 +301,6 @@ class IndexCatalog:
         """The number of the first block of a segment."""
         assert self.memory is not None
         return int(self.memory.layout.block_begin[segment])
-
-    def tolerate(self, work: Callable[[], np.ndarray], otherwise: np.ndarray) -> np.ndarray:
-        """The result of reading the index, or something else where that has a fault, which is noted."""
-        with self._faults.tolerated():
-            return work()
-        return otherwise
 
     def _within_groups(self, numbers: np.ndarray) -> list[np.ndarray | slice]:
         """The positions of the blocks within their groups, group by group, ascending."""

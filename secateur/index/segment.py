@@ -1,8 +1,9 @@
-"""A segment file: the blocks of some files, and by column their zone maps, pages and bloom filters.
+"""A segment file: the blocks of some files, and by column their zone maps, pages and postings.
 
 docs/format.md, "Segment files". The column with number c of the segment's ``columns`` has its chunks under ``zone/c``,
-``page/c``, ``place/c`` and ``bloom/c``, so a predicate on two columns reads the chunks of two. Encoders and decoders of
-every kind of chunk stand here side by side; where a chunk lies is known to the snapshot.
+``page/c`` and ``place/c``, so a predicate on two columns reads the chunks of two; the filter with number f has its
+chunks under ``code/f`` or ``posting/f``. Encoders and decoders of every kind of chunk stand here side by side; where a chunk
+lies is known to the snapshot.
 """
 
 from __future__ import annotations
@@ -13,24 +14,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from secateur.errors import IndexFault
-from secateur.index import bitsliced
-from secateur.index.codec import SEGMENT, Matrix, Place, Writer
+from secateur.index.codec import SEGMENT, Place, Writer
+from secateur.index.matrix import Matrix
 from secateur.index.model import BlockTable, IndexedColumn, type_name
 from secateur.index.pages import PageTable, Places
+from secateur.index.postings import Postings, PostingTable, posting_arrays, posting_table_of
+from secateur.index.slabs import NONE
 from secateur.index.zonemap import ZoneMap
 from secateur.values import Keys, Kind, same_width
 
-BLOCKS, ZONE, PAGE, PLACE, BLOOM = "blocks", "zone", "page", "place", "bloom"  # kinds of chunks
-COLUMN_KINDS = (ZONE, PAGE, PLACE, BLOOM)  # of which a column may have one each
-
-
-@dataclass(frozen=True)
-class BlockFilters:
-    """The bloom filters of one column: per block the log2 of its bits (-1: none) and the packed filter."""
-
-    log2_bits: np.ndarray  # int8 of shape (n_blocks,)
-    filters: Sequence[np.ndarray | None]
-    probes: int
+BLOCKS, ZONE, PAGE, PLACE, CODE, POSTING = "blocks", "zone", "page", "place", "code", "posting"  # kinds of chunks
+COLUMN_KINDS = (ZONE, PAGE, PLACE)  # of which a column may have one each
+FILTER_KINDS = (CODE, POSTING)  # of which a filter has one
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,8 @@ class SegmentData:
     columns: Sequence[IndexedColumn]
     zone_maps: Sequence[ZoneMap]  # one per column
     pages: Mapping[int, PageTable] = field(default_factory=dict)
-    filters: Mapping[int, BlockFilters] = field(default_factory=dict)
+    codes: Mapping[int, np.ndarray] = field(default_factory=dict)  # of every block's filter, int16, by filter
+    postings: Mapping[int, Postings] = field(default_factory=dict)  # by filter
 
 
 @dataclass(frozen=True)
@@ -64,22 +60,13 @@ def encode_segment(segment: SegmentData) -> Encoded:
         writer.add(f"{PAGE}/{c}", [pages.offsets, pages.first_row, *zone_arrays(pages.zone_map)])
         if pages.places is not None:
             writer.add(f"{PLACE}/{c}", [pages.places.position, pages.places.size])
-    for c, filters in segment.filters.items():
-        writer.add(f"{BLOOM}/{c}", _add_filters(writer, c, filters))
+    for f, codes in segment.codes.items():
+        writer.add(f"{CODE}/{f}", [codes])
+    for f, postings in segment.postings.items():
+        matrix = writer.add_rows(f"{POSTING}/{f}", postings.rows)
+        where = np.array([matrix.at, np.uint64(matrix.salt).view(np.int64)], np.int64)
+        writer.add(f"{POSTING}/{f}", [where, *posting_arrays(postings.table)])
     return Encoded(writer.finish(), writer.chunks)
-
-
-def _add_filters(writer: Writer, c: int, filters: BlockFilters) -> list[np.ndarray]:
-    """The matrices of every size class, and the chunk that says where they lie."""
-    sizes = np.unique(filters.log2_bits[filters.log2_bits >= 0])
-    matrices = []
-    for size in sizes.tolist():
-        chosen = [
-            f for f, bits in zip(filters.filters, filters.log2_bits, strict=True) if bits == size and f is not None
-        ]
-        matrices.append(writer.add_rows(f"{BLOOM}/{c}/{size}", bitsliced.transpose(chosen)))
-    at, salt = (np.array(each, np.int64) for each in ([m.at for m in matrices], [m.salt for m in matrices]))
-    return [np.array([filters.probes], np.int64), filters.log2_bits, sizes.astype(np.int64), at, salt]
 
 
 def zone_arrays(zone_map: ZoneMap) -> list[np.ndarray]:
@@ -113,7 +100,7 @@ def zone_map_of(arrays: Sequence[np.ndarray], kind: Kind, n: int, where: str) ->
 
 
 _SIGNED, _UNSIGNED = np.dtype("<i8"), np.dtype("<u8")
-_SHORT, _BYTE = np.dtype("<i4"), np.dtype("i1")
+_SHORT, _CODE = np.dtype("<i4"), np.dtype("<i2")
 _WORDS = {Kind.WORD: (_SIGNED,), Kind.WIDE: (_SIGNED, _UNSIGNED)}
 
 
@@ -150,39 +137,35 @@ def _ascending(offsets: np.ndarray, first_row: np.ndarray, block_rows: np.ndarra
     return bool(begins.all() and steps.all() and ends.all())
 
 
-@dataclass(frozen=True)
-class FilterTable:
-    """The bloom filters of a column as a segment stores them."""
+def codes_of(arrays: Sequence[np.ndarray], n: int, where: str) -> np.ndarray:
+    """What filter every one of n blocks has. Raises IndexFault."""
+    (codes,) = _vectors(arrays, (_CODE,), n, where)
+    if codes.min(initial=0) < NONE:
+        raise IndexFault(f"{where}: there is no filter of code {codes.min()}")
+    return codes
 
-    probes: int
-    log2_bits: np.ndarray  # int8 of shape (n_blocks,); -1: no filter
-    matrices: Mapping[int, Matrix]  # by log2 of the bits
+
+@dataclass(frozen=True)
+class StoredPostings:
+    """The postings of a segment, and where their rows lie in its file."""
+
+    table: PostingTable
+    rows: Matrix
 
     @property
     def nbytes(self) -> int:
         """Bytes in memory."""
-        return self.log2_bits.nbytes
+        return self.table.nbytes
 
 
-def filters_of(arrays: Sequence[np.ndarray], n: int, where: str) -> FilterTable:
-    """The filters of n blocks. Raises IndexFault."""
-    dtypes = [_SIGNED, _BYTE, _SIGNED, _SIGNED, _SIGNED]
-    if [a.dtype for a in arrays] != dtypes or [*map(len, arrays[:2])] != [1, n] or len({*map(len, arrays[2:])}) > 1:
-        raise IndexFault(f"{where}: these are no filters of {n} blocks")
-    (probes,), log2_bits, sizes, at, salt = arrays[0].tolist(), *arrays[1:]
-    if not 1 <= probes <= bitsliced.MOST_PROBES:
-        raise IndexFault(f"{where}: the filters have {probes} probes per value")
-    classes = np.unique(log2_bits[log2_bits >= 0])
-    least, most = bitsliced.LEAST_LOG2_BITS, bitsliced.MOST_LOG2_BITS
-    if (
-        at.min(initial=0) < 0
-        or not np.array_equal(classes, sizes)
-        or (len(classes) and not least <= classes[0] <= classes[-1] <= most)
-    ):
-        raise IndexFault(f"{where}: the sizes or places of the filters are wrong")
-    members = {size: int(np.count_nonzero(log2_bits == size)) for size in sizes.tolist()}
-    places = zip(sizes.tolist(), at.tolist(), (salt & 0xFFFFFFFF).tolist(), strict=True)
-    return FilterTable(probes, log2_bits, {x: Matrix(a, 1 << x, -(-members[x] // 8), s) for x, a, s in places})
+def postings_of(arrays: Sequence[np.ndarray], n: int, size: int, where: str) -> StoredPostings:
+    """The postings of n blocks, whose rows lie in a file of so many bytes. Raises IndexFault."""
+    (place,) = _vectors(arrays[:1], (_SIGNED,), 2, where)
+    table = posting_table_of(arrays[1:], n, where)
+    rows = Matrix(int(place[0]), table.rows, table.width, int(place[1]) & (2**64 - 1))
+    if rows.at < 0 or rows.at + rows.nbytes > size:
+        raise IndexFault(f"{where}: the postings lie outside the file")
+    return StoredPostings(table, rows)
 
 
 def _vectors(arrays: Sequence[np.ndarray], dtypes: Sequence[np.dtype], n: int, where: str) -> Sequence[np.ndarray]:

@@ -14,14 +14,16 @@ import pyarrow as pa
 
 from secateur.index import zonemap
 from secateur.index.codec import Place
-from secateur.index.model import IndexedColumn
-from secateur.index.segment import BLOCKS, COLUMN_KINDS
+from secateur.index.model import Filter, IndexedColumn
+from secateur.index.pieces import Piece
+from secateur.index.segment import BLOCKS, COLUMN_KINDS, FILTER_KINDS
+from secateur.index.slabs import Slabs, no_slabs
 from secateur.index.sort_key import is_tuple_column
 from secateur.index.zonemap import ZoneMap
 from secateur.ragged import elements_of, offsets_of
 from secateur.values import Kind, kind_of, same_keys
 
-ChunkName = tuple[str, int]  # kind of chunk, number of the column; -1 for the block table
+ChunkName = tuple[str, int]  # kind of chunk, number of the column or filter; -1 for the block table
 BLOCK_TABLE: ChunkName = (BLOCKS, -1)
 
 
@@ -37,6 +39,7 @@ class SegmentSummary:
     file_counts: np.ndarray  # int64 of shape (n_files, 3): blocks, rows, bytes
     zone_maps: Sequence[ZoneMap]  # one unit each, by column
     places: Mapping[str, Place]  # of its chunks
+    pieces: Mapping[int, Sequence[Piece]]  # of its filters, which become slabs
 
 
 @dataclass(frozen=True)
@@ -84,9 +87,10 @@ class Directory:
 
 @dataclass(frozen=True)
 class Segments:
-    """n segments with the same columns."""
+    """n segments with the same columns and filters."""
 
     columns: Sequence[IndexedColumn]
+    filters: Sequence[Filter]
     name: Sequence[str]
     size: np.ndarray  # bytes of the file
     block_count: np.ndarray
@@ -94,6 +98,7 @@ class Segments:
     files: FileTable
     directory: Mapping[ChunkName, Directory]
     zone_maps: Sequence[ZoneMap]  # of every column, over the segments
+    slabs: Mapping[int, Slabs]  # by filter
 
     def __len__(self) -> int:
         return len(self.name)
@@ -104,6 +109,7 @@ class Segments:
         files = self.files.take(elements_of(offsets_of(counts), segments))
         return Segments(
             self.columns,
+            self.filters,
             [self.name[i] for i in segments.tolist()],
             self.size[segments],
             self.block_count[segments],
@@ -111,21 +117,35 @@ class Segments:
             replace(files, segment=np.repeat(np.arange(len(segments), dtype=np.int32), counts[segments])),
             {chunk: found.take(segments) for chunk, found in self.directory.items()},
             [zone_map.take(segments) for zone_map in self.zone_maps],
+            {f: slabs.take(segments, len(self)) for f, slabs in self.slabs.items()},
         )
 
-    def under(self, columns: Sequence[IndexedColumn]) -> Segments:
-        """The same segments under other columns: nothing is known of those that they do not have."""
+    def under(self, columns: Sequence[IndexedColumn], filters: Sequence[Filter]) -> Segments:
+        """The same segments under other columns and filters: nothing is known of those that they do not have."""
         numbers = [self._number(column) for column in columns]
         directory = {BLOCK_TABLE: self.directory[BLOCK_TABLE]}
-        for c, number in enumerate(numbers):
-            for kind in COLUMN_KINDS:
-                if number is not None and (kind, number) in self.directory:
-                    directory[kind, c] = self.directory[kind, number]
+        slabs = {}
+        for kinds, own in ((COLUMN_KINDS, numbers), (FILTER_KINDS, [self._filter(each) for each in filters])):
+            for c, number in enumerate(own):
+                for kind in kinds:
+                    if number is not None and (kind, number) in self.directory:
+                        directory[kind, c] = self.directory[kind, number]
+        for f, each in enumerate(filters):
+            number = self._filter(each)
+            if number is not None and number in self.slabs:
+                slabs[f] = self.slabs[number]
         zone_maps = [
             zonemap.unknown(_kind(column), len(self)) if number is None else self.zone_maps[number]
             for column, number in zip(columns, numbers, strict=True)
         ]
-        return replace(self, columns=columns, directory=directory, zone_maps=zone_maps)
+        return replace(self, columns=columns, filters=filters, directory=directory, zone_maps=zone_maps, slabs=slabs)
+
+    def _filter(self, wanted: Filter) -> int | None:
+        """The number of the own filter that is the same, or of a column whose keys serve."""
+        for f, own in enumerate(self.filters):
+            if same_filter(own, wanted):
+                return f
+        return None
 
     def _number(self, column: IndexedColumn) -> int | None:
         """The number of the own column whose keys serve another."""
@@ -135,8 +155,18 @@ class Segments:
         return None
 
 
-def summarised(columns: Sequence[IndexedColumn], summaries: Sequence[SegmentSummary]) -> Segments:
-    """Segments as the tasks of a build summarised them."""
+def same_filter(a: Filter, b: Filter) -> bool:
+    """Whether two filters hash equal values alike, so that one serves where the other is asked for."""
+    return same_keys(a.type, b.type) and replace(a, type=b.type) == b
+
+
+def summarised(
+    columns: Sequence[IndexedColumn],
+    filters: Sequence[Filter],
+    summaries: Sequence[SegmentSummary],
+    slabs: Mapping[int, Slabs],
+) -> Segments:
+    """Segments as the tasks of a build summarised them, and the slabs of their filters."""
     files = [file for summary in summaries for file in summary.files]
     counts = np.concatenate([np.zeros((0, 3), np.int64), *(summary.file_counts for summary in summaries)])
     block_count, row_count, byte_count = (np.ascontiguousarray(counts[:, i]) for i in range(3))
@@ -149,10 +179,13 @@ def summarised(columns: Sequence[IndexedColumn], summaries: Sequence[SegmentSumm
         byte_count,
         np.repeat(np.arange(len(summaries), dtype=np.int32), [len(summary.files) for summary in summaries]),
     )
-    chunks = [BLOCK_TABLE, *((kind, c) for c in range(len(columns)) for kind in COLUMN_KINDS)]
-    directory = {chunk: _directory([summary.places.get(_name(chunk)) for summary in summaries]) for chunk in chunks}
+    directory = {
+        chunk: _directory([summary.places.get(_name(chunk)) for summary in summaries])
+        for chunk in chunk_names(columns, filters)
+    }
     return Segments(
         columns,
+        filters,
         [summary.name for summary in summaries],
         _integers([summary.size for summary in summaries]),
         _integers([summary.block_count for summary in summaries]),
@@ -160,7 +193,14 @@ def summarised(columns: Sequence[IndexedColumn], summaries: Sequence[SegmentSumm
         table,
         {chunk: found for chunk, found in directory.items() if found.size.any() or chunk == BLOCK_TABLE},
         [_concat([s.zone_maps[c] for s in summaries], column) for c, column in enumerate(columns)],
+        slabs,
     )
+
+
+def chunk_names(columns: Sequence[IndexedColumn], filters: Sequence[Filter]) -> list[ChunkName]:
+    """The chunks that segments with these columns and filters may have."""
+    of_columns = [(kind, c) for c in range(len(columns)) for kind in COLUMN_KINDS]
+    return [BLOCK_TABLE, *of_columns, *((kind, f) for f in range(len(filters)) for kind in FILTER_KINDS)]
 
 
 def _concat(parts: Sequence[ZoneMap], column: IndexedColumn) -> ZoneMap:
@@ -189,13 +229,18 @@ def _kind(column: IndexedColumn) -> Kind:
 
 
 def joined(first: Segments, second: Segments) -> Segments:
-    """The segments of both, which have the same columns."""
+    """The segments of both, which have the same columns and filters."""
     chunks = {**first.directory, **second.directory}
     directory = {chunk: _beside(_places(first, chunk), _places(second, chunk)) for chunk in chunks}
     files = {name: np.concatenate([getattr(p.files, name) for p in (first, second)]) for name in _FILE_ARRAYS}
     files["segment"] = np.concatenate([first.files.segment, second.files.segment + np.int32(len(first))])
+    slabs = {
+        f: first.slabs.get(f, no_slabs()).followed_by(second.slabs.get(f, no_slabs()), len(first))
+        for f in {**first.slabs, **second.slabs}
+    }
     return Segments(
         first.columns,
+        first.filters,
         [*first.name, *second.name],
         np.concatenate([first.size, second.size]),
         np.concatenate([first.block_count, second.block_count]),
@@ -203,6 +248,7 @@ def joined(first: Segments, second: Segments) -> Segments:
         FileTable(pa.concat_arrays([first.files.path, second.files.path]), **files),
         directory,
         [zonemap.concat(pair) for pair in zip(first.zone_maps, second.zone_maps, strict=True)],
+        slabs,
     )
 
 

@@ -1,7 +1,7 @@
 """A share of a query's segments, pruned in another process: what goes there, and what comes back, as arrays.
 
 The process opens the snapshot by its number and reads the chunks of its own segments. Of the table it is told which of
-these segments' files are live, and what their names tell. It looks at zone maps, bloom filters and pages.
+these segments' files are live, and what their names tell. It looks at filters, zone maps and pages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from secateur.index.model import Store
 from secateur.index.reader import IndexCatalog
 from secateur.index.resident import layout_of
 from secateur.index.snapshot import open_snapshot
-from secateur.pruning.bloom import prune_by_bloom
+from secateur.pruning.filters import prune_by_filters
 from secateur.pruning.pages import prune_pages
 from secateur.pruning.plain_blocks import ARRAYS, PlainBlocks, joined
 from secateur.pruning.predicate.bound import Field, Within, fields
@@ -98,7 +98,7 @@ def prune_share(share: Share, store: Store, cache: ByteCache, predicate: Predica
     segments = np.setdiff1d(share.segments, share.whole, assume_unique=True)
     survivors = Survivors(predicate, None, segments, share.whole)
     query = Query(predicate, catalog, implied=share.implied)
-    for stage in (prune_blocks, prune_by_bloom, prune_pages):
+    for stage in (prune_by_filters, prune_blocks, prune_pages):
         with faults.tolerated():
             survivors = stage(query, survivors)
     if survivors.blocks is None:

@@ -23,9 +23,19 @@ from secateur.index import btree
 from secateur.index.btree import Tree, tree_over
 from secateur.index.codec import SNAPSHOT, Contents, ReadRange, Writer, read_contents
 from secateur.index.identity import listing_id
-from secateur.index.model import BuildOptions, IndexedColumn, Store, StoredFile, type_name, type_of_name
-from secateur.index.segment import COLUMN_KINDS, zone_arrays, zone_map_of
-from secateur.index.segments import BLOCK_TABLE, ChunkName, Directory, FileCounts, FileTable, Segments
+from secateur.index.model import (
+    BuildOptions,
+    Filter,
+    FilterOption,
+    IndexedColumn,
+    Store,
+    StoredFile,
+    type_name,
+    type_of_name,
+)
+from secateur.index.segment import zone_arrays, zone_map_of
+from secateur.index.segments import ChunkName, Directory, FileCounts, FileTable, Segments, chunk_names
+from secateur.index.slabs import Slabs, slabs_of
 from secateur.index.zonemap import ZoneMap, unknown
 from secateur.pruning.predicate.bound import Field
 from secateur.ragged import offsets_of
@@ -47,6 +57,7 @@ def encode_snapshot(number: int, created: float, segments: Segments, options: Bu
         "created": created,
         "listing": f"{listed:032x}",
         "columns": [{"path": list(c.path), "type": type_name(c.type)} for c in segments.columns],
+        "filters": [{**asdict(f), "type": type_name(f.type)} for f in segments.filters],
         "options": asdict(options),
         "schema": schema.serialize().to_pybytes().hex(),
     }
@@ -61,6 +72,8 @@ def encode_snapshot(number: int, created: float, segments: Segments, options: Bu
     writer.add("files", [files.size, files.modified, *counts, files.segment, live])
     for chunk, found in segments.directory.items():
         writer.add(_directory_name(chunk), [found.at, found.size, found.crc])
+    for f, slabs in segments.slabs.items():
+        writer.add(f"slabs/{f}", [*text_parts(pa.array(slabs.file_name, pa.large_string())), *slabs.arrays()])
     tree = tree_over(segments.row_count, options.fan_out) if len(segments) else None
     for c, zone_map in enumerate(segments.zone_maps):
         if tree is not None:
@@ -110,6 +123,7 @@ class Snapshot:
             self.created = float(meta["created"])
             self.listing_id = int(meta["listing"], 16)
             self.columns = [IndexedColumn(tuple(map(str, c["path"])), type_of_name(c["type"])) for c in meta["columns"]]
+            self.filters = [_filter(each) for each in meta["filters"]]
             self.options = _options(meta["options"])
             self.schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(meta["schema"])))
         except (KeyError, TypeError, ValueError, AttributeError, OSError, OverflowError) as error:
@@ -177,6 +191,30 @@ class Snapshot:
             return None
         return self._directory((kind, number))
 
+    def filter_directory(self, kind: str, number: int) -> Directory | None:
+        """Where the chunks of one kind lie, of a filter; None where no segment has one."""
+        return self._directory((kind, number))
+
+    def slabs(self, number: int) -> Slabs | None:
+        """The slabs of a filter; None where it has none. Raises IndexFault."""
+        if number not in self._slabs:
+            self._slabs[number] = self._read_slabs(f"slabs/{number}")
+        return self._slabs[number]
+
+    def _read_slabs(self, chunk: str) -> Slabs | None:
+        if chunk not in self._contents.chunks:
+            return None
+        where = f"{self.name}: chunk {chunk}"
+        arrays = self._contents.arrays(chunk, self._read)
+        if [array.dtype for array in arrays[:2]] != [*_TEXTS]:
+            raise IndexFault(f"{where}: these are no slabs")
+        names = self._texts(arrays[0], arrays[1], "names of filter files").to_pylist()
+        return slabs_of(names, arrays[2:], self.segments.block_count, where)
+
+    @cached_property
+    def _slabs(self) -> dict[int, Slabs | None]:
+        return {}
+
     def _directory(self, chunk: ChunkName) -> Directory | None:
         if chunk not in self._directories:
             name = _directory_name(chunk)
@@ -204,7 +242,8 @@ class Snapshot:
 
     def as_segments(self) -> Segments:
         """All that the snapshot says of its segments, for the next one to take over. Raises IndexFault."""
-        chunks = [BLOCK_TABLE, *((kind, c) for c in range(len(self.columns)) for kind in COLUMN_KINDS)]
+        chunks = chunk_names(self.columns, self.filters)
+        slabs = {f: each for f in range(len(self.filters)) if (each := self.slabs(f)) is not None}
         directory = {chunk: found for chunk in chunks if (found := self._directory(chunk)) is not None}
         table = self.segments
         level = np.arange(len(table))
@@ -212,7 +251,7 @@ class Snapshot:
         kinds = [_kind(Field(c.path, c.type)) for c in self.columns]
         known = [unknown(k, 0) if z is None else z.take(level) for z, k in zip(zone_maps, kinds, strict=True)]
         counts = (table.size, table.block_count, table.row_count)
-        return Segments(self.columns, table.name, *counts, self.files, directory, known)
+        return Segments(self.columns, self.filters, table.name, *counts, self.files, directory, known, slabs)
 
     def verify(self) -> list[str]:
         """Every fault found by reading every chunk of the file."""
@@ -244,16 +283,27 @@ def _kind(field: Field) -> Kind:
     return kind
 
 
+def _filter(meta: dict[str, Any]) -> Filter:
+    path = tuple(map(str, meta["path"]))
+    return Filter(str(meta["kind"]), path, type_of_name(meta["type"]), int(meta["gram"]), bool(meta["folded"]))
+
+
 def _options(meta: dict[str, Any]) -> BuildOptions:
     blocks, fpr = meta["segment_blocks"], meta["fpr"]
     return BuildOptions(
         sort_key=tuple(map(str, meta["sort_key"])),
-        bloom=tuple(map(str, meta["bloom"])),
+        filters=tuple(_filter_option(each) for each in meta["filters"]),
+        gaps=tuple(map(str, meta["gaps"])),
         fpr=None if fpr is None else float(fpr),
         pages=bool(meta["pages"]),
         segment_blocks=None if blocks is None else int(blocks),
         fan_out=int(meta["fan_out"]),
     )
+
+
+def _filter_option(meta: dict[str, Any]) -> FilterOption:
+    kind, column = str(meta["kind"]), str(meta["column"])
+    return FilterOption(kind, column, int(meta["gram"]), bool(meta["folded"]), bool(meta["native"]))
 
 
 def snapshot_name(number: int) -> str:

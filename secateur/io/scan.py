@@ -112,16 +112,19 @@ class Scan(ScanPlan):
 
         Raises UnknownBlock for a file or a row group that the table does not have.
         """
+        from secateur.pruning.filters import evidence_of
         from secateur.pruning.why import Why, conditions_of, deciding_stage
 
         block = self._block(file, row_group)
         kept = self.survivors.blocks
         assert kept is not None
         at = np.flatnonzero((kept.file == block.file[0]) & (kept.row_group == row_group))
-        conditions = conditions_of(self.predicate, block)
+        segments = block.segment[block.segment >= 0]
+        evidence = evidence_of(self.predicate, self.opened.catalog, segments)
+        conditions = conditions_of(self.predicate, block, evidence)
         if not len(at):
             implied = _implied(self.predicate, self.opened)
-            stage = deciding_stage(self.predicate, implied, self.opened.catalog.files, block)
+            stage = deciding_stage(self.predicate, implied, self.opened.catalog.files, block, evidence)
             return Why(file, row_group, False, stage, None, conditions)
         return Why(file, row_group, True, None, self.residual_by_block[int(at[0])].as_py(), conditions)
 

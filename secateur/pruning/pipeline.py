@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from secateur.pruning.bloom import prune_by_bloom
 from secateur.pruning.files import prune_files
+from secateur.pruning.filters import prune_by_filters
 from secateur.pruning.limit import prune_by_limit
 from secateur.pruning.pages import prune_pages
 from secateur.pruning.predicate.bound import unbounded
@@ -36,8 +36,8 @@ class Stage:
 STAGES = (
     Stage("files", prune_files),  # partition values and file names
     Stage("segments", prune_segments),  # the tree of merged zone maps
+    Stage("filters", prune_by_filters),  # bloom filters, postings, n-grams, tokens
     Stage("zone maps", prune_blocks, needed=True),  # lower, upper, null count per block
-    Stage("bloom", prune_by_bloom),  # equalities and IN lists
     Stage("limit", prune_by_limit),  # without ORDER BY
     Stage("pages", prune_pages),  # row ranges within blocks
 )

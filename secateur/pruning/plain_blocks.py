@@ -12,7 +12,6 @@ from secateur.pruning.predicate.bound import Field
 from secateur.pruning.report import Counts
 from secateur.pruning.statistics import Blocks, Pages
 from secateur.pruning.zones import Zones
-from secateur.values import Key
 
 ARRAYS = ("segment", "file", "row_group", "row_count", "byte_count")
 
@@ -44,17 +43,13 @@ class PlainBlocks:
         """Nothing is known of any column."""
         return None
 
-    def has_filters(self, column: Field) -> bool:
-        """Filters were asked elsewhere."""
-        return False
+    def among(self, numbers: np.ndarray) -> np.ndarray:
+        """Numbers are not known here, and filters were asked elsewhere."""
+        return np.ones(len(self), bool)
 
     def has_pages(self, column: Field) -> bool:
         """Pages were looked at elsewhere."""
         return False
-
-    def may_contain(self, column: Field, keys: Sequence[Key]) -> np.ndarray | None:
-        """Nothing is known."""
-        return None
 
     def pages(self, column: Field) -> Pages | None:
         """Nothing is known."""

@@ -9,6 +9,8 @@ from textwrap import shorten
 import numpy as np
 
 from secateur.pruning.conjuncts import Candidates, conjuncts, ordered
+from secateur.pruning.evaluate import may_match
+from secateur.pruning.outcomes import survives
 from secateur.pruning.plain_blocks import joined, plain
 from secateur.pruning.predicate.bound import fields
 from secateur.pruning.predicate.nodes import Predicate
@@ -34,10 +36,23 @@ def prune_blocks(query: Query, survivors: Survivors) -> Survivors:
     Conjunct by conjunct, over the runs of blocks that still have a candidate: what is dead is not looked at again, and
     columns are loaded only where they are needed, all runs' at once.
     """
+    if survivors.blocks is not None:
+        return _of_chosen(query, survivors)
     elsewhere = None if query.executors is None else query.executors.prune(query, survivors)
     if elsewhere is None:
         return _pruned(query, survivors)
     return _beside(elsewhere, _pruned(query, replace(survivors, segments=NO_SEGMENTS, whole=NO_SEGMENTS)))
+
+
+def _of_chosen(query: Query, survivors: Survivors) -> Survivors:
+    """The blocks that filters have left, where zone maps cannot rule them out too."""
+    blocks = survivors.blocks
+    assert blocks is not None
+    alive = survives(survivors.outcomes)
+    if query.implied is not None:
+        alive &= may_match(query.implied, blocks)
+    query.notes.append(f"{len(blocks):,} blocks that filters left")
+    return survivors.take(np.flatnonzero(alive))
 
 
 def _pruned(query: Query, survivors: Survivors) -> Survivors:
@@ -56,7 +71,8 @@ def _pruned(query: Query, survivors: Survivors) -> Survivors:
             candidates[i] = candidates[i].without_dead(conjunct, runs[i])
     numbers = _numbers(runs, candidates, catalog.runs(files, survivors.whole))
     query.notes.append(_note(runs, order))
-    return replace(survivors, blocks=catalog.open(numbers, files))
+    opened = replace(survivors, blocks=catalog.open(numbers, files))
+    return opened.take(np.flatnonzero(survives(opened.outcomes))) if survivors.evidence else opened
 
 
 def _beside(elsewhere: Survivors, here: Survivors) -> Survivors:

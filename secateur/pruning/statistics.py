@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.questions import Question
 from secateur.pruning.report import Counts, Reads
 from secateur.pruning.zones import Zones
-from secateur.values import Key
 
 
 class Statistics(Protocol):
@@ -77,14 +77,11 @@ class Blocks(Statistics, Protocol):
     def take(self, indices: np.ndarray) -> Blocks:
         """The given blocks only, in ascending order."""
 
-    def has_filters(self, column: Field) -> bool:
-        """Whether filters may cover a column in some block."""
+    def among(self, numbers: np.ndarray) -> np.ndarray:
+        """Which blocks have one of the numbers, ascending, or one that is not known: bool of shape (n,)."""
 
     def has_pages(self, column: Field) -> bool:
         """Whether pages of a column may be known in some block."""
-
-    def may_contain(self, column: Field, keys: Sequence[Key]) -> np.ndarray | None:
-        """Which blocks may hold any of the keys, bool of shape (n,); None where no filter covers the column."""
 
     def pages(self, column: Field) -> Pages | None:
         """The pages of a column, or None where only the blocks are known."""
@@ -133,6 +130,15 @@ class Catalog(Protocol):
 
     def counts(self, files: np.ndarray | None, segments: np.ndarray) -> Counts:
         """How much the surviving files hold in the given segments and outside of all."""
+
+    def block_count(self, segments: np.ndarray) -> int:
+        """How many blocks the given segments have."""
+
+    def holders(self, question: Question, segments: np.ndarray) -> np.ndarray | None:
+        """The blocks of some segments, ascending, that may hold what is asked for; None where no filter tells."""
+
+    def choose(self, numbers: np.ndarray, whole: np.ndarray, files: np.ndarray | None) -> Blocks:
+        """The blocks with these numbers, those of whole segments, and those of no segment: of surviving files."""
 
     def runs(self, files: np.ndarray | None, segments: np.ndarray) -> Sequence[Run]:
         """The blocks of the surviving files in the given segments."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
-from secateur.pruning.evaluate import evaluate
+from secateur.pruning.evaluate import fold, leaf_outcomes
 from secateur.pruning.outcomes import TRUE, fully_matching
-from secateur.pruning.predicate.bound import Within
+from secateur.pruning.predicate.bound import Leaf, Within
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Counts
 from secateur.pruning.statistics import Blocks, Catalog
@@ -96,6 +96,7 @@ class Survivors:
     whole: np.ndarray = field(default_factory=lambda: NO_SEGMENTS)  # those that match with every row
     blocks: Blocks | None = None  # None until the zone maps were looked at
     known: np.ndarray | None = None  # outcomes of the blocks where a stage found them
+    evidence: Mapping[Leaf, np.ndarray] = field(default_factory=dict)  # by leaf the blocks that may hold what it asks
     row_ranges: RowRanges | None = None  # None: all rows of every block
     pages: PageCounts | None = None  # None until pages are looked at
 
@@ -114,7 +115,9 @@ class Survivors:
         outcomes = np.full(len(self.blocks), TRUE, np.uint8)
         unsure = np.flatnonzero(~self._of_whole_segments)
         all_unsure = len(unsure) == len(self.blocks)
-        outcomes[unsure] = evaluate(self.predicate, self.blocks if all_unsure else self.blocks.take(unsure))
+        outcomes[unsure] = evaluate_with(
+            self.predicate, self.blocks if all_unsure else self.blocks.take(unsure), self.evidence
+        )
         return outcomes
 
     @property
@@ -129,6 +132,20 @@ class Survivors:
     def fully_matching(self) -> np.ndarray:
         """Which blocks hold only matching rows: bool of shape (n_blocks,)."""
         return fully_matching(self.outcomes)
+
+
+def evaluate_with(predicate: Predicate, blocks: Blocks, evidence: Mapping[Leaf, np.ndarray]) -> np.ndarray:
+    """The possible outcomes of a predicate over blocks by their zone maps, once filters have refuted leaves.
+
+    Sound under AND, OR and NOT alike: what a filter refutes a leaf cannot be TRUE there, and nothing else is said.
+    """
+    refuted = {leaf: ~blocks.among(numbers) for leaf, numbers in evidence.items()}
+
+    def outcomes_of(leaf: Leaf) -> np.ndarray:
+        possible = leaf_outcomes(leaf, blocks)
+        return np.where(refuted[leaf], possible & ~np.uint8(TRUE), possible) if leaf in refuted else possible
+
+    return fold(predicate, blocks.row_count, outcomes_of)
 
 
 def count(query: Query, survivors: Survivors) -> Counts:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from secateur.pruning.bloom import may_contain, probed
+import numpy as np
+
 from secateur.pruning.evaluate import evaluate, leaf_outcomes, may_match
 from secateur.pruning.interval import key_range
 from secateur.pruning.outcomes import FALSE, NULL, TRUE, survives
@@ -12,7 +14,10 @@ from secateur.pruning.predicate.bound import Constant, Field, Leaf, all_leaves, 
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.operands import literal_of
 from secateur.pruning.statistics import Blocks, Statistics
+from secateur.pruning.survivors import evaluate_with
 from secateur.values import Key, Keys, Kind, greatest_keys, kind_of, least_key
+
+Evidence = Mapping[Leaf, np.ndarray]
 
 _NAMES = {TRUE: "TRUE", FALSE: "FALSE", NULL: "NULL"}
 
@@ -24,10 +29,10 @@ class Condition:
     sql: str
     columns: str  # the statistics of its columns
     outcomes: str  # by zone maps
-    refuted: bool  # by bloom filters
+    refuted: bool  # by filters
 
     def __str__(self) -> str:
-        absent = ", and no value of it is in the bloom filter" if self.refuted else ""
+        absent = ", and by its filters nothing that this asks for is here" if self.refuted else ""
         statistics = f"  ({self.columns})" if self.columns else ""
         return f"{self.sql} can be {self.outcomes}{absent}{statistics}"
 
@@ -51,19 +56,21 @@ class Why:
     __repr__ = __str__
 
 
-def conditions_of(predicate: Predicate, block: Blocks) -> tuple[Condition, ...]:
+def conditions_of(predicate: Predicate, block: Blocks, evidence: Evidence) -> tuple[Condition, ...]:
     """What every leaf of a predicate can be in a block."""
-    return tuple(_condition(leaf, block) for leaf in dict.fromkeys(all_leaves(predicate)))
+    return tuple(_condition(leaf, block, evidence) for leaf in dict.fromkeys(all_leaves(predicate)))
 
 
-def _condition(leaf: Leaf, block: Blocks) -> Condition:
+def _condition(leaf: Leaf, block: Blocks, evidence: Evidence) -> Condition:
     columns = "; ".join(_statistics(field, block) for field in fields(leaf))
     outcomes = int(leaf_outcomes(leaf, block)[0])
-    probed = may_contain(leaf, block)
-    return Condition(str(leaf), columns, _words(outcomes), probed is not None and not probed[0])
+    refuted = leaf in evidence and not block.among(evidence[leaf])[0]
+    return Condition(str(leaf), columns, _words(outcomes), refuted)
 
 
-def deciding_stage(predicate: Predicate, implied: Predicate | None, files: Statistics, block: Blocks) -> str:
+def deciding_stage(
+    predicate: Predicate, implied: Predicate | None, files: Statistics, block: Blocks, evidence: Evidence
+) -> str:
     """The stage that rules out a block which does not survive; `implied` is what follows for tuples of a sort key."""
     if not survives(evaluate(predicate, files))[block.file[0]]:
         return "files"
@@ -71,7 +78,7 @@ def deciding_stage(predicate: Predicate, implied: Predicate | None, files: Stati
         return "zone maps"
     if implied is not None and not may_match(implied, block).any():
         return "zone maps"
-    return "pages or limit" if survives(probed(predicate, block)).any() else "bloom"
+    return "pages or limit" if survives(evaluate_with(predicate, block, evidence)).any() else "filters"
 
 
 def _words(outcomes: int) -> str:

@@ -1,0 +1,206 @@
+"""Laying pieces side by side: the slabs of a build, planned on the driver and written part by part.
+
+A part is some rows of a matrix over all its columns, so a task reads of every piece the bytes of these rows and of
+nothing else. Filters of a size that few blocks have join those of the next greater size, where they are repeated: m is
+a power of two, so row r of a repeated filter is row r mod m of the filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from secateur.index import codec, native
+from secateur.index.bitsliced import GROUP
+from secateur.index.codec import Writer
+from secateur.index.matrix import Matrix
+from secateur.index.model import Store
+from secateur.index.pieces import Piece, read_piece
+from secateur.index.slabs import OWN, SLAB_BLOCKS, WORD, Slabs, encoding_and_size
+
+FOLDER = "filters"
+PART_BYTES = 1 << 25
+JOINED_SHARE = 0.05  # of a slab's bytes, by which repeating small filters may make it larger
+JOINED_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Run:
+    """The pieces of one size of one segment, and the column of a matrix where they begin."""
+
+    segment: int
+    pieces: Sequence[Piece]
+    begin: int
+
+    @property
+    def count(self) -> int:
+        """Blocks."""
+        return sum(piece.blocks for piece in self.pieces)
+
+    @property
+    def code(self) -> int:
+        """Of every filter."""
+        return self.pieces[0].code
+
+    @property
+    def width(self) -> int:
+        """Bytes of a row."""
+        return sum(piece.width for piece in self.pieces)
+
+
+@dataclass(frozen=True)
+class MatrixPlan:
+    """One matrix of a slab: filters of one size, of many segments."""
+
+    code: int
+    runs: Sequence[Run]
+
+    @property
+    def width(self) -> int:
+        """Bytes of a row."""
+        last = self.runs[-1]
+        return -(-(last.begin // GROUP + last.width) // WORD) * WORD
+
+
+@dataclass(frozen=True)
+class PartPlan:
+    """Rows [first, first + rows) of a matrix."""
+
+    matrix: int
+    first: int
+    rows: int
+
+
+def plan_matrices(pieces: Sequence[Sequence[Piece]]) -> list[MatrixPlan]:
+    """The matrices of all slabs, from the pieces of every segment."""
+    return [matrix for slab in _slabs(pieces) for matrix in _matrices(pieces, slab)]
+
+
+def _slabs(pieces: Sequence[Sequence[Piece]]) -> Iterator[range]:
+    """Segments that follow each other, of about as many blocks as a slab may have."""
+    first = blocks = 0
+    for segment, mine in enumerate(pieces):
+        count = sum(piece.blocks for piece in mine)
+        if blocks and blocks + count > SLAB_BLOCKS:
+            yield range(first, segment)
+            first, blocks = segment, 0
+        blocks += count
+    yield range(first, len(pieces))
+
+
+def _matrices(pieces: Sequence[Sequence[Piece]], segments: range) -> Iterator[MatrixPlan]:
+    counts: dict[int, int] = {}
+    for segment in segments:
+        for piece in pieces[segment]:
+            counts[piece.code] = counts.get(piece.code, 0) + piece.blocks
+    target = _joined(counts)
+    for code in sorted(set(target.values())):
+        runs, begin = [], 0
+        for segment in segments:
+            for own in sorted(c for c in counts if target[c] == code):
+                mine = [piece for piece in pieces[segment] if piece.code == own]
+                if mine:
+                    runs.append(Run(segment, mine, begin))
+                    begin += GROUP * runs[-1].width
+        yield MatrixPlan(code, runs)
+
+
+def _joined(counts: dict[int, int]) -> dict[int, int]:
+    """The code under which the filters of every code are kept, from the number of filters of each."""
+    size = {code: 1 << encoding_and_size(code)[1] for code in counts}
+    total = sum(counts[code] * size[code] for code in counts) // 8
+    target = {code: code for code in counts}
+    held = dict(counts)
+    own = sorted(code for code in counts if encoding_and_size(code)[0] == OWN)
+    for code, greater in pairwise(own):
+        added = held[code] * (size[greater] - size[code]) // 8
+        if added <= max(JOINED_SHARE * total, JOINED_BYTES):
+            held[greater] += held.pop(code)
+            target = {each: greater if to == code else to for each, to in target.items()}
+    return target
+
+
+def plan_files(matrices: Sequence[MatrixPlan]) -> list[list[PartPlan]]:
+    """The parts of all matrices, as the files that hold them."""
+    files: list[list[PartPlan]] = []
+    room = 0
+    for number, matrix in enumerate(matrices):
+        bits = 1 << encoding_and_size(matrix.code)[1]
+        rows = bits
+        while rows > 1 and rows * matrix.width > PART_BYTES:
+            rows //= 2
+        for first in range(0, bits, rows):
+            if not files or rows * matrix.width > room:
+                files.append([])
+                room = PART_BYTES
+            files[-1].append(PartPlan(number, first, rows))
+            room -= rows * matrix.width
+    return files
+
+
+class WrittenFile(NamedTuple):
+    """A filter file as it was written: its size, and where its parts lie."""
+
+    name: str
+    size: int
+    parts: Sequence[Matrix]
+
+
+def write_file(store: Store, name: str, matrices: Sequence[MatrixPlan], parts: Sequence[PartPlan]) -> WrittenFile:
+    """One filter file, from the pieces in the store. Raises IndexFault, IndexNotWritable."""
+    writer = Writer(codec.FILTERS, {})
+    places = [writer.add_rows(str(i), _interleaved(store, matrices[p.matrix], p)) for i, p in enumerate(parts)]
+    data = writer.finish()
+    store.put(name, data)
+    return WrittenFile(name, len(data), places)
+
+
+def _interleaved(store: Store, matrix: MatrixPlan, part: PartPlan) -> np.ndarray:
+    """The rows of a part: uint8 of shape (rows, width)."""
+    found = np.zeros((part.rows, matrix.width), np.uint8)
+    for run in matrix.runs:
+        at = run.begin // GROUP
+        for piece in run.pieces:
+            bits = 1 << piece.log2_bits
+            rows = min(part.rows, bits)
+            first = part.first % bits
+            mine = read_piece(store, piece, first, first + rows)
+            found.reshape(-1, rows, matrix.width)[:, :, at : at + piece.width] = mine
+            at += piece.width
+    return found
+
+
+def slabs_written(
+    matrices: Sequence[MatrixPlan], probes: int, files: Sequence[tuple[Sequence[PartPlan], WrittenFile]]
+) -> Slabs:
+    """The description of the slabs whose parts were written to files."""
+    parts = [
+        (plan.matrix, plan.first, plan.rows, number, place.at, _signed(place.salt))
+        for number, (plans, written) in enumerate(files)
+        for plan, place in zip(plans, written.parts, strict=True)
+    ]
+    runs = [(m, r.segment, r.code, r.begin, r.count) for m, plan in enumerate(matrices) for r in plan.runs]
+    own = [encoding_and_size(plan.code)[0] == OWN for plan in matrices]
+    return Slabs(
+        [written.name for _, written in files],
+        np.array([written.size for _, written in files], np.int64),
+        np.array([plan.code for plan in matrices], np.int64),
+        np.where(np.array(own, bool), probes, native.WORDS).astype(np.int64),
+        np.array([plan.width for plan in matrices], np.int64),
+        *_columns(parts, 6),
+        *_columns(runs, 5),
+    )
+
+
+def _signed(salt: int) -> int:
+    """A salt as an element of an int64 array."""
+    return salt - (1 << 64) if salt >= 1 << 63 else salt
+
+
+def _columns(rows: Sequence[Sequence[int]], count: int) -> list[np.ndarray]:
+    table = np.array(rows, np.int64).reshape(-1, count)
+    return [np.ascontiguousarray(table[:, i]) for i in range(count)]

@@ -1,0 +1,205 @@
+"""Looking things up: which blocks may hold what a predicate asks for, by filters and postings.
+
+The answer is the numbers of blocks, ascending. Blocks of which nothing is known are among them: those of segments
+without the filter, those that were left out when it was built, and those whose filter cannot be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
+
+import numpy as np
+
+from secateur.errors import IndexFault
+from secateur.index import native
+from secateur.index.bitsliced import positions
+from secateur.index.grams import grams_within, token_key
+from secateur.index.hashing import hash_canonical, hash_keys
+from secateur.index.matrix import Range, read_rows
+from secateur.index.memory import IndexMemory
+from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter
+from secateur.index.postings import blocks_with
+from secateur.index.probing import Alternatives, columns_with
+from secateur.index.segment import StoredPostings
+from secateur.index.slabs import NONE, OWN, Slabs, encoding_and_size
+from secateur.pruning.questions import Piece, Question, Texts, Values, fold, tokens_within
+from secateur.values import kind_of, same_keys
+
+_NOTHING = np.zeros(0, np.int64)
+
+RowsOf = Callable[[int, int, int], Alternatives | None]  # of an encoding, probes, and log2 of the bits; None: all pass
+
+
+def holders(memory: IndexMemory, question: Question, segments: np.ndarray) -> np.ndarray | None:
+    """The blocks of some segments, ascending, that may hold what is asked for; None where no filter tells."""
+    match question:
+        case Values():
+            return _with_values(memory, question, segments)
+        case Texts():
+            asked = (_with_texts(memory, f, question, segments) for f in _text_filters(memory, question))
+            found = [numbers for numbers in asked if numbers is not None]
+            return reduce(partial(np.intersect1d, assume_unique=True), found) if found else None
+        case _:
+            return None
+
+
+# ---- values ----------------------------------------------------------------------------------------------------------
+
+
+def _with_values(memory: IndexMemory, question: Values, segments: np.ndarray) -> np.ndarray | None:
+    """By postings, which are exact, or else by bloom filters."""
+    own = {
+        each.kind: f
+        for f, each in enumerate(memory.snapshot.filters)
+        if each.path == question.column.path and same_keys(each.type, question.type)
+    }
+    kind = kind_of(question.type)
+    assert kind is not None
+    keys = question.points.tolist()
+    if POSTINGS in own:
+        return _in_postings(memory, own[POSTINGS], hash_keys(keys, kind).first, segments)
+    if BLOOM not in own:
+        return None
+    hashes = hash_keys(keys, kind)
+
+    def rows_of(encoding: int, probes: int, log2_bits: int) -> Alternatives | None:
+        if encoding == OWN:
+            return positions(hashes, probes, log2_bits)
+        forms = [native.hashes_of(key, question.type, native.encoding_of_code(encoding)) for key in keys]
+        if any(each is None for each in forms):
+            return None
+        flat = np.array([form for each in forms if each is not None for form in each], np.uint64)
+        return native.positions(flat, log2_bits)
+
+    return _in_slabs(memory, own[BLOOM], rows_of, segments)
+
+
+# ---- texts -----------------------------------------------------------------------------------------------------------
+
+
+def _text_filters(memory: IndexMemory, question: Texts) -> Iterator[int]:
+    """The filters of parts of texts that can be asked: one of folded texts serves for those that are not."""
+    for f, each in enumerate(memory.snapshot.filters):
+        if each.path == question.column.path and each.kind in (NGRAM, TOKEN) and (each.folded or not question.folded):
+            yield f
+
+
+def _with_texts(memory: IndexMemory, f: int, question: Texts, segments: np.ndarray) -> np.ndarray | None:
+    own = memory.snapshot.filters[f]
+    parts = [_parts(own, alternative, question.tokens) for alternative in question.alternatives]
+    if not all(parts):
+        return None
+    hashes = [hash_canonical(each) for each in parts]
+
+    def rows_of(encoding: int, probes: int, log2_bits: int) -> Alternatives:
+        return [np.unique(positions(each, probes, log2_bits)) for each in hashes]
+
+    return _in_slabs(memory, f, rows_of, segments)
+
+
+def _parts(own: Filter, pieces: Sequence[Piece], tokens: Sequence[bytes]) -> list[bytes]:
+    """What a filter has hashed of every text that holds some pieces and tokens; empty where it tells nothing."""
+    if own.kind == NGRAM:
+        texts = [*(piece.text for piece in pieces), *tokens]
+        found = [gram for text in texts for gram in grams_within(fold(text) if own.folded else text, own.gram)]
+    else:
+        whole = [*(token for piece in pieces for token in tokens_within(piece)), *tokens]
+        found = [token_key(fold(token) if own.folded else token) for token in whole]
+    return list(dict.fromkeys(found))
+
+
+# ---- slabs -----------------------------------------------------------------------------------------------------------
+
+
+def _in_slabs(memory: IndexMemory, f: int, rows_of: RowsOf, segments: np.ndarray) -> np.ndarray | None:
+    """The blocks whose filters have all bits of some alternative."""
+    slabs = memory.slabs(f)
+    if slabs is None:
+        return None
+    wanted = np.zeros(len(memory.layout.names) + 1, bool)  # the last for runs of no segment
+    wanted[segments] = True
+    runs = np.flatnonzero(wanted[slabs.segment])
+    known = np.zeros(len(wanted), np.int64)  # blocks of every segment whose filters were asked
+    found = []
+    for matrix in np.unique(slabs.run_matrix[runs]).tolist():
+        mine = runs[slabs.run_matrix[runs] == matrix]
+        with memory.faults.tolerated():
+            found.append(_in_matrix(memory, f, slabs, matrix, mine, rows_of))
+            np.add.at(known, slabs.segment[mine], slabs.count[mine])
+    counts = np.diff(memory.layout.block_begin)
+    partly = segments[known[segments] < counts[segments]]
+    found += [_without_filter(memory, f, slabs, segment, int(known[segment])) for segment in partly.tolist()]
+    return np.unique(np.concatenate([_NOTHING, *found]))
+
+
+def _in_matrix(memory: IndexMemory, f: int, slabs: Slabs, matrix: int, runs: np.ndarray, rows_of: RowsOf) -> np.ndarray:
+    """The blocks of some runs of a matrix. Raises IndexFault."""
+    encoding, log2_bits = encoding_and_size(int(slabs.code[matrix]))
+    alternatives = rows_of(encoding, int(slabs.probes[matrix]), log2_bits)
+    begin, count = slabs.begin[runs], slabs.count[runs]
+    if alternatives is None:
+        columns = np.concatenate([np.arange(b, b + c) for b, c in zip(begin.tolist(), count.tolist(), strict=True)])
+    elif not len(alternatives):
+        return _NOTHING
+    else:
+        ends = int(begin[0]), int(begin[-1] + count[-1])
+        columns = columns_with(slabs, matrix, alternatives, ends, memory.read_filter_file(slabs))
+    at = np.searchsorted(begin, columns, side="right") - 1
+    within = columns - begin[at]
+    inside = (at >= 0) & (within < count[at])
+    return _numbers(memory, f, slabs, runs[at[inside]], within[inside])
+
+
+def _numbers(memory: IndexMemory, f: int, slabs: Slabs, runs: np.ndarray, within: np.ndarray) -> np.ndarray:
+    """The numbers of blocks by their runs and places in these. Raises IndexFault."""
+    segment = slabs.segment[runs]
+    block_begin = memory.layout.block_begin
+    numbers = block_begin[segment] + within
+    mixed = slabs.count[runs] != np.diff(block_begin)[segment]  # runs that are not all blocks of their segments
+    for run in np.unique(runs[mixed]).tolist():
+        mine = runs == run
+        own = int(slabs.segment[run])
+        members = np.flatnonzero(memory.codes(f, own) == slabs.run_code[run])
+        if len(members) != slabs.count[run]:
+            raise IndexFault(f"{memory.layout.names[own]}: the codes of its filters are not those of the snapshot")
+        numbers[mine] = block_begin[own] + members[within[mine]]
+    return numbers
+
+
+def _without_filter(memory: IndexMemory, f: int, slabs: Slabs, segment: int, known: int) -> np.ndarray:
+    """The blocks of a segment that have no filter; all, where a filter of theirs could not be asked."""
+    begin, end = memory.layout.block_begin[segment : segment + 2].tolist()
+    if known and known == int(slabs.count[slabs.segment == segment].sum()):
+        with memory.faults.tolerated():
+            return begin + np.flatnonzero(memory.codes(f, segment) == NONE)
+    return np.arange(begin, end)
+
+
+# ---- postings --------------------------------------------------------------------------------------------------------
+
+
+def _in_postings(memory: IndexMemory, f: int, hashes: np.ndarray, segments: np.ndarray) -> np.ndarray | None:
+    """The blocks that hold a value with one of the hashes, segment by segment."""
+    tables = memory.postings(f, segments)
+    if all(table is None for table in tables):
+        return None
+    found = [_NOTHING]
+    for segment, table in zip(segments.tolist(), tables, strict=True):
+        begin, end = memory.layout.block_begin[segment : segment + 2].tolist()
+        numbers = np.arange(begin, end)
+        with memory.faults.tolerated():
+            if table is not None:
+                numbers = begin + np.flatnonzero(_probed(memory, segment, table, hashes))
+        found.append(numbers)
+    return np.concatenate(found)
+
+
+def _probed(memory: IndexMemory, segment: int, stored: StoredPostings, hashes: np.ndarray) -> np.ndarray:
+    name = memory.layout.names[segment]
+
+    def read(ranges: Sequence[Range]) -> list[bytes]:
+        return memory.chunks.read_ranges(name, ranges)
+
+    where = f"{name}: postings"
+    return blocks_with(stored.table, hashes, lambda rows: read_rows(stored.rows, rows, read, where), where)

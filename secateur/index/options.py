@@ -1,0 +1,124 @@
+"""What a build is asked for, from the shapes in which callers say it, checked against the table's schema."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, Filter, FilterOption, indexed_columns
+from secateur.index.sort_key import parse_sort_key
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.expressions import split_name
+from secateur.pruning.predicate.nodes import Column
+from secateur.pruning.predicate.resolve import Binder, resolve
+from secateur.values import Kind, kind_of
+
+Columns = Sequence[str] | Mapping[str, object]
+NGRAM_BYTES = 5
+LEAST_GRAM, MOST_GRAM = 2, 8
+NATIVE = "native"
+
+
+def filter_options(
+    bloom: Columns = (), postings: Columns = (), ngram: Columns = (), tokens: Columns = ()
+) -> tuple[FilterOption, ...]:
+    """The filters that a caller asks for: names of columns, or names with settings. Raises ValueError."""
+    wanted = ((BLOOM, bloom), (POSTINGS, postings), (NGRAM, ngram), (TOKEN, tokens))
+    return tuple(_option(kind, name, setting) for kind, columns in wanted for name, setting in _settings(columns))
+
+
+def _settings(columns: Columns) -> Iterator[tuple[str, object]]:
+    if isinstance(columns, str):
+        raise ValueError(f"{columns!r} is one text; write a list of columns: [{columns!r}]")
+    yield from columns.items() if isinstance(columns, Mapping) else ((name, None) for name in columns)
+
+
+def _option(kind: str, column: str, setting: object) -> FilterOption:
+    match kind, setting:
+        case "ngram", None:
+            return FilterOption(kind, column, gram=NGRAM_BYTES)
+        case "ngram", int(gram) if LEAST_GRAM <= gram <= MOST_GRAM:
+            return FilterOption(kind, column, gram=gram)
+        case "ngram", {**given} if given.keys() <= {"n", "fold"}:
+            found = _option(kind, column, given.get("n"))
+            return replace(found, folded=bool(given.get("fold", False)))
+        case "token", {**given} if given.keys() <= {"fold"}:
+            return FilterOption(kind, column, folded=bool(given.get("fold", False)))
+        case "bloom", "native":
+            return FilterOption(kind, column, native=True)
+        case (("bloom" | "postings" | "token"), None):
+            return FilterOption(kind, column)
+    raise ValueError(f"{setting!r} is no setting of {kind} for column {column!r}: {_SETTINGS[kind]}")
+
+
+_SETTINGS = {
+    BLOOM: f"there is {NATIVE!r}, for filters that the files have already",
+    POSTINGS: "it has none",
+    NGRAM: f"give the bytes of a gram, {LEAST_GRAM} to {MOST_GRAM}, or {{'n': {NGRAM_BYTES}, 'fold': True}}",
+    TOKEN: "there is {'fold': True}, for words in any case",
+}
+
+
+def checked(options: BuildOptions, schema: pa.Schema) -> BuildOptions:
+    """The options with column names as the schema spells them.
+
+    Raises UnknownColumn, AmbiguousColumn, and ValueError for a column of which the structure cannot be made.
+    """
+    binder = Binder(schema, dt.UTC)
+
+    def path(name: tuple[str, ...]) -> tuple[str, ...]:
+        return resolve(Column(name), binder).path
+
+    key = (replace(column, path=path(column.path)) for column in parse_sort_key(options.sort_key))
+    found = replace(
+        options,
+        sort_key=tuple(map(str, key)),
+        filters=tuple(replace(each, column=".".join(path(split_name(each.column)))) for each in options.filters),
+        gaps=tuple(".".join(path(split_name(name))) for name in options.gaps),
+    )
+    known = {".".join(column.path): column.type for column in indexed_columns(schema)}
+    for name in found.gaps:
+        if name not in known or kind_of(known[name]) is not Kind.WORD:
+            raise ValueError(f"gaps are kept of numbers and times of 64 bits, and {name} holds none")
+    filters_of(found, schema)
+    return found
+
+
+def filters_of(options: BuildOptions, schema: pa.Schema) -> list[Filter]:
+    """The filters that options mean for a table. Raises ValueError where one cannot be made of its column."""
+    return [found for option in options.filters if (found := _filter(option, schema)) is not None]
+
+
+def _filter(option: FilterOption, schema: pa.Schema) -> Filter | None:
+    """The filter of an option; None where the table no longer has the column."""
+    field = _field(option.column, schema)
+    if field is None:
+        return None
+    type_ = hashed_type(field.type)
+    if kind_of(type_) is None:
+        raise ValueError(f"{option.kind} cannot be kept of {option.column}, a {field.type}: its values have no order")
+    if option.kind in (NGRAM, TOKEN) and type_ != pa.string():
+        raise ValueError(f"{option.kind} is of text, and {option.column} is a {field.type}")
+    return Filter(option.kind, field.path, type_, option.gram, option.folded)
+
+
+def _field(name: str, schema: pa.Schema) -> Field | None:
+    """The column with this dotted path, spelled as the schema does."""
+    pending = [Field((field.name,), field.type) for field in schema]
+    while pending:
+        field = pending.pop()
+        if ".".join(field.path) == name:
+            return field
+        if pa.types.is_struct(field.type) and name.startswith(".".join(field.path) + "."):
+            pending += [Field((*field.path, child.name), child.type) for child in field.type]
+    return None
+
+
+def hashed_type(type_: pa.DataType) -> pa.DataType:
+    """The type of what a filter of a column hashes: an array's elements, a map's keys, else its values."""
+    if pa.types.is_map(type_):
+        return type_.key_type
+    return type_.value_type if pa.types.is_list(type_) else type_

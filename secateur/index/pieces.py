@@ -1,0 +1,111 @@
+"""Pieces: filters of the blocks of one segment, bit-sliced and written aside until a build lays them side by side.
+
+An executor that makes a segment fills columns of eight filters of one size each. When :data:`PIECE_BYTES` of them are
+full they are written as one piece, so what is in memory does not depend on how much a segment holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from secateur.index import codec
+from secateur.index.bitsliced import GROUP, Column, log2_bits_for, probes_for
+from secateur.index.codec import Writer
+from secateur.index.hashing import Hashes
+from secateur.index.matrix import Matrix, read_rows
+from secateur.index.model import Store
+from secateur.index.slabs import NONE, OWN, code_of, encoding_and_size
+
+FOLDER = "pieces"
+PIECE_BYTES = 1 << 25
+BAND = 1 << 16  # bytes of a piece that have a checksum together
+
+
+class Piece(NamedTuple):
+    """Filters of one size, of blocks that follow each other among those of that size in a segment."""
+
+    name: str  # of its file
+    code: int
+    blocks: int
+    rows: Matrix  # its bytes in rows of BAND bytes
+
+    @property
+    def width(self) -> int:
+        """Bytes of a row by bit position."""
+        return -(-self.blocks // GROUP)
+
+    @property
+    def log2_bits(self) -> int:
+        """Of every filter."""
+        return encoding_and_size(self.code)[1]
+
+
+@dataclass
+class PieceWriter:
+    """Takes the filters of one column block by block and writes the pieces that they make."""
+
+    store: Store
+    prefix: str  # of the names of pieces
+    fpr: float
+    codes: list[int] = field(default_factory=list)  # of the blocks so far
+    pieces: list[Piece] = field(default_factory=list)
+    _open: dict[int, list[Column]] = field(default_factory=dict)
+
+    def add(self, hashes: Hashes | None) -> None:
+        """The filter of the next block, of its distinct values; None where they are not known."""
+        if hashes is None:
+            self.codes.append(NONE)
+            return
+        log2_bits = log2_bits_for(len(hashes.first), self.fpr)
+        self._column(code_of(OWN, log2_bits)).add(hashes, probes_for(self.fpr))
+        self._write_full()
+
+    def add_bits(self, encoding: int, bits: np.ndarray) -> None:
+        """The filter of the next block, whose bits (0 or 1, uint8) are known: of values hashed in some encoding."""
+        self._column(code_of(encoding, len(bits).bit_length() - 1)).add_bits(bits)
+        self._write_full()
+
+    def _column(self, code: int) -> Column:
+        self.codes.append(code)
+        columns = self._open.setdefault(code, [])
+        if not columns or columns[-1].is_full:
+            columns.append(Column(encoding_and_size(code)[1]))
+        return columns[-1]
+
+    def _write_full(self) -> None:
+        columns = self._open[self.codes[-1]]
+        if columns[-1].is_full and sum(len(column.bytes) for column in columns) >= PIECE_BYTES:
+            self._write(self.codes[-1])
+
+    def finish(self) -> np.ndarray:
+        """Write what is left; the code of every block, int16."""
+        for code in sorted(self._open):
+            self._write(code)
+        return np.array(self.codes, np.int16)
+
+    def _write(self, code: int) -> None:
+        columns = self._open.pop(code)
+        rows = np.ascontiguousarray(np.stack([column.bytes for column in columns]).T)
+        padded = np.zeros(-(-rows.size // BAND) * BAND, np.uint8)
+        padded[: rows.size] = rows.reshape(-1)
+        writer = Writer(codec.PIECE, {})
+        matrix = writer.add_rows("rows", padded.reshape(-1, BAND))
+        name = f"{self.prefix}-{len(self.pieces):04d}.piece"
+        self.store.put(name, writer.finish())
+        self.pieces.append(Piece(name, code, sum(column.count for column in columns), matrix))
+
+
+def read_piece(store: Store, piece: Piece, first: int, end: int) -> np.ndarray:
+    """Rows [first, end) of a piece by bit position: uint8 of shape (end - first, width). Raises IndexFault."""
+    low, high = first * piece.width, end * piece.width
+
+    def read(ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        return store.read_many(piece.name, ranges)
+
+    bands = read_rows(piece.rows, np.arange(low // BAND, -(-high // BAND)), read, piece.name).reshape(-1)
+    start = low - low // BAND * BAND
+    return bands[start : start + high - low].reshape(-1, piece.width)
