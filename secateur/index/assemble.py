@@ -9,13 +9,14 @@ the sort key's columns a row group's values are held together.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from secateur.index import bitsliced, zonemap
+from secateur.index.gaps import pays
 from secateur.index.hashing import Hashes
 from secateur.index.inversion import postings_of
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, BlockTable, BuildOptions, Filter, IndexedColumn, Store
@@ -146,7 +147,7 @@ def assemble(
         np.concatenate([part.row_count for part in parts]),
         np.concatenate([part.byte_count for part in parts]),
     )
-    zone_maps = [zonemap.concat([part.zone_maps[column] for part in parts]) for column in recipe.columns]
+    zone_maps = [_with_gaps(zonemap.concat([p.zone_maps[c] for p in parts]), blocks.row_count) for c in recipe.columns]
     pages = {c: table for c, column in enumerate(recipe.columns) if (table := _pages(parts, column)) is not None}
     by_number = dict(enumerate(collectors))
     postings = {f: postings_of(c.postings) for f, c in by_number.items() if c.filter.kind == POSTINGS}
@@ -181,6 +182,15 @@ def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector
         rows = [values if len(values) == len(key) else None for values in tuples]
         zone_maps[recipe.tuples] = tuple_zone_map(rows, recipe.sort_key)
     return FileStatistics(source.row_count, source.byte_count, zone_maps, pages)
+
+
+def _with_gaps(zone_map: ZoneMap, row_count: np.ndarray) -> ZoneMap:
+    """The zone map with its gaps where they rule out so much that they are worth their bytes."""
+    if zone_map.gaps is None:
+        return zone_map
+    filled = np.flatnonzero(zone_map.null_count != row_count)
+    lower, upper = (side.words[0][filled] for side in (zone_map.lower, zone_map.upper))
+    return zone_map if pays(zone_map.gaps.take(filled), lower, upper) else replace(zone_map, gaps=None)
 
 
 def _native(source: SourceFile, collector: Collector) -> NativeFilters | None:

@@ -15,12 +15,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from secateur.index.gaps import MOST_GAPS, GapTable
 from secateur.index.model import BlockTable
 from secateur.index.snapshot import SegmentTable
 from secateur.index.zonemap import ZoneMap
 from secateur.pruning.outcomes import FALSE, TRUE
 from secateur.pruning.zones import Zones, occupancy
-from secateur.values import UNBOUNDED, Keys, Kind, greatest_keys, same_width
+from secateur.values import INT64_MAX, UNBOUNDED, Keys, Kind, greatest_keys, same_width
 
 GROUP_BLOCKS = 1 << 18
 
@@ -84,14 +85,14 @@ class ResidentZones:
         self._lock = threading.Lock()
         n = int(self._begin[-1])
         words = len(greatest_keys(kind, 0).words)
-        values_only = (np.broadcast_to(np.uint8(each), n) for each in (TRUE | FALSE, 0))
-        self.zones = Zones(_empty(kind, words, n), _empty(kind, words, n), *values_only)
+        value, null = (np.broadcast_to(np.uint8(each), n) for each in (TRUE | FALSE, 0))
+        self.zones = Zones(_empty(kind, words, n), _empty(kind, words, n), value, null)
 
     @property
     def nbytes(self) -> int:
         """Bytes in memory, once all of it is touched."""
         zones = self.zones
-        words = sum(word.nbytes for word in (*zones.lower.words, *zones.upper.words))
+        words = sum(array.nbytes for array in (*zones.lower.words, *zones.upper.words, *(zones.gaps or ())))
         return words + (zones.value.nbytes + zones.null.nbytes if self._has_flags else 0)
 
     @property
@@ -120,6 +121,8 @@ class ResidentZones:
             wide, _ = same_width([theirs, mine.take(slice(0, 0))])
             for word, values in zip(mine.words, wide.words, strict=True):
                 word[chunk] = values
+        if zone_map.gaps is not None:
+            self._write_gaps(chunk, zone_map.gaps)
         if row_count is None and not zone_map.null_count.any() and not self._has_flags:
             return
         if not self._has_flags:
@@ -127,6 +130,15 @@ class ResidentZones:
         if row_count is None:
             row_count = np.full(len(zone_map), -1)
         self.zones.value[chunk], self.zones.null[chunk] = occupancy(row_count, zone_map.null_count)
+
+    def _write_gaps(self, chunk: slice, gaps: GapTable) -> None:
+        """The gaps of one segment; there is room for as many as a block may have, empty where it has fewer."""
+        if self.zones.gaps is None:
+            shape = (MOST_GAPS, int(self._begin[-1]))
+            self.zones = replace(self.zones, gaps=(np.full(shape, INT64_MAX), np.full(shape, INT64_MAX)))
+        assert self.zones.gaps is not None
+        for mine, theirs in zip(self.zones.gaps, (gaps.low, gaps.high), strict=True):
+            mine[: len(theirs), chunk] = theirs
 
     def _widen(self, words: int) -> None:
         """Make room for longer strings; who reads the arrays as they were goes on reading them."""

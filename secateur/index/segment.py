@@ -2,19 +2,20 @@
 
 docs/format.md, "Segment files". The column with number c of the segment's ``columns`` has its chunks under ``zone/c``,
 ``page/c`` and ``place/c``, so a predicate on two columns reads the chunks of two; the filter with number f has its
-chunks under ``code/f`` or ``posting/f``. Encoders and decoders of every kind of chunk stand here side by side; where a chunk
-lies is known to the snapshot.
+chunks under ``code/f`` or ``posting/f``. Encoders and decoders of every kind of chunk stand here side by side; where a
+chunk lies is known to the snapshot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from secateur.errors import IndexFault
 from secateur.index.codec import SEGMENT, Place, Writer
+from secateur.index.gaps import gap_arrays, gaps_of
 from secateur.index.matrix import Matrix
 from secateur.index.model import BlockTable, IndexedColumn, type_name
 from secateur.index.pages import PageTable, Places
@@ -72,7 +73,8 @@ def encode_segment(segment: SegmentData) -> Encoded:
 def zone_arrays(zone_map: ZoneMap) -> list[np.ndarray]:
     """A zone map as the arrays of a chunk."""
     lower, upper = same_width([zone_map.lower, zone_map.upper])
-    return [*lower.words, *upper.words, zone_map.null_count, zone_map.nan_count]
+    gaps = [] if zone_map.gaps is None else gap_arrays(zone_map.gaps)
+    return [*lower.words, *upper.words, zone_map.null_count, zone_map.nan_count, *gaps]
 
 
 # ---- decoding --------------------------------------------------------------------------------------------------------
@@ -89,6 +91,9 @@ def blocks_of(arrays: Sequence[np.ndarray], n: int, files: int, where: str) -> B
 
 def zone_map_of(arrays: Sequence[np.ndarray], kind: Kind, n: int, where: str) -> ZoneMap:
     """The zone map over n units. Raises IndexFault."""
+    if kind is Kind.WORD and len(arrays) > _PLAIN_WORDS:
+        bare = zone_map_of(arrays[:_PLAIN_WORDS], kind, n, where)
+        return replace(bare, gaps=gaps_of(arrays[_PLAIN_WORDS:], n, where))
     words = (len(arrays) - 2) // 2
     expected = _WORDS.get(kind, (_UNSIGNED,) * max(words, 2))
     if [array.dtype for array in arrays] != [*expected, *expected, _SIGNED, _SIGNED]:
@@ -101,6 +106,7 @@ def zone_map_of(arrays: Sequence[np.ndarray], kind: Kind, n: int, where: str) ->
 
 _SIGNED, _UNSIGNED = np.dtype("<i8"), np.dtype("<u8")
 _SHORT, _CODE = np.dtype("<i4"), np.dtype("<i2")
+_PLAIN_WORDS = 4  # arrays of a zone map with WORD keys and no gaps
 _WORDS = {Kind.WORD: (_SIGNED,), Kind.WIDE: (_SIGNED, _UNSIGNED)}
 
 

@@ -7,7 +7,7 @@ What it holds between two blocks is bounded, whatever a row group holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from secateur.errors import OldCalendar
 from secateur.index import zonemap
+from secateur.index.gaps import MOST_GAPS, Gaps, gap_table, widest_gaps
 from secateur.index.grams import add_grams, add_tokens
 from secateur.index.hashing import DistinctHashes, Hashes, hash_values
 from secateur.index.model import Filter, IndexedColumn
@@ -23,6 +24,7 @@ from secateur.index.zonemap import ZoneMap
 from secateur.values import Kind, kind_of
 
 CHUNK_BYTES = 1 << 26
+MOST_SORTED = 1 << 24  # values of a block that are sorted for their gaps
 
 ReadColumns = Callable[[int, Sequence[pa.Field]], Iterator[pa.RecordBatch]]  # of a row group
 Measured = tuple[pa.Scalar | None, pa.Scalar | None, int, int]  # lower, upper, null count, NaN count
@@ -112,18 +114,30 @@ class BoundsSketch:
     column: IndexedColumn
     has_gaps: bool = False
     blocks: list[Measured] = field(default_factory=list)
+    gaps: list[Gaps | None] = field(default_factory=list)
     _parts: list[Measured] = field(default_factory=list)
+    _values: list[pa.Array] = field(default_factory=list)
 
     def add(self, values: pa.Array) -> None:
         self._parts.append(zonemap.of_values(values, self.column.type))
+        if self.has_gaps:
+            self._values.append(values)
 
     def end(self) -> None:
         self.blocks.append(self._merged())
-        self._parts.clear()
+        few = sum(map(len, self._values)) <= MOST_SORTED
+        whole = pa.concat_arrays(self._values) if self._values and few else None
+        self.gaps.append(None if whole is None else widest_gaps(whole, MOST_GAPS))
+        self._clear()
 
     def give_up(self) -> None:
         self.blocks.append((None, None, -1, -1))
+        self.gaps.append(None)
+        self._clear()
+
+    def _clear(self) -> None:
         self._parts.clear()
+        self._values.clear()
 
     def _merged(self) -> Measured:
         if len(self._parts) == 1:
@@ -141,7 +155,8 @@ class BoundsSketch:
         lower, upper, nulls, nans = zip(*self.blocks, strict=True) if self.blocks else ((), (), (), ())
         low, high = (pa.array(list(side), self._type) for side in (lower, upper))
         null_count, nan_count = (np.array(side, np.int64) for side in (nulls, nans))
-        return zonemap.from_bounds(self.column.type, low, high, null_count, nan_count, row_count)
+        found = zonemap.from_bounds(self.column.type, low, high, null_count, nan_count, row_count)
+        return replace(found, gaps=gap_table(self.gaps, MOST_GAPS)) if self.has_gaps else found
 
 
 @dataclass

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import present
+from secateur.index.gaps import GapTable, concat_gaps
 from secateur.pruning.zones import Zones, occupancy, unbounded
 from secateur.values import (
     NAN_KEY,
@@ -41,17 +42,21 @@ class ZoneMap:
     upper: Keys
     null_count: np.ndarray  # int64 of shape (n,)
     nan_count: np.ndarray  # int64 of shape (n,); 0 for types without NaN
+    gaps: GapTable | None = None
 
     def __len__(self) -> int:
         return len(self.null_count)
 
     def take(self, units: np.ndarray) -> ZoneMap:
         """The zone maps of the given units."""
-        return ZoneMap(self.lower.take(units), self.upper.take(units), self.null_count[units], self.nan_count[units])
+        gaps = None if self.gaps is None else self.gaps.take(units)
+        counts = self.null_count[units], self.nan_count[units]
+        return ZoneMap(self.lower.take(units), self.upper.take(units), *counts, gaps)
 
     def zones(self, row_count: np.ndarray) -> Zones:
         """What the algebra reads of these zone maps."""
-        return Zones(self.lower, self.upper, *occupancy(row_count, self.null_count))
+        gaps = None if self.gaps is None else (self.gaps.low, self.gaps.high)
+        return Zones(self.lower, self.upper, *occupancy(row_count, self.null_count), gaps)
 
 
 def unknown(kind: Kind, n: int) -> ZoneMap:
@@ -153,4 +158,5 @@ def concat(parts: Sequence[ZoneMap]) -> ZoneMap:
         concatenate([part.upper for part in parts]),
         np.concatenate([part.null_count for part in parts]),
         np.concatenate([part.nan_count for part in parts]),
+        concat_gaps([part.gaps for part in parts]),
     )

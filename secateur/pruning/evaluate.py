@@ -14,6 +14,7 @@ import numpy as np
 
 from secateur.pruning import interval as intervals
 from secateur.pruning import outcomes as sets
+from secateur.pruning.gaps import reaches
 from secateur.pruning.interval import Interval, at_least
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.bound import (
@@ -96,6 +97,8 @@ def _may_be(truth: int, predicate: Predicate, statistics: Statistics, units: np.
             zones = statistics.zones(field)
             possible = None if zones is None else ranges.reaches(zones.lower, zones.upper, units, inside=truth == TRUE)
             if zones is not None and possible is not None:
+                if zones.gaps is not None and truth == TRUE:
+                    _rule_out(possible, ranges, zones, units)
                 return possible if zones.has_values else possible & (_at(zones.value, units) != 0)
     outcomes = _fold(predicate, lambda leaf: leaf_outcomes(leaf, statistics, units))
     return (outcomes & truth) != 0
@@ -169,6 +172,10 @@ def _value_outcomes(leaf: Within | Matches, zones: Zones) -> np.ndarray:
     match leaf:
         case Within(ranges=ranges, fails=fails):
             found = ranges.outcomes(zones.lower, zones.upper)
+            if zones.gaps is not None:
+                may_be_true = (found & TRUE) != 0
+                _rule_out(may_be_true, ranges, zones, None)
+                found[~may_be_true] &= ~np.uint8(TRUE)
             found &= zones.value
             found |= zones.null
             if fails is None:
@@ -181,6 +188,16 @@ def _value_outcomes(leaf: Within | Matches, zones: Zones) -> np.ndarray:
             found &= zones.value
             found |= zones.null
             return found
+
+
+def _rule_out(possible: np.ndarray, ranges: RangeSet, zones: Zones, units: np.ndarray | None) -> None:
+    """Clear the flags of those of all or the chosen units that hold no key of a set because of their gaps."""
+    assert zones.gaps is not None
+    asked = np.flatnonzero(possible)
+    at = asked if units is None else units[asked]
+    low, high = zones.gaps
+    lower, upper = zones.lower.words[0][at], zones.upper.words[0][at]
+    possible[asked] = reaches(ranges, lower, upper, low[:, at], high[:, at])
 
 
 def _null_outcomes(zones: Zones | None, n: int) -> np.ndarray:

@@ -10,19 +10,23 @@ import numpy as np
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.values import Keys, Kind, choose, concatenate, constant_keys, greatest_keys, least_key
 
+Gaps = tuple[np.ndarray, np.ndarray]  # low and high ends: int64 of shape (g, n), a unit's ascending; low = high: none
+
 
 @dataclass(frozen=True)
 class Zones:
     """The zone maps of one column over n units.
 
     Soundness: every non-null value of unit i has a key in [lower[i], upper[i]]; a unit that can hold a value has
-    TRUE and FALSE in `value`; a unit that can hold a NULL has NULL in `null`.
+    TRUE and FALSE in `value`; a unit that can hold a NULL has NULL in `null`. No value has a key strictly between the
+    ends of a gap.
     """
 
     lower: Keys
     upper: Keys
     value: np.ndarray  # uint8: TRUE | FALSE where a non-null value is possible, else 0
     null: np.ndarray  # uint8: NULL where a NULL is possible, else 0
+    gaps: Gaps | None = None  # of units with WORD keys, where they are kept
 
     @property
     def has_values(self) -> bool:
@@ -31,7 +35,8 @@ class Zones:
 
     def take(self, indices: np.ndarray | slice) -> Zones:
         """The zone maps of the given units."""
-        return Zones(self.lower.take(indices), self.upper.take(indices), self.value[indices], self.null[indices])
+        gaps = None if self.gaps is None else (self.gaps[0][:, indices], self.gaps[1][:, indices])
+        return Zones(self.lower.take(indices), self.upper.take(indices), self.value[indices], self.null[indices], gaps)
 
     def where(self, known: np.ndarray) -> Zones:
         """The zone maps of the units that are known; of the others nothing is."""
@@ -57,7 +62,7 @@ def unknown_zones(kind: Kind, n: int) -> Zones:
 
 
 def concat_zones(parts: Sequence[Zones]) -> Zones:
-    """The zone maps of all parts in order; at least one part."""
+    """The zone maps of all parts in order; at least one part. Gaps are left out where a part has none."""
     if len(parts) == 1:
         return parts[0]
     return Zones(
@@ -65,7 +70,15 @@ def concat_zones(parts: Sequence[Zones]) -> Zones:
         concatenate([part.upper for part in parts]),
         np.concatenate([part.value for part in parts]),
         np.concatenate([part.null for part in parts]),
+        _concat_gaps([part.gaps for part in parts if part.gaps is not None], len(parts)),
     )
+
+
+def _concat_gaps(known: Sequence[Gaps], parts: int) -> Gaps | None:
+    if len(known) < parts or len({len(low) for low, _ in known}) > 1:
+        return None
+    low, high = (np.concatenate(side, axis=1) for side in zip(*known, strict=True))
+    return low, high
 
 
 def occupancy(row_count: np.ndarray, null_count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
