@@ -22,6 +22,7 @@ from secateur.index.codec import ROW_CHECKSUM, SEGMENT, Contents, Matrix, Writer
 from secateur.index.inversion import MOST_BLOCKS, postings_of
 from secateur.index.postings import (
     PAGE_PAIRS,
+    SLAB,
     STEP,
     Form,
     Postings,
@@ -170,6 +171,33 @@ def test_a_value_in_all_blocks_spans_pages() -> None:
     for i in (0, 1, n // 2, n - 1):
         assert np.flatnonzero(found(postings, blocks[i][:20])).tolist() == [i]
     assert found(postings, blocks[3][:2]) == expected(blocks, blocks[3][:2])
+
+
+@pytest.mark.parametrize("extra", [0, 1, 2, 20, 31])
+def test_steps_as_wide_as_can_be(extra: int) -> None:
+    """A gap of which 32 bits are left, and one more where both of its ends are cut."""
+    low = 2**extra - 1
+    for gap in (2 ** (32 + extra) - 1, 2 ** (32 + extra) - 2**extra, 2 ** (32 + extra)):
+        hashes = np.append(hashes_of(low), np.arange(30, dtype=np.uint64) + np.uint64(low + gap))
+        postings = postings_of([hashes])
+        assert postings.table.form is Form.PAIRS
+        assert postings.table.shift in (extra, extra + 1)
+        for wanted in (hashes[:1], hashes[1:2], hashes[-1:]):
+            assert found(postings, wanted) == [True]
+
+
+@pytest.mark.parametrize(("values", "each"), [(500, 400), (150_000, 150)])
+def test_more_pairs_than_are_in_work_at_once(values: int, each: int) -> None:
+    random = np.random.default_rng(8)
+    pool = random.integers(0, 2**64, values, np.uint64)
+    blocks = [pool[random.choice(values, each, replace=False)] for _ in range(3 * SLAB // each // 2)]
+    postings = postings_of(blocks)
+    assert postings.table.form is (Form.BITMAPS if values == 500 else Form.PAIRS)
+    assert postings.table.pairs > SLAB
+    held = np.unique(np.concatenate(blocks))
+    some = [held[i : i + 1] for i in range(0, len(held), len(held) // 20)]
+    for wanted in (*some, held[-1:], held, random.integers(0, 2**64, 50, np.uint64)):
+        assert found(postings, wanted) == [bool(np.isin(block, wanted).any()) for block in blocks]
 
 
 def test_a_probe_reads_one_page() -> None:
