@@ -196,7 +196,8 @@ def test_more_pairs_than_are_in_work_at_once(values: int, each: int) -> None:
     assert postings.table.pairs > SLAB
     held, holder = np.concatenate(blocks), np.repeat(np.arange(len(blocks)), each)
     some = [held[i : i + 1] for i in range(0, len(held), len(held) // 20)]
-    for wanted in (*some, held[-1:], held, random.integers(0, 2**64, 50, np.uint64)):
+    of_every_page = [np.sort(held)[k::PAGE_PAIRS] for k in range(0, PAGE_PAIRS, 50)]
+    for wanted in (*some, *of_every_page, held[-1:], held, random.integers(0, 2**64, 50, np.uint64)):
         assert np.array_equal(np.flatnonzero(found(postings, wanted)), np.unique(holder[np.isin(held, wanted)]))
 
 
