@@ -15,7 +15,7 @@ from benchmarks.results import Ratio, Result, timed
 from benchmarks.setting import Setting
 from benchmarks.timing import race
 from secateur.index.assemble import Recipe, assemble, recipe, summarise
-from secateur.index.build import LEAST_SEGMENT
+from secateur.index.survey import LEAST_SEGMENT
 from secateur.index.model import BuildOptions, indexed_columns
 from secateur.index.segment import BlockFilters, encode_segment
 from secateur.io.parquet_file import ParquetSource, open_parquet

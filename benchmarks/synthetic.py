@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from benchmarks.synthetic_table import BLOCK_BYTES, FILE_BLOCKS, SyntheticTable, table_at
 from secateur.index import bitsliced, zonemap
-from secateur.index.build import segment_size
+from secateur.index.survey import segment_size
 from secateur.index.model import BlockTable, BuildOptions, IndexedColumn, indexed_columns
 from secateur.index.pages import PageTable, Places
 from secateur.index.segment import BlockFilters, SegmentData, encode_segment

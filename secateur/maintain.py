@@ -13,17 +13,9 @@ import pyarrow as pa
 
 from secateur.errors import IndexConflict, IndexFault, IndexMissing, TableNotFound
 from secateur.index.assemble import FileIdentity, recipe
+from secateur.index.bitsliced import rate_for
 from secateur.index.btree import FAN_OUT
-from secateur.index.build import (
-    FOLDERS,
-    FileSurvey,
-    OnProgress,
-    cut,
-    new_build,
-    survey,
-    write_segments,
-    write_slabs,
-)
+from secateur.index.build import FOLDERS, OnProgress, new_build, write_segments, write_slabs
 from secateur.index.codec import FILTERS, SEGMENT, Place, read_contents
 from secateur.index.model import (
     BLOOM,
@@ -31,15 +23,18 @@ from secateur.index.model import (
     POSTINGS,
     TOKEN,
     BuildOptions,
+    Choice,
     IndexedColumn,
     StoredFile,
     indexed_columns,
 )
-from secateur.index.options import Columns, checked, filter_options, filters_of
+from secateur.index.options import Columns, auto_columns, checked, filter_options, filters_of, with_choices
 from secateur.index.reader import current_snapshot
+from secateur.index.sampling import choices
 from secateur.index.segments import FileTable, Segments, in_key_order, joined, summarised
 from secateur.index.snapshot import Snapshot, encode_snapshot, open_snapshot, snapshot_name, snapshot_numbers
 from secateur.index.sort_key import is_tuple_column, parse_sort_key, tuple_column
+from secateur.index.survey import FileSurvey, cut, survey
 from secateur.io.schema import merge_schemas
 from secateur.io.table import Listing, Table
 
@@ -70,6 +65,7 @@ class IndexSnapshot:
     tokens: tuple[str, ...]
     gaps: tuple[str, ...]
     sort_key: tuple[str, ...]
+    choices: tuple[Choice, ...]  # what was left to the build, and why it chose so
 
 
 @dataclass(frozen=True)
@@ -98,6 +94,7 @@ def build_index(
     ngram: Columns = (),
     tokens: Columns = (),
     gaps: Sequence[str] = (),
+    auto: Sequence[str] | bool = (),
     fpr: float | None = None,
     pages: bool = True,
     segment_blocks: int | None = None,
@@ -123,6 +120,8 @@ def build_index(
       ``{"message": {"n": 5, "fold": True}}`` to find them in any case.
     - `tokens`: whole words of texts, for ``has_token()`` and LIKE '% word %'.
     - `gaps`: numbers and times of which the widest gaps between values are kept, so that outliers do not blind bounds.
+    - `auto`: columns, or True for all, of which a sample of blocks decides between these; ``choices`` of the result
+      says what was chosen, why, and what each would take.
 
     Raises UnknownColumn, TableNotFound, InvalidParquet, IndexNotWritable, IndexConflict; ValueError for a sort key or a
     setting that cannot be read, or a fan-out below 2. Until it has returned, readers see the index as it was.
@@ -137,11 +136,12 @@ def build_index(
         raise TableNotFound(f"{table.location} holds no Parquet file")
     surveys = survey(spark, table.open_file, files, _sort_paths(options))
     schema = merge_schemas((item.file[0], item.schema) for item in surveys)
-    options = checked(options, schema)
+    options = _chosen(table, spark, surveys, schema, checked(options, schema), auto)
     with new_build(table.store) as build:
         blocks = sum(item.block_count for item in surveys)
         segments = _write(table, spark, build, surveys, schema, options, blocks, on_survey, on_progress)
-        return _publish(table, segments, schema, options)
+        _publish(table, segments, schema, options)
+    return describe_index(table)
 
 
 def refresh_index(
@@ -171,7 +171,8 @@ def refresh_index(
     with new_build(table.store) as build:
         added = _write(table, spark, build, surveys, schema, options, blocks, on_survey, on_progress)
         segments = joined(kept.under(_columns(schema, options), filters_of(options, schema)), added)
-        return _publish(table, segments, schema, options, expected=snapshot.number)
+        _publish(table, segments, schema, options, expected=snapshot.number)
+    return describe_index(table)
 
 
 def _write(
@@ -195,6 +196,23 @@ def _write(
     return summarised(columns, what.filters, summaries, slabs)
 
 
+def _chosen(
+    table: Table,
+    spark: SparkSession,
+    surveys: Sequence[FileSurvey],
+    schema: pa.Schema,
+    options: BuildOptions,
+    auto: Sequence[str] | bool,
+) -> BuildOptions:
+    """The options with what a sample decides for the columns that are left to it. Raises UnknownColumn."""
+    columns = auto_columns(auto, options, schema)
+    if not columns:
+        return options
+    rate = rate_for(sum(item.block_count for item in surveys), options.fpr)
+    found = choices(spark, table.open_file, surveys, schema, columns, options.segment_blocks, rate)
+    return with_choices(options, found)
+
+
 def _sort_paths(options: BuildOptions) -> list[tuple[str, ...]]:
     return [column.path for column in parse_sort_key(options.sort_key)]
 
@@ -211,7 +229,7 @@ def _publish(
     schema: pa.Schema,
     options: BuildOptions,
     expected: int | None = None,
-) -> IndexSnapshot:
+) -> None:
     """Create the next snapshot; with `expected`, only if that is still the current one."""
     numbers = snapshot_numbers(table.store)
     current = numbers[-1] if numbers else 0
@@ -221,7 +239,6 @@ def _publish(
     segments = in_key_order(segments, _sort_paths(options))
     data = encode_snapshot(number, time.time(), segments, options, schema)
     table.store.create(snapshot_name(number), data)
-    return describe_index(table)
 
 
 def _with_live_files(segments: Segments, live: set[FileIdentity]) -> np.ndarray:
@@ -255,6 +272,7 @@ def describe_index(table: Table) -> IndexSnapshot:
         tokens=_filtered(snapshot, TOKEN),
         gaps=snapshot.options.gaps,
         sort_key=snapshot.options.sort_key,
+        choices=snapshot.options.choices,
     )
 
 

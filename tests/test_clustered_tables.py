@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import secateur as sc
-from secateur.index.build import FileSurvey, cut
+from secateur.index.survey import FileSurvey, cut
 from secateur.io.parquet_dir import ParquetDirectory
 
 DAYS, USERS, FILES = 20, 300, 6

@@ -30,6 +30,7 @@ from secateur.pruning.report import Faults, human_bytes
 @columns_option("--postings", help="Columns of which to keep, for every value, the blocks that hold it.")
 @columns_option("--ngram", help="Columns of text that are searched for parts: LIKE '%needle%'.")
 @columns_option("--tokens", help="Columns of text that are searched for whole words.")
+@columns_option("--auto", help="Columns of which a sample decides how they are looked up; * for all.")
 @columns_option("--gaps", help="Numbers and times with outliers: the widest gaps between their values are kept.")
 @click.option(
     "--fpr",
@@ -50,6 +51,7 @@ def index(
     postings: tuple[str, ...],
     ngram: tuple[str, ...],
     tokens: tuple[str, ...],
+    auto: tuple[str, ...],
     gaps: tuple[str, ...],
     fpr: float | None,
     no_pages: bool,
@@ -79,6 +81,7 @@ def index(
             ngram=ngram,
             tokens=tokens,
             gaps=gaps,
+            auto=True if auto == ("*",) else auto,
             fpr=fpr,
             pages=not no_pages,
             segment_blocks=segment_blocks,
@@ -122,6 +125,9 @@ def show_index(built: IndexSnapshot, as_json: bool) -> None:
     print_json(asdict(built)) if as_json else show_facts(index_facts(built))
 
 
+KINDS = ("bloom", "postings", "ngram", "tokens", "gaps")
+
+
 def index_facts(built: IndexSnapshot) -> list[tuple[str, str]]:
     """What an index holds, as names and values."""
     created = dt.datetime.fromtimestamp(built.created, UTC)
@@ -135,7 +141,8 @@ def index_facts(built: IndexSnapshot) -> list[tuple[str, str]]:
         ("index size", f"{human_bytes(built.index_bytes)}, {share(built.index_bytes, built.data_bytes)} of the data"),
         ("columns", count(len(built.columns))),
         ("sort key", ", ".join(built.sort_key)),
-        ("bloom", ", ".join(built.bloom)),
+        *((kind, ", ".join(names)) for kind in KINDS if (names := getattr(built, kind))),
+        *((f"{each.column} by", f"{each.structure}: {each.why}") for each in built.choices),
     ]
 
 

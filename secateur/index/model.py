@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -88,6 +88,16 @@ class FilterOption:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """What is kept of a column for look-ups by value, why, and what each structure would take in bytes."""
+
+    column: str
+    structure: str  # "zone map", "gaps", "postings" or "bloom"
+    why: str
+    bytes: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class BlockTable:
     """The blocks of a segment: arrays of shape (n_blocks,)."""
 
@@ -111,6 +121,7 @@ class BuildOptions:
     pages: bool = True
     segment_blocks: int | None = None
     fan_out: int = 32
+    choices: tuple[Choice, ...] = ()  # that were left to the build
 
 
 def type_name(type_: pa.DataType) -> str:

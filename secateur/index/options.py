@@ -8,7 +8,19 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, Filter, FilterOption, indexed_columns
+from secateur.index.choice import GAPS
+from secateur.index.model import (
+    BLOOM,
+    NGRAM,
+    POSTINGS,
+    TOKEN,
+    BuildOptions,
+    Choice,
+    Filter,
+    FilterOption,
+    IndexedColumn,
+    indexed_columns,
+)
 from secateur.index.sort_key import parse_sort_key
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.expressions import split_name
@@ -85,6 +97,25 @@ def checked(options: BuildOptions, schema: pa.Schema) -> BuildOptions:
             raise ValueError(f"gaps are kept of numbers and times of 64 bits, and {name} holds none")
     filters_of(found, schema)
     return found
+
+
+def auto_columns(auto: Sequence[str] | bool, options: BuildOptions, schema: pa.Schema) -> list[IndexedColumn]:
+    """The columns that a sample decides about: those named, or all of which nothing was asked. Raises UnknownColumn."""
+    columns = indexed_columns(schema)
+    if isinstance(auto, bool):
+        asked = {option.column for option in options.filters} | {*options.gaps}
+        return [column for column in columns if auto and ".".join(column.path) not in asked]
+    binder = Binder(schema, dt.UTC)
+    paths = [resolve(Column(split_name(name)), binder).path for name in auto]
+    return [column for column in columns if column.path in paths]
+
+
+def with_choices(options: BuildOptions, choices: Sequence[Choice]) -> BuildOptions:
+    """The options with what was chosen."""
+    chosen = [FilterOption(each.structure, each.column) for each in choices if each.structure in (BLOOM, POSTINGS)]
+    gaps = [each.column for each in choices if each.structure == GAPS]
+    filters, own_gaps = dict.fromkeys((*options.filters, *chosen)), dict.fromkeys((*options.gaps, *gaps))
+    return replace(options, filters=tuple(filters), gaps=tuple(own_gaps), choices=tuple(choices))
 
 
 def filters_of(options: BuildOptions, schema: pa.Schema) -> list[Filter]:

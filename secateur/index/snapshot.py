@@ -25,6 +25,7 @@ from secateur.index.codec import SNAPSHOT, Contents, ReadRange, Writer, read_con
 from secateur.index.identity import listing_id
 from secateur.index.model import (
     BuildOptions,
+    Choice,
     Filter,
     FilterOption,
     IndexedColumn,
@@ -298,12 +299,18 @@ def _options(meta: dict[str, Any]) -> BuildOptions:
         pages=bool(meta["pages"]),
         segment_blocks=None if blocks is None else int(blocks),
         fan_out=int(meta["fan_out"]),
+        choices=tuple(_choice(each) for each in meta["choices"]),
     )
 
 
 def _filter_option(meta: dict[str, Any]) -> FilterOption:
     kind, column = str(meta["kind"]), str(meta["column"])
     return FilterOption(kind, column, int(meta["gram"]), bool(meta["folded"]), bool(meta["native"]))
+
+
+def _choice(meta: dict[str, Any]) -> Choice:
+    sizes = {str(name): int(size) for name, size in meta["bytes"].items()}
+    return Choice(str(meta["column"]), str(meta["structure"]), str(meta["why"]), sizes)
 
 
 def snapshot_name(number: int) -> str:

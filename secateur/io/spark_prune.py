@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from secateur.errors import IndexFault
-from secateur.index.build import run_tasks, task_count
 from secateur.index.cache import ByteCache
 from secateur.index.reader import IndexCatalog
 from secateur.index.share import gathered, prune_share, shares_of
+from secateur.index.tasks import run_tasks, task_count
 from secateur.io.caches import memory_cache
 from secateur.io.store import FileStore
 from secateur.pruning.predicate.bound import fields
