@@ -1,4 +1,4 @@
-"""Hashing keys for bloom filters, against a loop over mmh3."""
+"""Hashing columns, n-grams and tokens for filters, against a loop over mmh3."""
 
 from __future__ import annotations
 
@@ -7,35 +7,51 @@ from collections.abc import Callable, Sequence
 import mmh3
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from benchmarks.results import Ratio, Result, timed
 from benchmarks.setting import Setting
 from benchmarks.timing import race
-from secateur.index.bitsliced import hash_values
+from secateur.index.grams import add_grams, add_tokens, grams_within, tokens_of
+from secateur.index.hashing import DistinctHashes, Hashes, hash_values
 
 KEYS = 500_000
+REPEATED = 100  # times
+LOOPED = 10  # one text in so many is given to the loop
 
 
 def hashing(setting: Setting) -> Result:
-    """Distinct values hashed: bigint and wide decimals by the vectorised MurmurHash3, strings by the loop within."""
+    """Columns of several kinds, and lines of a log: the vectorised MurmurHash3, each value once."""
     n = setting.scaled(KEYS, least=100)
     numbers = np.random.default_rng(5).integers(0, 2**60, n)
     words = pa.array(numbers)
-    wide = pa.array(numbers).cast(pa.decimal128(38, 0))
-    texts = pa.array([f"user-{number:020d}" for number in numbers.tolist()])
-    repeated = texts.take(pa.array(np.arange(n) % max(1, n // 100)))
+    texts = pa.array([f"user-{number:031d}" for number in numbers.tolist()])
+    some = pa.array(np.arange(n) % max(1, n // REPEATED))
+    lines = _lines(numbers)
     return Result(
-        {"keys": n},
+        {"keys": n, "bytes of lines": sum(map(len, lines))},
         (
-            *_against_loop("bigint", words, _little_endian(numbers, 8), lambda: np.unique(numbers), setting),
-            *_against_loop("decimal(38, 0)", wide, _little_endian(numbers, 16), None, setting),
-            *_against_loop("string", texts, _encoded(texts), lambda: pc.unique(texts), setting),
-            *_against_loop(
-                "string, each 100 times", repeated, _encoded(repeated), lambda: pc.unique(repeated), setting
-            ),
+            _columns("bigint", words, _little_endian(numbers, 8), setting),
+            _columns("ascending bigint", pa.array(np.sort(numbers)), _little_endian(numbers, 8), setting),
+            _columns("decimal(38, 0)", words.cast(pa.decimal128(38, 0)), _little_endian(numbers, 16), setting),
+            _columns("string of 36 bytes", texts, _encoded(texts), setting),
+            _columns(f"string, each {REPEATED} times", texts.take(some), _encoded(texts.take(some)), setting),
+            _lines_hashed("grams of 3", lines, lambda found, a: add_grams(found, a, 3, folded=True), _grams, setting),
+            _lines_hashed("tokens", lines, lambda found, a: add_tokens(found, a, folded=True), tokens_of, setting),
         ),
     )
+
+
+def _lines(numbers: np.ndarray) -> list[bytes]:
+    """Lines of a log, much of which repeats."""
+    return [
+        b"2026-01-01T%02d:%02d:%02dZ INFO [orders] Request completed path=/api/v2/items user=%d took=%dms"
+        % (number % 24, number % 60, number % 59, number % 100_003, number % 997)
+        for number in numbers.tolist()
+    ]
+
+
+def _grams(line: bytes) -> list[bytes]:
+    return grams_within(line.lower(), 3)
 
 
 def _little_endian(numbers: np.ndarray, width: int) -> list[bytes]:
@@ -46,17 +62,34 @@ def _encoded(texts: pa.Array) -> list[bytes]:
     return [text.encode() for text in texts.to_pylist()]
 
 
-def _against_loop(
-    name: str, values: pa.Array, canonical: Sequence[bytes], distinct: Callable[[], object] | None, setting: Setting
-) -> list[Ratio]:
-    """hash_values() against the loop over bytes that are ready; it also finds the distinct values, shown apart."""
+def _columns(name: str, values: pa.Array, canonical: Sequence[bytes], setting: Setting) -> Ratio:
+    """hash_values(), which also finds the distinct values, against a loop over bytes that are ready."""
+    vectorised, loop = race([lambda: hash_values(values), lambda: _loop(canonical)], setting.repetitions)
+    return timed(f"hash_values() of {name}", vectorised, "loop of mmh3 over ready bytes", loop)
+
+
+def _lines_hashed(
+    name: str,
+    lines: list[bytes],
+    add: Callable[[DistinctHashes, pa.Array], None],
+    parts: Callable[[bytes], list[bytes]],
+    setting: Setting,
+) -> Ratio:
+    """All lines vectorised, against one in ten by a loop."""
+    column = pa.array(lines, pa.binary())
+
+    def vectorised() -> Hashes | None:
+        found = DistinctHashes()
+        add(found, column)
+        return found.found()
 
     def loop() -> list[tuple[int, int]]:
-        hash64 = mmh3.hash64
-        return [hash64(value, signed=False) for value in canonical]
+        return _loop({part for line in lines[::LOOPED] for part in parts(line)})
 
-    contenders = [lambda: hash_values(values), loop, *([distinct] if distinct else [])]
-    timings = race(contenders, setting.repetitions)
-    subject = f"hash_values() of {name}"
-    ratios = [timed(subject, timings[0], "loop of mmh3 over ready bytes", timings[1])]
-    return ratios if len(timings) < 3 else [*ratios, timed(subject, timings[0], "finding the distinct", timings[2])]
+    times = race([vectorised, loop], setting.repetitions)
+    return timed(f"{name} of lines", times[0], f"loop over one in {LOOPED} lines", times[1])
+
+
+def _loop(values: Sequence[bytes] | set[bytes]) -> list[tuple[int, int]]:
+    hash64 = mmh3.hash64
+    return [hash64(value, signed=False) for value in values]

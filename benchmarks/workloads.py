@@ -37,7 +37,7 @@ WORKLOADS = (
     Workload("in_list_100k", "an IN list of 100,000 keys: parsed, bound, and over 1M zone maps", in_list_100k),
     Workload("expressions_1m", "functions, arithmetic and casts over 1M zone maps", expressions_1m),
     Workload("needle_bloom", "one value in the bloom filters of 20,000 blocks", needle_bloom),
-    Workload("hashing", "MurmurHash3 of 500,000 keys", hashing),
+    Workload("hashing", "MurmurHash3 of 500,000 keys, and of grams and tokens of as many lines", hashing),
     Workload("footers", "bounds of 4,000 column chunks from a footer", footers),
     Workload("listing", "a directory of 100,000 files listed, flat and in 300 directories", listing),
     Workload("build_read", "a file of 500,000 rows summarised, with filters of two columns", build_read),

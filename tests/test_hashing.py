@@ -155,6 +155,12 @@ def test_strings_that_repeat_and_that_do_not(type_: pa.DataType, different: int)
     assert set(built) == expected == set(pairs(hash_present(array)))
 
 
+@given(st.lists(st.integers(-1, 1), max_size=20))
+def test_integers_that_hardly_differ(steps: list[int]) -> None:
+    values = np.cumsum(np.array(steps, np.int64))
+    assert sorted(pairs(hash_values(pa.array(values)))) == sorted(of([value.tobytes() for value in np.unique(values)]))
+
+
 @pytest.mark.parametrize("order", ["ascending", "descending", "shuffled"])
 @pytest.mark.parametrize("different", [1, 100, 70_000])
 def test_integers_in_runs_and_without(order: str, different: int) -> None:

@@ -118,7 +118,7 @@ def _parts(found: DistinctHashes, texts: pa.Array, *, folded: bool, behind: int)
     data, starts, lengths = binary_slices(distinct_where_repeated(used_values(texts)).drop_null())
     if not len(starts):
         return
-    borders = np.append(starts, starts[-1] + lengths[-1])
+    borders = np.append(starts, starts[-1] + lengths[-1]).astype(np.int64)
     if folded and not foldable(data[borders[0] : borders[-1]]):
         found.abandon()
     for start in range(int(borders[0]), int(borders[-1]), _SLICE):
@@ -128,7 +128,7 @@ def _parts(found: DistinctHashes, texts: pa.Array, *, folded: bool, behind: int)
         high = min(stop + behind, int(borders[-1]))
         between = slice(*np.searchsorted(borders, [low, high + 1]))
         part = fold(data[low:high]) if folded else data[low:high]
-        yield _Part(part, borders[between].astype(np.int64) - low, start - low, stop - low)
+        yield _Part(part, borders[between] - low, start - low, stop - low)
 
 
 def _of_token(data: np.ndarray) -> np.ndarray:

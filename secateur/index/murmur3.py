@@ -133,7 +133,7 @@ def _hash_short(data: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Ha
     for chunk in _spans(starts):
         begins, sizes = starts[chunk].astype(np.int64), lengths[chunk].astype(np.int64)
         low, high = int(begins.min()), int((begins + sizes).max())
-        words = np.zeros((high - low) // 8 + 2, "<u8")  # one more than any string reaches into
+        words = np.zeros((high - low) // 8 + 1, "<u8")  # what is read behind the last is behind the end of a string
         words.view(np.uint8)[: high - low] = data[low:high]
         h1[chunk], h2[chunk] = _hash_any_order(words, begins - low, sizes)
     return h1, h2
