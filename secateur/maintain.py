@@ -6,6 +6,7 @@ import datetime as dt
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +36,7 @@ from secateur.index.segments import FileTable, Segments, in_key_order, joined, s
 from secateur.index.snapshot import Snapshot, encode_snapshot, open_snapshot, snapshot_name, snapshot_numbers
 from secateur.index.sort_key import is_tuple_column, parse_sort_key, tuple_column
 from secateur.index.survey import FileSurvey, cut, survey
+from secateur.index.tasks import RunTasks, run_tasks
 from secateur.io.schema import merge_schemas
 from secateur.io.table import Listing, Table
 
@@ -134,12 +136,13 @@ def build_index(
     files = _identities(table.fresh_listing(dt.UTC))
     if not files:
         raise TableNotFound(f"{table.location} holds no Parquet file")
-    surveys = survey(spark, table.open_file, files, _sort_paths(options))
+    run = partial(run_tasks, spark)
+    surveys = survey(run, table.open_file, files, _sort_paths(options))
     schema = merge_schemas((item.file[0], item.schema) for item in surveys)
-    options = _chosen(table, spark, surveys, schema, checked(options, schema), auto)
+    options = _chosen(table, run, surveys, schema, checked(options, schema), auto)
     with new_build(table.store) as build:
         blocks = sum(item.block_count for item in surveys)
-        segments = _write(table, spark, build, surveys, schema, options, blocks, on_survey, on_progress)
+        segments = _write(table, run, build, surveys, schema, options, blocks, on_survey, on_progress)
         _publish(table, segments, schema, options)
     return describe_index(table)
 
@@ -164,12 +167,13 @@ def refresh_index(
     if not new and len(kept) == len(before):
         return describe_index(table)
     table.store.require_writable()
-    surveys = survey(spark, table.open_file, new, _sort_paths(snapshot.options))
+    run = partial(run_tasks, spark)
+    surveys = survey(run, table.open_file, new, _sort_paths(snapshot.options))
     schema = merge_schemas([("the index", snapshot.schema), *((item.file[0], item.schema) for item in surveys)])
     options = snapshot.options
     blocks = int(kept.block_count.sum()) + sum(item.block_count for item in surveys)
     with new_build(table.store) as build:
-        added = _write(table, spark, build, surveys, schema, options, blocks, on_survey, on_progress)
+        added = _write(table, run, build, surveys, schema, options, blocks, on_survey, on_progress)
         segments = joined(kept.under(_columns(schema, options), filters_of(options, schema)), added)
         _publish(table, segments, schema, options, expected=snapshot.number)
     return describe_index(table)
@@ -177,7 +181,7 @@ def refresh_index(
 
 def _write(
     table: Table,
-    spark: SparkSession,
+    run: RunTasks,
     build: str,
     surveys: Sequence[FileSurvey],
     schema: pa.Schema,
@@ -191,14 +195,14 @@ def _write(
     columns = _columns(schema, options)
     what = recipe(schema, columns, options, blocks)
     parts = cut(surveys, options.segment_blocks, has_postings=any(each.kind == POSTINGS for each in what.filters))
-    summaries = write_segments(spark, build, table.open_file, table.store, parts, what, on_progress)
-    slabs = write_slabs(spark, build, table.store, summaries, what)
+    summaries = write_segments(run, build, table.open_file, table.store, parts, what, on_progress)
+    slabs = write_slabs(run, build, table.store, summaries, what)
     return summarised(columns, what.filters, summaries, slabs)
 
 
 def _chosen(
     table: Table,
-    spark: SparkSession,
+    run: RunTasks,
     surveys: Sequence[FileSurvey],
     schema: pa.Schema,
     options: BuildOptions,
@@ -209,7 +213,7 @@ def _chosen(
     if not columns:
         return options
     rate = rate_for(sum(item.block_count for item in surveys), options.fpr)
-    found = choices(spark, table.open_file, surveys, schema, columns, options.segment_blocks, rate)
+    found = choices(run, table.open_file, surveys, schema, columns, options.segment_blocks, rate)
     return with_choices(options, found)
 
 

@@ -69,7 +69,7 @@ def objections(module: Module, imported: str) -> Iterator[str]:
     if is_in(imported, "secateur") and layer_of(imported) > module.layer:
         yield f"{LAYERS[module.layer]} may not import from {LAYERS[layer_of(imported)]}"
     if (is_in(imported, "pyspark") or is_in(imported, "py4j")) and not may_import_spark(module):
-        yield "Spark is imported only in files named spark_*, in index/build.py and in the public face"
+        yield "Spark is imported only in files named spark_*, in index/tasks.py and in the public face"
     if is_in(imported, "pyiceberg") and not module.path.name.startswith("iceberg_"):
         yield "PyIceberg, which need not be there, is imported only in files named iceberg_*"
     if any(is_in(imported, library) for library in FILE_LIBRARIES) and not may_open_files(module):
@@ -82,7 +82,7 @@ def is_in(name: str, package: str) -> bool:
 
 def may_import_spark(module: Module) -> bool:
     return (
-        module.layer == PUBLIC_FACE or module.path.name.startswith("spark_") or module.file == "secateur/index/build.py"
+        module.layer == PUBLIC_FACE or module.path.name.startswith("spark_") or module.file == "secateur/index/tasks.py"
     )
 
 
@@ -195,7 +195,7 @@ RIGHT = [
     ("pruning/leaf.py", "def f(blocks):\n    return blocks.open(1), pa.table({}).select([])"),
     ("pruning/leaf.py", "import pysparkling\nimport secateurs"),
     ("index/codec.py", "from secateur.pruning.statistics import Zones"),
-    ("index/build.py", "import pyspark"),
+    ("index/tasks.py", "import pyspark"),
     ("io/spark_plan.py", "from pyspark.sql import DataFrame"),
     ("io/iceberg_expressions.py", "import pyiceberg.expressions"),
     ("io/store.py", "import pyarrow.fs\nimport pyarrow.parquet\nopen('x')\nfrom secateur.index import codec"),

@@ -13,7 +13,6 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,11 +30,8 @@ from secateur.index.segments import SegmentSummary
 from secateur.index.slabs import Slabs
 from secateur.index.snapshot import open_snapshot, snapshot_numbers
 from secateur.index.survey import FileSurvey
-from secateur.index.tasks import read_result, run_tasks
+from secateur.index.tasks import RunTasks, read_result
 from secateur.values import Kind
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 FOLDER = "segments"
 FOLDERS = (FOLDER, interleave.FOLDER, pieces.FOLDER)  # all that a build writes into
@@ -76,7 +72,7 @@ def _remove(store: Store, build: str, folders: Sequence[str]) -> None:
 
 
 def write_segments(
-    spark: SparkSession,
+    run: RunTasks,
     build: str,
     open_file: OpenFile,
     store: Store,
@@ -92,7 +88,7 @@ def write_segments(
             yield _write_segment(i, f"{build}-{i:06d}", files[i], open_file, store, recipe)
 
     with _watching(store, build, segments, on_progress):
-        found = dict(_decode_summary(data) for data in run_tasks(spark, work, len(segments)))
+        found = dict(_decode_summary(data) for data in run(work, len(segments)))
     return [found[i] for i in range(len(segments))]
 
 
@@ -147,7 +143,7 @@ def _piece(name: str, code: int, count: int, rows: Sequence[int]) -> Piece:
 
 
 def write_slabs(
-    spark: SparkSession, build: str, store: Store, summaries: Sequence[SegmentSummary], recipe: Recipe
+    run: RunTasks, build: str, store: Store, summaries: Sequence[SegmentSummary], recipe: Recipe
 ) -> dict[int, Slabs]:
     """The third pass: the pieces of all segments laid side by side, filter by filter.
 
@@ -163,7 +159,7 @@ def write_slabs(
         return interleave.write_file(store, f"{interleave.FOLDER}/{build}-{i:06d}.filter", plans[f], parts)
 
     is_little = len(files) == len(plans)
-    written = [write(i) for i in range(len(files))] if is_little else _written(spark, write, len(files))
+    written = [write(i) for i in range(len(files))] if is_little else _written(run, write, len(files))
     return {
         f: interleave.slabs_written(
             matrices,
@@ -175,14 +171,14 @@ def write_slabs(
     }
 
 
-def _written(spark: SparkSession, write: Callable[[int], WrittenFile], count: int) -> list[WrittenFile]:
+def _written(run: RunTasks, write: Callable[[int], WrittenFile], count: int) -> list[WrittenFile]:
     """Files that tasks write."""
 
     def work(mine: Sequence[int]) -> Iterator[bytes]:
         for i in mine:
             yield json.dumps((i, write(i))).encode()
 
-    found = dict(map(json.loads, run_tasks(spark, work, count)))
+    found = dict(map(json.loads, run(work, count)))
     return [_written_file(*found[i]) for i in range(count)]
 
 

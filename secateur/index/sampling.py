@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,15 +14,12 @@ from secateur.index.codec import Writer
 from secateur.index.model import Choice, IndexedColumn
 from secateur.index.sketch import Reading, ValuesSketch, measure
 from secateur.index.survey import FileSurvey, segment_size
-from secateur.index.tasks import read_result, run_tasks
+from secateur.index.tasks import RunTasks, read_result
 from secateur.values import Keys, kind_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def choices(
-    spark: SparkSession,
+    run: RunTasks,
     open_file: OpenFile,
     surveys: Sequence[FileSurvey],
     schema: pa.Schema,
@@ -43,7 +39,7 @@ def choices(
             yield _sampled(chosen[i], open_file, schema, columns)
 
     samples: list[list[ColumnSample]] = [[] for _ in columns]
-    for data in run_tasks(spark, work, len(chosen)):
+    for data in run(work, len(chosen)):
         for c, sample in _decoded(data, columns):
             samples[c].append(sample)
     size = segment_blocks or segment_size(len(blocks))

@@ -18,7 +18,7 @@ from secateur.errors import OldCalendar
 from secateur.index import zonemap
 from secateur.index.gaps import MOST_GAPS, Gaps, gap_table, widest_gaps
 from secateur.index.grams import add_grams, add_tokens
-from secateur.index.hashing import DistinctHashes, Hashes, hash_values
+from secateur.index.hashing import DistinctHashes, Hashes, hash_present
 from secateur.index.model import Filter, IndexedColumn
 from secateur.index.zonemap import ZoneMap
 from secateur.values import Kind, kind_of
@@ -200,4 +200,4 @@ def add_hashes(kind: Filter, values: pa.Array, found: DistinctHashes) -> None:
         case "token":
             add_tokens(found, values, folded=kind.folded)
         case _:
-            found.add(hash_values(values))
+            found.add(hash_present(values))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +13,8 @@ from secateur.index import codec, zonemap
 from secateur.index.assemble import FileIdentity, OpenFile
 from secateur.index.codec import Writer
 from secateur.index.model import indexed_columns
-from secateur.index.tasks import read_result, run_tasks
+from secateur.index.tasks import RunTasks, read_result
 from secateur.values import Kind
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 LEAST_SEGMENT, MOST_SEGMENT = 64, 4096  # blocks
 SEGMENTS = 64  # that a table should have at least: parts of a build, and of what a query leaves out
@@ -41,7 +37,7 @@ class FileSurvey:
 
 
 def survey(
-    spark: SparkSession,
+    run: RunTasks,
     open_file: OpenFile,
     files: Sequence[FileIdentity],
     sort_key: Sequence[tuple[str, ...]],
@@ -53,7 +49,7 @@ def survey(
             yield _encode_survey(i, files[i][0], open_file, sort_key)
 
     found: list[FileSurvey | None] = [None] * len(files)
-    for data in run_tasks(spark, work, len(files)):
+    for data in run(work, len(files)):
         i, rest = _decode_survey(data)
         found[i] = FileSurvey(files[i], *rest)
     return [item for item in found if item is not None]

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 TASKS_PER_CORE = 4
 
+Work = Callable[[Sequence[int]], Iterator[bytes]]  # of some numbers
+RunTasks = Callable[[Work, int], Iterator[bytes]]  # over all numbers below one
 
-def run_tasks(spark: SparkSession, work: Callable[[Sequence[int]], Iterator[bytes]], n: int) -> Iterator[bytes]:
+
+def run_tasks(spark: SparkSession, work: Work, n: int) -> Iterator[bytes]:
     """Run `work` over the numbers below n, spread over Spark tasks in runs; its results in any order."""
     if not n:
         return
