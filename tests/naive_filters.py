@@ -1,0 +1,58 @@
+"""Filters of one row, exact and slow: what every question says of a single value, as the reference for real filters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.pruning.questions import CASE_TRICKY, Question, Reaches, Texts, Values, fold, tokens_within
+from secateur.values import key_of, keys_of
+
+TOKEN_BYTES = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") | frozenset(range(128, 256))
+
+
+def may_be(question: Question, value: Any) -> bool:
+    """Whether a question is answered "may be" of a row with this value: a list for an array, of pairs for a map."""
+    if value is None:
+        return False
+    match question:
+        case Values(column, type_, points):
+            found = {key_of(each, type_) for each in _values(column.type, value) if each is not None}
+            return not found.isdisjoint(points.tolist())
+        case Reaches(column, ranges):
+            return bool(ranges.contains(keys_of(pa.array([value], column.type)))[0])
+        case Texts():
+            return text_may_be(question, value.encode() if isinstance(value, str) else value)
+
+
+def _values(type_: pa.DataType, value: Any) -> list[Any]:
+    if pa.types.is_map(type_):
+        return [key for key, _ in value]
+    return value if pa.types.is_list(type_) else [value]
+
+
+def text_may_be(question: Texts, text: bytes) -> bool:
+    """The same of one text, which may be no UTF-8."""
+    if question.folded:
+        if not CASE_TRICKY.isdisjoint(text.decode("utf-8", "replace")):
+            return True
+        text = fold(text)
+    whole = tokens(text)
+    return set(question.tokens) <= whole and any(
+        all(piece.is_in(text) and set(tokens_within(piece)) <= whole for piece in pieces)
+        for pieces in question.alternatives
+    )
+
+
+def tokens(text: bytes) -> set[bytes]:
+    """The tokens of a text, byte by byte."""
+    found, token = set(), b""
+    for byte in np.frombuffer(text + b" ", np.uint8).tolist():
+        if byte in TOKEN_BYTES:
+            token += bytes([byte])
+        elif token:
+            found.add(token)
+            token = b""
+    return found
