@@ -31,12 +31,14 @@ from secateur.io.iceberg_expressions import predicate_of
 from secateur.io.spark_column import sql_of
 from secateur.pruning.predicate.nodes import And, Literal, Not, Or, Predicate
 from secateur.pruning.predicate.parse import parse
+from secateur.pruning.predicate.regular_expressions import token_pattern
 
 if TYPE_CHECKING:
     from conftest import WriteTable
     from pyspark.sql import Column, SparkSession
 
 a, b, s, x, d, ts, local, flag = (sc.col(name) for name in ("a", "b", "s", "x", "d", "ts", "local", "flag"))
+arr, attrs = sc.col("arr"), sc.col("attrs")
 NOON = dt.datetime(2024, 1, 2, 12, tzinfo=dt.UTC)
 DAY = dt.date(2024, 1, 2)
 
@@ -116,6 +118,10 @@ CASES = [
     Case("s LIKE 'a%b_'", s.like("a%b_"), lambda f: f.col("s").like("a%b_")),
     Case("s LIKE 'a!%' ESCAPE '!'", s.like("a!%", "!"), lambda f: f.like("s", f.lit("a!%"), f.lit("!"))),
     Case("s RLIKE '^a.*'", s.rlike("^a.*"), lambda f: f.col("s").rlike("^a.*")),
+    Case("s ILIKE 'A%'", s.ilike("A%"), lambda f: f.col("s").ilike("A%")),
+    Case("s ILIKE 'A!%' ESCAPE '!'", s.ilike("A!%", "!"), lambda f: f.ilike("s", f.lit("A!%"), f.lit("!"))),
+    Case("instr(s, 'b') > 0", sc.call_function("instr", s, "b") > 0, lambda f: f.instr("s", "b") > 0),
+    Case("has_token(s, 'x')", sc.has_token("s", "x"), lambda f: f.col("s").rlike(token_pattern("x"))),
     Case("startswith(s, 'a_')", s.startswith("a_"), lambda f: f.col("s").startswith("a_"), ice.StartsWith("s", "a_")),
     Case("endswith(s, '%')", s.endswith("%"), lambda f: f.col("s").endswith("%")),
     Case("contains(s, 'b')", s.contains("b"), lambda f: f.col("s").contains("b")),
@@ -172,8 +178,28 @@ CASES = [
     Case("st.f = 1", sc.col("st")["f"] == 1, lambda f: f.col("st")["f"] == 1),
     Case("st.f = 1", sc.col("st")["f"] == 1, lambda f: f.col("st").getField("f").alias("g") == 1),
     Case("`odd ``name.x` = 1", sc.col("`odd ``name.x`") == 1, lambda f: f.col("`odd ``name.x`") == 1),
+    # elements and keys
+    Case("array_contains(arr, 1)", sc.call_function("array_contains", arr, 1), lambda f: f.array_contains("arr", 1)),
+    Case(
+        "NOT arrays_overlap(arr, array(1, 2))",
+        ~sc.call_function("arrays_overlap", arr, sc.call_function("array", 1, 2)),
+        lambda f: ~f.arrays_overlap("arr", f.array(f.lit(1), f.lit(2))),
+    ),
+    Case(
+        "map_contains_key(attrs, 'k')",
+        sc.call_function("map_contains_key", attrs, "k"),
+        lambda f: f.map_contains_key("attrs", "k"),
+    ),
+    Case("attrs['k'] = 'v'", attrs["k"] == "v", lambda f: f.col("attrs")["k"] == "v"),
+    Case("attrs['k'] IS NOT NULL", attrs["k"].is_not_null(), lambda f: f.col("attrs").getItem("k").isNotNull()),
+    Case(
+        "element_at(attrs, 'k') = 'v'",
+        sc.call_function("element_at", attrs, "k") == "v",
+        lambda f: f.element_at("attrs", "k") == "v",
+    ),
+    Case("st['f'] = 1", sc.col("st")["f"] == 1, lambda f: f.col("st")["f"] == 1),
     # what has no node stays text
-    Case("`s` ILIKE 'A%'", None, lambda f: f.col("s").ilike("A%")),
+    Case("s LIKE ANY ('A%')", None, lambda f: f.expr("s LIKE ANY ('A%')")),
     Case("(`a` & 1) = 1", None, lambda f: f.col("a").bitwiseAND(1) == 1),
     Case("`arr`[0] = 1", None, lambda f: f.col("arr")[0] == 1),
     Case("a + 1 > 5 -- so", None, lambda f: f.expr("a + 1 > 5 -- so")),
@@ -234,14 +260,18 @@ def test_expressions_of_iceberg(case: Case) -> None:
 
 ROWS = """
     a int, b int, s string, t string, x double, d date, ts timestamp, flag boolean, bin binary, st struct<f:int>,
-    arr array<int>, `odd ``name.x` int
+    arr array<int>, attrs map<string,string>, `odd ``name.x` int
 """
 
 
 def test_spark_answers_a_column_as_its_text(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.session.timeZone", "Europe/Paris")
-    row = (5, 2, "12", "1", 1e-3, DAY, NOON, True, b"\0\xff", (1,), [1, 2], 1)
-    rows = [row, (1, 1, "1", "1", math.nan, DAY, NOON, False, b"", (2,), [0], 2), (None,) * 10 + ([None], None)]
+    row = (5, 2, "12", "1", 1e-3, DAY, NOON, True, b"\0\xff", (1,), [1, 2], {"k": "v"}, 1)
+    rows = [
+        row,
+        (1, 1, "1", "1", math.nan, DAY, NOON, False, b"", (2,), [0], {}, 2),
+        (None,) * 10 + ([None], None, None),
+    ]
     frame = spark.createDataFrame(rows, ROWS)
     columns = [case.values[0].column(classic) for case in said("column")]
     pairs = [[column.alias(f"c{i}"), classic.expr(sql_of(column)).alias(f"t{i}")] for i, column in enumerate(columns)]
