@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from secateur.pruning.questions import CASE_TRICKY, Question, Reaches, Texts, Values, fold, tokens_within
-from secateur.values import key_of, keys_of
+from secateur.pruning.questions import CASE_TRICKY, Question, Texts, Values, fold, tokens_within
+from secateur.values import key_of
 
 TOKEN_BYTES = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") | frozenset(range(128, 256))
 
@@ -21,8 +21,6 @@ def may_be(question: Question, value: Any) -> bool:
         case Values(column, type_, points):
             found = {key_of(each, type_) for each in _values(column.type, value) if each is not None}
             return not found.isdisjoint(points.tolist())
-        case Reaches(column, ranges):
-            return bool(ranges.contains(keys_of(pa.array([value], column.type)))[0])
         case Texts():
             return text_may_be(question, value.encode() if isinstance(value, str) else value)
 

@@ -245,6 +245,15 @@ def _bit(flags: np.ndarray) -> np.ndarray:
     return (flags != 0).view(np.uint8)
 
 
+def may_fail(leaf: Leaf, statistics: Statistics) -> np.ndarray:
+    """The units that may hold a row on which Spark raises an error, for a leaf that looks at a column: bool."""
+    match leaf:
+        case Within(Field() as field, fails=RangeSet()):
+            return _leaf_fails(leaf, Columns(len(statistics), {field: statistics.zones(field)}))
+        case _:
+            return np.zeros(len(statistics), bool)
+
+
 # ---- operands --------------------------------------------------------------------------------------------------------
 
 

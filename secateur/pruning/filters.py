@@ -9,9 +9,10 @@ from functools import reduce
 import numpy as np
 
 from secateur.pruning.outcomes import FALSE, TRUE
-from secateur.pruning.predicate.bound import Leaf, leaves
+from secateur.pruning.predicate.bound import Leaf, Within, leaves
 from secateur.pruning.predicate.nodes import And, Not, Or, Predicate
 from secateur.pruning.questions import questions
+from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.statistics import Catalog
 from secateur.pruning.survivors import Query, Survivors
 
@@ -63,6 +64,8 @@ def _may_be(truth: int, predicate: Predicate, evidence: Evidence) -> np.ndarray 
             return reduce(np.union1d, known) if len(known) == len(parts) else None
         case Not(child):
             return _may_be(TRUE + FALSE - truth, child, evidence)
+        case Within(fails=RangeSet()):  # rows on which Spark raises an error are known by zone maps only
+            return None
         case _ if truth == TRUE:
             return evidence.get(predicate)  # type: ignore[call-overload]
         case _:

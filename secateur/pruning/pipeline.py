@@ -52,7 +52,7 @@ def run(query: Query, faults: Faults, *, predicate: str, index: str) -> tuple[Su
         survivors, report = _run_stage(stage, query, survivors, before, faults)
         reports.append(report)
         before = report.after
-    unsupported = tuple(dict.fromkeys(unbounded(query.predicate)))
+    unsupported = tuple(dict.fromkeys(unbounded(query.predicate, survivors.evidence)))
     _log.info("pruned by %s: %s", predicate, summary(reports))
     return survivors, Report(predicate, tuple(reports), unsupported, index, query.catalog.reads)
 

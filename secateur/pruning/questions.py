@@ -23,9 +23,8 @@ from secateur.pruning.predicate.pieces import (
     tokens_within,
 )
 from secateur.pruning.rangeset import RangeSet
-from secateur.values import Kind
 
-__all__ = ["CASE_TRICKY", "Piece", "Question", "Reaches", "Texts", "Values", "fold", "questions", "tokens_within"]
+__all__ = ["CASE_TRICKY", "Piece", "Question", "Texts", "Values", "fold", "questions", "tokens_within"]
 
 MOST_POINTS = 10_000  # values of one IN list; probing for more would cost longer than the blocks they save
 
@@ -37,14 +36,6 @@ class Values:
     column: Field
     type: pa.DataType  # of the values: of the elements, the keys, or the column itself
     points: np.ndarray  # distinct keys, ascending, as RangeSet.points has them
-
-
-@dataclass(frozen=True)
-class Reaches:
-    """Some value of the column in the block has a key in `ranges`."""
-
-    column: Field
-    ranges: RangeSet
 
 
 @dataclass(frozen=True)
@@ -61,17 +52,17 @@ class Texts:
     tokens: tuple[bytes, ...] = ()  # besides those that follow from pieces, by tokens_within
 
 
-Question: TypeAlias = Values | Reaches | Texts
+Question: TypeAlias = Values | Texts
 
 
 def questions(leaf: Leaf) -> tuple[Question, ...]:
     """Necessary conditions for the leaf to be TRUE on some row of a block; each refutes by itself.
 
-    None for a leaf that may fail: a block that holds only rows on which Spark raises an error is to be read.
+    They say nothing of rows on which Spark raises an error: a block that may hold some is to be read all the same.
     """
     match leaf:
-        case Within(Field() as column, ranges, fails=fails) if fails is None or fails.is_empty:
-            return (*_values(column, column.type, ranges), *_reaches(column, ranges), *_of_ranges(column, ranges))
+        case Within(Field() as column, ranges):
+            return (*_values(column, column.type, ranges), *_of_ranges(column, ranges))
         case Matches(Field() as column, prefix=prefix, alternatives=alternatives, folded=folded, tokens=tokens):
             held = (Texts(column, alternatives, folded, tokens),) if alternatives else ()
             return held if held and not folded else (*held, *_of_ranges(column, prefix))
@@ -86,11 +77,6 @@ def questions(leaf: Leaf) -> tuple[Question, ...]:
 def _values(column: Field, type_: pa.DataType, ranges: RangeSet) -> tuple[Values, ...]:
     points = ranges.points
     return (Values(column, type_, points),) if points is not None and 0 < len(points) <= MOST_POINTS else ()
-
-
-def _reaches(column: Field, ranges: RangeSet) -> tuple[Reaches, ...]:
-    says_nothing = ranges.kind is Kind.BYTES or ranges.is_empty or ranges.is_everything
-    return () if says_nothing else (Reaches(column, ranges),)
 
 
 def _of_ranges(column: Field, ranges: RangeSet) -> tuple[Texts, ...]:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from secateur.pruning.evaluate import fold, leaf_outcomes
+from secateur.pruning.evaluate import fold, leaf_outcomes, may_fail
 from secateur.pruning.outcomes import TRUE, fully_matching
 from secateur.pruning.predicate.bound import Leaf, Within
 from secateur.pruning.predicate.nodes import Predicate
@@ -139,7 +139,7 @@ def evaluate_with(predicate: Predicate, blocks: Blocks, evidence: Mapping[Leaf, 
 
     Sound under AND, OR and NOT alike: what a filter refutes a leaf cannot be TRUE there, and nothing else is said.
     """
-    refuted = {leaf: ~blocks.among(numbers) for leaf, numbers in evidence.items()}
+    refuted = {leaf: ~blocks.among(numbers) & ~may_fail(leaf, blocks) for leaf, numbers in evidence.items()}
 
     def outcomes_of(leaf: Leaf) -> np.ndarray:
         possible = leaf_outcomes(leaf, blocks)

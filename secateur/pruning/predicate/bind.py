@@ -165,9 +165,10 @@ def within(operand: Operand, ranges: RangeSet, sql: Sql) -> Predicate:
     if (found := pull_back(operand, ranges)) is not None:
         return Within(found.field, found.ranges, sql, found.fails)
     if isinstance(operand, Apply) and operand.function.name in ("lower", "upper"):
-        hidden = unfolded(operand.function.name, ranges)
+        prefix = unfolded(operand.function.name, ranges) or rangeset.everything(Kind.BYTES)
+        if operand.function.name == "upper":  # ß and ligatures become ASCII: filters would tell nothing of such texts
+            return Matches(operand.arguments[0], None, prefix, sql)
         alternatives = sure(alternatives_of(ranges), folded=True)
-        prefix = hidden or rangeset.everything(Kind.BYTES)
         return Matches(operand.arguments[0], None, prefix, sql, alternatives, folded=True)
     return Within(operand, ranges, sql)
 

@@ -6,7 +6,7 @@ What remains are comparisons of two operands, null tests, patterns, constants, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -290,10 +290,15 @@ def is_supported(predicate: Predicate) -> bool:
     return not any(True for _ in left_to_spark(predicate))
 
 
-def unbounded(predicate: Predicate) -> Iterator[str]:
-    """The leaves that can be anything on any block whatever its statistics, as text with the reason."""
+def unbounded(predicate: Predicate, served: Container[Leaf] = ()) -> Iterator[str]:
+    """The leaves that can be anything on any block whatever its statistics, as text with the reason.
+
+    Without those that filters have `served`.
+    """
     for leaf in all_leaves(predicate):
         match leaf:
+            case _ if leaf in served:
+                continue
             case Unsupported(sql, reason):
                 yield f"{brief(sql)}: {reason}"
             case Matches(prefix=prefix, sql=sql) if prefix.is_everything:

@@ -5,8 +5,8 @@ and case mappings (``String.toLowerCase``, ICU's ``UCharacter``) go from charact
 what is contiguous after them was contiguous before. Two doubts remain, and pieces are cut at both:
 
 * U+FFFD itself may have been any byte.
-* Where case is ignored, only ASCII letters have the same two forms everywhere. Some characters beyond ASCII turn into
-  ASCII (``CASE_TRICKY``): a text that holds one is outside of every claim that is made here of folded text.
+* In lower case only what is ASCII is sure to have been the same ASCII letter in either case. Two characters beyond
+  ASCII turn into ASCII (``CASE_TRICKY``): a text that holds one is outside of every claim made here of folded text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from secateur.pruning.rangeset import RangeSet
 from secateur.values import prefix_successor
 
 MOST_ALTERNATIVES = 64
-CASE_TRICKY = frozenset("ßİıŉſǰẖẗẘẙẚ\u212aﬀﬁﬂﬃﬄﬅﬆ")  # beyond ASCII, but not all of their lower and upper case is
+CASE_TRICKY = frozenset("\u0130\u212a")  # I with a dot, and the Kelvin sign: their lower case has ASCII letters
 
 _TOKEN = re.compile(rb"[0-9A-Za-z_\x80-\xff]+")
 _ASCII = re.compile(rb"[\x00-\x7f]+")
@@ -77,7 +77,7 @@ def is_token(text: bytes) -> bool:
 def sure(alternatives: Alternatives, *, folded: bool) -> Alternatives:
     """What the bytes of a text hold if its characters hold one of the alternatives; nothing where one is left empty.
 
-    `folded`: the alternatives are of the text in lower or upper case; what is found is of the text after :func:`fold`,
+    `folded`: the alternatives are of the text in lower case; what is found is of the text after :func:`fold`,
     for texts without a character of CASE_TRICKY.
     """
     if len(alternatives) > MOST_ALTERNATIVES:
