@@ -7,10 +7,11 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conftest import examples
@@ -20,6 +21,7 @@ from laws import check_table
 from strategies import KINDS, ZONES, FileSpec, TableSpec, predicates, table_specs
 
 from secateur.io.spark_plan import spark_schema
+from secateur.values import Kind, kind_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +38,7 @@ class Case:
     predicates: list[str]
     zone: str
     limit: int
+    structures: str
 
     def __repr__(self) -> str:  # short: what fails is named by the assertion
         return f"<a table of {len(self.spec.files)} files in {self.zone}>"
@@ -45,13 +48,34 @@ class Case:
 def cases(draw: st.DrawFn, specs: st.SearchStrategy[TableSpec]) -> Case:
     spec = draw(specs)
     texts = draw(st.lists(predicates(spec), min_size=PREDICATES, max_size=PREDICATES, unique=True))
-    return Case(spec, texts, draw(st.sampled_from(ZONES)), draw(st.integers(0, 30)))
+    return Case(spec, texts, draw(st.sampled_from(ZONES)), draw(st.integers(0, 30)), draw(st.sampled_from(STRUCTURES)))
+
+
+STRUCTURES = ["bloom", "native", "postings", "texts and gaps", "auto"]
+
+
+def structures(case: Case) -> dict[str, Any]:
+    """What a build is asked for, of all columns that can have it."""
+    names = [kind.sql for kind in case.spec.kinds]
+    texts = [kind.sql for kind in case.spec.kinds if kind.type == pa.string()]
+    match case.structures:
+        case "native":
+            return {"bloom": dict.fromkeys(names, "native"), "tokens": texts}
+        case "postings":
+            return {"postings": names}
+        case "texts and gaps":
+            gaps = [kind.sql for kind in case.spec.kinds if kind_of(kind.type) is Kind.WORD]
+            return {"ngram": dict.fromkeys(texts, {"n": 2, "fold": True}), "tokens": texts, "gaps": gaps}
+        case "auto":
+            return {"auto": True, "ngram": dict.fromkeys(texts, 2)}
+        case _:
+            return {"bloom": names, "ngram": dict.fromkeys(texts, 3)}
 
 
 @examples(ci=10, shrink=False)
 @given(case=cases(table_specs()))
 def test_plans_are_right_on_random_tables(spark: SparkSession, case: Case) -> None:
-    """Pages, bloom filters on every column, and segments of a few blocks under a tree."""
+    """Pages, structures for look-ups on every column, and segments of a few blocks under a tree."""
     check_case(spark, case, lambda file, path: pq.write_table(file.data, path, **file.options))
 
 
@@ -62,7 +86,7 @@ def check_case(spark: SparkSession, case: Case, write: Callable[[FileSpec, Path]
         # data columns by their types, partition columns as Spark infers them
         frame = spark.read.schema(spark_schema(case.spec.schema)).parquet(str(root))
         names = [kind.sql for kind in case.spec.kinds]
-        build = {"sort_key": names[:1], "bloom": names, "fpr": 0.2, "segment_blocks": 3}
+        build = {"sort_key": names[:1], "fpr": 0.2, "segment_blocks": 3, **structures(case)}
         answers = check_table(spark, root, case.predicates, frame=frame, limit=case.limit, roads=ROADS, build=build)
         event(f"{len(answers.truth) * 10 // len(case.predicates) * 10} % of the predicates evaluate")
 

@@ -114,7 +114,7 @@ PATTERNS = [  # a condition, and the first question about texts
     ("lower(s) LIKE '%err%'", "~err"),
     ("lower(s) = 'abc'", "~^abc$"),
     ("lower(s) = 'abcé'", "~^abc"),
-    ("upper(s) IN ('DE', 'FR')", "~^de$|^fr$"),
+    ("upper(s) IN ('DE', 'FR')", "^DE|^De|^FR|^Fr|^dE|^de|^fR|^fr"),
     ("contains(lower(s), 'x y')", "~x y"),
     ("lower(s) RLIKE 'err.*fail'", "~err fail"),
     ("has_token(s, 'word')", "word[word]"),
