@@ -65,7 +65,7 @@ def structures(case: Case) -> dict[str, Any]:
             return {"postings": names}
         case "texts and gaps":
             gaps = [kind.sql for kind in case.spec.kinds if kind_of(kind.type) is Kind.WORD]
-            return {"ngram": dict.fromkeys(texts, {"n": 2, "fold": True}), "tokens": texts, "gaps": gaps}
+            return {"ngram": {name: {"n": 2, "fold": True} for name in texts}, "tokens": texts, "gaps": gaps}
         case "auto":
             return {"auto": True, "ngram": dict.fromkeys(texts, 2)}
         case _:

@@ -24,6 +24,7 @@ from secateur.values import Keys, Kind, concatenate, keys_of
 
 SAMPLED_BLOCKS = 24
 SAMPLED_VALUES = 256  # of a block: those with the least hashes, so that blocks can be compared
+NEARLY = 0.01  # share of all blocks that gaps may leave beside: they serve ranges too, and take less than filters
 ENOUGH = 2.0  # times as many blocks as hold a value may be left for a structure to be good enough
 EVERYWHERE = 0.5  # share of blocks that hold a value, above which there is nothing to rule out
 MOST_BYTES = 64  # of a string that is compared
@@ -64,19 +65,20 @@ def _hashes(distinct: pa.Array, keys: Keys) -> np.ndarray:
 
 def choose(column: str, samples: Sequence[ColumnSample], blocks: int, segment_blocks: int, fpr: float) -> Choice:
     """What serves look-ups by value in a column of a table of so many blocks; at least one sample."""
+    by_bounds = _bounded(samples)
     held = 1 + (blocks - 1) * _shared(samples)
-    bounded = max(held, 1 + (blocks - 1) * _bounded(samples))
+    bounded = max(held, 1 + (blocks - 1) * by_bounds)
     distinct = float(np.mean([sample.distinct for sample in samples]))
     sizes = _sizes(distinct, held, blocks, segment_blocks, fpr)
     if samples[0].keys.kind is not Kind.WORD:
         del sizes[GAPS]
-    after_gaps = bounded * (1 - _spared(samples))
+    after_gaps = max(held, 1 + (blocks - 1) * _left_by_gaps(samples, by_bounds))
     value = f"of {blocks:,} blocks about {held:,.0f} hold a value"
     if bounded <= ENOUGH * held:
         return Choice(column, ZONE_MAP, f"{value}, and bounds leave {bounded:,.0f}", sizes)
     if held > EVERYWHERE * blocks:
         return Choice(column, ZONE_MAP, f"{value}: too many for anything to be ruled out", sizes)
-    if after_gaps <= ENOUGH * held:
+    if after_gaps <= ENOUGH * held + NEARLY * blocks:
         return Choice(column, GAPS, f"{value}; bounds leave {bounded:,.0f}, gaps {after_gaps:,.0f}", sizes)
     best = min((BLOOM, POSTINGS), key=sizes.__getitem__)
     other = POSTINGS if best == BLOOM else BLOOM
@@ -122,6 +124,16 @@ def _ranks(parts: Sequence[Keys]) -> list[np.ndarray]:
     ranks = np.empty(len(whole), np.int64)
     ranks[order] = np.concatenate([[0], np.cumsum(steps)])
     return np.split(ranks, np.cumsum([len(part) for part in parts])[:-1])
+
+
+def _left_by_gaps(samples: Sequence[ColumnSample], by_bounds: float) -> float:
+    """The share of other blocks that gaps leave, of which bounds leave a share.
+
+    What gaps spare is a share of all blocks that bounds leave, the value's own among them, which is always left.
+    """
+    others = len(samples) - 1
+    left = (1 + others * by_bounds) * (1 - _spared(samples))
+    return max(0.0, left - 1) / others if others else 0.0
 
 
 def _spared(samples: Sequence[ColumnSample]) -> float:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from secateur.errors import IndexFault
-from secateur.index.matrix import CHECKSUM
+from secateur.index.matrix import Matrix
 from secateur.ragged import spread
 from secateur.values import sorted_distinct
 
@@ -86,14 +86,14 @@ class Postings:
 
 def size_of_bitmaps(values: int, blocks: int) -> int:
     """Bytes of bitmaps: rows with their checksums, and prefixes before they are compressed."""
-    return values * (bitmap_bytes(blocks) + CHECKSUM + _UNSIGNED.itemsize)
+    return Matrix(0, values, bitmap_bytes(blocks), 0).nbytes + values * _UNSIGNED.itemsize
 
 
 def size_of_pairs(pairs: int, blocks: int) -> int:
     """Bytes of so many pairs: pages with their checksums, and prefixes before they are compressed."""
     page = page_for(pairs)
     pages = -(-pairs // page)
-    return pages * (page * pair_bytes(blocks) + CHECKSUM) + (pages + 1) * _UNSIGNED.itemsize
+    return Matrix(0, pages, page * pair_bytes(blocks), 0).nbytes + (pages + 1) * _UNSIGNED.itemsize
 
 
 def bitmap_bytes(blocks: int) -> int:
