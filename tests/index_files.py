@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from filter_files import slabs_in
 
 from secateur.errors import IndexFault
-from secateur.index import bitsliced, zonemap
+from secateur.index import zonemap
+from secateur.index.bitsliced import probes_for
 from secateur.index.cache import ByteCache
 from secateur.index.chunks import Chunk, ChunkReader
 from secateur.index.codec import (
@@ -28,15 +30,38 @@ from secateur.index.codec import (
     read_contents,
 )
 from secateur.index.encoding import encode
+from secateur.index.hashing import Hashes, hash_values
+from secateur.index.inversion import postings_of
+from secateur.index.lookup import holders
 from secateur.index.memory import IndexMemory
-from secateur.index.model import BlockTable, BuildOptions, IndexedColumn, StoredFile
+from secateur.index.model import (
+    BLOOM,
+    POSTINGS,
+    BlockTable,
+    BuildOptions,
+    Filter,
+    FilterOption,
+    IndexedColumn,
+    StoredFile,
+)
 from secateur.index.pages import PageTable, Places
+from secateur.index.pieces import PieceWriter
 from secateur.index.reader import current_snapshot
 from secateur.index.resident import layout_of
-from secateur.index.segment import COLUMN_KINDS, PLACE, BlockFilters, Encoded, SegmentData, encode_segment, places_of
+from secateur.index.segment import (
+    COLUMN_KINDS,
+    FILTER_KINDS,
+    PLACE,
+    Encoded,
+    SegmentData,
+    encode_segment,
+    places_of,
+)
 from secateur.index.segments import SegmentSummary, summarised
+from secateur.index.slabs import Slabs
 from secateur.index.snapshot import Snapshot, encode_snapshot, snapshot_name
 from secateur.pruning.predicate.bound import Field
+from secateur.pruning.questions import Values
 from secateur.pruning.report import Faults, Reads
 from secateur.values import UNBOUNDED, Key, Keys, Kind
 
@@ -53,7 +78,18 @@ BOUNDS: list[tuple[list[object], list[object]]] = [
 ]
 NAME, SNAPSHOT_NAME = "segments/0123456789ab-000000.segment", snapshot_name(1)
 FILES = [("p=1/ä b.parquet", 1000, 1_700_000_000_000_000_001), ("p=2/c.parquet", 2**40, 5)]
-OPTIONS = BuildOptions(("id",), ("id",), 0.1, True, 4, 16)
+FILTER_NAME = "filters/0123456789ab-000000.filter"
+FILTERS = [Filter(BLOOM, ("id",), pa.int64()), Filter(POSTINGS, ("nested", "name"), pa.string())]
+FPR = 0.1
+OPTIONS = BuildOptions(
+    sort_key=("id",),
+    filters=(FilterOption(BLOOM, "id"), FilterOption(POSTINGS, "nested.name")),
+    gaps=("id",),
+    fpr=FPR,
+    pages=True,
+    segment_blocks=4,
+    fan_out=16,
+)
 SCHEMA = pa.schema([("id", pa.int64()), ("nested", pa.struct([("name", pa.string())])), ("wide", pa.decimal128(38, 2))])
 Arrays = list[np.ndarray]
 
@@ -132,22 +168,45 @@ def segment_data() -> SegmentData:
         maps[0].take(np.repeat(np.arange(4), np.diff(offsets))),
         Places(np.arange(7) * 100 + 4, np.full(7, 100)),
     )
-    hashes = [bitsliced.hash_values(pa.array(range(n), pa.int64())) for n in ROWS.tolist()]
-    log2_bits = np.array([bitsliced.log2_bits_for(len(h.first), 3) for h in hashes], np.int8)
-    filters = [bitsliced.build_filter(h, 3, int(b)) for h, b in zip(hashes, log2_bits, strict=True)]
-    return SegmentData(FILES, blocks, COLUMNS, maps, {0: pages}, {0: BlockFilters(log2_bits, filters, 3)})
+    codes = PieceWriter(Memory(), "pieces/1", FPR)
+    for hashes in hashes_of_ids():
+        codes.add(hashes)
+    named = [None if names is None else hash_values(pa.array(names, pa.string())).first for names in NAMES]
+    return SegmentData(FILES, blocks, COLUMNS, maps, {0: pages}, {0: codes.finish()}, {1: postings_of(named)})
 
 
-def snapshot_of(encoded: Encoded) -> bytes:
-    """A snapshot of one segment file, whatever that holds."""
+# What filters have of the four blocks: filters of two sizes, and blocks of which nothing is known.
+IDS: list[range | None] = [range(10), range(0), range(5, 45), None]
+NAMES: list[list[str] | None] = [["a", "b"], None, ["b"], []]
+
+
+def hashes_of_ids() -> list[Hashes | None]:
+    return [None if ids is None else hash_values(pa.array(ids, pa.int64())) for ids in IDS]
+
+
+def slabs_of(store: Memory) -> dict[int, Slabs]:
+    """The filters of ids, written to the store."""
+    writer = PieceWriter(store, "pieces/1", FPR)
+    for hashes in hashes_of_ids():
+        writer.add(hashes)
+    writer.finish()
+    slabs = slabs_in(store, "0123456789ab", [writer.pieces], probes_for(FPR))
+    assert slabs is not None
+    return {0: slabs}
+
+
+def snapshot_of(encoded: Encoded, slabs: Mapping[int, Slabs]) -> bytes:
+    """A snapshot of one segment file and the filters beside it, whatever they hold."""
     one = [zonemap.merge(z, ROWS, np.zeros(1, np.int64)) for z in zone_maps()]
     counts = np.array([[2, 10, 100], [2, 8, 80]])
-    summary = SegmentSummary(NAME, len(encoded.data), 18, 4, FILES, counts, one, encoded.places)
-    return encode_snapshot(1, 1.5, summarised(COLUMNS, [summary]), OPTIONS, SCHEMA)
+    summary = SegmentSummary(NAME, len(encoded.data), 18, 4, FILES, counts, one, encoded.places, {})
+    return encode_snapshot(1, 1.5, summarised(COLUMNS, FILTERS, [summary], slabs), OPTIONS, SCHEMA)
 
 
 def store_of(encoded: Encoded) -> Memory:
-    return Memory({NAME: encoded.data, SNAPSHOT_NAME: snapshot_of(encoded)})
+    store = Memory({NAME: encoded.data})
+    store.put(SNAPSHOT_NAME, snapshot_of(encoded, slabs_of(store)))
+    return store
 
 
 def sound_store() -> Memory:
@@ -186,7 +245,7 @@ def plain(value: Any) -> Any:
 
 FIELDS = [Field(c.path, c.type) for c in COLUMNS]
 ONLY = np.zeros(1, np.int64)  # the number of the only segment, and of its group
-PROBED = [5, 69, 1000]
+ASKED = [Values(FIELDS[0], pa.int64(), np.array([7, 69, 1000])), Values(FIELDS[1], pa.string(), np.array([b"a"], object))]
 
 
 def opened(store: Memory) -> Snapshot:
@@ -208,11 +267,16 @@ def everything_of_segment(store: Memory) -> list[Any]:
     found: list[Any] = [plain(blocks.of(0))]
     for column in FIELDS:
         (zones,) = memory.zones(column, [(0, ONLY)])
-        (pages,), (filters,) = memory.pages(column, ONLY), memory.filters(column, ONLY)
-        hashes = bitsliced.hash_values(pa.array(PROBED))
-        mask = None if filters is None else filters.may_contain(hashes).tolist()
-        found += [plain(zones.zones), plain(pages), mask, places(memory, column)]
-    return found
+        (pages,) = memory.pages(column, ONLY)
+        found += [plain(zones.zones), plain(pages), places(memory, column)]
+    (postings,) = memory.postings(1, ONLY)
+    return [*found, plain(memory.codes(0, 0)), plain(postings), everything_of_filters(store)]
+
+
+def everything_of_filters(store: Memory) -> list[Any]:
+    """The blocks that may hold what is asked for."""
+    memory = memory_of(store)
+    return [plain(holders(memory, question, ONLY)) for question in ASKED]
 
 
 def places(memory: IndexMemory, column: Field) -> Any:
@@ -238,6 +302,8 @@ def everything_of_snapshot(store: Memory) -> list[Any]:
     ]
     found += [plain(snapshot.tree_zones(column)) for column in FIELDS]
     found += [plain(snapshot.directory(kind, column)) for kind in COLUMN_KINDS for column in FIELDS]
+    found += [plain(snapshot.filter_directory(kind, f)) for kind in FILTER_KINDS for f in range(len(FILTERS))]
+    found += [snapshot.filters, *(plain(snapshot.slabs(f)) for f in range(len(FILTERS)))]
     return [*found, plain(snapshot.directory("blocks", None)), plain(list(vars(snapshot.as_segments()).values()))]
 
 

@@ -12,6 +12,8 @@ from index_files import (
     COLUMNS,
     FIELDS,
     FILES,
+    FILTER_NAME,
+    FILTERS,
     NAME,
     ONLY,
     OPTIONS,
@@ -19,6 +21,7 @@ from index_files import (
     SCHEMA,
     SNAPSHOT_NAME,
     Memory,
+    everything_of_filters,
     everything_of_segment,
     everything_of_snapshot,
     opened,
@@ -29,9 +32,9 @@ from index_files import (
 )
 
 from secateur.errors import IndexFault
-from secateur.index import btree
+from secateur.index import btree, codec
 from secateur.index.codec import ALIGNMENT, HEADER, SEGMENT, SNAPSHOT
-from secateur.index.segment import COLUMN_KINDS
+from secateur.index.segment import COLUMN_KINDS, FILTER_KINDS
 from secateur.index.snapshot import encode_snapshot, open_snapshot
 from secateur.index.zonemap import merge
 
@@ -43,9 +46,10 @@ def store() -> Memory:
 
 READERS: list[tuple[str, int, Callable[[Memory], list[Any]]]] = [
     (NAME, SEGMENT, everything_of_segment),
+    (FILTER_NAME, codec.FILTERS, everything_of_filters),
     (SNAPSHOT_NAME, SNAPSHOT, everything_of_snapshot),
 ]
-readers = pytest.mark.parametrize(("name", "kind", "read_all"), READERS, ids=["segment", "snapshot"])
+readers = pytest.mark.parametrize(("name", "kind", "read_all"), READERS, ids=["segment", "filters", "snapshot"])
 
 
 # ---- there and back --------------------------------------------------------------------------------------------------
@@ -53,18 +57,21 @@ readers = pytest.mark.parametrize(("name", "kind", "read_all"), READERS, ids=["s
 
 def test_a_segment_is_read_as_it_was_written(store: Memory) -> None:
     written = segment_data()
-    blocks, *rest = everything_of_segment(store)
+    blocks, *rest, codes, postings, answers = everything_of_segment(store)
     assert blocks == plain(written.blocks)
-    assert rest[0::4] == [plain(z.zones(ROWS)) for z in written.zone_maps]
-    assert rest[1::4] == [plain(replace(written.pages[0], places=None)), None, None]
-    assert rest[2::4] == [[True, False, True, False], None, None]
-    assert rest[3::4] == [plain(written.pages[0].places), None, None]
+    assert rest[0::3] == [plain(z.zones(ROWS)) for z in written.zone_maps]
+    assert rest[1::3] == [plain(replace(written.pages[0], places=None)), None, None]
+    assert rest[2::3] == [plain(written.pages[0].places), None, None]
+    assert codes == [6, 6, 8, -1]
+    assert postings["table"] == plain(written.postings[1].table)
+    assert answers == [[0, 2, 3], [0, 1]]
 
 
 def test_a_snapshot_is_read_as_it_was_written(store: Memory) -> None:
     snapshot = open_snapshot(store, 1)
     assert (snapshot.number, snapshot.created) == (1, 1.5)
-    assert (snapshot.columns, snapshot.options, snapshot.schema) == (COLUMNS, OPTIONS, SCHEMA)
+    assert (snapshot.columns, snapshot.filters, snapshot.options) == (COLUMNS, FILTERS, OPTIONS)
+    assert snapshot.schema == SCHEMA
     size = store.size(NAME)
     assert plain(snapshot.segments) == {
         "name": [NAME],
@@ -95,7 +102,22 @@ def test_a_snapshot_says_where_every_chunk_of_a_segment_lies(store: Memory) -> N
             if directory is not None and directory.size[0]:
                 c = "" if field is None else f"/{snapshot.number_of(field)}"
                 found[kind + c] = tuple(int(each[0]) for each in (directory.at, directory.size, directory.crc))
+    for f in range(len(FILTERS)):
+        for kind in FILTER_KINDS:
+            directory = snapshot.filter_directory(kind, f)
+            if directory is not None:
+                found[f"{kind}/{f}"] = tuple(int(each[0]) for each in (directory.at, directory.size, directory.crc))
     assert found == {name: tuple(place) for name, place in contents.chunks.items()}
+
+
+def test_a_snapshot_says_where_every_filter_lies(store: Memory) -> None:
+    """The same places as the filter file's own table of contents."""
+    slabs = opened(store).slabs(0)
+    assert slabs is not None
+    assert (slabs.file_name, slabs.file_size.tolist()) == ([FILTER_NAME], [store.size(FILTER_NAME)])
+    parts = store.contents(FILTER_NAME, codec.FILTERS).matrices
+    assert [slabs.part(i) for i in range(len(slabs.at))] == list(parts.values())
+    assert opened(store).slabs(1) is None
 
 
 def test_a_snapshot_of_no_segments(store: Memory) -> None:
@@ -116,7 +138,7 @@ def uncovered(store: Memory, name: str, kind: int) -> set[int]:
     """The bytes that no reader looks at: the first 16, and padding."""
     contents = store.contents(name, kind)
     ends = [place.at + place.size for place in contents.chunks.values()]
-    ends += [m.at + m.rows * (m.width + 4) for m in contents.matrices.values()]
+    ends += [m.at + m.nbytes for m in contents.matrices.values()]
     return {*range(HEADER.size), *(at for end in ends for at in range(end, end + -end % ALIGNMENT))}
 
 
@@ -140,7 +162,8 @@ def test_every_byte_may_be_flipped(
         try:
             assert read_all(store) == whole, at
             assert at not in chunks, at
-            assert at in idle or name == NAME, at  # of segments rows that are not probed, and the table of contents
+            # Of segments and filters rows that are not probed, and the table of contents.
+            assert at in idle or name != SNAPSHOT_NAME, at
         except IndexFault:
             assert at not in idle, at
         assert bool(verified(store, name, kind)) == (at not in idle), at
@@ -152,12 +175,13 @@ def test_every_length_may_be_cut_off(
 ) -> None:
     """Before the end of what is read it is a fault; what a query does not read it does not miss, but verification."""
     data, whole = store.data[name], read_all(store)
-    end = max(place.at + place.size for place in store.contents(name, kind).chunks.values())
+    contents = store.contents(name, kind)
+    end = max([place.at + place.size for place in contents.chunks.values()], default=0)
     for length in range(len(data)):
         store.data[name] = data[:length]
         try:
             assert read_all(store) == whole
-            assert name == NAME and length >= end, length
+            assert name != SNAPSHOT_NAME and length >= end, length
         except IndexFault:
             pass
         assert verified(store, name, kind), length
@@ -175,7 +199,7 @@ def test_verification_reads_every_row_and_every_chunk(
     """Also of filters whose rows no query probes."""
     data, contents = store.data[name], store.contents(name, kind)
     spans = {each: (place.at, place.size) for each, place in contents.chunks.items()}
-    spans |= {each: (m.at, m.rows * (m.width + 4)) for each, m in contents.matrices.items()}
+    spans |= {f"rows of {each}": (m.at, m.nbytes) for each, m in contents.matrices.items()}
     for each, (first, size) in spans.items():
         at = first + size // 2
         store.data[name] = data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :]

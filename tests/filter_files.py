@@ -1,0 +1,101 @@
+"""Filters in a store as a build leaves them there, and what they hold: value by value, in plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from unittest.mock import patch
+
+import mmh3
+import xxhash
+from bitarray import bitarray
+
+from secateur.index import interleave, pieces
+from secateur.index.codec import FILTERS, read_contents
+from secateur.index.interleave import plan_files, plan_matrices, slabs_written, write_file
+from secateur.index.model import Store
+from secateur.index.pieces import Piece
+from secateur.index.slabs import Slabs
+
+MASK = 2**64 - 1
+SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
+
+# ---- what is hashed, bit by bit --------------------------------------------------------------------------------------
+
+
+def mixed(x: int) -> int:
+    """The finaliser of MurmurHash3, in Python's integers."""
+    x = (x ^ x >> 33) * 0xFF51AFD7ED558CCD & MASK
+    x = (x ^ x >> 33) * 0xC4CEB9FE1A85EC53 & MASK
+    return x ^ x >> 33
+
+
+def positions_of(data: bytes, probes: int, log2_bits: int) -> list[int]:
+    """The bits of one value: the 32-bit quarters of its hash, then those of mix(h1 + j (h2 | 1)), modulo the size."""
+    first, second = mmh3.hash64(data, signed=False)
+    words = [first, second, *(mixed(first + j * (second | 1) & MASK) for j in range(2, (probes + 1) // 2))]
+    quarters = [quarter for word in words for quarter in (word & 0xFFFFFFFF, word >> 32)]
+    return [quarter % (1 << log2_bits) for quarter in quarters[:probes]]
+
+
+def native_positions_of(data: bytes, log2_bits: int) -> list[int]:
+    """The bits of one value in a filter as Parquet files have them: eight words of one block of 256 bits."""
+    hashed = xxhash.xxh64_intdigest(data)
+    block = (hashed >> 32) * (1 << log2_bits - 8) >> 32
+    bits = [((hashed & 0xFFFFFFFF) * salt & 0xFFFFFFFF) >> 27 for salt in SALT]
+    return [block * 256 + word * 32 + bit for word, bit in enumerate(bits)]
+
+
+def bits_of(positions: Iterable[Sequence[int]], log2_bits: int) -> bitarray:
+    """A filter with the bits of some values."""
+    found = bitarray(1 << log2_bits, endian="little")
+    for each in positions:
+        for position in each:
+            found[position] = True
+    return found
+
+
+# ---- pieces laid side by side ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """How much of filters comes into one piece, part or slab, and how much larger joining sizes may make a slab."""
+
+    slab_blocks: int = interleave.SLAB_BLOCKS
+    part_bytes: int = interleave.PART_BYTES
+    piece_bytes: int = pieces.PIECE_BYTES
+    joined_bytes: int = interleave.JOINED_BYTES
+
+    @contextmanager
+    def prevailing(self) -> Iterator[None]:
+        changes = {"SLAB_BLOCKS": self.slab_blocks, "PART_BYTES": self.part_bytes, "JOINED_BYTES": self.joined_bytes}
+        with patch.multiple(interleave, **changes), patch.object(pieces, "PIECE_BYTES", self.piece_bytes):
+            yield
+
+
+SLAB_BLOCKS = (1, 9, 40, interleave.SLAB_BLOCKS)
+PART_BYTES = (1, 100, 5_000, interleave.PART_BYTES)
+PIECE_BYTES = (1, 700, pieces.PIECE_BYTES)
+JOINED_BYTES = (0, 200, interleave.JOINED_BYTES)
+
+
+def slabs_in(store: Store, name: str, segments: Sequence[Sequence[Piece]], probes: int) -> Slabs | None:
+    """The pieces of all segments laid side by side in files of this name; None where there are none."""
+    matrices = plan_matrices(segments)
+    parts = plan_files(matrices)
+    files = [write_file(store, f"filters/{name}-{i:06d}.filter", matrices, each) for i, each in enumerate(parts)]
+    for piece in (piece for mine in segments for piece in mine):
+        store.delete(piece.name)
+    return slabs_written(matrices, probes, list(zip(parts, files, strict=True))) if matrices else None
+
+
+def without_bands(name: str, data: bytes, kind: int = FILTERS, matrix: str | None = None) -> bytes:
+    """A file in which a bit of every band of its matrices, or of one of them, is flipped: no row of it can be read."""
+    contents = read_contents(name, kind, len(data), lambda at, size: data[at : at + size])
+    found = bytearray(data)
+    for each in [contents.matrices[matrix]] if matrix is not None else contents.matrices.values():
+        for band in range(each.bands):
+            found[each.at + band * each.stride] ^= 1
+    return bytes(found)
