@@ -245,7 +245,10 @@ def plain(value: Any) -> Any:
 
 FIELDS = [Field(c.path, c.type) for c in COLUMNS]
 ONLY = np.zeros(1, np.int64)  # the number of the only segment, and of its group
-ASKED = [Values(FIELDS[0], pa.int64(), np.array([7, 69, 1000])), Values(FIELDS[1], pa.string(), np.array([b"a"], object))]
+ASKED = [
+    Values(FIELDS[0], pa.int64(), np.array([7, 69, 1000])),
+    Values(FIELDS[1], pa.string(), np.array([b"a"], object)),
+]
 
 
 def opened(store: Memory) -> Snapshot:

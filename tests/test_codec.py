@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import xxhash
 from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,15 +30,14 @@ from secateur.index.codec import (
     SNAPSHOT,
     SUMMARY,
     VERSION,
-    Matrix,
     Place,
     Writer,
     as_it_lies,
     check,
     decode_chunk,
     encode_chunk,
-    read_rows,
 )
+from secateur.index.matrix import read_rows
 from secateur.index.model import type_name, type_of_name
 
 some_arrays = st.lists(arrays(), max_size=5)
@@ -104,27 +104,6 @@ def test_a_chunk_as_it_lies(given_arrays: list[np.ndarray]) -> None:
     assert [a.strides for a in again] == [a.strides for a in decoded]
 
 
-@examples(ci=100)
-@given(st.integers(0, 200), st.integers(1, 12), st.data())
-def test_rows_are_read_one_by_one(n: int, width: int, data: st.DataObject) -> None:
-    """Few of them each alone, many of them all at once; in any order."""
-    matrix = matrix_of(n, width)
-    writer = Writer(SEGMENT, {})
-    placed = writer.add_rows("rows", matrix)
-    store = Memory({NAME: writer.finish()})
-    assert store.contents(NAME, SEGMENT).matrices == {"rows": placed}
-    chosen = np.array(data.draw(st.lists(st.integers(0, n - 1), max_size=5)) if n else [], np.int64)
-    ranges: list[tuple[int, int]] = []
-
-    def read(wanted: Any) -> list[bytes]:
-        ranges.extend(wanted)
-        return store.read_many(NAME, wanted)
-
-    assert read_rows(placed, chosen, read, "rows").tolist() == matrix[chosen].tolist()
-    assert len(ranges) == (1 if len(chosen) > n / 64 else len(chosen))
-    assert store.contents(NAME, SEGMENT).verify(store.reader(NAME)) == []
-
-
 def test_type_names_there_and_back() -> None:
     for kind in KINDS:
         assert type_of_name(type_name(kind.type)) == kind.type
@@ -140,7 +119,7 @@ def padding_of(store: Memory) -> set[int]:
     """The bytes that nothing covers: the first 16, and those up to the next multiple of 8 behind a chunk or matrix."""
     contents = store.contents(NAME, SEGMENT)
     ends = [place.at + place.size for place in contents.chunks.values()]
-    ends += [m.at + m.rows * (m.width + 4) for m in contents.matrices.values()]
+    ends += [m.at + m.nbytes for m in contents.matrices.values()]
     return {*range(HEADER.size), *(at for end in ends for at in range(end, end + -end % ALIGNMENT))}
 
 
@@ -173,44 +152,6 @@ def test_every_length_may_be_cut_off() -> None:
         store.data[NAME] = other
         with pytest.raises(IndexFault):
             everything(store)
-
-
-@examples(ci=100)
-@given(st.integers(2, 9), st.integers(1, 4), st.integers(0, 2), st.data())
-def test_a_row_in_the_place_of_another_is_noticed(n: int, width: int, seed: int, data: st.DataObject) -> None:
-    """Whole and sound with its checksum, of the same matrix or of another of the same shape: the salt tells."""
-    first, second = matrix_of(n, width, seed), matrix_of(n, width, seed + 1)
-    writer = Writer(SEGMENT, {})
-    placed = [writer.add_rows(str(i), matrix) for i, matrix in enumerate((first, second))]
-    whole, stride = writer.finish(), width + codec.ROW_CHECKSUM
-    rows = [m.at + i * stride for m in placed for i in range(n)]
-    source, target = data.draw(st.permutations(rows))[:2]
-    harmed = whole[:target] + whole[source : source + stride] + whole[target + stride :]
-    store = Memory({NAME: harmed})
-    number, row = divmod(rows.index(target), n)
-    with pytest.raises(IndexFault, match=f"row {row} of it does not match its checksum"):
-        read_rows(placed[number], np.array([row]), lambda ranges: store.read_many(NAME, ranges), "it")
-    assert len(store.contents(NAME, SEGMENT).verify(store.reader(NAME))) == 1
-
-
-def test_a_matrix_in_the_place_of_another_is_noticed() -> None:
-    """All its rows, each with its checksum: what a file of the same layout has there."""
-    files = []
-    for seed in (1, 2):
-        writer = Writer(SEGMENT, {})
-        placed = writer.add_rows("rows", matrix_of(5, 3, seed))
-        files.append((placed, Memory({NAME: writer.finish()})))
-    (mine, _), (other, store) = files
-    assert mine[:3] == other[:3]
-    for row in range(5):
-        with pytest.raises(IndexFault, match="does not match its checksum"):
-            read_rows(mine, np.array([row]), lambda ranges: store.read_many(NAME, ranges), "it")
-
-
-@pytest.mark.parametrize("row", [-1, 5, 2**40])
-def test_a_matrix_has_only_its_rows(row: int) -> None:
-    with pytest.raises(IndexFault, match="has no row"):
-        read_rows(Matrix(16, 5, 3, 0), np.array([0, row]), lambda ranges: [], "it")
 
 
 # ---- lies: right checksums prove that nothing was damaged, not that it was written right -----------------------------
@@ -359,12 +300,11 @@ def test_the_layout_golden() -> None:
     described = struct.pack("<Q", 2) + struct.pack("<BB6xQQ", 0, 2, 3, 12) + struct.pack("<BB6xQQ", 3, 3, 9, 8)
     chunk = described + struct.pack("<iii4x", 1, 2, 3) + b"\xff" * 8
     assert data[16:96] == chunk
-    rows = [zlib.crc32(b"\1\2"), zlib.crc32(b"\3\4")]
-    salt = zlib.crc32(struct.pack("<II", *rows))
-    salted = [crc ^ (salt + i * 0x9E3779B1) % 2**32 for i, crc in enumerate(rows)]
-    assert data[96:112] == struct.pack("<2sI2sI4x", b"\1\2", salted[0], b"\3\4", salted[1])
+    salt = xxhash.xxh3_64_intdigest(b"\1\2\3\4")
+    band = b"\1\2\3\4" + bytes(508)  # 256 rows of two bytes make a band
+    assert data[96:616] == band + struct.pack("<Q", xxhash.xxh3_64_intdigest(band, seed=salt))
     at, stored, raw, crc, version, kind, magic = struct.unpack("<QIIIHH8s", data[-32:])
-    assert (at, at + stored + 32, version, kind, magic) == (112, len(data), 1, 2, b"SECATEUR")
+    assert (at, at + stored + 32, version, kind, magic) == (616, len(data), 1, 2, b"SECATEUR")
     packed = data[at : at + stored]
     assert zlib.crc32(packed) == crc
     contents = json.loads(pa.decompress(packed, decompressed_size=raw, codec="zstd", asbytes=True))
