@@ -17,9 +17,10 @@ from index_files import NAME, Memory
 from integer_arrays import arrays
 
 from secateur.errors import IndexFault
-from secateur.index.bitsliced import hash_values
-from secateur.index.codec import ROW_CHECKSUM, SEGMENT, Contents, Matrix, Writer, read_contents, read_rows
+from secateur.index.codec import SEGMENT, Contents, Writer, read_contents
+from secateur.index.hashing import hash_values
 from secateur.index.inversion import MOST_BLOCKS, postings_of
+from secateur.index.matrix import CHECKSUM, Matrix, read_rows
 from secateur.index.postings import (
     PAGE_PAIRS,
     SLAB,
@@ -234,7 +235,7 @@ def test_sizes_are_as_told_and_the_smaller_form_is_taken(case: tuple[list[np.nda
     distinct = [set(hashes.tolist()) for hashes in blocks if hashes is not None]
     assert (table.values, table.pairs) == (len(set().union(*distinct)), sum(map(len, distinct)))
     sizes = {Form.BITMAPS: size_of_bitmaps(table.values, n), Form.PAIRS: size_of_pairs(table.pairs, n)}
-    stored = postings.rows.nbytes + table.rows * ROW_CHECKSUM + table.prefixes.nbytes
+    stored = postings.rows.nbytes + table.rows * CHECKSUM + table.prefixes.nbytes
     assert stored == sizes[table.form] == min(sizes.values())
 
 
@@ -319,7 +320,7 @@ def test_no_harm_to_a_byte_loses_a_block(
     wanted = np.concatenate([block[:5] for block in blocks if block is not None])
     assert answer_of(file, contents, len(blocks), wanted) == expected(blocks, wanted)
     ends = [place.at + place.size for place in contents.chunks.values()]
-    ends += [at + rows * (width + ROW_CHECKSUM) for at, rows, width, _ in contents.matrices.values()]
+    ends += [matrix.at + matrix.nbytes for matrix in contents.matrices.values()]
     data = bytearray(file.data[NAME])
     data[16 + position % (max(ends) - 16)] ^= 1 << bit
     try:
