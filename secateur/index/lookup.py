@@ -152,19 +152,28 @@ def _in_matrix(memory: IndexMemory, f: int, slabs: Slabs, matrix: int, runs: np.
 
 
 def _numbers(memory: IndexMemory, f: int, slabs: Slabs, runs: np.ndarray, within: np.ndarray) -> np.ndarray:
-    """The numbers of blocks by their runs and places in these. Raises IndexFault."""
+    """The numbers of blocks by their runs and places in these; all blocks of a segment whose codes cannot be read."""
     segment = slabs.segment[runs]
-    block_begin = memory.layout.block_begin
-    numbers = block_begin[segment] + within
-    mixed = slabs.count[runs] != np.diff(block_begin)[segment]  # runs that are not all blocks of their segments
+    begin = memory.layout.block_begin
+    mixed = slabs.count[runs] != np.diff(begin)[segment]  # runs that are not all blocks of their segments
+    found = [(begin[segment] + within)[~mixed]]
     for run in np.unique(runs[mixed]).tolist():
-        mine = runs == run
         own = int(slabs.segment[run])
-        members = np.flatnonzero(memory.codes(f, own) == slabs.run_code[run])
-        if len(members) != slabs.count[run]:
-            raise IndexFault(f"{memory.layout.names[own]}: the codes of its filters are not those of the snapshot")
-        numbers[mine] = block_begin[own] + members[within[mine]]
-    return numbers
+        numbers = np.arange(begin[own], begin[own + 1])
+        with memory.faults.tolerated():
+            numbers = numbers[_members(memory, f, slabs, run)[within[runs == run]]]
+        found.append(numbers)
+    return np.concatenate(found)
+
+
+def _members(memory: IndexMemory, f: int, slabs: Slabs, run: int) -> np.ndarray:
+    """The blocks of a run, among those of its segment. Raises IndexFault."""
+    segment = int(slabs.segment[run])
+    members = np.flatnonzero(memory.codes(f, segment) == slabs.run_code[run])
+    if len(members) != slabs.count[run]:
+        name = memory.layout.names[segment]
+        raise IndexFault(f"{name}: the codes of its filters are not those of the snapshot")
+    return members
 
 
 def _without_filter(memory: IndexMemory, f: int, slabs: Slabs, segment: int, known: int) -> np.ndarray:
