@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from random_index import KINDS, NUMBER, Block, Index, Zone, zone_list
+from random_filters import Asked, asked_of, number_of, random_question
+from random_index import NUMBER, Block, Index, Zone, zone_list
 
-from secateur.index import bitsliced
 from secateur.index.blocks import LOOSE, OpenedBlocks
+from secateur.index.model import POSTINGS
 from secateur.index.reader import IndexCatalog
 from secateur.pruning.predicate.bound import Field
+from secateur.pruning.questions import Question
 from secateur.pruning.report import Counts, Faults
 from secateur.pruning.statistics import Run
 from secateur.pruning.zones import Zones
-from secateur.values import keys_of, kind_of
 
 OTHER = Field(("other",), pa.int64())  # that nothing knows
 
@@ -34,13 +36,17 @@ class Entry:
 
 @dataclass(frozen=True)
 class Query:
-    """One query of an index, checked at every step. `noted` are the segments of which a fault has to be noted."""
+    """One query of an index, checked at every step.
+
+    `noted` are the segments of which a fault has to be noted, `doubted` those of which one may be.
+    """
 
     index: Index
     catalog: IndexCatalog
     faults: Faults
     random: np.random.Generator
-    noted: set[str]
+    noted: set[str] = dataclasses.field(default_factory=set)
+    doubted: set[str] = dataclasses.field(default_factory=set)
 
     @property
     def fields(self) -> list[Field]:
@@ -54,12 +60,15 @@ class Query:
         segments = self.some(everywhere)
         assert self.catalog.counts(files, np.array(segments, np.int64)) == self.expected_counts(segments, files)
         runs = self.catalog.runs(files, np.array(segments, np.int64))
+        for _ in range(4):
+            self.check_look_up(random_question(self.random, index.fields), segments)
         numbers = self.check_runs(runs, segments, files)
         loose = self.check_loose_runs(files)
         for _ in range(2):
             self.check_open(self.some(numbers), self.some(loose), files)
         reasons = self.faults.drain()
-        assert {part.name for part in index.parts if part.name in " ".join(reasons)} == self.noted, reasons
+        told = {part.name for part in index.parts if part.name in " ".join(reasons)}
+        assert self.noted <= told <= self.noted | self.doubted, reasons
 
     def some_files(self) -> np.ndarray | None:
         n = len(self.index.live.files)
@@ -229,44 +238,58 @@ class Query:
                 self.check_zones(field, opened.zones(field), slice(None), [self.zone_of(field, e) for e in expected])
                 self.note_zones(field, sorted({e.segment for e in expected} - {LOOSE}))
             if field in self.index.fields:
-                self.check_filters(opened, field, expected)
                 self.check_pages(opened, field, expected)
 
-    def check_filters(self, opened: OpenedBlocks, field: Field, expected: Sequence[Entry]) -> None:
-        kind, c = kind_of(field.type), NUMBER.get(field.path[0])
-        values: list[int] = self.random.integers(0, 70, 2).tolist()
-        if c is None or kind is None:
-            assert opened.may_contain(field, values) is None
-            return
-        wanted = {"i": values, "s": [f"{v:02}" for v in values], "huge": [v * 10**20 for v in values]}
-        stored = pa.array(wanted.get(field.path[0], [19_000 + v for v in values]), storage_of(field.type))
-        keys = [keys_of(stored.cast(KINDS[field.path[0]].type)).at(i) for i in range(2)]
-        hashes = bitsliced.hash_keys(keys, kind)
-        found = opened.may_contain(field, keys)
-        segments = {e.segment for e in expected} - {LOOSE}
-        known = field not in self.index.live.named and any(self.index.parts[s].has(f"bloom/{c}") for s in segments)
-        assert (found is not None) == known
-        if found is not None:
-            assert found.tolist() == [self.filter_says(e, c, hashes) for e in expected]
-        for s in segments if field not in self.index.live.named else ():
-            self.note(s, f"bloom/{c}")
-            part = self.index.parts[s]
-            if part.has(f"bloom/{c}") and (part.data.filters[c].log2_bits >= 0).any():
-                self.note(s, f"rows/{c}")
+    # ---- look-ups
 
-    def filter_says(self, entry: Entry, c: int, hashes: bitsliced.Hashes) -> bool:
-        """Bit by bit; True where nothing is known."""
-        if entry.number < 0:
-            return True
-        part, within = self.index.parts[entry.segment], self.index.places[entry.number][1]
-        if not part.has(f"bloom/{c}") or f"rows/{c}" in part.harmed:
-            return True
-        stored = part.data.filters[c].filters[within]
-        if stored is None:
-            return True
-        bits = np.unpackbits(stored, bitorder="little")
-        size = int(part.data.filters[c].log2_bits[within])
-        return bool(bits[bitsliced.positions(hashes, part.data.filters[c].probes, size)].all(axis=1).any())
+    def check_look_up(self, question: Question, segments: Sequence[int]) -> None:
+        """The blocks that may hold what is asked for: those whose filters say so, and those without, bit by bit.
+
+        Of a segment whose filter cannot be read they may be all.
+        """
+        found = self.catalog.holders(question, np.array(segments, np.int64))
+        asking = self.asking(question, segments)
+        for f, _ in asking:
+            self.note_filter(f, segments)
+        assert (found is None) == (not asking), question
+        if found is None:
+            return
+        numbers = [n for s in segments for n in range(self.index.begin[s], self.index.begin[s + 1])]
+        expected = [n for n in numbers if all(self.may_hold(f, asked, n) for f, asked in asking)]
+        sound = [s for s in segments if all(self.index.is_sound(f, s) for f, _ in asking)]
+        assert found.dtype == np.int64
+        assert (np.diff(found) > 0).all()
+        assert set(expected) <= set(found.tolist()) <= set(numbers), question
+        assert [n for n in found.tolist() if self.index.places[n][0] in sound] == [
+            n for n in expected if self.index.places[n][0] in sound
+        ], question
+
+    def asking(self, question: Question, segments: Sequence[int]) -> list[tuple[int, Asked]]:
+        """The filters that tell something about a question, and what they are asked."""
+        if question.column in self.index.live.named or not segments:
+            return []
+        pairs = [(f, asked_of(each, question)) for f, each in enumerate(self.index.filters)]
+        found = [(f, asked) for f, asked in pairs if asked is not None]
+        return [(f, asked) for f, asked in found if self.tells(f, segments)]
+
+    def tells(self, f: int, segments: Sequence[int]) -> bool:
+        """Slabs of whatever segments, or postings of one of these."""
+        if self.index.filters[f].kind != POSTINGS:
+            return f in self.index.segments.slabs
+        own = number_of(self.index.filters[f])
+        self.note_filter(f, segments)
+        return any(self.index.parts[s].has(f"posting/{own}") for s in segments)
+
+    def note_filter(self, f: int, segments: Sequence[int]) -> None:
+        own = number_of(self.index.filters[f])
+        for s in segments:
+            self.note(s, f"posting/{own}")
+            if self.index.parts[s].harmed & {f"code/{own}", f"rows/{own}"}:
+                self.doubted.add(self.index.parts[s].name)
+
+    def may_hold(self, f: int, asked: Asked, number: int) -> bool:
+        held = self.index.held(f, number)
+        return held is None or held.by_bits(asked)
 
     def check_pages(self, opened: OpenedBlocks, field: Field, expected: Sequence[Entry]) -> None:
         c = NUMBER.get(field.path[0])
@@ -320,6 +343,8 @@ class Query:
         due = [n for n, (s, _) in enumerate(index.places) if s in segments and self.survives(index.file_of(n), files)]
         assert set(due) <= set(numbers)
         assert {index.places[n][0] for n in numbers} <= set(segments)
+        for _ in range(3):
+            self.check_look_up_in_doubt(random_question(self.random, index.fields), segments)
         loose = self.check_loose_runs(files)
         opened = self.catalog.open(np.array([*numbers, *loose], np.int64), files)
         if all_fail_in_the_end:
@@ -338,6 +363,15 @@ class Query:
             self.check_zones_hold(opened.zones(field), slice(None), [self.zone_of(field, e) for e in entries])
         chosen = self.some(range(len(entries)))
         self.check_places(opened.take(np.array(chosen, np.int64)), [entries[i] for i in chosen])
+
+    def check_look_up_in_doubt(self, question: Question, segments: Sequence[int]) -> None:
+        """No block is left out that may hold what is asked for, or of which nothing could be read."""
+        found = self.catalog.holders(question, np.array(segments, np.int64))
+        if found is not None:
+            asking = self.asking(question, segments)
+            numbers = [n for s in segments for n in range(self.index.begin[s], self.index.begin[s + 1])]
+            expected = [n for n in numbers if all(self.may_hold(f, asked, n) for f, asked in asking)]
+            assert set(expected) <= set(found.tolist()) <= set(numbers), question
 
     def check_without_index(self, files: np.ndarray | None) -> None:
         """Whatever was known of it before: all blocks come from footers."""
@@ -362,10 +396,6 @@ def holds(found: Zone, right: Zone) -> bool:
     low = found[0] == "least" or (right[0] != "least" and found[0] <= right[0])
     high = found[1] == "greatest" or (right[1] != "greatest" and found[1] >= right[1])
     return low and high and found[2] | right[2] == found[2] and found[3] | right[3] == found[3]
-
-
-def storage_of(type_: pa.DataType) -> pa.DataType:
-    return pa.int32() if pa.types.is_date32(type_) else pa.decimal128(38, 10) if pa.types.is_decimal(type_) else type_
 
 
 def where(entry: Entry) -> tuple[int, int]:

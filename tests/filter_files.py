@@ -76,7 +76,7 @@ class Cuts:
 
 
 SLAB_BLOCKS = (1, 9, 40, interleave.SLAB_BLOCKS)
-PART_BYTES = (1, 100, 5_000, interleave.PART_BYTES)
+PART_BYTES = (1_000, 5_000, interleave.PART_BYTES)
 PIECE_BYTES = (1, 700, pieces.PIECE_BYTES)
 JOINED_BYTES = (0, 200, interleave.JOINED_BYTES)
 

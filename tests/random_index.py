@@ -1,4 +1,7 @@
-"""Random indexes in memory, harmed here and there, and what is to be read of them, block by block in plain Python."""
+"""Random indexes in memory, harmed here and there, and what is to be read of them, block by block in plain Python.
+
+Zone maps, pages and filters of every kind, over segments some of which lack some; random_filters has what filters hold.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +12,31 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from filter_files import JOINED_BYTES, PART_BYTES, PIECE_BYTES, SLAB_BLOCKS, Cuts, slabs_in, without_bands
 from index_files import Memory, keys_list
-from strategies import BY_NAME, ColumnKind, array_of
+from random_filters import FILTERS, KINDS, LATER_FILTERS, Held, Written, number_of, written
 from units import measured
 
-from secateur.index import bitsliced, zonemap
+from secateur.index import zonemap
+from secateur.index.bitsliced import probes_for
 from secateur.index.blocks import LooseBlocks
-from secateur.index.codec import SEGMENT, read_contents
-from secateur.index.model import BlockTable, BuildOptions, IndexedColumn
+from secateur.index.codec import SEGMENT
+from secateur.index.inversion import postings_of
+from secateur.index.model import POSTINGS, BlockTable, BuildOptions, Filter, IndexedColumn
 from secateur.index.pages import PageTable, Places
-from secateur.index.segment import BlockFilters, SegmentData, encode_segment
+from secateur.index.pieces import Piece
+from secateur.index.segment import SegmentData, encode_segment
 from secateur.index.segments import Segments, SegmentSummary, joined, summarised
+from secateur.index.slabs import Slabs
 from secateur.index.snapshot import encode_snapshot, snapshot_name
 from secateur.index.zonemap import ZoneMap
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.zones import Zones
 from secateur.values import kind_of
 
-KINDS: dict[str, ColumnKind] = {name: BY_NAME[name] for name in ("i", "s", "huge", "day")}
 COLUMNS = [IndexedColumn((name,), kind.type) for name, kind in KINDS.items()]
 NUMBER = {name: c for c, name in enumerate(KINDS)}  # of a column in every segment, whatever its snapshot says
-PROBES = 4
+RATES = (0.3, 0.01, 1e-6)
 Zone = tuple[Any, Any, int, int]  # lower, upper, value, null
 ANYTHING = (1 | 2, 4)  # the value and null of an unknown zone
 
@@ -60,11 +67,15 @@ class File:
 
 @dataclass(frozen=True)
 class Part:
-    """A segment: what was written, the chunks that it lacks, and those that are harmed (``rows/c`` is a matrix)."""
+    """A segment: what was written, the chunks that it lacks, and those that are harmed (``rows/f`` is a matrix).
+
+    Without ``slab/f`` it has no columns in the slabs of a filter.
+    """
 
     name: str
     files: tuple[File, ...]
     data: SegmentData
+    filters: Sequence[Written]
     missing: frozenset[str]
     harmed: frozenset[str]
 
@@ -81,13 +92,23 @@ class Part:
     def chunks(self) -> set[str]:
         """The chunks that were written."""
         data = self.data
-        pages = [f"page/{c}" for c in data.pages]
         return {
             "blocks",
             *(f"zone/{c}" for c in range(len(data.columns))),
-            *pages,
-            *(f"bloom/{c}" for c in data.filters),
+            *(f"page/{c}" for c in data.pages),
+            *(f"code/{f}" for f in data.codes),
+            *(f"posting/{f}" for f in data.postings),
         }
+
+    @property
+    def pieces(self) -> dict[int, Sequence[Piece]]:
+        """Those that are laid side by side."""
+        return {f: self.filters[f].pieces for f in self.data.codes if f"slab/{f}" not in self.missing}
+
+    def held(self, f: int, within: int) -> Held | None:
+        """What the filter of a block holds; None where the segment has none."""
+        is_there = f in self.pieces or f"posting/{f}" in self.chunks - self.missing
+        return self.filters[f].held[within] if is_there else None
 
 
 # ---- making one ------------------------------------------------------------------------------------------------------
@@ -98,6 +119,8 @@ class Maker:
     """Draws all parts of an index from one seed."""
 
     random: np.random.Generator
+    store: Memory
+    rates: Sequence[float]  # of filters
 
     def chance(self, probability: float) -> bool:
         return bool(self.random.random() < probability)
@@ -126,14 +149,17 @@ class Maker:
         """A segment of files of its own, behind those that another segment serves too."""
         width = int(self.random.choice([0, 1, 7, 20, 70]))
         files = (*shared, *(self.file(f"{name}-{i}", width) for i in range(self.random.integers(1, 4))))
-        data = self.data(files)
-        part = Part(name, files, data, frozenset(), frozenset())
-        missing = frozenset(chunk for chunk in part.chunks if chunk != "blocks" and self.chance(0.15))
-        rows = {f"rows/{c}" for c in data.filters}
+        data, filters = self.data(name, files)
+        part = Part(name, files, data, filters, frozenset(), frozenset())
+        slabs = {f"slab/{f}" for f in data.codes}
+        missing = frozenset(chunk for chunk in part.chunks | slabs if chunk != "blocks" and self.chance(0.15))
+        missing |= {f"slab/{f}" for f in data.codes if f"code/{f}" in missing}  # in whose columns nobody would find it
+        rows = {f"rows/{f}" for f in data.postings}
         harmed = frozenset(chunk for chunk in (part.chunks | rows) - missing if self.chance(harm))
-        return Part(name, files, data, missing, harmed)
+        return Part(name, files, data, filters, missing, harmed)
 
-    def data(self, files: Sequence[File]) -> SegmentData:
+    def data(self, name: str, files: Sequence[File]) -> tuple[SegmentData, list[Written]]:
+        """What is to be written of some files; pieces of their filters are in the store already."""
         placed = [(f, g, block) for f, file in enumerate(files) for g, block in enumerate(file.blocks)]
         arrays = zip(*((f, g, block.rows, block.size) for f, g, block in placed), strict=True) if placed else [()] * 4
         dtypes = (np.int32, np.int32, np.int64, np.int64)
@@ -141,8 +167,16 @@ class Maker:
         blocks = [block for _, _, block in placed]
         maps = [self.partly_known(zone_map_of(blocks, name)) for name in KINDS]
         pages = {c: self.pages(blocks, name) for c, name in enumerate(KINDS) if self.chance(0.5)}
-        filters = {c: filters_of(blocks, name) for c, name in enumerate(KINDS) if self.chance(0.5)}
-        return SegmentData([(f.path, f.size, f.modified) for f in files], table, COLUMNS, maps, pages, filters)
+        filters = [
+            written(each, [b.values[each.path[0]] for b in blocks], self.store, f"pieces/{name}-{f}", rate, self.random)
+            for f, (each, rate) in enumerate(zip(FILTERS, self.rates, strict=True))
+        ]
+        there = [f for f in range(len(FILTERS)) if self.chance(0.8)]
+        codes = {f: filters[f].codes for f in there if FILTERS[f].kind != POSTINGS}
+        hashes = {f: [None if h is None else h.first for h in filters[f].hashes] for f in there if f not in codes}
+        postings = {f: postings_of(each) for f, each in hashes.items()}
+        identities = [(f.path, f.size, f.modified) for f in files]
+        return SegmentData(identities, table, COLUMNS, maps, pages, codes, postings), filters
 
     def partly_known(self, zone_map: ZoneMap) -> ZoneMap:
         counted = self.random.random(len(zone_map)) < 0.8
@@ -171,16 +205,6 @@ def zone_map_of(blocks: Sequence[Block], name: str) -> ZoneMap:
     return measured(KINDS[name], [block.values[name] for block in blocks])[0]
 
 
-def filters_of(blocks: Sequence[Block], name: str) -> BlockFilters:
-    """Filters of all blocks but every seventh, with sizes of two classes at least."""
-    hashes = [bitsliced.hash_values(array_of(block.values[name], KINDS[name].type)) for block in blocks]
-    sizes = [-1 if i % 7 == 6 else bitsliced.log2_bits_for(len(h.first), PROBES) + i % 2 for i, h in enumerate(hashes)]
-    filters = [
-        None if bits < 0 else bitsliced.build_filter(h, PROBES, bits) for h, bits in zip(hashes, sizes, strict=True)
-    ]
-    return BlockFilters(np.array(sizes, np.int8), filters, PROBES)
-
-
 def stored(part: Part) -> tuple[bytes, SegmentSummary]:
     """The file of a segment, harmed as it is to be, and what a snapshot says of it."""
     encoded = encode_segment(part.data)
@@ -189,8 +213,8 @@ def stored(part: Part) -> tuple[bytes, SegmentSummary]:
     data = bytearray(encoded.data)
     for chunk in part.harmed & set(places):
         data[places[chunk].at + places[chunk].size // 2] ^= 1
-    for c in (c for c in part.data.filters if f"rows/{c}" in part.harmed):
-        harm_rows(data, part, c)
+    for f in (f for f in part.data.postings if f"rows/{f}" in part.harmed):
+        data = bytearray(without_bands(part.name, bytes(data), SEGMENT, f"posting/{f}"))
     counts = np.stack(
         [np.bincount(blocks.file, w, len(part.files)) for w in (None, blocks.row_count, blocks.byte_count)]
     )
@@ -198,18 +222,9 @@ def stored(part: Part) -> tuple[bytes, SegmentSummary]:
     rows = int(blocks.row_count.sum())
     identities = [(f.path, f.size, f.modified) for f in part.files]
     summary = SegmentSummary(
-        part.name, len(data), rows, len(blocks), identities, counts.T.astype(np.int64), merged, places
+        part.name, len(data), rows, len(blocks), identities, counts.T.astype(np.int64), merged, places, part.pieces
     )
     return bytes(data), summary
-
-
-def harm_rows(data: bytearray, part: Part, c: int) -> None:
-    """Every row of every matrix of a column."""
-    contents = read_contents(part.name, SEGMENT, len(data), lambda at, size: bytes(data[at : at + size]))
-    for name, matrix in contents.matrices.items():
-        if name.startswith(f"bloom/{c}/"):
-            for row in range(matrix.rows):
-                data[matrix.at + row * (matrix.width + 4)] ^= 1
 
 
 def merged_of(zone_map: ZoneMap, row_count: np.ndarray) -> ZoneMap:
@@ -292,9 +307,11 @@ class Index:
     store: Memory
     number: int
     columns: Sequence[IndexedColumn]
+    filters: Sequence[Filter]
     parts: Sequence[Part]
     segments: Segments
     live: Live
+    broken: frozenset[str]  # files of filters of which nothing can be read
 
     @property
     def fields(self) -> list[Field]:
@@ -337,6 +354,22 @@ class Index:
     def block(self, number: int) -> Block:
         segment, within = self.places[number]
         return self.parts[segment].blocks[within][1]
+
+    def held(self, f: int, number: int) -> Held | None:
+        """What a filter of the snapshot holds of a block; None where its segment has none."""
+        segment, within = self.places[number]
+        own = number_of(self.filters[f])
+        return None if own is None else self.parts[segment].held(own, within)
+
+    def is_sound(self, f: int, segment: int) -> bool:
+        """Whether all can be read that a filter has of a segment."""
+        part, own = self.parts[segment], number_of(self.filters[f])
+        slabs = self.segments.slabs.get(f)
+        if own is None or slabs is None or FILTERS[own].kind == POSTINGS:
+            return not part.harmed & {f"posting/{own}", f"rows/{own}"}
+        matrices = slabs.run_matrix[slabs.segment == segment]
+        files = {slabs.file_name[i] for i in slabs.file[np.isin(slabs.part_matrix, matrices)].tolist()}
+        return part.has(f"code/{own}") and not files & self.broken
 
     def zone(self, column: Field, number: int) -> Zone:
         """The zone map of a block of a segment, as far as it can be read."""
@@ -398,26 +431,52 @@ def zone_list(zones: Zones) -> list[Zone]:
     return list(zip(lower, upper, zones.value.tolist(), zones.null.tolist(), strict=True))
 
 
-def make_index(seed: int, segments: int, harm: float) -> Index:
+def make_index(seed: int, segments: int, harm: float, rates: Sequence[float] = RATES) -> Index:
     """An index of so many segments, of whose chunks a share is harmed, over files of which some are dead or changed."""
-    make = Maker(np.random.default_rng(seed))
-    parts: list[Part] = []
-    for i in range(segments):
-        shared = parts[0].files[:1] if i and make.chance(0.1) else ()
-        parts.append(make.part(f"segments/{seed}-{i}.segment", harm, *shared))
-    store = Memory()
-    known = summarised(COLUMNS, [put(store, part) for part in parts])
-    return publish(store, 1, known, parts, make)
+    make = maker(seed, Memory(), rates)
+    with cuts_of(make).prevailing():
+        parts: list[Part] = []
+        for i in range(segments):
+            shared = parts[0].files[:1] if i and make.chance(0.1) else ()
+            parts.append(make.part(f"segments/{seed}-{i}.segment", harm, *shared))
+        slabs = laid(make, parts, f"{seed}")
+    known = summarised(COLUMNS, FILTERS, [put(make.store, part) for part in parts], slabs)
+    return publish(1, known, parts, make, broken_files(make, slabs, harm))
 
 
-def refreshed(index: Index, seed: int, harm: float) -> Index:
+def refreshed(index: Index, seed: int, harm: float, rates: Sequence[float] = RATES) -> Index:
     """The next snapshot: without some segments, with new ones, under columns of other numbers and types."""
-    make = Maker(np.random.default_rng(seed))
+    make = maker(seed, index.store, rates)
     kept = [i for i in range(len(index.parts)) if make.chance(0.7)]
-    new = [make.part(f"segments/{seed}-new-{i}.segment", harm) for i in range(make.random.integers(0, 4))]
-    added = summarised(COLUMNS, [put(index.store, part) for part in new]).under(LATER)
-    segments = joined(index.segments.take(np.array(kept, np.int64)).under(LATER), added)
-    return publish(index.store, index.number + 1, segments, [*(index.parts[i] for i in kept), *new], make)
+    with cuts_of(make).prevailing():
+        new = [make.part(f"segments/{seed}-new-{i}.segment", harm) for i in range(make.random.integers(0, 4))]
+        slabs = laid(make, new, f"{seed}-new")
+    added = summarised(COLUMNS, FILTERS, [put(index.store, part) for part in new], slabs).under(LATER, LATER_FILTERS)
+    segments = joined(index.segments.take(np.array(kept, np.int64)).under(LATER, LATER_FILTERS), added)
+    broken = index.broken | broken_files(make, slabs, harm)
+    return publish(index.number + 1, segments, [*(index.parts[i] for i in kept), *new], make, broken)
+
+
+def maker(seed: int, store: Memory, rates: Sequence[float]) -> Maker:
+    random = np.random.default_rng(seed)
+    return Maker(random, store, random.choice(rates, len(FILTERS)).tolist())
+
+
+def cuts_of(make: Maker) -> Cuts:
+    """Slabs, parts and pieces of any size."""
+    sizes = (SLAB_BLOCKS, PART_BYTES, PIECE_BYTES, JOINED_BYTES)
+    return Cuts(*(int(make.random.choice(each)) for each in sizes))
+
+
+def laid(make: Maker, parts: Sequence[Part], name: str) -> dict[int, Slabs]:
+    """The pieces of every filter side by side; pieces are gone then."""
+    found = {
+        f: slabs_in(make.store, f"{name}-{f}", [part.pieces.get(f, ()) for part in parts], probes_for(rate))
+        for f, rate in enumerate(make.rates)
+    }
+    for file in make.store.files("pieces"):
+        make.store.delete(file.name)
+    return {f: slabs for f, slabs in found.items() if slabs is not None}
 
 
 def put(store: Memory, part: Part) -> SegmentSummary:
@@ -426,11 +485,20 @@ def put(store: Memory, part: Part) -> SegmentSummary:
     return summary
 
 
-def publish(store: Memory, number: int, segments: Segments, parts: Sequence[Part], make: Maker) -> Index:
+def broken_files(make: Maker, slabs: Mapping[int, Slabs], harm: float) -> frozenset[str]:
+    """Files of filters that are harmed: fewer than chunks, for there are more of them."""
+    names = [name for each in slabs.values() for name in each.file_name]
+    broken = frozenset(name for name in names if make.chance(harm / 4))
+    for name in broken:
+        make.store.put(name, without_bands(name, make.store.data[name]))
+    return broken
+
+
+def publish(number: int, segments: Segments, parts: Sequence[Part], make: Maker, broken: frozenset[str]) -> Index:
     data = encode_snapshot(number, float(number), segments, BuildOptions(fan_out=2), SCHEMA)
-    store.put(snapshot_name(number), data)
+    make.store.put(snapshot_name(number), data)
     live = live_files([file for part in parts for file in part.files], segments.columns, make)
-    return Index(store, number, segments.columns, parts, segments, live)
+    return Index(make.store, number, segments.columns, segments.filters, parts, segments, live, broken)
 
 
 def live_files(files: Sequence[File], columns: Sequence[IndexedColumn], make: Maker) -> Live:

@@ -101,7 +101,7 @@ def query(index: Index, kept: Kept, seed: int, strict: bool = False, failing: fl
     snapshot, faults = open_snapshot(index.store, index.number), Faults(strict)
     index.store.fails = sometimes(seed, failing)
     catalog = open_catalog(index.live, Caches(index.store, kept.memory, kept.disk), snapshot, index.live.open, faults)
-    return Query(index, catalog, faults, np.random.default_rng(seed), set())
+    return Query(index, catalog, faults, np.random.default_rng(seed))
 
 
 def sometimes(seed: int, share: float) -> Callable[[], bool]:
