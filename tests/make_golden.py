@@ -55,7 +55,14 @@ def main() -> None:
         )
     stamp(root)
     sc.build_index(
-        sc.open_table(str(root)), spark=local_session(), sort_key=["id"], bloom=["id", "name", "wide"], segment_blocks=2
+        sc.open_table(str(root)),
+        spark=local_session(),
+        sort_key=["id"],
+        bloom=["id", "name", "wide"],
+        postings=["price"],
+        ngram={"name": {"n": 3, "fold": True}},
+        tokens=["name"],
+        segment_blocks=2,
     )
 
 

@@ -23,6 +23,10 @@ CASES = [
     ("wide = 5200000000000000000000", [52], [(1, 0)]),
     ("name IS NULL AND id < 20", [0, 10], [(0, 0)]),
     ("name LIKE 'name-07%'", list(range(71, 80)), [(1, 1)]),
+    ("name LIKE '%-033%'", [33], [(0, 1)]),
+    ("name LIKE 'name-033%' OR price = 19.5", [33, 78], [(0, 1), (1, 1)]),
+    ("has_token(name, 'name')", [i for i in range(80) if i % 10], [(0, 0), (0, 1), (1, 0), (1, 1)]),
+    ("has_token(name, 'nam')", [], []),
     ("id = 1000000", [], []),
 ]
 
