@@ -22,6 +22,7 @@ BAND = 512  # bytes: rows narrower than half of this are read several at once
 STRIP = 8192  # bytes at most between two checksums
 CHECKSUM = 8  # bytes behind every strip
 WHOLE_SHARE = 1 / 16  # of the bands; above it one read of all is cheaper than one of each
+MOST_WASTED = 1 << 18  # bytes that such a read may hold besides what is asked for
 MOST_AT_ONCE = 1 << 26  # bytes of such a read
 _MASK = 2**64 - 1
 
@@ -80,13 +81,12 @@ def encode_rows(rows: np.ndarray) -> tuple[int, bytes]:
         data = band.data
         for s in range(matrix.strips):
             strip = data[s * STRIP : (s + 1) * STRIP]
-            parts += [strip, _digest(strip, matrix, b, s)]
+            parts += [strip, _digest(strip, salt + b * matrix.strips + s)]
     return salt, b"".join(parts)
 
 
-def _digest(strip: memoryview | bytes, matrix: Matrix, band: int, number: int) -> bytes:
-    seed = (matrix.salt + band * matrix.strips + number) & _MASK
-    return xxhash.xxh3_64_digest(strip, seed=seed)[::-1]  # little-endian, as all integers here
+def _digest(strip: memoryview | bytes, seed: int) -> bytes:
+    return xxhash.xxh3_64_digest(strip, seed=seed & _MASK)[::-1]  # little-endian, as all integers here
 
 
 def read_rows(
@@ -111,7 +111,8 @@ def _read_bands(matrix: Matrix, bands: np.ndarray, strips: range, read: ReadRang
     first = strips.start * (STRIP + CHECKSUM)
     size = min(strips.stop * (STRIP + CHECKSUM), matrix.stride) - first
     low, high = (int(bands[0]), int(bands[-1]) + 1) if len(bands) else (0, 0)
-    is_whole = len(bands) > (high - low) * WHOLE_SHARE and len(strips) == matrix.strips
+    wasted = (high - low - len(bands)) * matrix.stride
+    is_whole = len(bands) > (high - low) * WHOLE_SHARE and len(strips) == matrix.strips and wasted <= MOST_WASTED
     if is_whole and (high - low) * matrix.stride <= MOST_AT_ONCE:
         (whole,) = read([(matrix.at + low * matrix.stride, (high - low) * matrix.stride)])
         view = memoryview(whole)
@@ -120,11 +121,12 @@ def _read_bands(matrix: Matrix, bands: np.ndarray, strips: range, read: ReadRang
         pieces = [
             memoryview(each) for each in read([(matrix.at + b * matrix.stride + first, size) for b in bands.tolist()])
         ]
+    cuts = [(i * (STRIP + CHECKSUM), min((i + 1) * (STRIP + CHECKSUM), size)) for i in range(len(strips))]
+    first_seed, seeds = matrix.salt + strips.start, matrix.strips
     for band, piece in zip(bands.tolist(), pieces, strict=True):
-        for i, s in enumerate(strips):
-            end = min((i + 1) * (STRIP + CHECKSUM), size)
-            strip, checksum = piece[i * (STRIP + CHECKSUM) : end - CHECKSUM], piece[end - CHECKSUM : end]
-            if _digest(strip, matrix, band, s) != checksum:
+        for i, (begin, end) in enumerate(cuts):
+            strip, checksum = piece[begin : end - CHECKSUM], piece[end - CHECKSUM : end]
+            if _digest(strip, first_seed + band * seeds + i) != checksum:
                 raise IndexFault(f"band {band} of {where} does not match its checksum")
     return _without_checksums(pieces, size, len(strips))
 
