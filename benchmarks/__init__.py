@@ -17,7 +17,7 @@ A result has ``workload``, ``description``, ``seconds`` (of the whole workload, 
 
 ==================  ===================================================================================
 ``subject``         what was measured
-``value``           its figure, in ``unit``: s, B, B/key, keys/s, blocks
+``value``           its figure, in ``unit``: s, B, B/key, B/s, keys/s, blocks, reads, of all (a share)
 ``reference``       what it is compared with: a floor, a peer, a formula, or a time that is the goal
 ``reference_value``  that figure
 ``ratio``           ``value / reference_value``; null where the reference is 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from math import log, log2
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,95 +11,165 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from benchmarks.logs import log_lines
+from benchmarks.memory_store import MemoryStore
 from benchmarks.results import Ratio, Result, timed
 from benchmarks.setting import Setting
+from benchmarks.slabs import lay_pieces
+from benchmarks.synthetic import publish
 from benchmarks.timing import race
-from secateur.index.assemble import Recipe, assemble, recipe, summarise
-from secateur.index.survey import LEAST_SEGMENT
-from secateur.index.model import BuildOptions, indexed_columns
-from secateur.index.segment import BlockFilters, encode_segment
+from secateur.index.assemble import Assembled, Collector, Recipe, assemble, recipe, summarise
+from secateur.index.bitsliced import least_bytes
+from secateur.index.hashing import Hashes
+from secateur.index.model import BLOOM, NGRAM, TOKEN, BuildOptions, FilterOption, indexed_columns
+from secateur.index.options import filter_options
+from secateur.index.pieces import PieceWriter
+from secateur.index.segment import encode_segment
 from secateur.io.parquet_file import ParquetSource, open_parquet
 
 ROWS = 500_000
+KEYS = 4_000_000  # rows of the file of columns that filters are made of
+LINES = 400_000
 ROW_GROUPS = 8
 TABLE_BLOCKS = 10_000  # of the table that the file is thought to be a part of: decides the false-positive rate
-BLOOM = ("id", "user")
+COLUMNS = (("id",), ("user",))
+SEGMENTS = 8  # whose filters lie side by side
+GOAL = 2.0  # times what reading takes
+
+
+@dataclass(frozen=True)
+class Build:
+    """A file, and what is to be kept of it."""
+
+    path: str
+    recipe: Recipe
+
+    def summarise(self) -> None:
+        """The statistics of the file; filters are written to memory."""
+        collectors = self.collectors()
+        summarise(_open(self.path), self.recipe, collectors)
+        for collector in collectors:
+            collector.writer.finish()
+
+    def assemble(self) -> tuple[Assembled, MemoryStore]:
+        """The file as a segment, and the store with its pieces."""
+        store = MemoryStore()
+        found = assemble([("data.parquet", 1, 1)], lambda _: _open(self.path), self.recipe, store, "pieces/0")
+        return found, store
+
+    def encode(self) -> bytes:
+        """The bytes of the segment."""
+        return encode_segment(self.assemble()[0].segment).data
+
+    def collectors(self) -> list[Collector]:
+        """New collectors of the filters."""
+        rates = zip(self.recipe.filters, self.recipe.rates, strict=True)
+        return [Collector(each, False, PieceWriter(MemoryStore(), "0", rate)) for each, rate in rates]
+
+    def read(self, columns: list[str] | None) -> None:
+        """The floor: pyarrow reads columns, in one thread."""
+        file = pq.ParquetFile(self.path)
+        for group in range(file.num_row_groups):
+            file.read_row_group(group, columns=columns, use_threads=False)
+
+    def key_counts(self) -> list[np.ndarray]:
+        """Of every filter, how many distinct hashes each block has."""
+        collectors = [Counting(each.filter, False, each.writer) for each in self.collectors()]
+        summarise(_open(self.path), self.recipe, collectors)
+        return [np.array(each.counts) for each in collectors]
+
+    def filter_bytes(self) -> float:
+        """What the filters take in slabs, by several segments of this file: rows are whole words, of 64 blocks."""
+        assembled, store = self.assemble()
+        summary = publish(store, "segments/0.segment", assembled.segment, assembled.pieces)
+        slabs = lay_pieces(store, [summary] * SEGMENTS, self.recipe.rates)
+        return sum(int(each.file_size.sum()) for each in slabs.values()) / SEGMENTS
+
+
+class Counting(Collector):
+    """Counts the hashes of every block, and makes no filter of them."""
+
+    def take(self, hashes: Hashes | None) -> None:
+        self.counts = [*getattr(self, "counts", []), 0 if hashes is None else len(hashes)]
 
 
 def build_read(setting: Setting) -> Result:
     """One file with two bloom columns: summarised, and made into the bytes of a segment."""
     rows = setting.scaled(ROWS, least=100)
-    directory = setting.prepared(f"build-{rows}", lambda path: _write(path, rows))
-    path = str(directory / "data.parquet")
-    what = _recipe(path)
+    directory = setting.prepared(f"build-{rows}", partial(_write, columns=_mixed(rows)))
+    build = _build(directory, BuildOptions(filters=filter_options(bloom=[".".join(each) for each in COLUMNS])))
+    names = [path[0] for path in COLUMNS]
     summarised, built, read, read_all = race(
-        [
-            lambda: summarise(_open(path), what),
-            lambda: _segment(path, what),
-            lambda: _read(path, list(BLOOM)),
-            lambda: _read(path, None),
-        ],
-        setting.repetitions,
+        [build.summarise, build.encode, lambda: build.read(names), lambda: build.read(None)], setting.repetitions
     )
-    keys = _count_keys(path, what)
-    wanted = f"pyarrow reads {' and '.join(BLOOM)}"
+    keys = int(sum(each.sum() for each in build.key_counts()))
+    wanted = f"pyarrow reads {' and '.join(names)}"
     ratios = (
-        timed("summarise()", summarised, wanted, read),
+        timed("summarise()", summarised, wanted, read, GOAL),
         timed("summarise()", summarised, "pyarrow reads all columns", read_all),
         timed("assemble() and encode_segment()", built, wanted, read),
         Ratio("summarise(), keys per second", keys / summarised.seconds, "keys/s", wanted, keys / read.seconds),
-        *_sizes(path, what, keys),
+        _size(build, "two columns"),
     )
     return Result({"rows": rows, "row_groups": ROW_GROUPS, "keys": keys}, ratios)
 
 
-def _sizes(path: str, what: Recipe, keys: int) -> list[Ratio]:
-    """Bytes per key of the filters of the file as they are, and as segments of few and of many blocks hold them."""
-    segment = assemble([("data.parquet", 1, 1)], lambda _: _open(path), what)
-    formula, ideal = f"log2(1/p) / ln 2 bits, p = {what.fpr:g}", log2(1 / what.fpr) / log(2) / 8
-    alone = sum(int((1 << f.log2_bits.astype(np.int64)).sum()) for f in segment.filters.values()) / 8
-    ratios = [Ratio("filters by themselves", alone / keys, "B/key", formula, ideal)]
-    for times in (1, LEAST_SEGMENT // ROW_GROUPS):
-        repeated = replace(segment, filters={c: _repeated(filters, times) for c, filters in segment.filters.items()})
-        bare = replace(segment, filters={})
-        added = len(encode_segment(repeated).data) - len(encode_segment(bare).data)
-        subject = f"filters in a segment of {ROW_GROUPS * times} blocks"
-        ratios.append(Ratio(subject, added / (keys * times), "B/key", formula, ideal))
-    return ratios
+def build_filters(setting: Setting) -> Result:
+    """Filters column by column: keys of several sorts, and parts of texts."""
+    rows, lines = setting.scaled(KEYS, least=1000), setting.scaled(LINES, least=1000)
+    directory = setting.prepared(f"build-keys-{rows}", partial(_write_columns, rows=rows, lines=lines))
+    ratios: list[Ratio] = []
+    for name in ("unique_bigint", "repeated_bigint", "unique_text", "repeated_text"):
+        build = _build(directory / name, BuildOptions(filters=(FilterOption(BLOOM, "key"),)))
+        ratios += _against_reading(build, name.replace("_", " "), "key", rows, "keys/s", setting)
+    size = int(pq.read_table(directory / "message" / "data.parquet")["message"].nbytes)
+    for option in (FilterOption(NGRAM, "message", gram=5), FilterOption(TOKEN, "message")):
+        build = _build(directory / "message", BuildOptions(filters=(option,)))
+        name = f"{option.gram}-grams of log lines" if option.gram else "tokens of log lines"
+        ratios += _against_reading(build, name, "message", size, "B/s", setting)
+    return Result({"keys": rows, "lines": lines, "row_groups": ROW_GROUPS}, tuple(ratios))
 
 
-def _repeated(filters: BlockFilters, times: int) -> BlockFilters:
-    return BlockFilters(np.tile(filters.log2_bits, times), [*filters.filters] * times, filters.probes)
+def _against_reading(build: Build, name: str, column: str, amount: int, unit: str, setting: Setting) -> list[Ratio]:
+    made, read = race([build.summarise, lambda: build.read([column])], setting.repetitions)
+    wanted = "pyarrow reads the column"
+    return [
+        timed(f"filter of {name}", made, wanted, read, GOAL),
+        Ratio(f"filter of {name}", amount / made.seconds, unit, wanted, amount / read.seconds),
+        _size(build, name),
+    ]
+
+
+def _size(build: Build, name: str) -> Ratio:
+    """The bytes of filters, laid side by side, per distinct key of a block."""
+    counts = build.key_counts()
+    keys = int(sum(each.sum() for each in counts))
+    rates = zip(counts, build.recipe.rates, strict=True)
+    least = sum(least_bytes(int(each.sum()), rate) for each, rate in rates)
+    formula = f"n log2(1/p) / ln 2 bits, p = {build.recipe.rates[0]:g}"
+    return Ratio(f"filter of {name}, {keys:,} keys", build.filter_bytes() / keys, "B/key", formula, least / keys)
+
+
+def _build(directory: Path, options: BuildOptions) -> Build:
+    path = str(directory / "data.parquet")
+    schema = _open(path).schema
+    return Build(path, recipe(schema, indexed_columns(schema), options, TABLE_BLOCKS))
 
 
 def _open(path: str) -> ParquetSource:
     return open_parquet(pafs.LocalFileSystem(), path, path)
 
 
-def _recipe(path: str) -> Recipe:
-    schema = _open(path).schema
-    return recipe(schema, indexed_columns(schema), BuildOptions(bloom=BLOOM), TABLE_BLOCKS)
+def _write(path: Path, columns: pa.Table) -> None:
+    path.mkdir(exist_ok=True)
+    rows = max(1, -(-len(columns) // ROW_GROUPS))
+    pq.write_table(columns, path / "data.parquet", row_group_size=rows, write_page_index=True)
 
 
-def _segment(path: str, what: Recipe) -> bytes:
-    return encode_segment(assemble([("data.parquet", 1, 1)], lambda _: _open(path), what)).data
-
-
-def _read(path: str, columns: list[str] | None) -> None:
-    file = pq.ParquetFile(path)
-    for group in range(file.num_row_groups):
-        file.read_row_group(group, columns=columns, use_threads=False)
-
-
-def _count_keys(path: str, what: Recipe) -> int:
-    hashes = summarise(_open(path), what).hashes
-    return sum(len(block.first) for blocks in hashes.values() for block in blocks if block is not None)
-
-
-def _write(path: Path, rows: int) -> None:
+def _mixed(rows: int) -> pa.Table:
     rng = np.random.default_rng(7)
     user = rng.integers(0, max(1, rows // 4), rows)
-    table = pa.table(
+    return pa.table(
         {
             "id": pa.array(rng.permutation(rows)),
             "user": pa.array([f"user-{number:010d}" for number in user.tolist()]),
@@ -108,4 +178,21 @@ def _write(path: Path, rows: int) -> None:
             "note": pa.array([f"note {number % 1000}" for number in user.tolist()]),
         }
     )
-    pq.write_table(table, path / "data.parquet", row_group_size=max(1, -(-rows // ROW_GROUPS)), write_page_index=True)
+
+
+def _write_columns(path: Path, rows: int, lines: int) -> None:
+    """A file for every sort of keys, and one of log lines."""
+    rng = np.random.default_rng(7)
+    unique = rng.permutation(rows) * 1_000_003
+    few = rng.integers(0, max(1, rows // 100), rows)
+    hexadecimal = [f"{high:016x}{low:016x}" for high, low in rng.integers(0, 2**63, (rows, 2)).tolist()]
+    texts = [f"{each[:8]}-{each[8:12]}-{each[12:16]}-{each[16:20]}-{each[20:]}" for each in hexadecimal]
+    columns = {
+        "unique_bigint": pa.array(unique),
+        "repeated_bigint": pa.array(few * 1_000_003),
+        "unique_text": pa.array(texts),
+        "repeated_text": pa.array([f"city-{number % 500}" for number in few.tolist()]),
+    }
+    for name, values in columns.items():
+        _write(path / name, pa.table({"key": values}))
+    _write(path / "message", log_lines(0, lines).select(["message"]))

@@ -7,7 +7,7 @@ spans nearly everything; in `distance`, `delay` and `weight` a twentieth of all,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,16 +15,19 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.slabs import add_keys, lay_pieces
 from benchmarks.synthetic_table import BLOCK_BYTES, FILE_BLOCKS, SyntheticTable, table_at
-from secateur.index import bitsliced, zonemap
+from secateur.index import pieces, zonemap
+from secateur.index.bitsliced import rate_for
 from secateur.index.survey import segment_size
-from secateur.index.model import BlockTable, BuildOptions, IndexedColumn, indexed_columns
+from secateur.index.model import BlockTable, BuildOptions, IndexedColumn, Store, indexed_columns
+from secateur.index.options import filter_options, filters_of
 from secateur.index.pages import PageTable, Places
-from secateur.index.segment import BlockFilters, SegmentData, encode_segment
+from secateur.index.pieces import Piece, PieceWriter
+from secateur.index.segment import SegmentData, encode_segment
 from secateur.index.segments import FileTable, Segments, SegmentSummary, summarised
 from secateur.index.snapshot import encode_snapshot, snapshot_name
 from secateur.index.zonemap import ZoneMap
-from secateur.io.store import FileStore
 from secateur.io.table import Listing
 from secateur.values import Keys, Kind, float_keys
 
@@ -132,28 +135,38 @@ def open_synthetic(directory: Path, shape: Shape) -> SyntheticTable:
 
 
 def write_index(directory: Path, shape: Shape) -> None:
-    """Segments and a snapshot for the table."""
+    """Segments, filters and a snapshot for the table."""
     table = open_synthetic(directory, shape)
     columns = indexed_columns(shape.schema)
-    fpr = bitsliced.rate_for(shape.blocks, None)
+    rates = [rate_for(shape.blocks, None)] if shape.has_filters else []
     summaries = []
     for number, (start, stop) in enumerate(shape.segments):
-        segment = _segment(shape, columns, start, stop, fpr)
-        summaries.append(_publish(table.store, f"segments/000000000000-{number:06d}.segment", segment))
-    segments = _with_files(summarised(columns, summaries), table.files)
-    options = BuildOptions(sort_key=("ts",), bloom=("user_id",) if shape.has_filters else (), pages=shape.has_pages)
+        name = f"000000000000-{number:06d}"
+        writers = [PieceWriter(table.store, f"{pieces.FOLDER}/{name}", rate) for rate in rates]
+        segment = _segment(shape, columns, start, stop, writers)
+        made = {f: writer.pieces for f, writer in enumerate(writers)}
+        summaries.append(publish(table.store, f"segments/{name}.segment", segment, made))
+    options = BuildOptions(
+        sort_key=("ts",), filters=filter_options(bloom=["user_id"] if shape.has_filters else []), pages=shape.has_pages
+    )
+    slabs = lay_pieces(table.store, summaries, rates)
+    segments = summarised(columns, filters_of(options, shape.schema), summaries, slabs)
+    segments = with_files(segments, table.files, ROWS)
     table.store.create(snapshot_name(1), encode_snapshot(1, 0.0, segments, options, shape.schema))
 
 
-def _with_files(segments: Segments, files: Listing) -> Segments:
+def with_files(segments: Segments, files: Listing, rows_per_block: int) -> Segments:
+    """The segments with the files of a synthetic table, in order."""
     n = len(files.size)
-    blocks, rows, size = (np.full(n, FILE_BLOCKS * each, np.int64) for each in (1, ROWS, BLOCK_BYTES))
+    blocks, rows, size = (np.full(n, FILE_BLOCKS * each, np.int64) for each in (1, rows_per_block, BLOCK_BYTES))
     segment = np.repeat(np.arange(len(segments), dtype=np.int32), segments.block_count // FILE_BLOCKS)
     paths = files.paths.cast(pa.large_string())
     return replace(segments, files=FileTable(paths, files.size, files.modified, blocks, rows, size, segment))
 
 
-def _segment(shape: Shape, columns: list[IndexedColumn], start: int, stop: int, fpr: float) -> SegmentData:
+def _segment(
+    shape: Shape, columns: list[IndexedColumn], start: int, stop: int, writers: Sequence[PieceWriter]
+) -> SegmentData:
     n, blocks = stop - start, blocks_between(shape, start, stop)
     table = BlockTable(
         (np.arange(n) // FILE_BLOCKS).astype(np.int32),
@@ -163,8 +176,10 @@ def _segment(shape: Shape, columns: list[IndexedColumn], start: int, stop: int, 
     )
     zone_maps = [_zone_map(blocks, column, start) for column in columns]
     pages = {0: _ts_pages(blocks), 2: _amount_pages(blocks)} if shape.has_pages else {}
-    filters = {1: _filters(blocks.keys, fpr)} if shape.has_filters else {}
-    return SegmentData([], table, columns, zone_maps, pages, filters)
+    for writer in writers:
+        add_keys(writer, blocks.keys)
+    codes = {f: writer.finish() for f, writer in enumerate(writers)}
+    return SegmentData([], table, columns, zone_maps, pages, codes)
 
 
 def _zone_map(blocks: Blocks, column: IndexedColumn, start: int) -> ZoneMap:
@@ -209,18 +224,20 @@ def _page_table(lower: np.ndarray, upper: np.ndarray) -> PageTable:
     return PageTable(np.arange(n + 1) * count, first_row, _bounds(lower.ravel(), upper.ravel()), places)
 
 
-def _filters(keys: np.ndarray, fpr: float) -> BlockFilters:
-    probes = bitsliced.probes_for(fpr)
-    hashes = [bitsliced.hash_values(pa.array(block)) for block in keys]
-    log2_bits = np.array([bitsliced.log2_bits_for(len(block.first), probes) for block in hashes], np.int8)
-    filters = [bitsliced.build_filter(h, probes, int(bits)) for h, bits in zip(hashes, log2_bits, strict=True)]
-    return BlockFilters(log2_bits, filters, probes)
-
-
-def _publish(store: FileStore, name: str, segment: SegmentData) -> SegmentSummary:
+def publish(store: Store, name: str, segment: SegmentData, pieces: Mapping[int, Sequence[Piece]]) -> SegmentSummary:
+    """Write a segment, and summarise it with the pieces of its filters."""
     encoded = encode_segment(segment)
     store.put(name, encoded.data)
     row_count = segment.blocks.row_count
     merged = [zonemap.merge(zone_map, row_count, np.zeros(1, np.int64)) for zone_map in segment.zone_maps]
     sizes = (len(encoded.data), int(row_count.sum()), len(row_count))
-    return SegmentSummary(name, *sizes, (), np.zeros((0, 3), np.int64), merged, encoded.places)
+    return SegmentSummary(name, *sizes, segment.files, _file_counts(segment), merged, encoded.places, pieces)
+
+
+def _file_counts(segment: SegmentData) -> np.ndarray:
+    """Blocks, rows and bytes of every file: int64 of shape (n_files, 3)."""
+    blocks, n = segment.blocks, len(segment.files)
+    if not n:
+        return np.zeros((0, 3), np.int64)
+    counts = [np.bincount(blocks.file, weights, n) for weights in (None, blocks.row_count, blocks.byte_count)]
+    return np.stack(counts, axis=1).astype(np.int64)

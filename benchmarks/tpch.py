@@ -1,4 +1,4 @@
-"""TPC-H's lineitem as two tables, as generated and clustered by date, and predicates on it from TPC-H's queries."""
+"""TPC-H's lineitem as two tables, as generated and clustered by date, predicates on it from TPC-H's queries; orders."""
 
 from __future__ import annotations
 
@@ -106,15 +106,26 @@ QUESTIONS = (
 
 def write_tables(directory: Path, scale_factor: float) -> None:
     """Both layouts as directories of Parquet files with page indexes."""
-    generator = str(Path(sysconfig.get_path("scripts")) / "tpchgen-cli")
-    command = [generator, "parquet", "-s", str(scale_factor), "--tables", "lineitem", "--output-dir", str(directory)]
-    subprocess.run(command, check=True, capture_output=True)
-    generated = directory / "lineitem.parquet"
-    data = _plain(pq.read_table(generated))
-    generated.unlink()
+    data = _generated(directory, scale_factor, "lineitem")
     for layout in LAYOUTS:
         ordered = data.sort_by([(name, "ascending") for name in layout.order_by]) if layout.order_by else data
         _write(directory / layout.name, ordered)
+
+
+def write_orders(directory: Path, scale_factor: float) -> None:
+    """The orders as a directory of Parquet files, by date, so that the bounds of their keys tell nothing."""
+    _write(directory / "orders", _generated(directory, scale_factor, "orders").sort_by("o_orderdate"))
+
+
+def _generated(directory: Path, scale_factor: float, table: str) -> pa.Table:
+    """A table of TPC-H as its generator writes it."""
+    generator = str(Path(sysconfig.get_path("scripts")) / "tpchgen-cli")
+    command = [generator, "parquet", "-s", str(scale_factor), "--tables", table, "--output-dir", str(directory)]
+    subprocess.run(command, check=True, capture_output=True)
+    path = directory / f"{table}.parquet"
+    data = _plain(pq.read_table(path))
+    path.unlink()
+    return data
 
 
 def _plain(data: pa.Table) -> pa.Table:
@@ -131,7 +142,7 @@ def _write(directory: Path, data: pa.Table) -> None:
         if part.num_rows:
             pq.write_table(
                 part,
-                directory / f"lineitem-{i:02d}.parquet",
+                directory / f"part-{i:02d}.parquet",
                 row_group_size=rows,
                 write_page_index=True,
                 write_batch_size=-(-rows // PAGES),  # with the least page size, every batch ends a page

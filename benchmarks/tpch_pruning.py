@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,15 +13,13 @@ import pyarrow.parquet as pq
 
 import secateur as sc
 from benchmarks.results import Kept, Ratio, Result, timed
+from benchmarks.sessions import spark_session
 from benchmarks.setting import Setting, index_code
 from benchmarks.timing import race
 from benchmarks.tpch import BLOOM, LAYOUTS, QUESTIONS, SCALE_FACTOR, Layout, Question, write_tables
 from secateur.errors import IndexMissing
 from secateur.io.parquet_dir import ParquetDirectory
 from secateur.io.scan import Scan
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -137,7 +133,7 @@ def _require_indexes(tables: Mapping[Layout, ParquetDirectory]) -> None:
     missing = [layout for layout, table in tables.items() if not _is_indexed(table)]
     if not missing:
         return
-    with _spark() as spark:
+    with spark_session() as spark:
         for layout in missing:
             sc.drop_index(tables[layout])
             sc.build_index(tables[layout], spark=spark, sort_key=layout.order_by or ("l_orderkey",), bloom=BLOOM)
@@ -149,19 +145,3 @@ def _is_indexed(table: ParquetDirectory) -> bool:
     except IndexMissing:
         return False
     return found.sound and not found.files_uncovered
-
-
-@contextmanager
-def _spark() -> Iterator[SparkSession]:
-    """The running Spark session, or one that ends with its use."""
-    from pyspark.sql import SparkSession
-
-    from secateur.session import local_session
-
-    running = SparkSession.getActiveSession()
-    session = running or local_session()
-    try:
-        yield session
-    finally:
-        if running is None:
-            session.stop()

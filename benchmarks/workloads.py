@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks.bloom import needle_bloom
-from benchmarks.building import build_read
+from benchmarks.building import build_filters, build_read
 from benchmarks.expressions import expressions_1m
 from benchmarks.footers import footers
 from benchmarks.hashing import hashing
+from benchmarks.inverted import postings
 from benchmarks.leaves import conjunction_1m, in_list_100k, leaf_int64, leaf_string
 from benchmarks.listing import listing
+from benchmarks.log_search import ngram_log
+from benchmarks.needle_peers import needle_beside
+from benchmarks.needles import false_blocks, needle_cold, needle_in_1000, needle_warm
 from benchmarks.planning import plan_synthetic
 from benchmarks.results import Result
 from benchmarks.scale import plan_nothing_pruned, plan_range
 from benchmarks.scale_cold import plan_cold, plan_memory
 from benchmarks.scale_shapes import plan_clustered, plan_in_100k, plan_threads
 from benchmarks.setting import Setting
+from benchmarks.tpch_needles import tpch_needles
 from benchmarks.tpch_pruning import tpch_pruning
 
 
@@ -36,11 +40,22 @@ WORKLOADS = (
     Workload("conjunction_1m", "three ranges ANDed over 1M zone maps", conjunction_1m),
     Workload("in_list_100k", "an IN list of 100,000 keys: parsed, bound, and over 1M zone maps", in_list_100k),
     Workload("expressions_1m", "functions, arithmetic and casts over 1M zone maps", expressions_1m),
-    Workload("needle_bloom", "one value in the bloom filters of 20,000 blocks", needle_bloom),
+    Workload("needle_warm", "prune(): one value that one of 1M blocks holds, by filters, warm", needle_warm),
+    Workload("needle_cold", "the same, nothing of the index in memory but its snapshot", needle_cold),
+    Workload("needle_in_1000", "prune(): an IN list of 1,000 such values", needle_in_1000),
+    Workload("false_blocks", "blocks of 1M that filters leave for an absent value", false_blocks),
+    Workload(
+        "needle_beside", "against filters block by block, in memory and in Parquet files (needs Spark)", needle_beside
+    ),
+    Workload("postings", "prune(): one of 100M keys by postings, which are exact", postings),
+    Workload(
+        "ngram_log", "parts of log messages by n-grams and tokens: blocks left, bytes, plans over 100,000", ngram_log
+    ),
     Workload("hashing", "MurmurHash3 of 500,000 keys, and of grams and tokens of as many lines", hashing),
     Workload("footers", "bounds of 4,000 column chunks from a footer", footers),
     Workload("listing", "a directory of 100,000 files listed, flat and in 300 directories", listing),
     Workload("build_read", "a file of 500,000 rows summarised, with filters of two columns", build_read),
+    Workload("build_filters", "filters of 4M keys and 400,000 log lines, column by column", build_filters),
     Workload("plan_synthetic", "prune() over 100,000 blocks with filters and pages, warm", plan_synthetic),
     Workload("plan_range", "prune(): three unclustered ranges over 1M and 20M blocks, warm", plan_range),
     Workload("plan_clustered", "prune(): a range on the sort key over 1M and 20M blocks, warm", plan_clustered),
@@ -49,5 +64,6 @@ WORKLOADS = (
     Workload("plan_threads", "prune(): 1, 2 and 4 threads on one table of 1M blocks", plan_threads),
     Workload("plan_cold", "prune() in a new process: two columns of 50 over 1M blocks", plan_cold),
     Workload("plan_memory", "prune(): what two columns of 20M blocks take of memory", plan_memory),
+    Workload("tpch_needles", "order keys and parts of comments in TPC-H, scale factor 0.1: blocks kept", tpch_needles),
     Workload("tpch_pruning", "the pruning rate on TPC-H lineitem, scale factor 0.1 (needs Spark once)", tpch_pruning),
 )

@@ -7,16 +7,25 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
+import secateur as sc
 from benchmarks.__main__ import main
+from benchmarks.indexing import index_here
+from benchmarks.log_tables import blocks_with
+from benchmarks.logs import LEVELS, UNIT, log_lines
+from benchmarks.memory_store import MemoryStore
+from benchmarks.needle_table import NeedleTable, needle_table, rows_of
 from benchmarks.results import Ratio, against
 from benchmarks.scale_cold import drop_cached
 from benchmarks.scale_tables import (
@@ -33,15 +42,19 @@ from benchmarks.scale_tables import (
     scale_table,
 )
 from benchmarks.setting import Setting
-from benchmarks.synthetic import SCATTERED, SPACE, WIDTH
+from benchmarks.slabs import add_keys
+from benchmarks.synthetic import SCATTERED, SPACE, WIDTH, blocks_of
 from benchmarks.timing import Timing, once, quartiles, race
 from benchmarks.workloads import WORKLOADS
+from secateur.index.hashing import hash_values
+from secateur.index.model import BuildOptions, FilterOption
+from secateur.index.pieces import PieceWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TINY = "0.002"
-ALONE = {"tpch_pruning", "plan_synthetic", "plan_range"}  # workloads with a test of their own
+ALONE = {"tpch_pruning", "needle_beside", "plan_synthetic", "plan_range"}  # workloads with a test of their own
 OUTPUT = {"environment", "scale", "results"}
 ENVIRONMENT = {"python", "numpy", "pyarrow", "machine", "cpus", "load"}
 RESULT = {"workload", "description", "seconds", "sizes", "ratios", "kept", "notes"}
@@ -57,6 +70,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def small(data: Path) -> ScaleTable:
     return scale_table(Setting(data), blocks=400)
+
+
+@pytest.fixture(scope="module")
+def needles(data: Path) -> NeedleTable:
+    return needle_table(Setting(data), blocks=400)
 
 
 def run(*arguments: str, data: Path) -> Result:
@@ -101,6 +119,16 @@ def test_tpch_pruning_keeps_no_less_than_the_ideal(spark: SparkSession, data: Pa
     assert {kept["table"] for kept in result["kept"]} == {"generated", "clustered"}
     assert {kept["unit"] for kept in result["kept"]} == {"blocks", "pages", "rows"}
     assert result["notes"] == []
+
+
+def test_needles_are_found_by_every_peer(spark: SparkSession, data: Path) -> None:
+    result = run_json("needle_beside", data)
+    check(result, "needle_beside")
+    assert {ratio["subject"] for ratio in result["ratios"]} == {
+        "look-up in filters",
+        "plan and read, a value that is there",
+        "plan and read, an absent value",
+    }
 
 
 def test_peers_keep_the_same_blocks_by_the_same_bounds(data: Path) -> None:
@@ -154,6 +182,66 @@ def test_numbers_of_a_plan_are_those_of_its_blocks(where: int, small: ScaleTable
         require_equal(expected[expected != where], expected, "one value")
 
 
+@given(
+    blocks=st.integers(1, 40),
+    keys=st.integers(1, 60),
+    space=st.sampled_from([3, 50, 1 << 40]),
+    fpr=st.sampled_from([0.5, 0.01, 1e-6]),
+    seed=st.integers(0, 9),
+)
+def test_filters_of_many_small_blocks_are_those_of_a_build(
+    blocks: int, keys: int, space: int, fpr: float, seed: int
+) -> None:
+    values = np.random.default_rng(seed).integers(-space, space, (blocks, keys))
+    at_once, one_by_one = (PieceWriter(MemoryStore(), "pieces/0", fpr) for _ in range(2))
+    add_keys(at_once, values)
+    for block in values:
+        one_by_one.add(hash_values(pa.array(block)))
+    assert at_once.finish().tolist() == one_by_one.finish().tolist()
+    assert at_once.pieces == one_by_one.pieces  # with their checksums
+
+
+@given(call=st.integers(0, 999))
+def test_needles_are_where_they_are_said_to_be(call: int, needles: NeedleTable) -> None:
+    value, block, absent = int(needles.value[call]), int(needles.block[call]), int(needles.absent[call])
+    keys = blocks_of(needles.shape).keys
+    assert np.flatnonzero((keys == value).any(axis=1)).tolist() == [block]
+    assert not (keys == absent).any()
+    scan = needles.find(value)
+    assert block in numbers(scan)
+    (rows,) = rows_of(needles.slabs(), np.array([value]))
+    assert 0 < sum(size for _, _, size in rows) <= scan.report.reads.stored_bytes
+
+
+def test_log_lines_are_the_same_in_every_part() -> None:
+    whole = log_lines(0, 3 * UNIT)
+    assert log_lines(0, 3 * UNIT).equals(whole)
+    assert log_lines(UNIT, 2 * UNIT + 7).equals(whole.slice(UNIT, UNIT + 7))
+    assert set(whole["level"].unique().to_pylist()) == set(LEVELS)
+
+
+@pytest.mark.parametrize("option", [FilterOption("ngram", "message", gram=4), FilterOption("token", "message")])
+def test_an_index_made_here_answers_as_the_table_does(option: FilterOption, tmp_path: Path) -> None:
+    lines = log_lines(0, 2 * UNIT)
+    for part in range(2):
+        pq.write_table(lines.slice(part * UNIT, UNIT), tmp_path / f"{part}.parquet", row_group_size=UNIT // 10)
+    table = sc.open_table(str(tmp_path))
+    index_here(table, BuildOptions(filters=(option,)))
+    assert sc.verify_index(table).sound
+    text = re.findall(r"request=(\w+)", lines["message"][UNIT + 5].as_py())[0]
+    for ask in (sc.col("message").contains(f"={text}"), sc.has_token("message", text)):
+        plan = sc.prune(table, ask, strict=True)
+        assert plan.count() == sc.prune(table, ask, strict=True, use_index=False).count() > 0
+    assert len(plan.blocks) < 5
+
+
+def test_words_stand_alone() -> None:
+    messages = pa.array(["one two", "onetwo", "two", None])
+    assert blocks_with(messages, "two", 1) == [0, 1, 2]
+    assert blocks_with(messages, "two", 1, word=True) == [0, 2]
+    assert blocks_with(messages, "two", 2) == [0, 1]
+
+
 def test_forgotten_files_hold_what_they_held(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "file").write_bytes(b"kept")
@@ -176,9 +264,9 @@ def test_names_are_unique_and_listed() -> None:
 
 
 def test_tables_for_people(data: Path) -> None:
-    done = run("needle_bloom", data=data)
+    done = run("needle_warm", data=data)
     assert done.exit_code == 0, done.output
-    assert "needle_bloom" in done.output
+    assert "needle_warm" in done.output
     assert "quartiles" in done.output
 
 

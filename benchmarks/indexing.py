@@ -1,0 +1,47 @@
+"""Indexing a table in this process: the passes of a build without Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from benchmarks.slabs import lay_pieces
+from benchmarks.synthetic import publish
+from secateur.index.assemble import assemble, recipe
+from secateur.index.build import FileSurvey, cut
+from secateur.index.interleave import FOLDER
+from secateur.index.model import BuildOptions, indexed_columns
+from secateur.index.options import checked, filters_of
+from secateur.index.segments import summarised
+from secateur.index.snapshot import encode_snapshot, snapshot_name
+from secateur.io.parquet_dir import ParquetDirectory
+from secateur.io.schema import merge_schemas
+
+
+def index_here(table: ParquetDirectory, options: BuildOptions) -> None:
+    """Index a table that has no index; options without a sort key."""
+    listing = table.fresh_listing(dt.UTC)
+    files = zip(listing.paths.to_pylist(), listing.size.tolist(), listing.modified.tolist(), strict=True)
+    surveys = [_survey(table, file) for file in files]
+    schema = merge_schemas((item.file[0], item.schema) for item in surveys)
+    options = checked(options, schema)
+    what = recipe(schema, indexed_columns(schema), options, sum(item.block_count for item in surveys))
+    summaries = []
+    for number, part in enumerate(cut(surveys, options.segment_blocks)):
+        name = f"000000000000-{number:06d}"
+        identities = [item.file for item in part]
+        made = assemble(identities, table.open_file, what, table.store, f"pieces/{name}")
+        summaries.append(publish(table.store, f"segments/{name}.segment", made.segment, made.pieces))
+    slabs = lay_pieces(table.store, summaries, what.rates)
+    segments = summarised(what.columns, filters_of(options, schema), summaries, slabs)
+    table.store.create(snapshot_name(1), encode_snapshot(1, 0.0, segments, options, schema))
+
+
+def _survey(table: ParquetDirectory, file: tuple[str, int, int]) -> FileSurvey:
+    source = table.open_file(file[0])
+    counts = len(source.row_count), int(source.row_count.sum()), int(source.byte_count.sum())
+    return FileSurvey(file, *counts, source.schema, (), b"")
+
+
+def filter_bytes(table: ParquetDirectory) -> int:
+    """What all filters of a table's index take."""
+    return sum(file.size for file in table.store.files(FOLDER))

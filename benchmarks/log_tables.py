@@ -1,0 +1,165 @@
+"""Tables of log lines: one of Parquet files with literals to look for, and one that is all index."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+import secateur as sc
+from benchmarks.logs import RARE, UNIT, log_lines
+from benchmarks.setting import Setting, index_code
+from benchmarks.slabs import lay_pieces
+from benchmarks.synthetic import publish, with_files
+from benchmarks.synthetic_table import BLOCK_BYTES, FILE_BLOCKS, SyntheticTable, table_at
+from secateur.index import zonemap
+from secateur.index.assemble import recipe
+from secateur.index.bitsliced import Column, log2_bits_for, probes_for
+from secateur.index.grams import tokens_of
+from secateur.index.hashing import DistinctHashes, Hashes
+from secateur.index.model import BlockTable, BuildOptions, Filter, FilterOption, IndexedColumn, indexed_columns
+from secateur.index.pieces import PieceWriter
+from secateur.index.segment import SegmentData
+from secateur.index.segments import SegmentSummary, summarised
+from secateur.index.sketch import add_hashes
+from secateur.index.slabs import OWN
+from secateur.index.snapshot import encode_snapshot, snapshot_name
+from secateur.io.parquet_dir import ParquetDirectory
+from secateur.values import Kind
+
+LEAST, MOST = 6, 16  # characters of a literal
+LITERALS = 80
+RARELY = 0.01  # of the blocks may hold a literal
+LINES = 50  # of a block of the table that is all index
+SEGMENT = 1_024  # blocks
+DISTINCT = 5_000  # blocks of it, which come again and again
+SCHEMA = pa.schema([pa.field("message", pa.string())])
+
+
+@dataclass(frozen=True)
+class LogTable:
+    """Log lines in Parquet files, row groups of :data:`UNIT` lines; what to look for, with the blocks that hold it."""
+
+    directory: Path
+    blocks: int
+    literals: dict[str, list[int]]  # parts of messages: the blocks
+    words: dict[str, list[int]]  # whole tokens
+
+    def open(self, option: FilterOption) -> tuple[ParquetDirectory, bool]:
+        """The table with the index of its own that a filter has, and whether there is one."""
+        name = f"{option.kind}-{option.gram}-{index_code()}"
+        table = sc.open_table(str(self.directory / "data"), index_location=str(self.directory / name))
+        return table, (self.directory / name).exists()
+
+
+def log_table(setting: Setting, blocks: int, files: int) -> LogTable:
+    """The table of so many blocks, written where it is missing."""
+    directory = setting.prepared(f"logs-{blocks}", partial(_write, blocks=blocks, files=files))
+    return LogTable(directory, blocks, *json.loads((directory / "needles.json").read_text()))
+
+
+def _write(directory: Path, blocks: int, files: int) -> None:
+    (directory / "data").mkdir()
+    lines = log_lines(0, blocks * UNIT)
+    each = -(-blocks // files) * UNIT
+    for i, start in enumerate(range(0, len(lines), each)):
+        part = lines.slice(start, each)
+        pq.write_table(part, directory / "data" / f"part-{i:03d}.parquet", row_group_size=UNIT, compression="zstd")
+    messages = lines["message"].combine_chunks()
+    drawn = _drawn(messages), _tokens(messages)
+    held = [{text: blocks_with(messages, text, UNIT, word=i == 1) for text in texts} for i, texts in enumerate(drawn)]
+    rare = [{t: found for t, found in each.items() if 0 < len(found) <= max(1, RARELY * blocks)} for each in held]
+    (directory / "needles.json").write_text(json.dumps(rare))
+
+
+def _drawn(messages: pa.Array) -> list[str]:
+    """Substrings of random messages, anywhere in them, and rare words."""
+    rng = np.random.default_rng(11)
+    found = list(RARE)
+    for text in messages.take(pa.array(rng.integers(0, len(messages), LITERALS))).to_pylist():
+        length = int(rng.integers(LEAST, MOST + 1))
+        start = int(rng.integers(0, len(text) - length + 1))
+        found.append(text[start : start + length])
+    return list(dict.fromkeys(found))
+
+
+def _tokens(messages: pa.Array) -> list[str]:
+    """Words of random messages."""
+    rng = np.random.default_rng(12)
+    found = []
+    for text in messages.take(pa.array(rng.integers(0, len(messages), LITERALS))).to_pylist():
+        words = [word.decode() for word in tokens_of(text.encode()) if len(word) >= LEAST]
+        found.append(words[int(rng.integers(len(words)))])
+    return list(dict.fromkeys(found))
+
+
+def blocks_with(messages: pa.Array, text: str, rows: int, *, word: bool = False) -> list[int]:
+    """The blocks, of so many messages each, of which one holds a text: as a whole word, or anywhere."""
+    matches = pc.match_substring_regex(messages, rf"\b{text}\b") if word else pc.match_substring(messages, text)
+    return np.unique(np.flatnonzero(matches.to_numpy(zero_copy_only=False)) // rows).tolist()
+
+
+# ---- without data ----------------------------------------------------------------------------------------------------
+
+
+def log_index(setting: Setting, blocks: int, option: FilterOption) -> tuple[SyntheticTable, Path]:
+    """A table of so many blocks of :data:`LINES` lines that is all index, and its directory.
+
+    :data:`DISTINCT` blocks come again and again, block i as block i modulo DISTINCT.
+    """
+    blocks = blocks // FILE_BLOCKS * FILE_BLOCKS
+    name = f"logs-index-{option.kind}-{option.gram}-{blocks}"
+    directory = setting.prepared_index(name, partial(_write_index, blocks=blocks, option=option))
+    return table_at(directory, blocks // FILE_BLOCKS), directory
+
+
+def distinct_messages(blocks: int) -> pa.Array:
+    """The messages of the distinct blocks of a table of so many."""
+    return log_lines(0, min(DISTINCT, blocks) * LINES)["message"].combine_chunks()
+
+
+def _write_index(directory: Path, blocks: int, option: FilterOption) -> None:
+    table = table_at(directory, blocks // FILE_BLOCKS)
+    options = BuildOptions(filters=(option,), pages=False)
+    what = recipe(SCHEMA, indexed_columns(SCHEMA), options, blocks)
+    (own,), (rate,) = what.filters, what.rates
+    messages = distinct_messages(blocks)
+    filters = [_packed(own, rate, messages.slice(i, LINES)) for i in range(0, len(messages), LINES)]
+    summaries: list[SegmentSummary] = []
+    for start in range(0, blocks, SEGMENT):
+        stop, name = min(start + SEGMENT, blocks), f"000000000000-{start:09d}"
+        writer = PieceWriter(table.store, f"pieces/{name}", rate)
+        for block in range(start, stop):
+            writer.add_bits(OWN, np.unpackbits(filters[block % len(filters)]))
+        segment = _segment(stop - start, what.columns[0], writer.finish())
+        summaries.append(publish(table.store, f"segments/{name}.segment", segment, {0: writer.pieces}))
+    segments = summarised(what.columns, [own], summaries, lay_pieces(table.store, summaries, [rate]))
+    segments = with_files(segments, table.files, LINES)
+    table.store.create(snapshot_name(1), encode_snapshot(1, 0.0, segments, options, SCHEMA))
+
+
+def _packed(own: Filter, rate: float, messages: pa.Array) -> np.ndarray:
+    """The filter of one block, eight bits to a byte."""
+    found = DistinctHashes()
+    add_hashes(own, messages, found)
+    hashes = found.found()
+    assert isinstance(hashes, Hashes)
+    column = Column(log2_bits_for(len(hashes), rate))
+    column.add(hashes, probes_for(rate))
+    return np.packbits(column.bytes)
+
+
+def _segment(n: int, column: IndexedColumn, codes: np.ndarray) -> SegmentData:
+    blocks = BlockTable(
+        (np.arange(n) // FILE_BLOCKS).astype(np.int32),
+        (np.arange(n) % FILE_BLOCKS).astype(np.int32),
+        np.full(n, LINES, np.int64),
+        np.full(n, BLOCK_BYTES, np.int64),
+    )
+    return SegmentData([], blocks, [column], [zonemap.unknown(Kind.BYTES, n)], codes={0: codes})

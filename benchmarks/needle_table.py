@@ -1,0 +1,128 @@
+"""The table in which needles are looked for, with values that one block of it holds and values that none does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import secateur as sc
+from benchmarks.setting import Setting
+from benchmarks.synthetic import KEY_SPACE, Shape, blocks_between, open_synthetic, write_index
+from benchmarks.synthetic_table import FILE_BLOCKS, SyntheticTable
+from secateur.index.bitsliced import positions
+from secateur.index.hashing import hash_keys
+from secateur.index.slabs import Slabs
+from secateur.io.scan import Scan
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.questions import Values
+from secateur.values import Kind
+
+BLOCKS = 1_000_000
+NEEDLES = 20_000  # values kept beside the index, of each sort
+Read = tuple[str, int, int]  # file, offset, size
+USER = Field(("user_id",), pa.int64())
+
+
+@dataclass(frozen=True)
+class NeedleTable:
+    """A table with a filter of `user_id`, which spans all values in every block; and the directory of its index."""
+
+    table: SyntheticTable
+    shape: Shape
+    directory: Path
+    value: np.ndarray  # values that one block holds
+    block: np.ndarray  # that block
+    absent: np.ndarray  # values that no block holds
+
+    def __len__(self) -> int:
+        return self.shape.blocks
+
+    def prune(self, predicate: str | Predicate) -> Scan:
+        """The whole call that is measured."""
+        return sc.prune(self.table, predicate, strict=True, session_time_zone="UTC")
+
+    def find(self, value: int) -> Scan:
+        """The plan for one value."""
+        return self.prune(sc.col("user_id") == value)
+
+    def warm(self) -> None:
+        """Have the zone maps of `user_id` and the tables of all blocks in memory."""
+        self.prune(f"user_id > {KEY_SPACE // 2}")
+
+    def probe(self, scan: Scan, values: np.ndarray) -> np.ndarray:
+        """The blocks that filters leave for some values, in the catalog of an earlier plan."""
+        catalog = scan.opened.catalog
+        found = catalog.holders(Values(USER, USER.type, np.unique(values)), catalog.everywhere(None))
+        assert found is not None
+        return found
+
+    def slabs(self) -> Slabs:
+        """The slabs of the filter: one matrix over all blocks, unless the table is tiny."""
+        snapshot = self.find(0).opened.catalog.snapshot
+        assert snapshot is not None
+        found = snapshot.slabs(0)
+        assert found is not None
+        return found
+
+
+def needle_table(setting: Setting, blocks: int = BLOCKS) -> NeedleTable:
+    """The table of so many blocks at the scale of the setting, its index written where it is missing."""
+    shape = Shape(setting.scaled(blocks, least=400) // FILE_BLOCKS * FILE_BLOCKS, others=0, has_pages=False)
+    directory = setting.prepared_index(f"needles-{shape.blocks}", partial(_write, shape=shape))
+    with np.load(directory / "needles.npz") as needles:
+        return NeedleTable(open_synthetic(directory, shape), shape, directory, **needles)
+
+
+def _write(directory: Path, shape: Shape) -> None:
+    write_index(directory, shape)
+    value, block, absent = _needles(shape)
+    np.savez(directory / "needles.npz", value=value, block=block, absent=absent)
+
+
+def _needles(shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Some values that one block holds with that block, in random order, and some that none holds."""
+    keys = np.concatenate([blocks_between(shape, *segment).keys for segment in shape.segments])
+    count = np.bincount(keys.ravel(), minlength=KEY_SPACE)
+    rng = np.random.default_rng(3)
+    single = rng.permutation(np.flatnonzero(count[keys.ravel()] == 1))[:NEEDLES]
+    absent = rng.permutation(np.flatnonzero(count == 0))[:NEEDLES]
+    return keys.ravel()[single], single // keys.shape[1], absent
+
+
+def rows_of(slabs: Slabs, values: np.ndarray) -> Iterator[list[Read]]:
+    """Of every value the rows of the first matrix that a probe reads."""
+    for rows in positions(hash_keys(values, Kind.WORD), int(slabs.probes[0]), int(slabs.code[0])):  # type: ignore[arg-type]
+        yield reads_of(slabs, 0, rows)
+
+
+def reads_of(slabs: Slabs, matrix: int, rows: np.ndarray) -> list[Read]:
+    """Where rows of a matrix lie, checksums included."""
+    found = []
+    for part in np.flatnonzero(slabs.part_matrix == matrix).tolist():
+        piece, first = slabs.part(part), int(slabs.first_row[part])
+        bands = np.unique((rows[(rows >= first) & (rows < first + piece.rows)] - first) // piece.band_rows)
+        name = slabs.file_name[int(slabs.file[part])]
+        found += [(name, piece.at + band * piece.stride, piece.stride) for band in bands.tolist()]
+    return found
+
+
+def and_of_rows(directory: Path, ranges: Sequence[Read]) -> np.ndarray:
+    """The floor of a probe: the rows read and ANDed as they lie; each file is opened once."""
+    files: dict[str, int] = {}
+    found = None
+    for name, at, size in ranges:
+        if name not in files:
+            files[name] = os.open(directory / name, os.O_RDONLY)
+        row = np.frombuffer(os.pread(files[name], size, at), np.uint64)
+        found = row.copy() if found is None else np.bitwise_and(found, row, out=found)
+    for descriptor in files.values():
+        os.close(descriptor)
+    assert found is not None
+    return np.flatnonzero(found)
