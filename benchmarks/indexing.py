@@ -7,12 +7,12 @@ import datetime as dt
 from benchmarks.slabs import lay_pieces
 from benchmarks.synthetic import publish
 from secateur.index.assemble import assemble, recipe
-from secateur.index.build import FileSurvey, cut
 from secateur.index.interleave import FOLDER
 from secateur.index.model import BuildOptions, indexed_columns
 from secateur.index.options import checked, filters_of
 from secateur.index.segments import summarised
 from secateur.index.snapshot import encode_snapshot, snapshot_name
+from secateur.index.survey import FileSurvey, cut
 from secateur.io.parquet_dir import ParquetDirectory
 from secateur.io.schema import merge_schemas
 

@@ -19,7 +19,6 @@ from benchmarks.slabs import add_keys, lay_pieces
 from benchmarks.synthetic_table import BLOCK_BYTES, FILE_BLOCKS, SyntheticTable, table_at
 from secateur.index import pieces, zonemap
 from secateur.index.bitsliced import rate_for
-from secateur.index.survey import segment_size
 from secateur.index.model import BlockTable, BuildOptions, IndexedColumn, Store, indexed_columns
 from secateur.index.options import filter_options, filters_of
 from secateur.index.pages import PageTable, Places
@@ -27,6 +26,7 @@ from secateur.index.pieces import Piece, PieceWriter
 from secateur.index.segment import SegmentData, encode_segment
 from secateur.index.segments import FileTable, Segments, SegmentSummary, summarised
 from secateur.index.snapshot import encode_snapshot, snapshot_name
+from secateur.index.survey import segment_size
 from secateur.index.zonemap import ZoneMap
 from secateur.io.table import Listing
 from secateur.values import Keys, Kind, float_keys
