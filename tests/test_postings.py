@@ -20,7 +20,7 @@ from secateur.errors import IndexFault
 from secateur.index.codec import SEGMENT, Contents, Writer, read_contents
 from secateur.index.hashing import hash_values
 from secateur.index.inversion import MOST_BLOCKS, postings_of
-from secateur.index.matrix import CHECKSUM, Matrix, read_rows
+from secateur.index.matrix import Matrix, read_rows
 from secateur.index.postings import (
     PAGE_PAIRS,
     SLAB,
@@ -235,7 +235,7 @@ def test_sizes_are_as_told_and_the_smaller_form_is_taken(case: tuple[list[np.nda
     distinct = [set(hashes.tolist()) for hashes in blocks if hashes is not None]
     assert (table.values, table.pairs) == (len(set().union(*distinct)), sum(map(len, distinct)))
     sizes = {Form.BITMAPS: size_of_bitmaps(table.values, n), Form.PAIRS: size_of_pairs(table.pairs, n)}
-    stored = postings.rows.nbytes + table.rows * CHECKSUM + table.prefixes.nbytes
+    stored = Matrix(0, table.rows, table.width, 0).nbytes + table.prefixes.nbytes
     assert stored == sizes[table.form] == min(sizes.values())
 
 

@@ -41,7 +41,7 @@ class Matrix(NamedTuple):
     @property
     def band_rows(self) -> int:
         """Rows of a band."""
-        return max(1, BAND // max(self.width, 1))
+        return max(1, min(BAND // max(self.width, 1), self.rows))
 
     @property
     def band_width(self) -> int:
