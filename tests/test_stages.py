@@ -76,7 +76,7 @@ def test_the_tree_is_descended_only_where_it_survives(table: ParquetDirectory, p
 
 def test_bloom_refutes_under_or(table: ParquetDirectory) -> None:
     plan = sc.prune(table, "key = 'k77' OR id = 1234", strict=True)
-    assert stage(plan, "bloom")[1] == 1
+    assert stage(plan, "zone maps")[1] == 1
     assert ids(plan) == [1234]
 
 

@@ -32,7 +32,7 @@ def lake(tmp_path: Path) -> Path:
     [
         ("id = 4", 0, None),
         ("id = 4", 1, "zone maps"),
-        ("id = 5", 0, "bloom"),
+        ("id = 5", 0, "filters"),
         ("id = 4 AND day = DATE '2023-01-01'", 0, "files"),
         ("id >= 0", 3, None),
     ],
