@@ -24,6 +24,7 @@ from index_files import (
 
 from secateur.errors import IndexFault
 from secateur.index.codec import SEGMENT, SNAPSHOT
+from secateur.index.inversion import postings_of
 from secateur.index.model import BlockTable
 from secateur.index.segment import SegmentData, encode_segment
 
@@ -36,7 +37,6 @@ def store() -> Memory:
 def arrays_that_contradict_each_other() -> list[SegmentData]:
     good = segment_data()
     pages = good.pages[0]
-    filters = good.filters[0]
 
     def blocks(**changes: np.ndarray) -> SegmentData:
         return replace(good, blocks=replace(good.blocks, **changes))
@@ -44,8 +44,8 @@ def arrays_that_contradict_each_other() -> list[SegmentData]:
     def paged(**changes: Any) -> SegmentData:
         return replace(good, pages={0: replace(pages, **changes)})
 
-    def filtered(**changes: Any) -> SegmentData:
-        return replace(good, filters={0: replace(filters, **changes)})
+    def coded(*codes: int) -> SegmentData:
+        return replace(good, codes={0: np.array(codes, np.int16)})
 
     shorter = good.zone_maps[0].take(np.arange(3))
     return [
@@ -71,8 +71,14 @@ def arrays_that_contradict_each_other() -> list[SegmentData]:
         paged(first_row=np.array([0, 4, 8, 0, 0, 6])),
         paged(zone_map=good.zone_maps[0]),
         paged(places=replace(pages.places, size=np.full(6, 1))),  # type: ignore[type-var]
-        filtered(probes=0),
-        filtered(probes=10**9),
+        coded(6, 6, 8),
+        coded(6, 6, 8, -1, -1),
+        coded(6, 6, 8, -2),
+        coded(6, 6, 8, 8),
+        coded(6, 6, -1, -1),
+        coded(8, 8, 6, -1),
+        replace(good, postings={1: postings_of([None] * 5)}),
+        replace(good, codes={}),
     ]
 
 
@@ -112,8 +118,9 @@ def empty(arrays: Arrays) -> Arrays:
 
 BIG = 2**59  # elements: what allocates them fails
 SEGMENT_LIES = [
-    *((chunk, change) for chunk in ("blocks", "zone/0", "zone/1", "zone/2", "page/0", "place/0", "bloom/0")
+    *((chunk, change) for chunk in ("blocks", "zone/0", "zone/1", "zone/2", "page/0", "place/0", "posting/1")
       for change in (shorter, longer, empty, constant(0, BIG), constant(1, BIG))),
+    *(("code/0", change) for change in (longer, empty, constant(0, BIG))),
     *(("blocks", cast(i, dtype)) for i in range(4) for dtype in ("<u8", "<i1")),
     ("zone/0", cast(0, "<u8")),
     ("zone/0", cast(1, "<i4")),
@@ -125,18 +132,23 @@ SEGMENT_LIES = [
     ("page/0", cast(1, "<u8")),
     ("page/0", lambda a: [np.array([0, 3, 2, 4, 2], np.uint64), np.zeros(2, np.int64), *(each[:2] for each in a[2:])]),
     ("place/0", cast(0, "<i4")),
-    ("bloom/0", cast(0, "<u8")),
-    ("bloom/0", cast(1, "<i8")),
-    ("bloom/0", cast(2, "<u8")),
-    ("bloom/0", to(2, 7)),
-    ("bloom/0", to(1, 6, 6, 6, 28)),
-    ("bloom/0", to(1, 6, 6, 6, 2)),
-    ("bloom/0", to(1, -1, -1, -1, -1)),
-    ("bloom/0", to(3, 2**40)),
-    ("bloom/0", to(3, -8)),
-    ("bloom/0", to(3, -(2**63))),
-    ("bloom/0", to(3, 16)),
-    ("bloom/0", array(4, lambda a: a + 1)),
+    *(("code/0", cast(0, dtype)) for dtype in ("<i4", "<u2", "<i1")),
+    ("code/0", to(0, 6, 6, 8)),
+    ("code/0", to(0, -7, 6, 8, -1)),
+    ("code/0", to(0, 6, 6, 7, -1)),
+    ("code/0", to(0, -1, -1, -1, -1)),
+    ("posting/1", cast(0, "<u8")),
+    ("posting/1", to(0, 0)),
+    ("posting/1", to(0, -8, 0)),
+    ("posting/1", to(0, 2**40, 0)),
+    ("posting/1", to(0, 2**63 - 1, 0)),
+    ("posting/1", array(0, lambda a: a + np.array([0, 1]))),  # the salt
+    ("posting/1", array(0, lambda a: a + np.array([8, 0]))),
+    ("posting/1", to(1, 1, 2, 2**62, 2, 3)),
+    ("posting/1", to(1, 0, 2, 0, 2**62, 2**62)),
+    ("posting/1", cast(2, "<i8")),
+    ("posting/1", array(2, lambda a: a[::-1])),
+    ("posting/1", to(3, 4)),
 ]  # fmt: skip
 
 
@@ -157,7 +169,8 @@ def test_the_same_arrays_written_anew_are_read() -> None:
 
 
 SNAPSHOT_LIES = [
-    *((chunk, change) for chunk in ("segments", "paths", "files", "where/blocks", "where/zone/0", "tree/0", "tree/1")
+    *((chunk, change) for chunk in ("segments", "paths", "files", "where/blocks", "where/zone/0", "tree/0", "tree/1",
+                            "where/code/0", "where/posting/1", "slabs/0")
       for change in (shorter, longer, empty, constant(0, BIG), constant(1, BIG))),
     ("segments", to(0, 1, 41)),
     ("segments", to(0, 0, 2**62)),
@@ -184,6 +197,10 @@ SNAPSHOT_LIES = [
     ("where/zone/0", cast(2, "<i8")),
     ("tree/0", cast(0, "<u8")),
     ("tree/1", cast(0, "<i8")),
+    ("where/code/0", to(0, -8)),
+    ("where/code/0", to(1, 2**62)),
+    ("where/posting/1", cast(0, "<u8")),
+    ("where/posting/1", to(2, 0)),
 ]  # fmt: skip
 
 
@@ -220,7 +237,7 @@ def without(member: str, name: str) -> Callable[[dict[str, Any]], None]:
 
 
 META_LIES = [
-    *(without("meta", name) for name in ("number", "created", "columns", "options", "schema")),
+    *(without("meta", name) for name in ("number", "created", "columns", "filters", "options", "schema")),
     *(without("chunks", name) for name in ("segments", "paths", "files", "where/blocks", "tree/0")),
     meta(number=2),
     meta(number="one"),
@@ -233,6 +250,11 @@ META_LIES = [
     meta(columns=[{"path": ["id"], "type": "varchar"}]),
     meta(columns=5),
     meta(columns=[5]),
+    meta(filters=None),
+    meta(filters=[{"kind": "bloom", "path": ["id"]}]),
+    meta(filters=[{"kind": "bloom", "path": ["id"], "type": "varchar", "gram": 0, "folded": False}]),
+    meta(filters=[{"kind": "bloom", "path": ["id"], "type": "bigint", "gram": "many", "folded": False}]),
+    meta(filters=[5]),
     meta(schema="00"),
     meta(schema="not hexadecimal"),
     meta(schema=SCHEMA.serialize().to_pybytes().hex()[:-200]),
@@ -244,6 +266,10 @@ META_LIES = [
     option(segment_blocks=[]),
     option(fpr="low"),
     option(sort_key=5),
+    option(filters=5),
+    option(filters=["id"]),
+    option(filters=[{"kind": "bloom", "column": "id", "gram": "few", "folded": False, "native": False}]),
+    option(gaps=None),
 ]
 
 
