@@ -13,11 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from secateur.errors import IndexFault
+from secateur.index import native
 from secateur.index.bitsliced import GROUP, LEAST_LOG2_BITS, MOST_LOG2_BITS, MOST_PROBES
 from secateur.index.matrix import Matrix
 
 SLAB_BLOCKS = 1 << 20
 WORD = 8  # bytes, of which the width of a matrix is a multiple
+MOST_WIDTH = 1 << 24  # bytes of a row that a reader accepts: of 128 slabs
+MOST_PARTS = 1 << 22  # and matrices, and runs: what constant arrays claim is bounded before it is looked at
 
 OWN = 0  # the encoding of values hashed in their canonical form; others are those of filters found in files
 _CODES = 64  # greater than every log2 of bits
@@ -128,6 +131,8 @@ def slabs_of(names: Sequence[str], arrays: Sequence[np.ndarray], block_count: np
     shapes = [{len(getattr(slabs, name)) for name in group} for group in (_MATRIX, _PART, _RUN)]
     if any(len(each) > 1 for each in shapes) or len(slabs.file_size) != len(names):
         raise IndexFault(f"{where}: the arrays of the slabs differ in length")
+    if max(map(max, shapes)) > MOST_PARTS:
+        raise IndexFault(f"{where}: the slabs claim {max(map(max, shapes)):,} parts")
     if not (_matrices_fit(slabs) and _parts_fit(slabs) and _runs_fit(slabs, block_count)):
         raise IndexFault(f"{where}: the slabs are malformed")
     return slabs
@@ -138,12 +143,14 @@ def _within(array: np.ndarray, low: int, high: int) -> bool:
 
 
 def _matrices_fit(slabs: Slabs) -> bool:
-    size = slabs.code % _CODES
+    encoding, size = slabs.code // _CODES, slabs.code % _CODES
+    least = np.where(encoding == OWN, LEAST_LOG2_BITS, native.LEAST_LOG2_BITS)
     return (
         _within(slabs.code, 0, _CODES * 1024)
-        and _within(size, LEAST_LOG2_BITS, MOST_LOG2_BITS + 3)
+        and _within(size, 0, MOST_LOG2_BITS + 3)
+        and not (size < least).any()
         and _within(slabs.probes, 1, MOST_PROBES)
-        and _within(slabs.width, WORD, 1 << 40)
+        and _within(slabs.width, WORD, MOST_WIDTH)
         and not (slabs.width % WORD).any()
     )
 
@@ -162,8 +169,14 @@ def _parts_fit(slabs: Slabs) -> bool:
     ascending = not len(is_first) or bool((np.diff(slabs.part_matrix) >= 0).all())
     if not (ascending and np.array_equal(slabs.first_row, due) and (rows == 1 << (slabs.code % _CODES)).all()):
         return False
-    ends = slabs.at + np.array([slabs.part(p).nbytes for p in range(len(slabs.at))], np.int64)
-    return bool((ends <= slabs.file_size[slabs.file]).all())
+    return bool((slabs.at + _part_bytes(slabs) <= slabs.file_size[slabs.file]).all())
+
+
+def _part_bytes(slabs: Slabs) -> np.ndarray:
+    """Bytes of every part in its file; most have one of few shapes."""
+    shapes = np.stack([slabs.rows, slabs.width[slabs.part_matrix]], axis=1)
+    distinct, which = np.unique(shapes, axis=0, return_inverse=True)
+    return np.array([Matrix(0, rows, width, 0).nbytes for rows, width in distinct.tolist()], np.int64)[which]
 
 
 def _runs_fit(slabs: Slabs, block_count: np.ndarray) -> bool:
