@@ -30,6 +30,8 @@ def columns_with(
 
     `alternatives` are arrays of row numbers; those of one shape may be one array of two dimensions. Raises IndexFault.
     """
+    if columns[0] >= columns[1]:
+        return np.zeros(0, np.int64)
     strips = range(columns[0] // (8 * STRIP), -(-columns[1] // (8 * STRIP)))
     width = min(strips.stop * STRIP, int(slabs.width[matrix])) - strips.start * STRIP
     found = np.zeros(width // WORD, np.uint64)
