@@ -15,6 +15,7 @@ from benchmarks.listing import listing
 from benchmarks.log_search import ngram_log
 from benchmarks.needle_peers import needle_beside
 from benchmarks.needles import false_blocks, needle_cold, needle_in_1000, needle_warm
+from benchmarks.outliers import outliers
 from benchmarks.planning import plan_synthetic
 from benchmarks.results import Result
 from benchmarks.scale import plan_nothing_pruned, plan_range
@@ -52,6 +53,7 @@ WORKLOADS = (
         "ngram_log", "parts of log messages by n-grams and tokens: blocks left, bytes, plans over 100,000", ngram_log
     ),
     Workload("hashing", "MurmurHash3 of 500,000 keys, and of grams and tokens of as many lines", hashing),
+    Workload("outliers", "blocks left by bounds and by the widest gaps, with outliers and several modes", outliers),
     Workload("footers", "bounds of 4,000 column chunks from a footer", footers),
     Workload("listing", "a directory of 100,000 files listed, flat and in 300 directories", listing),
     Workload("build_read", "a file of 500,000 rows summarised, with filters of two columns", build_read),
