@@ -107,7 +107,7 @@ def test_a_matrix_lies_where_it_says(shape: tuple[int, int]) -> None:
     assert len(file.data) == AT + placed.nbytes + 40
     assert placed.bands * placed.band_rows >= placed.rows > (placed.bands - 1) * placed.band_rows or not placed.rows
     assert placed.band_width <= max(BAND, placed.width)
-    assert BAND // 2 < placed.band_width or placed.bands <= 1
+    assert placed.band_width > BAND // 2 or placed.bands <= 1
     assert placed.stride == placed.band_width + CHECKSUM * -(-placed.band_width // STRIP)
 
 
