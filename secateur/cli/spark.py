@@ -86,6 +86,8 @@ def build_progress(title: str) -> Iterator[tuple[OnProgress | None, OnProgress |
 
         def on_progress(files: int, rows: int, size: int) -> None:
             progress.update(task, completed=size, done=_done((files, rows, size), totals))
+            if (files, rows, size) == totals:
+                progress.update(task, total=None, done=f"{files:,} files read, putting their filters together")
 
         yield on_survey, on_progress
 
