@@ -45,7 +45,7 @@ def test_without_time_everything_is_kept(lake: Path) -> None:
     plan = sc.prune(sc.open_table(str(lake)), "id = 17", budget_ms=0, strict=True)
     assert len(plan.blocks) == 4
     notes = {stage.name: stage.notes for stage in plan.report.stages}
-    assert notes["segments"] == notes["bloom"] == notes["pages"] == ("not run: the time is spent",)
+    assert notes["segments"] == notes["filters"] == notes["pages"] == ("not run: the time is spent",)
     assert "the time is spent before" in notes["zone maps"][0]
 
 

@@ -121,8 +121,8 @@ def harmed(table: ParquetDirectory, tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.8])
-def test_a_broken_segment_costs_no_row(harmed: Path, spark: SparkSession, share: float) -> None:
-    for file in (harmed / "_secateur/segments").iterdir():
+def test_a_broken_index_costs_no_row(harmed: Path, spark: SparkSession, share: float) -> None:
+    for file in [*(harmed / "_secateur/segments").iterdir(), *(harmed / "_secateur/filters").iterdir()]:
         data = bytearray(file.read_bytes())
         data[16 + int((len(data) - 64) * share)] ^= 0x10
         file.write_bytes(bytes(data))

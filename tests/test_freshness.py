@@ -168,29 +168,36 @@ def test_builders_that_publish_at_once(spark: SparkSession, root: Path) -> None:
     check(spark, root, table)
 
 
+def left_over(root: Path) -> list[Path]:
+    """A file of every kind of a build that is under way, or was killed."""
+    found = []
+    for folder, suffix in (("segments", "segment"), ("filters", "filter"), ("pieces", "piece")):
+        (root / "_secateur" / folder).mkdir(exist_ok=True)
+        found.append(root / "_secateur" / folder / f"0123456789ab-000000.{suffix}")
+        found[-1].write_bytes(b"half a file")
+    return found
+
+
 def test_vacuum_removes_what_nobody_uses(spark: SparkSession, root: Path) -> None:
     table = sc.open_table(str(root))
     sc.build_index(table, spark=spark)
-    left = root / "_secateur" / "segments" / "0123456789ab-000000.segment"
-    left.write_bytes(b"half a segment of a build that was killed")
+    left = left_over(root)
     old = time.time() - 7200
     for file in (root / "_secateur").rglob("*.*"):
         os.utime(file, (old, old))
     doomed = {file.name for file in sc.vacuum_index(table, dry_run=True)}
-    assert left.exists()
-    assert "snapshots/0000000001.snapshot" in doomed
-    assert f"segments/{left.name}" in doomed
+    assert all(file.exists() for file in left)
+    assert {"snapshots/0000000001.snapshot", *(f"{file.parent.name}/{file.name}" for file in left)} <= doomed
     assert {file.name for file in sc.vacuum_index(table)} == doomed
-    assert not left.exists()
+    assert not any(file.exists() for file in left)
     assert sc.verify_index(table).sound
     check(spark, root, table)
 
 
 def test_vacuum_spares_what_a_build_is_writing(spark: SparkSession, root: Path) -> None:
-    young = root / "_secateur" / "segments" / "0123456789ab-000000.segment"
-    young.write_bytes(b"a segment that is not published yet")
+    young = left_over(root)
     assert sc.vacuum_index(sc.open_table(str(root))) == []
-    assert young.exists()
+    assert all(file.exists() for file in young)
 
 
 def test_after_a_drop_there_is_no_index(spark: SparkSession, root: Path) -> None:
