@@ -90,50 +90,59 @@ def _digest(strip: memoryview | bytes, seed: int) -> bytes:
 
 
 def read_rows(
-    matrix: Matrix, indices: np.ndarray, read: ReadRanges, where: str, strips: range | None = None
+    matrix: Matrix,
+    indices: np.ndarray,
+    read: ReadRanges,
+    where: str,
+    strips: range | None = None,
+    into: np.ndarray | None = None,
 ) -> np.ndarray:
     """Chosen rows of a matrix: uint8 of shape (len(indices), width), or of the given strips of every row.
 
-    Rows of one band have all their strips read. Raises IndexFault, which says `where`.
+    Rows of one band have all their strips read. They are written to `into`, where it is given. Raises IndexFault, which
+    says `where`.
     """
     if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < matrix.rows:
         raise IndexFault(f"{where} has no row {int(indices.max())}")
     chosen = range(matrix.strips) if strips is None else strips
+    is_direct = matrix.band_rows == 1 and (len(indices) < 2 or bool((indices[1:] > indices[:-1]).all()))
+    if is_direct:
+        return _read_bands(matrix, indices, chosen, read, where, into)
     bands, of_band = np.unique(indices // matrix.band_rows, return_inverse=True)
-    found = _read_bands(matrix, bands, chosen, read, where)
-    if matrix.band_rows == 1:
-        return found if len(bands) == len(indices) and (np.diff(indices) > 0).all() else found[of_band]
-    return found.reshape(len(bands), matrix.band_rows, matrix.width)[of_band, indices % matrix.band_rows]
+    found = _read_bands(matrix, bands, chosen, read, where, None)
+    rows = found.reshape(len(bands) * matrix.band_rows, found.shape[1] // matrix.band_rows)
+    return rows.take(of_band * matrix.band_rows + indices % matrix.band_rows, axis=0, out=into)
 
 
-def _read_bands(matrix: Matrix, bands: np.ndarray, strips: range, read: ReadRanges, where: str) -> np.ndarray:
+def _read_bands(
+    matrix: Matrix, bands: np.ndarray, strips: range, read: ReadRanges, where: str, into: np.ndarray | None
+) -> np.ndarray:
     """Strips of bands, ascending, without checksums once these are found right: uint8 of shape (len(bands), bytes)."""
-    first = strips.start * (STRIP + CHECKSUM)
-    size = min(strips.stop * (STRIP + CHECKSUM), matrix.stride) - first
-    low, high = (int(bands[0]), int(bands[-1]) + 1) if len(bands) else (0, 0)
-    wasted = (high - low - len(bands)) * matrix.stride
-    is_whole = len(bands) > (high - low) * WHOLE_SHARE and len(strips) == matrix.strips and wasted <= MOST_WASTED
-    if is_whole and (high - low) * matrix.stride <= MOST_AT_ONCE:
-        (whole,) = read([(matrix.at + low * matrix.stride, (high - low) * matrix.stride)])
+    stride, first, numbers = matrix.stride, strips.start * (STRIP + CHECKSUM), bands.tolist()
+    size = min(strips.stop * (STRIP + CHECKSUM), stride) - first
+    low, high = (numbers[0], numbers[-1] + 1) if numbers else (0, 0)
+    wasted = (high - low - len(numbers)) * stride
+    is_whole = len(numbers) > (high - low) * WHOLE_SHARE and len(strips) == matrix.strips and wasted <= MOST_WASTED
+    if is_whole and (high - low) * stride <= MOST_AT_ONCE:
+        (whole,) = read([(matrix.at + low * stride, (high - low) * stride)])
         view = memoryview(whole)
-        pieces = [view[(b - low) * size : (b - low + 1) * size] for b in bands.tolist()]
+        pieces = [view[(b - low) * size : (b - low + 1) * size] for b in numbers]
     else:
-        pieces = [
-            memoryview(each) for each in read([(matrix.at + b * matrix.stride + first, size) for b in bands.tolist()])
-        ]
+        pieces = [memoryview(each) for each in read([(matrix.at + b * stride + first, size) for b in numbers])]
     cuts = [(i * (STRIP + CHECKSUM), min((i + 1) * (STRIP + CHECKSUM), size)) for i in range(len(strips))]
     first_seed, seeds = matrix.salt + strips.start, matrix.strips
-    for band, piece in zip(bands.tolist(), pieces, strict=True):
+    for band, piece in zip(numbers, pieces, strict=True):
         for i, (begin, end) in enumerate(cuts):
             strip, checksum = piece[begin : end - CHECKSUM], piece[end - CHECKSUM : end]
             if _digest(strip, first_seed + band * seeds + i) != checksum:
                 raise IndexFault(f"band {band} of {where} does not match its checksum")
-    return _without_checksums(pieces, size, len(strips))
+    found = np.empty((len(pieces), size - CHECKSUM * len(strips)), np.uint8) if into is None else into
+    _copy_without_checksums(pieces, size, found)
+    return found
 
 
-def _without_checksums(pieces: Sequence[memoryview], size: int, strips: int) -> np.ndarray:
-    """The bytes of pieces of `size` bytes each, the checksums behind their strips left out."""
-    found = np.empty((len(pieces), size - CHECKSUM * strips), np.uint8)
+def _copy_without_checksums(pieces: Sequence[memoryview], size: int, found: np.ndarray) -> None:
+    """Pieces of `size` bytes each into rows, the checksums behind their strips left out."""
     full = size // (STRIP + CHECKSUM)
     rest = size - full * (STRIP + CHECKSUM)
     for row, piece in zip(found, pieces, strict=True):
@@ -142,4 +151,3 @@ def _without_checksums(pieces: Sequence[memoryview], size: int, strips: int) -> 
         row[: full * STRIP].reshape(full, STRIP)[...] = whole[:, :STRIP]
         if rest:
             row[full * STRIP :] = raw[full * (STRIP + CHECKSUM) : -CHECKSUM]
-    return found

@@ -7,6 +7,7 @@ lie until hardly a 64-bit word has a bit left, and further rows only at the word
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -59,15 +60,15 @@ def _batches(alternatives: Alternatives, width: int) -> Sequence[np.ndarray]:
 def _rows(slabs: Slabs, matrix: int, rows: np.ndarray, strips: range, read: ReadFile) -> np.ndarray:
     """Strips of rows of a matrix, ascending, from its parts."""
     first, end = np.searchsorted(slabs.part_matrix, [matrix, matrix + 1]).tolist()
-    cuts = np.searchsorted(rows, [*slabs.first_row[first:end].tolist(), 1 << 40])
-    found = []
-    for part in range(first, end):
-        mine = rows[cuts[part - first] : cuts[part - first + 1]]
-        if len(mine):
+    cuts = np.searchsorted(rows, [*slabs.first_row[first:end].tolist(), 1 << 40]).tolist()
+    width = min(strips.stop * STRIP, int(slabs.width[matrix])) - strips.start * STRIP
+    found = np.empty((len(rows), width), np.uint8)
+    for part, (begin, stop) in enumerate(pairwise(cuts), first):
+        if begin < stop:
             name = slabs.file_name[int(slabs.file[part])]
-            piece = slabs.part(part)
-            found.append(read_rows(piece, mine - slabs.first_row[part], _reader(read, name), name, strips))
-    return found[0] if len(found) == 1 else np.concatenate(found)
+            mine = rows[begin:stop] - slabs.first_row[part]
+            read_rows(slabs.part(part), mine, _reader(read, name), name, strips, found[begin:stop])
+    return found
 
 
 def _reader(read: ReadFile, name: str) -> Callable[[Sequence[Range]], Sequence[bytes]]:
