@@ -20,7 +20,7 @@ from benchmarks.synthetic import publish, with_files
 from benchmarks.synthetic_table import BLOCK_BYTES, FILE_BLOCKS, SyntheticTable, table_at
 from secateur.index import zonemap
 from secateur.index.assemble import recipe
-from secateur.index.bitsliced import Column, log2_bits_for, probes_for
+from secateur.index.bitsliced import bits_of, log2_bits_for, probes_for
 from secateur.index.grams import tokens_of
 from secateur.index.hashing import DistinctHashes, Hashes
 from secateur.index.model import BlockTable, BuildOptions, Filter, FilterOption, IndexedColumn, indexed_columns
@@ -150,9 +150,7 @@ def _packed(own: Filter, rate: float, messages: pa.Array) -> np.ndarray:
     add_hashes(own, messages, found)
     hashes = found.found()
     assert isinstance(hashes, Hashes)
-    column = Column(log2_bits_for(len(hashes), rate))
-    column.add(hashes, probes_for(rate))
-    return np.packbits(column.bytes)
+    return np.packbits(bits_of(hashes, probes_for(rate), log2_bits_for(len(hashes), rate)))
 
 
 def _segment(n: int, column: IndexedColumn, codes: np.ndarray) -> SegmentData:

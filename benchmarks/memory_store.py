@@ -43,6 +43,8 @@ class MemoryStore:
 
     create = put
 
+    put_aside = put
+
     def delete(self, name: str) -> None:
         """Forget a file."""
         self.held.pop(name, None)

@@ -133,6 +133,8 @@ class Memory:
 
     create = put
 
+    put_aside = put
+
     def delete(self, name: str) -> None:
         self.data.pop(name, None)
 

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from bitarray import bitarray
-from filter_files import bits_of, mixed, positions_of
+from filter_files import bits_of as bitarray_of
+from filter_files import mixed, positions_of
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import EXACT, KINDS, ColumnKind, array_of
@@ -25,7 +26,9 @@ from secateur.index.bitsliced import (
     MOST_LOG2_BITS,
     MOST_PROBES,
     Column,
+    bits_of,
     bits_per_value,
+    fitted,
     least_bytes,
     log2_bits_for,
     members,
@@ -39,7 +42,7 @@ from secateur.values import Kind, canonical_bytes, keys_of, kind_of
 
 
 def reference_filter(values: Sequence[bytes], probes: int, log2_bits: int) -> bitarray:
-    return bits_of((positions_of(value, probes, log2_bits) for value in values), log2_bits)
+    return bitarray_of((positions_of(value, probes, log2_bits) for value in values), log2_bits)
 
 
 def pairs(hashes: Hashes) -> list[tuple[int, int]]:
@@ -49,7 +52,7 @@ def pairs(hashes: Hashes) -> list[tuple[int, int]]:
 def column_of(blocks: Sequence[Sequence[bytes]], probes: int, log2_bits: int) -> Column:
     column = Column(log2_bits)
     for block in blocks:
-        column.add(hash_canonical(block), probes)
+        column.add(bits_of(hash_canonical(block), probes, log2_bits))
     return column
 
 
@@ -172,7 +175,7 @@ def test_bits_that_are_known_are_taken_as_they_are(
     column = column_of([[b"other"]] * first, probes, log2_bits)
     known = [reference_filter(block, probes, log2_bits) for block in blocks[: 8 - first]]
     for each in known:
-        column.add_bits(np.array(each.tolist(), np.uint8))
+        column.add(np.array(each.tolist(), np.uint8))
     assert filters_of(column)[first:] == known
     assert filters_of(column)[:first] == [reference_filter([b"other"], probes, log2_bits)] * first
 
@@ -219,6 +222,19 @@ def test_members_are_the_bits_set(row: list[int], share: float, seed: int) -> No
     assert members(array).tolist() == expected
 
 
+@pytest.mark.parametrize("fpr", [0.3, 0.01, 1e-4])
+@pytest.mark.parametrize("distinct", [0, 1, 17, 100, 1_000, 20_000])
+@pytest.mark.parametrize("times", [1, 2, 9])
+def test_a_filter_is_fitted_to_its_distinct_values(fpr: float, distinct: int, times: int) -> None:
+    """Made for all values, and folded by what its bits tell: as if it had been made for the distinct ones."""
+    hashes, probes = hash_values(pa.array(np.arange(distinct))), probes_for(fpr)
+    repeated = Hashes(np.tile(hashes.first, times), np.tile(hashes.second, times))
+    bits = fitted(bits_of(repeated, probes, log2_bits_for(len(repeated), fpr)), fpr)
+    log2_bits = len(bits).bit_length() - 1
+    assert bits.tolist() == bits_of(hashes, probes, log2_bits).tolist()
+    assert log2_bits in {log2_bits_for(round(distinct * factor), fpr) for factor in (0.97, 1, 1.03)}
+
+
 @pytest.mark.parametrize("fpr", [0.3, 0.05, 0.01, 0.001])
 @pytest.mark.parametrize("distinct", [100, 1_000, 20_000])
 def test_the_measured_rate_is_near_the_design_rate(fpr: float, distinct: int) -> None:
@@ -226,7 +242,7 @@ def test_the_measured_rate_is_near_the_design_rate(fpr: float, distinct: int) ->
     probes, tried = probes_for(fpr), 200_000
     log2_bits = log2_bits_for(distinct, fpr)
     bits = Column(log2_bits)
-    bits.add(hash_values(pa.array(np.arange(distinct))), probes)
+    bits.add(bits_of(hash_values(pa.array(np.arange(distinct))), probes, log2_bits))
     others = hash_values(pa.array(np.arange(10**9, 10**9 + tried)))
     rate = bits.bytes[positions(others, probes, log2_bits)].all(axis=1).mean()
     noise = 4 * math.sqrt(fpr / tried)
@@ -244,7 +260,8 @@ def test_the_rate_of_small_filters_is_the_design_rate(fpr: float) -> None:
     for first in range(0, 60 * distinct * GROUP, distinct * GROUP):
         column = Column(log2_bits)
         for i in range(GROUP):
-            column.add(hash_values(pa.array(np.arange(first + i * distinct, first + (i + 1) * distinct))), probes)
+            values = hash_values(pa.array(np.arange(first + i * distinct, first + (i + 1) * distinct)))
+            column.add(bits_of(values, probes, log2_bits))
         wrong += int(np.bitwise_count(np.bitwise_and.reduce(column.bytes[absent], axis=1)).sum())
         blocks += GROUP
     expected = rate_of(distinct, probes, log2_bits) * tried * blocks

@@ -121,7 +121,7 @@ class Collector:
     postings: list[np.ndarray | None] = field(default_factory=list)
 
     def take(self, hashes: Hashes | None) -> None:
-        """The distinct hashes of the next block."""
+        """The hashes of the next block; distinct where they are for postings."""
         if self.filter.kind == POSTINGS:
             self.postings.append(None if hashes is None else hashes.first)
         else:

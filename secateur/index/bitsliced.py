@@ -94,33 +94,48 @@ def _mixed(x: np.ndarray) -> np.ndarray:
     return x ^ (x >> np.uint64(33))
 
 
+def bits_of(hashes: Hashes, probes: int, log2_bits: int) -> np.ndarray:
+    """The filter of some values, distinct or not: a byte per bit, 0 or 1, uint8 of shape (2^log2_bits,)."""
+    bits = np.zeros(1 << log2_bits, np.uint8)
+    mask = np.uint64((1 << log2_bits) - 1)
+    for start in range(0, len(hashes.first), CHUNK):
+        part = Hashes(hashes.first[start : start + CHUNK], hashes.second[start : start + CHUNK])
+        for i in range(0, probes, 2):
+            word = _word(part, i // 2)
+            bits[(word & mask).view(np.int64)] = 1
+            if i + 1 < probes:
+                bits[(_half(word, 1) & mask).view(np.int64)] = 1
+    return bits
+
+
+def fitted(bits: np.ndarray, fpr: float) -> np.ndarray:
+    """A filter folded to the size class of the distinct values that it holds, of which its bits tell how many they are.
+
+    d values set m (1 - e^(-kd/m)) of m bits, but for a deviation that is less than that from one class to the next.
+    """
+    log2_bits, probes = len(bits).bit_length() - 1, probes_for(fpr)
+    unset = max(1 - np.count_nonzero(bits.view(bool)) / len(bits), 1 / len(bits))
+    distinct = -len(bits) / probes * log(unset)
+    for _ in range(log2_bits - log2_bits_for(ceil(distinct), fpr)):
+        half = len(bits) // 2
+        bits = bits[:half] | bits[half:]
+    return bits
+
+
 class Column:
     """Up to eight filters of 2^x bits side by side, as they lie in a matrix: a byte per row, a bit per block."""
 
     def __init__(self, log2_bits: int) -> None:
         self.count = 0
         self.bytes = np.zeros(1 << log2_bits, np.uint8)
-        self._mask = np.uint64((1 << log2_bits) - 1)
 
     @property
     def is_full(self) -> bool:
         """Whether there is no room for one more."""
         return self.count == GROUP
 
-    def add(self, hashes: Hashes, probes: int) -> None:
-        """The filter of the next block, of its distinct values."""
-        bits = np.zeros_like(self.bytes)
-        for start in range(0, len(hashes.first), CHUNK):
-            part = Hashes(hashes.first[start : start + CHUNK], hashes.second[start : start + CHUNK])
-            for i in range(0, probes, 2):
-                word = _word(part, i // 2)
-                bits[(word & self._mask).view(np.int64)] = 1
-                if i + 1 < probes:
-                    bits[(_half(word, 1) & self._mask).view(np.int64)] = 1
-        self.add_bits(bits)
-
-    def add_bits(self, bits: np.ndarray) -> None:
-        """The filter of the next block, whose bits (0 or 1, uint8) are known."""
+    def add(self, bits: np.ndarray) -> None:
+        """The filter of the next block: its bits as :func:`bits_of` gives them, which are used up."""
         bits <<= np.uint8(self.count)
         self.bytes |= bits
         self.count += 1

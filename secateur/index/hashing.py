@@ -25,6 +25,7 @@ MOST = 1 << 22  # distinct hashes of one block: 64 MiB
 ENOUGH = 1 << 20  # hashes that are made distinct at once, unless there are few distinct ones
 
 _SAMPLE = 4096  # values that tell whether values repeat
+_SELDOM = 0.5  # distinct among a sample, below which it pays to make integers distinct before bits are set
 _OFTEN = 0.9  # distinct values of a sample over all: below, about 20,000 distinct values or fewer
 _ROUNDS = 6  # after which one hash in 10,000 has not found a place of its own
 _FEW = 64  # hashes that are sorted
@@ -55,12 +56,21 @@ def hash_values(values: pa.Array) -> Hashes:
 
 
 def hash_present(values: pa.Array) -> Hashes:
-    """The hashes of the non-null values of a column with an order: every value's at least once.
+    """The hashes of the non-null values of a column with an order: every value's at least once, few of them often.
 
     For :class:`DistinctHashes`, which makes them distinct over several arrays. Large strings and binaries are hashed
     as small ones. Raises IndexFault for a type without an order.
     """
-    return _hash_column(values)[0]
+    hashes, known_distinct = _hash_column(values)
+    return hashes if known_distinct or not _repeat(hashes.first) else distinct(hashes)
+
+
+def _repeat(hashes: np.ndarray) -> bool:
+    """Whether a sample says that most hashes come again."""
+    if len(hashes) <= _SAMPLE:
+        return False
+    sample = hashes[:: len(hashes) // _SAMPLE]
+    return len(np.unique(sample)) < _SELDOM * len(sample)
 
 
 def hash_binaries(values: pa.Array) -> Hashes:
@@ -212,8 +222,9 @@ class DistinctHashes:
     Holds at most twice `most` hashes besides the batch last added, and as much again while it makes them distinct.
     """
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = MOST, enough: int = ENOUGH) -> None:
         self.most = most
+        self.enough = enough  # hashes that are held before they are made distinct
         self.overflowed = False  # by more than `most` distinct hashes
         self.abandoned = False  # by a value that cannot be hashed
         self._parts: list[Hashes] = []  # the first holds `_distinct` hashes that are
@@ -230,13 +241,23 @@ class DistinctHashes:
             return
         self._parts.append(hashes)
         self._pending += len(hashes)
-        if self._pending >= min(self.most, max(self._distinct, ENOUGH)):
+        if self._pending >= min(self.most, max(self._distinct, self.enough)):
             self._merge()
 
     def abandon(self) -> None:
         """Says that a value of the block cannot be hashed: a filter without it would lose its row."""
         self.abandoned = True
         self._parts = []
+
+    def held(self) -> Hashes | None:
+        """The hashes of all batches, each at least once, and some again; None after giving up."""
+        if self.gave_up:
+            return None
+        if len(self._parts) == 1:
+            return self._parts[0]
+        pairs = [[getattr(part, half) for part in self._parts] for half in ("first", "second")]
+        first, second = (np.concatenate([np.zeros(0, np.uint64), *pair]) for pair in pairs)
+        return Hashes(first, second)
 
     def found(self) -> Hashes | None:
         """The distinct hashes of all batches; None after giving up, when the block has to do without a filter."""

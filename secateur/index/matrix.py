@@ -19,7 +19,7 @@ import xxhash
 from secateur.errors import IndexFault
 
 BAND = 512  # bytes: rows narrower than half of this are read several at once
-STRIP = 8192  # bytes at most between two checksums
+STRIP = 1 << 15  # bytes at most between two checksums
 CHECKSUM = 8  # bytes behind every strip
 WHOLE_SHARE = 1 / 16  # of the bands; above it one read of all is cheaper than one of each
 MOST_WASTED = 1 << 18  # bytes that such a read may hold besides what is asked for

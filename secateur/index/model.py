@@ -47,6 +47,9 @@ class Store(Protocol):
     def put(self, name: str, data: bytes) -> None:
         """Write a file under a name that nothing else writes. Raises IndexNotWritable."""
 
+    def put_aside(self, name: str, data: bytes) -> None:
+        """Write a file that need not outlive a crash. Raises as :meth:`put` does."""
+
     def create(self, name: str, data: bytes) -> None:
         """Publish a whole file atomically. Raises IndexConflict where the name exists, IndexNotWritable."""
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from secateur.index import codec
-from secateur.index.bitsliced import GROUP, Column, log2_bits_for, probes_for
+from secateur.index.bitsliced import GROUP, Column, bits_of, fitted, log2_bits_for, probes_for
 from secateur.index.codec import Writer
 from secateur.index.hashing import Hashes
 from secateur.index.matrix import Matrix, read_rows
@@ -56,17 +56,16 @@ class PieceWriter:
     _open: dict[int, list[Column]] = field(default_factory=dict)
 
     def add(self, hashes: Hashes | None) -> None:
-        """The filter of the next block, of its distinct values; None where they are not known."""
+        """The filter of the next block, of its values, distinct or not; None where they are not known."""
         if hashes is None:
             self.codes.append(NONE)
             return
-        log2_bits = log2_bits_for(len(hashes.first), self.fpr)
-        self._column(code_of(OWN, log2_bits)).add(hashes, probes_for(self.fpr))
-        self._write_full()
+        bits = bits_of(hashes, probes_for(self.fpr), log2_bits_for(len(hashes), self.fpr))
+        self.add_bits(OWN, fitted(bits, self.fpr))
 
     def add_bits(self, encoding: int, bits: np.ndarray) -> None:
         """The filter of the next block, whose bits (0 or 1, uint8) are known: of values hashed in some encoding."""
-        self._column(code_of(encoding, len(bits).bit_length() - 1)).add_bits(bits)
+        self._column(code_of(encoding, len(bits).bit_length() - 1)).add(bits)
         self._write_full()
 
     def _column(self, code: int) -> Column:
@@ -95,7 +94,7 @@ class PieceWriter:
         writer = Writer(codec.PIECE, {})
         matrix = writer.add_rows("rows", padded.reshape(-1, BAND))
         name = f"{self.prefix}-{len(self.pieces):04d}.piece"
-        self.store.put(name, writer.finish())
+        self.store.put_aside(name, writer.finish())
         self.pieces.append(Piece(name, code, sum(column.count for column in columns), matrix))
 
 

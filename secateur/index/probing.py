@@ -16,7 +16,8 @@ from secateur.index.matrix import STRIP, Range, read_rows
 from secateur.index.slabs import WORD, Slabs
 
 MOST_READ = 1 << 28  # bytes of rows held at once
-AT_ONCE = 64  # alternatives whose bits of one strip are held at once
+WORDS = 512  # of every row, looked at together: those of a thousand rows stay in the cache that cores share
+AT_ONCE = 256  # alternatives whose bits of so many words are held at once: 1 MiB
 SPARSE = 1 / 16  # share of words with a bit left below which only those are looked at
 SAMPLE = 1 << 10  # words by which the share of bits set is estimated
 
@@ -81,11 +82,10 @@ def _any_of(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         return np.bitwise_and.reduce(rows[wanted[0]], axis=0)
     dense = _dense_steps(rows, wanted.shape[1])
     found = np.zeros(rows.shape[1], np.uint64)
-    strip = STRIP // WORD
-    for start in range(0, rows.shape[1], strip):
-        here = np.ascontiguousarray(rows[:, start : start + strip])
+    for start in range(0, rows.shape[1], WORDS):
+        here = np.ascontiguousarray(rows[:, start : start + WORDS])
         for first in range(0, len(wanted), AT_ONCE):
-            _merge(here, wanted[first : first + AT_ONCE], dense, found[start : start + strip])
+            _merge(here, wanted[first : first + AT_ONCE], dense, found[start : start + WORDS])
     return found
 
 

@@ -18,8 +18,8 @@ from secateur.errors import OldCalendar
 from secateur.index import zonemap
 from secateur.index.gaps import MOST_GAPS, Gaps, gap_table, widest_gaps
 from secateur.index.grams import add_grams, add_tokens
-from secateur.index.hashing import DistinctHashes, Hashes, hash_present
-from secateur.index.model import Filter, IndexedColumn
+from secateur.index.hashing import MOST, DistinctHashes, Hashes, hash_present
+from secateur.index.model import POSTINGS, Filter, IndexedColumn
 from secateur.index.zonemap import ZoneMap
 from secateur.values import Kind, kind_of
 
@@ -161,22 +161,31 @@ class BoundsSketch:
 
 @dataclass
 class FilterSketch:
-    """The distinct hashes of every block, handed on as soon as it ends; None for one that is not known."""
+    """The hashes of every block, handed on as soon as it ends; None for one that is not known.
+
+    Bloom filters do not ask for distinct ones: they are made so only where a block has more than may be held.
+    """
 
     filter: Filter
     take: Callable[[Hashes | None], None]
-    _distinct: DistinctHashes = field(default_factory=DistinctHashes)
+    _hashes: DistinctHashes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._hashes = DistinctHashes() if self.filter.kind == POSTINGS else DistinctHashes(enough=MOST)
 
     def add(self, values: pa.Array) -> None:
-        add_hashes(self.filter, elements(values), self._distinct)
+        add_hashes(self.filter, elements(values), self._hashes)
 
     def end(self) -> None:
-        self.take(self._distinct.found())
-        self._distinct = DistinctHashes()
+        self.take(self._hashes.found() if self.filter.kind == POSTINGS else self._hashes.held())
+        self._begin()
 
     def give_up(self) -> None:
         self.take(None)
-        self._distinct = DistinctHashes()
+        self._begin()
 
 
 def elements(values: pa.Array) -> pa.Array:
