@@ -30,7 +30,7 @@ from secateur.index.grams import grams_within, token_key
 from secateur.index.hashing import hash_canonical
 from secateur.index.model import NGRAM, TOKEN, BuildOptions, FilterOption
 from secateur.index.options import NGRAM_BYTES
-from secateur.index.slabs import Slabs
+from secateur.index.slabs import Slabs, encoding_and_size
 from secateur.io.scan import Scan
 from secateur.pruning.predicate.nodes import Predicate
 
@@ -167,6 +167,10 @@ def _reads(slabs: Slabs, option: FilterOption, text: str) -> list[list[Read]]:
     parts = grams_within(text.encode(), option.gram) if option.kind == NGRAM else [token_key(text.encode())]
     hashes = hash_canonical(parts)
     return [
-        reads_of(slabs, matrix, np.unique(positions(hashes, int(slabs.probes[matrix]), int(slabs.code[matrix]))))
+        reads_of(
+            slabs,
+            matrix,
+            np.unique(positions(hashes, int(slabs.probes[matrix]), encoding_and_size(int(slabs.code[matrix]))[1])),
+        )
         for matrix in range(len(slabs.code))
     ]

@@ -23,6 +23,7 @@ from secateur.index.hashing import hash_keys
 from secateur.index.matrix import read_rows
 from secateur.index.model import BuildOptions
 from secateur.index.options import filter_options
+from secateur.index.slabs import encoding_and_size
 from secateur.io.parquet_dir import ParquetDirectory
 from secateur.values import Kind
 
@@ -72,7 +73,7 @@ def _probe_laid(needles: NeedleTable, laid: np.ndarray, value: int) -> np.ndarra
     """The blocks whose filters have all bits of a value: k bytes of every filter."""
     slabs = needles.slabs()
     hashes = hash_keys([value], Kind.WORD)
-    (places,) = positions(hashes, int(slabs.probes[0]), int(slabs.code[0]))
+    (places,) = positions(hashes, int(slabs.probes[0]), encoding_and_size(int(slabs.code[0]))[1])
     bits = (laid[:, places >> 3] >> (places & 7).astype(np.uint8)) & 1
     return np.flatnonzero(bits.all(axis=1))
 

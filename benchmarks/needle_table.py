@@ -17,7 +17,7 @@ from benchmarks.synthetic import KEY_SPACE, Shape, blocks_between, open_syntheti
 from benchmarks.synthetic_table import FILE_BLOCKS, SyntheticTable
 from secateur.index.bitsliced import positions
 from secateur.index.hashing import hash_keys
-from secateur.index.slabs import Slabs
+from secateur.index.slabs import Slabs, encoding_and_size
 from secateur.io.scan import Scan
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
@@ -98,7 +98,7 @@ def _needles(shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def rows_of(slabs: Slabs, values: np.ndarray) -> Iterator[list[Read]]:
     """Of every value the rows of the first matrix that a probe reads."""
-    for rows in positions(hash_keys(values, Kind.WORD), int(slabs.probes[0]), int(slabs.code[0])):  # type: ignore[arg-type]
+    for rows in positions(hash_keys(values, Kind.WORD), int(slabs.probes[0]), encoding_and_size(int(slabs.code[0]))[1]):  # type: ignore[arg-type]
         yield reads_of(slabs, 0, rows)
 
 

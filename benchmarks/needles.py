@@ -15,6 +15,7 @@ from benchmarks.setting import Setting
 from benchmarks.synthetic import KEYS
 from benchmarks.timing import Timing, garbage_kept, race
 from secateur.index.bitsliced import rate_for, rate_of
+from secateur.index.slabs import encoding_and_size
 from secateur.io.scan import Scan
 
 WARM_SECONDS, COLD_SECONDS, LIST_SECONDS = 0.001, 0.01, 0.1
@@ -126,8 +127,10 @@ def false_blocks(setting: Setting) -> Result:
     absent = needles.absent[: setting.scaled(ABSENT, least=100)]
     wrong = sum(len(needles.probe(scan, value[None])) for value in absent) / len(absent)
     slabs, n = needles.slabs(), len(needles)
-    theory = n * rate_of(KEYS, int(slabs.probes[0]), int(slabs.code[0]))
-    subject = f"blocks wrongly kept per absent value, {KEYS} keys in {1 << int(slabs.code[0]):,} bits"
+    theory = n * rate_of(KEYS, int(slabs.probes[0]), encoding_and_size(int(slabs.code[0]))[1])
+    subject = (
+        f"blocks wrongly kept per absent value, {KEYS} keys in {1 << encoding_and_size(int(slabs.code[0]))[1]:,} bits"
+    )
     ratios = (
         Ratio(subject, wrong, "blocks", "n times the rate asked for", n * rate_for(n, None), goal=1.0),
         Ratio(subject, wrong, "blocks", "n (1 - e^(-kd/m))^k, independent bits", theory),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -81,14 +82,29 @@ PIECE_BYTES = (1, 700, pieces.PIECE_BYTES)
 JOINED_BYTES = (0, 200, interleave.JOINED_BYTES)
 
 
-def slabs_in(store: Store, name: str, segments: Sequence[Sequence[Piece]], probes: int) -> Slabs | None:
+def own_shape(distinct: int, fpr: float) -> tuple[int, int, int]:
+    """The code, the probes and the log2 of the bits of a filter: docs/format.md."""
+    probes = max(1, math.ceil(0.6 * math.log2(1 / fpr)))
+    bits = [-distinct * k / math.log(1 - fpr ** (1 / k)) for k in (probes, math.ceil(probes * 2 / 3))]
+    log2_bits = min(max(math.ceil(math.log2(max(bits[0], 1))), 6), 27)
+    has_fewer = math.ceil(probes * 2 / 3) < probes and bits[1] <= 1 << log2_bits
+    return (33 if has_fewer else 0) * 64 + log2_bits, math.ceil(probes * 2 / 3) if has_fewer else probes, log2_bits
+
+
+def probes_of(code: int, fpr: float) -> int:
+    """The probes of filters of a code."""
+    probes = max(1, math.ceil(0.6 * math.log2(1 / fpr)))
+    return {0: probes, 33: math.ceil(probes * 2 / 3)}.get(code // 64, 8)
+
+
+def slabs_in(store: Store, name: str, segments: Sequence[Sequence[Piece]], fpr: float) -> Slabs | None:
     """The pieces of all segments laid side by side in files of this name; None where there are none."""
     matrices = plan_matrices(segments)
     parts = plan_files(matrices)
     files = [write_file(store, f"filters/{name}-{i:06d}.filter", matrices, each) for i, each in enumerate(parts)]
     for piece in (piece for mine in segments for piece in mine):
         store.delete(piece.name)
-    return slabs_written(matrices, probes, list(zip(parts, files, strict=True))) if matrices else None
+    return slabs_written(matrices, fpr, list(zip(parts, files, strict=True))) if matrices else None
 
 
 def without_bands(name: str, data: bytes, kind: int = FILTERS, matrix: str | None = None) -> bytes:

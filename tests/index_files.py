@@ -15,7 +15,6 @@ from filter_files import slabs_in
 
 from secateur.errors import IndexFault
 from secateur.index import zonemap
-from secateur.index.bitsliced import probes_for
 from secateur.index.cache import ByteCache
 from secateur.index.chunks import Chunk, ChunkReader
 from secateur.index.codec import (
@@ -192,7 +191,7 @@ def slabs_of(store: Memory) -> dict[int, Slabs]:
     for hashes in hashes_of_ids():
         writer.add(hashes)
     writer.finish()
-    slabs = slabs_in(store, "0123456789ab", [writer.pieces], probes_for(FPR))
+    slabs = slabs_in(store, "0123456789ab", [writer.pieces], FPR)
     assert slabs is not None
     return {0: slabs}
 

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from bitarray import bitarray
-from filter_files import bits_of, native_positions_of, positions_of
+from filter_files import bits_of, native_positions_of, own_shape, positions_of
 from strategies import BY_NAME, ColumnKind, array_of
 
-from secateur.index.bitsliced import log2_bits_for, probes_for
+from secateur.index.bitsliced import probes_for
 from secateur.index.hashing import Hashes
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter, Store
 from secateur.index.native import Encoding, Form
 from secateur.index.pieces import Piece, PieceWriter
 from secateur.index.sketch import FilterSketch
-from secateur.index.slabs import NONE, OWN, code_of, encoding_and_size
+from secateur.index.slabs import NONE, OWN_ENCODINGS, code_of, encoding_and_size
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Piece as TextPiece
 from secateur.pruning.questions import Question, Texts, Values, tokens_within
@@ -94,7 +94,7 @@ class Held:
         if self.values is None or self.bits is None:
             return self.by_sets(asked)
         encoding, log2_bits = encoding_and_size(self.code)
-        if encoding == OWN:
+        if encoding in OWN_ENCODINGS:
             positions = [
                 [p for value in each for p in positions_of(value, self.probes, log2_bits)]
                 for each in asked.alternatives
@@ -140,9 +140,9 @@ def written(
             held.append(Held(code_of(encoding.code, log2_bits), contents, 8, bits))
         else:
             writer.add(found)
-            log2_bits = log2_bits_for(len(contents), fpr)
-            bits = bits_of((positions_of(value, probes, log2_bits) for value in contents), log2_bits)
-            held.append(Held(code_of(OWN, log2_bits), contents, probes, bits))
+            code, fitting, log2_bits = own_shape(len(contents), fpr)
+            bits = bits_of((positions_of(value, fitting, log2_bits) for value in contents), log2_bits)
+            held.append(Held(code, contents, fitting, bits))
     if own.kind == POSTINGS:
         return Written(np.zeros(0, np.int16), [], held, hashes)
     return Written(writer.finish(), writer.pieces, held, hashes)

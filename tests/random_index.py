@@ -18,7 +18,6 @@ from random_filters import FILTERS, KINDS, LATER_FILTERS, Held, Written, number_
 from units import measured
 
 from secateur.index import zonemap
-from secateur.index.bitsliced import probes_for
 from secateur.index.blocks import LooseBlocks
 from secateur.index.codec import SEGMENT
 from secateur.index.inversion import postings_of
@@ -471,7 +470,7 @@ def cuts_of(make: Maker) -> Cuts:
 def laid(make: Maker, parts: Sequence[Part], name: str) -> dict[int, Slabs]:
     """The pieces of every filter side by side; pieces are gone then."""
     found = {
-        f: slabs_in(make.store, f"{name}-{f}", [part.pieces.get(f, ()) for part in parts], probes_for(rate))
+        f: slabs_in(make.store, f"{name}-{f}", [part.pieces.get(f, ()) for part in parts], rate)
         for f, rate in enumerate(make.rates)
     }
     for file in make.store.files("pieces"):

@@ -17,7 +17,18 @@ import numpy as np
 import pytest
 from bitarray import bitarray
 from conftest import examples
-from filter_files import JOINED_BYTES, PART_BYTES, PIECE_BYTES, SLAB_BLOCKS, Cuts, bits_of, positions_of, slabs_in
+from filter_files import (
+    JOINED_BYTES,
+    PART_BYTES,
+    PIECE_BYTES,
+    SLAB_BLOCKS,
+    Cuts,
+    bits_of,
+    own_shape,
+    positions_of,
+    probes_of,
+    slabs_in,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from index_files import (
@@ -35,7 +46,7 @@ from index_files import (
 
 from secateur.errors import IndexFault
 from secateur.index import matrix, probing
-from secateur.index.bitsliced import log2_bits_for, positions, probes_for
+from secateur.index.bitsliced import positions
 from secateur.index.codec import SNAPSHOT
 from secateur.index.hashing import hash_canonical
 from secateur.index.interleave import JOINED_SHARE, plan_files, plan_matrices
@@ -43,7 +54,7 @@ from secateur.index.lookup import holders
 from secateur.index.matrix import Range, read_rows
 from secateur.index.pieces import Piece, PieceWriter, read_piece
 from secateur.index.probing import columns_with
-from secateur.index.slabs import NONE, OWN, Slabs, code_of, encoding_and_size, no_slabs, slabs_of
+from secateur.index.slabs import NONE, OWN_ENCODINGS, Slabs, code_of, encoding_and_size, no_slabs, slabs_of
 from secateur.pruning.report import Faults
 
 NATIVE = 2  # an encoding, of filters whose bits come from elsewhere
@@ -55,7 +66,6 @@ class World:
     """Filters of the blocks of some segments, and the slabs that were made of them."""
 
     store: Memory
-    probes: int
     fpr: float
     segments: list[list[tuple[int, bitarray | None]]]  # of every block the code and the bits of its filter
     values: list[bytes]  # that some block holds
@@ -113,17 +123,17 @@ def world_of(shape: Shape) -> World:
                     blocks.append((code_of(NATIVE, log2_bits), bits))
                 else:
                     writer.add(hash_canonical(held))
-                    log2_bits, probes = log2_bits_for(len(held), shape.fpr), probes_for(shape.fpr)
+                    code, probes, log2_bits = own_shape(len(held), shape.fpr)
                     bits = bits_of((positions_of(value, probes, log2_bits) for value in held), log2_bits)
-                    blocks.append((code_of(OWN, log2_bits), bits))
+                    blocks.append((code, bits))
                     values |= set(held)
             segments.append(blocks)
             codes.append(writer.finish())
             pieces.append(writer.pieces)
         kept = dict(store.data)
-        slabs = slabs_in(store, "slab", pieces, probes_for(shape.fpr)) or no_slabs()
+        slabs = slabs_in(store, "slab", pieces, shape.fpr) or no_slabs()
     store.data |= kept  # to look at the pieces too
-    return World(store, probes_for(shape.fpr), shape.fpr, segments, sorted(values), pieces, codes, slabs)
+    return World(store, shape.fpr, segments, sorted(values), pieces, codes, slabs)
 
 
 worlds = shapes.map(world_of)
@@ -213,8 +223,7 @@ def test_slabs_are_laid_as_they_should_be(shape: Shape) -> None:
         own = slabs.run_code[slabs.run_matrix == m]
         assert (own <= slabs.code[m]).all()
         assert int(slabs.code[m]) in own.tolist()
-        encoding = encoding_and_size(int(slabs.code[m]))[0]
-        assert slabs.probes[m] == (world.probes if encoding == OWN else 8)
+        assert slabs.probes[m] == probes_of(int(slabs.code[m]), world.fpr)
     of_parts = slabs.rows * slabs.width[slabs.part_matrix]
     assert ((of_parts <= cuts.part_bytes) | (slabs.rows == 1)).all()
     in_files = np.bincount(slabs.file, of_parts, minlength=len(slabs.file_name))
@@ -246,7 +255,7 @@ def test_no_filters_make_no_slabs() -> None:
     for pieces in ([], [[]], [[], []]):
         assert plan_matrices(pieces) == []
         assert plan_files([]) == []
-        assert slabs_in(Memory(), "slab", pieces, 3) is None
+        assert slabs_in(Memory(), "slab", pieces, 0.1) is None
     assert no_slabs().take(np.array([0, 2]), 3).arrays()[1].tolist() == []
 
 
@@ -383,7 +392,7 @@ class Version:
         hashes, found, slabs = hash_canonical(values), [], self.slabs
         for m in range(len(slabs.code)):
             encoding, log2_bits = encoding_and_size(int(slabs.code[m]))
-            if encoding != OWN:
+            if encoding not in OWN_ENCODINGS:
                 continue
             wanted = positions(hashes, int(slabs.probes[m]), log2_bits)
             runs = np.flatnonzero((slabs.run_matrix == m) & (slabs.segment >= 0)).tolist()
@@ -396,12 +405,9 @@ class Version:
                 found += [(segment, members[c - begin]) for c in columns if begin <= c < begin + len(members)]
         return sorted(found)
 
-    def expected(self, values: Sequence[bytes], probes: int) -> list[tuple[int, int]]:
-        return [
-            (s, i)
-            for s, i, code, bits in self.blocks()
-            if bits is not None and encoding_and_size(code)[0] == OWN and _holds(bits, values, probes)
-        ]
+    def expected(self, values: Sequence[bytes], fpr: float) -> list[tuple[int, int]]:
+        own = [(s, i, code, bits) for s, i, code, bits in self.blocks() if code // 64 in OWN_ENCODINGS]
+        return [(s, i) for s, i, code, bits in own if bits is not None and _holds(bits, values, probes_of(code, fpr))]
 
 
 def _holds(bits: bitarray, values: Sequence[bytes], probes: int) -> bool:
@@ -423,7 +429,7 @@ def test_values_are_found_where_they_are(world: World, data: st.DataObject) -> N
     version = Version(world.slabs, [(world, i) for i in range(len(world.segments))])
     for _ in range(3):
         values = some_values(data, world)
-        assert version.holders(values, world.read) == version.expected(values, world.probes)
+        assert version.holders(values, world.read) == version.expected(values, world.fpr)
 
 
 @examples(ci=80)
@@ -453,7 +459,7 @@ def test_slabs_through_refreshes(first: Shape, second: Shape, data: st.DataObjec
     counts = np.array([len(world.segments[i]) for world, i in version.segments], np.int64)
     assert_same(slabs, slabs_of(slabs.file_name, slabs.arrays(), counts, WHERE))
     values = some_values(data, one, other)
-    assert version.holders(values, stores.read_many) == version.expected(values, one.probes)
+    assert version.holders(values, stores.read_many) == version.expected(values, one.fpr)
 
 
 def assert_same(a: Slabs, b: Slabs) -> None:

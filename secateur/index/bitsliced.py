@@ -10,7 +10,8 @@ of one wrong block there were 16. m is a power of two, so a filter of m bits is 
 and folds exactly into one of m/2 by OR of its halves.
 
 Fewer bits are set per value than take least space, log2(1/p) of them: with 0.6 times as many a filter is a tenth
-larger, and both building and probing it cost 0.6 times as much.
+larger, and both building and probing it cost 0.6 times as much. Where the power of two leaves a third of the bits to
+spare, 0.4 times as many do.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ LEAST_LOG2_BITS, MOST_LOG2_BITS = 6, 27  # 8 bytes to 16 MiB per block
 LEAST_FPR, MOST_FPR = 1e-9, 0.01
 MOST_PROBES = 30
 PROBES_SHARE = 0.6  # of the number of probes that takes least space
+FEWER_SHARE = 2 / 3  # of these, in a filter with a third more bits than it needs
 CHUNK = 1 << 14  # values hashed at once: their positions stay in a core's cache
 GROUP = 8  # blocks whose bits share a byte
 
@@ -38,20 +40,31 @@ def rate_for(blocks: int, fpr: float | None) -> float:
 
 
 def probes_for(fpr: float) -> int:
-    """The number of bits per value."""
+    """The number of bits per value in a filter that has no more than it needs."""
     return max(1, ceil(PROBES_SHARE * log2(1 / fpr)))
 
 
-def bits_per_value(fpr: float) -> float:
-    """The bits per value at which :func:`probes_for` probes have a false-positive rate: p = (1 - e^(-k/b))^k."""
-    probes = probes_for(fpr)
-    return -probes / log1p(-(fpr ** (1 / probes)))
+def fewer_probes_for(fpr: float) -> int:
+    """The number of bits per value in a filter that has some to spare, as most have that are rounded up."""
+    return ceil(FEWER_SHARE * probes_for(fpr))
 
 
-def log2_bits_for(distinct: int, fpr: float) -> int:
+def bits_per_value(fpr: float, probes: int | None = None) -> float:
+    """The bits per value at which k probes have a false-positive rate: p = (1 - e^(-k/b))^k."""
+    k = probes or probes_for(fpr)
+    return -k / log1p(-(fpr ** (1 / k)))
+
+
+def log2_bits_for(distinct: int, fpr: float, probes: int | None = None) -> int:
     """The size class of a filter of `distinct` values, rounded up to a power of two."""
-    bits = max(1.0, distinct * bits_per_value(fpr))
+    bits = max(1.0, distinct * bits_per_value(fpr, probes))
     return min(max(ceil(log2(bits)), LEAST_LOG2_BITS), MOST_LOG2_BITS)
+
+
+def shape_for(distinct: int, fpr: float) -> tuple[int, int]:
+    """The probes and the log2 of the bits of a filter of so many values: fewer probes where its size allows that."""
+    log2_bits, fewer = log2_bits_for(distinct, fpr), fewer_probes_for(fpr)
+    return (fewer if log2_bits_for(distinct, fpr, fewer) <= log2_bits else probes_for(fpr)), log2_bits
 
 
 def rate_of(distinct: int, probes: int, log2_bits: int) -> float:
@@ -108,15 +121,15 @@ def bits_of(hashes: Hashes, probes: int, log2_bits: int) -> np.ndarray:
     return bits
 
 
-def fitted(bits: np.ndarray, fpr: float) -> np.ndarray:
+def fitted(bits: np.ndarray, fpr: float, probes: int) -> np.ndarray:
     """A filter folded to the size class of the distinct values that it holds, of which its bits tell how many they are.
 
     d values set m (1 - e^(-kd/m)) of m bits, but for a deviation that is less than that from one class to the next.
     """
-    log2_bits, probes = len(bits).bit_length() - 1, probes_for(fpr)
+    log2_bits = len(bits).bit_length() - 1
     unset = max(1 - np.count_nonzero(bits.view(bool)) / len(bits), 1 / len(bits))
     distinct = -len(bits) / probes * log(unset)
-    for _ in range(log2_bits - log2_bits_for(ceil(distinct), fpr)):
+    for _ in range(log2_bits - log2_bits_for(ceil(distinct), fpr, probes)):
         half = len(bits) // 2
         bits = bits[:half] | bits[half:]
     return bits

@@ -19,7 +19,6 @@ import numpy as np
 from secateur.errors import IndexFault
 from secateur.index import codec, interleave, pieces, zonemap
 from secateur.index.assemble import FileIdentity, OpenFile, Recipe, assemble
-from secateur.index.bitsliced import probes_for
 from secateur.index.codec import Place, Writer
 from secateur.index.interleave import WrittenFile
 from secateur.index.matrix import Matrix
@@ -163,7 +162,7 @@ def write_slabs(
     return {
         f: interleave.slabs_written(
             matrices,
-            probes_for(recipe.rates[f]),
+            recipe.rates[f],
             [(parts, done) for (g, parts), done in zip(files, written, strict=True) if g == f],
         )
         for f, matrices in plans.items()

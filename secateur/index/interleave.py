@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from secateur.index import codec, native
-from secateur.index.bitsliced import GROUP
+from secateur.index.bitsliced import GROUP, fewer_probes_for, probes_for
 from secateur.index.codec import Writer
 from secateur.index.matrix import Matrix
 from secateur.index.model import Store
 from secateur.index.pieces import Piece, read_piece
-from secateur.index.slabs import OWN, SLAB_BLOCKS, WORD, Slabs, encoding_and_size
+from secateur.index.slabs import FEWER, OWN, OWN_ENCODINGS, SLAB_BLOCKS, WORD, Slabs, encoding_and_size
 
 FOLDER = "filters"
 PART_BYTES = 1 << 25
@@ -115,8 +115,10 @@ def _joined(counts: dict[int, int]) -> dict[int, int]:
     total = sum(counts[code] * size[code] for code in counts) // 8
     target = {code: code for code in counts}
     held = dict(counts)
-    own = sorted(code for code in counts if encoding_and_size(code)[0] == OWN)
-    for code, greater in pairwise(own):
+    for code, greater in pairwise(sorted(counts)):
+        encoding, _ = encoding_and_size(code)
+        if encoding not in OWN_ENCODINGS or encoding != encoding_and_size(greater)[0]:
+            continue
         added = held[code] * (size[greater] - size[code]) // 8
         if added <= max(JOINED_SHARE * total, JOINED_BYTES):
             held[greater] += held.pop(code)
@@ -175,21 +177,21 @@ def _interleaved(store: Store, matrix: MatrixPlan, part: PartPlan) -> np.ndarray
 
 
 def slabs_written(
-    matrices: Sequence[MatrixPlan], probes: int, files: Sequence[tuple[Sequence[PartPlan], WrittenFile]]
+    matrices: Sequence[MatrixPlan], fpr: float, files: Sequence[tuple[Sequence[PartPlan], WrittenFile]]
 ) -> Slabs:
-    """The description of the slabs whose parts were written to files."""
+    """The description of the slabs, with filters of a rate, whose parts were written to files."""
     parts = [
         (plan.matrix, plan.first, plan.rows, number, place.at, _signed(place.salt))
         for number, (plans, written) in enumerate(files)
         for plan, place in zip(plans, written.parts, strict=True)
     ]
     runs = [(m, r.segment, r.code, r.begin, r.count) for m, plan in enumerate(matrices) for r in plan.runs]
-    own = [encoding_and_size(plan.code)[0] == OWN for plan in matrices]
+    probes = {OWN: probes_for(fpr), FEWER: fewer_probes_for(fpr)}
     return Slabs(
         [written.name for _, written in files],
         np.array([written.size for _, written in files], np.int64),
         np.array([plan.code for plan in matrices], np.int64),
-        np.where(np.array(own, bool), probes, native.WORDS).astype(np.int64),
+        np.array([probes.get(encoding_and_size(plan.code)[0], native.WORDS) for plan in matrices], np.int64),
         np.array([plan.width for plan in matrices], np.int64),
         *_columns(parts, 6),
         *_columns(runs, 5),

@@ -22,7 +22,7 @@ from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter
 from secateur.index.postings import blocks_with
 from secateur.index.probing import Alternatives, columns_with
 from secateur.index.segment import StoredPostings
-from secateur.index.slabs import NONE, OWN, Slabs, encoding_and_size
+from secateur.index.slabs import NONE, OWN_ENCODINGS, Slabs, encoding_and_size
 from secateur.pruning.questions import Piece, Question, Texts, Values, fold, tokens_within
 from secateur.values import kind_of, same_keys
 
@@ -64,7 +64,7 @@ def _with_values(memory: IndexMemory, question: Values, segments: np.ndarray) ->
     hashes = hash_keys(keys, kind)
 
     def rows_of(encoding: int, probes: int, log2_bits: int) -> Alternatives | None:
-        if encoding == OWN:
+        if encoding in OWN_ENCODINGS:
             return positions(hashes, probes, log2_bits)
         forms = [native.hashes_of(key, question.type, native.encoding_of_code(encoding)) for key in keys]
         if any(each is None for each in forms):

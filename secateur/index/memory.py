@@ -63,8 +63,8 @@ class IndexMemory:
     def by_group(self, segments: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """The groups that hold some of the segments, which ascend, with those that they hold."""
         group = self.layout.group_of[segments]
-        cuts = np.flatnonzero(np.diff(group, prepend=-1, append=-1)).tolist() if len(group) else []
-        for first, end in pairwise(cuts):
+        cuts = (np.flatnonzero(group[1:] != group[:-1]) + 1).tolist()
+        for first, end in pairwise([0, *cuts, len(group)] if len(group) else []):
             yield int(group[first]), segments[first:end]
 
     def has(self, kind: str, column: Field) -> bool:

@@ -13,15 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from secateur.index import codec
-from secateur.index.bitsliced import GROUP, Column, bits_of, fitted, log2_bits_for, probes_for
+from secateur.index.bitsliced import GROUP, Column, bits_of, fitted, probes_for, shape_for
 from secateur.index.codec import Writer
-from secateur.index.hashing import Hashes
+from secateur.index.hashing import Hashes, distinct
 from secateur.index.matrix import Matrix, read_rows
 from secateur.index.model import Store
-from secateur.index.slabs import NONE, OWN, code_of, encoding_and_size
+from secateur.index.slabs import FEWER, NONE, OWN, code_of, encoding_and_size
 
 FOLDER = "pieces"
 PIECE_BYTES = 1 << 25
+FEW = 1 << 12  # hashes that are made distinct: of few bits one cannot tell closely how many values they hold
 BAND = 1 << 16  # bytes of a piece that have a checksum together
 
 
@@ -60,8 +61,12 @@ class PieceWriter:
         if hashes is None:
             self.codes.append(NONE)
             return
-        bits = bits_of(hashes, probes_for(self.fpr), log2_bits_for(len(hashes), self.fpr))
-        self.add_bits(OWN, fitted(bits, self.fpr))
+        if len(hashes) <= FEW:
+            hashes = distinct(hashes)
+        probes, log2_bits = shape_for(len(hashes), self.fpr)
+        bits = bits_of(hashes, probes, log2_bits)
+        encoding = OWN if probes == probes_for(self.fpr) else FEWER
+        self.add_bits(encoding, bits if len(hashes) <= FEW else fitted(bits, self.fpr, probes))
 
     def add_bits(self, encoding: int, bits: np.ndarray) -> None:
         """The filter of the next block, whose bits (0 or 1, uint8) are known: of values hashed in some encoding."""

@@ -22,7 +22,8 @@ WORD = 8  # bytes, of which the width of a matrix is a multiple
 MOST_WIDTH = 1 << 24  # bytes of a row that a reader accepts: of 128 slabs
 MOST_PARTS = 1 << 22  # and matrices, and runs: what constant arrays claim is bounded before it is looked at
 
-OWN = 0  # the encoding of values hashed in their canonical form; others are those of filters found in files
+OWN, FEWER = 0, 33  # values hashed in their canonical form, with as many probes as usual, or with fewer
+OWN_ENCODINGS = (OWN, FEWER)  # other encodings are those of filters found in files
 _CODES = 64  # greater than every log2 of bits
 NONE = -1  # the code of a block without a filter
 
@@ -144,7 +145,7 @@ def _within(array: np.ndarray, low: int, high: int) -> bool:
 
 def _matrices_fit(slabs: Slabs) -> bool:
     encoding, size = slabs.code // _CODES, slabs.code % _CODES
-    least = np.where(encoding == OWN, LEAST_LOG2_BITS, native.LEAST_LOG2_BITS)
+    least = np.where(np.isin(encoding, OWN_ENCODINGS), LEAST_LOG2_BITS, native.LEAST_LOG2_BITS)
     return (
         _within(slabs.code, 0, _CODES * 1024)
         and _within(size, 0, MOST_LOG2_BITS + 3)
