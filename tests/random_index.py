@@ -125,14 +125,15 @@ class Maker:
         return bool(self.random.random() < probability)
 
     def file(self, path: str, width: int) -> File:
-        counts = self.random.choice([0, 1, 2, 5], self.random.integers(0, 5), p=[0.1, 0.3, 0.3, 0.3]).tolist()
-        low = int(self.random.integers(0, 50))
-        blocks = [Block(n, int(self.random.integers(1, 99)), self.values(n, low, width)) for n in counts]
+        n = int(self.random.choice([0, 1, 2, 3, 4, 8]))
+        counts = self.random.choice([0, 1, 2, 5], n, p=[0.1, 0.3, 0.3, 0.3]).tolist()
+        low, span = int(self.random.integers(0, 50)), int(self.random.choice([1, 20], p=[0.2, 0.8]))
+        blocks = [Block(n, int(self.random.integers(1, 99)), self.values(n, low, span, width)) for n in counts]
         return File(path, int(self.random.integers(1, 9)), int(self.random.integers(0, 9)), tuple(blocks))
 
-    def values(self, n: int, low: int, width: int) -> dict[str, list[Any]]:
+    def values(self, n: int, low: int, span: int, width: int) -> dict[str, list[Any]]:
         """Rows of a block: numbers from a range of their own, as text with a prefix of some width, some NULL."""
-        numbers = self.random.integers(low, low + 20, n).tolist()
+        numbers = self.random.integers(low, low + span, n).tolist()
         columns = {
             "i": numbers,
             "s": ["x" * width + f"{number:02}" for number in numbers],

@@ -314,7 +314,7 @@ def has_word(word: str) -> Condition:
 
 
 users = st.integers(0, 310).map(lambda n: 3 * n) | st.integers(0, 930)
-words = st.sampled_from([*WORDS, "absent", "ERROR", "warn", "er", "t3", "9: i", "é", "berall", "timeout 5"])
+words = st.sampled_from([*WORDS, "absent", "warning", "ERROR", "warn", "er", "t3", "9: i", "é", "berall", "timeout 5"])
 leaves_on_files = st.one_of(
     users.map(user_is),
     st.lists(users, min_size=1, max_size=40).map(
@@ -339,6 +339,12 @@ leaves_on_files = st.one_of(
     words.map(lambda word: about("message", f"message LIKE '{word}%'", lambda text: text.startswith(word))),
     words.map(lambda word: about("message", f"message LIKE '% {word}'", lambda text: text.endswith(" " + word))),
     words.map(lambda word: about("message", f"lower(message) LIKE '%{word}%'", lambda text: word in text.lower())),
+    words.map(
+        lambda word: about("message", f"lower(message) LIKE '% {word}'", lambda t: t.lower().endswith(" " + word))
+    ),
+    words.map(
+        lambda word: about("message", f"lower(message) LIKE '{word} %'", lambda t: t.lower().startswith(word + " "))
+    ),
     words.map(lambda word: about("message", f"message RLIKE '{word}|:'", lambda text: word in text or ":" in text)),
     words.map(lambda word: about("message", f"message RLIKE '{word}.*info'", lambda t: "info" in t.partition(word)[2])),
     words.filter(lambda word: " " not in word).map(has_word),
@@ -572,6 +578,23 @@ def test_c14_a_block_whose_values_are_not_known_is_kept(lake: Path, monkeypatch:
         plan = check_files(lake, BUILT, user_is(user), strict=True)
         assert unknown & blocks_without_index(lake, f"user = {user}") <= blocks_of(plan)
     assert len(check_files(lake, BUILT, user_is(ABSENT)).blocks) <= len(unknown) + 1
+
+
+@pytest.mark.parametrize("predicate", ["v = 7", "v IN (7, 55)", "NOT (v <> 7)", "v = 7 AND w = 1", "v = 7 OR w = 5"])
+def test_c35_segments_that_match_whole_are_kept_beside_what_filters_leave(
+    write_table: WriteTable, predicate: str
+) -> None:
+    """No filter is asked about them: the bounds of theirs say that every row matches."""
+    values = {f"{i}.parquet": [7] * 20 if i in (2, 5) else [0, 100, *range(20, 38)] for i in range(30)}
+    values["9.parquet"] = [0, 100, 7, *range(20, 37)]
+    files = {name: [{"v": v, "w": 1} for v in each] for name, each in values.items()}
+    root = write_table({name: pa.Table.from_pylist(each) for name, each in files.items()}, row_group_size=GROUP)
+    index_of(root, bloom=["v", "w"], segment_blocks=2, fpr=1e-6)
+    plan = sc.prune(sc.open_table(str(root)), predicate, strict=True)
+    assert blocks_of(plan) == {(f"{i}.parquet", group) for i in (2, 5) for group in (0, 1)} | {("9.parquet", 0)}
+    assert plan.count() == 41
+    (tree,) = [stage for stage in plan.report.stages if stage.name == "segments"]
+    assert "2 segments match whole" in " ".join(tree.notes)
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------

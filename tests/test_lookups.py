@@ -15,6 +15,8 @@ from laws import check_table
 
 import secateur as sc
 from secateur.index import interleave, pieces, slabs
+from secateur.index.native import Form
+from secateur.index.reader import current_snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -121,6 +123,29 @@ def test_look_ups_are_right_through_a_refresh(
     assert sc.verify_index(sc.open_table(str(root))).sound
     sc.vacuum_index(sc.open_table(str(root)), grace_seconds=0)
     assert sc.verify_index(sc.open_table(str(root))).sound
+
+
+def test_native_filters_are_taken_where_they_serve(spark: SparkSession, write_table: WriteTable) -> None:
+    """Of the file that has them; those of the other, and those that are too full, are made."""
+    native = {"bloom_filter_options": {"user": {"ndv": GROUP, "fpp": 0.01}, "rid": {"ndv": 1, "fpp": 0.5}}}
+    root = write_table({"with.parquet": events(1)}, row_group_size=GROUP, **native)
+    pq.write_table(events(2), root / "without.parquet", row_group_size=GROUP)
+    table = sc.open_table(str(root))
+    sc.build_index(table, spark=spark, bloom={"user": "native", "rid": "native"})
+    snapshot = current_snapshot(table.store)
+    assert snapshot is not None
+    of_user, of_rid = (snapshot.slabs(f) for f in (0, 1))
+    assert of_user is not None
+    assert of_rid is not None
+    blocks = dict.fromkeys((slabs.OWN, slabs.FEWER, Form.INT64), 0)
+    for code, count in zip(of_user.run_code.tolist(), of_user.count.tolist(), strict=True):
+        blocks[slabs.encoding_and_size(code)[0]] += count
+    assert blocks[Form.INT64] == blocks[slabs.OWN] + blocks[slabs.FEWER] == ROWS // GROUP
+    assert not {slabs.encoding_and_size(code)[0] for code in of_rid.run_code.tolist()} & {*Form}
+    for number in (1, 2):
+        wanted = f"user = {events(number)['user'][77].as_py()}"
+        assert sc.prune(table, wanted, strict=True).count() == 1
+        assert len(sc.prune(table, wanted, strict=True).blocks) < 4
 
 
 def test_a_needle_is_found_in_the_blocks_that_hold_it(spark: SparkSession, write_table: WriteTable) -> None:

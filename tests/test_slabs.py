@@ -432,34 +432,38 @@ def test_values_are_found_where_they_are(world: World, data: st.DataObject) -> N
         assert version.holders(values, world.read) == version.expected(values, world.fpr)
 
 
-@examples(ci=80)
-@given(shapes, shapes, st.data())
-def test_slabs_through_refreshes(first: Shape, second: Shape, data: st.DataObject) -> None:
+def taken(version: Version, random: np.random.Generator) -> Version:
+    """Most of the segments, in any order."""
+    n = len(version.segments)
+    chosen = random.permutation(n)[: int(np.ceil(n * random.choice([0.0, 0.5, 0.8, 1.0], p=[0.1, 0.3, 0.3, 0.3])))]
+    return Version(version.slabs.take(chosen, n), [version.segments[i] for i in chosen.tolist()])
+
+
+@examples(ci=100)
+@given(shapes, shapes, st.lists(st.sampled_from(["take", "join", "join and take"]), max_size=4))
+def test_slabs_through_refreshes(first: Shape, second: Shape, steps: list[str]) -> None:
     """Segments dropped, put into another order and joined with those of another build, again and again."""
-    one = world_of(first)
+    one, random = world_of(first), np.random.default_rng(second.seed)
     other = world_of(Shape(second.counts, second.pool, first.fpr, second.cuts, second.seed))
     stores = Memory({**one.store.data, **{f"{name}/other": d for name, d in other.store.data.items()}})
-    renamed = Slabs(
-        [f"{name}/other" for name in other.slabs.file_name], other.slabs.file_size, *other.slabs.arrays()[1:]
-    )
+    renamed = replace(other.slabs, file_name=[f"{name}/other" for name in other.slabs.file_name])
     version = Version(one.slabs, [(one, i) for i in range(len(one.segments))])
-    added = Version(renamed, [(other, i) for i in range(len(other.segments))])
-    for step in data.draw(st.lists(st.sampled_from(["take", "take", "join"]), max_size=4)):
-        if step == "join" and all(world is one for world, _ in version.segments):
+    added = taken(Version(renamed, [(other, i) for i in range(len(other.segments))]), random)
+    for step in steps:
+        if "join" in step and all(world is one for world, _ in version.segments):
             segments = [*version.segments, *added.segments]
             version = Version(version.slabs.followed_by(added.slabs, len(version.segments)), segments)
-        else:
-            n = len(version.segments)
-            chosen = data.draw(st.permutations(range(n)))[: data.draw(st.integers(0, n))]
-            slabs = version.slabs.take(np.array(chosen, np.int64), n)
-            version = Version(slabs, [version.segments[i] for i in chosen])
+        if "take" in step:
+            version = taken(version, random)
     slabs = version.slabs
     assert set(slabs.run_matrix[slabs.segment >= 0].tolist()) == {*range(len(slabs.code))}
     assert set(slabs.file.tolist()) == {*range(len(slabs.file_name))}
     counts = np.array([len(world.segments[i]) for world, i in version.segments], np.int64)
     assert_same(slabs, slabs_of(slabs.file_name, slabs.arrays(), counts, WHERE))
-    values = some_values(data, one, other)
-    assert version.holders(values, stores.read_many) == version.expected(values, one.fpr)
+    held = sorted({*one.values, *other.values})
+    for n in (1, 1, 3, len(held)):
+        values = [b"absent", *random.permutation(np.array(held, object))[:n].tolist()][n == 3 :]
+        assert version.holders(values or [b"-"], stores.read_many) == version.expected(values or [b"-"], one.fpr)
 
 
 def assert_same(a: Slabs, b: Slabs) -> None:
