@@ -26,6 +26,7 @@ from secateur.index.slabs import NONE, OWN_ENCODINGS, Slabs, encoding_and_size
 from secateur.pruning.questions import Piece, Question, Texts, Values, fold, tokens_within
 from secateur.values import kind_of, same_keys
 
+MOST_PARTS = 64  # grams or tokens of one alternative that are looked up: so many rule out what they all would
 _NOTHING = np.zeros(0, np.int64)
 
 RowsOf = Callable[[int, int, int], Alternatives | None]  # of an encoding, probes, and log2 of the bits; None: all pass
@@ -99,14 +100,18 @@ def _with_texts(memory: IndexMemory, f: int, question: Texts, segments: np.ndarr
 
 
 def _parts(own: Filter, pieces: Sequence[Piece], tokens: Sequence[bytes]) -> list[bytes]:
-    """What a filter has hashed of every text that holds some pieces and tokens; empty where it tells nothing."""
+    """What a filter has hashed of every text that holds some pieces and tokens; empty where it tells nothing.
+
+    Of a long text some grams from all over: whatever is left out, the others are necessary.
+    """
     if own.kind == NGRAM:
         texts = [*(piece.text for piece in pieces), *tokens]
         found = [gram for text in texts for gram in grams_within(fold(text) if own.folded else text, own.gram)]
     else:
         whole = [*(token for piece in pieces for token in tokens_within(piece)), *tokens]
         found = [token_key(fold(token) if own.folded else token) for token in whole]
-    return list(dict.fromkeys(found))
+    distinct = list(dict.fromkeys(found))
+    return distinct[:: -(-len(distinct) // MOST_PARTS) or 1]
 
 
 # ---- slabs -----------------------------------------------------------------------------------------------------------
