@@ -342,6 +342,21 @@ def test_of_wide_rows_only_the_strips_asked_for_are_read() -> None:
     assert [size for _, size in ranges] == [matrix.STRIP + matrix.CHECKSUM] * 2
 
 
+def test_rows_that_many_values_share_are_read_once() -> None:
+    """Thousands of values in filters of 64 bits."""
+    rows = random_rows(1, 6, 64, 0.5, 1)
+    ranges: list[Range] = []
+
+    def read(name: str, wanted: Sequence[Range]) -> list[bytes]:
+        ranges.extend(wanted)
+        return rows.read(name, wanted)
+
+    wanted = np.random.default_rng(1).integers(0, 64, (5_000, 12))
+    with patch.object(probing, "MOST_READ", 64 * 64):
+        columns_with(rows.slabs, 0, wanted, (0, 512), read)
+    assert sum(size for _, size in ranges) == rows.slabs.part(0).nbytes
+
+
 def test_no_column_at_all() -> None:
     rows = random_rows(1, 6, 16, 1.0, 1)
     assert columns_with(rows.slabs, 0, np.array([[3]]), (128, 128), rows.read).tolist() == []
