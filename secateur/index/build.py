@@ -157,7 +157,7 @@ def write_slabs(
         f, parts = files[i]
         return interleave.write_file(store, f"{interleave.FOLDER}/{build}-{i:06d}.filter", plans[f], parts)
 
-    is_little = len(files) == len(plans)
+    is_little = len({f for f, _ in files}) == len(files)
     written = [write(i) for i in range(len(files))] if is_little else _written(run, write, len(files))
     return {
         f: interleave.slabs_written(
