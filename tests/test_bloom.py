@@ -229,7 +229,7 @@ def test_a_filter_is_fitted_to_its_distinct_values(fpr: float, distinct: int, ti
     """Made for all values, and folded by what its bits tell: as if it had been made for the distinct ones."""
     hashes, probes = hash_values(pa.array(np.arange(distinct))), probes_for(fpr)
     repeated = Hashes(np.tile(hashes.first, times), np.tile(hashes.second, times))
-    bits = fitted(bits_of(repeated, probes, log2_bits_for(len(repeated), fpr)), fpr)
+    bits = fitted(bits_of(repeated, probes, log2_bits_for(len(repeated), fpr)), fpr, probes)
     log2_bits = len(bits).bit_length() - 1
     assert bits.tolist() == bits_of(hashes, probes, log2_bits).tolist()
     assert log2_bits in {log2_bits_for(round(distinct * factor), fpr) for factor in (0.97, 1, 1.03)}

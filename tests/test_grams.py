@@ -147,15 +147,15 @@ def test_what_is_asked_of_a_needle(text: bytes, n: int) -> None:
 
 
 @given(texts, st.integers(0, 30), st.integers(0, 30), st.integers(2, 8))
-def test_a_folded_filter_answers_for_lower_and_upper_case(text: str, start: int, length: int, n: int) -> None:
-    """Whatever the text in either case contains, its ASCII grams, folded, are in the filter; and its ASCII tokens."""
+def test_a_folded_filter_answers_for_lower_case(text: str, start: int, length: int, n: int) -> None:
+    """Whatever the text, as it is or in lower case, contains, its ASCII grams, folded, are in the filter; and its ASCII tokens."""
     column = pa.array([text])
     in_grams = collected(lambda hashes: add_grams(hashes, column, n, folded=True))
     in_tokens = collected(lambda hashes: add_tokens(hashes, column, folded=True))
     assert (in_grams is None) == (in_tokens is None) == any(character in CASE_TRICKY for character in text)
     if in_grams is None or in_tokens is None:
         return
-    for cased in (text.lower(), text.upper(), text.upper().lower(), text):
+    for cased in (text.lower(), text):
         needle = fold_bytes(cased[start : start + length].encode())
         assert set(of({gram for gram in grams_within(needle, n) if gram.isascii()})) <= set(in_grams)
         asked = {token_key(token) for token in tokens_of(fold_bytes(cased.encode())) if token.isascii()}

@@ -135,9 +135,9 @@ def test_a_row_over_a_million_blocks_is_read_in_part() -> None:
     """A strip of one of 128 KiB costs a strip."""
     rows = random_rows(3, 1 << 17)
     placed, file = written(rows)
-    found = read_rows(placed, np.array([1]), file, "it", range(5, 6))
-    assert np.array_equal(found, rows[1:2, 5 * STRIP : 6 * STRIP])
-    assert file.ranges == [(AT + placed.stride + 5 * (STRIP + CHECKSUM), STRIP + CHECKSUM)]
+    found = read_rows(placed, np.array([1]), file, "it", range(2, 3))
+    assert np.array_equal(found, rows[1:2, 2 * STRIP : 3 * STRIP])
+    assert file.ranges == [(AT + placed.stride + 2 * (STRIP + CHECKSUM), STRIP + CHECKSUM)]
 
 
 def test_no_rows_and_no_width() -> None:
