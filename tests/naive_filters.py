@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from secateur.pruning.questions import CASE_TRICKY, Question, Texts, Values, fold, tokens_within
@@ -45,12 +44,17 @@ def text_may_be(question: Texts, text: bytes) -> bool:
 
 
 def tokens(text: bytes) -> set[bytes]:
-    """The tokens of a text, byte by byte."""
-    found, token = set(), b""
-    for byte in np.frombuffer(text + b" ", np.uint8).tolist():
+    """The tokens of a text."""
+    return set(naive_tokens(text))
+
+
+def naive_tokens(text: bytes) -> list[bytes]:
+    """The tokens of a text in their order, byte by byte."""
+    found, token = [], b""
+    for byte in [*text, 0]:
         if byte in TOKEN_BYTES:
             token += bytes([byte])
         elif token:
-            found.add(token)
+            found.append(token)
             token = b""
     return found

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
-import mmh3
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,7 +13,6 @@ from filter_files import bits_of as bitarray_of
 from filter_files import mixed, positions_of
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import EXACT, KINDS, ColumnKind, array_of
 
 from secateur.index.bitsliced import (
     CHUNK,
@@ -37,8 +34,7 @@ from secateur.index.bitsliced import (
     rate_for,
     rate_of,
 )
-from secateur.index.hashing import Hashes, hash_canonical, hash_keys, hash_values
-from secateur.values import Kind, canonical_bytes, keys_of, kind_of
+from secateur.index.hashing import Hashes, hash_canonical, hash_values
 
 
 def reference_filter(values: Sequence[bytes], probes: int, log2_bits: int) -> bitarray:
@@ -71,70 +67,6 @@ def probe(column: Column, value: bytes, probes: int, log2_bits: int) -> list[int
 sizes = st.integers(LEAST_LOG2_BITS, 12)
 probe_counts = st.integers(1, MOST_PROBES)
 blocks_of_values = st.lists(st.lists(st.binary(max_size=10), max_size=30), min_size=1, max_size=GROUP)
-
-
-@given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=50))
-def test_hashes_of_8_byte_keys_are_murmur3(values: list[int]) -> None:
-    """The vectorised form is bit-exact to ``mmh3.hash64`` of the little-endian bytes."""
-    expected = {mmh3.hash64(value.to_bytes(8, "little", signed=True), signed=False) for value in values}
-    assert set(pairs(hash_values(pa.array(values, pa.int64())))) == expected
-
-
-@given(st.lists(st.decimals(allow_nan=False, allow_infinity=False, places=10, min_value=-(10**27), max_value=10**27)))
-def test_hashes_of_16_byte_keys_are_murmur3(values: list[Any]) -> None:
-    keys = [int(value.scaleb(10, EXACT)) for value in values]
-    expected = {mmh3.hash64(key.to_bytes(16, "little", signed=True), signed=False) for key in keys}
-    assert set(pairs(hash_values(pa.array(values, pa.decimal128(38, 10))))) == expected
-
-
-columns = st.sampled_from(KINDS).flatmap(lambda kind: st.tuples(st.just(kind), st.lists(kind.values, max_size=12)))
-
-
-@given(columns)
-def test_hashes_of_values_are_those_of_their_keys(column: tuple[ColumnKind, list[Any]]) -> None:
-    """What a build hashes, a whole array with NULLs, is what a query hashes, key by key; for every type."""
-    kind, values = column
-    array = array_of([*values, None, *values], kind.type)
-    key_kind = kind_of(kind.type)
-    assert key_kind is not None
-    words = [word.tolist() for word in keys_of(array.drop_null()).words]
-    match key_kind:
-        case Kind.BYTES:
-            keys = array.drop_null().cast(pa.binary()).to_pylist()
-        case Kind.WORD:
-            keys = words[0]
-        case Kind.WIDE:
-            keys = [(high << 64) | low for high, low in zip(*words, strict=True)]
-    built = pairs(hash_values(array))
-    assert len(built) == len(set(built))
-    assert set(built) == set(pairs(hash_keys(keys, key_kind)))
-    assert set(built) == set(pairs(hash_canonical([canonical_bytes(key, key_kind) for key in keys])))
-
-
-def test_c17_both_zeros_and_all_nans_hash_alike() -> None:
-    for type_ in (pa.float32(), pa.float64()):
-        assert len(hash_values(pa.array([0.0, -0.0], type_)).first) == 1
-        assert len(hash_values(pa.array([math.nan, -math.nan], type_)).first) == 1
-
-
-def test_c29_a_value_hashes_alike_in_every_width() -> None:
-    """An index built when the column was narrower serves the wider one."""
-    for narrow, wide in ((pa.int8(), pa.int64()), (pa.int32(), pa.int64()), (pa.float32(), pa.float64())):
-        values = [-3, 0, 1, 100]
-        assert pairs(hash_values(pa.array(values, narrow))) == pairs(hash_values(pa.array(values, wide)))
-
-
-GOLDEN = [
-    (b"", (0x0000000000000000, 0x0000000000000000)),
-    (b"hello", (0xCBD8A7B341BD9B02, 0x5B1E906A48AE1D19)),
-    (bytes(8), (0x28DF63B7CC57C3CB, 0xF2557DFCC4E8FE52)),
-]
-
-
-@pytest.mark.parametrize(("data", "expected"), GOLDEN)
-def test_c36_hashes_golden(data: bytes, expected: tuple[int, int]) -> None:
-    """The hash is part of the format. The value of "hello" is that of the reference implementation by Appleby."""
-    assert pairs(hash_canonical([data])) == [expected]
 
 
 @given(st.lists(st.binary(max_size=20), min_size=1, max_size=20), probe_counts, st.integers(6, 27))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable, Sequence
 
 import mmh3
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from naive_filters import naive_tokens
 from strategies import TEXTS
 
 from secateur.errors import IndexFault
@@ -50,19 +50,6 @@ def collected(add: Callable[[DistinctHashes], None]) -> Pairs | None:
 
 def naive_grams(text: bytes, n: int) -> set[bytes]:
     return {text[i : i + n] for i in range(len(text) - n + 1)}
-
-
-def naive_tokens(text: bytes) -> list[bytes]:
-    """Byte by byte."""
-    of_tokens = {*string.ascii_letters.encode(), *string.digits.encode(), *b"_", *range(0x80, 0x100)}
-    tokens, token = [], b""
-    for byte in [*text, 0]:
-        if byte in of_tokens:
-            token += bytes([byte])
-        elif token:
-            tokens.append(token)
-            token = b""
-    return tokens
 
 
 words = st.sampled_from(
@@ -148,7 +135,7 @@ def test_what_is_asked_of_a_needle(text: bytes, n: int) -> None:
 
 @given(texts, st.integers(0, 30), st.integers(0, 30), st.integers(2, 8))
 def test_a_folded_filter_answers_for_lower_case(text: str, start: int, length: int, n: int) -> None:
-    """Whatever the text, as it is or in lower case, contains, its ASCII grams, folded, are in the filter; and its ASCII tokens."""
+    """Whatever the text contains, as it is or in lower case: its ASCII grams, folded, and its ASCII tokens."""
     column = pa.array([text])
     in_grams = collected(lambda hashes: add_grams(hashes, column, n, folded=True))
     in_tokens = collected(lambda hashes: add_tokens(hashes, column, folded=True))
