@@ -20,7 +20,7 @@ from benchmarks.synthetic import publish
 from benchmarks.timing import race
 from secateur.index.assemble import Assembled, Collector, Recipe, assemble, recipe, summarise
 from secateur.index.bitsliced import least_bytes
-from secateur.index.hashing import Hashes
+from secateur.index.hashing import Hashes, distinct
 from secateur.index.model import BLOOM, NGRAM, TOKEN, BuildOptions, FilterOption, indexed_columns
 from secateur.index.options import filter_options
 from secateur.index.pieces import PieceWriter
@@ -90,7 +90,7 @@ class Counting(Collector):
     """Counts the hashes of every block, and makes no filter of them."""
 
     def take(self, hashes: Hashes | None) -> None:
-        self.counts = [*getattr(self, "counts", []), 0 if hashes is None else len(hashes)]
+        self.counts = [*getattr(self, "counts", []), 0 if hashes is None else len(distinct(hashes))]
 
 
 def build_read(setting: Setting) -> Result:
