@@ -120,13 +120,17 @@ class BoundsSketch:
 
     def add(self, values: pa.Array) -> None:
         self._parts.append(zonemap.of_values(values, self.column.type))
-        if self.has_gaps:
+        if self.has_gaps and self._is_sortable:
             self._values.append(values)
+
+    @property
+    def _is_sortable(self) -> bool:
+        """Whether there are not too many values for gaps; where there are, some are missing."""
+        return sum(map(len, self._values)) <= MOST_SORTED
 
     def end(self) -> None:
         self.blocks.append(self._merged())
-        few = sum(map(len, self._values)) <= MOST_SORTED
-        whole = pa.concat_arrays(self._values) if self._values and few else None
+        whole = pa.concat_arrays(self._values) if self._values and self._is_sortable else None
         self.gaps.append(None if whole is None else widest_gaps(whole, MOST_GAPS))
         self._clear()
 
