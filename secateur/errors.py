@@ -31,6 +31,10 @@ class UnknownColumn(SecateurError):
     """A predicate or a column list names a column that the table does not have."""
 
 
+class InvalidOption(SecateurError, ValueError):
+    """A build was asked for what cannot be made, or in words that cannot be read."""
+
+
 class UnknownBlock(SecateurError):
     """A file or row group that the table does not have was asked about."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from secateur.errors import IndexConflict, IndexFault, IndexMissing, TableNotFound
+from secateur.errors import IndexConflict, IndexFault, IndexMissing, InvalidOption, TableNotFound
 from secateur.index.assemble import FileIdentity, recipe
 from secateur.index.bitsliced import rate_for
 from secateur.index.btree import FAN_OUT
@@ -125,12 +125,12 @@ def build_index(
     - `auto`: columns, or True for all, of which a sample of blocks decides between these; ``choices`` of the result
       says what was chosen, why, and what each would take.
 
-    Raises UnknownColumn, TableNotFound, InvalidParquet, IndexNotWritable, IndexConflict; ValueError for a sort key or a
-    setting that cannot be read, or a fan-out below 2. Until it has returned, readers see the index as it was.
+    Raises UnknownColumn, TableNotFound, InvalidParquet, IndexNotWritable, IndexConflict; InvalidOption for a sort key
+    or a setting that cannot be read, or a fan-out below 2. Until it has returned, readers see the index as it was.
     """
     table.store.require_writable()
     if fan_out < 2:
-        raise ValueError(f"fan_out is {fan_out}; a node of a tree has 2 children or more")
+        raise InvalidOption(f"fan_out is {fan_out}; a node of a tree has 2 children or more")
     filters = filter_options(bloom, postings, ngram, tokens)
     options = BuildOptions(tuple(sort_key), filters, tuple(gaps), fpr, pages, segment_blocks, fan_out)
     files = _identities(table.fresh_listing(dt.UTC))

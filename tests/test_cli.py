@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
 
 from secateur.cli import main
 from tests.make_golden import GOLDEN, stamp
@@ -166,3 +167,9 @@ def test_ctrl_c_leaves_the_old_index(golden: Path) -> None:
 def test_commands_that_need_no_spark_do_not_import_it() -> None:
     code = "import sys, secateur.cli; sys.exit(any(m in sys.modules for m in ('pyspark', 'matplotlib')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_cannot_be_made_is_said(spark: SparkSession, golden: Path) -> None:
+    done = run("index", golden, "--ngram", "id")
+    assert done.exit_code == 2
+    assert "ngram is of text, and id is a int64" in done.stderr

@@ -93,6 +93,13 @@ def test_what_cannot_be_kept() -> None:
     assert options(gaps=["ID", "st.inner.x"]).gaps == ("Id", "st.inner.x")
 
 
+def test_what_can_no_longer_be_made_is_left_out() -> None:
+    """A refresh meets columns that are gone, or of another type than when they were asked for."""
+    asked = options(bloom=["id", "msg", "attrs"], ngram=["msg"])
+    changed = pa.schema({"Id": pa.int64(), "msg": pa.int64(), "attrs": pa.struct({"x": pa.int64()})})
+    assert filters_of(asked, changed) == [Filter("bloom", ("Id",), pa.int64()), Filter("bloom", ("msg",), pa.int64())]
+
+
 def test_what_is_left_to_a_sample() -> None:
     some = options(bloom=["id"], gaps=["st.inner.x"])
     assert [column.path for column in auto_columns(True, some, SCHEMA)] == [("msg",), ("st", "name"), ("huge",)]

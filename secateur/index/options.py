@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
 
+from secateur.errors import InvalidOption
 from secateur.index.choice import GAPS
 from secateur.index.model import (
     BLOOM,
@@ -37,14 +39,14 @@ NATIVE = "native"
 def filter_options(
     bloom: Columns = (), postings: Columns = (), ngram: Columns = (), tokens: Columns = ()
 ) -> tuple[FilterOption, ...]:
-    """The filters that a caller asks for: names of columns, or names with settings. Raises ValueError."""
+    """The filters that a caller asks for: names of columns, or names with settings. Raises InvalidOption."""
     wanted = ((BLOOM, bloom), (POSTINGS, postings), (NGRAM, ngram), (TOKEN, tokens))
     return tuple(_option(kind, name, setting) for kind, columns in wanted for name, setting in _settings(columns))
 
 
 def _settings(columns: Columns) -> Iterator[tuple[str, object]]:
     if isinstance(columns, str):
-        raise ValueError(f"{columns!r} is one text; write a list of columns: [{columns!r}]")
+        raise InvalidOption(f"{columns!r} is one text; write a list of columns: [{columns!r}]")
     yield from columns.items() if isinstance(columns, Mapping) else ((name, None) for name in columns)
 
 
@@ -63,7 +65,7 @@ def _option(kind: str, column: str, setting: object) -> FilterOption:
             return FilterOption(kind, column, native=True)
         case (("bloom" | "postings" | "token"), None):
             return FilterOption(kind, column)
-    raise ValueError(f"{setting!r} is no setting of {kind} for column {column!r}: {_SETTINGS[kind]}")
+    raise InvalidOption(f"{setting!r} is no setting of {kind} for column {column!r}: {_SETTINGS[kind]}")
 
 
 _SETTINGS = {
@@ -77,7 +79,7 @@ _SETTINGS = {
 def checked(options: BuildOptions, schema: pa.Schema) -> BuildOptions:
     """The options with column names as the schema spells them.
 
-    Raises UnknownColumn, AmbiguousColumn, and ValueError for a column of which the structure cannot be made.
+    Raises UnknownColumn, AmbiguousColumn, and InvalidOption for a column of which a structure cannot be made.
     """
     binder = Binder(schema, dt.UTC)
 
@@ -94,8 +96,9 @@ def checked(options: BuildOptions, schema: pa.Schema) -> BuildOptions:
     known = {".".join(column.path): column.type for column in indexed_columns(schema)}
     for name in found.gaps:
         if name not in known or kind_of(known[name]) is not Kind.WORD:
-            raise ValueError(f"gaps are kept of numbers and times of 64 bits, and {name} holds none")
-    filters_of(found, schema)
+            raise InvalidOption(f"gaps are kept of numbers and times of 64 bits, and {name} holds none")
+    for option in found.filters:
+        _filter(option, schema)
     return found
 
 
@@ -119,20 +122,26 @@ def with_choices(options: BuildOptions, choices: Sequence[Choice]) -> BuildOptio
 
 
 def filters_of(options: BuildOptions, schema: pa.Schema) -> list[Filter]:
-    """The filters that options mean for a table. Raises ValueError where one cannot be made of its column."""
-    return [found for option in options.filters if (found := _filter(option, schema)) is not None]
+    """The filters that options mean for a table; none of a column that is no more, or of which none can be made now."""
+    found = []
+    for option in options.filters:
+        with suppress(InvalidOption):
+            found.append(_filter(option, schema))
+    return found
 
 
-def _filter(option: FilterOption, schema: pa.Schema) -> Filter | None:
-    """The filter of an option; None where the table no longer has the column."""
+def _filter(option: FilterOption, schema: pa.Schema) -> Filter:
+    """The filter of an option. Raises InvalidOption where it cannot be made."""
     field = _field(option.column, schema)
     if field is None:
-        return None
+        raise InvalidOption(f"the table has no column {option.column}")
     type_ = hashed_type(field.type)
     if kind_of(type_) is None:
-        raise ValueError(f"{option.kind} cannot be kept of {option.column}, a {field.type}: its values have no order")
+        raise InvalidOption(
+            f"{option.kind} cannot be kept of {option.column}, a {field.type}: its values have no order"
+        )
     if option.kind in (NGRAM, TOKEN) and type_ != pa.string():
-        raise ValueError(f"{option.kind} is of text, and {option.column} is a {field.type}")
+        raise InvalidOption(f"{option.kind} is of text, and {option.column} is a {field.type}")
     return Filter(option.kind, field.path, type_, option.gram, option.folded)
 
 

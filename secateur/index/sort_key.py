@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.errors import InvalidOption
 from secateur.index.model import IndexedColumn, indexed_columns, type_name
 from secateur.index.zonemap import ZoneMap, from_bounds
 from secateur.pruning.key_bytes import Component, encode_rows
@@ -60,7 +61,7 @@ def parse_sort_column(text: str) -> SortColumn:
     """
     found = _SORT_COLUMN.fullmatch(text)
     if found is None:
-        raise ValueError(
+        raise InvalidOption(
             f"{text!r} is no sort column: write a column's name, then ASC or DESC, then NULLS FIRST or NULLS LAST, "
             "both as you like; a name with spaces or dots in back-quotes"
         )
