@@ -109,7 +109,7 @@ def sometimes(seed: int, share: float) -> Callable[[], bool]:
     return lambda: bool(random.random() < share)
 
 
-@examples(ci=60, shrink=False)
+@examples(ci=40, shrink=False)
 @given(circumstances, seeds, st.integers(0, 6), st.sampled_from([0.0, 0.0, 0.1, 0.4]))
 def test_a_query_reads_what_was_written(around: Circumstances, seed: int, segments: int, harm: float) -> None:
     """One query after the other, of one snapshot and of the next, with one cache."""
@@ -144,7 +144,7 @@ def hasty_threads() -> Iterator[None]:
 # ---- faults that come and go -----------------------------------------------------------------------------------------
 
 
-@examples(ci=80, shrink=False)
+@examples(ci=50, shrink=False)
 @given(circumstances, seeds, st.integers(1, 6), st.sampled_from([0.1, 0.5, 0.9]))
 def test_reads_that_fail_now_and_then(around: Circumstances, seed: int, segments: int, failing: float) -> None:
     """What is said is right or nothing, every block stays, and what a query has opened it keeps. Nothing sticks."""
