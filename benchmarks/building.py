@@ -15,7 +15,7 @@ from benchmarks.logs import log_lines
 from benchmarks.memory_store import MemoryStore
 from benchmarks.results import Ratio, Result, timed
 from benchmarks.setting import Setting
-from benchmarks.slabs import lay_pieces
+from benchmarks.slabs import lay_slivers
 from benchmarks.synthetic import publish
 from benchmarks.timing import race
 from secateur.index.assemble import Assembled, Collector, Recipe, assemble, recipe, summarise
@@ -23,8 +23,8 @@ from secateur.index.bitsliced import least_bytes
 from secateur.index.hashing import Hashes, distinct
 from secateur.index.model import BLOOM, NGRAM, TOKEN, BuildOptions, FilterOption, indexed_columns
 from secateur.index.options import filter_options
-from secateur.index.pieces import PieceWriter
 from secateur.index.segment import encode_segment
+from secateur.index.slivers import SliverWriter
 from secateur.io.parquet_file import ParquetSource, open_parquet
 
 ROWS = 500_000
@@ -52,9 +52,9 @@ class Build:
             collector.writer.finish()
 
     def assemble(self) -> tuple[Assembled, MemoryStore]:
-        """The file as a segment, and the store with its pieces."""
+        """The file as a segment, and the store with its slivers."""
         store = MemoryStore()
-        found = assemble([("data.parquet", 1, 1)], lambda _: _open(self.path), self.recipe, store, "pieces/0")
+        found = assemble([("data.parquet", 1, 1)], lambda _: _open(self.path), self.recipe, store, "slivers/0")
         return found, store
 
     def encode(self) -> bytes:
@@ -64,7 +64,7 @@ class Build:
     def collectors(self) -> list[Collector]:
         """New collectors of the filters."""
         rates = zip(self.recipe.filters, self.recipe.rates, strict=True)
-        return [Collector(each, False, PieceWriter(MemoryStore(), "0", rate)) for each, rate in rates]
+        return [Collector(each, False, SliverWriter(MemoryStore(), "0", rate)) for each, rate in rates]
 
     def read(self, columns: list[str] | None) -> None:
         """The floor: pyarrow reads columns, in one thread."""
@@ -81,8 +81,8 @@ class Build:
     def filter_bytes(self) -> float:
         """What the filters take in slabs, by several segments of this file: rows are whole words, of 64 blocks."""
         assembled, store = self.assemble()
-        summary = publish(store, "segments/0.segment", assembled.segment, assembled.pieces)
-        slabs = lay_pieces(store, [summary] * SEGMENTS, self.recipe.rates)
+        summary = publish(store, "segments/0.segment", assembled.segment, assembled.slivers)
+        slabs = lay_slivers(store, [summary] * SEGMENTS, self.recipe.rates)
         return sum(int(each.file_size.sum()) for each in slabs.values()) / SEGMENTS
 
 

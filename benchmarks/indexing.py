@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
-from benchmarks.slabs import lay_pieces
+from benchmarks.slabs import lay_slivers
 from benchmarks.synthetic import publish
 from secateur.index.assemble import assemble, recipe
 from secateur.index.interleave import FOLDER
@@ -29,9 +29,9 @@ def index_here(table: ParquetDirectory, options: BuildOptions) -> None:
     for number, part in enumerate(cut(surveys, options.segment_blocks)):
         name = f"000000000000-{number:06d}"
         identities = [item.file for item in part]
-        made = assemble(identities, table.open_file, what, table.store, f"pieces/{name}")
-        summaries.append(publish(table.store, f"segments/{name}.segment", made.segment, made.pieces))
-    slabs = lay_pieces(table.store, summaries, what.rates)
+        made = assemble(identities, table.open_file, what, table.store, f"slivers/{name}")
+        summaries.append(publish(table.store, f"segments/{name}.segment", made.segment, made.slivers))
+    slabs = lay_slivers(table.store, summaries, what.rates)
     segments = summarised(what.columns, filters_of(options, schema), summaries, slabs)
     table.store.create(snapshot_name(1), encode_snapshot(1, 0.0, segments, options, schema))
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import secateur as sc
 from benchmarks.logs import RARE, UNIT, log_lines
 from benchmarks.setting import Setting, index_code
-from benchmarks.slabs import lay_pieces
+from benchmarks.slabs import lay_slivers
 from benchmarks.synthetic import publish, with_files
 from benchmarks.synthetic_table import BLOCK_BYTES, FILE_BLOCKS, SyntheticTable, table_at
 from secateur.index import zonemap
@@ -24,11 +24,11 @@ from secateur.index.bitsliced import bits_of, log2_bits_for, probes_for
 from secateur.index.grams import tokens_of
 from secateur.index.hashing import DistinctHashes, Hashes
 from secateur.index.model import BlockTable, BuildOptions, Filter, FilterOption, IndexedColumn, indexed_columns
-from secateur.index.pieces import PieceWriter
 from secateur.index.segment import SegmentData
 from secateur.index.segments import SegmentSummary, summarised
 from secateur.index.sketch import add_hashes
 from secateur.index.slabs import OWN
+from secateur.index.slivers import SliverWriter
 from secateur.index.snapshot import encode_snapshot, snapshot_name
 from secateur.io.parquet_dir import ParquetDirectory
 from secateur.values import Kind
@@ -134,12 +134,12 @@ def _write_index(directory: Path, blocks: int, option: FilterOption) -> None:
     summaries: list[SegmentSummary] = []
     for start in range(0, blocks, SEGMENT):
         stop, name = min(start + SEGMENT, blocks), f"000000000000-{start:09d}"
-        writer = PieceWriter(table.store, f"pieces/{name}", rate)
+        writer = SliverWriter(table.store, f"slivers/{name}", rate)
         for block in range(start, stop):
             writer.add_bits(OWN, np.unpackbits(filters[block % len(filters)]))
         segment = _segment(stop - start, what.columns[0], writer.finish())
-        summaries.append(publish(table.store, f"segments/{name}.segment", segment, {0: writer.pieces}))
-    segments = summarised(what.columns, [own], summaries, lay_pieces(table.store, summaries, [rate]))
+        summaries.append(publish(table.store, f"segments/{name}.segment", segment, {0: writer.slivers}))
+    segments = summarised(what.columns, [own], summaries, lay_slivers(table.store, summaries, [rate]))
     segments = with_files(segments, table.files, LINES)
     table.store.create(snapshot_name(1), encode_snapshot(1, 0.0, segments, options, SCHEMA))
 

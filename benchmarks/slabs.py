@@ -1,4 +1,4 @@
-"""Filters of tables that are all index: pieces of many small blocks at once, laid side by side in this process."""
+"""Filters of tables that are all index: slivers of many small blocks at once, laid side by side in this process."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from secateur.index import interleave
 from secateur.index.bitsliced import positions, probes_for, shape_for
 from secateur.index.hashing import Hashes, hash_keys
 from secateur.index.model import Store
-from secateur.index.pieces import FOLDER, PieceWriter
 from secateur.index.segments import SegmentSummary
 from secateur.index.slabs import FEWER, OWN, Slabs
+from secateur.index.slivers import FOLDER, SliverWriter
 from secateur.values import Kind
 
 AT_ONCE = 1 << 25  # bits in memory, each in a byte
 
 
-def add_keys(writer: PieceWriter, keys: np.ndarray) -> None:
+def add_keys(writer: SliverWriter, keys: np.ndarray) -> None:
     """The filters of blocks with few keys each, int64 of shape (n_blocks, n_keys): as ``writer.add`` makes them.
 
     That takes 50 microseconds per block; this takes a tenth.
@@ -49,14 +49,14 @@ def _hashes(keys: np.ndarray) -> Hashes:
     return hash_keys(keys, Kind.WORD)  # type: ignore[arg-type]
 
 
-def lay_pieces(store: Store, summaries: Sequence[SegmentSummary], rates: Sequence[float]) -> dict[int, Slabs]:
-    """The third pass of a build: the pieces of all segments as slabs, by filter, each with its false-positive rate.
+def lay_slivers(store: Store, summaries: Sequence[SegmentSummary], rates: Sequence[float]) -> dict[int, Slabs]:
+    """The third pass of a build: the slivers of all segments as slabs, by filter, each with its false-positive rate.
 
-    The pieces are removed.
+    The slivers are removed.
     """
     found = {}
     for f, rate in enumerate(rates):
-        matrices = interleave.plan_matrices([summary.pieces.get(f, ()) for summary in summaries])
+        matrices = interleave.plan_matrices([summary.slivers.get(f, ()) for summary in summaries])
         files = []
         for i, parts in enumerate(interleave.plan_files(matrices)):
             name = f"{interleave.FOLDER}/000000000000-{f:02d}-{i:06d}.filter"

@@ -15,16 +15,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.slabs import add_keys, lay_pieces
+from benchmarks.slabs import add_keys, lay_slivers
 from benchmarks.synthetic_table import BLOCK_BYTES, FILE_BLOCKS, SyntheticTable, table_at
-from secateur.index import pieces, zonemap
+from secateur.index import slivers, zonemap
 from secateur.index.bitsliced import rate_for
 from secateur.index.model import BlockTable, BuildOptions, IndexedColumn, Store, indexed_columns
 from secateur.index.options import filter_options, filters_of
 from secateur.index.pages import PageTable, Places
-from secateur.index.pieces import Piece, PieceWriter
 from secateur.index.segment import SegmentData, encode_segment
 from secateur.index.segments import FileTable, Segments, SegmentSummary, summarised
+from secateur.index.slivers import Sliver, SliverWriter
 from secateur.index.snapshot import encode_snapshot, snapshot_name
 from secateur.index.survey import segment_size
 from secateur.index.zonemap import ZoneMap
@@ -142,14 +142,14 @@ def write_index(directory: Path, shape: Shape) -> None:
     summaries = []
     for number, (start, stop) in enumerate(shape.segments):
         name = f"000000000000-{number:06d}"
-        writers = [PieceWriter(table.store, f"{pieces.FOLDER}/{name}", rate) for rate in rates]
+        writers = [SliverWriter(table.store, f"{slivers.FOLDER}/{name}", rate) for rate in rates]
         segment = _segment(shape, columns, start, stop, writers)
-        made = {f: writer.pieces for f, writer in enumerate(writers)}
+        made = {f: writer.slivers for f, writer in enumerate(writers)}
         summaries.append(publish(table.store, f"segments/{name}.segment", segment, made))
     options = BuildOptions(
         sort_key=("ts",), filters=filter_options(bloom=["user_id"] if shape.has_filters else []), pages=shape.has_pages
     )
-    slabs = lay_pieces(table.store, summaries, rates)
+    slabs = lay_slivers(table.store, summaries, rates)
     segments = summarised(columns, filters_of(options, shape.schema), summaries, slabs)
     segments = with_files(segments, table.files, ROWS)
     table.store.create(snapshot_name(1), encode_snapshot(1, 0.0, segments, options, shape.schema))
@@ -165,7 +165,7 @@ def with_files(segments: Segments, files: Listing, rows_per_block: int) -> Segme
 
 
 def _segment(
-    shape: Shape, columns: list[IndexedColumn], start: int, stop: int, writers: Sequence[PieceWriter]
+    shape: Shape, columns: list[IndexedColumn], start: int, stop: int, writers: Sequence[SliverWriter]
 ) -> SegmentData:
     n, blocks = stop - start, blocks_between(shape, start, stop)
     table = BlockTable(
@@ -224,14 +224,14 @@ def _page_table(lower: np.ndarray, upper: np.ndarray) -> PageTable:
     return PageTable(np.arange(n + 1) * count, first_row, _bounds(lower.ravel(), upper.ravel()), places)
 
 
-def publish(store: Store, name: str, segment: SegmentData, pieces: Mapping[int, Sequence[Piece]]) -> SegmentSummary:
-    """Write a segment, and summarise it with the pieces of its filters."""
+def publish(store: Store, name: str, segment: SegmentData, slivers: Mapping[int, Sequence[Sliver]]) -> SegmentSummary:
+    """Write a segment, and summarise it with the slivers of its filters."""
     encoded = encode_segment(segment)
     store.put(name, encoded.data)
     row_count = segment.blocks.row_count
     merged = [zonemap.merge(zone_map, row_count, np.zeros(1, np.int64)) for zone_map in segment.zone_maps]
     sizes = (len(encoded.data), int(row_count.sum()), len(row_count))
-    return SegmentSummary(name, *sizes, segment.files, _file_counts(segment), merged, encoded.places, pieces)
+    return SegmentSummary(name, *sizes, segment.files, _file_counts(segment), merged, encoded.places, slivers)
 
 
 def _file_counts(segment: SegmentData) -> np.ndarray:

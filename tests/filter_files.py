@@ -12,12 +12,12 @@ import mmh3
 import xxhash
 from bitarray import bitarray
 
-from secateur.index import interleave, pieces
+from secateur.index import interleave, slivers
 from secateur.index.codec import FILTERS, read_contents
 from secateur.index.interleave import plan_files, plan_matrices, slabs_written, write_file
 from secateur.index.model import Store
-from secateur.index.pieces import Piece
 from secateur.index.slabs import Slabs
+from secateur.index.slivers import Sliver
 
 MASK = 2**64 - 1
 SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
@@ -57,28 +57,28 @@ def bits_of(positions: Iterable[Sequence[int]], log2_bits: int) -> bitarray:
     return found
 
 
-# ---- pieces laid side by side ----------------------------------------------------------------------------------------
+# ---- slivers laid side by side ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Cuts:
-    """How much of filters comes into one piece, part or slab, and how much larger joining sizes may make a slab."""
+    """How much of filters comes into one sliver, part or slab, and how much larger joining sizes may make a slab."""
 
     slab_blocks: int = interleave.SLAB_BLOCKS
     part_bytes: int = interleave.PART_BYTES
-    piece_bytes: int = pieces.PIECE_BYTES
+    sliver_bytes: int = slivers.SLIVER_BYTES
     joined_bytes: int = interleave.JOINED_BYTES
 
     @contextmanager
     def prevailing(self) -> Iterator[None]:
         changes = {"SLAB_BLOCKS": self.slab_blocks, "PART_BYTES": self.part_bytes, "JOINED_BYTES": self.joined_bytes}
-        with patch.multiple(interleave, **changes), patch.object(pieces, "PIECE_BYTES", self.piece_bytes):
+        with patch.multiple(interleave, **changes), patch.object(slivers, "SLIVER_BYTES", self.sliver_bytes):
             yield
 
 
 SLAB_BLOCKS = (1, 9, 40, interleave.SLAB_BLOCKS)
 PART_BYTES = (1_000, 5_000, interleave.PART_BYTES)
-PIECE_BYTES = (1, 700, pieces.PIECE_BYTES)
+SLIVER_BYTES = (1, 700, slivers.SLIVER_BYTES)
 JOINED_BYTES = (0, 200, interleave.JOINED_BYTES)
 
 
@@ -97,13 +97,13 @@ def probes_of(code: int, fpr: float) -> int:
     return {0: probes, 33: math.ceil(probes * 2 / 3)}.get(code // 64, 8)
 
 
-def slabs_in(store: Store, name: str, segments: Sequence[Sequence[Piece]], fpr: float) -> Slabs | None:
-    """The pieces of all segments laid side by side in files of this name; None where there are none."""
+def slabs_in(store: Store, name: str, segments: Sequence[Sequence[Sliver]], fpr: float) -> Slabs | None:
+    """The slivers of all segments laid side by side in files of this name; None where there are none."""
     matrices = plan_matrices(segments)
     parts = plan_files(matrices)
     files = [write_file(store, f"filters/{name}-{i:06d}.filter", matrices, each) for i, each in enumerate(parts)]
-    for piece in (piece for mine in segments for piece in mine):
-        store.delete(piece.name)
+    for sliver in (sliver for mine in segments for sliver in mine):
+        store.delete(sliver.name)
     return slabs_written(matrices, fpr, list(zip(parts, files, strict=True))) if matrices else None
 
 

@@ -44,7 +44,6 @@ from secateur.index.model import (
     StoredFile,
 )
 from secateur.index.pages import PageTable, Places
-from secateur.index.pieces import PieceWriter
 from secateur.index.reader import current_snapshot
 from secateur.index.resident import layout_of
 from secateur.index.segment import (
@@ -58,6 +57,7 @@ from secateur.index.segment import (
 )
 from secateur.index.segments import SegmentSummary, summarised
 from secateur.index.slabs import Slabs
+from secateur.index.slivers import SliverWriter
 from secateur.index.snapshot import Snapshot, encode_snapshot, snapshot_name
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Values
@@ -169,7 +169,7 @@ def segment_data() -> SegmentData:
         maps[0].take(np.repeat(np.arange(4), np.diff(offsets))),
         Places(np.arange(7) * 100 + 4, np.full(7, 100)),
     )
-    codes = PieceWriter(Memory(), "pieces/1", FPR)
+    codes = SliverWriter(Memory(), "slivers/1", FPR)
     for hashes in hashes_of_ids():
         codes.add(hashes)
     named = [None if names is None else hash_values(pa.array(names, pa.string())).first for names in NAMES]
@@ -187,11 +187,11 @@ def hashes_of_ids() -> list[Hashes | None]:
 
 def slabs_of(store: Memory) -> dict[int, Slabs]:
     """The filters of ids, written to the store."""
-    writer = PieceWriter(store, "pieces/1", FPR)
+    writer = SliverWriter(store, "slivers/1", FPR)
     for hashes in hashes_of_ids():
         writer.add(hashes)
     writer.finish()
-    slabs = slabs_in(store, "0123456789ab", [writer.pieces], FPR)
+    slabs = slabs_in(store, "0123456789ab", [writer.slivers], FPR)
     assert slabs is not None
     return {0: slabs}
 

@@ -17,12 +17,11 @@ from secateur.index.bitsliced import probes_for
 from secateur.index.hashing import Hashes
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter, Store
 from secateur.index.native import Encoding, Form
-from secateur.index.pieces import Piece, PieceWriter
 from secateur.index.sketch import FilterSketch
 from secateur.index.slabs import NONE, OWN_ENCODINGS, code_of, encoding_and_size
+from secateur.index.slivers import Sliver, SliverWriter
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.questions import Piece as TextPiece
-from secateur.pruning.questions import Question, Texts, Values, tokens_within
+from secateur.pruning.questions import Piece, Question, Texts, Values, tokens_within
 from secateur.values import Kind, canonical_bytes, keys_of, kind_of, same_keys
 
 KINDS: dict[str, ColumnKind] = {name: BY_NAME[name] for name in ("i", "s", "huge", "day")}
@@ -109,10 +108,10 @@ class Held:
 
 @dataclass(frozen=True)
 class Written:
-    """A filter over the blocks of a segment: the codes and pieces that a build makes, and what every block has."""
+    """A filter over the blocks of a segment: the codes and slivers that a build makes, and what every block has."""
 
     codes: np.ndarray
-    pieces: list[Piece]
+    slivers: list[Sliver]
     held: list[Held]
     hashes: list[Hashes | None]
 
@@ -121,7 +120,7 @@ def written(
     own: Filter, blocks: Sequence[Sequence[Any]], store: Store, prefix: str, fpr: float, random: np.random.Generator
 ) -> Written:
     """The filter of one kind over some blocks; some are not known, some come with filters of their files."""
-    writer, probes = PieceWriter(store, prefix, fpr), probes_for(fpr)
+    writer, probes = SliverWriter(store, prefix, fpr), probes_for(fpr)
     held, hashes = [], []
     for values in blocks:
         contents, found = contents_of(own, values), _hashes(own, values)
@@ -145,7 +144,7 @@ def written(
             held.append(Held(code, contents, fitting, bits))
     if own.kind == POSTINGS:
         return Written(np.zeros(0, np.int16), [], held, hashes)
-    return Written(writer.finish(), writer.pieces, held, hashes)
+    return Written(writer.finish(), writer.slivers, held, hashes)
 
 
 def _hashes(own: Filter, values: Sequence[Any]) -> Hashes:
@@ -200,7 +199,7 @@ def asked_of(own: Filter, question: Question) -> Asked | None:
             return None
 
 
-def _parts(own: Filter, pieces: Sequence[TextPiece], tokens: Sequence[bytes]) -> list[bytes]:
+def _parts(own: Filter, pieces: Sequence[Piece], tokens: Sequence[bytes]) -> list[bytes]:
     if own.kind == NGRAM:
         texts = [*(piece.text for piece in pieces), *tokens]
         return [text[i : i + own.gram] for text in texts for i in range(len(text) - own.gram + 1)]
@@ -228,7 +227,7 @@ def _texts(random: np.random.Generator, field: Field, texts: Sequence[bytes]) ->
     for text in texts:
         cut = int(random.integers(0, len(text)))
         starts, ends = bool(random.random() < 0.5), bool(random.random() < 0.5)
-        pieces = [TextPiece(text[cut:], starts and not cut, ends), TextPiece(text[: max(cut, 1)], starts, False)]
+        pieces = [Piece(text[cut:], starts and not cut, ends), Piece(text[: max(cut, 1)], starts, False)]
         alternatives.append(tuple(pieces[: int(random.integers(1, 3))]))
     tokens = tuple(texts[:1]) if random.random() < 0.3 else ()
     return Texts(field, tuple(alternatives), bool(random.random() < 0.3), tokens)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from filter_files import JOINED_BYTES, PART_BYTES, PIECE_BYTES, SLAB_BLOCKS, Cuts, slabs_in, without_bands
+from filter_files import JOINED_BYTES, PART_BYTES, SLAB_BLOCKS, SLIVER_BYTES, Cuts, slabs_in, without_bands
 from index_files import Memory, keys_list
 from random_filters import FILTERS, KINDS, LATER_FILTERS, Held, Written, number_of, written
 from units import measured
@@ -23,10 +23,10 @@ from secateur.index.codec import SEGMENT
 from secateur.index.inversion import postings_of
 from secateur.index.model import POSTINGS, BlockTable, BuildOptions, Filter, IndexedColumn
 from secateur.index.pages import PageTable, Places
-from secateur.index.pieces import Piece
 from secateur.index.segment import SegmentData, encode_segment
 from secateur.index.segments import Segments, SegmentSummary, joined, summarised
 from secateur.index.slabs import Slabs
+from secateur.index.slivers import Sliver
 from secateur.index.snapshot import encode_snapshot, snapshot_name
 from secateur.index.zonemap import ZoneMap
 from secateur.pruning.predicate.bound import Field
@@ -100,13 +100,13 @@ class Part:
         }
 
     @property
-    def pieces(self) -> dict[int, Sequence[Piece]]:
+    def slivers(self) -> dict[int, Sequence[Sliver]]:
         """Those that are laid side by side."""
-        return {f: self.filters[f].pieces for f in self.data.codes if f"slab/{f}" not in self.missing}
+        return {f: self.filters[f].slivers for f in self.data.codes if f"slab/{f}" not in self.missing}
 
     def held(self, f: int, within: int) -> Held | None:
         """What the filter of a block holds; None where the segment has none."""
-        is_there = f in self.pieces or f"posting/{f}" in self.chunks - self.missing
+        is_there = f in self.slivers or f"posting/{f}" in self.chunks - self.missing
         return self.filters[f].held[within] if is_there else None
 
 
@@ -159,7 +159,7 @@ class Maker:
         return Part(name, files, data, filters, missing, harmed)
 
     def data(self, name: str, files: Sequence[File]) -> tuple[SegmentData, list[Written]]:
-        """What is to be written of some files; pieces of their filters are in the store already."""
+        """What is to be written of some files; slivers of their filters are in the store already."""
         placed = [(f, g, block) for f, file in enumerate(files) for g, block in enumerate(file.blocks)]
         arrays = zip(*((f, g, block.rows, block.size) for f, g, block in placed), strict=True) if placed else [()] * 4
         dtypes = (np.int32, np.int32, np.int64, np.int64)
@@ -168,7 +168,9 @@ class Maker:
         maps = [self.partly_known(zone_map_of(blocks, name)) for name in KINDS]
         pages = {c: self.pages(blocks, name) for c, name in enumerate(KINDS) if self.chance(0.5)}
         filters = [
-            written(each, [b.values[each.path[0]] for b in blocks], self.store, f"pieces/{name}-{f}", rate, self.random)
+            written(
+                each, [b.values[each.path[0]] for b in blocks], self.store, f"slivers/{name}-{f}", rate, self.random
+            )
             for f, (each, rate) in enumerate(zip(FILTERS, self.rates, strict=True))
         ]
         there = [f for f in range(len(FILTERS)) if self.chance(0.8)]
@@ -222,7 +224,7 @@ def stored(part: Part) -> tuple[bytes, SegmentSummary]:
     rows = int(blocks.row_count.sum())
     identities = [(f.path, f.size, f.modified) for f in part.files]
     summary = SegmentSummary(
-        part.name, len(data), rows, len(blocks), identities, counts.T.astype(np.int64), merged, places, part.pieces
+        part.name, len(data), rows, len(blocks), identities, counts.T.astype(np.int64), merged, places, part.slivers
     )
     return bytes(data), summary
 
@@ -463,18 +465,18 @@ def maker(seed: int, store: Memory, rates: Sequence[float]) -> Maker:
 
 
 def cuts_of(make: Maker) -> Cuts:
-    """Slabs, parts and pieces of any size."""
-    sizes = (SLAB_BLOCKS, PART_BYTES, PIECE_BYTES, JOINED_BYTES)
+    """Slabs, parts and slivers of any size."""
+    sizes = (SLAB_BLOCKS, PART_BYTES, SLIVER_BYTES, JOINED_BYTES)
     return Cuts(*(int(make.random.choice(each)) for each in sizes))
 
 
 def laid(make: Maker, parts: Sequence[Part], name: str) -> dict[int, Slabs]:
-    """The pieces of every filter side by side; pieces are gone then."""
+    """The slivers of every filter side by side; slivers are gone then."""
     found = {
-        f: slabs_in(make.store, f"{name}-{f}", [part.pieces.get(f, ()) for part in parts], rate)
+        f: slabs_in(make.store, f"{name}-{f}", [part.slivers.get(f, ()) for part in parts], rate)
         for f, rate in enumerate(make.rates)
     }
-    for file in make.store.files("pieces"):
+    for file in make.store.files("slivers"):
         make.store.delete(file.name)
     return {f: slabs for f, slabs in found.items() if slabs is not None}
 

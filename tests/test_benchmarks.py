@@ -48,7 +48,7 @@ from benchmarks.timing import Timing, once, quartiles, race
 from benchmarks.workloads import WORKLOADS
 from secateur.index.hashing import hash_values
 from secateur.index.model import BuildOptions, FilterOption
-from secateur.index.pieces import PieceWriter
+from secateur.index.slivers import SliverWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -193,12 +193,12 @@ def test_filters_of_many_small_blocks_are_those_of_a_build(
     blocks: int, keys: int, space: int, fpr: float, seed: int
 ) -> None:
     values = np.random.default_rng(seed).integers(-space, space, (blocks, keys))
-    at_once, one_by_one = (PieceWriter(MemoryStore(), "pieces/0", fpr) for _ in range(2))
+    at_once, one_by_one = (SliverWriter(MemoryStore(), "slivers/0", fpr) for _ in range(2))
     add_keys(at_once, values)
     for block in values:
         one_by_one.add(hash_values(pa.array(block)))
     assert at_once.finish().tolist() == one_by_one.finish().tolist()
-    assert at_once.pieces == one_by_one.pieces  # with their checksums
+    assert at_once.slivers == one_by_one.slivers  # with their checksums
 
 
 @given(call=st.integers(0, 999))

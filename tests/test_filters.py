@@ -34,7 +34,7 @@ from secateur import maintain
 from secateur.errors import IndexFault, UnsupportedPredicate
 from secateur.index import interleave
 from secateur.index.cache import ByteCache
-from secateur.index.pieces import PieceWriter
+from secateur.index.slivers import SliverWriter
 from secateur.io.parquet_dir import ParquetDirectory
 from secateur.io.scan import Scan
 from secateur.pruning import filters
@@ -251,7 +251,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_rows(root / f"{i}.parquet", i * ROWS)
     with (
         patch.object(maintain, "run_tasks", lambda spark, work, n: work(range(n))),
-        Cuts(slab_blocks=14, part_bytes=1_000, piece_bytes=200, joined_bytes=0).prevailing(),
+        Cuts(slab_blocks=14, part_bytes=1_000, sliver_bytes=200, joined_bytes=0).prevailing(),
     ):
         index_of(root, **ALL_KINDS)
     return root
@@ -386,7 +386,7 @@ BUILT = {f"{i}.parquet": rows(i * ROWS) for i in range(FILES)}
 def test_the_index_has_filters_of_all_kinds_in_many_files(built: Path) -> None:
     assert sc.verify_index(sc.open_table(str(built))).sound
     assert len(filter_files(built)) > 20
-    assert list((built / "_secateur" / "pieces").iterdir()) == []
+    assert list((built / "_secateur" / "slivers").iterdir()) == []
     described = sc.describe_index(sc.open_table(str(built)))
     assert (described.bloom, described.postings) == (("user", "ratio", "tags"), ("level",))
     assert (described.ngram, described.tokens) == (("message",), ("message",))
@@ -570,8 +570,8 @@ def test_refreshes_drop_and_add_segments(lake: Path) -> None:
 def test_c14_a_block_whose_values_are_not_known_is_kept(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its neighbours in the segment, the slab and the size class speak for themselves alone."""
     sc.drop_index(sc.open_table(str(lake)))
-    add, count = PieceWriter.add, iter(range(10**6))
-    monkeypatch.setattr(PieceWriter, "add", lambda self, hashes: add(self, None if next(count) % 5 == 0 else hashes))
+    add, count = SliverWriter.add, iter(range(10**6))
+    monkeypatch.setattr(SliverWriter, "add", lambda self, hashes: add(self, None if next(count) % 5 == 0 else hashes))
     index_of(lake, bloom=["user"], segment_blocks=7)
     unknown = set(sorted((file, group) for file in BUILT for group in range(ROWS // GROUP))[::5])
     for user in (3, 42, 171, ABSENT, ABSENT + 1):
@@ -694,11 +694,11 @@ def test_a_column_that_directories_name_is_not_looked_up(tmp_path: Path) -> None
 
 
 def test_an_interrupted_build_leaves_nothing(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its segments are written, its pieces too, when their filters cannot be laid side by side."""
+    """Its segments are written, its slivers too, when their filters cannot be laid side by side."""
     sc.drop_index(sc.open_table(str(lake)))
 
     def interrupted(*_: object) -> None:
-        assert list((lake / "_secateur" / "pieces").iterdir())
+        assert list((lake / "_secateur" / "slivers").iterdir())
         raise KeyboardInterrupt
 
     monkeypatch.setattr(interleave, "write_file", interrupted)

@@ -14,7 +14,7 @@ from conftest import WriteTable
 from laws import check_table
 
 import secateur as sc
-from secateur.index import interleave, pieces, slabs
+from secateur.index import interleave, slabs, slivers
 from secateur.index.native import Form
 from secateur.index.reader import current_snapshot
 
@@ -162,7 +162,7 @@ def test_a_needle_is_found_in_the_blocks_that_hold_it(spark: SparkSession, write
         assert len(sc.prune(table, "user = 12345", strict=True).blocks) == 0
 
 
-def test_slabs_of_many_files_and_pieces(
+def test_slabs_of_many_files_and_slivers(
     spark: SparkSession, write_table: WriteTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Parts and slabs so small that a job has to write them; what is left at the end is what the snapshot names."""
@@ -175,7 +175,7 @@ def test_slabs_of_many_files_and_pieces(
     sc.build_index(table, spark=spark, segment_blocks=12, bloom=["user"], ngram=["line"])
     assert check(spark, root, conditions(events(1))) == expected
     files = [path for path in (root / "_secateur").rglob("*") if path.is_file()]
-    assert not [path for path in files if path.parent.name == pieces.FOLDER]
+    assert not [path for path in files if path.parent.name == slivers.FOLDER]
     assert len([path for path in files if path.parent.name == interleave.FOLDER]) > 20
     sc.vacuum_index(table, grace_seconds=0)
     assert sc.verify_index(table).sound

@@ -1,6 +1,6 @@
-"""Slabs: filters from pieces to look-ups, against the filters themselves, block by block.
+"""Slabs: filters from slivers to look-ups, against the filters themselves, block by block.
 
-Whatever the sizes of filters, pieces, parts and slabs, and wherever segments have gone since: a column of a matrix is
+Whatever the sizes of filters, slivers, parts and slabs, and wherever segments have gone since: a column of a matrix is
 the filter of its block, bit by bit, and a look-up finds the columns that a look at every column finds.
 """
 
@@ -20,8 +20,8 @@ from conftest import examples
 from filter_files import (
     JOINED_BYTES,
     PART_BYTES,
-    PIECE_BYTES,
     SLAB_BLOCKS,
+    SLIVER_BYTES,
     Cuts,
     bits_of,
     own_shape,
@@ -52,9 +52,9 @@ from secateur.index.hashing import hash_canonical
 from secateur.index.interleave import JOINED_SHARE, plan_files, plan_matrices
 from secateur.index.lookup import holders
 from secateur.index.matrix import Range, read_rows
-from secateur.index.pieces import Piece, PieceWriter, read_piece
 from secateur.index.probing import columns_with
 from secateur.index.slabs import NONE, OWN_ENCODINGS, Slabs, code_of, encoding_and_size, no_slabs, slabs_of
+from secateur.index.slivers import Sliver, SliverWriter, read_sliver
 from secateur.pruning.report import Faults
 
 NATIVE = 2  # an encoding, of filters whose bits come from elsewhere
@@ -69,7 +69,7 @@ class World:
     fpr: float
     segments: list[list[tuple[int, bitarray | None]]]  # of every block the code and the bits of its filter
     values: list[bytes]  # that some block holds
-    pieces: list[list[Piece]]
+    slivers: list[list[Sliver]]
     codes: list[np.ndarray]
     slabs: Slabs
 
@@ -97,7 +97,7 @@ shapes = st.builds(
     counts=st.lists(st.sampled_from([0, 1, 2, 7, 8, 9, 17, 40]), min_size=1, max_size=6),
     pool=st.sampled_from([[3], [0, 5, 30], [1, 100], [0, 1, 4, 16, 60, 250]]),
     fpr=st.sampled_from([0.5, 0.1, 0.01]),
-    cuts=st.builds(Cuts, *map(st.sampled_from, (SLAB_BLOCKS, PART_BYTES, PIECE_BYTES, JOINED_BYTES))),
+    cuts=st.builds(Cuts, *map(st.sampled_from, (SLAB_BLOCKS, PART_BYTES, SLIVER_BYTES, JOINED_BYTES))),
     seed=st.integers(0, 2**32 - 1),
 )
 
@@ -105,11 +105,11 @@ shapes = st.builds(
 def world_of(shape: Shape) -> World:
     """Blocks without a filter, with one of their own values, and with one that their file had, in any order."""
     random, store, values = np.random.default_rng(shape.seed), Memory(), set()
-    segments, pieces, codes = [], [], []
+    segments, slivers, codes = [], [], []
     unknown, foreign = random.choice([0.0, 0.2, 1.0], p=[0.5, 0.4, 0.1]), random.choice([0.0, 0.3])
     with shape.cuts.prevailing():
         for s, count in enumerate(shape.counts):
-            writer = PieceWriter(store, f"pieces/{s}", shape.fpr)
+            writer = SliverWriter(store, f"slivers/{s}", shape.fpr)
             blocks: list[tuple[int, bitarray | None]] = []
             for _ in range(count):
                 held = [b"%d" % v for v in random.choice(1000, int(random.choice(shape.pool)), replace=False)]
@@ -129,11 +129,11 @@ def world_of(shape: Shape) -> World:
                     values |= set(held)
             segments.append(blocks)
             codes.append(writer.finish())
-            pieces.append(writer.pieces)
+            slivers.append(writer.slivers)
         kept = dict(store.data)
-        slabs = slabs_in(store, "slab", pieces, shape.fpr) or no_slabs()
-    store.data |= kept  # to look at the pieces too
-    return World(store, shape.fpr, segments, sorted(values), pieces, codes, slabs)
+        slabs = slabs_in(store, "slab", slivers, shape.fpr) or no_slabs()
+    store.data |= kept  # to look at the slivers too
+    return World(store, shape.fpr, segments, sorted(values), slivers, codes, slabs)
 
 
 worlds = shapes.map(world_of)
@@ -161,31 +161,31 @@ def dense(world: World, slabs: Slabs, m: int, segments: Sequence[int]) -> np.nda
     return found
 
 
-# ---- pieces, side by side --------------------------------------------------------------------------------------------
+# ---- slivers, side by side -------------------------------------------------------------------------------------------
 
 
 @examples(ci=150)
 @given(shapes)
-def test_pieces_hold_the_filters_of_their_blocks(shape: Shape) -> None:
-    """All blocks of one code, in order; whole columns but in the last piece. Any rows of them are read."""
+def test_slivers_hold_the_filters_of_their_blocks(shape: Shape) -> None:
+    """All blocks of one code, in order; whole columns but in the last sliver. Any rows of them are read."""
     world, random = world_of(shape), np.random.default_rng(shape.seed)
-    for blocks, pieces, codes in zip(world.segments, world.pieces, world.codes, strict=True):
+    for blocks, slivers, codes in zip(world.segments, world.slivers, world.codes, strict=True):
         assert codes.dtype == np.int16
         assert codes.tolist() == [code for code, _ in blocks]
         for code in {code for code, _ in blocks} - {NONE}:
-            mine, bits = [piece for piece in pieces if piece.code == code], [b for c, b in blocks if c == code]
-            assert sum(piece.blocks for piece in mine) == len(bits)
-            assert all(piece.blocks % 8 == 0 for piece in mine[:-1])
-            assert all((piece.width - 1) << piece.log2_bits < shape.cuts.piece_bytes for piece in mine)
-            for piece in mine:
-                here, bits = bits[: piece.blocks], bits[piece.blocks :]
-                expected = np.stack([column_of(each, piece.log2_bits) for each in here if each is not None], axis=1)
-                first, end = sorted(random.integers(0, (1 << piece.log2_bits) + 1, 2).tolist())
-                rows = read_piece(world.store, piece, first, end)
-                assert rows.shape == (end - first, piece.width)
+            mine, bits = [sliver for sliver in slivers if sliver.code == code], [b for c, b in blocks if c == code]
+            assert sum(sliver.blocks for sliver in mine) == len(bits)
+            assert all(sliver.blocks % 8 == 0 for sliver in mine[:-1])
+            assert all((sliver.width - 1) << sliver.log2_bits < shape.cuts.sliver_bytes for sliver in mine)
+            for sliver in mine:
+                here, bits = bits[: sliver.blocks], bits[sliver.blocks :]
+                expected = np.stack([column_of(each, sliver.log2_bits) for each in here if each is not None], axis=1)
+                first, end = sorted(random.integers(0, (1 << sliver.log2_bits) + 1, 2).tolist())
+                rows = read_sliver(world.store, sliver, first, end)
+                assert rows.shape == (end - first, sliver.width)
                 found = np.unpackbits(rows, axis=1, bitorder="little")
-                assert np.array_equal(found[:, : piece.blocks], expected[first:end])
-                assert not found[:, piece.blocks :].any()
+                assert np.array_equal(found[:, : sliver.blocks], expected[first:end])
+                assert not found[:, sliver.blocks :].any()
 
 
 @examples(ci=200)
@@ -238,7 +238,7 @@ def test_few_small_filters_join_larger_ones(counts: dict[int, int], least: int) 
     cuts = Cuts(joined_bytes=least)
     with cuts.prevailing():
         rows = matrix.Matrix(0, 1, 1, 0)
-        plans = plan_matrices([[Piece("p", code, blocks, rows) for code, blocks in sorted(counts.items())]])
+        plans = plan_matrices([[Sliver("p", code, blocks, rows) for code, blocks in sorted(counts.items())]])
     total = sum(blocks << code for code, blocks in counts.items()) // 8
     stored = sum(run.count << plan.code for plan in plans for run in plan.runs) // 8
     assert sorted((run.code, run.count) for plan in plans for run in plan.runs) == sorted(counts.items())
@@ -252,10 +252,10 @@ def test_few_small_filters_join_larger_ones(counts: dict[int, int], least: int) 
 
 
 def test_no_filters_make_no_slabs() -> None:
-    for pieces in ([], [[]], [[], []]):
-        assert plan_matrices(pieces) == []
+    for slivers in ([], [[]], [[], []]):
+        assert plan_matrices(slivers) == []
         assert plan_files([]) == []
-        assert slabs_in(Memory(), "slab", pieces, 0.1) is None
+        assert slabs_in(Memory(), "slab", slivers, 0.1) is None
     assert no_slabs().take(np.array([0, 2]), 3).arrays()[1].tolist() == []
 
 

@@ -23,9 +23,9 @@ from secateur.index.model import BLOOM, NGRAM, POSTINGS, BlockTable, BuildOption
 from secateur.index.native import NativeFilters, bit_vector
 from secateur.index.options import filters_of
 from secateur.index.pages import PageTable, concat_pages, whole_blocks
-from secateur.index.pieces import Piece, PieceWriter
 from secateur.index.segment import SegmentData
 from secateur.index.sketch import BoundsSketch, FilterSketch, Reading, ValuesSketch, measure
+from secateur.index.slivers import Sliver, SliverWriter
 from secateur.index.sort_key import SortColumn, parse_sort_key, tuple_column, tuple_zone_map
 from secateur.index.zonemap import ZoneMap
 from secateur.values import Keys, is_float, same_width
@@ -105,10 +105,10 @@ class FileStatistics:
 
 @dataclass(frozen=True)
 class Assembled:
-    """A segment, and the pieces of its filters, by number of the filter."""
+    """A segment, and the slivers of its filters, by number of the filter."""
 
     segment: SegmentData
-    pieces: Mapping[int, Sequence[Piece]]
+    slivers: Mapping[int, Sequence[Sliver]]
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Collector:
 
     filter: Filter
     is_native: bool
-    writer: PieceWriter
+    writer: SliverWriter
     postings: list[np.ndarray | None] = field(default_factory=list)
 
     def take(self, hashes: Hashes | None) -> None:
@@ -131,12 +131,12 @@ class Collector:
 def assemble(
     files: Sequence[FileIdentity], open_file: OpenFile, recipe: Recipe, store: Store, prefix: str
 ) -> Assembled:
-    """The segment of some files; pieces of its filters are written under names with a prefix.
+    """The segment of some files; slivers of its filters are written under names with a prefix.
 
     Raises InvalidParquet, StalePlan, IndexNotWritable.
     """
     collectors = [
-        Collector(each, each in recipe.native, PieceWriter(store, f"{prefix}-{f:02d}", rate))
+        Collector(each, each in recipe.native, SliverWriter(store, f"{prefix}-{f:02d}", rate))
         for f, (each, rate) in enumerate(zip(recipe.filters, recipe.rates, strict=True))
     ]
     parts = [summarise(open_file(path), recipe, collectors) for path, _, _ in files]
@@ -153,7 +153,7 @@ def assemble(
     postings = {f: postings_of(c.postings) for f, c in by_number.items() if c.filter.kind == POSTINGS}
     codes = {f: c.writer.finish() for f, c in by_number.items() if f not in postings}
     segment = SegmentData(files, blocks, recipe.columns, zone_maps, pages, codes, postings)
-    return Assembled(segment, {f: by_number[f].writer.pieces for f in codes})
+    return Assembled(segment, {f: by_number[f].writer.slivers for f in codes})
 
 
 def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector]) -> FileStatistics:

@@ -2,7 +2,7 @@
 
 Three passes. The survey reads every footer and returns, per file, counts, the schema and where the file begins in the
 sort key; the driver then cuts the files, in key order, into segments. The second pass makes the segments, and writes
-their filters aside in pieces. The third lays the pieces side by side. Partitions are few and fat: a task takes a list
+their filters aside in slivers. The third lays the slivers side by side. Partitions are few and fat: a task takes a list
 of files and writes as many segments as they make.
 """
 
@@ -17,23 +17,23 @@ from contextlib import contextmanager
 import numpy as np
 
 from secateur.errors import IndexFault
-from secateur.index import codec, interleave, pieces, zonemap
+from secateur.index import codec, interleave, slivers, zonemap
 from secateur.index.assemble import FileIdentity, OpenFile, Recipe, assemble
 from secateur.index.codec import Place, Writer
 from secateur.index.interleave import WrittenFile
 from secateur.index.matrix import Matrix
 from secateur.index.model import Store
-from secateur.index.pieces import Piece
 from secateur.index.segment import encode_segment, zone_arrays, zone_map_of
 from secateur.index.segments import SegmentSummary
 from secateur.index.slabs import Slabs
+from secateur.index.slivers import Sliver
 from secateur.index.snapshot import open_snapshot, snapshot_numbers
 from secateur.index.survey import FileSurvey
 from secateur.index.tasks import RunTasks, read_result
 from secateur.values import Kind
 
 FOLDER = "segments"
-FOLDERS = (FOLDER, interleave.FOLDER, pieces.FOLDER)  # all that a build writes into
+FOLDERS = (FOLDER, interleave.FOLDER, slivers.FOLDER)  # all that a build writes into
 POLL_SECONDS = 0.25
 
 OnProgress = Callable[[int, int, int], None]  # files, rows, bytes done so far
@@ -41,7 +41,7 @@ OnProgress = Callable[[int, int, int], None]  # files, rows, bytes done so far
 
 @contextmanager
 def new_build(store: Store) -> Iterator[str]:
-    """The name of a build. On an error or an interrupt what it wrote is removed, and its pieces always."""
+    """The name of a build. On an error or an interrupt what it wrote is removed, and its slivers always."""
     build = uuid.uuid4().hex[:12]
     try:
         yield build
@@ -50,7 +50,7 @@ def new_build(store: Store) -> Iterator[str]:
             _remove(store, build, FOLDERS)
         raise
     finally:
-        _remove(store, build, (pieces.FOLDER,))
+        _remove(store, build, (slivers.FOLDER,))
 
 
 def _is_published(store: Store, build: str) -> bool:
@@ -79,7 +79,7 @@ def write_segments(
     recipe: Recipe,
     on_progress: OnProgress | None = None,
 ) -> list[SegmentSummary]:
-    """The second pass: every segment and the pieces of its filters written by an executor, its summary here."""
+    """The second pass: every segment and the slivers of its filters written by an executor, its summary here."""
     files = [[item.file for item in segment] for segment in segments]
 
     def work(mine: Sequence[int]) -> Iterator[bytes]:
@@ -94,7 +94,7 @@ def write_segments(
 def _write_segment(
     i: int, name: str, files: Sequence[FileIdentity], open_file: OpenFile, store: Store, recipe: Recipe
 ) -> bytes:
-    assembled = assemble(files, open_file, recipe, store, f"{pieces.FOLDER}/{name}")
+    assembled = assemble(files, open_file, recipe, store, f"{slivers.FOLDER}/{name}")
     segment = assembled.segment
     encoded = encode_segment(segment)
     store.put(f"{FOLDER}/{name}.segment", encoded.data)
@@ -112,7 +112,7 @@ def _write_segment(
         "files": files,
         "places": encoded.places,
         "kinds": [zone_map.lower.kind.value for zone_map in segment.zone_maps],
-        "pieces": assembled.pieces,
+        "slivers": assembled.slivers,
     }
     writer = Writer(codec.SUMMARY, meta)
     writer.add("file_counts", [each.astype(np.int64) for each in per_file])
@@ -133,24 +133,24 @@ def _decode_summary(data: bytes) -> tuple[int, SegmentSummary]:
     counts = np.stack(contents.arrays("file_counts", read), axis=1)
     places = {chunk: Place(*place) for chunk, place in meta["places"].items()}
     sizes = (meta["size"], meta["rows"], meta["blocks"])
-    own = {int(f): [_piece(*each) for each in found] for f, found in meta["pieces"].items()}
+    own = {int(f): [_sliver(*each) for each in found] for f, found in meta["slivers"].items()}
     return meta["i"], SegmentSummary(meta["name"], *sizes, files, counts, zone_maps, places, own)
 
 
-def _piece(name: str, code: int, count: int, rows: Sequence[int]) -> Piece:
-    return Piece(name, code, count, Matrix(*rows))
+def _sliver(name: str, code: int, count: int, rows: Sequence[int]) -> Sliver:
+    return Sliver(name, code, count, Matrix(*rows))
 
 
 def write_slabs(
     run: RunTasks, build: str, store: Store, summaries: Sequence[SegmentSummary], recipe: Recipe
 ) -> dict[int, Slabs]:
-    """The third pass: the pieces of all segments laid side by side, filter by filter.
+    """The third pass: the slivers of all segments laid side by side, filter by filter.
 
     What fits into one file per filter is written here: starting a job would take longer.
     """
     plans = {}
-    for f in sorted({f for summary in summaries for f in summary.pieces}):
-        plans[f] = interleave.plan_matrices([summary.pieces.get(f, ()) for summary in summaries])
+    for f in sorted({f for summary in summaries for f in summary.slivers}):
+        plans[f] = interleave.plan_matrices([summary.slivers.get(f, ()) for summary in summaries])
     files = [(f, parts) for f, matrices in plans.items() for parts in interleave.plan_files(matrices)]
 
     def write(i: int) -> WrittenFile:

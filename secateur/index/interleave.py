@@ -1,6 +1,6 @@
-"""Laying pieces side by side: the slabs of a build, planned on the driver and written part by part.
+"""Laying slivers side by side: the slabs of a build, planned on the driver and written part by part.
 
-A part is some rows of a matrix over all its columns, so a task reads of every piece the bytes of these rows and of
+A part is some rows of a matrix over all its columns, so a task reads of every sliver the bytes of these rows and of
 nothing else. Filters of a size that few blocks have join those of the next greater size, where they are repeated: m is
 a power of two, so row r of a repeated filter is row r mod m of the filter.
 """
@@ -19,8 +19,8 @@ from secateur.index.bitsliced import GROUP, fewer_probes_for, probes_for
 from secateur.index.codec import Writer
 from secateur.index.matrix import Matrix
 from secateur.index.model import Store
-from secateur.index.pieces import Piece, read_piece
 from secateur.index.slabs import FEWER, OWN, OWN_ENCODINGS, SLAB_BLOCKS, WORD, Slabs, encoding_and_size
+from secateur.index.slivers import Sliver, read_sliver
 
 FOLDER = "filters"
 PART_BYTES = 1 << 25
@@ -30,26 +30,26 @@ JOINED_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Run:
-    """The pieces of one size of one segment, and the column of a matrix where they begin."""
+    """The slivers of one size of one segment, and the column of a matrix where they begin."""
 
     segment: int
-    pieces: Sequence[Piece]
+    slivers: Sequence[Sliver]
     begin: int
 
     @property
     def count(self) -> int:
         """Blocks."""
-        return sum(piece.blocks for piece in self.pieces)
+        return sum(sliver.blocks for sliver in self.slivers)
 
     @property
     def code(self) -> int:
         """Of every filter."""
-        return self.pieces[0].code
+        return self.slivers[0].code
 
     @property
     def width(self) -> int:
         """Bytes of a row."""
-        return sum(piece.width for piece in self.pieces)
+        return sum(sliver.width for sliver in self.slivers)
 
 
 @dataclass(frozen=True)
@@ -75,34 +75,34 @@ class PartPlan:
     rows: int
 
 
-def plan_matrices(pieces: Sequence[Sequence[Piece]]) -> list[MatrixPlan]:
-    """The matrices of all slabs, from the pieces of every segment."""
-    return [matrix for slab in _slabs(pieces) for matrix in _matrices(pieces, slab)]
+def plan_matrices(slivers: Sequence[Sequence[Sliver]]) -> list[MatrixPlan]:
+    """The matrices of all slabs, from the slivers of every segment."""
+    return [matrix for slab in _slabs(slivers) for matrix in _matrices(slivers, slab)]
 
 
-def _slabs(pieces: Sequence[Sequence[Piece]]) -> Iterator[range]:
+def _slabs(slivers: Sequence[Sequence[Sliver]]) -> Iterator[range]:
     """Segments that follow each other, of about as many blocks as a slab may have."""
     first = blocks = 0
-    for segment, mine in enumerate(pieces):
-        count = sum(piece.blocks for piece in mine)
+    for segment, mine in enumerate(slivers):
+        count = sum(sliver.blocks for sliver in mine)
         if blocks and blocks + count > SLAB_BLOCKS:
             yield range(first, segment)
             first, blocks = segment, 0
         blocks += count
-    yield range(first, len(pieces))
+    yield range(first, len(slivers))
 
 
-def _matrices(pieces: Sequence[Sequence[Piece]], segments: range) -> Iterator[MatrixPlan]:
+def _matrices(slivers: Sequence[Sequence[Sliver]], segments: range) -> Iterator[MatrixPlan]:
     counts: dict[int, int] = {}
     for segment in segments:
-        for piece in pieces[segment]:
-            counts[piece.code] = counts.get(piece.code, 0) + piece.blocks
+        for sliver in slivers[segment]:
+            counts[sliver.code] = counts.get(sliver.code, 0) + sliver.blocks
     target = _joined(counts)
     for code in sorted(set(target.values())):
         runs, begin = [], 0
         for segment in segments:
             for own in sorted(c for c in counts if target[c] == code):
-                mine = [piece for piece in pieces[segment] if piece.code == own]
+                mine = [sliver for sliver in slivers[segment] if sliver.code == own]
                 if mine:
                     runs.append(Run(segment, mine, begin))
                     begin += GROUP * runs[-1].width
@@ -153,7 +153,7 @@ class WrittenFile(NamedTuple):
 
 
 def write_file(store: Store, name: str, matrices: Sequence[MatrixPlan], parts: Sequence[PartPlan]) -> WrittenFile:
-    """One filter file, from the pieces in the store. Raises IndexFault, IndexNotWritable."""
+    """One filter file, from the slivers in the store. Raises IndexFault, IndexNotWritable."""
     writer = Writer(codec.FILTERS, {})
     places = [writer.add_rows(str(i), _interleaved(store, matrices[p.matrix], p)) for i, p in enumerate(parts)]
     data = writer.finish()
@@ -166,13 +166,13 @@ def _interleaved(store: Store, matrix: MatrixPlan, part: PartPlan) -> np.ndarray
     found = np.zeros((part.rows, matrix.width), np.uint8)
     for run in matrix.runs:
         at = run.begin // GROUP
-        for piece in run.pieces:
-            bits = 1 << piece.log2_bits
+        for sliver in run.slivers:
+            bits = 1 << sliver.log2_bits
             rows = min(part.rows, bits)
             first = part.first % bits
-            mine = read_piece(store, piece, first, first + rows)
-            found.reshape(-1, rows, matrix.width)[:, :, at : at + piece.width] = mine
-            at += piece.width
+            mine = read_sliver(store, sliver, first, first + rows)
+            found.reshape(-1, rows, matrix.width)[:, :, at : at + sliver.width] = mine
+            at += sliver.width
     return found
 
 

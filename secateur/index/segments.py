@@ -15,9 +15,9 @@ import pyarrow as pa
 from secateur.index import zonemap
 from secateur.index.codec import Place
 from secateur.index.model import Filter, IndexedColumn
-from secateur.index.pieces import Piece
 from secateur.index.segment import BLOCKS, COLUMN_KINDS, FILTER_KINDS
 from secateur.index.slabs import Slabs, no_slabs
+from secateur.index.slivers import Sliver
 from secateur.index.sort_key import is_tuple_column
 from secateur.index.zonemap import ZoneMap
 from secateur.ragged import elements_of, offsets_of
@@ -39,7 +39,7 @@ class SegmentSummary:
     file_counts: np.ndarray  # int64 of shape (n_files, 3): blocks, rows, bytes
     zone_maps: Sequence[ZoneMap]  # one unit each, by column
     places: Mapping[str, Place]  # of its chunks
-    pieces: Mapping[int, Sequence[Piece]]  # of its filters, which become slabs
+    slivers: Mapping[int, Sequence[Sliver]]  # of its filters, which become slabs
 
 
 @dataclass(frozen=True)

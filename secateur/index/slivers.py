@@ -1,7 +1,7 @@
-"""Pieces: filters of the blocks of one segment, bit-sliced and written aside until a build lays them side by side.
+"""Slivers: filters of the blocks of one segment, bit-sliced and written aside until a build lays them side by side.
 
-An executor that makes a segment fills columns of eight filters of one size each. When :data:`PIECE_BYTES` of them are
-full they are written as one piece, so what is in memory does not depend on how much a segment holds.
+An executor that makes a segment fills columns of eight filters of one size each. When :data:`SLIVER_BYTES` of them are
+full they are written as one sliver, so what is in memory does not depend on how much a segment holds.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from secateur.index.matrix import Matrix, read_rows
 from secateur.index.model import Store
 from secateur.index.slabs import FEWER, NONE, OWN, code_of, encoding_and_size
 
-FOLDER = "pieces"
-PIECE_BYTES = 1 << 25
+FOLDER = "slivers"
+SLIVER_BYTES = 1 << 25
 FEW = 1 << 12  # hashes that are made distinct: of few bits one cannot tell closely how many values they hold
-BAND = 1 << 16  # bytes of a piece that have a checksum together
+BAND = 1 << 16  # bytes of a sliver that have a checksum together
 
 
-class Piece(NamedTuple):
+class Sliver(NamedTuple):
     """Filters of one size, of blocks that follow each other among those of that size in a segment."""
 
     name: str  # of its file
@@ -46,14 +46,14 @@ class Piece(NamedTuple):
 
 
 @dataclass
-class PieceWriter:
-    """Takes the filters of one column block by block and writes the pieces that they make."""
+class SliverWriter:
+    """Takes the filters of one column block by block and writes the slivers that they make."""
 
     store: Store
-    prefix: str  # of the names of pieces
+    prefix: str  # of the names of slivers
     fpr: float
     codes: list[int] = field(default_factory=list)  # of the blocks so far
-    pieces: list[Piece] = field(default_factory=list)
+    slivers: list[Sliver] = field(default_factory=list)
     _open: dict[int, list[Column]] = field(default_factory=dict)
 
     def add(self, hashes: Hashes | None) -> None:
@@ -82,7 +82,7 @@ class PieceWriter:
 
     def _write_full(self) -> None:
         columns = self._open[self.codes[-1]]
-        if columns[-1].is_full and sum(len(column.bytes) for column in columns) >= PIECE_BYTES:
+        if columns[-1].is_full and sum(len(column.bytes) for column in columns) >= SLIVER_BYTES:
             self._write(self.codes[-1])
 
     def finish(self) -> np.ndarray:
@@ -96,20 +96,20 @@ class PieceWriter:
         rows = np.ascontiguousarray(np.stack([column.bytes for column in columns]).T)
         padded = np.zeros(-(-rows.size // BAND) * BAND, np.uint8)
         padded[: rows.size] = rows.reshape(-1)
-        writer = Writer(codec.PIECE, {})
+        writer = Writer(codec.SLIVER, {})
         matrix = writer.add_rows("rows", padded.reshape(-1, BAND))
-        name = f"{self.prefix}-{len(self.pieces):04d}.piece"
+        name = f"{self.prefix}-{len(self.slivers):04d}.sliver"
         self.store.put_aside(name, writer.finish())
-        self.pieces.append(Piece(name, code, sum(column.count for column in columns), matrix))
+        self.slivers.append(Sliver(name, code, sum(column.count for column in columns), matrix))
 
 
-def read_piece(store: Store, piece: Piece, first: int, end: int) -> np.ndarray:
-    """Rows [first, end) of a piece by bit position: uint8 of shape (end - first, width). Raises IndexFault."""
-    low, high = first * piece.width, end * piece.width
+def read_sliver(store: Store, sliver: Sliver, first: int, end: int) -> np.ndarray:
+    """Rows [first, end) of a sliver by bit position: uint8 of shape (end - first, width). Raises IndexFault."""
+    low, high = first * sliver.width, end * sliver.width
 
     def read(ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        return store.read_many(piece.name, ranges)
+        return store.read_many(sliver.name, ranges)
 
-    bands = read_rows(piece.rows, np.arange(low // BAND, -(-high // BAND)), read, piece.name).reshape(-1)
+    bands = read_rows(sliver.rows, np.arange(low // BAND, -(-high // BAND)), read, sliver.name).reshape(-1)
     start = low - low // BAND * BAND
-    return bands[start : start + high - low].reshape(-1, piece.width)
+    return bands[start : start + high - low].reshape(-1, sliver.width)
