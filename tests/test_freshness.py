@@ -171,7 +171,7 @@ def test_builders_that_publish_at_once(spark: SparkSession, root: Path) -> None:
 def left_over(root: Path) -> list[Path]:
     """A file of every kind of a build that is under way, or was killed."""
     found = []
-    for folder, suffix in (("segments", "segment"), ("filters", "filter"), ("pieces", "piece")):
+    for folder, suffix in (("segments", "segment"), ("filters", "filter"), ("slivers", "sliver")):
         (root / "_secateur" / folder).mkdir(exist_ok=True)
         found.append(root / "_secateur" / folder / f"0123456789ab-000000.{suffix}")
         found[-1].write_bytes(b"half a file")
