@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 import mmh3
@@ -11,12 +12,13 @@ import pyarrow as pa
 from benchmarks.results import Ratio, Result, timed
 from benchmarks.setting import Setting
 from benchmarks.timing import race
-from secateur.index.grams import add_grams, add_tokens, grams_within, tokens_of
-from secateur.index.hashing import DistinctHashes, Hashes, hash_values
+from secateur.index.grams import add_grams, add_tokens, grams_within
+from secateur.index.hashing import DistinctHashes, Hashes, distinct, hash_present
 
 KEYS = 500_000
 REPEATED = 100  # times
 LOOPED = 10  # one text in so many is given to the loop
+_TOKEN = re.compile(rb"[0-9A-Za-z_\x80-\xff]+")
 
 
 def hashing(setting: Setting) -> Result:
@@ -36,7 +38,7 @@ def hashing(setting: Setting) -> Result:
             _columns("string of 36 bytes", texts, _encoded(texts), setting),
             _columns(f"string, each {REPEATED} times", texts.take(some), _encoded(texts.take(some)), setting),
             _lines_hashed("grams of 3", lines, lambda found, a: add_grams(found, a, 3, folded=True), _grams, setting),
-            _lines_hashed("tokens", lines, lambda found, a: add_tokens(found, a, folded=True), tokens_of, setting),
+            _lines_hashed("tokens", lines, lambda found, a: add_tokens(found, a, folded=True), _TOKEN.findall, setting),
         ),
     )
 
@@ -63,9 +65,9 @@ def _encoded(texts: pa.Array) -> list[bytes]:
 
 
 def _columns(name: str, values: pa.Array, canonical: Sequence[bytes], setting: Setting) -> Ratio:
-    """hash_values(), which also finds the distinct values, against a loop over bytes that are ready."""
-    vectorised, loop = race([lambda: hash_values(values), lambda: _loop(canonical)], setting.repetitions)
-    return timed(f"hash_values() of {name}", vectorised, "loop of mmh3 over ready bytes", loop)
+    """Hashes of a column, made distinct, against a loop over bytes that are ready."""
+    vectorised, loop = race([lambda: distinct(hash_present(values)), lambda: _loop(canonical)], setting.repetitions)
+    return timed(f"distinct hashes of {name}", vectorised, "loop of mmh3 over ready bytes", loop)
 
 
 def _lines_hashed(

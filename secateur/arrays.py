@@ -80,11 +80,12 @@ def numbers(array: pa.Array, dtype: np.dtype | type[np.generic]) -> np.ndarray:
 
 
 def text_parts(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Where each text begins, and behind the last, in the bytes of all, which follow: of an array without nulls.
+    """Where each text begins, and behind the last, in the bytes of all, which follow: of strings or binaries.
 
-    The offsets are int32 for strings and int64 for large ones.
+    The offsets are int32, and int64 for large ones. What null slots hold is arbitrary.
     """
-    dtype = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    is_large = pa.types.is_large_string(texts.type) or pa.types.is_large_binary(texts.type)
+    dtype = np.int64 if is_large else np.int32
     if not len(texts):
         return np.zeros(1, dtype), np.zeros(0, np.uint8)
     _, ends, data = texts.buffers()

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from unittest.mock import patch
 
 import mmh3
+import pyarrow as pa
 import xxhash
 from bitarray import bitarray
 
 from secateur.index import interleave, slivers
 from secateur.index.codec import FILTERS, read_contents
+from secateur.index.hashing import Hashes, distinct, hash_present
 from secateur.index.interleave import plan_files, plan_matrices, slabs_written, write_file
 from secateur.index.model import Store
 from secateur.index.slabs import Slabs
@@ -23,6 +25,11 @@ MASK = 2**64 - 1
 SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
 
 # ---- what is hashed, bit by bit --------------------------------------------------------------------------------------
+
+
+def hash_values(values: pa.Array) -> Hashes:
+    """The distinct hashes of the non-null values of a column."""
+    return distinct(hash_present(values))
 
 
 def mixed(x: int) -> int:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from secateur.pruning.questions import CASE_TRICKY, Question, Texts, Values, fold, tokens_within
+from secateur.pruning.predicate.pieces import CASE_TRICKY, fold, tokens_within
+from secateur.pruning.questions import Question, Texts, Values
 from secateur.values import key_of
 
 TOKEN_BYTES = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") | frozenset(range(128, 256))

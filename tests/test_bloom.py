@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from bitarray import bitarray
 from filter_files import bits_of as bitarray_of
-from filter_files import mixed, positions_of
+from filter_files import hash_values, mixed, positions_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,7 +34,7 @@ from secateur.index.bitsliced import (
     rate_for,
     rate_of,
 )
-from secateur.index.hashing import Hashes, hash_canonical, hash_values
+from secateur.index.hashing import Hashes, hash_canonical
 
 
 def reference_filter(values: Sequence[bytes], probes: int, log2_bits: int) -> bitarray:

@@ -11,6 +11,7 @@ import mmh3
 import numpy as np
 import pyarrow as pa
 import pytest
+from filter_files import hash_values
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import BINARIES, EXACT, KINDS, TEXTS, ColumnKind, array_of
@@ -25,7 +26,6 @@ from secateur.index.hashing import (
     hash_canonical,
     hash_keys,
     hash_present,
-    hash_values,
 )
 from secateur.values import Kind, canonical_bytes, keys_of, kind_of
 

@@ -442,28 +442,25 @@ def test_dictionaries_of_several_batches() -> None:
             )
 
 
+def columns_of(numbers: np.ndarray) -> dict[str, pa.Array]:
+    """Numbers as columns of several types."""
+    return {
+        "i": pa.array(numbers.astype(np.int32)),
+        "n": pa.array(numbers),
+        "x": pa.array(numbers / 8),
+        "s": pa.array([f"name-{number}" for number in numbers]),
+        "d": pa.array([f"{number}.00" for number in numbers]).cast(pa.decimal128(30, 2)),
+    }
+
+
 @pytest.mark.parametrize("write", [by_pyarrow, by_rust])
 def test_absent_values_are_refuted_as_expected(write: Callable[..., bytes]) -> None:
     random = np.random.default_rng(1)
     present = random.choice(10**9, 90, replace=False)
-    columns = {
-        "i": pa.array(present.astype(np.int32)),
-        "n": pa.array(present),
-        "x": pa.array(present / 8),
-        "s": pa.array([f"name-{value}" for value in present]),
-        "d": pa.array([f"{value}.00" for value in present]).cast(pa.decimal128(30, 2)),
-    }
+    columns = columns_of(present)
     data = write(pa.table(columns), row_group_size=100) if write is by_pyarrow else write(pa.table(columns))
     source = opened(data)
-    absent = random.integers(10**9, 2 * 10**9, 4000)
-    tried = {
-        **columns,
-        "i": pa.array(absent.astype(np.int32)),
-        "n": pa.array(absent),
-        "x": pa.array(absent / 8),
-        "s": pa.array([f"name-{value}" for value in absent]),
-        "d": pa.array([f"{value}.00" for value in absent]).cast(pa.decimal128(30, 2)),
-    }
+    tried = columns_of(random.integers(10**9, 2 * 10**9, 4000))
     for leaf in source.footer.leaves:
         type_ = columns[leaf.path[0]].type
         found = source.native_filters(leaf.path, type_, 0.0)

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import examples
+from filter_files import hash_values
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from index_files import NAME, Memory
@@ -18,7 +19,6 @@ from integer_arrays import arrays
 
 from secateur.errors import IndexFault
 from secateur.index.codec import SEGMENT, Contents, Writer, read_contents
-from secateur.index.hashing import hash_values
 from secateur.index.inversion import MOST_BLOCKS, postings_of
 from secateur.index.matrix import Matrix, read_rows
 from secateur.index.postings import (

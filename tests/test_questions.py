@@ -22,19 +22,10 @@ from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import Holds, Matches, Unsupported, columns, is_supported, leaves
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.parse import parse
-from secateur.pruning.predicate.pieces import MOST_ALTERNATIVES, sure
+from secateur.pruning.predicate.pieces import CASE_TRICKY, MOST_ALTERNATIVES, Piece, sure, tokens_within
 from secateur.pruning.predicate.regular_expressions import literal_parts
 from secateur.pruning.predicate.rewrite import rewrite
-from secateur.pruning.questions import (
-    CASE_TRICKY,
-    MOST_POINTS,
-    Piece,
-    Question,
-    Texts,
-    Values,
-    questions,
-    tokens_within,
-)
+from secateur.pruning.questions import MOST_POINTS, Question, Texts, Values, questions
 from secateur.pruning.rows import matching_rows, truth
 
 SCHEMA = pa.schema(

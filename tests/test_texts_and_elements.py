@@ -22,7 +22,8 @@ from secateur.io.spark_plan import spark_schema
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import Holds, Matches, Unsupported, all_leaves
 from secateur.pruning.predicate.parse import parse
-from secateur.pruning.questions import CASE_TRICKY, Texts, questions
+from secateur.pruning.predicate.pieces import CASE_TRICKY
+from secateur.pruning.questions import Texts, questions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,11 +16,13 @@ spare, 0.4 times as many do.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import ceil, log, log1p, log2
 
 import numpy as np
 
 from secateur.index.hashing import Hashes
+from secateur.index.murmur3 import mix
 
 LEAST_LOG2_BITS, MOST_LOG2_BITS = 6, 27  # 8 bytes to 16 MiB per block
 LEAST_FPR, MOST_FPR = 1e-9, 0.01
@@ -29,8 +31,6 @@ PROBES_SHARE = 0.6  # of the number of probes that takes least space
 FEWER_SHARE = 2 / 3  # of these, in a filter with a third more bits than it needs
 CHUNK = 1 << 14  # values hashed at once: their positions stay in a core's cache
 GROUP = 8  # blocks whose bits share a byte
-
-_MIX1, _MIX2 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
 
 
 def rate_for(blocks: int, fpr: float | None) -> float:
@@ -79,11 +79,20 @@ def least_bytes(distinct: int, fpr: float) -> float:
 
 def positions(hashes: Hashes, probes: int, log2_bits: int) -> np.ndarray:
     """The bit positions of every value: int64 of shape (n, probes)."""
-    mask = np.uint64((1 << log2_bits) - 1)
-    found = np.empty((len(hashes.first), probes), np.int64)
-    for i in range(probes):
-        found[:, i] = _half(_word(hashes, i // 2), i % 2) & mask
+    found = np.empty((len(hashes), probes), np.int64)
+    for probe, at in enumerate(_by_probe(hashes, probes, log2_bits)):
+        found[:, probe] = at
     return found
+
+
+def _by_probe(hashes: Hashes, probes: int, log2_bits: int) -> Iterator[np.ndarray]:
+    """The positions of every value, probe by probe: int64 of shape (n,)."""
+    mask = np.uint64((1 << log2_bits) - 1)
+    for probe in range(0, probes, 2):
+        word = _word(hashes, probe // 2)
+        yield (word & mask).view(np.int64)
+        if probe + 1 < probes:
+            yield (word >> np.uint64(32) & mask).view(np.int64)
 
 
 def _word(hashes: Hashes, number: int) -> np.ndarray:
@@ -94,30 +103,16 @@ def _word(hashes: Hashes, number: int) -> np.ndarray:
         case 1:
             return hashes.second
         case _:
-            return _mixed(hashes.first + np.uint64(number) * (hashes.second | np.uint64(1)))
-
-
-def _half(words: np.ndarray, upper: int) -> np.ndarray:
-    return words >> np.uint64(32) if upper else words
-
-
-def _mixed(x: np.ndarray) -> np.ndarray:
-    x = (x ^ (x >> np.uint64(33))) * _MIX1
-    x = (x ^ (x >> np.uint64(33))) * _MIX2
-    return x ^ (x >> np.uint64(33))
+            return mix(hashes.first + np.uint64(number) * (hashes.second | np.uint64(1)))
 
 
 def bits_of(hashes: Hashes, probes: int, log2_bits: int) -> np.ndarray:
     """The filter of some values, distinct or not: a byte per bit, 0 or 1, uint8 of shape (2^log2_bits,)."""
     bits = np.zeros(1 << log2_bits, np.uint8)
-    mask = np.uint64((1 << log2_bits) - 1)
-    for start in range(0, len(hashes.first), CHUNK):
-        part = Hashes(hashes.first[start : start + CHUNK], hashes.second[start : start + CHUNK])
-        for i in range(0, probes, 2):
-            word = _word(part, i // 2)
-            bits[(word & mask).view(np.int64)] = 1
-            if i + 1 < probes:
-                bits[(_half(word, 1) & mask).view(np.int64)] = 1
+    for start in range(0, len(hashes), CHUNK):
+        chunk = slice(start, start + CHUNK)
+        for at in _by_probe(Hashes(hashes.first[chunk], hashes.second[chunk]), probes, log2_bits):
+            bits[at] = 1
     return bits
 
 

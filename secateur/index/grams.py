@@ -10,7 +10,6 @@ Texts are read in slices of their buffer, so memory is bounded also for a single
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -28,7 +27,6 @@ _SLICE = 1 << 22  # bytes
 _CHUNK = 1 << 14  # windows at once
 _RECENT_BITS = 16  # of the table of recent grams: 512 KiB, which a core's cache holds
 _SPREAD = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio, odd (Knuth, The Art of Computer Programming 3, 6.4)
-_TOKEN = re.compile(rb"[0-9A-Za-z_\x80-\xff]+")
 
 
 def add_grams(found: DistinctHashes, texts: pa.Array, n: int, *, folded: bool) -> None:
@@ -59,11 +57,6 @@ def add_tokens(found: DistinctHashes, texts: pa.Array, *, folded: bool) -> None:
 def grams_within(text: bytes, n: int) -> list[bytes]:
     """The n-byte substrings of a needle, each once; none where it is shorter."""
     return list(dict.fromkeys(text[i : i + n] for i in range(len(text) - n + 1)))
-
-
-def tokens_of(text: bytes) -> list[bytes]:
-    """The tokens of a text in their order, in full length."""
-    return _TOKEN.findall(text)
 
 
 def token_key(token: bytes) -> bytes:

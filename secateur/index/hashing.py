@@ -1,8 +1,8 @@
 """Hashes of whole columns and of single keys: MurmurHash3 x64_128 with seed 0 of the canonical bytes of a key.
 
-A filter holds every value once, and is as large as their number asks for; so hashes are made distinct. That is done on
-the hashes themselves, which are spread evenly whatever the values are, by a table of positions, in 20 to 30 ns per
-value on any machine: sorting 64-bit words takes from 8 to 60, by the vector instructions that numpy finds.
+Postings hold every value of a block once, and so many hashes may be that they have to be made distinct to be held. That
+is done on the hashes themselves, which are spread evenly whatever the values are, by a table of positions, in 20 to 30
+ns per value on any machine: sorting 64-bit words takes from 8 to 60, by the vector instructions that numpy finds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.arrays import from_numpy, numbers, present
+from secateur.arrays import from_numpy, numbers, present, text_parts
 from secateur.errors import IndexFault
 from secateur.index import murmur3
 from secateur.index.murmur3 import CHUNK
@@ -46,20 +46,20 @@ class Hashes:
         return Hashes(self.first.take(positions), self.second.take(positions))
 
 
-def hash_values(values: pa.Array) -> Hashes:
-    """The distinct hashes of the non-null values of a column with an order, or of its dictionary array.
-
-    Raises IndexFault for a type without an order, as :func:`hash_present` does.
-    """
-    hashes, known_distinct = _hash_column(values)
-    return hashes if known_distinct else distinct(hashes)
+def joined(parts: Sequence[Hashes]) -> Hashes:
+    """The hashes of all parts in order."""
+    if len(parts) == 1:
+        return parts[0]
+    nothing = np.zeros(0, np.uint64)
+    first = np.concatenate([nothing, *(part.first for part in parts)])
+    return Hashes(first, np.concatenate([nothing, *(part.second for part in parts)]))
 
 
 def hash_present(values: pa.Array) -> Hashes:
     """The hashes of the non-null values of a column with an order: every value's at least once, few of them often.
 
-    For :class:`DistinctHashes`, which makes them distinct over several arrays. Large strings and binaries are hashed
-    as small ones. Raises IndexFault for a type without an order.
+    For :class:`DistinctHashes`, which makes them distinct over several arrays. Dictionary arrays are hashed as their
+    values, large strings and binaries as small ones. Raises IndexFault for a type without an order.
     """
     hashes, known_distinct = _hash_column(values)
     return hashes if known_distinct or not _repeat(hashes.first) else distinct(hashes)
@@ -132,13 +132,8 @@ def binary_slices(values: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 def _slices(values: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if not is_binary(values.type):
         raise IndexFault(f"values of type {values.type} are no strings or binaries")
-    if not len(values):
-        return np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64)
-    large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
-    _, ends, data = values.buffers()
-    offsets = np.frombuffer(ends, np.int64 if large else np.int32)[values.offset : values.offset + len(values) + 1]
-    whole = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
-    return whole, offsets[:-1], np.diff(offsets)
+    offsets, data = text_parts(values)
+    return data, offsets[:-1], np.diff(offsets)
 
 
 def _hash_column(values: pa.Array) -> tuple[Hashes, bool]:
@@ -251,26 +246,17 @@ class DistinctHashes:
 
     def held(self) -> Hashes | None:
         """The hashes of all batches, each at least once, and some again; None after giving up."""
-        if self.gave_up:
-            return None
-        if len(self._parts) == 1:
-            return self._parts[0]
-        pairs = [[getattr(part, half) for part in self._parts] for half in ("first", "second")]
-        first, second = (np.concatenate([np.zeros(0, np.uint64), *pair]) for pair in pairs)
-        return Hashes(first, second)
+        return None if self.gave_up else joined(self._parts)
 
     def found(self) -> Hashes | None:
         """The distinct hashes of all batches; None after giving up, when the block has to do without a filter."""
         if self._pending and not self.gave_up:
             self._merge()
-        if self.gave_up:
-            return None
-        return self._parts[0] if self._parts else hash_canonical([])
+        return self.held()
 
     def _merge(self) -> None:
-        parts, self._parts = self._parts, []
-        whole = Hashes(np.concatenate([part.first for part in parts]), np.concatenate([part.second for part in parts]))
-        del parts
+        whole = joined(self._parts)
+        self._parts = []
         merged = distinct(whole)
         self._distinct, self._pending = len(merged), 0
         self.overflowed = self._distinct > self.most

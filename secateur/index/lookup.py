@@ -7,7 +7,8 @@ without the filter, those that were left out when it was built, and those whose 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial, reduce
+from functools import cache
+from itertools import chain
 
 import numpy as np
 
@@ -23,8 +24,9 @@ from secateur.index.postings import blocks_with
 from secateur.index.probing import Alternatives, columns_with
 from secateur.index.segment import StoredPostings
 from secateur.index.slabs import NONE, OWN_ENCODINGS, Slabs, encoding_and_size
-from secateur.pruning.questions import Piece, Question, Texts, Values, fold, tokens_within
-from secateur.values import kind_of, same_keys
+from secateur.pruning.predicate.pieces import Piece, fold, tokens_within
+from secateur.pruning.questions import Question, Texts, Values
+from secateur.values import in_all, kind_of, same_keys
 
 MOST_PARTS = 64  # grams or tokens of one alternative that are looked up: so many rule out what they all would
 _NOTHING = np.zeros(0, np.int64)
@@ -39,8 +41,7 @@ def holders(memory: IndexMemory, question: Question, segments: np.ndarray) -> np
             return _with_values(memory, question, segments)
         case Texts():
             asked = (_with_texts(memory, f, question, segments) for f in _text_filters(memory, question))
-            found = [numbers for numbers in asked if numbers is not None]
-            return reduce(partial(np.intersect1d, assume_unique=True), found) if found else None
+            return in_all([numbers for numbers in asked if numbers is not None])
         case _:
             return None
 
@@ -64,14 +65,17 @@ def _with_values(memory: IndexMemory, question: Values, segments: np.ndarray) ->
         return None
     hashes = hash_keys(keys, kind)
 
+    @cache
+    def native_hashes(encoding: int) -> np.ndarray | None:
+        forms = [native.hashes_of(key, question.type, native.encoding_of_code(encoding)) for key in keys]
+        known = [form for form in forms if form is not None]
+        return np.array(list(chain.from_iterable(known)), np.uint64) if len(known) == len(forms) else None
+
     def rows_of(encoding: int, probes: int, log2_bits: int) -> Alternatives | None:
         if encoding in OWN_ENCODINGS:
             return positions(hashes, probes, log2_bits)
-        forms = [native.hashes_of(key, question.type, native.encoding_of_code(encoding)) for key in keys]
-        if any(each is None for each in forms):
-            return None
-        flat = np.array([form for each in forms if each is not None for form in each], np.uint64)
-        return native.positions(flat, log2_bits)
+        found = native_hashes(encoding)
+        return None if found is None else native.positions(found, log2_bits)
 
     return _in_slabs(memory, own[BLOOM], rows_of, segments)
 

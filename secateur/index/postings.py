@@ -26,7 +26,7 @@ import numpy as np
 from secateur.errors import IndexFault
 from secateur.index.matrix import Matrix
 from secateur.ragged import spread
-from secateur.values import sorted_distinct
+from secateur.values import all_within, sorted_distinct
 
 PAGE_PAIRS = 512  # 2.5 or 3 KB: one small read, and few prefixes in memory
 MOST_PAGE_PAIRS = 1 << 16  # that a reader accepts
@@ -134,47 +134,28 @@ def blocks_with(
         return found
     match table.form:
         case Form.BITMAPS:
-            _add_bitmaps(found, table, wanted, read_rows, where)
+            chosen = _bitmaps_of(table, wanted)
+            if len(chosen):
+                found |= _set_bits(table, read_rows(chosen), where)
         case Form.PAIRS:
-            _add_pairs(found, table, wanted, read_rows, where)
+            chosen = _pages_of(table, wanted)
+            if len(chosen):
+                _add_pairs(found, table, wanted, chosen, read_rows(chosen), where)
     return found
 
 
-def _add_bitmaps(
-    found: np.ndarray,
-    table: PostingTable,
-    wanted: np.ndarray,
-    read_rows: Callable[[np.ndarray], np.ndarray],
-    where: str,
-) -> None:
+def _bitmaps_of(table: PostingTable, wanted: np.ndarray) -> np.ndarray:
+    """The bitmaps of the wanted prefixes, where there are any: ascending."""
     at = np.searchsorted(table.prefixes, wanted)
-    at = at[table.prefixes.take(at, mode="clip") == wanted]
-    if not len(at):
-        return
-    bits = np.unpackbits(np.bitwise_or.reduce(read_rows(at), axis=0), bitorder="little")
+    return at[table.prefixes.take(at, mode="clip") == wanted]
+
+
+def _set_bits(table: PostingTable, bitmaps: np.ndarray, where: str) -> np.ndarray:
+    """The blocks in any of some bitmaps: bool of shape (table.blocks,). Raises IndexFault."""
+    bits = np.unpackbits(np.bitwise_or.reduce(bitmaps, axis=0), bitorder="little")
     if bits[table.blocks :].any():
         raise IndexFault(f"{where}: a bitmap has more than {table.blocks} blocks")
-    found |= bits[: table.blocks].view(bool)
-
-
-def _add_pairs(
-    found: np.ndarray,
-    table: PostingTable,
-    wanted: np.ndarray,
-    read_rows: Callable[[np.ndarray], np.ndarray],
-    where: str,
-) -> None:
-    pages = _pages_of(table, wanted)
-    if not len(pages):
-        return
-    rows = read_rows(pages)
-    at_once = max(1, SLAB // table.page)
-    for start in range(0, len(pages), at_once):
-        few = slice(start, start + at_once)
-        prefixes, blocks = _decoded(table, pages[few], rows[few], where)
-        here = wanted[np.searchsorted(wanted, prefixes[0]) : np.searchsorted(wanted, prefixes[-1], "right")]
-        begin, end = np.searchsorted(prefixes, here), np.searchsorted(prefixes, here, "right")
-        found[blocks[spread(begin, end - begin)]] = True
+    return bits[: table.blocks].view(bool)
 
 
 def _pages_of(table: PostingTable, wanted: np.ndarray) -> np.ndarray:
@@ -187,6 +168,19 @@ def _pages_of(table: PostingTable, wanted: np.ndarray) -> np.ndarray:
     heads = table.prefixes[:-1]
     begin = np.maximum(np.searchsorted(heads, wanted) - 1, 0)
     return sorted_distinct(spread(begin, np.searchsorted(heads, wanted, "right") - begin))
+
+
+def _add_pairs(
+    found: np.ndarray, table: PostingTable, wanted: np.ndarray, pages: np.ndarray, rows: np.ndarray, where: str
+) -> None:
+    """Mark the blocks of the pairs of the wanted prefixes in some pages. Raises IndexFault."""
+    at_once = max(1, SLAB // table.page)
+    for start in range(0, len(pages), at_once):
+        few = slice(start, start + at_once)
+        prefixes, blocks = _decoded(table, pages[few], rows[few], where)
+        here = wanted[np.searchsorted(wanted, prefixes[0]) : np.searchsorted(wanted, prefixes[-1], "right")]
+        begin, end = np.searchsorted(prefixes, here), np.searchsorted(prefixes, here, "right")
+        found[blocks[spread(begin, end - begin)]] = True
 
 
 def _decoded(table: PostingTable, pages: np.ndarray, rows: np.ndarray, where: str) -> tuple[np.ndarray, np.ndarray]:
@@ -223,7 +217,7 @@ def posting_table_of(arrays: Sequence[np.ndarray], blocks: int, where: str) -> P
     (form, shift, page, values, pairs), prefixes, unknown = arrays[0].tolist(), *arrays[1:]
     if form not in list(Form) or not 0 <= shift < 64 or not 0 <= values <= pairs:
         raise IndexFault(f"{where}: postings of form {form} with {values} values in {pairs} pairs, less {shift} bits")
-    if len(unknown) > blocks or not _within(unknown, 0, blocks - 1) or not (unknown[1:] > unknown[:-1]).all():
+    if len(unknown) > blocks or not all_within(unknown, 0, blocks - 1) or not (unknown[1:] > unknown[:-1]).all():
         raise IndexFault(f"{where}: the blocks without postings are out of range")
     table = PostingTable(blocks, Form(form), shift, page, values, pairs, prefixes, unknown)
     if not _fits(table):
@@ -240,7 +234,7 @@ def _fits(table: PostingTable) -> bool:
     prefixes = table.prefixes
     if len(prefixes) and prefixes[0] == prefixes[-1] and table.pairs > table.blocks:
         return False
-    if not _within(prefixes[-1:], 0, (2**64 - 1) >> table.shift):
+    if not all_within(prefixes[-1:], 0, (2**64 - 1) >> table.shift):
         return False
     match table.form:
         case Form.BITMAPS:
@@ -249,7 +243,3 @@ def _fits(table: PostingTable) -> bool:
             if not 1 <= table.page <= min(table.pairs, MOST_PAGE_PAIRS) or table.rows != -(-table.pairs // table.page):
                 return False
             return bool((prefixes[1:] >= prefixes[:-1]).all())
-
-
-def _within(array: np.ndarray, least: int, most: int) -> bool:
-    return not len(array) or least <= int(array.min()) <= int(array.max()) <= most

@@ -35,7 +35,7 @@ def columns_with(
     if columns[0] >= columns[1]:
         return np.zeros(0, np.int64)
     strips = range(columns[0] // (8 * STRIP), -(-columns[1] // (8 * STRIP)))
-    width = min(strips.stop * STRIP, int(slabs.width[matrix])) - strips.start * STRIP
+    width = _width(slabs, matrix, strips)
     found = np.zeros(width // WORD, np.uint64)
     for batch in _batches(alternatives, width):
         rows = np.unique(batch)
@@ -43,6 +43,11 @@ def columns_with(
         found |= _any_of(bits, np.searchsorted(rows, batch))
     columns_found = members(found.view(np.uint8)) + strips.start * STRIP * 8
     return columns_found[slice(*np.searchsorted(columns_found, columns))]
+
+
+def _width(slabs: Slabs, matrix: int, strips: range) -> int:
+    """Bytes of these strips of a row."""
+    return min(strips.stop * STRIP, int(slabs.width[matrix])) - strips.start * STRIP
 
 
 def _batches(alternatives: Alternatives, width: int) -> Sequence[np.ndarray]:
@@ -62,8 +67,7 @@ def _rows(slabs: Slabs, matrix: int, rows: np.ndarray, strips: range, read: Read
     """Strips of rows of a matrix, ascending, from its parts."""
     first, end = np.searchsorted(slabs.part_matrix, [matrix, matrix + 1]).tolist()
     cuts = np.searchsorted(rows, [*slabs.first_row[first:end].tolist(), 1 << 40]).tolist()
-    width = min(strips.stop * STRIP, int(slabs.width[matrix])) - strips.start * STRIP
-    found = np.empty((len(rows), width), np.uint8)
+    found = np.empty((len(rows), _width(slabs, matrix, strips)), np.uint8)
     for part, (begin, stop) in enumerate(pairwise(cuts), first):
         if begin < stop:
             name = slabs.file_name[int(slabs.file[part])]

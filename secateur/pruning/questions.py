@@ -14,17 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.pruning.predicate.bound import Field, Holds, Leaf, Matches, Unsupported, Within
-from secateur.pruning.predicate.pieces import (
-    CASE_TRICKY,
-    Alternatives,
-    Piece,
-    alternatives_of,
-    fold,
-    tokens_within,
-)
+from secateur.pruning.predicate.pieces import Alternatives, alternatives_of
 from secateur.pruning.rangeset import RangeSet
-
-__all__ = ["CASE_TRICKY", "Piece", "Question", "Texts", "Values", "fold", "questions", "tokens_within"]
 
 MOST_POINTS = 10_000  # values of one IN list; probing for more would cost longer than the blocks they save
 
