@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from filter_files import slabs_in
+from filter_files import hash_values, slabs_in
 
+from benchmarks.memory_store import MemoryStore
 from secateur.errors import IndexFault
 from secateur.index import zonemap
 from secateur.index.cache import ByteCache
@@ -29,7 +30,7 @@ from secateur.index.codec import (
     read_contents,
 )
 from secateur.index.encoding import encode
-from secateur.index.hashing import Hashes, hash_values
+from secateur.index.hashing import Hashes
 from secateur.index.inversion import postings_of
 from secateur.index.lookup import holders
 from secateur.index.memory import IndexMemory
@@ -41,7 +42,6 @@ from secateur.index.model import (
     Filter,
     FilterOption,
     IndexedColumn,
-    StoredFile,
 )
 from secateur.index.pages import PageTable, Places
 from secateur.index.reader import current_snapshot
@@ -94,48 +94,15 @@ Arrays = list[np.ndarray]
 
 
 @dataclass
-class Memory:
+class Memory(MemoryStore):
     """A store in memory; `fails` says of every read whether it does."""
 
-    data: dict[str, bytes] = field(default_factory=dict)
-    location: str = "memory:"
     fails: Callable[[], bool] = lambda: False
 
-    def files(self, folder: str) -> list[StoredFile]:
-        return [StoredFile(n, len(d), 0.0) for n, d in sorted(self.data.items()) if n.startswith(folder + "/")]
-
     def read(self, name: str, offset: int, size: int) -> bytes:
-        found = self.data.get(name, b"")[offset : offset + size]
-        if self.fails() or offset < 0 or len(found) != size:
+        if self.fails():
             raise IndexFault(f"{name} cannot be read up to byte {offset + size}")
-        return found
-
-    def read_many(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        return [self.read(name, offset, size) for offset, size in ranges]
-
-    def read_each(self, wanted: Sequence[tuple[str, int, int]]) -> list[bytes | IndexFault]:
-        return [self._read_or_fault(*each) for each in wanted]
-
-    def _read_or_fault(self, name: str, offset: int, size: int) -> bytes | IndexFault:
-        try:
-            return self.read(name, offset, size)
-        except IndexFault as fault:
-            return fault
-
-    def size(self, name: str) -> int:
-        if name not in self.data:
-            raise IndexFault(f"{name} is missing")
-        return len(self.data[name])
-
-    def put(self, name: str, data: bytes) -> None:
-        self.data[name] = data
-
-    create = put
-
-    put_aside = put
-
-    def delete(self, name: str) -> None:
-        self.data.pop(name, None)
+        return super().read(name, offset, size)
 
     def reader(self, name: str) -> Callable[[int, int], bytes]:
         return lambda offset, size: self.read(name, offset, size)

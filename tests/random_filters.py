@@ -21,7 +21,8 @@ from secateur.index.sketch import FilterSketch
 from secateur.index.slabs import NONE, OWN_ENCODINGS, code_of, encoding_and_size
 from secateur.index.slivers import Sliver, SliverWriter
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.questions import Piece, Question, Texts, Values, tokens_within
+from secateur.pruning.predicate.pieces import Piece, tokens_within
+from secateur.pruning.questions import Question, Texts, Values
 from secateur.values import Kind, canonical_bytes, keys_of, kind_of, same_keys
 
 KINDS: dict[str, ColumnKind] = {name: BY_NAME[name] for name in ("i", "s", "huge", "day")}

@@ -31,6 +31,22 @@ ZONES = ("UTC", "Europe/Paris", "America/New_York", "Asia/Kolkata", "Australia/L
 # ---- values --------------------------------------------------------------------------------------------------------
 
 
+def connected(
+    conditions: st.SearchStrategy[str], tests: Sequence[str] = (), *, max_leaves: int
+) -> st.SearchStrategy[str]:
+    """Conditions under AND, OR, NOT and, where tests of truth are given, IS."""
+
+    def wider(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+        forms = [
+            st.builds("({} AND {})".format, inner, inner),
+            st.builds("({} OR {})".format, inner, inner),
+            st.builds("(NOT ({}))".format, inner),
+        ]
+        return st.one_of(*forms, *([st.builds("(({}) IS {})".format, inner, st.sampled_from(tests))] if tests else []))
+
+    return st.recursive(conditions, wider, max_leaves=max_leaves)
+
+
 def integers(bits: int) -> st.SearchStrategy[int]:
     least, greatest = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
     near = [least, least + 1, -1, 0, 1, 2, 3, greatest - 1, greatest]

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
+from filter_files import hash_values
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,7 +47,6 @@ from benchmarks.slabs import add_keys
 from benchmarks.synthetic import SCATTERED, SPACE, WIDTH, blocks_of
 from benchmarks.timing import Timing, once, quartiles, race
 from benchmarks.workloads import WORKLOADS
-from secateur.index.hashing import hash_values
 from secateur.index.model import BuildOptions, FilterOption
 from secateur.index.slivers import SliverWriter
 

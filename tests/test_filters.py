@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 from random_filters import KINDS, asked_of
 from random_index import Index, make_index, refreshed
 from statistics_of import bound
+from strategies import connected
 from test_catalog import Circumstances, Kept, circumstances, query, seeds
 from test_lost_rows import check_rows, each_of, places, run
 
@@ -67,15 +68,7 @@ conditions = st.one_of(
     numbers.map(lambda n: f"date_add(DATE '1970-01-01', {19_000 + n}) = day"),
     st.sampled_from(["s IS NULL", "i IS NOT NULL", "TRUE", "huge IS NULL"]),
 )
-predicates = st.recursive(
-    conditions,
-    lambda inner: st.one_of(
-        st.builds("({} AND {})".format, inner, inner),
-        st.builds("({} OR {})".format, inner, inner),
-        st.builds("NOT ({})".format, inner),
-    ),
-    max_leaves=5,
-)
+predicates = connected(conditions, max_leaves=5)
 
 
 def predicate_over(index: Index, text: str) -> Predicate:

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import connected
 
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import Within, leaves
@@ -28,16 +29,7 @@ comparisons = st.one_of(
     st.lists(st.sampled_from(["0", "1", "3", "NULL"]), min_size=1, max_size=3).map(lambda v: f"a IN ({', '.join(v)})"),
     st.sampled_from(["b", "NOT b", "a IS NULL", "s IS NOT NULL", "TRUE", "FALSE", "NULL", "s LIKE '%b'"]),
 )
-predicates = st.recursive(
-    comparisons,
-    lambda inner: st.one_of(
-        st.builds("({} AND {})".format, inner, inner),
-        st.builds("({} OR {})".format, inner, inner),
-        st.builds("(NOT {})".format, inner),
-        st.builds("(({}) IS {})".format, inner, st.sampled_from(["TRUE", "FALSE", "UNKNOWN", "NOT TRUE"])),
-    ),
-    max_leaves=8,
-)
+predicates = connected(comparisons, ["TRUE", "FALSE", "UNKNOWN", "NOT TRUE"], max_leaves=8)
 
 
 def bound(text: str) -> Predicate:
