@@ -21,7 +21,6 @@ from benchmarks.synthetic_table import BLOCK_BYTES, FILE_BLOCKS, SyntheticTable,
 from secateur.index import zonemap
 from secateur.index.assemble import recipe
 from secateur.index.bitsliced import bits_of, log2_bits_for, probes_for
-from secateur.index.grams import tokens_of
 from secateur.index.hashing import DistinctHashes, Hashes
 from secateur.index.model import BlockTable, BuildOptions, Filter, FilterOption, IndexedColumn, indexed_columns
 from secateur.index.segment import SegmentData
@@ -31,6 +30,7 @@ from secateur.index.slabs import OWN
 from secateur.index.slivers import SliverWriter
 from secateur.index.snapshot import encode_snapshot, snapshot_name
 from secateur.io.parquet_dir import ParquetDirectory
+from secateur.pruning.predicate.pieces import Piece, tokens_within
 from secateur.values import Kind
 
 LEAST, MOST = 6, 16  # characters of a literal
@@ -94,7 +94,8 @@ def _tokens(messages: pa.Array) -> list[str]:
     rng = np.random.default_rng(12)
     found = []
     for text in messages.take(pa.array(rng.integers(0, len(messages), LITERALS))).to_pylist():
-        words = [word.decode() for word in tokens_of(text.encode()) if len(word) >= LEAST]
+        tokens = tokens_within(Piece(text.encode(), starts=True, ends=True))
+        words = [word.decode() for word in tokens if len(word) >= LEAST]
         found.append(words[int(rng.integers(len(words)))])
     return list(dict.fromkeys(found))
 

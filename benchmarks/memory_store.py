@@ -9,37 +9,47 @@ from secateur.errors import IndexFault
 from secateur.index.model import StoredFile
 
 
-@dataclass(frozen=True)
+@dataclass
 class MemoryStore:
     """See :class:`secateur.index.model.Store`."""
 
-    held: dict[str, bytes] = field(default_factory=dict)
-    location: str = "memory"
+    data: dict[str, bytes] = field(default_factory=dict)
+    location: str = "memory:"
 
     def files(self, folder: str) -> list[StoredFile]:
         """The files of a folder by name."""
-        found = sorted(name for name in self.held if name.startswith(f"{folder}/"))
-        return [StoredFile(name, len(self.held[name]), 0.0) for name in found]
+        return [StoredFile(n, len(d), 0.0) for n, d in sorted(self.data.items()) if n.startswith(folder + "/")]
 
     def read(self, name: str, offset: int, size: int) -> bytes:
-        """Exactly `size` bytes."""
-        return self.held[name][offset : offset + size]
+        """Exactly `size` bytes. Raises IndexFault."""
+        found = self.data.get(name, b"")[offset : offset + size]
+        if offset < 0 or len(found) != size:
+            raise IndexFault(f"{name} cannot be read up to byte {offset + size}")
+        return found
 
     def read_many(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """The bytes of many (offset, size) ranges of one file."""
+        """The bytes of many (offset, size) ranges of one file. Raises IndexFault."""
         return [self.read(name, offset, size) for offset, size in ranges]
 
     def read_each(self, wanted: Sequence[tuple[str, int, int]]) -> list[bytes | IndexFault]:
-        """The bytes of (name, offset, size) ranges of many files."""
-        return [self.read(*each) for each in wanted]
+        """The bytes of (name, offset, size) ranges of many files, or of each its fault."""
+        return [self._read_or_fault(*each) for each in wanted]
+
+    def _read_or_fault(self, name: str, offset: int, size: int) -> bytes | IndexFault:
+        try:
+            return self.read(name, offset, size)
+        except IndexFault as fault:
+            return fault
 
     def size(self, name: str) -> int:
-        """The size in bytes."""
-        return len(self.held[name])
+        """The size in bytes. Raises IndexFault."""
+        if name not in self.data:
+            raise IndexFault(f"{name} is missing")
+        return len(self.data[name])
 
     def put(self, name: str, data: bytes) -> None:
         """Keep a file."""
-        self.held[name] = data
+        self.data[name] = data
 
     create = put
 
@@ -47,4 +57,4 @@ class MemoryStore:
 
     def delete(self, name: str) -> None:
         """Forget a file."""
-        self.held.pop(name, None)
+        self.data.pop(name, None)

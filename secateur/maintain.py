@@ -320,10 +320,7 @@ def verify_index(table: Table) -> Verification:
 def _verify_segment(table: Table, snapshot: Snapshot, segment: int) -> list[str]:
     """The faults of one segment file, its chunks being where the snapshot says and what it says."""
     name, size = snapshot.segments.name[segment], int(snapshot.segments.size[segment])
-
-    def read(offset: int, count: int) -> bytes:
-        return table.store.read(name, offset, count)
-
+    read = partial(table.store.read, name)
     try:
         contents = read_contents(name, SEGMENT, size, read)
         own = set(contents.chunks.values())
@@ -337,10 +334,7 @@ def _verify_segment(table: Table, snapshot: Snapshot, segment: int) -> list[str]
 
 def _verify_filters(table: Table, name: str, size: int) -> list[str]:
     """The faults of one file of filters."""
-
-    def read(offset: int, count: int) -> bytes:
-        return table.store.read(name, offset, count)
-
+    read = partial(table.store.read, name)
     try:
         return read_contents(name, FILTERS, size, read).verify(read)
     except IndexFault as fault:

@@ -24,7 +24,7 @@ import enum
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -412,6 +412,18 @@ def _sorted_within(keys: Keys, starts: np.ndarray) -> np.ndarray:
     groups = np.zeros(len(keys), np.int64)
     groups[starts[1:]] = 1
     return np.lexsort((*reversed(keys.words), np.cumsum(groups)))
+
+
+def all_within(values: np.ndarray, least: int, most: int) -> bool:
+    """Whether all integers lie in [least, most], as none do not."""
+    return not len(values) or least <= int(values.min()) <= int(values.max()) <= most
+
+
+def in_all(parts: Sequence[np.ndarray]) -> np.ndarray | None:
+    """The integers that are in every part, each of which ascends: ascending; None of no parts."""
+    if not parts:
+        return None
+    return reduce(lambda a, b: np.intersect1d(a, b, assume_unique=True), sorted(parts, key=len))
 
 
 def sorted_distinct(values: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ import numpy as np
 from secateur.index import codec, native
 from secateur.index.bitsliced import GROUP, fewer_probes_for, probes_for
 from secateur.index.codec import Writer
-from secateur.index.matrix import Matrix
+from secateur.index.matrix import Matrix, signed_salt
 from secateur.index.model import Store
 from secateur.index.slabs import FEWER, OWN, OWN_ENCODINGS, SLAB_BLOCKS, WORD, Slabs, encoding_and_size
 from secateur.index.slivers import Sliver, read_sliver
@@ -181,7 +181,7 @@ def slabs_written(
 ) -> Slabs:
     """The description of the slabs, with filters of a rate, whose parts were written to files."""
     parts = [
-        (plan.matrix, plan.first, plan.rows, number, place.at, _signed(place.salt))
+        (plan.matrix, plan.first, plan.rows, number, place.at, signed_salt(place.salt))
         for number, (plans, written) in enumerate(files)
         for plan, place in zip(plans, written.parts, strict=True)
     ]
@@ -196,11 +196,6 @@ def slabs_written(
         *_columns(parts, 6),
         *_columns(runs, 5),
     )
-
-
-def _signed(salt: int) -> int:
-    """A salt as an element of an int64 array."""
-    return salt - (1 << 64) if salt >= 1 << 63 else salt
 
 
 def _columns(rows: Sequence[Sequence[int]], count: int) -> list[np.ndarray]:

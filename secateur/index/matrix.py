@@ -85,6 +85,16 @@ def encode_rows(rows: np.ndarray) -> tuple[int, bytes]:
     return salt, b"".join(parts)
 
 
+def signed_salt(salt: int) -> int:
+    """A salt as an element of an int64 array."""
+    return salt - (1 << 64) if salt >> 63 else salt
+
+
+def salt_of(signed: int) -> int:
+    """The salt of an element of an int64 array."""
+    return signed & _MASK
+
+
 def _digest(strip: memoryview | bytes, seed: int) -> bytes:
     return xxhash.xxh3_64_digest(strip, seed=seed & _MASK)[::-1]  # little-endian, as all integers here
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from secateur.errors import InvalidOption
 from secateur.index.choice import GAPS
+from secateur.index.grams import LEAST_GRAM, MOST_GRAM
 from secateur.index.model import (
     BLOOM,
     NGRAM,
@@ -24,7 +25,7 @@ from secateur.index.model import (
     indexed_columns,
 )
 from secateur.index.sort_key import parse_sort_key
-from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.bound import Field, element_type
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.resolve import Binder, resolve
@@ -32,7 +33,6 @@ from secateur.values import Kind, kind_of
 
 Columns = Sequence[str] | Mapping[str, object]
 NGRAM_BYTES = 5
-LEAST_GRAM, MOST_GRAM = 2, 8
 NATIVE = "native"
 
 
@@ -159,6 +159,5 @@ def _field(name: str, schema: pa.Schema) -> Field | None:
 
 def hashed_type(type_: pa.DataType) -> pa.DataType:
     """The type of what a filter of a column hashes: an array's elements, a map's keys, else its values."""
-    if pa.types.is_map(type_):
-        return type_.key_type
-    return type_.value_type if pa.types.is_list(type_) else type_
+    inner = element_type(type_)
+    return type_ if inner is None else inner

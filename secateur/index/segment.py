@@ -16,7 +16,7 @@ import numpy as np
 from secateur.errors import IndexFault
 from secateur.index.codec import SEGMENT, Place, Writer
 from secateur.index.gaps import gap_arrays, gaps_of
-from secateur.index.matrix import Matrix
+from secateur.index.matrix import Matrix, salt_of, signed_salt
 from secateur.index.model import BlockTable, IndexedColumn, type_name
 from secateur.index.pages import PageTable, Places
 from secateur.index.postings import Postings, PostingTable, posting_arrays, posting_table_of
@@ -65,7 +65,7 @@ def encode_segment(segment: SegmentData) -> Encoded:
         writer.add(f"{CODE}/{f}", [codes])
     for f, postings in segment.postings.items():
         matrix = writer.add_rows(f"{POSTING}/{f}", postings.rows)
-        where = np.array([matrix.at, np.uint64(matrix.salt).view(np.int64)], np.int64)
+        where = np.array([matrix.at, signed_salt(matrix.salt)], np.int64)
         writer.add(f"{POSTING}/{f}", [where, *posting_arrays(postings.table)])
     return Encoded(writer.finish(), writer.chunks)
 
@@ -168,7 +168,7 @@ def postings_of(arrays: Sequence[np.ndarray], n: int, size: int, where: str) -> 
     """The postings of n blocks, whose rows lie in a file of so many bytes. Raises IndexFault."""
     (place,) = _vectors(arrays[:1], (_SIGNED,), 2, where)
     table = posting_table_of(arrays[1:], n, where)
-    rows = Matrix(int(place[0]), table.rows, table.width, int(place[1]) & (2**64 - 1))
+    rows = Matrix(int(place[0]), table.rows, table.width, salt_of(int(place[1])))
     if rows.at < 0 or rows.at + rows.nbytes > size:
         raise IndexFault(f"{where}: the postings lie outside the file")
     return StoredPostings(table, rows)

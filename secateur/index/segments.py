@@ -125,13 +125,13 @@ class Segments:
         numbers = [self._number(column) for column in columns]
         directory = {BLOCK_TABLE: self.directory[BLOCK_TABLE]}
         slabs = {}
-        for kinds, own in ((COLUMN_KINDS, numbers), (FILTER_KINDS, [self._filter(each) for each in filters])):
+        own_filters = [self._filter(each) for each in filters]
+        for kinds, own in ((COLUMN_KINDS, numbers), (FILTER_KINDS, own_filters)):
             for c, number in enumerate(own):
                 for kind in kinds:
                     if number is not None and (kind, number) in self.directory:
                         directory[kind, c] = self.directory[kind, number]
-        for f, each in enumerate(filters):
-            number = self._filter(each)
+        for f, number in enumerate(own_filters):
             if number is not None and number in self.slabs:
                 slabs[f] = self.slabs[number]
         zone_maps = [

@@ -15,7 +15,8 @@ import numpy as np
 from secateur.errors import IndexFault
 from secateur.index import native
 from secateur.index.bitsliced import GROUP, LEAST_LOG2_BITS, MOST_LOG2_BITS, MOST_PROBES
-from secateur.index.matrix import Matrix
+from secateur.index.matrix import Matrix, salt_of
+from secateur.values import all_within
 
 SLAB_BLOCKS = 1 << 20
 WORD = 8  # bytes, of which the width of a matrix is a multiple
@@ -75,7 +76,7 @@ class Slabs:
     def part(self, number: int) -> Matrix:
         """A part of a matrix, in its file."""
         width = int(self.width[self.part_matrix[number]])
-        return Matrix(int(self.at[number]), int(self.rows[number]), width, int(self.salt[number]) & (2**64 - 1))
+        return Matrix(int(self.at[number]), int(self.rows[number]), width, salt_of(int(self.salt[number])))
 
     def take(self, segments: np.ndarray, total: int) -> Slabs:
         """The slabs as the given segments of `total` see them, which are numbered anew in that order."""
@@ -139,19 +140,15 @@ def slabs_of(names: Sequence[str], arrays: Sequence[np.ndarray], block_count: np
     return slabs
 
 
-def _within(array: np.ndarray, low: int, high: int) -> bool:
-    return not len(array) or bool(low <= array.min() and array.max() <= high)
-
-
 def _matrices_fit(slabs: Slabs) -> bool:
     encoding, size = slabs.code // _CODES, slabs.code % _CODES
     least = np.where(np.isin(encoding, OWN_ENCODINGS), LEAST_LOG2_BITS, native.LEAST_LOG2_BITS)
     return (
-        _within(slabs.code, 0, _CODES * 1024)
-        and _within(size, 0, MOST_LOG2_BITS + 3)
+        all_within(slabs.code, 0, _CODES * 1024)
+        and all_within(size, 0, MOST_LOG2_BITS + 3)
         and not (size < least).any()
-        and _within(slabs.probes, 1, MOST_PROBES)
-        and _within(slabs.width, WORD, MOST_WIDTH)
+        and all_within(slabs.probes, 1, MOST_PROBES)
+        and all_within(slabs.width, WORD, MOST_WIDTH)
         and not (slabs.width % WORD).any()
     )
 
@@ -159,9 +156,13 @@ def _matrices_fit(slabs: Slabs) -> bool:
 def _parts_fit(slabs: Slabs) -> bool:
     """Whether the parts of every matrix follow each other from its first row to its last, inside of their files."""
     n = len(slabs.code)
-    if not (_within(slabs.part_matrix, 0, n - 1) and _within(slabs.file, 0, len(slabs.file_name) - 1)):
+    if not (all_within(slabs.part_matrix, 0, n - 1) and all_within(slabs.file, 0, len(slabs.file_name) - 1)):
         return False
-    if not (_within(slabs.rows, 1, 1 << 40) and _within(slabs.at, 0, 1 << 60) and _within(slabs.first_row, 0, 1 << 40)):
+    if not (
+        all_within(slabs.rows, 1, 1 << 40)
+        and all_within(slabs.at, 0, 1 << 60)
+        and all_within(slabs.first_row, 0, 1 << 40)
+    ):
         return False
     is_first = np.diff(slabs.part_matrix, prepend=-1) != 0
     due = np.where(is_first, 0, np.append(0, (slabs.first_row + slabs.rows)[:-1]))
@@ -183,9 +184,9 @@ def _part_bytes(slabs: Slabs) -> np.ndarray:
 def _runs_fit(slabs: Slabs, block_count: np.ndarray) -> bool:
     """Whether the runs of every matrix lie beside each other within its width, and no segment has more than blocks."""
     n = len(slabs.code)
-    if not (_within(slabs.run_matrix, 0, n - 1) and _within(slabs.segment, -1, len(block_count) - 1)):
+    if not (all_within(slabs.run_matrix, 0, n - 1) and all_within(slabs.segment, -1, len(block_count) - 1)):
         return False
-    if not (_within(slabs.count, 1, 1 << 40) and _within(slabs.begin, 0, 1 << 40)) or (slabs.begin % GROUP).any():
+    if not (all_within(slabs.count, 1, 1 << 40) and all_within(slabs.begin, 0, 1 << 40)) or (slabs.begin % GROUP).any():
         return False
     is_first = np.diff(slabs.run_matrix, prepend=-1) != 0
     ends = slabs.begin + slabs.count

@@ -15,6 +15,7 @@ from secateur.pruning.questions import questions
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.statistics import Catalog
 from secateur.pruning.survivors import Query, Survivors
+from secateur.values import in_all
 
 SELECTIVE = 1 / 8  # share of blocks: where filters leave more, zone maps come first
 
@@ -50,7 +51,7 @@ def evidence_of(predicate: Predicate, catalog: Catalog, segments: np.ndarray) ->
 def _holders(leaf: Leaf, catalog: Catalog, segments: np.ndarray) -> np.ndarray | None:
     """The numbers of the blocks, ascending; None where no filter tells."""
     asked = (catalog.holders(question, segments) for question in questions(leaf))
-    return _common([numbers for numbers in asked if numbers is not None])
+    return in_all([numbers for numbers in asked if numbers is not None])
 
 
 def _may_be(truth: int, predicate: Predicate, evidence: Evidence) -> np.ndarray | None:
@@ -60,7 +61,7 @@ def _may_be(truth: int, predicate: Predicate, evidence: Evidence) -> np.ndarray 
             parts = [_may_be(truth, child, evidence) for child in children]
             known = [part for part in parts if part is not None]
             if isinstance(predicate, And) == (truth == TRUE):
-                return _common(known)
+                return in_all(known)
             return reduce(np.union1d, known) if len(known) == len(parts) else None
         case Not(child):
             return _may_be(TRUE + FALSE - truth, child, evidence)
@@ -70,9 +71,3 @@ def _may_be(truth: int, predicate: Predicate, evidence: Evidence) -> np.ndarray 
             return evidence.get(predicate)  # type: ignore[call-overload]
         case _:
             return None
-
-
-def _common(parts: list[np.ndarray]) -> np.ndarray | None:
-    if not parts:
-        return None
-    return reduce(lambda a, b: np.intersect1d(a, b, assume_unique=True), sorted(parts, key=len))

@@ -289,8 +289,7 @@ class Like(Predicate):
     escape: str
 
     def __str__(self) -> str:
-        escape = "" if self.escape == "\\" else f" ESCAPE {_quoted(self.escape)}"
-        return f"{self.operand} LIKE {_quoted(self.pattern)}{escape}"
+        return f"{self.operand} LIKE {_pattern(self.pattern, self.escape)}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -302,8 +301,11 @@ class ILike(Predicate):
     escape: str
 
     def __str__(self) -> str:
-        escape = "" if self.escape == "\\" else f" ESCAPE {_quoted(self.escape)}"
-        return f"{self.operand} ILIKE {_quoted(self.pattern)}{escape}"
+        return f"{self.operand} ILIKE {_pattern(self.pattern, self.escape)}"
+
+
+def _pattern(pattern: str, escape: str) -> str:
+    return _quoted(pattern) if escape == "\\" else f"{_quoted(pattern)} ESCAPE {_quoted(escape)}"
 
 
 @dataclass(frozen=True, repr=False)
