@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from secateur.index.segments import FileCounts, FileTable
 from secateur.index.snapshot import Snapshot
 from secateur.pruning.predicate.bound import Field
+from secateur.pruning.questions import Question
 from secateur.pruning.report import Counts
 from secateur.pruning.zones import Zones
 from secateur.ragged import offsets_of
@@ -40,7 +41,18 @@ class LiveFiles(Protocol):
     @property
     def modified(self) -> np.ndarray: ...
 
-    def zones(self, column: Field) -> Zones | None: ...
+    def zones(self, column: Field) -> Zones | None:
+        """What stands in place of what files hold of a column, exact; None where they are asked themselves."""
+
+    def bounds(self, column: Field, among: np.ndarray) -> Zones | None:
+        """What the table's own metadata tells of a column of all files, and more of those `among`."""
+
+    @property
+    def touched(self) -> np.ndarray | None:
+        """Which files have rows that other files delete; None where none has."""
+
+    def holders(self, question: Question) -> np.ndarray | None:
+        """Which files may hold what is asked for, by the table's own metadata; None where it does not tell."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +153,21 @@ class CoveredFiles:
         return np.broadcast_to(np.int64(-1), len(self))
 
     def zones(self, column: Field) -> Zones | None:
-        return self.live.zones(column)
+        known = self.live.zones(column)
+        return self.live.bounds(column, self.coverage.uncovered) if known is None else known
+
+    @property
+    def touched(self) -> np.ndarray | None:
+        return self.live.touched
+
+    def holders(self, question: Question) -> np.ndarray | None:
+        return self.live.holders(question)
+
+    def among(self, numbers: np.ndarray) -> np.ndarray:
+        """Which files have one of the numbers: bool of shape (n_files,)."""
+        found = np.zeros(len(self), bool)
+        found[numbers] = True
+        return found
 
 
 def uncovered(live: LiveFiles) -> Coverage:

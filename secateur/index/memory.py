@@ -19,6 +19,7 @@ from secateur.index.chunks import Arrays, Chunk, ChunkReader
 from secateur.index.codec import Place
 from secateur.index.matrix import Range
 from secateur.index.model import Filter, Store
+from secateur.index.naming import Naming
 from secateur.index.pages import PageTable
 from secateur.index.resident import Layout, ResidentBlocks, ResidentZones
 from secateur.index.segment import (
@@ -37,7 +38,7 @@ from secateur.index.segment import (
 from secateur.index.segments import Directory
 from secateur.index.slabs import Slabs
 from secateur.index.snapshot import Snapshot
-from secateur.index.zonemap import unknown
+from secateur.index.zonemap import ZoneMap, unknown
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.report import Faults
 from secateur.values import Kind, kind_of
@@ -58,7 +59,25 @@ class IndexMemory:
     faults: Faults
     snapshot: Snapshot
     layout: Layout
+    naming: Naming | None = None
     tables: dict[int, ResidentBlocks] = field(default_factory=dict)  # by group: what a query has read stays with it
+
+    def called(self, column: Field) -> Field | None:
+        """The column as the index calls it; None where it cannot know it."""
+        return column if self.naming is None else self.naming.field(column)
+
+    def knows(self, column: Field) -> bool:
+        """Whether segments may have zone maps of a column."""
+        own = self.called(column)
+        return own is not None and self.snapshot.number_of(own) is not None
+
+    def tree_zones(self, column: Field) -> ZoneMap | None:
+        """The zone map of a column over all nodes of the tree; None where it is not indexed. Raises IndexFault."""
+        own = self.called(column)
+        if own is None:
+            return None
+        key = (self.store.location, "tree", self.snapshot.number, self.snapshot.created, own)
+        return self.cache.get(key, lambda: self.snapshot.tree_zones(own))
 
     def by_group(self, segments: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """The groups that hold some of the segments, which ascend, with those that they hold."""
@@ -69,12 +88,14 @@ class IndexMemory:
 
     def has(self, kind: str, column: Field) -> bool:
         """Whether some segment has a chunk of a kind for a column."""
-        return self._directory(kind, column) is not None
+        own = self.called(column)
+        return own is not None and self._directory(kind, own) is not None
 
     def missing_bytes(self, columns: Sequence[Field], segments: np.ndarray) -> tuple[int, int]:
         """How many chunks of zone maps and block tables are to be read for the given segments, and their bytes."""
         chunks = size = 0
-        for column in (None, *columns):
+        known = (own for column in columns if (own := self.called(column)) is not None)
+        for column in (None, *known):
             kind = BLOCKS if column is None else ZONE
             what: tuple[Hashable, ...] = (kind,) if column is None else (kind, column)
             directory = self._directory(kind, column)
@@ -90,6 +111,11 @@ class IndexMemory:
 
     def zones(self, column: Field, wanted: Wanted) -> list[ResidentZones]:
         """The zone maps of an indexed column over groups, the wanted segments loaded."""
+        own = self.called(column)
+        assert own is not None
+        return self._zones(own, wanted)
+
+    def _zones(self, column: Field, wanted: Wanted) -> list[ResidentZones]:
         kind, directory = _kind(column), self._directory(ZONE, column)
         residents = [self._resident_zones(column, group) for group, _ in wanted]
         missing = list(self._missing(residents, wanted))
@@ -220,6 +246,12 @@ class IndexMemory:
 
     def pages(self, column: Field, segments: np.ndarray) -> list[PageTable | None]:
         """The pages of a column in the given segments; None where there are none, or they cannot be read."""
+        own = self.called(column)
+        if own is None:
+            return [None] * len(segments)
+        return self._pages(own, segments)
+
+    def _pages(self, column: Field, segments: np.ndarray) -> list[PageTable | None]:
         kind = _kind(column)
 
         def decode(segment: int, arrays: Arrays, where: str) -> PageTable:

@@ -24,6 +24,7 @@ from secateur.index.model import (
     IndexedColumn,
     indexed_columns,
 )
+from secateur.index.naming import Naming, Path
 from secateur.index.sort_key import parse_sort_key
 from secateur.pruning.predicate.bound import Field, element_type
 from secateur.pruning.predicate.expressions import split_name
@@ -100,6 +101,38 @@ def checked(options: BuildOptions, schema: pa.Schema) -> BuildOptions:
     for option in found.filters:
         _filter(option, schema)
     return found
+
+
+def called_in_index(
+    options: BuildOptions, auto: Sequence[str] | bool, schema: pa.Schema, naming: Naming
+) -> tuple[BuildOptions, Sequence[str] | bool]:
+    """Options, and columns that a sample is to decide about, with columns as an index calls them.
+
+    `options` are checked against the schema. Raises UnknownColumn for one of `auto` that it does not have.
+    """
+    if not isinstance(auto, bool):
+        binder = Binder(schema, dt.UTC)
+        auto = [".".join(naming.in_index[resolve(Column(split_name(name)), binder).path]) for name in auto]
+    return _renamed(options, naming.in_index), auto
+
+
+def called_in_table(options: BuildOptions, naming: Naming) -> BuildOptions:
+    """Options with columns as the table calls them; those that it has no more, by their ids."""
+    return _renamed(options, naming.in_table)
+
+
+def _renamed(options: BuildOptions, names: Mapping[Path, Path]) -> BuildOptions:
+    def renamed(column: str) -> str:
+        return ".".join(next((own for known, own in names.items() if ".".join(known) == column), (column,)))
+
+    key = (replace(each, path=names.get(each.path, each.path)) for each in parse_sort_key(options.sort_key))
+    return replace(
+        options,
+        sort_key=tuple(map(str, key)),
+        filters=tuple(replace(each, column=renamed(each.column)) for each in options.filters),
+        gaps=tuple(map(renamed, options.gaps)),
+        choices=tuple(replace(each, column=renamed(each.column)) for each in options.choices),
+    )
 
 
 def auto_columns(auto: Sequence[str] | bool, options: BuildOptions, schema: pa.Schema) -> list[IndexedColumn]:

@@ -7,7 +7,7 @@ follow. Candidates are looked at in runs: long arrays as they lie in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from secateur.index.coverage import Coverage, CoveredFiles, LiveFiles, covered, 
 from secateur.index.lookup import holders
 from secateur.index.memory import IndexMemory
 from secateur.index.model import BlockTable, Store
+from secateur.index.naming import Naming
 from secateur.index.pages import PageTable
 from secateur.index.resident import layout_of
 from secateur.index.runs import LooseRun, SegmentRun
@@ -96,8 +97,7 @@ class IndexCatalog:
         if self.file_zones(column) is not None:  # which hold where files have a column of that name too
             return None
         with self._faults.tolerated():
-            key = (self.memory.store.location, "tree", snapshot.number, snapshot.created, column)
-            zone_map = self.memory.cache.get(key, lambda: snapshot.tree_zones(column))
+            zone_map = self.memory.tree_zones(column)
             return None if zone_map is None else zone_map.zones(snapshot.tree.row_count)
         return None
 
@@ -115,7 +115,7 @@ class IndexCatalog:
     def loose_runs(self, files: np.ndarray | None) -> Sequence[Run]:
         """The blocks of surviving files that no segment covers, by their footers."""
         self._open_loose(self.coverage.loose(files))
-        return [] if self.loose is None else [LooseRun(self.total, self.loose, self.files)]
+        return [] if self.loose is None else [LooseRun(self.total, self.loose, self._live)]
 
     def _runs_of(
         self, group: int, segments: np.ndarray, files: np.ndarray | None, complete: np.ndarray
@@ -129,7 +129,7 @@ class IndexCatalog:
             candidates = None
             if not complete[part].all() or len(part) <= part[-1] - part[0]:
                 candidates = self._candidates(first, end, part, files, complete)
-            yield SegmentRun(self.memory, self.coverage.live, self.files, group, part, first, end, candidates)
+            yield SegmentRun(self.memory, self.coverage.live, self._live, group, part, first, end, candidates)
 
     def _candidates(
         self, first: int, end: int, segments: np.ndarray, files: np.ndarray | None, complete: np.ndarray
@@ -174,7 +174,8 @@ class IndexCatalog:
         """The blocks of some segments, ascending, that may hold what is asked for; None where no filter tells."""
         if self.memory is None or self.file_zones(question.column) is not None or not len(segments):
             return None
-        return holders(self.memory, question, segments)
+        column = self.memory.called(question.column)
+        return None if column is None else holders(self.memory, replace(question, column=column), segments)
 
     def choose(self, numbers: np.ndarray, whole: np.ndarray, files: np.ndarray | None) -> OpenedBlocks:
         """The blocks with these numbers, those of whole segments, and the loose ones: of surviving files."""
@@ -254,11 +255,11 @@ class IndexCatalog:
 
     def file_zones(self, column: Field) -> Zones | None:
         """What the names of the live files tell of a column."""
-        return self.files.zones(column)
+        return self._live.zones(column)
 
     def is_indexed(self, column: Field) -> bool:
         """Whether segments may have zone maps of a column."""
-        return self.snapshot is not None and self.snapshot.number_of(column) is not None
+        return self.memory is not None and self.memory.knows(column)
 
     def has(self, kind: str, column: Field) -> bool:
         """Whether some segment has a chunk of a kind for a column."""
@@ -318,7 +319,12 @@ def _as_slice(positions: np.ndarray) -> np.ndarray | slice:
 
 
 def open_catalog(
-    live: LiveFiles, caches: Caches, snapshot: Snapshot | None, read_footers: FooterReader, faults: Faults
+    live: LiveFiles,
+    caches: Caches,
+    snapshot: Snapshot | None,
+    read_footers: FooterReader,
+    faults: Faults,
+    naming: Naming | None = None,
 ) -> IndexCatalog:
     """The catalog of a table with these live files; one without an index where its snapshot has a fault."""
     with faults.tolerated():
@@ -328,7 +334,7 @@ def open_catalog(
             layout = memory.get((*version, "layout"), lambda: layout_of(segments))
             coverage = memory.get((*version, "coverage", live.id), lambda: covered(live, snapshot))
             chunks = ChunkReader(caches.store, caches.disk, Reads())
-            found = IndexMemory(caches.store, memory, chunks, faults, snapshot, layout)
+            found = IndexMemory(caches.store, memory, chunks, faults, snapshot, layout, naming)
             return IndexCatalog(live, coverage, found, read_footers, faults)
     return IndexCatalog(live, uncovered(live), None, read_footers, faults)
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from secateur.index.blocks import LooseBlocks
-from secateur.index.coverage import CoveredFiles
+from secateur.index.coverage import LiveFiles
 from secateur.index.memory import IndexMemory
 from secateur.index.model import BlockTable
 from secateur.pruning.predicate.bound import Field
@@ -22,7 +22,7 @@ class SegmentRun:
 
     memory: IndexMemory
     live: np.ndarray  # the live file of every entry of the index
-    files: CoveredFiles
+    files: LiveFiles
     group: int
     segments: np.ndarray  # those that are asked for
     begin: int
@@ -65,7 +65,7 @@ class SegmentRun:
         by_name = self.files.zones(column)
         if by_name is not None:
             return self._by_name(by_name)
-        if kind_of(column.type) is None or self.memory.snapshot.number_of(column) is None:
+        if kind_of(column.type) is None or not self.memory.knows(column):
             return None
         (resident,) = self.memory.zones(column, [(self.group, self.segments)])
         return resident.zones.take(self.within)
@@ -84,7 +84,7 @@ class LooseRun:
 
     begin: int
     loose: LooseBlocks
-    files: CoveredFiles
+    files: LiveFiles
     candidates: np.ndarray | None = None
 
     def __len__(self) -> int:

@@ -21,6 +21,7 @@ from secateur.index.codec import Writer, read_contents
 from secateur.index.coverage import Coverage
 from secateur.index.memory import IndexMemory
 from secateur.index.model import Store
+from secateur.index.naming import Naming
 from secateur.index.reader import IndexCatalog
 from secateur.index.resident import layout_of
 from secateur.index.snapshot import open_snapshot
@@ -29,6 +30,7 @@ from secateur.pruning.pages import prune_pages
 from secateur.pruning.plain_blocks import ARRAYS, PlainBlocks, joined
 from secateur.pruning.predicate.bound import Field, Within, fields
 from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.questions import Question
 from secateur.pruning.ranges import prune_blocks
 from secateur.pruning.report import Faults, Reads
 from secateur.pruning.survivors import Query, RowRanges, Survivors, joined_ranges, whole_blocks
@@ -49,6 +51,7 @@ class Share:
     survives: np.ndarray  # which files are live, and may hold a match by their names
     names: Mapping[Field, Zones]  # what the names of the files tell of the predicate's columns
     implied: Within | None
+    naming: Naming | None
 
 
 @dataclass(frozen=True)
@@ -68,11 +71,21 @@ class _ShareFiles:
     def zones(self, column: Field) -> Zones | None:
         return self.share.names.get(column)
 
+    def bounds(self, column: Field, among: np.ndarray) -> Zones | None:
+        return None
+
+    @property
+    def touched(self) -> np.ndarray | None:
+        return None
+
+    def holders(self, question: Question) -> np.ndarray | None:
+        return None
+
 
 def shares_of(catalog: IndexCatalog, query: Query, survivors: Survivors, count: int) -> list[tuple[Share, np.ndarray]]:
     """The surviving segments cut into shares of about equal blocks; with the live file of every file of a share."""
     assert catalog.memory is not None
-    snapshot, coverage = catalog.memory.snapshot, catalog.coverage
+    snapshot, coverage, naming = catalog.memory.snapshot, catalog.coverage, catalog.memory.naming
     segments = np.union1d(survivors.segments, survivors.whole)
     done = np.cumsum(snapshot.segments.block_count[segments])
     cuts = np.searchsorted(done, np.arange(1, count) * (done[-1] / count)) if len(done) else _NOTHING
@@ -86,7 +99,10 @@ def shares_of(catalog: IndexCatalog, query: Query, survivors: Survivors, count: 
             names = {f: zones.take(np.maximum(live, 0)).where(live >= 0) for f, zones in named.items()}
             whole = np.intersect1d(mine, survivors.whole, assume_unique=True)
             shares.append(
-                (Share(snapshot.number, snapshot.created, mine, whole, alive[entries], names, query.implied), live)
+                (
+                    Share(snapshot.number, snapshot.created, mine, whole, alive[entries], names, query.implied, naming),
+                    live,
+                )
             )
     return shares
 
@@ -126,7 +142,7 @@ def _catalog_of(share: Share, store: Store, cache: ByteCache, faults: Faults) ->
     live[entries] = np.where(share.survives, np.arange(len(entries)), -1)
     coverage = Coverage(np.zeros(len(entries), np.int64), np.zeros(0, np.int64), live, begin, None)
     layout = layout_of(snapshot.segments)
-    memory = IndexMemory(store, cache, ChunkReader(store, None, Reads()), faults, snapshot, layout)
+    memory = IndexMemory(store, cache, ChunkReader(store, None, Reads()), faults, snapshot, layout, share.naming)
     return IndexCatalog(_ShareFiles(share), coverage, memory, _no_footers, faults)
 
 

@@ -48,7 +48,14 @@ _INT64 = np.dtype("<i8")
 _TEXTS = (_INT64, np.dtype("u1"))  # offsets, bytes
 
 
-def encode_snapshot(number: int, created: float, segments: Segments, options: BuildOptions, schema: pa.Schema) -> bytes:
+def encode_snapshot(
+    number: int,
+    created: float,
+    segments: Segments,
+    options: BuildOptions,
+    schema: pa.Schema,
+    table_snapshot: int | None = None,
+) -> bytes:
     """The bytes of a snapshot file."""
     files = segments.files
     order = pc.sort_indices(files.path).to_numpy()
@@ -61,6 +68,7 @@ def encode_snapshot(number: int, created: float, segments: Segments, options: Bu
         "filters": [{**asdict(f), "type": type_name(f.type)} for f in segments.filters],
         "options": asdict(options),
         "schema": schema.serialize().to_pybytes().hex(),
+        "table_snapshot": table_snapshot,
     }
     writer = Writer(SNAPSHOT, meta)
     names = pa.array(segments.name, pa.large_string())
@@ -126,6 +134,8 @@ class Snapshot:
             self.columns = [IndexedColumn(tuple(map(str, c["path"])), type_of_name(c["type"])) for c in meta["columns"]]
             self.filters = [_filter(each) for each in meta["filters"]]
             self.options = _options(meta["options"])
+            made_of = meta.get("table_snapshot")  # which snapshots of the first release do not tell
+            self.table_snapshot = None if made_of is None else int(made_of)
             self.schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(meta["schema"])))
         except (KeyError, TypeError, ValueError, AttributeError, OSError, OverflowError) as error:
             raise IndexFault(f"{contents.name}: the snapshot is malformed: {error}") from None

@@ -7,7 +7,7 @@ begins the next, every value of the second is possible with both. Bounds of the 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -106,17 +106,25 @@ def _family(type_: pa.DataType) -> str:
 
 
 def tuple_condition(
-    predicate: Predicate, key: Sequence[SortColumn], columns: Sequence[IndexedColumn], schema: pa.Schema
+    predicate: Predicate,
+    key: Sequence[SortColumn],
+    columns: Sequence[IndexedColumn],
+    schema: pa.Schema,
+    names: Mapping[tuple[str, ...], tuple[str, ...]] | None = None,
 ) -> Within | None:
     """What a predicate says of the tuples of the sort key that an index with these columns keeps; None for nothing.
 
+    `names` are what the predicate calls the columns of `schema` and of the key, where that is something else.
     Sound: it is TRUE of the tuple of every row on which the predicate is TRUE. It says no more than that.
     """
     column = tuple_column(key, schema)
     if column is None or column not in columns:
         return None
     types = {own.path: own.type for own in indexed_columns(schema)}
-    bound = [KeyColumn(Field(c.path, types[c.path]), c.descending, c.nulls_first) for c in key]
+    paths = [c.path if names is None else names[c.path] for c in key]
+    bound = [
+        KeyColumn(Field(path, types[c.path]), c.descending, c.nulls_first) for path, c in zip(paths, key, strict=True)
+    ]
     ranges = key_ranges(predicate, bound)
     return None if ranges is None else Within(Field(column.path, column.type), ranges, "the sort key")
 

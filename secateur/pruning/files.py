@@ -1,4 +1,4 @@
-"""Stage "files": partition values and file names decide whole files before anything of the index is read."""
+"""Stage "files": what the table itself tells of files decides whole ones before anything of the index is read."""
 
 from __future__ import annotations
 
@@ -7,20 +7,38 @@ from dataclasses import replace
 import numpy as np
 
 from secateur.pruning.conjuncts import alive
-from secateur.pruning.predicate.bound import fields
-from secateur.pruning.survivors import Query, Survivors
+from secateur.pruning.outcomes import TRUE
+from secateur.pruning.predicate.bound import Leaf, fields, leaves
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.questions import questions
+from secateur.pruning.statistics import Files
+from secateur.pruning.survivors import Query, Survivors, evaluate_with
 
 
 def prune_files(query: Query, survivors: Survivors) -> Survivors:
-    """Keeps the files whose partition values and names may satisfy the predicate.
+    """Keeps the files that may satisfy the predicate by what the table itself tells of them.
 
-    Sound: a partition value is the value of the column in every row of the file, an exact bound.
+    Sound: a partition value is the value of the column in every row of the file, or bounds it; a bucket holds all files
+    with the values that fall into it; what a format's own metadata says of files are bounds as any others.
     """
     files = query.catalog.files
-    if all(files.zones(field) is None for field in fields(query.predicate)):
-        return survivors
-    survives = np.zeros(len(files), bool)
-    survives[alive(query.predicate, files).units] = True
+    survives = np.ones(len(files), bool)
+    if any(files.zones(field) is not None for field in fields(query.predicate)):
+        survives[:] = False
+        survives[alive(query.predicate, files).units] = True
+    evidence = _evidence(query.predicate, files)
+    if evidence:
+        survives &= (evaluate_with(query.predicate, files, evidence) & TRUE) != 0
     if survives.all():
         return survivors
     return replace(survivors, files=survives, segments=query.catalog.everywhere(survives))
+
+
+def _evidence(predicate: Predicate, files: Files) -> dict[Leaf, np.ndarray]:
+    """For every leaf that buckets can refute, the files that may hold what it asks for."""
+    found = {}
+    for leaf in dict.fromkeys(leaves(predicate)):
+        told = [held for question in questions(leaf) if (held := files.holders(question)) is not None]
+        if told:
+            found[leaf] = np.flatnonzero(np.logical_and.reduce(told))
+    return found

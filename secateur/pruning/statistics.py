@@ -34,12 +34,26 @@ class Statistics(Protocol):
         """The zone maps of a column, or None where nothing is known of it in any unit."""
 
 
-class Files(Statistics, Protocol):
-    """The live files of a table: statistics over files, known from their names alone."""
+class Numbered(Statistics, Protocol):
+    """Summaries of units that evidence names by numbers."""
+
+    def among(self, numbers: np.ndarray) -> np.ndarray:
+        """Which units have one of the numbers, ascending, or one that is not known: bool of shape (n,)."""
+
+
+class Files(Numbered, Protocol):
+    """The live files of a table: statistics over files, known from their names and the table's own metadata."""
 
     @property
     def paths(self) -> pa.Array:
         """Paths below the table, strings of shape (n,)."""
+
+    @property
+    def touched(self) -> np.ndarray | None:
+        """Which files have rows that other files delete: bool of shape (n,); None where none has."""
+
+    def holders(self, question: Question) -> np.ndarray | None:
+        """Which files may hold what is asked for: bool of shape (n,); None where nothing tells."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +65,7 @@ class Pages:
     zones: Zones
 
 
-class Blocks(Statistics, Protocol):
+class Blocks(Numbered, Protocol):
     """Blocks of a table in the order of the index: statistics over them, and where each lies."""
 
     @property
@@ -76,9 +90,6 @@ class Blocks(Statistics, Protocol):
 
     def take(self, indices: np.ndarray) -> Blocks:
         """The given blocks only, in ascending order."""
-
-    def among(self, numbers: np.ndarray) -> np.ndarray:
-        """Which blocks have one of the numbers, ascending, or one that is not known: bool of shape (n,)."""
 
     def has_pages(self, column: Field) -> bool:
         """Whether pages of a column may be known in some block."""

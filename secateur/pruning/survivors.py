@@ -15,7 +15,7 @@ from secateur.pruning.outcomes import TRUE, fully_matching
 from secateur.pruning.predicate.bound import Leaf, Within
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Counts
-from secateur.pruning.statistics import Blocks, Catalog
+from secateur.pruning.statistics import Blocks, Catalog, Numbered
 from secateur.ragged import elements_of, offsets_of
 
 NO_SEGMENTS = np.zeros(0, np.int64)
@@ -134,8 +134,8 @@ class Survivors:
         return fully_matching(self.outcomes)
 
 
-def evaluate_with(predicate: Predicate, blocks: Blocks, evidence: Mapping[Leaf, np.ndarray]) -> np.ndarray:
-    """The possible outcomes of a predicate over blocks by their zone maps, once filters have refuted leaves.
+def evaluate_with(predicate: Predicate, blocks: Numbered, evidence: Mapping[Leaf, np.ndarray]) -> np.ndarray:
+    """The possible outcomes of a predicate over blocks, or files, by their zone maps, once filters have refuted leaves.
 
     Sound under AND, OR and NOT alike: what a filter refutes a leaf cannot be TRUE there, and nothing else is said.
     """
