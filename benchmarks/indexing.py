@@ -13,15 +13,16 @@ from secateur.index.options import checked, filters_of
 from secateur.index.segments import summarised
 from secateur.index.snapshot import encode_snapshot, snapshot_name
 from secateur.index.survey import FileSurvey, cut
-from secateur.io.parquet_dir import ParquetDirectory
 from secateur.io.schema import merge_schemas
+from secateur.io.table import Table, TableSnapshot
 
 
-def index_here(table: ParquetDirectory, options: BuildOptions) -> None:
+def index_here(table: Table, options: BuildOptions) -> None:
     """Index a table that has no index; options without a sort key."""
-    listing = table.fresh_listing(dt.UTC)
+    now = table.snapshot()
+    listing = now.fresh_listing(dt.UTC)
     files = zip(listing.paths.to_pylist(), listing.size.tolist(), listing.modified.tolist(), strict=True)
-    surveys = [_survey(table, file) for file in files]
+    surveys = [_survey(now, file) for file in files]
     schema = merge_schemas((item.file[0], item.schema) for item in surveys)
     options = checked(options, schema)
     what = recipe(schema, indexed_columns(schema), options, sum(item.block_count for item in surveys))
@@ -29,19 +30,19 @@ def index_here(table: ParquetDirectory, options: BuildOptions) -> None:
     for number, part in enumerate(cut(surveys, options.segment_blocks)):
         name = f"000000000000-{number:06d}"
         identities = [item.file for item in part]
-        made = assemble(identities, table.open_file, what, table.store, f"slivers/{name}")
+        made = assemble(identities, now.open_for_index, what, table.store, f"slivers/{name}")
         summaries.append(publish(table.store, f"segments/{name}.segment", made.segment, made.slivers))
     slabs = lay_slivers(table.store, summaries, what.rates)
     segments = summarised(what.columns, filters_of(options, schema), summaries, slabs)
     table.store.create(snapshot_name(1), encode_snapshot(1, 0.0, segments, options, schema))
 
 
-def _survey(table: ParquetDirectory, file: tuple[str, int, int]) -> FileSurvey:
-    source = table.open_file(file[0])
+def _survey(table: TableSnapshot, file: tuple[str, int, int]) -> FileSurvey:
+    source = table.open_for_index(file[0])
     counts = len(source.row_count), int(source.row_count.sum()), int(source.byte_count.sum())
     return FileSurvey(file, *counts, source.schema, (), b"")
 
 
-def filter_bytes(table: ParquetDirectory) -> int:
+def filter_bytes(table: Table) -> int:
     """What all filters of a table's index take."""
     return sum(file.size for file in table.store.files(FOLDER))

@@ -29,7 +29,7 @@ from secateur.index.sketch import add_hashes
 from secateur.index.slabs import OWN
 from secateur.index.slivers import SliverWriter
 from secateur.index.snapshot import encode_snapshot, snapshot_name
-from secateur.io.parquet_dir import ParquetDirectory
+from secateur.io.table import Table
 from secateur.pruning.predicate.pieces import Piece, tokens_within
 from secateur.values import Kind
 
@@ -51,7 +51,7 @@ class LogTable:
     literals: dict[str, list[int]]  # parts of messages: the blocks
     words: dict[str, list[int]]  # whole tokens
 
-    def open(self, option: FilterOption) -> tuple[ParquetDirectory, bool]:
+    def open(self, option: FilterOption) -> tuple[Table, bool]:
         """The table with the index of its own that a filter has, and whether there is one."""
         name = f"{option.kind}-{option.gram}-{index_code()}"
         table = sc.open_table(str(self.directory / "data"), index_location=str(self.directory / name))

@@ -24,7 +24,7 @@ from secateur.index.matrix import read_rows
 from secateur.index.model import BuildOptions
 from secateur.index.options import filter_options
 from secateur.index.slabs import encoding_and_size
-from secateur.io.parquet_dir import ParquetDirectory
+from secateur.io.table import Table
 from secateur.values import Kind
 
 ROW_GROUPS, FILES = 2_000, 10
@@ -130,7 +130,7 @@ def _write(directory: Path, groups: int) -> None:
     np.save(directory / "values.npy", values)
 
 
-def _open(directory: Path) -> ParquetDirectory:
+def _open(directory: Path) -> Table:
     index = directory / f"index-{index_code()}"
     table = sc.open_table(str(directory / "data"), index_location=str(index))
     if not index.exists():

@@ -21,7 +21,7 @@ from secateur.io.disk_cache import DiskCache
 from secateur.io.parquet_file import ParquetSource
 from secateur.io.partitions import Partitions
 from secateur.io.store import FileStore
-from secateur.io.table import Listing
+from secateur.io.table import Delivery, Listing
 
 FILE_BLOCKS = 4
 BLOCK_BYTES = 128 << 20
@@ -43,6 +43,13 @@ class SyntheticTable:
     disk: DiskCache | None = None
     cache: ByteCache = field(default_factory=memory_cache, compare=False, repr=False)
 
+    id: None = None
+    naming: None = None
+
+    def snapshot(self, *, fresh: bool = False) -> SyntheticTable:
+        """The table itself: it does not change."""
+        return self
+
     def listing(self, zone: dt.tzinfo) -> Listing:
         """The files, from memory: what listing a directory costs is not secateur's."""
         return self.files
@@ -57,6 +64,12 @@ class SyntheticTable:
     def open_file(self, path: str) -> ParquetSource:
         """There is no data."""
         raise FileNotFoundError(path)
+
+    open_for_index = open_file
+
+    def delivery(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
+        """There is no data."""
+        raise NotImplementedError
 
     def full_path(self, path: str) -> str:
         """The path below the location."""

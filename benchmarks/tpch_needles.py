@@ -20,7 +20,7 @@ from benchmarks.setting import Setting, index_code
 from benchmarks.tpch import SCALE_FACTOR, write_orders, write_tables
 from secateur.index.model import BuildOptions
 from secateur.index.options import filter_options
-from secateur.io.parquet_dir import ParquetDirectory
+from secateur.io.table import Table
 
 KEYS = 20  # order keys looked for
 PATTERNS = ("special%requests", "unusual accounts", "Customer%Complaints", "furiously ironic asymptotes", "zzyzx")
@@ -36,7 +36,7 @@ class Indexed:
     options: BuildOptions
     questions: Sequence[tuple[str, pc.Expression]]
 
-    def open(self) -> ParquetDirectory:
+    def open(self) -> Table:
         """The table with its index, which is made where it is missing."""
         index = self.directory.parent / f"needles-{self.index}-{index_code()}"
         table = sc.open_table(str(self.directory), index_location=str(index))
@@ -101,7 +101,7 @@ def _rows(each: Indexed) -> pa.Table:
     return data.append_column("block", pa.array(np.repeat(np.arange(len(counts)), counts)))
 
 
-def _kept(each: Indexed, table: ParquetDirectory, rows: pa.Table, sql: str, expression: pc.Expression) -> Kept:
+def _kept(each: Indexed, table: Table, rows: pa.Table, sql: str, expression: pc.Expression) -> Kept:
     plan = sc.prune(table, sql, strict=True)
     bounds = sc.prune(table, sql, strict=True, use_index=False)
     total = int(rows["block"][-1].as_py()) + 1
@@ -113,7 +113,7 @@ def _kept(each: Indexed, table: ParquetDirectory, rows: pa.Table, sql: str, expr
     return Kept(f"{each.name}, {each.index}", sql, "blocks", total, ideal, left)
 
 
-def _index_bytes(table: ParquetDirectory) -> int:
+def _index_bytes(table: Table) -> int:
     """What filters take: those side by side, and postings, which lie in segments."""
     postings = sum(file.size for file in table.store.files("segments")) if not filter_bytes(table) else 0
     return filter_bytes(table) + postings

@@ -18,7 +18,7 @@ from benchmarks.setting import Setting, index_code
 from benchmarks.timing import race
 from benchmarks.tpch import BLOOM, LAYOUTS, QUESTIONS, SCALE_FACTOR, Layout, Question, write_tables
 from secateur.errors import IndexMissing
-from secateur.io.parquet_dir import ParquetDirectory
+from secateur.io.parquet_dir import ParquetDirectory, open_directory
 from secateur.io.scan import Scan
 
 
@@ -125,7 +125,7 @@ def _pages_by_column(table: ParquetDirectory) -> dict[str, int]:
 def _open(directory: Path, layout: Layout) -> ParquetDirectory:
     """A layout's table, with the index that the present code built of it."""
     index = directory / f"index-{index_code()}" / layout.name
-    return sc.open_table(str(directory / layout.name), index_location=str(index))
+    return open_directory(str(directory / layout.name), index_location=str(index))
 
 
 def _require_indexes(tables: Mapping[Layout, ParquetDirectory]) -> None:

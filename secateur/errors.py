@@ -15,6 +15,10 @@ class UnsupportedTable(SecateurError):
     """The directory is a table of a format whose live files its Parquet files alone do not tell."""
 
 
+class UnknownSnapshot(SecateurError):
+    """The table has no such snapshot, branch or tag, or had none at that time."""
+
+
 class InvalidParquet(SecateurError):
     """A file is not Parquet, is truncated, or holds contradictory metadata."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,11 +25,22 @@ from secateur.index.model import (
     TOKEN,
     BuildOptions,
     Choice,
+    Filter,
     IndexedColumn,
     StoredFile,
     indexed_columns,
 )
-from secateur.index.options import Columns, auto_columns, checked, filter_options, filters_of, with_choices
+from secateur.index.naming import Naming
+from secateur.index.options import (
+    Columns,
+    auto_columns,
+    called_in_index,
+    called_in_table,
+    checked,
+    filter_options,
+    filters_of,
+    with_choices,
+)
 from secateur.index.reader import current_snapshot
 from secateur.index.sampling import choices
 from secateur.index.segments import FileTable, Segments, in_key_order, joined, summarised
@@ -37,8 +48,9 @@ from secateur.index.snapshot import Snapshot, encode_snapshot, open_snapshot, sn
 from secateur.index.sort_key import is_tuple_column, parse_sort_key, tuple_column
 from secateur.index.survey import FileSurvey, cut, survey
 from secateur.index.tasks import RunTasks, run_tasks
+from secateur.io.field_ids import called_by_id
 from secateur.io.schema import merge_schemas
-from secateur.io.table import Listing, Table
+from secateur.io.table import Listing, Table, TableSnapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,6 +80,7 @@ class IndexSnapshot:
     gaps: tuple[str, ...]
     sort_key: tuple[str, ...]
     choices: tuple[Choice, ...]  # what was left to the build, and why it chose so
+    table_snapshot: int | None  # that the index was made of, or refreshed for, where the table's format has some
 
 
 @dataclass(frozen=True)
@@ -133,17 +146,20 @@ def build_index(
         raise InvalidOption(f"fan_out is {fan_out}; a node of a tree has 2 children or more")
     filters = filter_options(bloom, postings, ngram, tokens)
     options = BuildOptions(tuple(sort_key), filters, tuple(gaps), fpr, pages, segment_blocks, fan_out)
-    files = _identities(table.fresh_listing(dt.UTC))
-    if not files:
+    now = table.snapshot(fresh=True)
+    files = _identities(now.fresh_listing(dt.UTC))
+    if not files and now.declared_schema is None:
         raise TableNotFound(f"{table.location} holds no Parquet file")
     run = partial(run_tasks, spark)
-    surveys = survey(run, table.open_file, files, _sort_paths(options))
-    schema = merge_schemas((item.file[0], item.schema) for item in surveys)
-    options = _chosen(table, run, surveys, schema, checked(options, schema), auto)
+    if now.naming is not None:
+        options, auto = called_in_index(checked(options, _declared(now)), auto, _declared(now), now.naming)
+    surveys = survey(run, now.open_for_index, files, _sort_paths(options))
+    schema = _index_schema(now, [(item.file[0], item.schema) for item in surveys])
+    options = _chosen(now, run, surveys, schema, checked(options, schema), auto)
     with new_build(table.store) as build:
         blocks = sum(item.block_count for item in surveys)
-        segments = _write(table, run, build, surveys, schema, options, blocks, on_survey, on_progress)
-        _publish(table, segments, schema, options)
+        segments = _write(now, run, build, surveys, schema, options, blocks, on_survey, on_progress)
+        _publish(now, segments, schema, options)
     return describe_index(table)
 
 
@@ -160,7 +176,8 @@ def refresh_index(
     """
     snapshot = _require_snapshot(table)
     before = snapshot.as_segments()
-    live = _identities(table.fresh_listing(dt.UTC))
+    now = table.snapshot(fresh=True)
+    live = _identities(now.fresh_listing(dt.UTC))
     kept = before.take(_with_live_files(before, set(live)))
     covered = set(_file_identities(kept.files))
     new = [file for file in live if file not in covered]
@@ -168,19 +185,30 @@ def refresh_index(
         return describe_index(table)
     table.store.require_writable()
     run = partial(run_tasks, spark)
-    surveys = survey(run, table.open_file, new, _sort_paths(snapshot.options))
-    schema = merge_schemas([("the index", snapshot.schema), *((item.file[0], item.schema) for item in surveys)])
+    surveys = survey(run, now.open_for_index, new, _sort_paths(snapshot.options))
+    schema = _index_schema(now, [("the index", snapshot.schema), *((item.file[0], item.schema) for item in surveys)])
     options = snapshot.options
     blocks = int(kept.block_count.sum()) + sum(item.block_count for item in surveys)
     with new_build(table.store) as build:
-        added = _write(table, run, build, surveys, schema, options, blocks, on_survey, on_progress)
+        added = _write(now, run, build, surveys, schema, options, blocks, on_survey, on_progress)
         segments = joined(kept.under(_columns(schema, options), filters_of(options, schema)), added)
-        _publish(table, segments, schema, options, expected=snapshot.number)
+        _publish(now, segments, schema, options, expected=snapshot.number)
     return describe_index(table)
 
 
+def _declared(table: TableSnapshot) -> pa.Schema:
+    schema = table.declared_schema
+    assert schema is not None
+    return schema
+
+
+def _index_schema(table: TableSnapshot, schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
+    """The schema of an index: that of the table where columns have ids, else what the files have together."""
+    return merge_schemas(schemas) if table.naming is None else called_by_id(_declared(table))
+
+
 def _write(
-    table: Table,
+    table: TableSnapshot,
     run: RunTasks,
     build: str,
     surveys: Sequence[FileSurvey],
@@ -195,13 +223,13 @@ def _write(
     columns = _columns(schema, options)
     what = recipe(schema, columns, options, blocks)
     parts = cut(surveys, options.segment_blocks, has_postings=any(each.kind == POSTINGS for each in what.filters))
-    summaries = write_segments(run, build, table.open_file, table.store, parts, what, on_progress)
+    summaries = write_segments(run, build, table.open_for_index, table.store, parts, what, on_progress)
     slabs = write_slabs(run, build, table.store, summaries, what)
     return summarised(columns, what.filters, summaries, slabs)
 
 
 def _chosen(
-    table: Table,
+    table: TableSnapshot,
     run: RunTasks,
     surveys: Sequence[FileSurvey],
     schema: pa.Schema,
@@ -213,7 +241,7 @@ def _chosen(
     if not columns:
         return options
     rate = rate_for(sum(item.block_count for item in surveys), options.fpr)
-    found = choices(run, table.open_file, surveys, schema, columns, options.segment_blocks, rate)
+    found = choices(run, table.open_for_index, surveys, schema, columns, options.segment_blocks, rate)
     return with_choices(options, found)
 
 
@@ -228,7 +256,7 @@ def _columns(schema: pa.Schema, options: BuildOptions) -> list[IndexedColumn]:
 
 
 def _publish(
-    table: Table,
+    table: TableSnapshot,
     segments: Segments,
     schema: pa.Schema,
     options: BuildOptions,
@@ -241,7 +269,7 @@ def _publish(
         raise IndexConflict(f"snapshot {current} was published meanwhile: refresh again")
     number = current + 1
     segments = in_key_order(segments, _sort_paths(options))
-    data = encode_snapshot(number, time.time(), segments, options, schema)
+    data = encode_snapshot(number, time.time(), segments, options, schema, table.id)
     table.store.create(snapshot_name(number), data)
 
 
@@ -258,6 +286,9 @@ def _file_identities(files: FileTable) -> list[FileIdentity]:
 def describe_index(table: Table) -> IndexSnapshot:
     """What the current index of a table holds. Raises IndexMissing, IndexFault."""
     snapshot = _require_snapshot(table)
+    naming = table.snapshot().naming
+    options = snapshot.options if naming is None else called_in_table(snapshot.options, naming)
+    filters = [replace(each, path=_in_table(each.path, naming)) for each in snapshot.filters]
     files = snapshot.files
     return IndexSnapshot(
         number=snapshot.number,
@@ -269,20 +300,28 @@ def describe_index(table: Table) -> IndexSnapshot:
         rows=int(files.row_count.sum()),
         data_bytes=int(files.byte_count.sum()),
         index_bytes=_index_bytes(table, snapshot),
-        columns=tuple(".".join(column.path) for column in snapshot.columns if not is_tuple_column(column.path)),
-        bloom=_filtered(snapshot, BLOOM),
-        postings=_filtered(snapshot, POSTINGS),
-        ngram=_filtered(snapshot, NGRAM),
-        tokens=_filtered(snapshot, TOKEN),
-        gaps=snapshot.options.gaps,
-        sort_key=snapshot.options.sort_key,
-        choices=snapshot.options.choices,
+        columns=tuple(
+            ".".join(_in_table(column.path, naming)) for column in snapshot.columns if not is_tuple_column(column.path)
+        ),
+        bloom=_filtered(filters, BLOOM),
+        postings=_filtered(filters, POSTINGS),
+        ngram=_filtered(filters, NGRAM),
+        tokens=_filtered(filters, TOKEN),
+        gaps=options.gaps,
+        sort_key=options.sort_key,
+        choices=options.choices,
+        table_snapshot=snapshot.table_snapshot,
     )
 
 
-def _filtered(snapshot: Snapshot, kind: str) -> tuple[str, ...]:
+def _in_table(path: tuple[str, ...], naming: Naming | None) -> tuple[str, ...]:
+    """What the table calls a column of the index; a column that it has no more, by its id."""
+    return path if naming is None else naming.in_table.get(path, path)
+
+
+def _filtered(filters: Sequence[Filter], kind: str) -> tuple[str, ...]:
     """The columns that have a kind of filter."""
-    return tuple(".".join(each.path) for each in snapshot.filters if each.kind == kind)
+    return tuple(".".join(each.path) for each in filters if each.kind == kind)
 
 
 def _index_bytes(table: Table, snapshot: Snapshot) -> int:
@@ -307,12 +346,12 @@ def verify_index(table: Table) -> Verification:
         files = snapshot.files
         filter_files = _filter_files(snapshot)
     except IndexFault as fault:
-        return Verification(0, 0, 0, len(table.fresh_listing(dt.UTC).size), (str(fault),))
+        return Verification(0, 0, 0, len(table.snapshot(fresh=True).fresh_listing(dt.UTC).size), (str(fault),))
     faults += snapshot.verify()
     faults += [fault for i in range(len(snapshot.segments)) for fault in _verify_segment(table, snapshot, i)]
     faults += [fault for name, size in filter_files.items() for fault in _verify_filters(table, name, size)]
     covered = set(_file_identities(files))
-    live = _identities(table.fresh_listing(dt.UTC))
+    live = _identities(table.snapshot(fresh=True).fresh_listing(dt.UTC))
     known = sum(file in covered for file in live)
     return Verification(snapshot.number, len(snapshot.segments), known, len(live) - known, tuple(faults))
 

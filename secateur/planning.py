@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from secateur.errors import InvalidPredicate
-from secateur.io.parquet_dir import ParquetDirectory, open_directory
+from secateur.io.opening import Moment, open_at
 from secateur.io.scan import ExecutorsFor, Scan, Settings, plan_scan
 from secateur.io.table import Table
 from secateur.pruning.predicate.nodes import Predicate, Sql
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from secateur.io.directory import FileSystem
     from secateur.io.disk_cache import DiskCache
     from secateur.io.iceberg_expressions import BooleanExpression
+    from secateur.io.iceberg_table import IcebergTable, PyIcebergTable
+    from secateur.io.parquet_dir import ParquetDirectory
     from secateur.io.spark_column import Column
 
 MOST_REMEMBERED = 2_000  # characters of a text whose nodes are kept
@@ -30,35 +32,49 @@ DISABLE = "SECATEUR_DISABLE"  # an environment variable: set to 1, no index is u
 
 
 def open_table(
-    location: str,
+    location: str | os.PathLike[str] | PyIcebergTable,
     *,
+    catalog: object = None,
+    snapshot_id: int | None = None,
+    as_of: dt.datetime | str | None = None,
+    ref: str | None = None,
     index_location: str | None = None,
     filesystem: FileSystem | None = None,
     schema: pa.Schema | None = None,
     freshness: float | dt.timedelta | None = None,
     disk_cache: DiskCache | None = None,
-) -> ParquetDirectory:
-    """The table in a directory of Parquet files; nested directories and Hive partitions are recognised.
+) -> ParquetDirectory | IcebergTable:
+    """The table at a location: a directory of Parquet files, or an Iceberg table.
 
-    `location` is a path or a URI of a filesystem that pyarrow knows (or a path on `filesystem`). The index is
-    looked for in ``_secateur`` beside the data, or at `index_location`. `schema` declares the table's columns;
-    without it they come from the index and from the footers of files that it does not cover.
+    A directory is a path, or a URI of a filesystem that pyarrow knows, or a path on `filesystem`; nested directories
+    and Hive partitions are recognised. `schema` declares its columns; without it they come from the index and from the
+    footers of files that it does not cover.
 
-    Every query lists the directory. With `freshness`, seconds or a timedelta, the queries of this handle share a
-    listing for so long, and see files that came, went or changed meanwhile that much later; a query that needs a file
-    which is gone raises StalePlan, and the next one lists anew. A file that is overwritten in place with one of equal
-    size is for so long pruned by what it held before: leave `freshness` out for tables where that happens. Builds and
-    refreshes list anew in any case.
+    An Iceberg table is an identifier (``"prod.db.events"``, by the catalogs that PyIceberg is configured with, or
+    ``"db.events"`` with `catalog`: a catalog of PyIceberg, its name, or its properties), a metadata file, the table's
+    directory without any catalog, or a table of PyIceberg. It is read at its current snapshot, or at `snapshot_id`, at
+    what was current `as_of` a time (in UTC, if it names no zone), or at `ref`, a branch or a tag.
+
+    The index is looked for in ``_secateur`` beside the data, or at `index_location`.
+
+    Every query looks for what changed: it lists the directory, or asks for the current metadata. With `freshness`,
+    seconds or a timedelta, the queries of this handle share what was found for so long, and see files that came, went
+    or changed meanwhile that much later; a query that needs a file which is gone raises StalePlan, and the next one
+    looks anew. A file of a directory that is overwritten in place with one of equal size is for so long pruned by what
+    it held before: leave `freshness` out for tables where that happens. Builds and refreshes look anew in any case.
 
     What queries read of the index stays in memory, up to ``SECATEUR_MEMORY_BYTES`` for every table that is open (an
     environment variable; by default a quarter of the machine's memory, 4 GiB at most). Of an index that is not on a
     local disk, pieces are kept in `disk_cache` too, ready for use: by default in a directory that all processes of the
     user share (``SECATEUR_CACHE_DIR``, ``SECATEUR_CACHE_BYTES``; 0 for none).
 
-    Raises TableNotFound, UnsupportedTable; ValueError for a negative freshness.
+    Raises TableNotFound, UnsupportedTable, UnknownSnapshot; ValueError for a negative freshness, for a time that is
+    none, and for arguments that the table's format does not have.
     """
-    return open_directory(
-        os.fspath(location),
+    return open_at(
+        location,
+        catalog,
+        Moment(snapshot_id, as_of, ref),
         index_location=index_location,
         filesystem=filesystem,
         schema=schema,

@@ -61,7 +61,7 @@ def test_an_index_apart_from_the_data(spark: SparkSession, lake: Path, tmp_path:
 
 @pytest.mark.parametrize(
     ("marker", "format_"),
-    [("_delta_log/0.json", "Delta"), (".hoodie/properties", "Hudi"), ("metadata/v1.metadata.json", "Iceberg")],
+    [("_delta_log/0.json", "Delta"), (".hoodie/properties", "Hudi")],
 )
 def test_tables_of_other_formats_are_refused(lake: Path, marker: str, format_: str) -> None:
     """Their directories hold files that are no longer part of the table."""

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from secateur.io.table import METADATA, Listing, metadata_of
+from secateur.io.table import Listing
 
 _ZSTD = pa.Codec("zstd")
-_PATH, _SIZE, _PARTITIONS = 0, 1, 2  # columns of the files: a partition column may have any name
+_PATH, _SIZE, _TOLD = 0, 1, 2  # columns of the files
 _COUNT = pa.field("count", pa.int32())
 _BLOCKS = pa.schema([("row_group", pa.int32()), ("residual", pa.int32())])
 
@@ -28,14 +28,14 @@ class FileBlocks:
     size: int  # bytes of the whole file when it was listed
     row_groups: tuple[int, ...]
     residual: tuple[int, ...]  # of every row group, among the reader's
-    constants: Mapping[str, pa.Scalar]  # partition values, and `_metadata`
+    told: Mapping[str, pa.Scalar]  # what the table's listing tells readers of the file
 
 
 @dataclass(frozen=True, eq=False)
 class BlockList:
     """Row groups in order of their files and within them; file f has the blocks [first[f], first[f + 1])."""
 
-    files: pa.RecordBatch  # a row per file: path, bytes when it was listed, and the value of every partition column
+    files: pa.RecordBatch  # a row per file: path, bytes when it was listed, and what else readers are told
     first: np.ndarray  # int64 of shape (n_files + 1,)
     row_group: np.ndarray  # int32 of shape (n_blocks,)
     residual: np.ndarray  # int32 of shape (n_blocks,), among the reader's
@@ -54,17 +54,16 @@ class BlockList:
 
     def by_file(self) -> Iterator[FileBlocks]:
         """What a reader is told of each file, made when it is asked for."""
-        partitions = self.files.schema.names[_PARTITIONS:]
         for i in range(self.files.num_rows):
             path = self.files.column(_PATH)[i].as_py()
             blocks = slice(int(self.first[i]), int(self.first[i + 1]))
-            values = {name: self.files.column(_PARTITIONS + j)[i] for j, name in enumerate(partitions)}
+            told = self.files.column(_TOLD)[i]
             yield FileBlocks(
                 path=path,
                 size=self.files.column(_SIZE)[i].as_py(),
                 row_groups=tuple(self.row_group[blocks].tolist()),
                 residual=tuple(self.residual[blocks].tolist()),
-                constants={METADATA: metadata_of(path), **values},
+                told=dict(told) if told.is_valid else {},
             )
 
     def to_bytes(self) -> bytes:
@@ -101,19 +100,15 @@ def reading_order(file: np.ndarray, row_group: np.ndarray) -> np.ndarray:
     return np.argsort(key, kind="stable")  # which makes use of the runs that segments are
 
 
-def block_list(listing: Listing, file: np.ndarray, row_group: np.ndarray, residual: np.ndarray) -> BlockList:
-    """Blocks in reading order, by the positions of their files in the listing."""
+def block_list(
+    listing: Listing, told: pa.StructArray, file: np.ndarray, row_group: np.ndarray, residual: np.ndarray
+) -> BlockList:
+    """Blocks in reading order, by the positions of their files in the listing; `told` of every file that has some."""
     starts = np.flatnonzero(np.diff(file, prepend=-1))
     ordinals = file[starts]
-    chosen = pa.array(ordinals)
-    fields = [pa.field("path", pa.string()), pa.field("size", pa.int64()), *listing.partitions.fields]
-    columns = [
-        listing.paths.take(chosen),
-        pa.array(listing.size[ordinals], pa.int64()),
-        *(values.take(chosen) for values in listing.partitions.values),
-    ]
+    columns = [listing.paths.take(pa.array(ordinals)), pa.array(listing.size[ordinals], pa.int64()), told]
     return BlockList(
-        pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)),
+        pa.RecordBatch.from_arrays(columns, names=["path", "size", "told"]),
         np.append(starts, len(file)),
         row_group.astype(np.int32, copy=False),
         residual.astype(np.int32),

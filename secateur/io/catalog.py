@@ -20,7 +20,7 @@ from secateur.index.snapshot import Snapshot
 from secateur.io.parquet_dir import FOOTER_THREADS
 from secateur.io.partitions import overlapping
 from secateur.io.schema import merge_schemas
-from secateur.io.table import METADATA, METADATA_FIELD, Listing, Table
+from secateur.io.table import METADATA, METADATA_FIELD, Listing, Table, TableSnapshot
 from secateur.pruning.report import Faults
 
 
@@ -28,7 +28,7 @@ from secateur.pruning.report import Faults
 class OpenedTable:
     """One snapshot of a table: live files, schema, and the index as far as it covers them."""
 
-    table: Table
+    table: TableSnapshot
     listing: Listing
     schema: pa.Schema
     catalog: IndexCatalog
@@ -39,8 +39,9 @@ class OpenedTable:
         return self.schema if self.listing.own_metadata else self.schema.append(METADATA_FIELD)
 
 
-def open_snapshot_of(table: Table, zone: dt.tzinfo, faults: Faults, *, use_index: bool = True) -> OpenedTable:
+def open_snapshot_of(handle: Table, zone: dt.tzinfo, faults: Faults, *, use_index: bool = True) -> OpenedTable:
     """List the table and match its index. Raises TableNotFound where it holds no Parquet file."""
+    table = handle.snapshot()
     listing = table.listing(zone)
     if not len(listing.size) and table.declared_schema is None:
         raise TableNotFound(f"{table.location} holds no Parquet file")
@@ -50,15 +51,15 @@ def open_snapshot_of(table: Table, zone: dt.tzinfo, faults: Faults, *, use_index
             snapshot = current_snapshot(table.store, table.cache)
     footers = FooterSource(table, listing)
     caches = Caches(table.store, table.cache, table.disk)
-    catalog = open_catalog(listing, caches, snapshot, footers.open, faults)
+    catalog = open_catalog(listing, caches, snapshot, footers.open, faults, table.naming)
     schema = _schema(table, listing, catalog)
     if METADATA in schema.names:
         listing = replace(listing, own_metadata=True)
-        catalog = open_catalog(listing, caches, snapshot, footers.open, faults)
+        catalog = open_catalog(listing, caches, snapshot, footers.open, faults, table.naming)
     return OpenedTable(table, listing, schema, catalog)
 
 
-def _schema(table: Table, listing: Listing, catalog: IndexCatalog) -> pa.Schema:
+def _schema(table: TableSnapshot, listing: Listing, catalog: IndexCatalog) -> pa.Schema:
     """The declared schema, or that of the files: from the index for those it covers, from footers for the others."""
     partitions = listing.partitions.fields
     if table.declared_schema is not None:
@@ -81,7 +82,7 @@ def _chain(
 class FooterSource:
     """Blocks of files that no segment serves, with the statistics of their footers."""
 
-    table: Table
+    table: TableSnapshot
     listing: Listing
 
     def open(self, files: np.ndarray) -> LooseBlocks:

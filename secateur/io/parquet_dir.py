@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,15 +14,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from secateur.arrays import from_numpy
 from secateur.errors import StalePlan, TableNotFound, UnsupportedTable
 from secateur.index.cache import ByteCache
 from secateur.io.caches import disk_cache_for, memory_cache
 from secateur.io.directory import Files, FileSystem, list_files
 from secateur.io.freshness import LatestListing, seconds_of
 from secateur.io.store import FileStore
-from secateur.io.table import Listing
+from secateur.io.table import METADATA, Delivery, Listing, metadata_of
 
 if TYPE_CHECKING:
+    from secateur.io.block_list import FileBlocks
     from secateur.io.disk_cache import DiskCache
     from secateur.io.parquet_file import ParquetSource
 
@@ -49,6 +51,20 @@ class ParquetDirectory:
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state, cache=memory_cache(), _latest=LatestListing())
+
+    def snapshot(self, *, fresh: bool = False) -> ParquetDirectory:
+        """The directory itself, which has no snapshots: a listing is all that a query holds on to."""
+        return self
+
+    @property
+    def id(self) -> None:
+        """There are no snapshots that could be told apart."""
+        return None
+
+    @property
+    def naming(self) -> None:
+        """An index calls columns by their names."""
+        return None
 
     def listing(self, zone: dt.tzinfo) -> Listing:
         """The live files by path; names that begin with ``_`` or ``.`` are not part of the table.
@@ -89,9 +105,42 @@ class ParquetDirectory:
             self._latest.expire()
             raise
 
+    open_for_index = open_file
+
+    def delivery(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
+        """Readers are told the values of partition columns."""
+        chosen, partitions = from_numpy(ordinals), listing.partitions
+        told = pa.nulls(len(ordinals), pa.struct([]))
+        if partitions.fields:
+            values = [values.take(chosen) for values in partitions.values]
+            told = pa.StructArray.from_arrays(values, fields=list(partitions.fields))
+        return Delivery(told, self.open_rows)
+
+    def open_rows(self, file: FileBlocks) -> DirectoryRows:
+        """A file for reading, as large as it was when it was listed. Raises as :meth:`open_file`, and StalePlan."""
+        source = self.open_file(file.path)
+        source.require_size(file.size)
+        return DirectoryRows(source, {METADATA: metadata_of(file.path), **file.told})
+
     def full_path(self, path: str) -> str:
         """The path of a file as Spark and other engines take it."""
         return posixpath.join(self.location, path)
+
+
+@dataclass(frozen=True)
+class DirectoryRows:
+    """The rows of one file of a directory; see :class:`secateur.io.table.FileRows`."""
+
+    source: ParquetSource
+    constants: Mapping[str, pa.Scalar]  # partition values, and `_metadata`
+
+    @property
+    def row_count(self) -> np.ndarray:
+        return self.source.row_count
+
+    def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
+        """The rows of a row group."""
+        return self.source.read(row_group, fields)
 
 
 def open_directory(
@@ -108,35 +157,40 @@ def open_directory(
     Raises TableNotFound where there is none, UnsupportedTable for other formats, ValueError for a negative freshness.
     """
     seconds = seconds_of(freshness)
-    shown, resolved, root = _resolve(location, filesystem)
+    shown, resolved, root = resolve_location(location, filesystem)
     info = resolved.get_file_info(root)
     if info.type == pafs.FileType.NotFound:
         raise TableNotFound(f"no such table: {shown} does not exist")
     if info.type != pafs.FileType.Directory:
         raise TableNotFound(f"{shown} is a file; open the directory that holds the table's Parquet files")
     _refuse_other_formats(resolved, root, shown)
+    if has_iceberg_metadata(resolved, root):
+        raise UnsupportedTable(f"{shown} is an Iceberg table: not all of its files are live")
     if index_location is None:
         store = FileStore(resolved, posixpath.join(root, INDEX_DIRECTORY))
     else:
-        _, index_filesystem, index_root = _resolve(index_location, None)
+        _, index_filesystem, index_root = resolve_location(index_location, None)
         store = FileStore(index_filesystem, index_root)
     disk = disk_cache or disk_cache_for(store.filesystem)
     return ParquetDirectory(shown, resolved, root, store, schema, seconds, disk)
 
 
+def has_iceberg_metadata(filesystem: FileSystem, root: str) -> bool:
+    """Whether a directory is that of an Iceberg table."""
+    metadata = pafs.FileSelector(posixpath.join(root, "metadata"), allow_not_found=True)
+    return any(".metadata.json" in info.base_name for info in filesystem.get_file_info(metadata))
+
+
 def _refuse_other_formats(filesystem: FileSystem, root: str, shown: str) -> None:
-    """Raises UnsupportedTable for a Delta, Iceberg or Hudi table, among whose files are some that are not live."""
+    """Raises UnsupportedTable for a Delta or Hudi table, among whose files are some that are not live."""
     for name, format_ in (("_delta_log", "Delta"), (".hoodie", "Hudi")):
         if filesystem.get_file_info(posixpath.join(root, name)).type == pafs.FileType.Directory:
             raise UnsupportedTable(
-                f"{shown} is a {format_} table; only plain directories of Parquet files can be opened"
+                f"{shown} is a {format_} table; directories of Parquet files and Iceberg tables can be opened"
             )
-    metadata = pafs.FileSelector(posixpath.join(root, "metadata"), allow_not_found=True)
-    if any(info.base_name.endswith(".metadata.json") for info in filesystem.get_file_info(metadata)):
-        raise UnsupportedTable(f"{shown} is an Iceberg table; only plain directories of Parquet files can be opened")
 
 
-def _resolve(location: str, filesystem: FileSystem | None) -> tuple[str, FileSystem, str]:
+def resolve_location(location: str, filesystem: FileSystem | None) -> tuple[str, FileSystem, str]:
     """A location as shown, its filesystem, and the path there: a URI, or a path on this machine."""
     if filesystem is not None:
         return location, filesystem, location.rstrip("/")

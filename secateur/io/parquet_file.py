@@ -147,7 +147,8 @@ class ParquetSource:
     def leaf(self, path: tuple[str, ...]) -> Leaf | None:
         """The leaf column of a path, whatever its case; None where it has none that is outside lists and maps."""
         folded = _folded(path)
-        return next((leaf for leaf in self.footer.leaves if _folded(leaf.path) == folded), None)
+        found = [leaf for leaf in self.footer.leaves if _folded(leaf.path) == folded]
+        return next((leaf for leaf in found if leaf.path == path), found[0] if found else None)
 
     def _type_of(self, path: tuple[str, ...]) -> pa.DataType | None:
         """The type of a path in this file, or None where the file does not have it."""
@@ -155,10 +156,10 @@ class ParquetSource:
         for name in path:
             if not pa.types.is_struct(type_):
                 return type_
-            child = next((f for f in type_ if f.name.lower() == name.lower()), None)
-            if child is None:
+            own = [f for f in type_ if f.name.lower() == name.lower()]
+            if not own:
                 return None
-            type_ = child.type
+            type_ = next((f for f in own if f.name == name), own[0]).type
         return type_
 
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
@@ -169,23 +170,33 @@ class ParquetSource:
         wanted = {field.name.lower() for field in fields}
         names = [name for name in self.reader.schema_arrow.names if name.lower() in wanted]
         schema = pa.schema(fields)
+        for batch in self.batches(row_group, names):
+            arrays = conform(batch, fields)
+            self.require_todays_calendar(arrays)
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema) if fields else batch
+
+    def batches(self, row_group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """One row group's values of some top-level columns of the file, as they are; raises StalePlan, InvalidParquet.
+
+        Without any column, its rows as a batch of a column that is not the table's.
+        """
         if row_group >= self.reader.num_row_groups:
             raise StalePlan(f"{self.path} has no row group {row_group}: it has changed since the plan was made")
-        if not names:  # the file has none of them, and pyarrow gives no rows where it reads no column
-            rows = int(self.row_count[row_group])
-            yield pa.RecordBatch.from_arrays([pa.nulls(rows, field.type) for field in fields], schema=schema)
+        if not names:  # pyarrow gives no rows where it reads no column
+            yield pa.RecordBatch.from_arrays([pa.nulls(int(self.row_count[row_group]))], names=[""])
             return
         try:
-            for batch in self.reader.iter_batches(BATCH_ROWS, row_groups=[row_group], columns=names, use_threads=False):
-                arrays = conform(batch, fields)
-                if self._has_legacy_calendar and any(map(_calendars_differ, arrays)):
-                    raise OldCalendar(
-                        f"{self.path} holds days before 1582-10-15 or instants before 1900 in the calendar of Spark 2, "
-                        "which only Spark converts: use plan.to_spark(spark, via='native')"
-                    )
-                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            yield from self.reader.iter_batches(BATCH_ROWS, row_groups=[row_group], columns=names, use_threads=False)
         except (pa.ArrowException, OSError) as error:
             raise InvalidParquet(f"cannot read row group {row_group} of {self.path}: {error}") from None
+
+    def require_todays_calendar(self, arrays: Sequence[pa.Array]) -> None:
+        """Raises OldCalendar where values have days or instants that only Spark converts."""
+        if self._has_legacy_calendar and any(map(_calendars_differ, arrays)):
+            raise OldCalendar(
+                f"{self.path} holds days before 1582-10-15 or instants before 1900 in the calendar of Spark 2, "
+                "which only Spark converts: use plan.to_spark(spark, via='native')"
+            )
 
 
 def _keys_agree(stored: pa.DataType, type_: pa.DataType) -> bool:

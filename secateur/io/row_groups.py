@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from secateur.io.block_list import BlockList, FileBlocks
 from secateur.io.catalog import OpenedTable
-from secateur.io.parquet_file import ParquetSource
 from secateur.io.partitions import constant
-from secateur.io.table import METADATA, Table
+from secateur.io.table import METADATA, Delivery, FileRows
 from secateur.pruning.predicate.bound import columns, is_supported
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.residual import Residuals
@@ -23,7 +22,7 @@ from secateur.pruning.rows import matching_rows
 class BlockReader:
     """How to read blocks of a table: which columns come out, and which rows."""
 
-    table: Table
+    open: Callable[[FileBlocks], FileRows]
     fields: tuple[pa.Field, ...]  # of the batches that come out
     needed: tuple[pa.Field, ...]  # these, and those of the predicate
     residuals: tuple[Predicate | None, ...]  # what rows have to satisfy; None: every row comes out
@@ -45,9 +44,8 @@ class BlockReader:
         return sum(batch.num_rows for batch in self._matching(blocks))
 
     def _matching(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
-        source = self.table.open_file(blocks.path)
-        source.require_size(blocks.size)
-        constants = {name: value for name, value in blocks.constants.items() if name not in self.own}
+        source = self.open(blocks)
+        constants = {name: value for name, value in source.constants.items() if name not in self.own}
         for row_group, residual in zip(blocks.row_groups, blocks.residual, strict=True):
             predicate = self.residuals[residual]
             for batch in self._batches(source, row_group, constants):
@@ -56,14 +54,11 @@ class BlockReader:
                     yield rows
 
     def _batches(
-        self, source: ParquetSource, row_group: int, constants: Mapping[str, pa.Scalar]
+        self, source: FileRows, row_group: int, constants: Mapping[str, pa.Scalar]
     ) -> Iterator[pa.RecordBatch]:
         """The needed columns of one row group, those in the file and those that are constant there."""
         inside = [field for field in self.needed if field.name not in constants]
-        if inside:
-            yield from (self._complete(batch, constants) for batch in source.read(row_group, inside))
-        else:
-            yield self._complete(_rows_only(int(source.row_count[row_group])), constants)
+        return (self._complete(batch, constants) for batch in source.read(row_group, inside))
 
     def _complete(self, batch: pa.RecordBatch, constants: Mapping[str, pa.Scalar]) -> pa.RecordBatch:
         """The batch with its partition values, in the order of `needed`."""
@@ -74,13 +69,12 @@ class BlockReader:
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(self.needed)) if arrays else batch
 
 
-def _rows_only(n: int) -> pa.RecordBatch:
-    """A batch that has rows and no column of interest."""
-    return pa.RecordBatch.from_arrays([pa.nulls(n)], names=[""])
-
-
 def block_reader(
-    opened: OpenedTable, fields: Sequence[pa.Field], residuals: Residuals, names: Iterable[str] = ()
+    opened: OpenedTable,
+    delivery: Delivery,
+    fields: Sequence[pa.Field],
+    residuals: Residuals,
+    names: Iterable[str] = (),
 ) -> BlockReader:
     """The reader of chosen columns, and of the columns that residuals and `names` ask for besides.
 
@@ -91,4 +85,4 @@ def block_reader(
     extra = [available.field(name) for name in dict.fromkeys([*used, *names]) if name not in known]
     checked = tuple(each if each is not None and is_supported(each) else None for each in residuals.distinct)
     own = frozenset({METADATA} if opened.listing.own_metadata else ())
-    return BlockReader(opened.table, tuple(fields), (*fields, *extra), checked, own)
+    return BlockReader(delivery.open, tuple(fields), (*fields, *extra), checked, own)

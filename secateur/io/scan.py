@@ -10,16 +10,19 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.arrays import from_numpy
 from secateur.errors import UnknownBlock, UnsupportedPredicate
 from secateur.index.sort_key import parse_sort_key, tuple_condition
 from secateur.io.catalog import OpenedTable, open_snapshot_of
-from secateur.io.table import Table
+from secateur.io.field_ids import called_by_id
+from secateur.io.table import Delivery, Table
 from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
 from secateur.pruning.predicate.abbreviation import brief
@@ -92,6 +95,9 @@ class Scan(ScanPlan):
         blocks = self.survivors.blocks
         assert blocks is not None
         sure = self.survivors.fully_matching
+        touched = self.opened.listing.touched
+        if touched is not None:
+            sure = sure & ~touched[blocks.file]
         total = int(blocks.row_count[sure].sum())
         if not sure.all() and (self.limit is None or total < self.limit):
             self.require_supported()
@@ -169,13 +175,21 @@ class Scan(ScanPlan):
 
         blocks = self.survivors.blocks
         assert blocks is not None
-        residual = self.residuals.of_block[positions]
-        return block_list(self.opened.listing, blocks.file[positions], blocks.row_group[positions], residual)
+        file = blocks.file[positions]
+        told = self.delivery.told.take(from_numpy(np.searchsorted(self.file_ordinals, np.unique(file))))
+        return block_list(
+            self.opened.listing, told, file, blocks.row_group[positions], self.residuals.of_block[positions]
+        )
+
+    @cached_property
+    def delivery(self) -> Delivery:
+        """How the rows of the surviving files are read; what deletes rows of theirs is read once."""
+        return self.opened.table.delivery(self.opened.listing, self.file_ordinals)
 
     def _reader(self, fields: Sequence[pa.Field]) -> BlockReader:
         from secateur.io.row_groups import block_reader
 
-        return block_reader(self.opened, fields, self.residuals)
+        return block_reader(self.opened, self.delivery, fields, self.residuals)
 
     def require_supported(self) -> None:
         """Raises UnsupportedPredicate where only Spark can evaluate the predicate and some block needs it."""
@@ -234,14 +248,16 @@ def plan_scan(table: Table, predicate: Predicate, sql: Sql, settings: Settings) 
 
 def _implied(predicate: Predicate, opened: OpenedTable) -> Within | None:
     """What a predicate says of the tuples of the index's sort key."""
-    snapshot = opened.catalog.snapshot
+    snapshot, naming = opened.catalog.snapshot, opened.table.naming
     if snapshot is None:
         return None
-    named = {column.name.lower() for column in opened.listing.partitions.fields}
+    outside = {name.lower() for name in opened.listing.columns}
     key = parse_sort_key(snapshot.options.sort_key)
-    if any(column.path[0].lower() in named for column in key):
+    if any(column.path[0].lower() in outside for column in key):
         return None  # a column that directories name has other values than that of the same name in the files
-    return tuple_condition(predicate, key, snapshot.columns, opened.schema)
+    if naming is None:
+        return tuple_condition(predicate, key, snapshot.columns, opened.schema)
+    return tuple_condition(predicate, key, snapshot.columns, called_by_id(opened.schema), naming.in_table)
 
 
 def _describe(opened: OpenedTable) -> str:

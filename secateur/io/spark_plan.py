@@ -195,7 +195,7 @@ def descriptors(scan: Scan, fields: Sequence[pa.Field]) -> Descriptors:
     """The scan as tasks of about equal bytes; their batches hold the fields and what `scan.sql` names."""
     opened = scan.opened
     assert scan.survivors.blocks is not None
-    reader = block_reader(opened, fields, scan.residuals, scan.named)
+    reader = block_reader(opened, scan.delivery, fields, scan.residuals, scan.named)
     order = scan.order()
     blocks = scan.blocks_at(order)
     cuts = pack(blocks.first, scan.survivors.blocks.byte_count[order]).tolist()

@@ -6,6 +6,8 @@ and their cached index. Options, beside ``path`` (or ``load(path)``):
 ``predicate``       only rows for which this Spark SQL predicate is TRUE are in the DataFrame, which is pruned by it
 ``pushdown``        true: prune by the filters of the query. Safe only for a DataFrame or view that is used once
 ``index_location``  where the index is, if not beside the data
+``catalog``         of an Iceberg table, whose identifier the path then is: a name in PyIceberg's configuration
+``snapshot_id``, ``as_of``, ``ref``  which snapshot of it is read, by its id, a time, or a branch or tag
 ``use_index``       false: read every block that footers do not rule out
 ``time_zone``       in which the predicate's timestamps are read (UTC)
 
@@ -30,11 +32,12 @@ from pyspark.sql.types import StructType
 from secateur.errors import IncomparableLiteral, TableNotFound, UnsupportedPredicate
 from secateur.io.block_list import BlockList
 from secateur.io.catalog import open_snapshot_of
-from secateur.io.parquet_dir import ParquetDirectory, open_directory
+from secateur.io.opening import Moment, open_at
 from secateur.io.row_groups import BlockReader
 from secateur.io.scan import Settings, plan_scan
 from secateur.io.spark_filters import predicate_of
 from secateur.io.spark_plan import descriptors, spark_schema
+from secateur.io.table import Table
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import is_supported
 from secateur.pruning.predicate.nodes import And, Predicate, Truth
@@ -45,9 +48,28 @@ from secateur.pruning.report import Faults
 MOST_OPEN_TABLES = 32
 
 
+@dataclass(frozen=True)
+class Location:
+    """Where a table and its index are; every process opens it by itself."""
+
+    path: str
+    catalog: str | None
+    moment: Moment
+    index_location: str | None
+
+
 @lru_cache(MOST_OPEN_TABLES)
-def _opened(path: str, index_location: str | None) -> ParquetDirectory:
-    return open_directory(path, index_location=index_location)
+def _opened(at: Location) -> Table:
+    return open_at(
+        at.path,
+        at.catalog,
+        at.moment,
+        index_location=at.index_location,
+        filesystem=None,
+        schema=None,
+        freshness=None,
+        disk_cache=None,
+    )
 
 
 class SecateurDataSource(DataSource):
@@ -59,23 +81,27 @@ class SecateurDataSource(DataSource):
         return "secateur"
 
     @property
-    def _table(self) -> ParquetDirectory:
+    def _location(self) -> Location:
         path = self.options.get("path")
         if not path:
             raise TableNotFound("format(\"secateur\") needs a path: load(path), or OPTIONS (path '...') in SQL")
-        return _opened(path, self.options.get("index_location"))
+        snapshot_id = self.options.get("snapshot_id")
+        moment = Moment(
+            None if snapshot_id is None else int(snapshot_id), self.options.get("as_of"), self.options.get("ref")
+        )
+        return Location(path, self.options.get("catalog"), moment, self.options.get("index_location"))
 
     def schema(self) -> StructType:
         """The table's schema."""
         zone = zone_of("UTC")
         assert zone is not None
-        return spark_schema(open_snapshot_of(self._table, zone, Faults()).schema)
+        return spark_schema(open_snapshot_of(_opened(self._location), zone, Faults()).schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader of one query."""
         kind = PushdownReader if self._flag("pushdown", default=False) else SecateurReader
         return kind(
-            table=self._table,
+            location=self._location,
             schema=to_arrow_schema(schema, timezone="UTC"),
             predicate=self._predicate,
             settings=Settings(
@@ -107,14 +133,14 @@ class Task(InputPartition):
 class SecateurReader(DataSourceReader):
     """Plans one read of a table, or of those of its rows for which a predicate is TRUE."""
 
-    table: ParquetDirectory
+    location: Location
     schema: pa.Schema
     predicate: Predicate
     settings: Settings
 
     def partitions(self) -> Sequence[InputPartition]:
         """The tasks that read the surviving blocks. Raises UnsupportedPredicate, and as :func:`secateur.prune`."""
-        scan = plan_scan(self.table, self.predicate, self.predicate, self.settings)
+        scan = plan_scan(_opened(self.location), self.predicate, self.predicate, self.settings)
         scan.require_supported()
         work = descriptors(scan, scan.fields(self.schema.names))
         reader = zlib.compress(pickle.dumps(work.reader))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import string
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -17,8 +17,10 @@ import pyarrow.compute as pc
 
 from secateur.arrays import strings, truths
 from secateur.index import zonemap
+from secateur.index.assemble import SourceFile
 from secateur.index.cache import ByteCache
 from secateur.index.identity import listing_id
+from secateur.index.naming import Naming
 from secateur.io.partitions import Partitions, null_counts
 from secateur.io.store import FileStore
 from secateur.pruning.predicate.bound import Field
@@ -26,8 +28,9 @@ from secateur.pruning.zones import Zones
 from secateur.values import is_float, kind_of
 
 if TYPE_CHECKING:
+    from secateur.io.block_list import FileBlocks
     from secateur.io.disk_cache import DiskCache
-    from secateur.io.parquet_file import ParquetSource
+    from secateur.pruning.questions import Question
 
 METADATA = "_metadata"  # Spark's hidden column of files; `file_name` of it is known here
 FILE_NAME = (METADATA, "file_name")
@@ -76,6 +79,24 @@ class Listing:
                 return None if kind_of(field.type) is None else _constants(values)
         return None
 
+    def bounds(self, column: Field, among: np.ndarray) -> Zones | None:
+        """What the table's own metadata tells of a column: of all files by their partitions, more of those `among`."""
+        return None
+
+    def holders(self, question: Question) -> np.ndarray | None:
+        """Which files may hold what is asked for, by the table's own metadata; None where it does not tell."""
+        return None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are not in the files."""
+        return tuple(field.name for field in self.partitions.fields)
+
+    @property
+    def touched(self) -> np.ndarray | None:
+        """Which files have rows that are deleted by other files: bool of shape (n_files,); None where none has."""
+        return None
+
 
 def metadata_of(path: str) -> pa.StructScalar:
     """Spark's ``_metadata`` of a file, as far as it is known here."""
@@ -89,8 +110,41 @@ def _constants(values: pa.Array) -> Zones:
     return zonemap.from_bounds(values.type, values, values, null_counts(values), nan_count, ones).zones(ones)
 
 
+class FileSource(SourceFile, Protocol):
+    """An open file of a table."""
+
+    @property
+    def path(self) -> str: ...
+
+    def require_size(self, size: int) -> None:
+        """Raises StalePlan unless the file has the size with which it was listed."""
+
+
+class FileRows(Protocol):
+    """The rows of one file, as the table has them."""
+
+    @property
+    def row_count(self) -> np.ndarray:
+        """Rows of every row group, deleted ones too."""
+
+    @property
+    def constants(self) -> Mapping[str, pa.Scalar]:
+        """Columns that have one value in the file, which is not read for them."""
+
+    def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
+        """The rows of a row group that are not deleted: values of some top-level columns, none of them constant."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """How the rows of some files are read, here or in another process."""
+
+    told: pa.StructArray  # of every file, what its reader is told besides its path and size
+    open: Callable[[FileBlocks], FileRows]  # pickled where the reader is in another process
+
+
 class Table(Protocol):
-    """A table of any format."""
+    """A table of any format, as it is from moment to moment."""
 
     @property
     def location(self) -> str:
@@ -99,6 +153,13 @@ class Table(Protocol):
     @property
     def store(self) -> FileStore:
         """Where its index is."""
+
+    def snapshot(self, *, fresh: bool = False) -> TableSnapshot:
+        """The table as it is now: with `fresh` whatever age it allows, for builds and checks."""
+
+
+class TableSnapshot(Table, Protocol):
+    """A table at one moment; one of a format without snapshots stands for itself."""
 
     @property
     def cache(self) -> ByteCache:
@@ -109,8 +170,16 @@ class Table(Protocol):
         """Where pieces of its index are kept on local disk, if anywhere."""
 
     @property
+    def id(self) -> int | None:
+        """The number that the format gives the snapshot; None where it has none."""
+
+    @property
     def declared_schema(self) -> pa.Schema | None:
-        """The schema that the user gave, data and partition columns."""
+        """The schema that the user gave, data and partition columns, or the format; None where files tell."""
+
+    @property
+    def naming(self) -> Naming | None:
+        """How an index calls the columns; None for by their names."""
 
     def listing(self, zone: dt.tzinfo) -> Listing:
         """The live files, as old as the table allows; timestamps in partition values are read in `zone`.
@@ -124,8 +193,14 @@ class Table(Protocol):
     def schemas(self, listing: Listing, ordinals: np.ndarray) -> Iterator[tuple[str, pa.Schema]]:
         """The path and the schema of the given files."""
 
-    def open_file(self, path: str) -> ParquetSource:
-        """One file by its path below the table."""
+    def open_file(self, path: str) -> FileSource:
+        """One file by its path, its columns called as in the table's schema."""
+
+    def open_for_index(self, path: str) -> FileSource:
+        """One file by its path, its columns called as an index calls them."""
+
+    def delivery(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
+        """How the rows of some files are read."""
 
     def full_path(self, path: str) -> str:
         """The path of a file as Spark and other engines take it."""

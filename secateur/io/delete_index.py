@@ -1,0 +1,183 @@
+"""Which delete files of an Iceberg snapshot apply to which of its data files.
+
+Source: Iceberg's specification, "Scan Planning", and ``DeleteFileIndex``. A position delete or a deletion vector
+applies to data files that are not younger than it, an equality delete to those that are older. Deletes of a partition
+apply within it, and those of an unpartitioned spec, if they are equality deletes, everywhere. What names its data file
+applies to that alone, and a deletion vector stands for all position deletes of its file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.arrays import present, truths
+from secateur.errors import UnsupportedTable
+from secateur.io.manifest_files import EQUALITY_DELETES, POSITION_DELETES, Entries
+from secateur.io.partition_fields import VOID, PartitionField
+
+FILE_PATH = 2147483546  # the id of the path in a position delete file
+_NOTHING = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Pairs of a data file, by its ordinal, and a delete file that applies to it; by data file, ascending."""
+
+    data: np.ndarray
+    delete: np.ndarray
+
+    def of(self, ordinal: int) -> np.ndarray:
+        """The delete files that apply to one data file."""
+        return self.delete[np.searchsorted(self.data, ordinal) : np.searchsorted(self.data, ordinal, "right")]
+
+
+@dataclass(frozen=True)
+class DeleteIndex:
+    """The delete files of a snapshot, beside its data files in their order."""
+
+    deletes: Entries
+    data: Entries
+    order: np.ndarray  # of the data files among their entries
+    specs: dict[int, Sequence[PartitionField]]
+
+    @cached_property
+    def files(self) -> pa.RecordBatch:
+        """A row of FILES for every delete file."""
+        return self.deletes.files
+
+    @cached_property
+    def matches(self) -> Matches:
+        """All pairs."""
+        pairs = [*self._by_path(), *self._by_partition()]
+        data = np.concatenate([_NOTHING, *(each[0] for each in pairs)])
+        delete = np.concatenate([_NOTHING, *(each[1] for each in pairs)])
+        old_enough = self._data_sequence[data] < self._first_untouched[delete]
+        data, delete = data[old_enough], delete[old_enough]
+        superseded = self._is_position[delete] & ~self._is_vector[delete] & np.isin(data, data[self._is_vector[delete]])
+        data, delete = data[~superseded], delete[~superseded]
+        in_order = np.lexsort((delete, data))
+        return Matches(data[in_order], delete[in_order])
+
+    @cached_property
+    def touched(self) -> np.ndarray:
+        """Which data files some delete file applies to: bool of shape (n_files,)."""
+        found = np.zeros(len(self.order), bool)
+        found[self.matches.data] = True
+        return found
+
+    @cached_property
+    def _data_sequence(self) -> np.ndarray:
+        found: np.ndarray = self.data.files.column("sequence").to_numpy()[self.order]
+        return found
+
+    @cached_property
+    def _is_position(self) -> np.ndarray:
+        found: np.ndarray = self.files.column("content").to_numpy() == POSITION_DELETES
+        return found
+
+    @cached_property
+    def _is_vector(self) -> np.ndarray:
+        """Which delete files are deletion vectors."""
+        is_puffin = pc.equal(pc.utf8_upper(self.files.column("format")), "PUFFIN")
+        return self._is_position & truths(is_puffin)
+
+    @cached_property
+    def _first_untouched(self) -> np.ndarray:
+        """The least sequence number of data that a delete file does not apply to."""
+        sequence = self.files.column("sequence").to_numpy()
+        return np.where(self.files.column("content").to_numpy() == EQUALITY_DELETES, sequence, sequence + 1)
+
+    @cached_property
+    def _target(self) -> pa.Array:
+        """The data file that a delete file names, null where it may name several.
+
+        A position delete file names one where the bounds of its paths are equal, and were not cut.
+        """
+        n = len(self.deletes)
+        ends = []
+        for name in ("lower", "upper"):
+            rows, values = self.deletes.values(name, FILE_PATH)
+            at = np.full(n, -1)
+            at[rows] = np.arange(len(rows))
+            ends.append(
+                values.cast(pa.binary()).take(pa.array(at, mask=at < 0)) if len(rows) else pa.nulls(n, pa.binary())
+            )
+        same = truths(pc.equal(*ends)) & self._is_position
+        bound = pc.if_else(pa.array(same), ends[0], pa.scalar(None, pa.binary())).cast(pa.string())
+        return pc.coalesce(self.files.column("referenced"), bound)
+
+    @cached_property
+    def _target_ordinal(self) -> np.ndarray:
+        """The data file that a delete file names; -1 for none, -2 for one that is not live."""
+        paths = self.data.files.column("path").take(pa.array(self.order))
+        found = pc.index_in(self._target, paths)
+        return np.where(present(self._target), pc.fill_null(found, -2).to_numpy(), -1).astype(np.int64)
+
+    def _by_path(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        named = np.flatnonzero(self._is_position & (self._target_ordinal >= 0))
+        yield self._target_ordinal[named], named
+
+    def _by_partition(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The pairs of one partition, and those of equality deletes with all files."""
+        unnamed = ~self._is_position | (self._target_ordinal == -1)
+        spec = self.data.spec[self.order] if len(self.order) else _NOTHING
+        for number in np.unique(self.deletes.spec[unnamed]).tolist() if unnamed.any() else []:
+            mine = np.flatnonzero(unnamed & (self.deletes.spec == number))
+            fields = self.specs.get(number, ())
+            is_whole = all(each.transform == VOID for each in fields)
+            everywhere = mine[~self._is_position[mine]] if is_whole else _NOTHING
+            yield _pairs(np.arange(len(self.order)), everywhere)
+            within = np.setdiff1d(mine, everywhere)
+            same_spec = np.flatnonzero(spec == number)
+            codes = self._partition_codes(number, fields, same_spec, within)
+            for code in np.unique(codes[len(same_spec) :]).tolist():
+                data = same_spec[codes[: len(same_spec)] == code]
+                yield _pairs(data, within[codes[len(same_spec) :] == code])
+
+    def _partition_codes(
+        self, spec: int, fields: Sequence[PartitionField], data: np.ndarray, deletes: np.ndarray
+    ) -> np.ndarray:
+        """A number for the partition of every given data file, and behind them of every delete file."""
+        codes = np.zeros(len(data) + len(deletes), np.int64)
+        for each in fields:
+            values = [
+                _at(self.data.partition(spec, each.id), self.order[data]),
+                _at(self.deletes.partition(spec, each.id), deletes),
+            ]
+            own = _codes(values)
+            codes = np.unique(codes * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
+        return codes
+
+
+def _at(known: tuple[np.ndarray, pa.Array], files: np.ndarray) -> pa.Array:
+    """The values of given files, from those of the files of a spec."""
+    rows, values = known
+    if not np.isin(files, rows).all():
+        raise UnsupportedTable("manifests of one partition spec have different partition fields")
+    return values.take(pa.array(np.searchsorted(rows, files)))
+
+
+def _codes(parts: Sequence[pa.Array]) -> np.ndarray:
+    """A number for each distinct value of some arrays, NULL among them."""
+    types = {part.type for part in parts if len(part)}
+    if len(types) > 1:
+        parts = [part.cast(reduce(_wider, types)) for part in parts]
+    own = next((part.type for part in parts if len(part)), pa.null())
+    encoded = pa.chunked_array([part for part in parts if len(part)], own).combine_chunks()
+    found = encoded.dictionary_encode(null_encoding="encode")
+    return found.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType:
+    return a if a.bit_width >= b.bit_width else b
+
+
+def _pairs(data: np.ndarray, deletes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Every data file with every delete file."""
+    return np.repeat(data, len(deletes)), np.tile(deletes, len(data))

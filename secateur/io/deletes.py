@@ -1,0 +1,148 @@
+"""The rows that delete files of an Iceberg snapshot take away: positions in a data file, and keys.
+
+Source: Iceberg's specification, "Row-level Deletes", and "Puffin spec", blob type deletion-vector-v1.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyroaring import BitMap64
+
+from secateur.arrays import from_numpy
+from secateur.errors import InvalidParquet, StalePlan, UnsupportedTable
+from secateur.io.field_ids import id_of
+from secateur.values import is_float
+
+_MAGIC = bytes.fromhex("d1d33964")
+_FRAME = 12  # bytes of a vector besides its bitmap: length, magic, checksum
+_PATH, _POSITION = "file_path", "pos"
+
+OpenInput = Callable[[str], pa.NativeFile]
+
+
+# ---- positions -------------------------------------------------------------------------------------------------------
+
+
+def read_vector(open_input: OpenInput, path: str, offset: int, size: int) -> np.ndarray:
+    """The positions of a deletion vector, ascending: int64. Raises InvalidParquet where its bytes are not one."""
+    with opened(open_input, path) as file:
+        if offset < 0 or not _FRAME <= size <= file.size() - offset:
+            raise InvalidParquet(f"{path} has no deletion vector of {size} bytes at {offset}")
+        file.seek(offset)
+        data = file.read(size)
+    return decoded_vector(data, f"the deletion vector at {offset} of {path}")
+
+
+def decoded_vector(data: bytes, what: str) -> np.ndarray:
+    """The positions of a vector from its bytes. Raises InvalidParquet, naming it."""
+    length = int.from_bytes(data[:4], "big")
+    body, checksum = data[4:-4], int.from_bytes(data[-4:], "big")
+    if length != len(body) or body[:4] != _MAGIC or zlib.crc32(body) != checksum:
+        raise InvalidParquet(f"{what} is corrupt: its length, magic or checksum is wrong")
+    try:
+        return np.array(BitMap64.deserialize(body[4:]), np.int64)
+    except (ValueError, MemoryError) as error:
+        raise InvalidParquet(f"{what} is corrupt: {error}") from None
+
+
+def read_positions(open_input: OpenInput, path: str, wanted: pa.Array) -> list[np.ndarray]:
+    """Of every wanted data file, the positions that a delete file names, in any order: int64."""
+    with opened(open_input, path) as file:
+        try:
+            table = pq.read_table(file, columns=[_PATH, _POSITION], filters=pc.field(_PATH).isin(wanted))
+        except (pa.ArrowException, OSError) as error:
+            raise InvalidParquet(f"cannot read the delete file {path}: {error}") from None
+    if table.schema.names != [_PATH, _POSITION]:
+        raise InvalidParquet(f"the delete file {path} has no columns {_PATH} and {_POSITION}")
+    ordinal = pc.index_in(table[_PATH].combine_chunks().cast(pa.string()), wanted).to_numpy(zero_copy_only=False)
+    positions = table[_POSITION].combine_chunks().to_numpy(zero_copy_only=False).astype(np.int64)
+    order = np.argsort(ordinal, kind="stable")
+    return np.split(positions[order], np.searchsorted(ordinal[order], np.arange(1, len(wanted))))
+
+
+def opened(open_input: OpenInput, path: str) -> pa.NativeFile:
+    """A delete file opened. Raises StalePlan where it has vanished."""
+    try:
+        return open_input(path)
+    except FileNotFoundError:
+        raise StalePlan(f"the delete file {path} has vanished since the table was listed: plan again") from None
+    except OSError as error:
+        raise InvalidParquet(f"cannot open the delete file {path}: {error}") from None
+
+
+def require_parquet(path: str, format_: str) -> None:
+    """Raises UnsupportedTable for a file of another format."""
+    if format_.upper() != "PARQUET":
+        raise UnsupportedTable(f"{path} is a file of {format_}, and only Parquet is read here: read it through Spark")
+
+
+# ---- keys ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DeletedKeys:
+    """Rows that are deleted because they equal one of `keys` in all of its columns, NULL being equal to NULL."""
+
+    fields: tuple[pa.Field, ...]  # with ids: top-level columns of the data
+    keys: tuple[pa.Array, ...]  # of every column
+
+    def survive(self, columns: Sequence[pa.Array]) -> np.ndarray:
+        """Which of some rows are not deleted: bool of shape (n,)."""
+        n = len(columns[0])
+        codes = np.zeros(n + len(self.keys[0]), np.int64)
+        for column, keys in zip(columns, self.keys, strict=True):
+            own = equality_codes(pa.concat_arrays([column, keys.cast(column.type)]))
+            codes = np.unique(codes * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
+        return ~np.isin(codes[:n], codes[n:])
+
+
+def equality_codes(values: pa.Array) -> np.ndarray:
+    """A number for each distinct value: NULL and NaN are each one, and 0.0 and -0.0 are two, as in Java."""
+    if is_float(values.type):
+        bits = np.int32 if values.type == pa.float32() else np.int64
+        numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
+        own = np.where(np.isnan(numbers), np.array(np.nan, numbers.dtype), numbers).view(bits)
+        values = pc.if_else(pc.is_valid(values), from_numpy(own), pa.scalar(None, from_numpy(own).type))
+    encoded = values.dictionary_encode(null_encoding="encode")
+    found: np.ndarray = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+@dataclass(frozen=True)
+class Deletions:
+    """What is deleted of one data file."""
+
+    positions: np.ndarray  # ascending
+    keys: tuple[DeletedKeys, ...]
+
+    def fields(self, wanted: Sequence[pa.Field]) -> list[pa.Field]:
+        """The wanted fields, and behind them those that tell which rows are deleted."""
+        known = {id_of(field) for field in wanted}
+        own = {id_of(field): field for each in self.keys for field in each.fields}
+        return [*wanted, *(field for number, field in own.items() if number not in known)]
+
+    def live_rows(
+        self, batches: Iterator[pa.RecordBatch], first_row: int, fields: Sequence[pa.Field]
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a row group that are not deleted; it begins at a row of its file, and has the given fields."""
+        place = {id_of(field): i for i, field in enumerate(fields)}
+        columns = [[place[id_of(field)] for field in each.fields] for each in self.keys]
+        begin = first_row
+        for batch in batches:
+            n = batch.num_rows
+            alive = np.ones(n, bool)
+            alive[self.positions[slice(*np.searchsorted(self.positions, [begin, begin + n]))] - begin] = False
+            for each, own in zip(self.keys, columns, strict=True):
+                alive &= each.survive([batch.column(i) for i in own])
+            begin += n
+            yield batch if alive.all() else batch.filter(pa.array(alive))
+
+
+NO_DELETIONS = Deletions(np.zeros(0, np.int64), ())

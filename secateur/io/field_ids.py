@@ -1,0 +1,129 @@
+"""Columns by their field ids: how formats that rename and re-add columns tell them apart.
+
+A table's schema carries the id of every field, nested ones too, in Arrow's field metadata, as Parquet files do. An
+index of such a table calls columns by these ids, so that what it knows of a column outlives a new name, and is not
+taken for another column that got the old one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from secateur.index.naming import Naming, Path
+
+FIELD_ID = b"PARQUET:field_id"  # pyarrow's name for it, in files that it reads
+
+
+def with_id(field: pa.Field, field_id: int) -> pa.Field:
+    """The field with an id."""
+    return field.with_metadata({**(field.metadata or {}), FIELD_ID: str(field_id).encode()})
+
+
+def id_of(field: pa.Field) -> int | None:
+    """The id of a field; None where it has none."""
+    found = (field.metadata or {}).get(FIELD_ID)
+    return None if found is None else int(found)
+
+
+def has_ids(schema: pa.Schema) -> bool:
+    """Whether any field of a schema has an id, however deep."""
+    return any(map(_has_id, schema))
+
+
+def _has_id(field: pa.Field) -> bool:
+    return id_of(field) is not None or any(map(_has_id, children(field.type)))
+
+
+def children(type_: pa.DataType) -> list[pa.Field]:
+    """The fields within a type: of a struct, of a list its element, of a map its key and its value."""
+    match type_:
+        case pa.MapType():
+            return [type_.key_field, type_.item_field]
+        case pa.StructType():
+            return list(type_)
+        case pa.ListType() | pa.LargeListType() | pa.FixedSizeListType():
+            return [type_.value_field]
+        case _:
+            return []
+
+
+def naming_of(schema: pa.Schema) -> Naming:
+    """The columns of a schema, and those nested in structs, by names and by ids."""
+    in_index = {names: tuple(map(str, ids)) for names, ids in paths(schema)}
+    return Naming(in_index, {ids: names for names, ids in in_index.items()})
+
+
+def paths(schema: pa.Schema) -> Iterator[tuple[Path, tuple[int, ...]]]:
+    """The path of every column, and of those nested in structs, in names and in ids."""
+    for field in schema:
+        yield from _paths(field, (), ())
+
+
+def _paths(field: pa.Field, names: Path, ids: tuple[int, ...]) -> Iterator[tuple[Path, tuple[int, ...]]]:
+    own = id_of(field)
+    assert own is not None, f"{field} has no id"
+    names, ids = (*names, field.name), (*ids, own)
+    yield names, ids
+    if pa.types.is_struct(field.type):
+        for child in field.type:
+            yield from _paths(child, names, ids)
+
+
+def fields_by_id(schema: pa.Schema) -> dict[int, pa.Field]:
+    """The columns of a schema, and the fields nested in structs, by their ids."""
+    found, pending = {}, list(schema)
+    while pending:
+        field = pending.pop()
+        own = id_of(field)
+        if own is not None:
+            found[own] = field
+        if pa.types.is_struct(field.type):
+            pending += list(field.type)
+    return found
+
+
+def called_by_id(schema: pa.Schema) -> pa.Schema:
+    """The schema with the id of every column, and of those nested in structs, as its name."""
+    return pa.schema([_called_by_id(field) for field in schema])
+
+
+def _called_by_id(field: pa.Field) -> pa.Field:
+    type_ = field.type
+    if pa.types.is_struct(type_):
+        type_ = pa.struct([_called_by_id(child) for child in type_])
+    return pa.field(str(id_of(field)), type_, metadata=field.metadata)
+
+
+@dataclass(frozen=True)
+class MappedName:
+    """The id of fields with a name, in files without ids, and those of the fields within."""
+
+    id: int | None
+    within: Mapping[str, MappedName]
+
+
+def with_mapped_ids(schema: pa.Schema, mapping: Mapping[str, MappedName]) -> pa.Schema:
+    """A file's schema with the ids that a name mapping gives its fields; those it does not name have none.
+
+    Source: Iceberg's specification, "Column Projection" and "Name Mapping Serialization".
+    """
+    return pa.schema([_mapped(field, field.name, mapping) for field in schema])
+
+
+def _mapped(field: pa.Field, name: str, mapping: Mapping[str, MappedName]) -> pa.Field:
+    found = mapping.get(name)
+    within = found.within if found is not None else {}
+    match field.type:
+        case pa.MapType() as map_:
+            type_ = pa.map_(_mapped(map_.key_field, "key", within), _mapped(map_.item_field, "value", within))
+        case pa.StructType() as struct:
+            type_ = pa.struct([_mapped(child, child.name, within) for child in struct])
+        case pa.ListType() | pa.LargeListType() | pa.FixedSizeListType() as list_:
+            type_ = pa.list_(_mapped(list_.value_field, "element", within))
+        case type_:
+            pass
+    plain = pa.field(field.name, type_, field.nullable)
+    return plain if found is None or found.id is None else with_id(plain, found.id)

@@ -1,0 +1,198 @@
+"""How the live rows of an Iceberg table's files are read, on the driver and on executors.
+
+The driver reads the delete files that apply to surviving files, each once, and tells the readers of every file which of
+its positions are deleted, and which lists of deleted keys apply. Executors need neither manifests nor PyIceberg.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import UnsupportedTable
+from secateur.io.deletes import NO_DELETIONS, DeletedKeys, Deletions, read_positions, read_vector, require_parquet
+from secateur.io.iceberg_file import IcebergFile, View
+from secateur.io.locations import FileSystems
+from secateur.io.manifest_files import EQUALITY_DELETES
+from secateur.io.parquet_file import open_parquet
+from secateur.io.table import Delivery
+from secateur.ragged import offsets_of
+
+if TYPE_CHECKING:
+    from secateur.io.block_list import FileBlocks
+    from secateur.io.iceberg_listing import IcebergListing
+
+DELETE_THREADS = 16
+
+
+@dataclass(frozen=True)
+class IcebergReader:
+    """Opens the data files of a snapshot."""
+
+    view: View
+    files: FileSystems
+    keys: tuple[DeletedKeys, ...] = field(default=(), repr=False)  # that files are told of by their numbers
+
+    def open(self, path: str) -> IcebergFile:
+        """A data file by what manifests call it. Raises StalePlan, InvalidParquet."""
+        return IcebergFile(open_parquet(*self.files.of(path), path), self.view)
+
+    def open_rows(self, file: FileBlocks) -> IcebergRows:
+        """The live rows of a data file."""
+        opened = self.open(file.path)
+        opened.require_size(file.size)
+        told = file.told
+        constants = {int(name): each["value"] for name, each in told["constants"].items() if each.is_valid}
+        positions = told["deleted"].as_py()
+        deletions = Deletions(
+            np.frombuffer(positions or b"", np.int64),
+            tuple(self.keys[i] for i in told["keys"].as_py() or ()),
+        )
+        return IcebergRows(replace(opened, constants=constants), deletions)
+
+
+@dataclass(frozen=True)
+class IcebergRows:
+    """The live rows of one data file; see :class:`secateur.io.table.FileRows`."""
+
+    file: IcebergFile
+    deletions: Deletions = NO_DELETIONS
+
+    @property
+    def row_count(self) -> np.ndarray:
+        return self.file.row_count
+
+    @property
+    def constants(self) -> Mapping[str, pa.Scalar]:
+        """None: what partitions tell stands in only where the file lacks the column."""
+        return {}
+
+    def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
+        """The rows of a row group that are not deleted."""
+        wanted = self.deletions.fields(fields)
+        first_row = int(offsets_of(self.row_count)[row_group])
+        names = list(range(len(fields))) if fields else None
+        for batch in self.deletions.live_rows(self.file.read(row_group, wanted), first_row, wanted):
+            yield batch if names is None or len(wanted) == len(fields) else batch.select(names)
+
+
+def delivered(
+    listing: IcebergListing, ordinals: np.ndarray, reader: IcebergReader, fields: Mapping[int, pa.Field]
+) -> Delivery:
+    """How some files are read; `fields` are the columns that equality deletes may speak of, by id."""
+    deleted: list[bytes | None] = [None] * len(ordinals)
+    applying: list[list[int] | None] = [None] * len(ordinals)
+    keys: list[DeletedKeys] = []
+    if listing.touched is not None:
+        found = DeleteFiles(listing, ordinals, reader, fields)
+        deleted = [None if each is None else each.tobytes() for each in found.positions()]
+        keys, applying = found.keys()
+    told = pa.StructArray.from_arrays(
+        [listing.constants(ordinals), pa.array(deleted, pa.binary()), pa.array(applying, pa.list_(pa.int32()))],
+        names=["constants", "deleted", "keys"],
+    )
+    return Delivery(told, replace(reader, keys=tuple(keys)).open_rows)
+
+
+@dataclass(frozen=True)
+class DeleteFiles:
+    """The delete files that apply to some data files, read once each."""
+
+    listing: IcebergListing
+    ordinals: np.ndarray  # of the data files, ascending
+    reader: IcebergReader
+    fields: Mapping[int, pa.Field]
+
+    @property
+    def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """The delete files, and the places among `ordinals` of the data files that they apply to."""
+        assert self.listing.deletes is not None
+        matches = self.listing.deletes.matches
+        mine = np.isin(matches.data, self.ordinals)
+        return matches.delete[mine], np.searchsorted(self.ordinals, matches.data[mine])
+
+    def _row(self, delete: int) -> dict[str, object]:
+        assert self.listing.deletes is not None
+        row: dict[str, object] = self.listing.deletes.files.slice(delete, 1).to_pylist()[0]
+        return row
+
+    def positions(self) -> list[np.ndarray | None]:
+        """Of every data file the positions that are deleted, ascending; None where no position delete applies."""
+        deletes, places = self._pairs
+        content = self._content
+        chosen = content[deletes] != EQUALITY_DELETES
+        deletes, places = deletes[chosen], places[chosen]
+        found: list[list[np.ndarray]] = [[] for _ in self.ordinals]
+        distinct = np.unique(deletes).tolist()
+
+        def read(delete: int) -> list[np.ndarray]:
+            return self._read_positions(delete, places[deletes == delete])
+
+        with ThreadPoolExecutor(DELETE_THREADS) as threads:
+            for delete, parts in zip(distinct, threads.map(read, distinct), strict=True):
+                for place, part in zip(places[deletes == delete].tolist(), parts, strict=True):
+                    found[place].append(part)
+        return [np.unique(np.concatenate(parts)) if parts else None for parts in found]
+
+    def _read_positions(self, delete: int, places: np.ndarray) -> list[np.ndarray]:
+        """What a delete file or a deletion vector deletes of the data files at some places."""
+        row = self._row(delete)
+        path = str(row["path"])
+        if str(row["format"]).upper() == "PUFFIN":
+            offset, size = row["content_offset"], row["content_size"]
+            if not isinstance(offset, int) or not isinstance(size, int):
+                raise UnsupportedTable(f"the manifest does not tell where in {path} a deletion vector lies")
+            return [read_vector(self._open, path, offset, size)]
+        require_parquet(path, str(row["format"]))
+        return read_positions(self._open, path, self.listing.paths.take(pa.array(self.ordinals[places])))
+
+    def keys(self) -> tuple[list[DeletedKeys], list[list[int] | None]]:
+        """The lists of deleted keys, and of every data file the numbers of those that apply."""
+        deletes, places = self._pairs
+        chosen = self._content[deletes] == EQUALITY_DELETES
+        deletes, places = deletes[chosen], places[chosen]
+        distinct, numbers = np.unique(deletes, return_inverse=True)
+        with ThreadPoolExecutor(DELETE_THREADS) as threads:
+            keys = list(threads.map(self._read_keys, distinct.tolist()))
+        applying: list[list[int] | None] = [None] * len(self.ordinals)
+        for number, place in zip(numbers.tolist(), places.tolist(), strict=True):
+            applying[place] = [*(applying[place] or ()), number]
+        return keys, applying
+
+    def _read_keys(self, delete: int) -> DeletedKeys:
+        row = self._row(delete)
+        path, ids = str(row["path"]), row["equality_ids"]
+        require_parquet(path, str(row["format"]))
+        if not isinstance(ids, list) or not ids or any(each not in self.fields for each in ids):
+            raise UnsupportedTable(
+                f"the equality deletes of {path} are by fields {ids}; only top-level columns are read"
+            )
+        fields = tuple(self.fields[each] for each in ids)
+        file = open_parquet(*self.reader.files.of(path), path)
+        view = View(pa.schema(fields), {}, frozenset(), self.reader.view.mapping)
+        batches = [
+            batch
+            for row_group in range(len(file.row_count))
+            for batch in IcebergFile(file, view).read(row_group, fields)
+        ]
+        rows = pa.Table.from_batches(batches, pa.schema(fields)).combine_chunks()
+        return DeletedKeys(fields, tuple(_whole(column) for column in rows.columns))
+
+    @property
+    def _content(self) -> np.ndarray:
+        assert self.listing.deletes is not None
+        found: np.ndarray = self.listing.deletes.files.column("content").to_numpy()
+        return found
+
+    def _open(self, path: str) -> pa.NativeFile:
+        filesystem, inner = self.reader.files.of(path)
+        return filesystem.open_input_file(inner)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)

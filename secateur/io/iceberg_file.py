@@ -1,0 +1,159 @@
+"""A Parquet file of an Iceberg table, seen through the table's schema: columns are found by their field ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import InvalidParquet
+from secateur.index import zonemap
+from secateur.index.model import IndexedColumn
+from secateur.index.naming import Path
+from secateur.index.native import NativeFilters
+from secateur.index.pages import PageTable
+from secateur.index.zonemap import ZoneMap
+from secateur.io.field_ids import MappedName, fields_by_id, has_ids, id_of, paths, with_mapped_ids
+from secateur.io.parquet_bloom import no_filters
+from secateur.io.parquet_file import ParquetSource
+from secateur.io.projection import absent, is_uuid, projected
+from secateur.values import kind_of
+
+
+@dataclass(frozen=True)
+class View:
+    """How files of a table are seen: the columns as they are called, and what files without them mean."""
+
+    schema: pa.Schema  # every field with its id
+    defaults: Mapping[int, pa.Scalar] = field(default_factory=dict)  # initial defaults, by id
+    told: frozenset[int] = frozenset()  # columns that partitions may tell of files without them
+    mapping: Mapping[str, MappedName] | None = None  # for files without ids
+
+    @cached_property
+    def ids(self) -> dict[Path, tuple[int, ...]]:
+        """The ids along the path of every column."""
+        return dict(paths(self.schema))
+
+    @cached_property
+    def fields(self) -> dict[int, pa.Field]:
+        """The columns by their ids."""
+        return fields_by_id(self.schema)
+
+
+@dataclass(frozen=True, eq=False)
+class IcebergFile:
+    """An open data file; see :class:`secateur.io.table.FileSource`."""
+
+    source: ParquetSource
+    view: View
+    constants: Mapping[int, pa.Scalar] = field(default_factory=dict)  # what its partition tells, by id
+
+    @property
+    def path(self) -> str:
+        return self.source.path
+
+    @property
+    def row_count(self) -> np.ndarray:
+        return self.source.row_count
+
+    @property
+    def byte_count(self) -> np.ndarray:
+        return self.source.byte_count
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's schema."""
+        return self.view.schema
+
+    def require_size(self, size: int) -> None:
+        """Raises StalePlan unless the file has the size with which it was listed."""
+        self.source.require_size(size)
+
+    @cached_property
+    def stored(self) -> pa.Schema:
+        """The file's own schema with ids. Raises InvalidParquet where there is no way to tell them."""
+        own = self.source.reader.schema_arrow
+        if has_ids(own) or not len(own):
+            return own
+        if self.view.mapping is None:
+            raise InvalidParquet(
+                f"the columns of {self.path} have no field ids, and the table has no name mapping: "
+                "set its property schema.name-mapping.default"
+            )
+        return with_mapped_ids(own, self.view.mapping)
+
+    def stored_path(self, path: Path) -> Path | None:
+        """What the file calls a column of the table; None where it does not have it."""
+        fields, found = list(self.stored), []
+        for own in self.view.ids[path]:
+            child = next((each for each in fields if id_of(each) == own), None)
+            if child is None:
+                return None
+            found.append(child.name)
+            fields = list(child.type) if pa.types.is_struct(child.type) else []
+        return tuple(found)
+
+    def zone_map(self, path: Path, type_: pa.DataType) -> ZoneMap:
+        """The zone map of a column over the row groups, by the footer alone."""
+        own = self.stored_path(path)
+        if own is None:
+            return self._absent(path, type_)
+        kind = kind_of(type_)
+        assert kind is not None
+        if is_uuid(self._field(path)):
+            return zonemap.unknown(kind, len(self.row_count))
+        return self.source.zone_map(own, type_)
+
+    def _absent(self, path: Path, type_: pa.DataType) -> ZoneMap:
+        """The zone map of a column that the file lacks: NULL, unless a default or a partition may tell otherwise."""
+        kind, ids = kind_of(type_), self.view.ids[path]
+        assert kind is not None
+        if self.view.told.isdisjoint(ids) and self.view.defaults.keys().isdisjoint(ids):
+            return zonemap.all_null(kind, self.row_count)
+        if len(ids) > 1 or ids[0] in self.view.told:
+            return zonemap.unknown(kind, len(self.row_count))
+        n = len(self.row_count)
+        values = absent(pa.field("", type_, metadata=self.view.fields[ids[0]].metadata), n, self.view.defaults)
+        return zonemap.from_bounds(type_, values, values, np.zeros(n), np.zeros(n), self.row_count)
+
+    def pages(self, zone_maps: Mapping[IndexedColumn, ZoneMap]) -> dict[IndexedColumn, PageTable]:
+        """The pages of those columns that have a page index in every row group."""
+        own = {
+            IndexedColumn(stored, column.type): column
+            for column in zone_maps
+            if (stored := self.stored_path(column.path)) is not None and not is_uuid(self._field(column.path))
+        }
+        found = self.source.pages({stored: zone_maps[column] for stored, column in own.items()})
+        return {own[stored]: pages for stored, pages in found.items()}
+
+    def native_filters(self, path: Path, type_: pa.DataType, fpr: float) -> NativeFilters:
+        """The file's own bloom filters of a column."""
+        own = self.stored_path(path)
+        if own is None or is_uuid(self._field(path)):
+            return no_filters(len(self.row_count), "the file does not have the column as the table does")
+        return self.source.native_filters(own, type_, fpr)
+
+    def _field(self, path: Path) -> pa.Field:
+        return self.view.fields[self.view.ids[path][-1]]
+
+    def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
+        """One row group's values of some top-level columns, which are known by the ids of their fields.
+
+        Raises OldCalendar, StalePlan, InvalidParquet.
+        """
+        own = {id_of(each): each for each in self.stored}
+        values = {**self.view.defaults, **self.constants}
+        names = [own[id_of(each)].name for each in fields if id_of(each) in own]
+        schema = pa.schema(fields)
+        for batch in self.source.batches(row_group, names):
+            arrays = [
+                projected(batch.column(own[id_of(each)].name), own[id_of(each)], each, values)
+                if id_of(each) in own
+                else absent(each, batch.num_rows, values)
+                for each in fields
+            ]
+            self.source.require_todays_calendar(arrays)
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema) if fields else batch

@@ -1,0 +1,320 @@
+"""An Iceberg table: its snapshots as the rest of the package sees tables."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import ManifestFile, read_manifest_list
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table as PyIcebergTable
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+from secateur.errors import TableNotFound, UnknownSnapshot, UnsupportedTable
+from secateur.index.cache import ByteCache
+from secateur.index.naming import Naming
+from secateur.io.delete_index import DeleteIndex
+from secateur.io.field_ids import called_by_id, fields_by_id, naming_of
+from secateur.io.iceberg_delivery import IcebergReader, delivered
+from secateur.io.iceberg_file import IcebergFile, View
+from secateur.io.iceberg_listing import IcebergListing
+from secateur.io.iceberg_manifests import read_manifest
+from secateur.io.iceberg_schema import arrow_schema, initial_defaults, name_mapping
+from secateur.io.locations import FileSystems
+from secateur.io.manifest_files import DATA, Entries, Manifest
+from secateur.io.partition_fields import IDENTITY, PartitionField, partition_field
+from secateur.io.partitions import Partitions
+from secateur.io.store import FileStore
+from secateur.io.table import Delivery, Listing
+
+if TYPE_CHECKING:
+    from secateur.io.disk_cache import DiskCache
+
+__all__ = ["IcebergSnapshot", "IcebergTable", "PyIcebergTable", "Selection"]
+
+MANIFEST_THREADS = 16
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which snapshot of a table is read: the current one, or one of its past, or of a branch or a tag."""
+
+    snapshot_id: int | None = None
+    as_of: dt.datetime | None = None
+    ref: str | None = None
+
+    def __post_init__(self) -> None:
+        if sum(each is not None for each in (self.snapshot_id, self.as_of, self.ref)) > 1:
+            raise ValueError("snapshot_id, as_of and ref each name a snapshot: give one of them")
+
+
+@dataclass(frozen=True)
+class IcebergSnapshot:
+    """One snapshot of an Iceberg table; see :class:`secateur.io.table.TableSnapshot`."""
+
+    location: str
+    store: FileStore
+    metadata_location: str
+    metadata: TableMetadata = field(repr=False)
+    snapshot_of: Snapshot | None  # None for a table without any
+    schema_of: Schema = field(repr=False)
+    io: FileIO = field(repr=False, compare=False)
+    files: FileSystems = field(repr=False, compare=False)
+    cache: ByteCache = field(repr=False, compare=False)
+    disk: DiskCache | None = field(default=None, repr=False, compare=False)
+
+    def snapshot(self, *, fresh: bool = False) -> IcebergSnapshot:
+        """The snapshot itself: it does not change."""
+        return self
+
+    @property
+    def id(self) -> int | None:
+        """The id of the snapshot."""
+        return None if self.snapshot_of is None else self.snapshot_of.snapshot_id
+
+    @cached_property
+    def declared_schema(self) -> pa.Schema:
+        """The schema of the snapshot. Raises UnsupportedTable."""
+        return arrow_schema(self.schema_of)
+
+    @cached_property
+    def naming(self) -> Naming:
+        """An index calls columns by their ids."""
+        return naming_of(self.declared_schema)
+
+    @cached_property
+    def specs(self) -> dict[int, Sequence[PartitionField]]:
+        """The partition fields of every spec that the table has had."""
+        return {spec.spec_id: _partition_fields(spec) for spec in self.metadata.specs().values()}
+
+    @cached_property
+    def view(self) -> View:
+        """How files are seen by a query."""
+        told = {each.source for fields in self.specs.values() for each in fields if each.transform == IDENTITY}
+        mapping = self.metadata.name_mapping()
+        return View(
+            self.declared_schema,
+            initial_defaults(self.schema_of),
+            frozenset(told),
+            None if mapping is None else name_mapping(mapping.root),
+        )
+
+    @cached_property
+    def reader(self) -> IcebergReader:
+        """How files are opened, here and elsewhere."""
+        return IcebergReader(self.view, self.files)
+
+    @cached_property
+    def _index_reader(self) -> IcebergReader:
+        view = self.view
+        by_id = View(called_by_id(view.schema), view.defaults, view.told, view.mapping)
+        return IcebergReader(by_id, self.files)
+
+    # ---- files
+
+    def listing(self, zone: dt.tzinfo) -> IcebergListing:
+        """The data files. Raises TableNotFound where manifests cannot be read, UnsupportedTable."""
+        return self._listing
+
+    fresh_listing = listing
+
+    @cached_property
+    def _listing(self) -> IcebergListing:
+        data, deletes = self._entries
+        paths = data.files.column("path")
+        order = pc.sort_indices(paths).to_numpy().astype(np.int64)
+        chosen = data.files.take(pa.array(order))
+        modified = pc.fill_null(chosen.column("snapshot_id"), -1).to_numpy()
+        found = IcebergListing(
+            paths=chosen.column("path"),
+            size=chosen.column("size").to_numpy(),
+            modified=modified,
+            partitions=Partitions((), ()),
+            own_metadata=True,
+            schema=self.declared_schema,
+            entries=data,
+            order=order,
+            specs=self.specs,
+            deletes=DeleteIndex(deletes, data, order, self.specs),
+        )
+        _require_parquet(chosen)
+        return found
+
+    @cached_property
+    def manifests(self) -> list[ManifestFile]:
+        """The manifests of the snapshot. Raises TableNotFound."""
+        if self.snapshot_of is None:
+            return []
+        listed = self.snapshot_of.manifest_list
+        if not listed:
+            raise UnsupportedTable(f"snapshot {self.id} of {self.location} has no manifest list: rewrite its manifests")
+        try:
+            return list(read_manifest_list(self.io.new_input(listed)))
+        except (OSError, ValueError) as error:
+            raise TableNotFound(f"cannot read the manifest list {listed}: {error}") from None
+
+    @cached_property
+    def _entries(self) -> tuple[Entries, Entries]:
+        """The live data files and the live delete files."""
+        with ThreadPoolExecutor(MANIFEST_THREADS) as threads:
+            found = list(threads.map(self._manifest, self.manifests))
+        pairs = list(zip(self.manifests, found, strict=True))
+        data = [manifest for listed, manifest in pairs if listed.content == DATA]
+        return Entries(data), Entries([manifest for listed, manifest in pairs if listed.content != DATA])
+
+    def _manifest(self, manifest: ManifestFile) -> Manifest:
+        key = ("manifest", manifest.manifest_path, manifest.manifest_length, manifest.sequence_number)
+        try:
+            return self.cache.get(key, lambda: read_manifest(self.io, manifest))
+        except (OSError, ValueError, EOFError) as error:
+            raise TableNotFound(f"cannot read the manifest {manifest.manifest_path}: {error}") from None
+
+    # ---- reading
+
+    def schemas(self, listing: Listing, ordinals: np.ndarray) -> Iterator[tuple[str, pa.Schema]]:
+        """Files are seen through the table's schema, whatever their own."""
+        return ((listing.paths[ordinal].as_py(), self.declared_schema) for ordinal in ordinals.tolist())
+
+    def open_file(self, path: str) -> IcebergFile:
+        """A data file by what manifests call it. Raises StalePlan, InvalidParquet."""
+        return self.reader.open(path)
+
+    @property
+    def open_for_index(self) -> Callable[[str], IcebergFile]:
+        """What opens a data file with its columns called by their ids."""
+        return self._index_reader.open
+
+    def delivery(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
+        """How the live rows of some files are read; delete files that apply to them are read now."""
+        assert isinstance(listing, IcebergListing)
+        return delivered(listing, ordinals, self.reader, self._historical_fields)
+
+    @cached_property
+    def _historical_fields(self) -> Mapping[int, pa.Field]:
+        """The columns of every schema that the table has had, the newest of each id: what deletes may speak of."""
+        found: dict[int, pa.Field] = {}
+        for schema in sorted(self.metadata.schemas, key=lambda each: int(each.schema_id)):
+            found |= {field.field_id: arrow_schema(Schema(field))[0] for field in schema.fields}
+        return found | {number: own for number, own in fields_by_id(self.declared_schema).items() if number in found}
+
+    def full_path(self, path: str) -> str:
+        """The path of a file as Spark and other engines take it: as manifests have it."""
+        return path
+
+
+def _partition_fields(spec: PartitionSpec) -> list[PartitionField]:
+    return [partition_field(each.field_id, each.source_id, str(each.transform)) for each in spec.fields]
+
+
+def _require_parquet(files: pa.RecordBatch) -> None:
+    """Raises UnsupportedTable where a data file is not Parquet, or is encrypted."""
+    formats = pc.utf8_upper(files.column("format"))
+    other = pc.index(pc.not_equal(formats, "PARQUET"), True).as_py()
+    if other >= 0:
+        path, format_ = files.column("path")[other].as_py(), formats[other].as_py()
+        raise UnsupportedTable(f"{path} is a file of {format_}; only tables of Parquet files are read here: use Spark")
+    if files.column("key_metadata").null_count < files.num_rows:
+        raise UnsupportedTable("the table's files are encrypted, and cannot be read here: use Spark")
+
+
+@dataclass(frozen=True)
+class IcebergTable:
+    """An Iceberg table that is looked up anew as its metadata changes; see :class:`secateur.io.table.Table`."""
+
+    location: str
+    store: FileStore
+    load: Callable[[], PyIcebergTable] = field(repr=False, compare=False)
+    selection: Selection
+    freshness: float  # seconds that metadata may be old
+    identifier: tuple[str, ...] | None = None  # in its catalog, whose name comes first
+    files: FileSystems = field(default_factory=FileSystems, repr=False, compare=False)
+    cache: ByteCache = field(default_factory=partial(ByteCache, 0), repr=False, compare=False)
+    disk: DiskCache | None = field(default=None, repr=False, compare=False)
+    _latest: Latest = field(default_factory=lambda: Latest(), init=False, repr=False, compare=False)
+
+    def snapshot(self, *, fresh: bool = False) -> IcebergSnapshot:
+        """The snapshot that is selected, of metadata no older than `freshness`.
+
+        Raises TableNotFound, UnknownSnapshot.
+        """
+        return self._latest.get(self._renewed, 0.0 if fresh else self.freshness)
+
+    def _renewed(self, before: IcebergSnapshot | None) -> IcebergSnapshot:
+        """The snapshot by the table's metadata now; what was here before, if it is the same."""
+        table = self.load()
+        chosen, schema = selected(table, self.selection)
+        if before is not None and before.metadata_location == table.metadata_location:
+            return before
+        told = (table.metadata_location, table.metadata, chosen, schema, table.io)
+        return IcebergSnapshot(self.location, self.store, *told, self.files, self.cache, self.disk)
+
+
+class Latest:
+    """The snapshot that was looked up last, shared by threads; of several that want a new one, one looks it up."""
+
+    def __init__(self) -> None:
+        self._found: tuple[float, IcebergSnapshot] | None = None
+        self._one_looks = threading.Lock()
+
+    def get(self, renew: Callable[[IcebergSnapshot | None], IcebergSnapshot], most_seconds: float) -> IcebergSnapshot:
+        """A snapshot looked up less than `most_seconds` before this call, or after it."""
+        called = time.monotonic()
+        with self._one_looks:
+            found = self._found
+            if found is None or called - found[0] >= most_seconds:
+                begun = time.monotonic()
+                found = begun, renew(None if found is None else found[1])
+                self._found = found
+        return found[1]
+
+
+def selected(table: PyIcebergTable, selection: Selection) -> tuple[Snapshot | None, Schema]:
+    """A snapshot of a table and the schema that it is read with. Raises UnknownSnapshot.
+
+    That of a branch, as of the table, is the table's own; a tag or a snapshot of the past has the schema of its time
+    (``SnapshotUtil.schemaFor``).
+    """
+    if selection.snapshot_id is not None:
+        chosen = table.metadata.snapshot_by_id(selection.snapshot_id)
+        if chosen is None:
+            raise UnknownSnapshot(f"{'.'.join(table.name())} has no snapshot {selection.snapshot_id}: {_known(table)}")
+        return chosen, _schema_at(table, chosen)
+    if selection.as_of is not None:
+        milliseconds = int(selection.as_of.timestamp() * 1000)
+        chosen = table.snapshot_as_of_timestamp(milliseconds)
+        if chosen is None:
+            raise UnknownSnapshot(f"{'.'.join(table.name())} had no snapshot at {selection.as_of}: {_known(table)}")
+        return chosen, _schema_at(table, chosen)
+    if selection.ref is not None:
+        ref = table.metadata.refs.get(selection.ref)
+        if ref is None:
+            names = ", ".join(sorted(table.metadata.refs)) or "none"
+            raise UnknownSnapshot(f"the table has no branch or tag {selection.ref!r}: there are {names}")
+        chosen = table.metadata.snapshot_by_id(ref.snapshot_id)
+        assert chosen is not None
+        return chosen, _schema_at(table, chosen) if ref.snapshot_ref_type == "tag" else table.schema()
+    return table.current_snapshot(), table.schema()
+
+
+def _schema_at(table: PyIcebergTable, snapshot: Snapshot) -> Schema:
+    schemas = table.schemas()
+    return schemas.get(snapshot.schema_id, table.schema()) if snapshot.schema_id is not None else table.schema()
+
+
+def _known(table: PyIcebergTable) -> str:
+    """Some snapshots that there are, newest first."""
+    found = sorted(table.metadata.snapshots, key=lambda each: -each.timestamp_ms)[:5]
+    shown = [f"{each.snapshot_id} of {dt.datetime.fromtimestamp(each.timestamp_ms / 1000, dt.UTC)}" for each in found]
+    return f"there are {'; '.join(shown)}" if shown else "there are none"
