@@ -32,7 +32,8 @@ _CATALOGS = ("org.apache.iceberg.spark.SparkCatalog", "org.apache.iceberg.spark.
 _LINEAGE = ("_row_id", "_last_updated_sequence_number")  # that a staged scan of a table of version 3 has as columns
 
 # Janino: no lambdas, no type arguments inferred, raw types. A staged scan reads the schema of the Table object
-# that is cached under its name, and executors get a copy of what this object says: hence AsOf.
+# that is cached under its name, and executors get a copy of what this object says; that of a
+# catalog follows later commits. Hence AsOf.
 # A staged scan splits every task by size, which parsed tasks, being parts of a file, refuse: hence Whole, one task
 # that splits into just them.
 # Staged tasks are fetched when a query is planned, so they have to live as long as any plan that holds the table of
