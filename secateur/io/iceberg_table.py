@@ -65,6 +65,7 @@ class IcebergSnapshot:
     """One snapshot of an Iceberg table; see :class:`secateur.io.table.TableSnapshot`."""
 
     location: str
+    identifier: tuple[str, ...] | None  # in its catalog, whose name comes first
     store: FileStore
     metadata_location: str
     metadata: TableMetadata = field(repr=False)
@@ -258,7 +259,7 @@ class IcebergTable:
         if before is not None and before.metadata_location == table.metadata_location:
             return before
         told = (table.metadata_location, table.metadata, chosen, schema, table.io)
-        return IcebergSnapshot(self.location, self.store, *told, self.files, self.cache, self.disk)
+        return IcebergSnapshot(self.location, self.identifier, self.store, *told, self.files, self.cache, self.disk)
 
 
 class Latest:
