@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -22,9 +23,10 @@ from pyiceberg.table import Table as PyIcebergTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
-from secateur.errors import TableNotFound, UnknownSnapshot, UnsupportedTable
+from secateur.errors import IndexFault, TableNotFound, UnknownSnapshot, UnsupportedTable
 from secateur.index.cache import ByteCache
 from secateur.index.naming import Naming
+from secateur.index.reader import current_snapshot
 from secateur.io.delete_index import DeleteIndex
 from secateur.io.field_ids import called_by_id, fields_by_id, naming_of
 from secateur.io.iceberg_delivery import IcebergReader, delivered
@@ -32,6 +34,7 @@ from secateur.io.iceberg_file import IcebergFile, View
 from secateur.io.iceberg_listing import IcebergListing
 from secateur.io.iceberg_manifests import read_manifest
 from secateur.io.iceberg_schema import arrow_schema, initial_defaults, name_mapping
+from secateur.io.kept_manifests import ManifestKey, decode_manifests, encode_manifests
 from secateur.io.locations import FileSystems
 from secateur.io.manifest_files import DATA, Entries, Manifest
 from secateur.io.partition_fields import IDENTITY, PartitionField, partition_field
@@ -169,18 +172,44 @@ class IcebergSnapshot:
     @cached_property
     def _entries(self) -> tuple[Entries, Entries]:
         """The live data files and the live delete files."""
-        with ThreadPoolExecutor(MANIFEST_THREADS) as threads:
-            found = list(threads.map(self._manifest, self.manifests))
-        pairs = list(zip(self.manifests, found, strict=True))
-        data = [manifest for listed, manifest in pairs if listed.content == DATA]
-        return Entries(data), Entries([manifest for listed, manifest in pairs if listed.content != DATA])
+        found = self._read_manifests
+        data = [manifest for key, manifest in found.items() if not key.is_deletes]
+        return Entries(data), Entries([manifest for key, manifest in found.items() if key.is_deletes])
 
-    def _manifest(self, manifest: ManifestFile) -> Manifest:
-        key = ("manifest", manifest.manifest_path, manifest.manifest_length, manifest.sequence_number)
+    @cached_property
+    def _read_manifests(self) -> dict[ManifestKey, Manifest]:
+        """What every manifest says: from memory, or kept beside the index, or read, many at once."""
+        listed = {_key(manifest): manifest for manifest in self.manifests}
+        kept = self._kept([key for key in listed if not self.cache.holds(key)])
+
+        def load(key: ManifestKey) -> Manifest:
+            return self.cache.get(key, lambda: kept[key] if key in kept else self._read_manifest(listed[key]))
+
+        with ThreadPoolExecutor(MANIFEST_THREADS) as threads:
+            return dict(zip(listed, threads.map(load, listed), strict=True))
+
+    def _kept(self, wanted: Sequence[ManifestKey]) -> dict[ManifestKey, Manifest]:
+        """Those of the wanted manifests that are kept beside the index.
+
+        Trouble with the index costs time here and nothing else: the manifests themselves are read then.
+        """
+        if wanted:
+            with suppress(IndexFault):
+                snapshot = current_snapshot(self.store, self.cache)
+                if snapshot is not None and snapshot.made_of is not None:
+                    name, size = snapshot.made_of.manifests, snapshot.made_of.size
+                    return decode_manifests(name, size, partial(self.store.read, name), wanted)
+        return {}
+
+    def _read_manifest(self, manifest: ManifestFile) -> Manifest:
         try:
-            return self.cache.get(key, lambda: read_manifest(self.io, manifest))
+            return read_manifest(self.io, manifest)
         except (OSError, ValueError, EOFError) as error:
             raise TableNotFound(f"cannot read the manifest {manifest.manifest_path}: {error}") from None
+
+    def kept_manifests(self) -> bytes | None:
+        """What the manifests say, for the next process that opens the table."""
+        return None if self.snapshot_of is None else encode_manifests(self._read_manifests)
 
     # ---- reading
 
@@ -213,6 +242,11 @@ class IcebergSnapshot:
     def full_path(self, path: str) -> str:
         """The path of a file as Spark and other engines take it: as manifests have it."""
         return path
+
+
+def _key(manifest: ManifestFile) -> ManifestKey:
+    is_deletes = manifest.content != DATA
+    return ManifestKey(manifest.manifest_path, manifest.manifest_length, manifest.sequence_number, is_deletes)
 
 
 def _partition_fields(spec: PartitionSpec) -> list[PartitionField]:
