@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import secateur as sc
-from benchmarks.iceberg import METADATA, SNAPSHOT, iceberg_keeps, open_iceberg, write_iceberg
+from benchmarks.iceberg import METADATA, iceberg_keeps, open_iceberg, write_iceberg
 from benchmarks.results import Kept, Ratio, Result, timed, unpaired
 from benchmarks.scale_tables import CALLS, Windows, by_numpy, changing, in_iceberg, in_sql, ranges, require_equal
 from benchmarks.setting import Setting
@@ -29,13 +29,13 @@ from benchmarks.timing import once, race
 from secateur.index.model import BlockTable, BuildOptions, IndexedColumn, indexed_columns
 from secateur.index.segment import SegmentData
 from secateur.index.segments import summarised
-from secateur.index.snapshot import MadeOf, encode_snapshot, snapshot_name
+from secateur.index.snapshot import encode_snapshot, snapshot_name
 from secateur.index.survey import segment_size
 from secateur.index.zonemap import ZoneMap
 from secateur.io.field_ids import called_by_id
 from secateur.io.iceberg_table import IcebergTable
-from secateur.io.kept_manifests import FOLDER
 from secateur.io.scan import Scan
+from secateur.maintain import keep_manifests
 from secateur.values import Keys, Kind
 
 FILES = 100_000
@@ -141,10 +141,7 @@ def _write_index(directory: Path, metadata: Path, bounds: Mapping[str, Bounds]) 
         segment = _segment(bounds, columns, mine, files[mine])
         summaries.append(publish(table.store, f"segments/000000000000-{number:06d}.segment", segment, {}))
     segments = summarised(columns, [], summaries, {})
-    data = table.snapshot().kept_manifests()
-    assert data is not None
-    made_of = MadeOf(SNAPSHOT, f"{FOLDER}/000000000000.manifests", len(data))
-    table.store.put(made_of.manifests, data)
+    made_of = keep_manifests(table.snapshot(), "0" * 12)
     table.store.create(snapshot_name(1), encode_snapshot(1, 0.0, segments, BuildOptions(), schema, made_of))
 
 

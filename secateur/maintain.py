@@ -270,12 +270,12 @@ def _publish(
         raise IndexConflict(f"snapshot {current} was published meanwhile: refresh again")
     number = current + 1
     segments = in_key_order(segments, _sort_paths(options))
-    data = encode_snapshot(number, time.time(), segments, options, schema, _made_of(table, build))
+    data = encode_snapshot(number, time.time(), segments, options, schema, keep_manifests(table, build))
     table.store.create(snapshot_name(number), data)
 
 
-def _made_of(table: TableSnapshot, build: str) -> MadeOf | None:
-    """The snapshot that is indexed; what its manifests say is written beside the index."""
+def keep_manifests(table: TableSnapshot, build: str) -> MadeOf | None:
+    """Write what the table's manifests say beside the index; the snapshot that they are of, where there are some."""
     data = table.kept_manifests()
     if table.id is None or data is None:
         return None

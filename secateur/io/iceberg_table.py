@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ from pyiceberg.table import Table as PyIcebergTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
-from secateur.errors import IndexFault, TableNotFound, UnknownSnapshot, UnsupportedTable
+from secateur.errors import IndexFault, SecateurError, TableNotFound, UnknownSnapshot, UnsupportedTable
 from secateur.index.cache import ByteCache
 from secateur.index.naming import Naming
 from secateur.index.reader import current_snapshot
@@ -164,10 +164,8 @@ class IcebergSnapshot:
         listed = self.snapshot_of.manifest_list
         if not listed:
             raise UnsupportedTable(f"snapshot {self.id} of {self.location} has no manifest list: rewrite its manifests")
-        try:
+        with _naming(f"the manifest list {listed}"):
             return list(read_manifest_list(self.io.new_input(listed)))
-        except (OSError, ValueError) as error:
-            raise TableNotFound(f"cannot read the manifest list {listed}: {error}") from None
 
     @cached_property
     def _entries(self) -> tuple[Entries, Entries]:
@@ -202,10 +200,8 @@ class IcebergSnapshot:
         return {}
 
     def _read_manifest(self, manifest: ManifestFile) -> Manifest:
-        try:
+        with _naming(f"the manifest {manifest.manifest_path}"):
             return read_manifest(self.io, manifest)
-        except (OSError, ValueError, EOFError) as error:
-            raise TableNotFound(f"cannot read the manifest {manifest.manifest_path}: {error}") from None
 
     def kept_manifests(self) -> bytes | None:
         """What the manifests say, for the next process that opens the table."""
@@ -242,6 +238,17 @@ class IcebergSnapshot:
     def full_path(self, path: str) -> str:
         """The path of a file as Spark and other engines take it: as manifests have it."""
         return path
+
+
+@contextmanager
+def _naming(what: str) -> Iterator[None]:
+    """Names what could not be read: PyIceberg's readers raise whatever a wrong byte leads to."""
+    try:
+        yield
+    except SecateurError:
+        raise
+    except Exception as error:
+        raise TableNotFound(f"cannot read {what}: {error or type(error).__name__}") from None
 
 
 def _key(manifest: ManifestFile) -> ManifestKey:

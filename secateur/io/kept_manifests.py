@@ -16,7 +16,6 @@ from secateur.errors import IndexFault
 from secateur.index.codec import MANIFESTS, ReadRange, Writer, read_contents
 from secateur.io.manifest_files import FILES, ByField, Manifest
 
-FOLDER = "manifests"
 _BY_FIELD = ("null_counts", "nan_counts", "lower", "upper")
 
 
