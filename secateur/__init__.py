@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         describe_index,
         drop_index,
         refresh_index,
+        register_index,
         vacuum_index,
         verify_index,
     )
@@ -44,6 +45,7 @@ __all__ = [
     "open_table",
     "prune",
     "refresh_index",
+    "register_index",
     "vacuum_index",
     "verify_index",
     "when",
@@ -59,6 +61,7 @@ _ON_DEMAND = {  # modules that no query needs, imported when one of their names 
         "describe_index",
         "drop_index",
         "refresh_index",
+        "register_index",
         "vacuum_index",
         "verify_index",
     ),
