@@ -14,6 +14,7 @@ import secateur as sc
 
 ROWS = 4_000
 QUERIES = [
+    "id % 7 = 3 AND length(name) > 2",  # functions go to executors
     "id = 5",
     "id IN (1, 2, 3999)",
     "id = 1 OR id = 3",

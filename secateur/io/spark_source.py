@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
@@ -143,7 +144,7 @@ class SecateurReader(DataSourceReader):
         scan = plan_scan(_opened(self.location), self.predicate, self.predicate, self.settings)
         scan.require_supported()
         work = descriptors(scan, scan.fields(self.schema.names))
-        reader = zlib.compress(pickle.dumps(work.reader))
+        reader = zlib.compress(cloudpickle.dumps(work.reader))
         return [Task(reader, task) for task in work.tasks]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
