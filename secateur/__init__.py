@@ -15,6 +15,7 @@ from secateur.planning import open_table, prune
 from secateur.pruning.predicate.expressions import call_function, col, has_token, when
 
 if TYPE_CHECKING:
+    from secateur import inspect
     from secateur.index.zone_table import evaluate
     from secateur.io.disk_cache import DiskCache
     from secateur.maintain import (
@@ -41,6 +42,7 @@ __all__ = [
     "drop_index",
     "evaluate",
     "has_token",
+    "inspect",
     "open_table",
     "prune",
     "refresh_index",
@@ -65,7 +67,12 @@ _ON_DEMAND = {  # modules that no query needs, imported when one of their names 
 }
 
 
+_MODULES = ("inspect",)
+
+
 def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return import_module(f"secateur.{name}")
     for module, names in _ON_DEMAND.items():
         if name in names:
             value: object = getattr(import_module(module), name)

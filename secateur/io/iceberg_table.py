@@ -29,6 +29,7 @@ from secateur.io.delete_index import DeleteIndex
 from secateur.io.field_ids import called_by_id, fields_by_id, naming_of
 from secateur.io.iceberg_delivery import IcebergReader, delivered
 from secateur.io.iceberg_file import IcebergFile, View
+from secateur.io.iceberg_inspection import IcebergTables
 from secateur.io.iceberg_listing import IcebergListing
 from secateur.io.iceberg_manifests import read_manifest
 from secateur.io.iceberg_schema import arrow_schema, initial_defaults, name_mapping
@@ -74,6 +75,7 @@ class IcebergSnapshot:
     files: FileSystems = field(repr=False, compare=False)
     cache: ByteCache = field(repr=False, compare=False)
     disk: DiskCache | None = field(default=None, repr=False, compare=False)
+    manifests_read: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # by their content
 
     def snapshot(self, *, fresh: bool = False) -> IcebergSnapshot:
         """The snapshot itself: it does not change."""
@@ -177,9 +179,18 @@ class IcebergSnapshot:
     def _manifest(self, manifest: ManifestFile) -> Manifest:
         key = ("manifest", manifest.manifest_path, manifest.manifest_length, manifest.sequence_number)
         try:
-            return self.cache.get(key, lambda: read_manifest(self.io, manifest))
+            return self.cache.get(key, partial(self._read_manifest, manifest))
         except (OSError, ValueError, EOFError) as error:
             raise TableNotFound(f"cannot read the manifest {manifest.manifest_path}: {error}") from None
+
+    def _read_manifest(self, manifest: ManifestFile) -> Manifest:
+        self.manifests_read.append(int(manifest.content))
+        return read_manifest(self.io, manifest)
+
+    @property
+    def metadata_tables(self) -> IcebergTables:
+        """What its metadata tell of the table."""
+        return IcebergTables(self)
 
     # ---- reading
 

@@ -30,6 +30,7 @@ from secateur.values import is_float, kind_of
 if TYPE_CHECKING:
     from secateur.io.block_list import FileBlocks
     from secateur.io.disk_cache import DiskCache
+    from secateur.io.metadata_tables import MetadataTables
     from secateur.pruning.questions import Question
 
 METADATA = "_metadata"  # Spark's hidden column of files; `file_name` of it is known here
@@ -176,6 +177,10 @@ class TableSnapshot(Table, Protocol):
     @property
     def declared_schema(self) -> pa.Schema | None:
         """The schema that the user gave, data and partition columns, or the format; None where files tell."""
+
+    @property
+    def metadata_tables(self) -> MetadataTables:
+        """What the format tells of the snapshot besides its live files."""
 
     @property
     def naming(self) -> Naming | None:
