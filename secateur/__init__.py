@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from secateur.errors import SecateurError
 from secateur.planning import open_table, prune
 from secateur.pruning.predicate.expressions import call_function, col, has_token, when
+from secateur.pruning.reporters import add_reporter, remove_reporter
 
 if TYPE_CHECKING:
     from secateur import inspect
@@ -35,6 +36,7 @@ __all__ = [
     "IndexSnapshot",
     "SecateurError",
     "Verification",
+    "add_reporter",
     "build_index",
     "call_function",
     "col",
@@ -46,6 +48,7 @@ __all__ = [
     "open_table",
     "prune",
     "refresh_index",
+    "remove_reporter",
     "vacuum_index",
     "verify_index",
     "when",

@@ -96,7 +96,8 @@ def _as_json(plan: Scan, wanted: str | None) -> dict[str, Any]:
         case "count":
             extra["count"] = plan.count()
     survivors = asdict(plan.report.stages[-1].after)
-    report = {**asdict(plan.report), "seconds": plan.report.seconds, "degraded": plan.report.degraded}
+    own = plan.report
+    report = {**asdict(own), "seconds": own.seconds, "degraded": own.degraded, "metrics": own.metrics()}
     return {**report, "limit": plan.limit, "residual": plan.residual, "survivors": survivors, **extra}
 
 

@@ -45,8 +45,7 @@ class IcebergTables:
     @property
     def manifests_read(self) -> ManifestCounts:
         """Those that were not in memory when the snapshot was listed."""
-        read = list(self.snapshot.manifests_read)
-        return ManifestCounts(read.count(DATA), len(read) - read.count(DATA))
+        return ManifestCounts(*map(len, self.snapshot.read))
 
     def snapshots(self) -> pa.Table:
         """All snapshots of the metadata that the handle has, in its order."""

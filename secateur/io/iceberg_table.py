@@ -75,7 +75,8 @@ class IcebergSnapshot:
     files: FileSystems = field(repr=False, compare=False)
     cache: ByteCache = field(repr=False, compare=False)
     disk: DiskCache | None = field(default=None, repr=False, compare=False)
-    manifests_read: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # by their content
+    read: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []), init=False, repr=False, compare=False)
+    # manifests of data and of deletes that were not in memory
 
     def snapshot(self, *, fresh: bool = False) -> IcebergSnapshot:
         """The snapshot itself: it does not change."""
@@ -184,7 +185,7 @@ class IcebergSnapshot:
             raise TableNotFound(f"cannot read the manifest {manifest.manifest_path}: {error}") from None
 
     def _read_manifest(self, manifest: ManifestFile) -> Manifest:
-        self.manifests_read.append(int(manifest.content))
+        self.read[int(manifest.content)].append(manifest.manifest_path)
         return read_manifest(self.io, manifest)
 
     @property

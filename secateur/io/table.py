@@ -98,6 +98,23 @@ class Listing:
         """Which files have rows that are deleted by other files: bool of shape (n_files,); None where none has."""
         return None
 
+    def delete_counts(self, ordinals: np.ndarray) -> DeleteCounts:
+        """The delete files, and how far they apply to some of the files."""
+        return DeleteCounts()
+
+
+@dataclass(frozen=True)
+class DeleteCounts:
+    """The live delete files of a table by their kind, and how far they apply to some of its data files."""
+
+    position: int = 0
+    equality: int = 0
+    vectors: int = 0
+    applied: int = 0  # pairs of such a data file and a delete file that applies to it
+    applied_bytes: int = 0
+    needed: int = 0  # delete files that apply to such a data file
+    touched: int | None = None  # data files of all with deletes; None where the format has none
+
 
 def metadata_of(path: str) -> pa.StructScalar:
     """Spark's ``_metadata`` of a file, as far as it is known here."""
