@@ -187,3 +187,34 @@ def test_a_reporter_that_fails_fails_no_query(lake: Path, told: list[Report], ca
     assert "broken" in record.getMessage()
     assert record.exc_info is not None and "cannot report n = 1" in str(record.exc_info[1])
     assert any(record.getMessage().startswith("pruned by n = 1") for record in caplog.records)
+
+
+# ---- explain ---------------------------------------------------------------------------------------------------------
+
+
+def lines(plan: Any) -> dict[str, str]:
+    """What stands before the stages of an explained plan, by its title."""
+    return dict(line.split(": ", 1) for line in plan.explain().split("\n\n")[0].splitlines())
+
+
+def test_an_iceberg_table_is_explained_with_its_snapshot(numbers: Table) -> None:
+    table = sc.open_table(numbers)
+    snapshot = numbers.current_snapshot()
+    assert snapshot is not None
+    told = lines(sc.prune(table, "n < 15"))
+    assert told["table"] == f"{table.location}, snapshot {snapshot.snapshot_id}, 5 files, 1 of them with deletes"
+    assert told["index"] == "snapshot 1, 1 segments, covers 3 of 5 files; 3 of its 3 files are live"
+    first = numbers.metadata.snapshots[0].snapshot_id
+    told = lines(sc.prune(sc.open_table(numbers, snapshot_id=first), "n < 15"))
+    assert told["table"] == f"{table.location}, snapshot {first}, 1 files, 0 of them with deletes"
+    assert told["index"] == "snapshot 1, 1 segments, covers 1 of 1 files; 1 of its 3 files are live"
+
+
+def test_a_directory_is_explained_by_its_location(lake: Path) -> None:
+    table = sc.open_table(str(lake))
+    index_here(table, BuildOptions())
+    told = lines(sc.prune(table, "n < 15"))
+    assert (told["table"], told["index"]) == (str(lake), "snapshot 1, 1 segments, covers 3 of 3 files")
+    (lake / "0.parquet").unlink()
+    told = lines(sc.prune(table, "n < 15"))
+    assert told["index"] == "snapshot 1, 1 segments, covers 2 of 2 files; 2 of its 3 files are live"

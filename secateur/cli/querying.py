@@ -150,6 +150,7 @@ def _show_plan(plan: Scan) -> None:
         return
     report = plan.report
     print_line(report.predicate, STRONG)
+    print_line(f"table: {report.described_table()}", QUIET)
     print_line(f"index: {report.index}", QUIET)
     show_sheet(waterfall(report, bars=True))
     for stage in report.stages:

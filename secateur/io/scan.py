@@ -300,4 +300,9 @@ def _describe(opened: OpenedTable) -> str:
     files = len(opened.catalog.files)
     covered = files - len(opened.catalog.coverage.uncovered)
     segments = f"{len(snapshot.segments):,} segments"
-    return f"snapshot {snapshot.number}, {segments}, covers {covered:,} of {files:,} files"
+    made_of = "" if snapshot.table_snapshot is None else f" of table snapshot {snapshot.table_snapshot}"
+    entries = len(opened.catalog.coverage.live)
+    live = (
+        f"; {covered:,} of its {entries:,} files are live" if covered < entries or opened.table.id is not None else ""
+    )
+    return f"snapshot {snapshot.number}{made_of}, {segments}, covers {covered:,} of {files:,} files{live}"

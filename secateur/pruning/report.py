@@ -147,6 +147,14 @@ class Report:
         """The report as one JSON object."""
         return json.dumps({**asdict(self), "seconds": self.seconds, "metrics": self.metrics()}, indent=2)
 
+    def described_table(self) -> str:
+        """The table in words: its location, and of a format with snapshots which one, its files, and their deletes."""
+        if self.snapshot_id is None:
+            return self.table
+        live, touched = self.stages[0].before.files, self.files.touched
+        deletes = "" if touched is None else f", {touched:,} of them with deletes"
+        return f"{self.table}, snapshot {self.snapshot_id}, {_amount('files', live)} files{deletes}"
+
     def to_text(self) -> str:
         """The report as a table of text: one line per stage, ``before -> after`` where a stage changed a count."""
         heads = ("stage", *UNITS, "ms")
@@ -163,6 +171,7 @@ class Report:
         return "\n".join(
             [
                 f"predicate: {self.predicate}",
+                *([f"table: {self.described_table()}"] if self.table else []),
                 f"index: {self.index}",
                 f"read of the index: {self.reads}",
                 "",
