@@ -15,6 +15,7 @@ from secateur.index.snapshot import encode_snapshot, snapshot_name
 from secateur.index.survey import FileSurvey, cut
 from secateur.io.schema import merge_schemas
 from secateur.io.table import Table, TableSnapshot
+from secateur.maintain import keep_manifests
 
 
 def index_here(table: Table, options: BuildOptions) -> None:
@@ -34,7 +35,9 @@ def index_here(table: Table, options: BuildOptions) -> None:
         summaries.append(publish(table.store, f"segments/{name}.segment", made.segment, made.slivers))
     slabs = lay_slivers(table.store, summaries, what.rates)
     segments = summarised(what.columns, filters_of(options, schema), summaries, slabs)
-    table.store.create(snapshot_name(1), encode_snapshot(1, 0.0, segments, options, schema))
+    table.store.create(
+        snapshot_name(1), encode_snapshot(1, 0.0, segments, options, schema, keep_manifests(now, "0" * 12))
+    )
 
 
 def _survey(table: TableSnapshot, file: tuple[str, int, int]) -> FileSurvey:

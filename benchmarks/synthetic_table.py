@@ -69,6 +69,10 @@ class SyntheticTable:
 
     open_for_index = open_file
 
+    def kept_manifests(self) -> None:
+        """It has no metadata of its own."""
+        return
+
     def delivery(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
         """There is no data."""
         raise NotImplementedError

@@ -9,6 +9,7 @@ from benchmarks.building import build_filters, build_read
 from benchmarks.expressions import expressions_1m
 from benchmarks.footers import footers
 from benchmarks.hashing import hashing
+from benchmarks.iceberg_planning import plan_iceberg
 from benchmarks.inverted import postings
 from benchmarks.leaves import conjunction_1m, in_list_100k, leaf_int64, leaf_string
 from benchmarks.listing import listing
@@ -52,6 +53,7 @@ WORKLOADS = (
     Workload(
         "ngram_log", "parts of log messages by n-grams and tokens: blocks left, bytes, plans over 100,000", ngram_log
     ),
+    Workload("plan_iceberg", "prune() of an Iceberg table of 100,000 files, against its own planners", plan_iceberg),
     Workload("hashing", "MurmurHash3 of 500,000 keys, and of grams and tokens of as many lines", hashing),
     Workload("outliers", "blocks left by bounds and by the widest gaps, with outliers and several modes", outliers),
     Workload("footers", "bounds of 4,000 column chunks from a footer", footers),

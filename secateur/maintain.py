@@ -17,7 +17,7 @@ from secateur.index.assemble import FileIdentity, recipe
 from secateur.index.bitsliced import rate_for
 from secateur.index.btree import FAN_OUT
 from secateur.index.build import FOLDERS, OnProgress, new_build, write_segments, write_slabs
-from secateur.index.codec import FILTERS, SEGMENT, Place, read_contents
+from secateur.index.codec import FILTERS, MANIFESTS, SEGMENT, Place, read_contents
 from secateur.index.model import (
     BLOOM,
     NGRAM,
@@ -44,7 +44,7 @@ from secateur.index.options import (
 from secateur.index.reader import current_snapshot
 from secateur.index.sampling import choices
 from secateur.index.segments import FileTable, Segments, in_key_order, joined, summarised
-from secateur.index.snapshot import Snapshot, encode_snapshot, open_snapshot, snapshot_name, snapshot_numbers
+from secateur.index.snapshot import MadeOf, Snapshot, encode_snapshot, open_snapshot, snapshot_name, snapshot_numbers
 from secateur.index.sort_key import is_tuple_column, parse_sort_key, tuple_column
 from secateur.index.survey import FileSurvey, cut, survey
 from secateur.index.tasks import RunTasks, run_tasks
@@ -55,7 +55,7 @@ from secateur.io.table import Listing, Table, TableSnapshot
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SNAPSHOTS_FOLDER = "snapshots"
+SNAPSHOTS_FOLDER, MANIFESTS_FOLDER = "snapshots", "manifests"
 DEFAULT_GRACE_SECONDS = 3600.0
 
 
@@ -159,7 +159,7 @@ def build_index(
     with new_build(table.store) as build:
         blocks = sum(item.block_count for item in surveys)
         segments = _write(now, run, build, surveys, schema, options, blocks, on_survey, on_progress)
-        _publish(now, segments, schema, options)
+        _publish(now, build, segments, schema, options)
     return describe_index(table)
 
 
@@ -192,7 +192,7 @@ def refresh_index(
     with new_build(table.store) as build:
         added = _write(now, run, build, surveys, schema, options, blocks, on_survey, on_progress)
         segments = joined(kept.under(_columns(schema, options), filters_of(options, schema)), added)
-        _publish(now, segments, schema, options, expected=snapshot.number)
+        _publish(now, build, segments, schema, options, expected=snapshot.number)
     return describe_index(table)
 
 
@@ -257,6 +257,7 @@ def _columns(schema: pa.Schema, options: BuildOptions) -> list[IndexedColumn]:
 
 def _publish(
     table: TableSnapshot,
+    build: str,
     segments: Segments,
     schema: pa.Schema,
     options: BuildOptions,
@@ -269,8 +270,18 @@ def _publish(
         raise IndexConflict(f"snapshot {current} was published meanwhile: refresh again")
     number = current + 1
     segments = in_key_order(segments, _sort_paths(options))
-    data = encode_snapshot(number, time.time(), segments, options, schema, table.id)
+    data = encode_snapshot(number, time.time(), segments, options, schema, keep_manifests(table, build))
     table.store.create(snapshot_name(number), data)
+
+
+def keep_manifests(table: TableSnapshot, build: str) -> MadeOf | None:
+    """Write what the table's manifests say beside the index; the snapshot that they are of, where there are some."""
+    data = table.kept_manifests()
+    if table.id is None or data is None:
+        return None
+    name = f"{MANIFESTS_FOLDER}/{build}.manifests"
+    table.store.put(name, data)
+    return MadeOf(table.id, name, len(data))
 
 
 def _with_live_files(segments: Segments, live: set[FileIdentity]) -> np.ndarray:
@@ -310,7 +321,7 @@ def describe_index(table: Table) -> IndexSnapshot:
         gaps=options.gaps,
         sort_key=options.sort_key,
         choices=options.choices,
-        table_snapshot=snapshot.table_snapshot,
+        table_snapshot=None if snapshot.made_of is None else snapshot.made_of.id,
     )
 
 
@@ -325,7 +336,7 @@ def _filtered(filters: Sequence[Filter], kind: str) -> tuple[str, ...]:
 
 
 def _index_bytes(table: Table, snapshot: Snapshot) -> int:
-    filters = sum(_filter_files(snapshot).values())
+    filters = sum(_filter_files(snapshot).values()) + (0 if snapshot.made_of is None else snapshot.made_of.size)
     return int(snapshot.segments.size.sum()) + filters + table.store.size(snapshot_name(snapshot.number))
 
 
@@ -349,7 +360,9 @@ def verify_index(table: Table) -> Verification:
         return Verification(0, 0, 0, len(table.snapshot(fresh=True).fresh_listing(dt.UTC).size), (str(fault),))
     faults += snapshot.verify()
     faults += [fault for i in range(len(snapshot.segments)) for fault in _verify_segment(table, snapshot, i)]
-    faults += [fault for name, size in filter_files.items() for fault in _verify_filters(table, name, size)]
+    faults += [fault for name, size in filter_files.items() for fault in _verify_file(table, name, FILTERS, size)]
+    if snapshot.made_of is not None:
+        faults += _verify_file(table, snapshot.made_of.manifests, MANIFESTS, snapshot.made_of.size)
     covered = set(_file_identities(files))
     live = _identities(table.snapshot(fresh=True).fresh_listing(dt.UTC))
     known = sum(file in covered for file in live)
@@ -371,11 +384,11 @@ def _verify_segment(table: Table, snapshot: Snapshot, segment: int) -> list[str]
         return [str(fault)]
 
 
-def _verify_filters(table: Table, name: str, size: int) -> list[str]:
-    """The faults of one file of filters."""
+def _verify_file(table: Table, name: str, kind: int, size: int) -> list[str]:
+    """The faults of one file of filters, or of manifests."""
     read = partial(table.store.read, name)
     try:
-        return read_contents(name, FILTERS, size, read).verify(read)
+        return read_contents(name, kind, size, read).verify(read)
     except IndexFault as fault:
         return [str(fault)]
 
@@ -396,7 +409,7 @@ def vacuum_index(
     for number in snapshot_numbers(store):
         if any(file.name == snapshot_name(number) for file in recent):
             used |= _used(open_snapshot(store, number))
-    candidates = [file for folder in (SNAPSHOTS_FOLDER, *FOLDERS) for file in store.files(folder)]
+    candidates = [file for folder in (SNAPSHOTS_FOLDER, *FOLDERS, MANIFESTS_FOLDER) for file in store.files(folder)]
     unused = [file for file in candidates if file.name not in used and file.modified <= old]
     if not dry_run:
         for file in unused:
@@ -406,7 +419,8 @@ def vacuum_index(
 
 def _used(snapshot: Snapshot) -> set[str]:
     """The files that a snapshot needs. Raises IndexFault."""
-    return {snapshot_name(snapshot.number), *snapshot.segments.name, *_filter_files(snapshot)}
+    manifests = [] if snapshot.made_of is None else [snapshot.made_of.manifests]
+    return {snapshot_name(snapshot.number), *snapshot.segments.name, *_filter_files(snapshot), *manifests}
 
 
 def drop_index(table: Table) -> int:
@@ -415,7 +429,8 @@ def drop_index(table: Table) -> int:
     Returns the number of files removed.
     """
     store = table.store
-    files = [*reversed(store.files(SNAPSHOTS_FOLDER)), *(file for folder in FOLDERS for file in store.files(folder))]
+    files = [*reversed(store.files(SNAPSHOTS_FOLDER))]
+    files += [file for folder in (*FOLDERS, MANIFESTS_FOLDER) for file in store.files(folder)]
     for file in files:
         store.delete(file.name)
     return len(files)

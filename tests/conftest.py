@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from iceberg_runtime import Runtime, iceberg_runtime
 
 from secateur.session import local_session
 
@@ -45,22 +46,39 @@ def disk_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def runtime(request: pytest.FixtureRequest) -> Runtime:
+    """Iceberg's Spark runtime, which is looked for where a test asks for it."""
+    asked = any("iceberg" in getattr(item, "fixturenames", ()) for item in request.session.items)
+    return iceberg_runtime() if asked else Runtime(None, "no test asks for it")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, runtime: Runtime) -> Iterator[SparkSession]:
     """The oracle, without two of its optimisations that lose rows.
 
     Its push-down prunes by Parquet's bounds, which leave NaN out. Its elimination of common subexpressions takes
     ``x = 0.0`` and ``x = -0.0`` in one projection for the same and then uses the result before it is computed.
     """
+    iceberg_settings = runtime.settings(str(tmp_path_factory.mktemp("lake")))
     session = local_session(
         spark_sql_parquet_filterPushdown="false",
         spark_sql_subexpressionElimination_enabled="false",
         spark_sql_files_openCostInBytes="1048576",
         spark_default_parallelism="2",
         spark_sql_warehouse_dir=str(tmp_path_factory.mktemp("warehouse")),
+        **iceberg_settings,
     )
     session.sparkContext.setLogLevel("OFF")  # errors are the answers of some tests
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def iceberg(spark: SparkSession, runtime: Runtime) -> SparkSession:
+    """The session, with Iceberg's SQL and a catalog of Hadoop tables, ``lake``."""
+    if runtime.jar is None:
+        pytest.skip(runtime.reason)
+    return spark
 
 
 @pytest.fixture(autouse=True)

@@ -30,6 +30,7 @@ from secateur.index.slivers import Sliver
 from secateur.index.snapshot import encode_snapshot, snapshot_name
 from secateur.index.zonemap import ZoneMap
 from secateur.pruning.predicate.bound import Field
+from secateur.pruning.questions import Question
 from secateur.pruning.zones import Zones
 from secateur.values import kind_of
 
@@ -269,6 +270,14 @@ class Live:
         kind = next(k for k in KINDS.values() if k.type == column.type)
         found, rows = measured(kind, [[value] for value in [*self.named[column], None]])
         return found.zones(rows).take(slice(0, len(self.files)))
+
+    touched = None
+
+    def bounds(self, column: Field, among: np.ndarray) -> Zones | None:
+        return None
+
+    def holders(self, question: Question) -> np.ndarray | None:
+        return None
 
     def open(self, files: np.ndarray) -> LooseBlocks:
         """The blocks of some files, by their footers."""

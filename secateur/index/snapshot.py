@@ -48,13 +48,22 @@ _INT64 = np.dtype("<i8")
 _TEXTS = (_INT64, np.dtype("u1"))  # offsets, bytes
 
 
+@dataclass(frozen=True)
+class MadeOf:
+    """The snapshot of a table that an index was made of, where the table's format has snapshots."""
+
+    id: int
+    manifests: str  # the file in which the table's manifests are kept
+    size: int  # of that file
+
+
 def encode_snapshot(
     number: int,
     created: float,
     segments: Segments,
     options: BuildOptions,
     schema: pa.Schema,
-    table_snapshot: int | None = None,
+    made_of: MadeOf | None = None,
 ) -> bytes:
     """The bytes of a snapshot file."""
     files = segments.files
@@ -68,7 +77,7 @@ def encode_snapshot(
         "filters": [{**asdict(f), "type": type_name(f.type)} for f in segments.filters],
         "options": asdict(options),
         "schema": schema.serialize().to_pybytes().hex(),
-        "table_snapshot": table_snapshot,
+        "made_of": None if made_of is None else asdict(made_of),
     }
     writer = Writer(SNAPSHOT, meta)
     names = pa.array(segments.name, pa.large_string())
@@ -134,8 +143,8 @@ class Snapshot:
             self.columns = [IndexedColumn(tuple(map(str, c["path"])), type_of_name(c["type"])) for c in meta["columns"]]
             self.filters = [_filter(each) for each in meta["filters"]]
             self.options = _options(meta["options"])
-            made_of = meta.get("table_snapshot")  # which snapshots of the first release do not tell
-            self.table_snapshot = None if made_of is None else int(made_of)
+            told = meta.get("made_of")  # which snapshots of the first release do not tell
+            self.made_of = None if told is None else MadeOf(int(told["id"]), str(told["manifests"]), int(told["size"]))
             self.schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(meta["schema"])))
         except (KeyError, TypeError, ValueError, AttributeError, OSError, OverflowError) as error:
             raise IndexFault(f"{contents.name}: the snapshot is malformed: {error}") from None

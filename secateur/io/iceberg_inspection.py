@@ -44,7 +44,7 @@ class IcebergTables:
 
     @property
     def manifests_read(self) -> ManifestCounts:
-        """Those that were not in memory when the snapshot was listed."""
+        """Those that were neither in memory nor kept beside the index when the snapshot was listed."""
         return ManifestCounts(*map(len, self.snapshot.read))
 
     def snapshots(self) -> pa.Table:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -22,9 +23,10 @@ from pyiceberg.table import Table as PyIcebergTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
-from secateur.errors import TableNotFound, UnknownSnapshot, UnsupportedTable
+from secateur.errors import IndexFault, SecateurError, TableNotFound, UnknownSnapshot, UnsupportedTable
 from secateur.index.cache import ByteCache
 from secateur.index.naming import Naming
+from secateur.index.reader import current_snapshot
 from secateur.io.delete_index import DeleteIndex
 from secateur.io.field_ids import called_by_id, fields_by_id, naming_of
 from secateur.io.iceberg_delivery import IcebergReader, delivered
@@ -33,6 +35,7 @@ from secateur.io.iceberg_inspection import IcebergTables
 from secateur.io.iceberg_listing import IcebergListing
 from secateur.io.iceberg_manifests import read_manifest
 from secateur.io.iceberg_schema import arrow_schema, initial_defaults, name_mapping
+from secateur.io.kept_manifests import ManifestKey, decode_manifests, encode_manifests
 from secateur.io.locations import FileSystems
 from secateur.io.manifest_files import DATA, Entries, Manifest
 from secateur.io.partition_fields import IDENTITY, PartitionField, partition_field
@@ -66,6 +69,7 @@ class IcebergSnapshot:
     """One snapshot of an Iceberg table; see :class:`secateur.io.table.TableSnapshot`."""
 
     location: str
+    identifier: tuple[str, ...] | None  # in its catalog, whose name comes first
     store: FileStore
     metadata_location: str
     metadata: TableMetadata = field(repr=False)
@@ -76,7 +80,7 @@ class IcebergSnapshot:
     cache: ByteCache = field(repr=False, compare=False)
     disk: DiskCache | None = field(default=None, repr=False, compare=False)
     read: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []), init=False, repr=False, compare=False)
-    # manifests of data and of deletes that were not in memory
+    # manifests of data and of deletes that were neither in memory nor kept beside the index
 
     def snapshot(self, *, fresh: bool = False) -> IcebergSnapshot:
         """The snapshot itself: it does not change."""
@@ -163,30 +167,49 @@ class IcebergSnapshot:
         listed = self.snapshot_of.manifest_list
         if not listed:
             raise UnsupportedTable(f"snapshot {self.id} of {self.location} has no manifest list: rewrite its manifests")
-        try:
+        with _naming(f"the manifest list {listed}"):
             return list(read_manifest_list(self.io.new_input(listed)))
-        except (OSError, ValueError) as error:
-            raise TableNotFound(f"cannot read the manifest list {listed}: {error}") from None
 
     @cached_property
     def _entries(self) -> tuple[Entries, Entries]:
         """The live data files and the live delete files."""
-        with ThreadPoolExecutor(MANIFEST_THREADS) as threads:
-            found = list(threads.map(self._manifest, self.manifests))
-        pairs = list(zip(self.manifests, found, strict=True))
-        data = [manifest for listed, manifest in pairs if listed.content == DATA]
-        return Entries(data), Entries([manifest for listed, manifest in pairs if listed.content != DATA])
+        found = self._read_manifests
+        data = [manifest for key, manifest in found.items() if not key.is_deletes]
+        return Entries(data), Entries([manifest for key, manifest in found.items() if key.is_deletes])
 
-    def _manifest(self, manifest: ManifestFile) -> Manifest:
-        key = ("manifest", manifest.manifest_path, manifest.manifest_length, manifest.sequence_number)
-        try:
-            return self.cache.get(key, partial(self._read_manifest, manifest))
-        except (OSError, ValueError, EOFError) as error:
-            raise TableNotFound(f"cannot read the manifest {manifest.manifest_path}: {error}") from None
+    @cached_property
+    def _read_manifests(self) -> dict[ManifestKey, Manifest]:
+        """What every manifest says: from memory, or kept beside the index, or read, many at once."""
+        listed = {_key(manifest): manifest for manifest in self.manifests}
+        kept = self._kept([key for key in listed if not self.cache.holds(key)])
+
+        def load(key: ManifestKey) -> Manifest:
+            return self.cache.get(key, lambda: kept[key] if key in kept else self._read_manifest(listed[key]))
+
+        with ThreadPoolExecutor(MANIFEST_THREADS) as threads:
+            return dict(zip(listed, threads.map(load, listed), strict=True))
+
+    def _kept(self, wanted: Sequence[ManifestKey]) -> dict[ManifestKey, Manifest]:
+        """Those of the wanted manifests that are kept beside the index.
+
+        Trouble with the index costs time here and nothing else: the manifests themselves are read then.
+        """
+        if wanted:
+            with suppress(IndexFault):
+                snapshot = current_snapshot(self.store, self.cache)
+                if snapshot is not None and snapshot.made_of is not None:
+                    name, size = snapshot.made_of.manifests, snapshot.made_of.size
+                    return decode_manifests(name, size, partial(self.store.read, name), wanted)
+        return {}
 
     def _read_manifest(self, manifest: ManifestFile) -> Manifest:
         self.read[int(manifest.content)].append(manifest.manifest_path)
-        return read_manifest(self.io, manifest)
+        with _naming(f"the manifest {manifest.manifest_path}"):
+            return read_manifest(self.io, manifest)
+
+    def kept_manifests(self) -> bytes | None:
+        """What the manifests say, for the next process that opens the table."""
+        return None if self.snapshot_of is None else encode_manifests(self._read_manifests)
 
     @property
     def metadata_tables(self) -> IcebergTables:
@@ -224,6 +247,22 @@ class IcebergSnapshot:
     def full_path(self, path: str) -> str:
         """The path of a file as Spark and other engines take it: as manifests have it."""
         return path
+
+
+@contextmanager
+def _naming(what: str) -> Iterator[None]:
+    """Names what could not be read: PyIceberg's readers raise whatever a wrong byte leads to."""
+    try:
+        yield
+    except SecateurError:
+        raise
+    except Exception as error:
+        raise TableNotFound(f"cannot read {what}: {error or type(error).__name__}") from None
+
+
+def _key(manifest: ManifestFile) -> ManifestKey:
+    is_deletes = manifest.content != DATA
+    return ManifestKey(manifest.manifest_path, manifest.manifest_length, manifest.sequence_number, is_deletes)
 
 
 def _partition_fields(spec: PartitionSpec) -> list[PartitionField]:
@@ -270,7 +309,7 @@ class IcebergTable:
         if before is not None and before.metadata_location == table.metadata_location:
             return before
         told = (table.metadata_location, table.metadata, chosen, schema, table.io)
-        return IcebergSnapshot(self.location, self.store, *told, self.files, self.cache, self.disk)
+        return IcebergSnapshot(self.location, self.identifier, self.store, *told, self.files, self.cache, self.disk)
 
 
 class Latest:

@@ -111,7 +111,7 @@ class MetadataTables(Protocol):
 
     @property
     def manifests_read(self) -> ManifestCounts:
-        """How many of them had to be read so far: those that were not in memory."""
+        """How many of them had to be read so far: those that were neither in memory nor kept beside the index."""
 
 
 class DirectoryTables:

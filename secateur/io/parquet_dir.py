@@ -113,6 +113,10 @@ class ParquetDirectory:
 
     open_for_index = open_file
 
+    def kept_manifests(self) -> None:
+        """A directory has no metadata of its own."""
+        return
+
     def delivery(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
         """Readers are told the values of partition columns."""
         chosen, partitions = from_numpy(ordinals), listing.partitions

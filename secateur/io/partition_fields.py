@@ -85,10 +85,12 @@ def _truncated(values: pa.Array, width: int, type_: pa.DataType) -> SourceBounds
     if lower is None:
         return None
     if pa.types.is_integer(type_):
-        most = 2 ** (type_.bit_width - 1) - 1
         numbers = pc.fill_null(lower, 0).to_numpy().astype(np.int64)
-        upper = np.where(numbers > most - (width - 1), most, numbers + (width - 1))
-        return SourceBounds(lower, pc.if_else(pc.is_valid(lower), pa.array(upper).cast(type_), pa.scalar(None, type_)))
+        known = present(lower)
+        for most in (2**31 - 1, 2**63 - 1):  # next to the greatest it may be one of the least, cut and wrapped around
+            known &= (numbers > most) | (numbers <= most - (width - 1))
+        ends = (np.where(known, each, 0) for each in (numbers, numbers + (width - 1)))
+        return SourceBounds(*(pa.array(each, mask=~known).cast(type_) for each in ends))
     if pa.types.is_string(type_) or pa.types.is_binary(type_):
         distinct = lower.dictionary_encode()
         ends = pa.array([_last_with(value, width) for value in distinct.dictionary.to_pylist()], pa.binary())

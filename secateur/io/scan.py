@@ -300,7 +300,7 @@ def _describe(opened: OpenedTable) -> str:
     files = len(opened.catalog.files)
     covered = files - len(opened.catalog.coverage.uncovered)
     segments = f"{len(snapshot.segments):,} segments"
-    made_of = "" if snapshot.table_snapshot is None else f" of table snapshot {snapshot.table_snapshot}"
+    made_of = "" if snapshot.made_of is None else f" of table snapshot {snapshot.made_of.id}"
     entries = len(opened.catalog.coverage.live)
     live = (
         f"; {covered:,} of its {entries:,} files are live" if covered < entries or opened.table.id is not None else ""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.arrays import from_numpy, text_parts
+from secateur.arrays import text_parts
 
 _STORED: dict[pa.DataType, tuple[str, ...]] = {  # little-endian forms of a type, those that it was widened from too
     pa.bool_(): ("?",),
@@ -49,7 +49,7 @@ def _array(numbers: np.ndarray, type_: pa.DataType) -> pa.Array:
     if pa.types.is_boolean(type_):
         return pa.array(numbers)
     wide = numbers.astype(np.dtype(f"{numbers.dtype.kind}{type_.bit_width // 8}"))
-    values = from_numpy(wide)
+    values = pa.array(wide)
     if numbers.dtype.kind == "f":  # a NaN as a bound tells nothing
         return pc.if_else(pc.is_nan(values), pa.scalar(None, type_), values)
     return values if values.type == type_ else values.view(type_)

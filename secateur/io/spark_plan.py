@@ -4,6 +4,8 @@
   ``mapInArrow``. Works on Spark Connect. Exact in row groups. Each task is a row of a DataFrame, so it gets its own
   blocks and no others; in the closure of the function, all of them would go to every task.
 - ``native``: Spark's own vectorised reader over the surviving files. Exact in files.
+- ``iceberg``: Iceberg's own vectorised reader over the surviving row groups of an Iceberg table, with their deletes.
+  Taken wherever the session has Iceberg's Spark runtime.
 
 Either way Spark applies the predicate itself, so the answer does not depend on the reader. ``native`` is not taken
 for predicates on floating columns: Spark's own Parquet push-down loses rows with NaN, which Parquet's bounds leave
@@ -47,7 +49,7 @@ _DISCOVERY_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 GLOB_CHARACTERS = r"[*?\[\]{}\\]"
 __all__ = ["DataFrame", "SparkSession", "choose_road", "descriptors", "session_time_zone", "spark_schema", "to_spark"]
 
-ROADS = ("auto", "blocks", "native")
+ROADS = ("auto", "blocks", "native", "iceberg")
 
 
 @dataclass(frozen=True)
@@ -68,16 +70,53 @@ def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via
         raise ValueError(f"via is one of {', '.join(ROADS)}, not {via!r}")
     _require_time_zone(scan, spark)
     fields = scan.fields(columns)
-    road = choose_road(scan) if via == "auto" else via
+    staged = _staged(scan, spark, via)
+    road = via if via != "auto" else "iceberg" if staged is not None else choose_road(scan)
     if _asks_a_collation(scan) and not (road == "native" and _native_is_exact(scan)):
         raise UnsupportedPredicate(
             f"{brief(scan.written)} compares strings by a collation, and its rows can only be read by Spark's own "
             "reader, which is not exact here (push-down on floating columns, or names with wildcards): use "
             "spark.read.parquet"
         )
-    frame = _native(scan, spark) if road == "native" else _blocks(scan, spark, fields)
+    match road:
+        case "iceberg":
+            assert staged is not None
+            frame = staged
+        case "native":
+            frame = _native(scan, spark)
+        case _:
+            frame = _blocks(scan, spark, fields)
     selected = frame.where(scan.sql).select(*[quoted_name(field.name) for field in fields])
     return selected if scan.limit is None else selected.limit(scan.limit)
+
+
+def _staged(scan: Scan, spark: SparkSession, via: str) -> DataFrame | None:
+    """The surviving row groups of an Iceberg table through Iceberg's own reader; None where that cannot be had.
+
+    Raises ValueError where that road was asked for by name.
+    """
+    if via not in ("auto", "iceberg"):
+        return None
+    frame = _read_by_iceberg(scan, spark) if scan.opened.table.id is not None else None
+    if frame is None and via == "iceberg":
+        raise ValueError(
+            "via='iceberg' needs an Iceberg table, a row to read, and a session with the Iceberg Spark runtime for its "
+            "version of Spark that can load the table"
+        )
+    return frame
+
+
+def _read_by_iceberg(scan: Scan, spark: SparkSession) -> DataFrame | None:
+    from secateur.io.iceberg_read_tasks import texts_of  # PyIceberg need not be there
+    from secateur.io.iceberg_table import IcebergSnapshot
+    from secateur.io.spark_iceberg import find_table, read_tasks
+
+    table = scan.opened.table
+    assert isinstance(table, IcebergSnapshot)
+    if not len(scan.file_ordinals):
+        return None
+    name = find_table(spark, table.identifier, table.location, str(table.metadata.table_uuid))
+    return None if name is None else read_tasks(spark, name, texts_of(scan, table), table.schema_of.schema_id)
 
 
 def _require_time_zone(scan: Scan, spark: SparkSession) -> None:
@@ -123,6 +162,8 @@ def _native_is_exact(scan: Scan) -> bool:
     floating = any(
         _holds_float(schema.field(name).type) for name in predicate_columns(scan.predicate) if name in schema.names
     )
+    if scan.opened.table.naming is not None:
+        return False  # Spark's reader goes by names, knows nothing of deletes, and nothing of initial defaults
     local = isinstance(getattr(scan.opened.table, "filesystem", None), pafs.LocalFileSystem)
     plain = local or "://" in scan.opened.table.location
     return (

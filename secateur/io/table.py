@@ -221,6 +221,9 @@ class TableSnapshot(Table, Protocol):
     def open_for_index(self, path: str) -> FileSource:
         """One file by its path, its columns called as an index calls them."""
 
+    def kept_manifests(self) -> bytes | None:
+        """What to keep of the table's own metadata beside the index; None where there is nothing."""
+
     def delivery(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
         """How the rows of some files are read."""
 

@@ -106,10 +106,10 @@ class Report:
         ``{"count": 1, "time-unit": "nanoseconds", "total-duration": n}``.
 
         Manifests are read whole, and kept: *scanned* are those that this plan had to read, *skipped* those that were in
-        memory, and no manifest is left out by what its list says of it. ``skipped-data-files`` counts all live files
-        that are not read, ``total-file-size-in-bytes`` sums whole files that are, of which row groups may be left out.
-        ``result-delete-files`` counts a delete file for every file to read that it applies to; ``indexed-delete-files``
-        are all live ones, ``skipped-delete-files`` those of them that no file to read needs.
+        memory or kept beside the index. None is left out by what its list says of it. ``skipped-data-files`` counts all
+        live files that are not read, ``total-file-size-in-bytes`` sums whole files that are, of which row groups may be
+        left out. ``result-delete-files`` counts a delete file for every file to read that it applies to;
+        ``indexed-delete-files`` are all live ones, ``skipped-delete-files`` those of them that no file to read needs.
 
         Further metrics are of row groups, rows and pages (before, after, and their difference), and of what was read of
         the index. What a plan does not know, such as pages where it looked at none, has no entry.

@@ -1,0 +1,172 @@
+"""File scan tasks of Iceberg as JSON texts, which Iceberg's own reader of Java takes (FileScanTaskParser).
+
+A task reads the row groups of one data file that lie in one range of its bytes, minus the rows that its delete files
+name. A text holds the partition spec of the file, and a schema just for this spec: a table's whole schema, once per
+task, would be most of what is sent and kept. Delete files are written under the spec of the data file that they
+apply to, without their partition: the parser takes no other spec, and which files a delete applies to is decided.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+__all__ = ["DataFile", "DeleteFile", "ReadTask", "Spec", "byte_ranges", "spec_of", "task_texts"]
+
+Json = Mapping[str, Any]
+Range = tuple[int, int]  # start, length
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A live data file, as its manifest entry has it."""
+
+    path: str
+    spec_id: int
+    record_count: int
+    size: int
+    partition: Mapping[int, Any] = field(default_factory=dict)  # partition field id -> single-value JSON, not null
+    format: str = "parquet"
+    split_offsets: tuple[int, ...] = ()
+    sort_order_id: int | None = None
+    key_metadata: bytes | None = None
+    first_row_id: int | None = None  # of version 3: where row ids are read
+
+
+@dataclass(frozen=True)
+class DeleteFile:
+    """A delete file, or deletion vector, that applies to a data file."""
+
+    content: Literal["position", "equality"]
+    path: str
+    record_count: int
+    size: int
+    format: str = "parquet"  # puffin: a deletion vector
+    equality_ids: tuple[int, ...] = ()
+    sort_order_id: int | None = None
+    key_metadata: bytes | None = None
+    content_offset: int | None = None  # of the vector in its file; required for a deletion vector, like the next two
+    content_size: int | None = None
+    referenced_data_file: str | None = None
+
+
+@dataclass(frozen=True)
+class ReadTask:
+    """What to read of one data file: the row groups in `ranges`, minus what `deletes` name."""
+
+    file: DataFile
+    deletes: tuple[DeleteFile, ...]
+    ranges: tuple[Range, ...]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A partition spec as JSON, with a schema that holds the source columns of its fields."""
+
+    spec: Json
+    schema: Json
+
+
+def spec_of(spec: Json, schemas: Sequence[Json]) -> Spec:
+    """The spec with the columns that it needs, each from the last of `schemas` that has it.
+
+    Both are written as in the table's metadata file: ``{"spec-id": 0, "fields": [...]}``, and
+    ``{"type": "struct", "schema-id": 0, "fields": [...]}``. A spec that was left behind may name columns dropped since.
+    """
+    wanted = {source for each in spec["fields"] for source in each.get("source-ids", [each.get("source-id")])}
+    columns: dict[int, Any] = {}
+    for schema in reversed(schemas):
+        for column in schema["fields"]:
+            found = wanted & set(_ids(column))
+            if found:
+                columns.setdefault(column["id"], column)
+                wanted -= found
+    fields = [columns[id_] for id_ in sorted(columns)]
+    return Spec(dict(spec), {"type": "struct", "schema-id": 0, "fields": fields})
+
+
+def _ids(column: Json) -> Iterator[int]:
+    """The ids of a column and of the fields of its structs. (No partition is made from lists or maps.)"""
+    yield column["id"]
+    type_ = column["type"]
+    if isinstance(type_, Mapping) and type_["type"] == "struct":
+        for inner in type_["fields"]:
+            yield from _ids(inner)
+
+
+def byte_ranges(starts: Sequence[int], stop: int, row_groups: Iterable[int]) -> tuple[Range, ...]:
+    """The ranges that hold just these row groups of a file; adjacent ones are one range.
+
+    `starts` has the first byte of every row group of the file, `stop` lies behind the last one (the size of the file
+    does). A reader takes the row groups whose middle lies in its range, so bytes between row groups do no harm.
+    """
+    ends = [*starts, stop]
+    merged: list[list[int]] = []
+    for number in sorted(set(row_groups)):
+        if merged and merged[-1][1] == ends[number]:
+            merged[-1][1] = ends[number + 1]
+        else:
+            merged.append([ends[number], ends[number + 1]])
+    return tuple((start, end - start) for start, end in merged)
+
+
+def task_texts(tasks: Iterable[ReadTask], specs: Mapping[int, Spec]) -> Iterator[str]:
+    """One JSON text without line breaks per range of each task; `specs` by spec id."""
+    heads = {id_: _inside({"schema": spec.schema, "spec": spec.spec}) for id_, spec in specs.items()}
+    for task in tasks:
+        file = _inside({"data-file": _data_file(task.file)})
+        deletes = _inside({"delete-files": [_delete_file(each, task.file.spec_id) for each in task.deletes]})
+        for start, length in task.ranges:
+            yield f'{{{heads[task.file.spec_id]},{file},"start":{start},"length":{length},{deletes}}}'
+
+
+def _inside(value: Json) -> str:
+    """JSON of an object, without its braces."""
+    return json.dumps(value, separators=(",", ":"))[1:-1]
+
+
+def _data_file(file: DataFile) -> Json:
+    return _present(
+        {
+            "spec-id": file.spec_id,
+            "content": "DATA",  # versions before 1.11 know only these capitals, later ones take both
+            "file-path": file.path,
+            "file-format": file.format,
+            "partition": {str(id_): value for id_, value in file.partition.items() if value is not None},
+            "file-size-in-bytes": file.size,
+            "record-count": file.record_count,
+            "split-offsets": list(file.split_offsets) or None,
+            "sort-order-id": file.sort_order_id,
+            "key-metadata": _hex(file.key_metadata),
+            "first-row-id": file.first_row_id,
+        }
+    )
+
+
+def _delete_file(file: DeleteFile, spec_id: int) -> Json:
+    return _present(
+        {
+            "spec-id": spec_id,
+            "content": "POSITION_DELETES" if file.content == "position" else "EQUALITY_DELETES",
+            "file-path": file.path,
+            "file-format": file.format,
+            "file-size-in-bytes": file.size,
+            "record-count": file.record_count,
+            "equality-ids": list(file.equality_ids) or None,
+            "sort-order-id": file.sort_order_id,
+            "key-metadata": _hex(file.key_metadata),
+            "content-offset": file.content_offset,
+            "content-size-in-bytes": file.content_size,
+            "referenced-data-file": file.referenced_data_file,
+        }
+    )
+
+
+def _present(entry: Json) -> Json:
+    return {key: value for key, value in entry.items() if value is not None}
+
+
+def _hex(value: bytes | None) -> str | None:
+    return None if value is None else value.hex().upper()
