@@ -366,6 +366,14 @@ def test_every_table_is_shown(lake: Path, events: Table, name: str) -> None:
         assert len(text.stdout.splitlines()) == 2 + len(table)
 
 
+def test_columns_of_an_index_are_named_as_in_the_table(events: Table) -> None:
+    told = {
+        each["name"]: each for each in json.loads(run("inspect", events.metadata_location, "--json").stdout)["columns"]
+    }
+    assert list(told) == ["id", "name", "ts"]
+    assert (told["id"]["filters"], told["id"]["sort_key"]) == (["bloom"], 1)
+
+
 def test_commands_choose_a_snapshot(events: Table) -> None:
     place = events.metadata_location
     (first, *_) = events.metadata.snapshots

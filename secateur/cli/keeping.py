@@ -26,6 +26,7 @@ from secateur.cli.output import (
 )
 from secateur.cli.status import FOUND_WRONG
 from secateur.cli.tables import TABLES, show_table
+from secateur.index.naming import Naming
 from secateur.index.snapshot import Snapshot
 from secateur.index.sort_key import is_tuple_column, parse_sort_key
 from secateur.io.catalog import open_snapshot_of
@@ -68,7 +69,7 @@ def inspect(source: Source, what: str | None, as_json: bool) -> None:
     described = sc.describe_index(table)
     opened = open_snapshot_of(table, dt.UTC, Faults(strict=True))
     assert opened.catalog.snapshot is not None
-    columns = _columns(opened.catalog.snapshot)
+    columns = _columns(opened.catalog.snapshot, opened.table.naming)
     live = len(opened.catalog.files)
     covered = live - len(opened.catalog.coverage.uncovered)
     if as_json:
@@ -83,14 +84,19 @@ def inspect(source: Source, what: str | None, as_json: bool) -> None:
         say(f"{live - covered:,} files are not covered and pruned by their footers only: {hint}")
 
 
-def _columns(snapshot: Snapshot) -> list[IndexedColumn]:
+def _columns(snapshot: Snapshot, naming: Naming | None) -> list[IndexedColumn]:
+    """The columns of an index as the table calls them; one that it has no more, as the index does."""
+
+    def name_of(path: tuple[str, ...]) -> str:
+        return ".".join(path if naming is None else naming.in_table.get(path, path))
+
     options = snapshot.options
     filters: dict[str, list[str]] = {}
     for each in snapshot.filters:
-        filters.setdefault(".".join(each.path), []).append(each.kind)
+        filters.setdefault(name_of(each.path), []).append(each.kind)
     columns = [column for column in snapshot.columns if not is_tuple_column(column.path)]
-    names = [".".join(column.path) for column in columns]
-    sort_key = [".".join(column.path) for column in parse_sort_key(options.sort_key)]
+    names = [name_of(column.path) for column in columns]
+    sort_key = [name_of(column.path) for column in parse_sort_key(options.sort_key)]
     return [
         IndexedColumn(
             name,
