@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         describe_index,
         drop_index,
         refresh_index,
+        register_index,
         vacuum_index,
         verify_index,
     )
@@ -48,6 +49,7 @@ __all__ = [
     "open_table",
     "prune",
     "refresh_index",
+    "register_index",
     "remove_reporter",
     "vacuum_index",
     "verify_index",
@@ -64,6 +66,7 @@ _ON_DEMAND = {  # modules that no query needs, imported when one of their names 
         "describe_index",
         "drop_index",
         "refresh_index",
+        "register_index",
         "vacuum_index",
         "verify_index",
     ),

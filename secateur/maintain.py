@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from secateur.errors import IndexConflict, IndexFault, IndexMissing, InvalidOption, TableNotFound
+from secateur.errors import IndexConflict, IndexFault, IndexMissing, InvalidOption, TableNotFound, UnsupportedTable
 from secateur.index.assemble import FileIdentity, recipe
 from secateur.index.bitsliced import rate_for
 from secateur.index.btree import FAN_OUT
@@ -421,6 +421,21 @@ def _used(snapshot: Snapshot) -> set[str]:
     """The files that a snapshot needs. Raises IndexFault."""
     manifests = [] if snapshot.made_of is None else [snapshot.made_of.manifests]
     return {snapshot_name(snapshot.number), *snapshot.segments.name, *_filter_files(snapshot), *manifests}
+
+
+def register_index(table: Table) -> str:
+    """Name the place of the index in the metadata of an Iceberg table; the path of the file that was added.
+
+    Whoever opens the table then finds the index there, without ``index_location``. It is a statistics file (Puffin) of
+    the current snapshot, beside whose statistics it stands. Raises IndexMissing where there is no index,
+    IndexNotWritable, and UnsupportedTable for a table that has no metadata.
+    """
+    _require_snapshot(table)
+    add = getattr(table, "register_index", None)
+    if add is None:
+        raise UnsupportedTable(f"{table.location} is a directory: it has no metadata in which an index could be named")
+    path: str = add()
+    return path
 
 
 def drop_index(table: Table) -> int:

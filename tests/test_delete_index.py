@@ -107,8 +107,12 @@ def test_matches_are_those_of_the_specification(data: tuple[Entry, ...], deletes
         vectors = any(deletes[i].is_vector for i in own)
         own = [i for i in own if deletes[i].is_vector or deletes[i].content == EQUALITY_DELETES or not vectors]
         expected += [(ordinal, i) for i in own]
-    found = index.matches
+    found = index.matches(np.arange(len(data)))
     assert list(zip(found.data.tolist(), found.delete.tolist(), strict=True)) == expected
+    some = np.arange(0, len(data), 2)
+    of_some = index.matches(some)
+    mine = [pair for pair in expected if pair[0] % 2 == 0]
+    assert list(zip(of_some.data.tolist(), of_some.delete.tolist(), strict=True)) == mine
     assert np.flatnonzero(index.touched).tolist() == sorted({ordinal for ordinal, _ in expected})
 
 

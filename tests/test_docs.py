@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from iceberg_tables import catalog_in
+from pyiceberg.catalog import Catalog
 from pyspark.sql import SparkSession
 
 import secateur.pruning.predicate.expressions as expressions
@@ -54,7 +56,19 @@ def examples(page: str) -> str:
 @pytest.mark.parametrize("page", ["README.md", "docs/howto.md"])
 def test_page(page: str, spark: SparkSession, lake: str, tmp_path: Path) -> None:
     program = examples(page).replace("lake/events", lake)
-    exec(compile(program, page, "exec"), {"spark": spark, "lake": lake, "elsewhere": tmp_path / "index"})
+    names = {"spark": spark, "lake": lake, "elsewhere": tmp_path / "index", "catalog": with_orders(tmp_path, lake)}
+    exec(compile(program, page, "exec"), names)
+
+
+def with_orders(directory: Path, lake: str) -> Catalog:
+    """A catalog with the events as an Iceberg table in two snapshots."""
+    catalog = catalog_in(directory)
+    files = sorted(Path(lake).rglob("*.parquet"))
+    parts = [pq.read_table(file, partitioning=None) for file in files]
+    orders = catalog.create_table("db.orders", parts[0].schema)
+    for part in parts[:2]:
+        orders.append(part)
+    return catalog
 
 
 def test_docstrings() -> None:

@@ -52,14 +52,16 @@ class DeleteIndex:
         """A row of FILES for every delete file."""
         return self.deletes.files
 
-    @cached_property
-    def matches(self) -> Matches:
-        """All pairs."""
-        pairs = [*self._by_path(), *self._by_partition()]
+    def matches(self, ordinals: np.ndarray) -> Matches:
+        """The delete files that apply to some data files, which ascend."""
+        chosen = np.zeros(len(self.order), bool)
+        chosen[ordinals] = True
+        pairs = [_pairs(data[chosen[data]], deletes) for data, deletes in self._groups]
+        pairs.append(tuple(each[chosen[self._named[0]]] for each in self._named))
         data = np.concatenate([_NOTHING, *(each[0] for each in pairs)])
         delete = np.concatenate([_NOTHING, *(each[1] for each in pairs)])
-        old_enough = self._data_sequence[data] < self._first_untouched[delete]
-        data, delete = data[old_enough], delete[old_enough]
+        applies = (self._data_sequence[data] < self._first_untouched[delete]) & self._within_paths(data, delete)
+        data, delete = data[applies], delete[applies]
         superseded = self._is_position[delete] & ~self._is_vector[delete] & np.isin(data, data[self._is_vector[delete]])
         data, delete = data[~superseded], delete[~superseded]
         in_order = np.lexsort((delete, data))
@@ -67,10 +69,20 @@ class DeleteIndex:
 
     @cached_property
     def touched(self) -> np.ndarray:
-        """Which data files some delete file applies to: bool of shape (n_files,)."""
+        """Which data files some delete file may apply to: bool of shape (n_files,)."""
         found = np.zeros(len(self.order), bool)
-        found[self.matches.data] = True
+        data, delete = self._named
+        found[data[self._data_sequence[data] < self._first_untouched[delete]]] = True
+        for data, deletes in self._groups:
+            found[data[self._data_sequence[data] < self._first_untouched[deletes].max(initial=0)]] = True
         return found
+
+    def _within_paths(self, data: np.ndarray, delete: np.ndarray) -> np.ndarray:
+        """In which pairs the path of the data file lies within the bounds of the paths that the delete file names."""
+        paths = self.data.files.column("path").take(pa.array(self.order[data])).cast(pa.binary())
+        lower, upper = (each.take(pa.array(delete)) for each in self._path_bounds)
+        outside = pc.or_(pc.fill_null(pc.less(paths, lower), False), pc.fill_null(pc.greater(paths, upper), False))
+        return ~truths(outside) | ~self._is_position[delete]
 
     @cached_property
     def bytes(self) -> np.ndarray:
@@ -80,10 +92,8 @@ class DeleteIndex:
         return found
 
     def counts(self, ordinals: np.ndarray) -> DeleteCounts:
-        """The live delete files, and how far they apply to some data files."""
-        wanted = np.zeros(len(self.order), bool)
-        wanted[ordinals] = True
-        applied = self.matches.delete[wanted[self.matches.data]]
+        """The live delete files, and how far they apply to some data files, which ascend."""
+        applied = self.matches(ordinals).delete
         is_position = self._is_position & ~self._is_vector
         return DeleteCounts(
             position=int(is_position.sum()),
@@ -118,22 +128,27 @@ class DeleteIndex:
         return np.where(self.files.column("content").to_numpy() == EQUALITY_DELETES, sequence, sequence + 1)
 
     @cached_property
-    def _target(self) -> pa.Array:
-        """The data file that a delete file names, null where it may name several.
-
-        A position delete file names one where the bounds of its paths are equal, and were not cut.
-        """
+    def _path_bounds(self) -> tuple[pa.Array, pa.Array]:
+        """The bounds of the paths in every position delete file, null where they are not known."""
         n = len(self.deletes)
         ends = []
         for name in ("lower", "upper"):
             rows, values = self.deletes.values(name, FILE_PATH)
             at = np.full(n, -1)
             at[rows] = np.arange(len(rows))
-            ends.append(
-                values.cast(pa.binary()).take(pa.array(at, mask=at < 0)) if len(rows) else pa.nulls(n, pa.binary())
-            )
-        same = truths(pc.equal(*ends)) & self._is_position
-        bound = pc.if_else(pa.array(same), ends[0], pa.scalar(None, pa.binary())).cast(pa.string())
+            known = values.cast(pa.binary()) if len(rows) else pa.nulls(1, pa.binary())
+            ends.append(known.take(pa.array(at, mask=at < 0)))
+        return ends[0], ends[1]
+
+    @cached_property
+    def _target(self) -> pa.Array:
+        """The data file that a delete file names, null where it may name several.
+
+        A position delete file names one where the bounds of its paths are equal, and so were not cut.
+        """
+        lower, upper = self._path_bounds
+        same = truths(pc.equal(lower, upper)) & self._is_position
+        bound = pc.if_else(pa.array(same), lower, pa.scalar(None, pa.binary())).cast(pa.string())
         return pc.coalesce(self.files.column("referenced"), bound)
 
     @cached_property
@@ -143,26 +158,35 @@ class DeleteIndex:
         found = pc.index_in(self._target, paths)
         return np.where(present(self._target), pc.fill_null(found, -2).to_numpy(), -1).astype(np.int64)
 
-    def _by_path(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    @cached_property
+    def _named(self) -> tuple[np.ndarray, np.ndarray]:
+        """Data files and the delete files that name them, in pairs."""
         named = np.flatnonzero(self._is_position & (self._target_ordinal >= 0))
-        yield self._target_ordinal[named], named
+        return self._target_ordinal[named], named
 
-    def _by_partition(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The pairs of one partition, and those of equality deletes with all files."""
+    @cached_property
+    def _groups(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Data files, ascending, and delete files that apply to them all but for sequence numbers and paths.
+
+        Those of one partition; and all data files with the equality deletes of unpartitioned specs.
+        """
         unnamed = ~self._is_position | (self._target_ordinal == -1)
-        spec = self.data.spec[self.order] if len(self.order) else _NOTHING
-        for number in np.unique(self.deletes.spec[unnamed]).tolist() if unnamed.any() else []:
-            mine = np.flatnonzero(unnamed & (self.deletes.spec == number))
-            fields = self.specs.get(number, ())
-            is_whole = all(each.transform == VOID for each in fields)
-            everywhere = mine[~self._is_position[mine]] if is_whole else _NOTHING
-            yield _pairs(np.arange(len(self.order)), everywhere)
-            within = np.setdiff1d(mine, everywhere)
-            same_spec = np.flatnonzero(spec == number)
-            codes = self._partition_codes(number, fields, same_spec, within)
-            for code in np.unique(codes[len(same_spec) :]).tolist():
-                data = same_spec[codes[: len(same_spec)] == code]
-                yield _pairs(data, within[codes[len(same_spec) :] == code])
+        return [
+            group for spec in np.unique(self.deletes.spec[unnamed]).tolist() for group in self._groups_of(spec, unnamed)
+        ]
+
+    def _groups_of(self, spec: int, unnamed: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        mine = np.flatnonzero(unnamed & (self.deletes.spec == spec))
+        fields = self.specs.get(spec, ())
+        is_whole = all(each.transform == VOID for each in fields)
+        everywhere = mine[~self._is_position[mine]] if is_whole else _NOTHING
+        if len(everywhere):
+            yield np.arange(len(self.order)), everywhere
+        within = np.setdiff1d(mine, everywhere)
+        data = np.flatnonzero(self.data.spec[self.order] == spec) if len(within) else _NOTHING
+        codes = self._partition_codes(spec, fields, data, within)
+        for code in np.unique(codes[len(data) :]).tolist():
+            yield data[codes[: len(data)] == code], within[codes[len(data) :] == code]
 
     def _partition_codes(
         self, spec: int, fields: Sequence[PartitionField], data: np.ndarray, deletes: np.ndarray

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -108,13 +109,12 @@ class DeleteFiles:
     reader: IcebergReader
     fields: Mapping[int, pa.Field]
 
-    @property
+    @cached_property
     def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
         """The delete files, and the places among `ordinals` of the data files that they apply to."""
         assert self.listing.deletes is not None
-        matches = self.listing.deletes.matches
-        mine = np.isin(matches.data, self.ordinals)
-        return matches.delete[mine], np.searchsorted(self.ordinals, matches.data[mine])
+        matches = self.listing.deletes.matches(self.ordinals)
+        return matches.delete, np.searchsorted(self.ordinals, matches.data)
 
     def _row(self, delete: int) -> dict[str, object]:
         assert self.listing.deletes is not None

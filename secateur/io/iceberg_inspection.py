@@ -110,7 +110,8 @@ class IcebergTables:
         """What manifests say of the live files."""
         assert isinstance(listing, IcebergListing) and listing.deletes is not None
         deletes = listing.deletes
-        of_each = np.bincount(deletes.matches.data, minlength=len(listing.size))
+        n = len(listing.size)
+        of_each = np.bincount(deletes.matches(np.arange(n)).data, minlength=n)
         data = self._files(listing.entries, listing.order, from_numpy(of_each))
         own = deletes.deletes
         return pa.concat_tables([data, self._files(own, np.arange(len(own)), pa.nulls(len(own)))]).combine_chunks()

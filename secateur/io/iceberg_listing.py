@@ -70,7 +70,7 @@ class IcebergListing(Listing):
         return self.deletes.touched if self.deletes is not None and len(self.deletes.deletes) else None
 
     def delete_counts(self, ordinals: np.ndarray) -> DeleteCounts:
-        """The delete files of the snapshot, and how far they apply to some of the files."""
+        """The delete files of the snapshot, and how far they apply to some of the files, which ascend."""
         return DeleteCounts(touched=0) if self.deletes is None else self.deletes.counts(ordinals)
 
     def zones(self, column: Field) -> Zones | None:
@@ -82,8 +82,18 @@ class IcebergListing(Listing):
         field_id = self._ids.get(column.path)
         if field_id is None or kind_of(column.type) is None:
             return None
-        by_partition = self._remembered("partition", field_id, column.type)
-        by_metrics = self._remembered("metrics", field_id, column.type) if len(among) else None
+        known = self._zones.get((field_id, column.type))
+        if known is None or known[0] is not among:  # the same array for as long as the index is the same
+            known = self._zones[field_id, column.type] = (among, self._bounds(field_id, column.type, among))
+        return known[1]
+
+    @cached_property
+    def _zones(self) -> dict[tuple[int, pa.DataType], tuple[np.ndarray, Zones | None]]:
+        return {}
+
+    def _bounds(self, field_id: int, type_: pa.DataType, among: np.ndarray) -> Zones | None:
+        by_partition = self._remembered("partition", field_id, type_)
+        by_metrics = self._remembered("metrics", field_id, type_) if len(among) else None
         if by_metrics is not None:
             chosen = np.zeros(len(self.order), bool)
             chosen[among] = True

@@ -18,6 +18,7 @@ from pyiceberg.utils.config import Config
 from secateur.errors import TableNotFound
 from secateur.io.caches import disk_cache_for, memory_cache
 from secateur.io.freshness import seconds_of
+from secateur.io.iceberg_registration import registered_location
 from secateur.io.iceberg_table import IcebergTable, Selection
 from secateur.io.locations import FileSystems
 from secateur.io.store import FileStore
@@ -50,16 +51,15 @@ def open_iceberg(
     table = load()
     files = FileSystems(partial(_file_system, dict(table.io.properties)))
     location = table.location()
-    if index_location is None:
-        store = FileStore(*files.of(posixpath.join(location, INDEX_DIRECTORY)))
-    else:
-        store = FileStore(*FileSystems().of(index_location))
+    index = index_location or registered_location(table.metadata, table.io) or posixpath.join(location, INDEX_DIRECTORY)
+    store = FileStore(*(files if index_location is None else FileSystems()).of(index))
     opened = IcebergTable(
         location,
         store,
         load,
         selection,
         seconds_of(freshness),
+        index,
         identifier,
         files,
         memory_cache(),

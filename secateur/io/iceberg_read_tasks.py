@@ -64,12 +64,14 @@ def _read_tasks(scan: Scan, listing: IcebergListing, types: PartitionTypes) -> I
     chosen = scan.file_ordinals
     rows = listing.files.take(pa.array(chosen)).to_pylist()
     partitions = _partitions(listing, chosen, types)
-    deletes = [] if listing.deletes is None else listing.deletes.files.to_pylist()
+    assert listing.deletes is not None
+    matches = listing.deletes.matches(chosen)
+    needed = np.unique(matches.delete)
+    deletes = dict(zip(needed.tolist(), listing.deletes.files.take(pa.array(needed)).to_pylist(), strict=True))
     for ordinal, row, partition in zip(chosen.tolist(), rows, partitions, strict=True):
         mine = row_group[slice(*np.searchsorted(file, [ordinal, ordinal + 1]))]
-        applying = [] if listing.deletes is None else listing.deletes.matches.of(ordinal).tolist()
         data = data_file(row, partition)
-        yield ReadTask(data, tuple(delete_file(deletes[i]) for i in applying), _ranges(data, mine))
+        yield ReadTask(data, tuple(delete_file(deletes[i]) for i in matches.of(ordinal).tolist()), _ranges(data, mine))
 
 
 def _ranges(file: DataFile, row_groups: np.ndarray) -> tuple[tuple[int, int], ...]:

@@ -23,7 +23,7 @@ from pyiceberg.table import Table as PyIcebergTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
-from secateur.errors import IndexFault, SecateurError, TableNotFound, UnknownSnapshot, UnsupportedTable
+from secateur.errors import IndexFault, IndexMissing, SecateurError, TableNotFound, UnknownSnapshot, UnsupportedTable
 from secateur.index.cache import ByteCache
 from secateur.index.naming import Naming
 from secateur.index.reader import current_snapshot
@@ -34,6 +34,7 @@ from secateur.io.iceberg_file import IcebergFile, View
 from secateur.io.iceberg_inspection import IcebergTables
 from secateur.io.iceberg_listing import IcebergListing
 from secateur.io.iceberg_manifests import read_manifest
+from secateur.io.iceberg_registration import register
 from secateur.io.iceberg_schema import arrow_schema, initial_defaults, name_mapping
 from secateur.io.kept_manifests import ManifestKey, decode_manifests, encode_manifests
 from secateur.io.locations import FileSystems
@@ -90,6 +91,11 @@ class IcebergSnapshot:
     def id(self) -> int | None:
         """The id of the snapshot."""
         return None if self.snapshot_of is None else self.snapshot_of.snapshot_id
+
+    @property
+    def sequence_number(self) -> int:
+        """The sequence number of the snapshot; 0 in version 1."""
+        return 0 if self.snapshot_of is None else self.snapshot_of.sequence_number or 0
 
     @cached_property
     def declared_schema(self) -> pa.Schema:
@@ -289,6 +295,7 @@ class IcebergTable:
     load: Callable[[], PyIcebergTable] = field(repr=False, compare=False)
     selection: Selection
     freshness: float  # seconds that metadata may be old
+    index_location: str
     identifier: tuple[str, ...] | None = None  # in its catalog, whose name comes first
     files: FileSystems = field(default_factory=FileSystems, repr=False, compare=False)
     cache: ByteCache = field(default_factory=partial(ByteCache, 0), repr=False, compare=False)
@@ -301,6 +308,13 @@ class IcebergTable:
         Raises TableNotFound, UnknownSnapshot.
         """
         return self._latest.get(self._renewed, 0.0 if fresh else self.freshness)
+
+    def register_index(self) -> str:
+        """Name the place of the index in the table's metadata; see :func:`secateur.register_index`."""
+        now = self.snapshot(fresh=True)
+        if now.snapshot_of is None:
+            raise IndexMissing(f"{self.location} has no snapshot, and so no index")
+        return register(self.load(), now.snapshot_of.snapshot_id, now.sequence_number, self.index_location)
 
     def _renewed(self, before: IcebergSnapshot | None) -> IcebergSnapshot:
         """The snapshot by the table's metadata now; what was here before, if it is the same."""

@@ -300,9 +300,9 @@ def _describe(opened: OpenedTable) -> str:
     files = len(opened.catalog.files)
     covered = files - len(opened.catalog.coverage.uncovered)
     segments = f"{len(snapshot.segments):,} segments"
-    made_of = "" if snapshot.made_of is None else f" of table snapshot {snapshot.made_of.id}"
+    made_of = "" if snapshot.made_of is None else f", made of table snapshot {snapshot.made_of.id}"
     entries = len(opened.catalog.coverage.live)
     live = (
         f"; {covered:,} of its {entries:,} files are live" if covered < entries or opened.table.id is not None else ""
     )
-    return f"snapshot {snapshot.number}{made_of}, {segments}, covers {covered:,} of {files:,} files{live}"
+    return f"snapshot {snapshot.number}, {segments}, covers {covered:,} of {files:,} files{live}{made_of}"

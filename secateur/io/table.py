@@ -99,7 +99,7 @@ class Listing:
         return None
 
     def delete_counts(self, ordinals: np.ndarray) -> DeleteCounts:
-        """The delete files, and how far they apply to some of the files."""
+        """The delete files, and how far they apply to some of the files, which ascend."""
         return DeleteCounts()
 
 
@@ -113,7 +113,7 @@ class DeleteCounts:
     applied: int = 0  # pairs of such a data file and a delete file that applies to it
     applied_bytes: int = 0
     needed: int = 0  # delete files that apply to such a data file
-    touched: int | None = None  # data files of all with deletes; None where the format has none
+    touched: int | None = None  # data files of all to which some may apply; None where the format has none
 
 
 def metadata_of(path: str) -> pa.StructScalar:

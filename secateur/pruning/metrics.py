@@ -27,7 +27,7 @@ class FileMetrics:
     applied_deletes: int = 0  # pairs of a file that is to be read and a delete file that applies to it
     applied_delete_bytes: int = 0
     needed_deletes: int = 0  # delete files that apply to a file that is to be read
-    touched: int | None = None  # live data files with deletes; None where the table's format has none
+    touched: int | None = None  # live data files to which deletes may apply; None where the table's format has none
 
     @property
     def delete_files(self) -> int:

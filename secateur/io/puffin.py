@@ -1,0 +1,52 @@
+"""Puffin files: blobs behind one another, and a footer in JSON. Source: Iceberg's "Puffin file format", version 1."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+MAGIC = b"PFA1"
+_TAIL = 12  # bytes behind the footer's JSON: its size, flags, magic
+MOST_FOOTER = 1 << 26
+
+
+@dataclass(frozen=True)
+class Blob:
+    """One blob: its bytes as they are stored, and what the footer says of it but for where it lies."""
+
+    data: bytes
+    about: Mapping[str, Any]
+
+
+def encode_puffin(blobs: Sequence[Blob]) -> tuple[bytes, int]:
+    """The bytes of a file, and how many of them are its footer."""
+    parts, entries, at = [MAGIC], [], len(MAGIC)
+    for blob in blobs:
+        entries.append({**blob.about, "offset": at, "length": len(blob.data)})
+        parts.append(blob.data)
+        at += len(blob.data)
+    payload = json.dumps({"blobs": entries, "properties": {"created-by": "secateur"}}).encode()
+    footer = b"".join([MAGIC, payload, len(payload).to_bytes(4, "little"), bytes(4), MAGIC])
+    return b"".join([*parts, footer]), len(footer)
+
+
+def decode_puffin(data: bytes) -> list[Blob]:
+    """The blobs of a file. Raises ValueError where it is none, or its footer is compressed."""
+    if len(data) < 3 * len(MAGIC) + _TAIL - 4 or data[:4] != MAGIC or data[-4:] != MAGIC:
+        raise ValueError("this is no Puffin file")
+    if any(data[-8:-4]):
+        raise ValueError("the footer is compressed, or has flags that are not known here")
+    size = int.from_bytes(data[-_TAIL:-8], "little")
+    start = len(data) - _TAIL - size
+    if not 0 < size <= MOST_FOOTER or start < 2 * len(MAGIC) or data[start - 4 : start] != MAGIC:
+        raise ValueError("the footer is not where it should be")
+    found = []
+    for entry in json.loads(data[start:-_TAIL])["blobs"]:
+        at, length = int(entry["offset"]), int(entry["length"])
+        if at < len(MAGIC) or length < 0 or at + length > start:
+            raise ValueError("a blob lies outside of the file")
+        about = {key: value for key, value in entry.items() if key not in ("offset", "length")}
+        found.append(Blob(data[at : at + length], about))
+    return found
