@@ -18,6 +18,7 @@ import pyarrow.fs as pafs
 from secateur.index.cache import ByteCache
 from secateur.io.caches import memory_cache
 from secateur.io.disk_cache import DiskCache
+from secateur.io.metadata_tables import DirectoryTables
 from secateur.io.parquet_file import ParquetSource
 from secateur.io.partitions import Partitions
 from secateur.io.store import FileStore
@@ -45,6 +46,7 @@ class SyntheticTable:
 
     id: None = None
     naming: None = None
+    metadata_tables: DirectoryTables = field(default_factory=DirectoryTables)
 
     def snapshot(self, *, fresh: bool = False) -> SyntheticTable:
         """The table itself: it does not change."""

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 from secateur.errors import SecateurError
 from secateur.planning import open_table, prune
 from secateur.pruning.predicate.expressions import call_function, col, has_token, when
+from secateur.pruning.reporters import add_reporter, remove_reporter
 
 if TYPE_CHECKING:
+    from secateur import inspect
     from secateur.index.zone_table import evaluate
     from secateur.io.disk_cache import DiskCache
     from secateur.maintain import (
@@ -35,6 +37,7 @@ __all__ = [
     "IndexSnapshot",
     "SecateurError",
     "Verification",
+    "add_reporter",
     "build_index",
     "call_function",
     "col",
@@ -42,10 +45,12 @@ __all__ = [
     "drop_index",
     "evaluate",
     "has_token",
+    "inspect",
     "open_table",
     "prune",
     "refresh_index",
     "register_index",
+    "remove_reporter",
     "vacuum_index",
     "verify_index",
     "when",
@@ -68,7 +73,12 @@ _ON_DEMAND = {  # modules that no query needs, imported when one of their names 
 }
 
 
+_MODULES = ("inspect",)
+
+
 def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return import_module(f"secateur.{name}")
     for module, names in _ON_DEMAND.items():
         if name in names:
             value: object = getattr(import_module(module), name)

@@ -11,7 +11,7 @@ from datetime import UTC
 import click
 
 import secateur as sc
-from secateur.cli.options import columns_option, index_location_option, json_option, table_argument
+from secateur.cli.options import Source, columns_option, json_option, table_options
 from secateur.cli.output import count, print_json, share, show_facts
 from secateur.cli.spark import build_progress, spark_session
 from secateur.cli.status import Interrupted
@@ -23,7 +23,7 @@ from secateur.pruning.report import Faults, human_bytes
 
 
 @click.command()
-@table_argument
+@table_options
 @columns_option("--sort-key", help="Columns by which the data is clustered, first the coarsest.")
 @columns_option("--bloom", help="Columns that are looked up by value: ids, keys.")
 @columns_option("--native", help="The same, by the bloom filters that the files have already, where they have some.")
@@ -39,12 +39,11 @@ from secateur.pruning.report import Faults, human_bytes
 )
 @click.option("--no-pages", is_flag=True, help="Leave out the files' page index: a smaller index, whole row groups.")
 @click.option("--segment-blocks", type=click.IntRange(min=1), metavar="N", help="Row groups per index segment.")
-@index_location_option
 @json_option
 @click.pass_obj
 def index(
     verbose: bool,
-    path: str,
+    source: Source,
     sort_key: tuple[str, ...],
     bloom: tuple[str, ...],
     native: tuple[str, ...],
@@ -56,7 +55,6 @@ def index(
     fpr: float | None,
     no_pages: bool,
     segment_blocks: int | None,
-    index_location: str | None,
     as_json: bool,
 ) -> None:
     """Build the index of a table.
@@ -69,7 +67,7 @@ def index(
       secateur index lake/events
       secateur index lake/events --sort-key ts --bloom user_id,session_id
     """
-    table = sc.open_table(path, index_location=index_location)
+    table = source.open()
     table.store.require_writable()
     with _told_if_interrupted(table), spark_session(verbose) as spark, build_progress("indexing") as progress:
         built = sc.build_index(
@@ -92,11 +90,10 @@ def index(
 
 
 @click.command()
-@table_argument
-@index_location_option
+@table_options
 @json_option
 @click.pass_obj
-def refresh(verbose: bool, path: str, index_location: str | None, as_json: bool) -> None:
+def refresh(verbose: bool, source: Source, as_json: bool) -> None:
     """Bring the index up to date with the table.
 
     Indexes the files that are new or changed, forgets those that are gone, and keeps all else as it is. Spark is
@@ -106,7 +103,7 @@ def refresh(verbose: bool, path: str, index_location: str | None, as_json: bool)
     Example:
       secateur refresh lake/events
     """
-    table = sc.open_table(path, index_location=index_location)
+    table = source.open()
     described = sc.describe_index(table)
     if not _is_current(table, described):
         with _told_if_interrupted(table), spark_session(verbose) as spark, build_progress("indexing") as progress:

@@ -9,7 +9,7 @@ import click
 
 import secateur as sc
 from secateur.cli.building import index_facts
-from secateur.cli.options import index_location_option, json_option, table_argument
+from secateur.cli.options import Source, json_option, table_options
 from secateur.cli.output import (
     BAD,
     GOOD,
@@ -25,6 +25,8 @@ from secateur.cli.output import (
     show_sheet,
 )
 from secateur.cli.status import FOUND_WRONG
+from secateur.cli.tables import TABLES, show_table
+from secateur.index.naming import Naming
 from secateur.index.snapshot import Snapshot
 from secateur.index.sort_key import is_tuple_column, parse_sort_key
 from secateur.io.catalog import open_snapshot_of
@@ -45,21 +47,29 @@ class IndexedColumn:
 
 
 @click.command()
-@table_argument
-@index_location_option
+@table_options
+@click.argument("what", required=False, type=click.Choice(TABLES), metavar="[TABLE]")
 @json_option
-def inspect(path: str, index_location: str | None, as_json: bool) -> None:
+def inspect(source: Source, what: str | None, as_json: bool) -> None:
     """Show what the index holds: columns, sizes, and which live files it covers.
 
+    With TABLE, show a table about the table instead: its snapshots, manifests, files or blocks (row groups), the
+    segments of the index, or the coverage of every column and structure.
+
     \b
-    Example:
+    Examples:
       secateur inspect lake/events
+      secateur inspect lake/events coverage
+      secateur inspect db.events files --catalog prod --as-of 2026-01-31 --json
     """
-    table = sc.open_table(path, index_location=index_location)
+    table = source.open()
+    if what is not None:
+        show_table(getattr(sc.inspect, what)(table), as_json)
+        return
     described = sc.describe_index(table)
     opened = open_snapshot_of(table, dt.UTC, Faults(strict=True))
     assert opened.catalog.snapshot is not None
-    columns = _columns(opened.catalog.snapshot)
+    columns = _columns(opened.catalog.snapshot, opened.table.naming)
     live = len(opened.catalog.files)
     covered = live - len(opened.catalog.coverage.uncovered)
     if as_json:
@@ -70,17 +80,23 @@ def inspect(path: str, index_location: str | None, as_json: bool) -> None:
     click.echo()
     show_sheet(_columns_sheet(columns))
     if covered < live:
-        say(f"{live - covered:,} files are not covered and pruned by their footers only: secateur refresh {path}")
+        hint = f"secateur refresh {source.path}"
+        say(f"{live - covered:,} files are not covered and pruned by their footers only: {hint}")
 
 
-def _columns(snapshot: Snapshot) -> list[IndexedColumn]:
+def _columns(snapshot: Snapshot, naming: Naming | None) -> list[IndexedColumn]:
+    """The columns of an index as the table calls them; one that it has no more, as the index does."""
+
+    def name_of(path: tuple[str, ...]) -> str:
+        return ".".join(path if naming is None else naming.in_table.get(path, path))
+
     options = snapshot.options
     filters: dict[str, list[str]] = {}
     for each in snapshot.filters:
-        filters.setdefault(".".join(each.path), []).append(each.kind)
+        filters.setdefault(name_of(each.path), []).append(each.kind)
     columns = [column for column in snapshot.columns if not is_tuple_column(column.path)]
-    names = [".".join(column.path) for column in columns]
-    sort_key = [".".join(column.path) for column in parse_sort_key(options.sort_key)]
+    names = [name_of(column.path) for column in columns]
+    sort_key = [name_of(column.path) for column in parse_sort_key(options.sort_key)]
     return [
         IndexedColumn(
             name,
@@ -110,11 +126,10 @@ def _columns_sheet(columns: list[IndexedColumn]) -> Sheet:
 
 
 @click.command()
-@table_argument
-@index_location_option
+@table_options
 @json_option
 @click.pass_context
-def verify(context: click.Context, path: str, index_location: str | None, as_json: bool) -> None:
+def verify(context: click.Context, source: Source, as_json: bool) -> None:
     """Read every byte of the index and check it.
 
     Checks checksums and structure, and counts the live files that the index covers. Exits with 1 if a fault is
@@ -124,7 +139,7 @@ def verify(context: click.Context, path: str, index_location: str | None, as_jso
     Example:
       secateur verify lake/events || secateur index lake/events --sort-key ts --bloom user_id
     """
-    found = sc.verify_index(sc.open_table(path, index_location=index_location))
+    found = sc.verify_index(source.open())
     if as_json:
         print_json({**asdict(found), "sound": found.sound})
     else:
@@ -148,7 +163,7 @@ def _show_verification(found: Verification) -> None:
 
 
 @click.command()
-@table_argument
+@table_options
 @click.option("--dry-run", is_flag=True, help="Only list what would be removed.")
 @click.option(
     "--grace-hours",
@@ -157,9 +172,8 @@ def _show_verification(found: Verification) -> None:
     show_default=True,
     help="Keep what was written within these hours: readers or a build may still need it.",
 )
-@index_location_option
 @json_option
-def vacuum(path: str, dry_run: bool, grace_hours: float, index_location: str | None, as_json: bool) -> None:
+def vacuum(source: Source, dry_run: bool, grace_hours: float, as_json: bool) -> None:
     """Remove index files that nothing uses any more.
 
     These are the files of older snapshots, and what interrupted builds left. The data is never touched.
@@ -168,8 +182,7 @@ def vacuum(path: str, dry_run: bool, grace_hours: float, index_location: str | N
     Example:
       secateur vacuum lake/events --dry-run
     """
-    table = sc.open_table(path, index_location=index_location)
-    removed = sc.vacuum_index(table, dry_run=dry_run, grace_seconds=grace_hours * 3600)
+    removed = sc.vacuum_index(source.open(), dry_run=dry_run, grace_seconds=grace_hours * 3600)
     total = sum(file.size for file in removed)
     if as_json:
         files = [{"name": file.name, "bytes": file.size} for file in removed]

@@ -2,28 +2,97 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+import secateur as sc
+from secateur.errors import SecateurError
 from secateur.pruning.predicate.temporal import zone_of
+
+if TYPE_CHECKING:
+    from secateur.io.table import Table
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def table_argument(command: F) -> F:
-    """The argument PATH: the directory of a table."""
-    return click.argument("path", metavar="PATH")(command)
+@dataclass(frozen=True)
+class Source:
+    """The table that a command is about, as it was named."""
+
+    path: str
+    catalog: str | None = None
+    snapshot_id: int | None = None
+    as_of: str | None = None
+    ref: str | None = None
+    index_location: str | None = None
+
+    def open(self) -> Table:
+        """The table. Raises as :func:`secateur.open_table` does, and click.UsageError for options that do not fit."""
+        try:
+            return sc.open_table(
+                self.path,
+                catalog=self.catalog,
+                snapshot_id=self.snapshot_id,
+                as_of=self.as_of,
+                ref=self.ref,
+                index_location=self.index_location,
+            )
+        except SecateurError:
+            raise
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
 
 
-def index_location_option(command: F) -> F:
-    """The option --index-location."""
-    return click.option(
+def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The argument PATH and the options that say which table is meant, and where its index is.
+
+    The command gets them as one :class:`Source`, its parameter `source`.
+    """
+
+    @wraps(command)
+    def with_source(
+        path: str,
+        catalog: str | None,
+        snapshot_id: int | None,
+        as_of: str | None,
+        ref: str | None,
+        index_location: str | None,
+        **others: Any,
+    ) -> Any:
+        return command(source=Source(path, catalog, snapshot_id, as_of, ref, index_location), **others)
+
+    for parameter in reversed(_TABLE_PARAMETERS):
+        parameter(with_source)
+    return with_source
+
+
+def _moment(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
+    """Checks a time."""
+    if text is not None:
+        try:
+            dt.datetime.fromisoformat(text)
+        except ValueError:
+            raise click.BadParameter(f"{text!r} is no time: write it as 2026-01-31T12:00:00") from None
+    return text
+
+
+_TABLE_PARAMETERS = (
+    click.argument("path", metavar="PATH"),
+    click.option("--catalog", metavar="NAME", help="The catalog of PyIceberg in which PATH names an Iceberg table."),
+    click.option("--snapshot-id", type=int, metavar="ID", help="Read this snapshot of an Iceberg table."),
+    click.option("--as-of", callback=_moment, metavar="TIME", help="Read what was current then; UTC without a zone."),
+    click.option("--ref", metavar="NAME", help="Read this branch or tag of an Iceberg table."),
+    click.option(
         "--index-location",
         metavar="DIR",
         help="Where the index is. By default in the directory _secateur beside the data.",
-    )(command)
+    ),
+)
 
 
 def json_option(command: F) -> F:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 import secateur as sc
-from secateur.cli.options import index_location_option, json_option, table_argument, time_zone
+from secateur.cli.options import Source, json_option, table_options, time_zone
 from secateur.cli.output import (
     CAUTION,
     QUIET,
@@ -31,7 +31,7 @@ from secateur.pruning.report import human_bytes
 
 
 @click.command()
-@table_argument
+@table_options
 @click.argument("predicate")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Ask for any N matching rows.")
 @click.option("--files", "wanted", flag_value="files", help="Print the surviving files, one a line.")
@@ -41,10 +41,9 @@ from secateur.pruning.report import human_bytes
 @click.option("--time-zone", callback=time_zone, metavar="ZONE", help="Spark's session time zone. By default UTC.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if any part of the index cannot be used.")
 @click.option("--no-index", is_flag=True, help="Use the footers of the files only.")
-@index_location_option
 @json_option
 def prune(
-    path: str,
+    source: Source,
     predicate: str,
     limit: int | None,
     wanted: str | None,
@@ -52,7 +51,6 @@ def prune(
     time_zone: str | None,
     strict: bool,
     no_index: bool,
-    index_location: str | None,
     as_json: bool,
 ) -> None:
     """Show what a query has to read, and how that was found.
@@ -67,7 +65,7 @@ def prune(
       secateur prune lake/events "ts < TIMESTAMP '2020-01-01'" --count
       secateur prune lake/events "user_id = 42" --why day=2026-01-01/part-0.parquet:3
     """
-    table = sc.open_table(path, index_location=index_location)
+    table = source.open()
     plan = sc.prune(table, predicate, limit=limit, use_index=not no_index, strict=strict, session_time_zone=time_zone)
     if why is not None:
         _show_why(plan, why, as_json)
@@ -98,7 +96,8 @@ def _as_json(plan: Scan, wanted: str | None) -> dict[str, Any]:
         case "count":
             extra["count"] = plan.count()
     survivors = asdict(plan.report.stages[-1].after)
-    report = {**asdict(plan.report), "seconds": plan.report.seconds, "degraded": plan.report.degraded}
+    own = plan.report
+    report = {**asdict(own), "seconds": own.seconds, "degraded": own.degraded, "metrics": own.metrics()}
     return {**report, "limit": plan.limit, "residual": plan.residual, "survivors": survivors, **extra}
 
 
@@ -151,6 +150,7 @@ def _show_plan(plan: Scan) -> None:
         return
     report = plan.report
     print_line(report.predicate, STRONG)
+    print_line(f"table: {report.described_table()}", QUIET)
     print_line(f"index: {report.index}", QUIET)
     show_sheet(waterfall(report, bars=True))
     for stage in report.stages:

@@ -17,6 +17,7 @@ from secateur.index.blocks import LooseBlocks
 from secateur.index.model import BlockTable
 from secateur.index.reader import Caches, IndexCatalog, current_snapshot, open_catalog
 from secateur.index.snapshot import Snapshot
+from secateur.io.metadata_tables import ManifestCounts
 from secateur.io.parquet_dir import FOOTER_THREADS
 from secateur.io.partitions import overlapping
 from secateur.io.schema import merge_schemas
@@ -32,6 +33,7 @@ class OpenedTable:
     listing: Listing
     schema: pa.Schema
     catalog: IndexCatalog
+    manifests_read: ManifestCounts  # to list the files now
 
     @cached_property
     def binding_schema(self) -> pa.Schema:
@@ -42,7 +44,9 @@ class OpenedTable:
 def open_snapshot_of(handle: Table, zone: dt.tzinfo, faults: Faults, *, use_index: bool = True) -> OpenedTable:
     """List the table and match its index. Raises TableNotFound where it holds no Parquet file."""
     table = handle.snapshot()
+    before = table.metadata_tables.manifests_read
     listing = table.listing(zone)
+    read = table.metadata_tables.manifests_read.since(before)
     if not len(listing.size) and table.declared_schema is None:
         raise TableNotFound(f"{table.location} holds no Parquet file")
     snapshot: Snapshot | None = None
@@ -56,7 +60,7 @@ def open_snapshot_of(handle: Table, zone: dt.tzinfo, faults: Faults, *, use_inde
     if METADATA in schema.names:
         listing = replace(listing, own_metadata=True)
         catalog = open_catalog(listing, caches, snapshot, footers.open, faults, table.naming)
-    return OpenedTable(table, listing, schema, catalog)
+    return OpenedTable(table, listing, schema, catalog, read)
 
 
 def _schema(table: TableSnapshot, listing: Listing, catalog: IndexCatalog) -> pa.Schema:

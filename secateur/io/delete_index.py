@@ -20,6 +20,7 @@ from secateur.arrays import present, truths
 from secateur.errors import UnsupportedTable
 from secateur.io.manifest_files import EQUALITY_DELETES, POSITION_DELETES, Entries
 from secateur.io.partition_fields import VOID, PartitionField
+from secateur.io.table import DeleteCounts
 
 FILE_PATH = 2147483546  # the id of the path in a position delete file
 _NOTHING = np.zeros(0, np.int64)
@@ -82,6 +83,27 @@ class DeleteIndex:
         lower, upper = (each.take(pa.array(delete)) for each in self._path_bounds)
         outside = pc.or_(pc.fill_null(pc.less(paths, lower), False), pc.fill_null(pc.greater(paths, upper), False))
         return ~truths(outside) | ~self._is_position[delete]
+
+    @cached_property
+    def bytes(self) -> np.ndarray:
+        """The size of every delete file; of a deletion vector, which lies in a file with others, its own."""
+        own = pc.if_else(pa.array(self._is_vector), self.files.column("content_size"), pa.scalar(None, pa.int64()))
+        found: np.ndarray = pc.coalesce(own, self.files.column("size")).to_numpy(zero_copy_only=False)
+        return found
+
+    def counts(self, ordinals: np.ndarray) -> DeleteCounts:
+        """The live delete files, and how far they apply to some data files, which ascend."""
+        applied = self.matches(ordinals).delete
+        is_position = self._is_position & ~self._is_vector
+        return DeleteCounts(
+            position=int(is_position.sum()),
+            equality=int((~self._is_position).sum()),
+            vectors=int(self._is_vector.sum()),
+            applied=len(applied),
+            applied_bytes=int(self.bytes[applied].sum()),
+            needed=len(np.unique(applied)),
+            touched=int(self.touched.sum()),
+        )
 
     @cached_property
     def _data_sequence(self) -> np.ndarray:

@@ -19,7 +19,7 @@ from secateur.io.manifest_files import Entries
 from secateur.io.partition_fields import IDENTITY, VOID, PartitionField, in_buckets, source_bounds, typed
 from secateur.io.projection import is_uuid
 from secateur.io.single_values import decoded
-from secateur.io.table import Listing
+from secateur.io.table import DeleteCounts, Listing
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Question, Values
 from secateur.pruning.zones import Zones
@@ -68,6 +68,10 @@ class IcebergListing(Listing):
     def touched(self) -> np.ndarray | None:
         """Which files some delete file applies to."""
         return self.deletes.touched if self.deletes is not None and len(self.deletes.deletes) else None
+
+    def delete_counts(self, ordinals: np.ndarray) -> DeleteCounts:
+        """The delete files of the snapshot, and how far they apply to some of the files, which ascend."""
+        return DeleteCounts(touched=0) if self.deletes is None else self.deletes.counts(ordinals)
 
     def zones(self, column: Field) -> Zones | None:
         """Nothing that would stand in place of what files say of a column."""

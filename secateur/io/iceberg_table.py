@@ -31,6 +31,7 @@ from secateur.io.delete_index import DeleteIndex
 from secateur.io.field_ids import called_by_id, fields_by_id, naming_of
 from secateur.io.iceberg_delivery import IcebergReader, delivered
 from secateur.io.iceberg_file import IcebergFile, View
+from secateur.io.iceberg_inspection import IcebergTables
 from secateur.io.iceberg_listing import IcebergListing
 from secateur.io.iceberg_manifests import read_manifest
 from secateur.io.iceberg_registration import register
@@ -79,6 +80,8 @@ class IcebergSnapshot:
     files: FileSystems = field(repr=False, compare=False)
     cache: ByteCache = field(repr=False, compare=False)
     disk: DiskCache | None = field(default=None, repr=False, compare=False)
+    read: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []), init=False, repr=False, compare=False)
+    # manifests of data and of deletes that were neither in memory nor kept beside the index
 
     def snapshot(self, *, fresh: bool = False) -> IcebergSnapshot:
         """The snapshot itself: it does not change."""
@@ -206,12 +209,18 @@ class IcebergSnapshot:
         return {}
 
     def _read_manifest(self, manifest: ManifestFile) -> Manifest:
+        self.read[int(manifest.content)].append(manifest.manifest_path)
         with _naming(f"the manifest {manifest.manifest_path}"):
             return read_manifest(self.io, manifest)
 
     def kept_manifests(self) -> bytes | None:
         """What the manifests say, for the next process that opens the table."""
         return None if self.snapshot_of is None else encode_manifests(self._read_manifests)
+
+    @property
+    def metadata_tables(self) -> IcebergTables:
+        """What its metadata tell of the table."""
+        return IcebergTables(self)
 
     # ---- reading
 

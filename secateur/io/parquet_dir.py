@@ -20,6 +20,7 @@ from secateur.index.cache import ByteCache
 from secateur.io.caches import disk_cache_for, memory_cache
 from secateur.io.directory import Files, FileSystem, list_files
 from secateur.io.freshness import LatestListing, seconds_of
+from secateur.io.metadata_tables import DirectoryTables
 from secateur.io.store import FileStore
 from secateur.io.table import METADATA, Delivery, Listing, metadata_of
 
@@ -60,6 +61,11 @@ class ParquetDirectory:
     def id(self) -> None:
         """There are no snapshots that could be told apart."""
         return None
+
+    @property
+    def metadata_tables(self) -> DirectoryTables:
+        """There is no metadata besides the directory itself."""
+        return DirectoryTables()
 
     @property
     def naming(self) -> None:

@@ -46,7 +46,7 @@ def projected(array: pa.Array, stored: pa.Field, field: pa.Field, defaults: Mapp
         case _ if pa.types.is_nested(type_) or pa.types.is_nested(stored.type):
             raise InvalidParquet(f"field {field.name} is {stored.type} in the file, and {type_} in the table")
         case _ if is_uuid(field):
-            return _uuid_texts(array)
+            return uuid_texts(array)
         case _:
             return conform_array(array, type_)
 
@@ -69,7 +69,7 @@ def _mask(array: pa.Array) -> pa.Array | None:
     return pc.is_null(array) if array.null_count else None
 
 
-def _uuid_texts(array: pa.Array) -> pa.Array:
+def uuid_texts(array: pa.Array) -> pa.Array:
     """UUIDs as Spark shows them, from 16 bytes each: 32 hexadecimal digits with four dashes."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,6 +23,7 @@ from secateur.index.sort_key import parse_sort_key, tuple_condition
 from secateur.io.catalog import OpenedTable, open_snapshot_of
 from secateur.io.field_ids import called_by_id
 from secateur.io.table import Delivery, Table
+from secateur.pruning.metrics import FileMetrics
 from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
 from secateur.pruning.predicate.abbreviation import brief
@@ -34,8 +35,9 @@ from secateur.pruning.predicate.resolve import Binder, named_columns, resolve
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.report import Faults
+from secateur.pruning.reporters import tell
 from secateur.pruning.statistics import Blocks
-from secateur.pruning.survivors import Executors, Query
+from secateur.pruning.survivors import Executors, Query, Survivors
 
 if TYPE_CHECKING:
     from secateur.io.block_list import BlockList, FileBlocks
@@ -229,7 +231,8 @@ class Settings:
 
 def plan_scan(table: Table, predicate: Predicate, sql: Sql, settings: Settings) -> Scan:
     """The plan of a query over the table's current snapshot; `sql` prints as the predicate that Spark is to read."""
-    deadline = None if settings.budget_ms is None else time.perf_counter() + settings.budget_ms / 1000
+    started = time.perf_counter()
+    deadline = None if settings.budget_ms is None else started + settings.budget_ms / 1000
     time_zone = settings.session_time_zone
     zone = zone_of(time_zone)
     if zone is None:
@@ -243,7 +246,37 @@ def plan_scan(table: Table, predicate: Predicate, sql: Sql, settings: Settings) 
     survivors, report = run(query, faults, predicate=brief(sql), index=_describe(opened))
     binder = Binder(opened.binding_schema, zone, settings.case_sensitive)
     named = tuple(dict.fromkeys(named_columns(predicate, binder)))
+    report = replace(
+        report,
+        table=opened.table.location,
+        snapshot_id=opened.table.id,
+        planning_seconds=time.perf_counter() - started,
+        measure=lambda: _file_metrics(opened, survivors),
+    )
+    tell(report)
     return Scan(query.predicate, sql, named, opened.listing.paths, survivors, report, settings.limit, time_zone, opened)
+
+
+def _file_metrics(opened: OpenedTable, survivors: Survivors) -> FileMetrics:
+    """What a plan found of files and manifests."""
+    assert survivors.blocks is not None
+    ordinals = np.flatnonzero(np.bincount(survivors.blocks.file))
+    manifests, read = opened.table.metadata_tables.manifest_counts, opened.manifests_read
+    deletes = opened.listing.delete_counts(ordinals)
+    return FileMetrics(
+        file_bytes=int(opened.listing.size[ordinals].sum()),
+        data_manifests=manifests.data,
+        data_manifests_read=read.data,
+        delete_manifests=manifests.deletes,
+        delete_manifests_read=read.deletes,
+        position_deletes=deletes.position,
+        equality_deletes=deletes.equality,
+        deletion_vectors=deletes.vectors,
+        applied_deletes=deletes.applied,
+        applied_delete_bytes=deletes.applied_bytes,
+        needed_deletes=deletes.needed,
+        touched=deletes.touched,
+    )
 
 
 def _implied(predicate: Predicate, opened: OpenedTable) -> Within | None:
@@ -267,4 +300,9 @@ def _describe(opened: OpenedTable) -> str:
     files = len(opened.catalog.files)
     covered = files - len(opened.catalog.coverage.uncovered)
     segments = f"{len(snapshot.segments):,} segments"
-    return f"snapshot {snapshot.number}, {segments}, covers {covered:,} of {files:,} files"
+    made_of = "" if snapshot.made_of is None else f", made of table snapshot {snapshot.made_of.id}"
+    entries = len(opened.catalog.coverage.live)
+    live = (
+        f"; {covered:,} of its {entries:,} files are live" if covered < entries or opened.table.id is not None else ""
+    )
+    return f"snapshot {snapshot.number}, {segments}, covers {covered:,} of {files:,} files{live}{made_of}"

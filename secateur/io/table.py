@@ -30,6 +30,7 @@ from secateur.values import is_float, kind_of
 if TYPE_CHECKING:
     from secateur.io.block_list import FileBlocks
     from secateur.io.disk_cache import DiskCache
+    from secateur.io.metadata_tables import MetadataTables
     from secateur.pruning.questions import Question
 
 METADATA = "_metadata"  # Spark's hidden column of files; `file_name` of it is known here
@@ -96,6 +97,23 @@ class Listing:
     def touched(self) -> np.ndarray | None:
         """Which files have rows that are deleted by other files: bool of shape (n_files,); None where none has."""
         return None
+
+    def delete_counts(self, ordinals: np.ndarray) -> DeleteCounts:
+        """The delete files, and how far they apply to some of the files, which ascend."""
+        return DeleteCounts()
+
+
+@dataclass(frozen=True)
+class DeleteCounts:
+    """The live delete files of a table by their kind, and how far they apply to some of its data files."""
+
+    position: int = 0
+    equality: int = 0
+    vectors: int = 0
+    applied: int = 0  # pairs of such a data file and a delete file that applies to it
+    applied_bytes: int = 0
+    needed: int = 0  # delete files that apply to such a data file
+    touched: int | None = None  # data files of all to which some may apply; None where the format has none
 
 
 def metadata_of(path: str) -> pa.StructScalar:
@@ -176,6 +194,10 @@ class TableSnapshot(Table, Protocol):
     @property
     def declared_schema(self) -> pa.Schema | None:
         """The schema that the user gave, data and partition columns, or the format; None where files tell."""
+
+    @property
+    def metadata_tables(self) -> MetadataTables:
+        """What the format tells of the snapshot besides its live files."""
 
     @property
     def naming(self) -> Naming | None:

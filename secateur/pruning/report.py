@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import InitVar, asdict, dataclass, field, replace
+from functools import cache, partial
 
 import pyarrow as pa
 
 from secateur.errors import IndexFault
+from secateur.pruning.metrics import FileMetrics, Metric, before_and_after, counter, timer
 
 UNITS = ("segments", "files", "blocks", "pages", "rows", "bytes")
 
@@ -63,13 +65,23 @@ class Reads:
 
 @dataclass(frozen=True)
 class Report:
-    """The stages of one plan in order."""
+    """The stages of one plan in order, and what was planned over."""
 
     predicate: str
     stages: tuple[StageReport, ...]
     unsupported: tuple[str, ...] = ()
     index: str = "none"
     reads: Reads = field(default_factory=Reads)
+    table: str = ""  # its location
+    snapshot_id: int | None = None  # of the table, where its format has snapshots
+    planning_seconds: float = 0.0  # listing files and opening the index included
+    measure: InitVar[Callable[[], FileMetrics] | None] = None  # called when it is asked for: it looks at every file
+
+    def __post_init__(self, measure: Callable[[], FileMetrics] | None) -> None:
+        self.__dict__["measure"] = None if measure is None else cache(measure)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "measure": partial(replace, self.files)}
 
     @property
     def degraded(self) -> tuple[str, ...]:
@@ -80,6 +92,45 @@ class Report:
     def seconds(self) -> float:
         """Time spent in all stages."""
         return sum(stage.seconds for stage in self.stages)
+
+    @property
+    def files(self) -> FileMetrics:
+        """What the plan found of files and manifests; counted when it is first asked for."""
+        measure = self.__dict__["measure"]
+        return FileMetrics() if measure is None else measure()
+
+    def metrics(self) -> dict[str, Metric]:
+        """The plan in numbers: the metrics of Iceberg's ScanReport, by name and in its form, and some more.
+
+        A counter is ``{"unit": "count" | "bytes", "value": n}``, the duration of planning
+        ``{"count": 1, "time-unit": "nanoseconds", "total-duration": n}``.
+
+        Manifests are read whole, and kept: *scanned* are those that this plan had to read, *skipped* those that were in
+        memory or kept beside the index. None is left out by what its list says of it. ``skipped-data-files`` counts all
+        live files that are not read, ``total-file-size-in-bytes`` sums whole files that are, of which row groups may be
+        left out. ``result-delete-files`` counts a delete file for every file to read that it applies to;
+        ``indexed-delete-files`` are all live ones, ``skipped-delete-files`` those of them that no file to read needs.
+
+        Further metrics are of row groups, rows and pages (before, after, and their difference), and of what was read of
+        the index. What a plan does not know, such as pages where it looked at none, has no entry.
+        """
+        first, last = self.stages[0].before, self.stages[-1].after
+        pages = next((stage.before.pages for stage in self.stages if stage.before.pages is not None), None)
+        files = before_and_after("data-files", first.files, last.files)
+        return {
+            "total-planning-duration": timer(self.planning_seconds or self.seconds),
+            **files,
+            **self.files.counters(),
+            **before_and_after("row-groups", first.blocks, last.blocks),
+            **before_and_after("rows", first.rows, last.rows),
+            **before_and_after("pages", pages, last.pages),
+            "result-row-group-size-in-bytes": counter(last.bytes or 0, "bytes"),
+            "scanned-index-pieces": counter(self.reads.stored),
+            "scanned-index-size-in-bytes": counter(self.reads.stored_bytes, "bytes"),
+            "disk-cached-index-pieces": counter(self.reads.cached),
+            "disk-cached-index-size-in-bytes": counter(self.reads.cached_bytes, "bytes"),
+            "degraded-stages": counter(sum(bool(stage.degraded) for stage in self.stages)),
+        }
 
     def to_table(self) -> pa.Table:
         """One row per stage: before and after of every unit, milliseconds, reasons for degradation."""
@@ -94,7 +145,15 @@ class Report:
 
     def to_json(self) -> str:
         """The report as one JSON object."""
-        return json.dumps({**asdict(self), "seconds": self.seconds}, indent=2)
+        return json.dumps({**asdict(self), "seconds": self.seconds, "metrics": self.metrics()}, indent=2)
+
+    def described_table(self) -> str:
+        """The table in words: its location, and of a format with snapshots which one, its files, and their deletes."""
+        if self.snapshot_id is None:
+            return self.table
+        live, touched = self.stages[0].before.files, self.files.touched
+        deletes = "" if touched is None else f", at most {touched:,} of them with deletes"
+        return f"{self.table}, snapshot {self.snapshot_id}, {_amount('files', live)} files{deletes}"
 
     def to_text(self) -> str:
         """The report as a table of text: one line per stage, ``before -> after`` where a stage changed a count."""
@@ -112,6 +171,7 @@ class Report:
         return "\n".join(
             [
                 f"predicate: {self.predicate}",
+                *([f"table: {self.described_table()}"] if self.table else []),
                 f"index: {self.index}",
                 f"read of the index: {self.reads}",
                 "",

@@ -99,7 +99,7 @@ def _statistics(field: Field, block: Blocks) -> str:
 def _shown(field: Field, keys: Keys, end: int) -> str:
     """A bound as a value, or as unknown where it is the end of all keys."""
     key = keys.at(0)
-    if _is_unbounded(field, keys, key, end):
+    if is_unbounded(field, keys, key, end):
         return "unknown"
     literal = literal_of(Constant(field.type, key))
     if literal is None:
@@ -107,7 +107,8 @@ def _shown(field: Field, keys: Keys, end: int) -> str:
     return repr(literal.value) if isinstance(literal.value, str | bytes) else str(literal.value)
 
 
-def _is_unbounded(field: Field, keys: Keys, key: Key, end: int) -> bool:
+def is_unbounded(field: Field, keys: Keys, key: Key, end: int) -> bool:
+    """Whether the first of some lower (`end` 0) or upper bounds of a field is the end of all keys: not known."""
     kind = kind_of(field.type)
     assert kind is not None
     if not end:

@@ -1,0 +1,76 @@
+"""Arrow tables on the command line: as a sheet of text, or as JSON, a list with an object for every row."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from secateur.cli.output import Cell, Column, Sheet, count, print_json, show_sheet
+from secateur.pruning.report import human_bytes
+
+TABLES = ("snapshots", "manifests", "files", "blocks", "segments", "coverage")  # of secateur.inspect
+
+_NAMES = ("_id", "row_group", "segment")  # ends of columns of numbers that are names
+
+
+def show_table(table: pa.Table, as_json: bool) -> None:
+    """Prints a table."""
+    if as_json:
+        print_json([_plain(row) for row in table.to_pylist(maps_as_pydicts="strict")])
+        return
+    columns = tuple(Column(field.name.replace("_", " "), right=_is_number(field.type)) for field in table.schema)
+    cells = ([Cell(_text(field.name, value)) for value in _values(table, field)] for field in table.schema)
+    rows = zip(*cells, strict=True)
+    show_sheet(Sheet(columns, tuple(rows)))
+
+
+def _values(table: pa.Table, field: pa.Field) -> list[Any]:
+    found: list[Any] = table[field.name].to_pylist(maps_as_pydicts="strict")
+    return found
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
+
+
+def _text(column: str, value: Any) -> str:
+    """A value as people read it."""
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case int() if column == "bytes":
+            return human_bytes(value)
+        case int():
+            return str(value) if column.endswith(_NAMES) else count(value)
+        case Mapping():
+            return ", ".join(f"{name}={_nested(each)}" for name, each in value.items())
+        case list():
+            return "; ".join(_nested(each) for each in value)
+        case _:
+            return str(_plain(value))
+
+
+def _nested(value: Any) -> str:
+    return ", ".join(f"{k}={_nested(v)}" for k, v in value.items()) if isinstance(value, Mapping) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case Mapping():
+            return {str(name): _plain(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case dt.datetime():
+            return value.isoformat()
+        case bytes():
+            return value.hex()
+        case _:
+            return str(value)
