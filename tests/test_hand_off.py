@@ -25,7 +25,7 @@ from secateur.io.packing import MOST_TASKS, TASK_BYTES, pack
 from secateur.io.partitions import Partitions
 from secateur.io.scan import Scan
 from secateur.io.spark_plan import MOST_NATIVE, choose_road, descriptors
-from secateur.io.table import METADATA, Listing
+from secateur.io.table import Listing
 from secateur.pruning.outcomes import EVERYTHING
 from secateur.pruning.plain_blocks import PlainBlocks
 from secateur.pruning.survivors import Survivors
@@ -74,13 +74,18 @@ def blocks_of_listings(draw: st.DrawFn) -> tuple[Listing, list[tuple[int, int, i
 def listed(listing: Listing, blocks: Sequence[tuple[int, int, int]]) -> BlockList:
     file, row_group, residual = np.array(blocks, np.int64).reshape(-1, 3).T
     order = reading_order(file, row_group)
-    return block_list(listing, file[order], row_group[order], residual[order])
+    files = np.unique(file)
+    told = pa.nulls(len(files), pa.struct([]))
+    if listing.partitions.fields:
+        values = [each.take(pa.array(files)) for each in listing.partitions.values]
+        told = pa.StructArray.from_arrays(values, fields=list(listing.partitions.fields))
+    return block_list(listing, told, file[order], row_group[order], residual[order])
 
 
 def told(blocks: BlockList) -> list[tuple[object, ...]]:
     """What readers are told, block by block."""
     return [
-        (file.path, file.size, row_group, residual, file.constants)
+        (file.path, file.size, row_group, residual, file.told)
         for file in blocks.by_file()
         for row_group, residual in zip(file.row_groups, file.residual, strict=True)
     ]
@@ -94,10 +99,7 @@ def expected(listing: Listing, blocks: Sequence[tuple[int, int, int]]) -> list[t
             int(listing.size[file]),
             row_group,
             residual,
-            {
-                METADATA: pa.scalar({"file_name": listing.file_names[file].as_py()}),
-                **{name: values[file] for name, values in zip(names, listing.partitions.values, strict=True)},
-            },
+            {name: values[file] for name, values in zip(names, listing.partitions.values, strict=True)},
         )
         for file, row_group, residual in sorted(blocks)
     ]
@@ -127,8 +129,7 @@ def test_a_part_of_a_file_has_its_own_row_groups_only() -> None:
     listing = Listing(pa.array(["a", "b"]), np.array([5, 6]), np.zeros(2, np.int64), Partitions((), ()))
     whole = listed(listing, [(0, 0, 0), (0, 1, 0), (1, 0, 1), (1, 1, 0), (1, 2, 1)])
     (only,) = BlockList.from_bytes(whole.between(3, 5).to_bytes()).by_file()
-    name = pa.scalar({"file_name": "b"})
-    assert only == FileBlocks(path="b", size=6, row_groups=(1, 2), residual=(0, 1), constants={METADATA: name})
+    assert only == FileBlocks(path="b", size=6, row_groups=(1, 2), residual=(0, 1), told={})
 
 
 # ---- tasks -----------------------------------------------------------------------------------------------------------

@@ -23,6 +23,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from inspect import signature
+from typing import Any
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -47,6 +49,9 @@ from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.report import Faults
 
 MOST_OPEN_TABLES = 32
+
+# Spark 4.1 gives timestamps UTC by itself; later versions ask for the zone.
+_IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ class SecateurDataSource(DataSource):
         kind = PushdownReader if self._flag("pushdown", default=False) else SecateurReader
         return kind(
             location=self._location,
-            schema=to_arrow_schema(schema, timezone="UTC"),
+            schema=to_arrow_schema(schema, **_IN_UTC),
             predicate=self._predicate,
             settings=Settings(
                 use_index=self._flag("use_index", default=True), session_time_zone=self.options.get("time_zone", "UTC")
