@@ -294,6 +294,10 @@ class IndexCatalog:
         within = self._within_groups(numbers)
         return [resident.zones.take(each) for resident, each in zip(residents, within, strict=True)]
 
+    def null_counts(self, column: Field, segments: np.ndarray) -> Sequence[np.ndarray | None]:
+        """The NULLs of an indexed column in the blocks of every segment; None where they cannot be read."""
+        return [None] * len(segments) if self.memory is None else self.memory.null_counts(column, segments)
+
     def pages(self, column: Field, segments: np.ndarray) -> Sequence[PageTable | None]:
         """The pages of a column in the given segments; None where there are none, or they cannot be read."""
         return self.memory.pages(column, segments) if self.memory is not None else []

@@ -89,25 +89,30 @@ class Scan(ScanPlan):
             return pa.Table.from_batches(self.to_batches(columns), schema).combine_chunks()
         self.require_supported()
         reader = self._reader(fields)
-        parts = _read_ahead(lambda file: list(reader.read(file)), self.blocks_at(self.order()).by_file())
+        parts = read_ahead(lambda file: list(reader.read(file)), self.blocks_at(self.order()).by_file())
         return pa.Table.from_batches([batch for part in parts for batch in part], schema)
 
     def count(self) -> int:
         """The number of matching rows; only blocks that are neither dead nor fully matching are read."""
         blocks = self.survivors.blocks
         assert blocks is not None
-        sure = self.survivors.fully_matching
-        touched = self.opened.listing.touched
-        if touched is not None:
-            sure = sure & ~touched[blocks.file]
+        sure = self.sure
         total = int(blocks.row_count[sure].sum())
         if not sure.all() and (self.limit is None or total < self.limit):
             self.require_supported()
             reader = self._reader(())
             order = self.order()
             unsure = self.blocks_at(order[~sure[order]])
-            total += sum(_read_ahead(reader.count, unsure.by_file()))
+            total += sum(read_ahead(reader.count, unsure.by_file()))
         return total if self.limit is None else min(total, self.limit)
+
+    @property
+    def sure(self) -> np.ndarray:
+        """Which of the blocks hold only rows of the plan: those that match whole, and of which no row is deleted."""
+        blocks, touched = self.survivors.blocks, self.opened.listing.touched
+        assert blocks is not None
+        matching = self.survivors.fully_matching
+        return matching if touched is None else matching & ~touched[blocks.file]
 
     def to_spark(self, spark: SparkSession, columns: Sequence[str] | None = None, via: str = "auto") -> DataFrame:
         """The matching rows as a Spark DataFrame; see :func:`secateur.io.spark_plan.to_spark`."""
@@ -201,7 +206,7 @@ class Scan(ScanPlan):
             raise UnsupportedPredicate(f"only Spark can evaluate {'; '.join(reasons)}: use plan.to_spark(spark)")
 
 
-def _read_ahead(read: Callable[[FileBlocks], Result], files: Iterable[FileBlocks]) -> Iterator[Result]:
+def read_ahead(read: Callable[[FileBlocks], Result], files: Iterable[FileBlocks]) -> Iterator[Result]:
     """What `read` gives of every file, in order; a few files more than there are threads are on their way at once."""
     ahead: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(READ_THREADS) as threads:

@@ -91,6 +91,9 @@ class Blocks(Numbered, Protocol):
     def take(self, indices: np.ndarray) -> Blocks:
         """The given blocks only, in ascending order."""
 
+    def null_counts(self, column: Field) -> np.ndarray:
+        """How many NULLs every block has in a column, int64 of shape (n,); -1 where unknown."""
+
     def has_pages(self, column: Field) -> bool:
         """Whether pages of a column may be known in some block."""
 
