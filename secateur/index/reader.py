@@ -73,6 +73,19 @@ class IndexCatalog:
         """The live files."""
         return CoveredFiles(self._live, self.coverage)
 
+    @property
+    def file_rows(self) -> np.ndarray:
+        """The rows of every live file, by its entry or by its footer; -1 where it has neither been looked up."""
+        found = np.full(len(self.files), -1)
+        if self.coverage.counts_of is not None:
+            entries = np.flatnonzero(self.coverage.live >= 0)
+            found[self.coverage.live[entries]] = self.coverage.counts_of.row_count[entries]
+        if self.loose is not None:
+            blocks = self.loose.blocks
+            found[blocks.file] = 0
+            np.add.at(found, blocks.file, blocks.row_count)
+        return found
+
     def everywhere(self, files: np.ndarray | None) -> np.ndarray:
         """The segments that hold a block of a surviving file (None: all files survive), ascending."""
         return self.coverage.segments(files)

@@ -24,6 +24,7 @@ from secateur.io.catalog import OpenedTable, open_snapshot_of
 from secateur.io.field_ids import called_by_id
 from secateur.io.table import Delivery, Table
 from secateur.pruning.metrics import FileMetrics
+from secateur.pruning.affected import Affected, affected_files
 from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
 from secateur.pruning.predicate.abbreviation import brief
@@ -113,6 +114,18 @@ class Scan(ScanPlan):
         assert blocks is not None
         matching = self.survivors.fully_matching
         return matching if touched is None else matching & ~touched[blocks.file]
+
+    def affected(self) -> Affected:
+        """The files that a DELETE or an UPDATE of the matching rows leaves as they are, drops whole, or rewrites.
+
+        By metadata alone; a file may be listed as rewritten though every row of it matches, or none. Rows for which the
+        predicate is NULL do not match. Raises ValueError for a plan with a limit, which leaves out blocks that match.
+        """
+        if self.limit is not None:
+            raise ValueError(f"a plan with limit={self.limit} does not tell which files hold matching rows")
+        blocks = self.survivors.blocks
+        assert blocks is not None
+        return affected_files(self.paths, self.opened.catalog.file_rows, blocks, self.survivors.fully_matching)
 
     def to_spark(self, spark: SparkSession, columns: Sequence[str] | None = None, via: str = "auto") -> DataFrame:
         """The matching rows as a Spark DataFrame; see :func:`secateur.io.spark_plan.to_spark`."""
