@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,9 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 import secateur as sc
 from benchmarks.indexing import index_here
+from secateur.errors import StalePlan
 from secateur.index.model import BuildOptions
+from secateur.io import iceberg_delivery
 
 SCHEMA = Schema(NestedField(1, "k", LongType()), NestedField(2, "s", StringType()), NestedField(3, "f", DoubleType()))
 GROUP = 4  # rows of a row group
@@ -132,6 +135,63 @@ def test_what_is_told_is_told_of_the_rows_that_live(
             truth = [holds(row) for row in live]
             assert not (path in affected.untouched and any(truth))
             assert not (path in affected.whole and not all(truth))
+
+
+def blocks_of(plan: Any) -> list[tuple[str, int]]:
+    return [(row["file"], row["row_group"]) for row in plan.blocks.to_pylist()]
+
+
+def reads_of(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The delete files that are opened from now on."""
+    opened: list[str] = []
+    real = iceberg_delivery.read_positions
+
+    def noted(open_input: Any, path: str, wanted: Any) -> Any:
+        opened.append(path)
+        return real(open_input, path, wanted)
+
+    monkeypatch.setattr(iceberg_delivery, "read_positions", noted)
+    return opened
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_blocks_without_a_row_are_left_out(indexed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two delete files, which overlap, take the second block of the first file; another takes most of the second's."""
+    files = [[(at, "a", 1.5) for at in range(11)], [(at, "b", 1.5) for at in range(6)]]
+    positions = [[(0, 4), (0, 5), (0, 6)], [(0, 6), (0, 7), (0, 10)], [(1, 0), (1, 1), (1, 2), (1, 4)]]
+    with made(files, positions, [], indexed=indexed) as made_:
+        read = reads_of(monkeypatch)
+        plan = sc.prune(made_.table, "s >= ''", strict=True)
+        first, second = made_.paths
+        assert sorted(blocks_of(plan)) == sorted([(first, 0), (first, 2), (second, 0), (second, 1)])
+        assert plan.count() == plan.to_arrow().num_rows == 11 - 5 + 6 - 4
+        assert len(read) == len(set(read)) == 3
+        assert plan.affected().whole == sorted(made_.paths)
+        assert plan.why(first, 1).stage == "deletes, pages or limit"
+        assert sc.prune(made_.table, "k >= 0", limit=3, strict=True).to_arrow().num_rows == 3
+        (stage,) = [each for each in plan.report.stages if each.name == "deletes"]
+        assert (stage.before.blocks, stage.after.blocks) == (5, 4)
+        assert stage.notes == ("deleted positions of 2 files looked at",)
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_delete_files_that_cannot_cover_a_block_are_not_read(indexed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [[(at, "a", 1.5) for at in range(8)]]
+    with made(files, [[(0, 0), (0, 1), (0, 2)]], [7], indexed=indexed) as made_:
+        read = reads_of(monkeypatch)
+        assert len(sc.prune(made_.table, "k >= 0", strict=True).blocks) == 2
+        assert not read
+
+
+def test_a_delete_file_that_cannot_be_read_is_trouble_of_readers() -> None:
+    files = [[(at, "a", 1.5) for at in range(4)]]
+    with made(files, [[(0, at) for at in range(4)]], [], indexed=False) as made_:
+        (path,) = made_.table.snapshot().listing(dt.UTC).deletes.files.column("path").to_pylist()
+        Path(path.removeprefix("file://")).unlink()
+        plan = sc.prune(made_.table, "k >= 0", strict=True)
+        assert len(plan.blocks) == 1
+        with pytest.raises(StalePlan):
+            plan.count()
 
 
 @pytest.mark.parametrize("indexed", [False, True])

@@ -202,6 +202,13 @@ class IndexCatalog:
 
     # ---- blocks
 
+    def blocks_of(self, files: np.ndarray) -> OpenedBlocks:
+        """All blocks with rows of the files that a mask chooses, whatever survives."""
+        runs = [*self.runs(files, self.everywhere(files)), *self.loose_runs(files)]
+        blocks = self.open(np.concatenate([_NOTHING, *(run.begin + np.arange(len(run)) for run in runs)]), files)
+        live = blocks.file
+        return blocks.take(np.flatnonzero((live >= 0) & files[live]))
+
     @property
     def total(self) -> int:
         """The number of blocks in segments; loose blocks follow."""

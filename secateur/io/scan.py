@@ -23,8 +23,8 @@ from secateur.index.sort_key import parse_sort_key, tuple_condition
 from secateur.io.catalog import OpenedTable, open_snapshot_of
 from secateur.io.field_ids import called_by_id
 from secateur.io.table import Delivery, Table
-from secateur.pruning.metrics import FileMetrics
 from secateur.pruning.affected import Affected, affected_files
+from secateur.pruning.metrics import FileMetrics
 from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
 from secateur.pruning.predicate.abbreviation import brief
@@ -125,7 +125,9 @@ class Scan(ScanPlan):
             raise ValueError(f"a plan with limit={self.limit} does not tell which files hold matching rows")
         blocks = self.survivors.blocks
         assert blocks is not None
-        return affected_files(self.paths, self.opened.catalog.file_rows, blocks, self.survivors.fully_matching)
+        rows, deleted = self.opened.catalog.file_rows, self.survivors.deleted_rows
+        live = rows if deleted is None else np.where(rows >= 0, rows - deleted, rows)
+        return affected_files(self.paths, live, blocks, self.survivors.fully_matching)
 
     def to_spark(self, spark: SparkSession, columns: Sequence[str] | None = None, via: str = "auto") -> DataFrame:
         """The matching rows as a Spark DataFrame; see :func:`secateur.io.spark_plan.to_spark`."""
@@ -139,7 +141,7 @@ class Scan(ScanPlan):
         Raises UnknownBlock for a file or a row group that the table does not have.
         """
         from secateur.pruning.filters import evidence_of
-        from secateur.pruning.why import Why, conditions_of, deciding_stage
+        from secateur.pruning.why import LATER, Why, conditions_of, deciding_stage
 
         block = self._block(file, row_group)
         kept = self.survivors.blocks
@@ -151,6 +153,9 @@ class Scan(ScanPlan):
         if not len(at):
             implied = _implied(self.predicate, self.opened)
             stage = deciding_stage(self.predicate, implied, self.opened.catalog.files, block, evidence)
+            deleted = self.survivors.deleted_rows
+            if stage == LATER and deleted is not None and deleted[block.file[0]]:
+                stage = f"deletes, {LATER}"
             return Why(file, row_group, False, stage, None, conditions)
         return Why(file, row_group, True, None, self.residual_by_block[int(at[0])].as_py(), conditions)
 
@@ -161,14 +166,10 @@ class Scan(ScanPlan):
             raise UnknownBlock(f"the table has no file {file!r}: names are paths below the table, as in plan.files")
         only = np.zeros(len(self.paths), bool)
         only[ordinal] = True
-        catalog = self.opened.catalog
-        runs = [*catalog.runs(only, catalog.everywhere(only)), *catalog.loose_runs(only)]
-        numbers = [np.zeros(0, np.int64), *(run.begin + np.arange(len(run)) for run in runs)]
-        blocks = catalog.open(np.concatenate(numbers), only)
-        own = np.flatnonzero(blocks.file == ordinal)
-        found = own[blocks.row_group[own] == row_group]
+        blocks = self.opened.catalog.blocks_of(only)
+        found = np.flatnonzero(blocks.row_group == row_group)
         if not len(found):
-            raise UnknownBlock(f"{file} has {len(own)} row groups, numbered from 0, and no {row_group}")
+            raise UnknownBlock(f"{file} has {len(blocks)} row groups, numbered from 0, and no {row_group}")
         return blocks.take(found)
 
     def fields(self, columns: Sequence[str] | None = None) -> list[pa.Field]:

@@ -23,9 +23,9 @@ class Affected:
 def affected_files(paths: pa.Array, rows: np.ndarray, blocks: Blocks, matching: np.ndarray) -> Affected:
     """The files of a table by the blocks that survive, and those of them that are `matching` with all their rows.
 
-    `rows` has the rows of every file, -1 where unknown. Sound: no stage drops a block that holds a match, so a file
-    without survivors has none; and a file that has no other rows than those of matching blocks has no row for which the
-    predicate is FALSE or NULL. Where some of its blocks were dropped, it has others.
+    `rows` has the rows of every file, but for blocks that hold only deleted ones; -1 where unknown. Sound: no stage
+    drops a block that holds a match, so a file without survivors has none; and a file that has no other rows than those
+    of matching blocks has no row for which the predicate is FALSE or NULL. Where a block was dropped, there are others.
     """
     survives, sure = np.zeros(len(paths), bool), np.zeros(len(paths), np.int64)
     survives[blocks.file] = True
