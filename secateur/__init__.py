@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from secateur.errors import SecateurError
-from secateur.planning import open_table, prune
+from secateur.planning import aggregate, open_table, prune
 from secateur.pruning.predicate.expressions import call_function, col, has_token, when
 from secateur.pruning.reporters import add_reporter, remove_reporter
 
@@ -38,6 +38,7 @@ __all__ = [
     "SecateurError",
     "Verification",
     "add_reporter",
+    "aggregate",
     "build_index",
     "call_function",
     "col",

@@ -51,6 +51,10 @@ class InvalidPredicate(SecateurError):
     """A predicate does not parse; the message carries the position."""
 
 
+class InvalidAggregate(SecateurError):
+    """A list of aggregates does not parse, or asks for one that is not answered here."""
+
+
 class IncomparableLiteral(SecateurError):
     """A literal cannot be compared with the column beside it."""
 

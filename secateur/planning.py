@@ -14,7 +14,7 @@ from secateur.errors import InvalidPredicate
 from secateur.io.opening import Moment, open_at
 from secateur.io.scan import ExecutorsFor, Scan, Settings, plan_scan
 from secateur.io.table import Table
-from secateur.pruning.predicate.nodes import Predicate, Sql
+from secateur.pruning.predicate.nodes import Predicate, Sql, Truth
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -128,6 +128,47 @@ def prune(
         executors=None if spark is None else _executors_of(spark, prune_on),
     )
     return plan_scan(table, tree, sql, settings)
+
+
+def aggregate(
+    table: Table,
+    aggregates: str,
+    where: str | Predicate | Column | BooleanExpression | None = None,
+    *,
+    budget_ms: float | None = None,
+    use_index: bool = True,
+    strict: bool = False,
+    session_time_zone: str | None = None,
+    case_sensitive: bool = False,
+) -> pa.Table:
+    """One row of aggregates over the table's current snapshot, from metadata where that is exact.
+
+    `aggregates` is a list in Spark SQL of ``count(*)``, ``count(column)``, ``min(column)`` and ``max(column)``, fields
+    of structs included; each gives a column that is named by its alias, or as it is written. `where` chooses the rows,
+    and is a predicate in any of the forms of :func:`prune`, whose other arguments mean here what they mean there.
+
+    The values are Spark's: NULLs are left out, NaN is the greatest, and of no rows a count is 0, and an extreme NULL.
+    Read are the blocks of which statistics leave a count in doubt, and, for an extreme, those whose bound is better
+    than the best value known, best bound first. The metadata of the result's schema has two counts as text:
+    ``blocks_by_metadata``, the blocks of the plan that were not read, and ``blocks_read``.
+
+    Raises InvalidAggregate, what :func:`prune` raises, and what reading raises: UnsupportedPredicate where only Spark
+    can decide on the rows of a block, EvaluationError, StalePlan, InvalidParquet.
+    """
+    from secateur.io.aggregation import aggregated, bound
+    from secateur.pruning.predicate.parse_aggregates import parse_aggregates
+
+    calls = parse_aggregates(aggregates)
+    plan = prune(
+        table,
+        Truth(True) if where is None else where,
+        budget_ms=budget_ms,
+        use_index=use_index,
+        strict=strict,
+        session_time_zone=session_time_zone,
+        case_sensitive=case_sensitive,
+    )
+    return aggregated(plan, bound(plan, calls, case_sensitive=case_sensitive))
 
 
 def _executors_of(spark: SparkSession, place: str) -> ExecutorsFor:

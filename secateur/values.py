@@ -24,6 +24,7 @@ import enum
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property, reduce
 from typing import TypeAlias
 
@@ -269,6 +270,22 @@ def _rank_within(
 def key_of(value: object, type_: pa.DataType) -> Key:
     """The key of one non-null Python value of a column type, as ``pa.scalar(value, type).as_py()`` gives it."""
     return keys_of(pa.array([value], type_)).at(0)
+
+
+def scalar_of(key: Key, type_: pa.DataType) -> pa.Scalar:
+    """The value of a key: the inverse of :func:`key_of`, but for -0.0, and for the many NaNs."""
+    match key:
+        case bytes():
+            return pa.array([key], pa.binary()).view(type_)[0]
+        case _ if is_float(type_):
+            (value,) = struct.unpack("<d", struct.pack("<q", key if key >= 0 else key ^ INT64_MAX))
+            return pa.scalar(value, pa.float64()).cast(type_)
+        case _ if pa.types.is_decimal128(type_):
+            digits = tuple(map(int, str(abs(key))))
+            return pa.scalar(Decimal((int(key < 0), digits, -type_.scale)), type_)
+        case _:
+            stored = pa.int32() if pa.types.is_date32(type_) else pa.int64()
+            return pa.scalar(key, stored).cast(type_)
 
 
 def keys_of(array: pa.Array) -> Keys:

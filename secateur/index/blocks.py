@@ -46,8 +46,14 @@ class LooseBlocks:
         """The zone maps of a column with an order; nothing is known of the tuples of a sort key."""
         if is_tuple_column(column.path):
             return unknown_zones(Kind.BYTES, len(self.blocks))
-        found = concat([source.zone_map(column.path, column.type) for source in self.sources])
-        return found.zones(self.blocks.row_count)
+        return self._zone_map(column).zones(self.blocks.row_count)
+
+    def null_counts(self, column: Field) -> np.ndarray:
+        """How many NULLs every block has in a column with an order; -1 where unknown."""
+        return self._zone_map(column).null_count
+
+    def _zone_map(self, column: Field) -> ZoneMap:
+        return concat([source.zone_map(column.path, column.type) for source in self.sources])
 
     def followed_by(self, others: LooseBlocks) -> LooseBlocks:
         """These blocks, and others behind them."""
@@ -83,6 +89,9 @@ class Source(Protocol):
 
     def zones_at(self, column: Field, numbers: np.ndarray) -> Sequence[Zones]:
         """The zone maps of an indexed column at the given blocks of segments, in parts."""
+
+    def null_counts(self, column: Field, segments: np.ndarray) -> Sequence[np.ndarray | None]:
+        """The NULLs of an indexed column in the blocks of every segment; None where they cannot be read."""
 
     def pages(self, column: Field, segments: np.ndarray) -> Sequence[PageTable | None]: ...
 
@@ -189,6 +198,22 @@ class OpenedBlocks:
         if len(self._loose) and self.source.loose is not None:
             parts.append(self.source.loose.zones(column).take(self._loose))
         return concat_zones(parts)
+
+    def null_counts(self, column: Field) -> np.ndarray:
+        """How many NULLs every block has in a column; -1 where that is unknown, or only names of files tell."""
+        found = np.full(len(self), -1)
+        if kind_of(column.type) is None or self.source.file_zones(column) is not None:
+            return found
+        if len(self._indexed) and self.source.is_indexed(column):
+            parts = list(self._by_segment())
+            counts = self.source.null_counts(column, np.array([segment for segment, _ in parts], np.int64))
+            known = [
+                np.full(len(at), -1) if own is None else own[at] for (_, at), own in zip(parts, counts, strict=True)
+            ]
+            found[: len(self._indexed)] = np.concatenate(known)
+        if len(self._loose) and self.source.loose is not None:
+            found[len(self._indexed) :] = self.source.loose.null_counts(column)[self._loose]
+        return found
 
     def among(self, numbers: np.ndarray) -> np.ndarray:
         """Which blocks have one of the numbers, ascending, or are of no segment: bool of shape (n,)."""

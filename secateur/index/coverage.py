@@ -51,6 +51,12 @@ class LiveFiles(Protocol):
     def touched(self) -> np.ndarray | None:
         """Which files have rows that other files delete; None where none has."""
 
+    def most_deleted(self, files: np.ndarray) -> np.ndarray:
+        """How many rows of some files, which ascend, may be deleted by position, at most."""
+
+    def deleted(self, files: np.ndarray, among: np.ndarray) -> list[np.ndarray] | None:
+        """The deleted positions of some files, ascending; None where they cannot be read."""
+
     def holders(self, question: Question) -> np.ndarray | None:
         """Which files may hold what is asked for, by the table's own metadata; None where it does not tell."""
 
@@ -159,6 +165,12 @@ class CoveredFiles:
     @property
     def touched(self) -> np.ndarray | None:
         return self.live.touched
+
+    def most_deleted(self, files: np.ndarray) -> np.ndarray:
+        return self.live.most_deleted(files)
+
+    def deleted(self, files: np.ndarray, among: np.ndarray) -> list[np.ndarray] | None:
+        return self.live.deleted(files, among)
 
     def holders(self, question: Question) -> np.ndarray | None:
         return self.live.holders(question)

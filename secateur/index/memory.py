@@ -244,6 +244,21 @@ class IndexMemory:
             return self._by_segment(kind, self.snapshot.filters[f], directory, segments, decode)
         return [None] * len(segments)
 
+    def null_counts(self, column: Field, segments: np.ndarray) -> list[np.ndarray | None]:
+        """The NULLs of a column in the blocks of the given segments; None where there are none, or cannot be read.
+
+        The arrays over groups tell only whether there are any: pruning asks for no more.
+        """
+        own = self.called(column)
+        if own is None:
+            return [None] * len(segments)
+        kind = _kind(own)
+
+        def decode(segment: int, arrays: Arrays, where: str) -> np.ndarray:
+            return zone_map_of(arrays, kind, self._block_count(segment), where).null_count.copy()
+
+        return self._by_segment(ZONE, own, self._directory(ZONE, own), segments, decode)
+
     def pages(self, column: Field, segments: np.ndarray) -> list[PageTable | None]:
         """The pages of a column in the given segments; None where there are none, or they cannot be read."""
         own = self.called(column)

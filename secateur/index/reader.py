@@ -73,6 +73,19 @@ class IndexCatalog:
         """The live files."""
         return CoveredFiles(self._live, self.coverage)
 
+    @property
+    def file_rows(self) -> np.ndarray:
+        """The rows of every live file, by its entry or by its footer; -1 where it has neither been looked up."""
+        found = np.full(len(self.files), -1)
+        if self.coverage.counts_of is not None:
+            entries = np.flatnonzero(self.coverage.live >= 0)
+            found[self.coverage.live[entries]] = self.coverage.counts_of.row_count[entries]
+        if self.loose is not None:
+            blocks = self.loose.blocks
+            found[blocks.file] = 0
+            np.add.at(found, blocks.file, blocks.row_count)
+        return found
+
     def everywhere(self, files: np.ndarray | None) -> np.ndarray:
         """The segments that hold a block of a surviving file (None: all files survive), ascending."""
         return self.coverage.segments(files)
@@ -189,6 +202,13 @@ class IndexCatalog:
 
     # ---- blocks
 
+    def blocks_of(self, files: np.ndarray) -> OpenedBlocks:
+        """All blocks with rows of the files that a mask chooses, whatever survives."""
+        runs = [*self.runs(files, self.everywhere(files)), *self.loose_runs(files)]
+        blocks = self.open(np.concatenate([_NOTHING, *(run.begin + np.arange(len(run)) for run in runs)]), files)
+        live = blocks.file
+        return blocks.take(np.flatnonzero((live >= 0) & files[live]))
+
     @property
     def total(self) -> int:
         """The number of blocks in segments; loose blocks follow."""
@@ -293,6 +313,10 @@ class IndexCatalog:
         residents = self.memory.zones(column, list(self.memory.by_group(self.segments_of(numbers))))
         within = self._within_groups(numbers)
         return [resident.zones.take(each) for resident, each in zip(residents, within, strict=True)]
+
+    def null_counts(self, column: Field, segments: np.ndarray) -> Sequence[np.ndarray | None]:
+        """The NULLs of an indexed column in the blocks of every segment; None where they cannot be read."""
+        return [None] * len(segments) if self.memory is None else self.memory.null_counts(column, segments)
 
     def pages(self, column: Field, segments: np.ndarray) -> Sequence[PageTable | None]:
         """The pages of a column in the given segments; None where there are none, or they cannot be read."""

@@ -78,6 +78,12 @@ class _ShareFiles:
     def touched(self) -> np.ndarray | None:
         return None
 
+    def most_deleted(self, files: np.ndarray) -> np.ndarray:
+        return np.zeros(len(files), np.int64)
+
+    def deleted(self, files: np.ndarray, among: np.ndarray) -> list[np.ndarray] | None:
+        return None
+
     def holders(self, question: Question) -> np.ndarray | None:
         return None
 

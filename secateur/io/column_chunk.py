@@ -11,7 +11,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from secateur.errors import InvalidParquet
-from secateur.io.bounds import offers_bounds
+from secateur.io.bounds import bounds_type, offers_bounds
 from secateur.io.parquet_schema import INT32, INT64, Column, Leaf, display
 from secateur.io.parquet_writers import Doubt
 from secateur.io.thrift import Struct, optional, required, required_list
@@ -94,7 +94,7 @@ def read_chunk(chunk: Struct, column: Column, trust: Trust, row_count: int) -> C
     statistics = optional(metadata, 12, dict, "ColumnMetaData.statistics")
     if statistics is None:
         return Chunk(byte_count, None, None, -1, offset_index, column_index, bloom_filter)
-    lower, upper = _bounds(statistics, trust)
+    lower, upper = _bounds(statistics, trust, column.leaf)
     value_count = required(metadata, 5, int, "ColumnMetaData.num_values")
     counted = trust.null_counts and value_count == row_count  # not repeated: one value or NULL per row
     null_count = _null_count(statistics, column.leaf, row_count) if counted else -1
@@ -118,11 +118,18 @@ def _metadata(chunk: Struct, column: Column) -> Struct:
     return metadata
 
 
-def _bounds(statistics: Struct, trust: Trust) -> tuple[bytes | None, bytes | None]:
+def _bounds(statistics: Struct, trust: Trust, leaf: Leaf) -> tuple[bytes | None, bytes | None]:
+    """The bounds of a chunk. Those of numbers, days and instants are values of it: a side said not to be one is None.
+
+    No writer is known that loosens them; so what is known of them answers min and max (pruning/aggregates.py).
+    """
     lower = optional(statistics, 6, bytes, "Statistics.min_value")
     upper = optional(statistics, 5, bytes, "Statistics.max_value")
     if trust.bounds and not (lower is upper is None):
-        return lower, upper
+        if bounds_type(leaf) == pa.binary():
+            return lower, upper
+        is_upper_loose, is_lower_loose = (statistics.get(field) is False for field in (7, 8))  # is_max_value_exact, ...
+        return None if is_lower_loose else lower, None if is_upper_loose else upper
     if trust.signed_bounds:
         lower = optional(statistics, 2, bytes, "Statistics.min")
         upper = optional(statistics, 1, bytes, "Statistics.max")

@@ -105,6 +105,21 @@ class DeleteIndex:
             touched=int(self.touched.sum()),
         )
 
+    def most_deleted(self, ordinals: np.ndarray) -> np.ndarray:
+        """How many positions are named by delete files that apply to some data files, which ascend; of others too."""
+        pairs = self.matches(ordinals)
+        chosen = self._is_position[pairs.delete]
+        most = np.zeros(len(ordinals), np.int64)
+        counts = self.files.column("record_count").to_numpy()[pairs.delete[chosen]]
+        np.add.at(most, np.searchsorted(ordinals, pairs.data[chosen]), counts)
+        return most
+
+    def sharing(self, ordinals: np.ndarray, among: np.ndarray) -> np.ndarray:
+        """Some data files, and those `among` which a position delete applies to that applies to one of them."""
+        pairs = self.matches(among)
+        mine = pairs.delete[np.isin(pairs.data, ordinals) & self._is_position[pairs.delete]]
+        return np.union1d(ordinals, pairs.data[np.isin(pairs.delete, mine)])
+
     @cached_property
     def _data_sequence(self) -> np.ndarray:
         found: np.ndarray = self.data.files.column("sequence").to_numpy()[self.order]

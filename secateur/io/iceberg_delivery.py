@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.errors import UnsupportedTable
+from secateur.index.cache import ByteCache
 from secateur.io.deletes import NO_DELETIONS, DeletedKeys, Deletions, read_positions, read_vector, require_parquet
 from secateur.io.iceberg_file import IcebergFile, View
 from secateur.io.locations import FileSystems
@@ -83,14 +84,18 @@ class IcebergRows:
 
 
 def delivered(
-    listing: IcebergListing, ordinals: np.ndarray, reader: IcebergReader, fields: Mapping[int, pa.Field]
+    listing: IcebergListing,
+    ordinals: np.ndarray,
+    reader: IcebergReader,
+    fields: Mapping[int, pa.Field],
+    cache: ByteCache,
 ) -> Delivery:
     """How some files are read; `fields` are the columns that equality deletes may speak of, by id."""
     deleted: list[bytes | None] = [None] * len(ordinals)
     applying: list[list[int] | None] = [None] * len(ordinals)
     keys: list[DeletedKeys] = []
     if listing.touched is not None:
-        found = DeleteFiles(listing, ordinals, reader, fields)
+        found = DeleteFiles(listing, ordinals, reader, fields, cache)
         deleted = [None if each is None else each.tobytes() for each in found.positions()]
         keys, applying = found.keys()
     told = pa.StructArray.from_arrays(
@@ -102,12 +107,13 @@ def delivered(
 
 @dataclass(frozen=True)
 class DeleteFiles:
-    """The delete files that apply to some data files, read once each."""
+    """The delete files that apply to some data files, read once each; positions are kept in a cache."""
 
     listing: IcebergListing
     ordinals: np.ndarray  # of the data files, ascending
     reader: IcebergReader
     fields: Mapping[int, pa.Field]
+    cache: ByteCache
 
     @cached_property
     def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
@@ -131,13 +137,23 @@ class DeleteFiles:
         distinct = np.unique(deletes).tolist()
 
         def read(delete: int) -> list[np.ndarray]:
-            return self._read_positions(delete, places[deletes == delete])
+            return self._kept_positions(delete, places[deletes == delete])
 
         with ThreadPoolExecutor(DELETE_THREADS) as threads:
             for delete, parts in zip(distinct, threads.map(read, distinct), strict=True):
                 for place, part in zip(places[deletes == delete].tolist(), parts, strict=True):
                     found[place].append(part)
         return [np.unique(np.concatenate(parts)) if parts else None for parts in found]
+
+    def _kept_positions(self, delete: int, places: np.ndarray) -> list[np.ndarray]:
+        """What :meth:`_read_positions` gives, of which some may have been read before: delete files do not change."""
+        row, data = self._row(delete), self.listing.paths.take(pa.array(self.ordinals[places])).to_pylist()
+        keys = [("deleted", row["path"], row["content_offset"], path) for path in data]
+        found = [self.cache.peek(key) for key in keys]
+        missing = [i for i, positions in enumerate(found) if positions is None]
+        for i, read in zip(missing, self._read_positions(delete, places[missing]) if missing else (), strict=True):
+            found[i] = self.cache.get(keys[i], lambda read=read: read)  # type: ignore[misc]
+        return found
 
     def _read_positions(self, delete: int, places: np.ndarray) -> list[np.ndarray]:
         """What a delete file or a deletion vector deletes of the data files at some places."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -41,6 +41,7 @@ class IcebergListing(Listing):
     order: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # of the entries, by path
     specs: Specs = field(default_factory=dict)
     deletes: DeleteIndex | None = None
+    read_positions: Callable[[IcebergListing, np.ndarray], list[np.ndarray] | None] | None = None
 
     @cached_property
     def files(self) -> pa.RecordBatch:
@@ -72,6 +73,22 @@ class IcebergListing(Listing):
     def delete_counts(self, ordinals: np.ndarray) -> DeleteCounts:
         """The delete files of the snapshot, and how far they apply to some of the files, which ascend."""
         return DeleteCounts(touched=0) if self.deletes is None else self.deletes.counts(ordinals)
+
+    def most_deleted(self, files: np.ndarray) -> np.ndarray:
+        """How many rows of some files, which ascend, may be deleted by position, at most: by record counts alone."""
+        return np.zeros(len(files), np.int64) if self.deletes is None else self.deletes.most_deleted(files)
+
+    def deleted(self, files: np.ndarray, among: np.ndarray) -> list[np.ndarray] | None:
+        """The deleted positions of some files, ascending; None where they cannot be read.
+
+        A delete file that is read is read for all the files `among` that it applies to, whose positions are kept: who
+        reads the plan will ask for them.
+        """
+        if self.deletes is None or self.read_positions is None:
+            return None
+        wanted = self.deletes.sharing(files, among)
+        found = self.read_positions(self, wanted)
+        return None if found is None else [found[i] for i in np.searchsorted(wanted, files).tolist()]
 
     def zones(self, column: Field) -> Zones | None:
         """Nothing that would stand in place of what files say of a column."""

@@ -23,13 +23,22 @@ from pyiceberg.table import Table as PyIcebergTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
-from secateur.errors import IndexFault, IndexMissing, SecateurError, TableNotFound, UnknownSnapshot, UnsupportedTable
+from secateur.errors import (
+    IndexFault,
+    IndexMissing,
+    InvalidParquet,
+    SecateurError,
+    StalePlan,
+    TableNotFound,
+    UnknownSnapshot,
+    UnsupportedTable,
+)
 from secateur.index.cache import ByteCache
 from secateur.index.naming import Naming
 from secateur.index.reader import current_snapshot
 from secateur.io.delete_index import DeleteIndex
 from secateur.io.field_ids import called_by_id, fields_by_id, naming_of
-from secateur.io.iceberg_delivery import IcebergReader, delivered
+from secateur.io.iceberg_delivery import DeleteFiles, IcebergReader, delivered
 from secateur.io.iceberg_file import IcebergFile, View
 from secateur.io.iceberg_inspection import IcebergTables
 from secateur.io.iceberg_listing import IcebergListing
@@ -161,6 +170,7 @@ class IcebergSnapshot:
             order=order,
             specs=self.specs,
             deletes=DeleteIndex(deletes, data, order, self.specs),
+            read_positions=self._positions,
         )
         _require_parquet(chosen)
         return found
@@ -240,7 +250,15 @@ class IcebergSnapshot:
     def delivery(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
         """How the live rows of some files are read; delete files that apply to them are read now."""
         assert isinstance(listing, IcebergListing)
-        return delivered(listing, ordinals, self.reader, self._historical_fields)
+        return delivered(listing, ordinals, self.reader, self._historical_fields, self.cache)
+
+    def _positions(self, listing: IcebergListing, ordinals: np.ndarray) -> list[np.ndarray] | None:
+        """The deleted positions of some files, ascending; None where they cannot be read here, but perhaps by Spark."""
+        files = DeleteFiles(listing, ordinals, self.reader, self._historical_fields, self.cache)
+        try:
+            return [np.zeros(0, np.int64) if each is None else each for each in files.positions()]
+        except (UnsupportedTable, InvalidParquet, StalePlan):
+            return None
 
     @cached_property
     def _historical_fields(self) -> Mapping[int, pa.Field]:

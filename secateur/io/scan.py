@@ -23,6 +23,7 @@ from secateur.index.sort_key import parse_sort_key, tuple_condition
 from secateur.io.catalog import OpenedTable, open_snapshot_of
 from secateur.io.field_ids import called_by_id
 from secateur.io.table import Delivery, Table
+from secateur.pruning.affected import Affected, affected_files
 from secateur.pruning.metrics import FileMetrics
 from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
@@ -89,25 +90,44 @@ class Scan(ScanPlan):
             return pa.Table.from_batches(self.to_batches(columns), schema).combine_chunks()
         self.require_supported()
         reader = self._reader(fields)
-        parts = _read_ahead(lambda file: list(reader.read(file)), self.blocks_at(self.order()).by_file())
+        parts = read_ahead(lambda file: list(reader.read(file)), self.blocks_at(self.order()).by_file())
         return pa.Table.from_batches([batch for part in parts for batch in part], schema)
 
     def count(self) -> int:
         """The number of matching rows; only blocks that are neither dead nor fully matching are read."""
         blocks = self.survivors.blocks
         assert blocks is not None
-        sure = self.survivors.fully_matching
-        touched = self.opened.listing.touched
-        if touched is not None:
-            sure = sure & ~touched[blocks.file]
+        sure = self.sure
         total = int(blocks.row_count[sure].sum())
         if not sure.all() and (self.limit is None or total < self.limit):
             self.require_supported()
             reader = self._reader(())
             order = self.order()
             unsure = self.blocks_at(order[~sure[order]])
-            total += sum(_read_ahead(reader.count, unsure.by_file()))
+            total += sum(read_ahead(reader.count, unsure.by_file()))
         return total if self.limit is None else min(total, self.limit)
+
+    @property
+    def sure(self) -> np.ndarray:
+        """Which of the blocks hold only rows of the plan: those that match whole, and of which no row is deleted."""
+        blocks, touched = self.survivors.blocks, self.opened.listing.touched
+        assert blocks is not None
+        matching = self.survivors.fully_matching
+        return matching if touched is None else matching & ~touched[blocks.file]
+
+    def affected(self) -> Affected:
+        """The files that a DELETE or an UPDATE of the matching rows leaves as they are, drops whole, or rewrites.
+
+        By metadata alone; a file may be listed as rewritten though every row of it matches, or none. Rows for which the
+        predicate is NULL do not match. Raises ValueError for a plan with a limit, which leaves out blocks that match.
+        """
+        if self.limit is not None:
+            raise ValueError(f"a plan with limit={self.limit} does not tell which files hold matching rows")
+        blocks = self.survivors.blocks
+        assert blocks is not None
+        rows, deleted = self.opened.catalog.file_rows, self.survivors.deleted_rows
+        live = rows if deleted is None else np.where(rows >= 0, rows - deleted, rows)
+        return affected_files(self.paths, live, blocks, self.survivors.fully_matching)
 
     def to_spark(self, spark: SparkSession, columns: Sequence[str] | None = None, via: str = "auto") -> DataFrame:
         """The matching rows as a Spark DataFrame; see :func:`secateur.io.spark_plan.to_spark`."""
@@ -121,7 +141,7 @@ class Scan(ScanPlan):
         Raises UnknownBlock for a file or a row group that the table does not have.
         """
         from secateur.pruning.filters import evidence_of
-        from secateur.pruning.why import Why, conditions_of, deciding_stage
+        from secateur.pruning.why import LATER, Why, conditions_of, deciding_stage
 
         block = self._block(file, row_group)
         kept = self.survivors.blocks
@@ -133,6 +153,9 @@ class Scan(ScanPlan):
         if not len(at):
             implied = _implied(self.predicate, self.opened)
             stage = deciding_stage(self.predicate, implied, self.opened.catalog.files, block, evidence)
+            deleted = self.survivors.deleted_rows
+            if stage == LATER and deleted is not None and deleted[block.file[0]]:
+                stage = f"deletes, {LATER}"
             return Why(file, row_group, False, stage, None, conditions)
         return Why(file, row_group, True, None, self.residual_by_block[int(at[0])].as_py(), conditions)
 
@@ -143,14 +166,10 @@ class Scan(ScanPlan):
             raise UnknownBlock(f"the table has no file {file!r}: names are paths below the table, as in plan.files")
         only = np.zeros(len(self.paths), bool)
         only[ordinal] = True
-        catalog = self.opened.catalog
-        runs = [*catalog.runs(only, catalog.everywhere(only)), *catalog.loose_runs(only)]
-        numbers = [np.zeros(0, np.int64), *(run.begin + np.arange(len(run)) for run in runs)]
-        blocks = catalog.open(np.concatenate(numbers), only)
-        own = np.flatnonzero(blocks.file == ordinal)
-        found = own[blocks.row_group[own] == row_group]
+        blocks = self.opened.catalog.blocks_of(only)
+        found = np.flatnonzero(blocks.row_group == row_group)
         if not len(found):
-            raise UnknownBlock(f"{file} has {len(own)} row groups, numbered from 0, and no {row_group}")
+            raise UnknownBlock(f"{file} has {len(blocks)} row groups, numbered from 0, and no {row_group}")
         return blocks.take(found)
 
     def fields(self, columns: Sequence[str] | None = None) -> list[pa.Field]:
@@ -201,7 +220,7 @@ class Scan(ScanPlan):
             raise UnsupportedPredicate(f"only Spark can evaluate {'; '.join(reasons)}: use plan.to_spark(spark)")
 
 
-def _read_ahead(read: Callable[[FileBlocks], Result], files: Iterable[FileBlocks]) -> Iterator[Result]:
+def read_ahead(read: Callable[[FileBlocks], Result], files: Iterable[FileBlocks]) -> Iterator[Result]:
     """What `read` gives of every file, in order; a few files more than there are threads are on their way at once."""
     ahead: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(READ_THREADS) as threads:

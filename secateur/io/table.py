@@ -98,6 +98,14 @@ class Listing:
         """Which files have rows that are deleted by other files: bool of shape (n_files,); None where none has."""
         return None
 
+    def most_deleted(self, files: np.ndarray) -> np.ndarray:
+        """How many rows of some files, which ascend, may be deleted by position, at most."""
+        return np.zeros(len(files), np.int64)
+
+    def deleted(self, files: np.ndarray, among: np.ndarray) -> list[np.ndarray] | None:
+        """The deleted positions of some files, ascending; None where they cannot be read."""
+        return None
+
     def delete_counts(self, ordinals: np.ndarray) -> DeleteCounts:
         """The delete files, and how far they apply to some of the files, which ascend."""
         return DeleteCounts()

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from secateur.pruning.deletes import has_deletes, prune_deleted
 from secateur.pruning.files import prune_files
 from secateur.pruning.filters import prune_by_filters
 from secateur.pruning.limit import prune_by_limit
@@ -31,6 +32,7 @@ class Stage:
     name: str
     prune: Callable[[Query, Survivors], Survivors]
     needed: bool = False  # also where the time is spent: it opens the blocks
+    applies: Callable[[Query], bool] = lambda query: True
 
 
 STAGES = (
@@ -38,6 +40,7 @@ STAGES = (
     Stage("segments", prune_segments),  # the tree of merged zone maps
     Stage("filters", prune_by_filters),  # bloom filters, postings, n-grams, tokens
     Stage("zone maps", prune_blocks, needed=True),  # lower, upper, null count per block
+    Stage("deletes", prune_deleted, applies=has_deletes),  # blocks that deletes leave no row of
     Stage("limit", prune_by_limit),  # without ORDER BY
     Stage("pages", prune_pages),  # row ranges within blocks
 )
@@ -48,7 +51,7 @@ def run(query: Query, faults: Faults, *, predicate: str, index: str) -> tuple[Su
     survivors = Survivors(query.predicate, None, query.catalog.everywhere(None))
     reports = []
     before = count(query, survivors)
-    for stage in STAGES:
+    for stage in (each for each in STAGES if each.applies(query)):
         survivors, report = _run_stage(stage, query, survivors, before, faults)
         reports.append(report)
         before = report.after

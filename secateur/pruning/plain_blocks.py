@@ -43,6 +43,10 @@ class PlainBlocks:
         """Nothing is known of any column."""
         return None
 
+    def null_counts(self, column: Field) -> np.ndarray:
+        """Nothing is known of any column."""
+        return np.full(len(self), -1)
+
     def among(self, numbers: np.ndarray) -> np.ndarray:
         """Numbers are not known here, and filters were asked elsewhere."""
         return np.ones(len(self), bool)

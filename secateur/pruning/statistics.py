@@ -52,6 +52,15 @@ class Files(Numbered, Protocol):
     def touched(self) -> np.ndarray | None:
         """Which files have rows that other files delete: bool of shape (n,); None where none has."""
 
+    def most_deleted(self, files: np.ndarray) -> np.ndarray:
+        """How many rows of some files, which ascend, may be deleted by position, at most: int64, like `files`."""
+
+    def deleted(self, files: np.ndarray, among: np.ndarray) -> list[np.ndarray] | None:
+        """The deleted positions of some files, ascending; None where they cannot be read.
+
+        What is read besides, of files `among` which there are these, is kept for who reads them next.
+        """
+
     def holders(self, question: Question) -> np.ndarray | None:
         """Which files may hold what is asked for: bool of shape (n,); None where nothing tells."""
 
@@ -90,6 +99,9 @@ class Blocks(Numbered, Protocol):
 
     def take(self, indices: np.ndarray) -> Blocks:
         """The given blocks only, in ascending order."""
+
+    def null_counts(self, column: Field) -> np.ndarray:
+        """How many NULLs every block has in a column, int64 of shape (n,); -1 where unknown."""
 
     def has_pages(self, column: Field) -> bool:
         """Whether pages of a column may be known in some block."""
@@ -156,6 +168,9 @@ class Catalog(Protocol):
 
     def loose_runs(self, files: np.ndarray | None) -> Sequence[Run]:
         """The blocks of surviving files that no segment covers."""
+
+    def blocks_of(self, files: np.ndarray) -> Blocks:
+        """All blocks with rows of the files that a mask chooses."""
 
     def load(self, columns: Sequence[Field], runs: Sequence[Run]) -> None:
         """Bring the zone maps of columns over some runs into memory, many at a time."""

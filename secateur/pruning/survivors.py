@@ -99,6 +99,7 @@ class Survivors:
     evidence: Mapping[Leaf, np.ndarray] = field(default_factory=dict)  # by leaf the blocks that may hold what it asks
     row_ranges: RowRanges | None = None  # None: all rows of every block
     pages: PageCounts | None = None  # None until pages are looked at
+    deleted_rows: np.ndarray | None = None  # of every live file, in blocks that were dropped as all deleted; None: none
 
     def take(self, indices: np.ndarray) -> Survivors:
         """The given blocks only, in ascending order."""

@@ -20,6 +20,7 @@ from secateur.values import Key, Keys, Kind, greatest_keys, kind_of, least_key
 Evidence = Mapping[Leaf, np.ndarray]
 
 _NAMES = {TRUE: "TRUE", FALSE: "FALSE", NULL: "NULL"}
+LATER = "pages or limit"  # stages that are not told apart
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def deciding_stage(
         return "zone maps"
     if implied is not None and not may_match(implied, block).any():
         return "zone maps"
-    return "pages or limit" if survives(evaluate_with(predicate, block, evidence)).any() else "filters"
+    return LATER if survives(evaluate_with(predicate, block, evidence)).any() else "filters"
 
 
 def _words(outcomes: int) -> str:

@@ -66,7 +66,7 @@ _UNIT_FUNCTIONS = ("timestampadd", "timestampdiff", "dateadd", "date_add", "date
 _UNITS = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 
 
-class _Dialect(Spark):
+class Dialect(Spark):
     """Spark SQL whose functions keep their names: what each means is :mod:`.calls`' to say, not the parser's."""
 
     class Parser(Spark.Parser):  # type: ignore[valid-type, misc]
@@ -79,7 +79,7 @@ def parse(text: str) -> Predicate:
     Raises InvalidPredicate, with line and column, where the text is no single boolean expression.
     """
     try:
-        tree = sqlglot.parse_one(text, dialect=_Dialect)
+        tree = sqlglot.parse_one(text, dialect=Dialect)
     except ParseError as error:
         raise InvalidPredicate(_explain(text, error)) from None
     except SqlglotError as error:
@@ -105,11 +105,11 @@ def _explain(text: str, error: ParseError) -> str:
 
 def _predicate(node: exp.Expression) -> Predicate:
     match node:
-        case exp.Paren() if _only(node, "this"):
+        case exp.Paren() if has_only(node, "this"):
             return _predicate(node.this)
-        case exp.And() | exp.Or() if _only(node, "this", "expression"):
+        case exp.And() | exp.Or() if has_only(node, "this", "expression"):
             return _connective(node)
-        case exp.Not() if _only(node, "this"):
+        case exp.Not() if has_only(node, "this"):
             return Not(_predicate(node.this))
         case exp.Boolean():
             return Truth(bool(node.this))
@@ -126,7 +126,7 @@ def _predicate(node: exp.Expression) -> Predicate:
 def _connective(node: exp.Expression) -> Predicate:
     """AND and OR as one node with all children: sqlglot nests them to the left."""
     kind, children = type(node), []
-    while type(node) is kind and _only(node, "this", "expression"):
+    while type(node) is kind and has_only(node, "this", "expression"):
         children.append(_predicate(node.args["expression"]))
         node = node.this
     children.append(_predicate(node))
@@ -136,27 +136,27 @@ def _connective(node: exp.Expression) -> Predicate:
 def _condition(node: exp.Expression) -> Predicate | None:
     """What syntax says to be a condition; None for other expressions and for what has no node."""
     match node:
-        case exp.Is() if _only(node, "this", "expression"):
+        case exp.Is() if has_only(node, "this", "expression"):
             return _is(node.this, node.expression)
-        case exp.Between() if _only(node, "this", "low", "high"):
+        case exp.Between() if has_only(node, "this", "low", "high"):
             operand, low, high = (_expression(node.args[name]) for name in ("this", "low", "high"))
             if operand is None or low is None or high is None:
                 return None
             return And((compare(operand, ">=", low), compare(operand, "<=", high)))
-        case exp.In() if _only(node, "this", "expressions"):
+        case exp.In() if has_only(node, "this", "expressions"):
             operand, literals = _expression(node.this), [_literal(item) for item in node.expressions]
             known = tuple(item for item in literals if item is not None)
             return In(operand, compact(known)) if operand and known and len(known) == len(literals) else None
-        case exp.Escape() if _only(node, "this", "expression") and isinstance(node.this, exp.Like | exp.ILike):
+        case exp.Escape() if has_only(node, "this", "expression") and isinstance(node.this, exp.Like | exp.ILike):
             return _like(node.this, _literal(node.args["expression"]))
         case exp.Like() | exp.ILike():
             return _like(node, Literal("\\", "string"))
-        case exp.RegexpLike() if _only(node, "this", "expression"):
+        case exp.RegexpLike() if has_only(node, "this", "expression"):
             operand, pattern = _expression(node.this), _literal(node.args["expression"])
             return RLike(operand, pattern.value) if operand and pattern and isinstance(pattern.value, str) else None
-        case _ if type(node) in _COMPARISONS and _only(node, "this", "expression"):
+        case _ if type(node) in _COMPARISONS and has_only(node, "this", "expression"):
             return _comparison(_COMPARISONS[type(node)], node)
-        case _ if type(node) in _NEGATED and _only(node, "this", "expression"):
+        case _ if type(node) in _NEGATED and has_only(node, "this", "expression"):
             comparison = _comparison(_NEGATED[type(node)], node)
             return None if comparison is None else Not(comparison)
         case _:
@@ -185,7 +185,7 @@ def _is_condition(node: exp.Expression) -> bool:
 
 
 def _like(node: exp.Expression, escape: Literal | None) -> Predicate | None:
-    if not _only(node, "this", "expression", "negate"):
+    if not has_only(node, "this", "expression", "negate"):
         return None
     operand, pattern = _expression(node.this), _literal(node.args["expression"])
     match pattern, escape:
@@ -214,29 +214,29 @@ def _value(node: exp.Expression) -> Expression | Predicate | None:
         case exp.Cast() if literal is not None and (type_ := _type(node.to)) is not None:
             return Cast(literal, type_)
         case exp.Column() | exp.Dot() | exp.Bracket():
-            return _column(node)
-        case exp.Neg() if _only(node, "this"):
+            return column_of(node)
+        case exp.Neg() if has_only(node, "this"):
             return _call("negative", node.this)
-        case _ if type(node) in _ARITHMETIC and _only(node, "this", "expression", "typed", "safe"):
+        case _ if type(node) in _ARITHMETIC and has_only(node, "this", "expression", "typed", "safe"):
             return _call(_ARITHMETIC[type(node)], node.this, node.args["expression"])
-        case exp.Cast() if _only(node, "this", "to", "safe"):
+        case exp.Cast() if has_only(node, "this", "to", "safe"):
             operand, type_ = _expression(node.this), _type(node.to)
             return None if operand is None or type_ is None else Cast(operand, type_, bool(node.args.get("safe")))
-        case exp.If() if _only(node, "this", "true", "false"):
+        case exp.If() if has_only(node, "this", "true", "false"):
             return _case([node], node.args.get("false"))
-        case exp.Case() if _only(node, "this", "ifs", "default"):
+        case exp.Case() if has_only(node, "this", "ifs", "default"):
             return _case(node.args["ifs"], node.args.get("default"), node.args.get("this"))
-        case exp.Substring() if _only(node, "this", "start", "length"):
+        case exp.Substring() if has_only(node, "this", "start", "length"):
             return _call("substring", *(node.args[name] for name in ("this", "start", "length") if node.args.get(name)))
-        case exp.Ceil() | exp.Floor() if _only(node, "this"):
+        case exp.Ceil() | exp.Floor() if has_only(node, "this"):
             return _call(type(node).__name__.lower(), node.this)
-        case exp.Extract() if _only(node, "this", "expression") and isinstance(node.this, exp.Var):
+        case exp.Extract() if has_only(node, "this", "expression") and isinstance(node.this, exp.Var):
             return _call("extract", exp.Literal.string(node.this.name), node.expression)
         case exp.Interval(this=exp.Literal() as count, unit=exp.Var() as unit):
             return _duration(str(count.this), unit.name.upper().removesuffix("S"))
-        case exp.CurrentDate() | exp.CurrentTimestamp() if _only(node):
+        case exp.CurrentDate() | exp.CurrentTimestamp() if has_only(node):
             return build("current_date" if isinstance(node, exp.CurrentDate) else "current_timestamp", ())
-        case exp.Anonymous() if _only(node, "this", "expressions") and not _takes_unit(node):
+        case exp.Anonymous() if has_only(node, "this", "expressions") and not _takes_unit(node):
             return _call(str(node.this), *node.expressions)
         case _:
             return None
@@ -295,17 +295,17 @@ def _type(to: exp.DataType) -> str | None:
     return None if _type_name(to) in ("TIME", "TIMETZ", "DATETIME") else str(to.sql(dialect="spark")).upper()
 
 
-def _column(node: exp.Expression | None) -> Column | None:
+def column_of(node: exp.Expression | None) -> Column | None:
     match node:
-        case exp.Paren() if _only(node, "this"):
-            return _column(node.this)
+        case exp.Paren() if has_only(node, "this"):
+            return column_of(node.this)
         case exp.Column() if isinstance(node.this, exp.Identifier):
             return Column(tuple(part.name for part in node.parts))
         case exp.Dot() if isinstance(node.expression, exp.Identifier):
-            parent = _column(node.this)
+            parent = column_of(node.this)
             return Column((*parent.path, node.expression.name)) if parent else None
-        case exp.Bracket(expressions=[exp.Literal(is_string=True) as name]) if _only(node, "this", "expressions"):
-            parent = _column(node.this)  # `a['b']` is `a.b`: a field of a struct, or the value of a key of a map
+        case exp.Bracket(expressions=[exp.Literal(is_string=True) as name]) if has_only(node, "this", "expressions"):
+            parent = column_of(node.this)  # `a['b']` is `a.b`: a field of a struct, or the value of a key of a map
             return Column((*parent.path, str(name.this))) if parent else None
         case _:
             return None
@@ -321,14 +321,14 @@ def _literal(node: exp.Expression | None) -> Literal | None:
             return Literal(str(node.this), "string")
         case exp.Literal():
             return _number(str(node.this))
-        case exp.HexString() if _only(node, "this"):
+        case exp.HexString() if has_only(node, "this"):
             digits = str(node.this)
             return Literal(bytes.fromhex(digits.rjust(len(digits) + len(digits) % 2, "0")), "binary")
-        case exp.Neg() if _only(node, "this"):
+        case exp.Neg() if has_only(node, "this"):
             return _negative(node.this)
-        case exp.Paren() if _only(node, "this"):
+        case exp.Paren() if has_only(node, "this"):
             return _literal(node.this)
-        case exp.Cast() if _only(node, "this", "to", "safe") and not node.args.get("safe"):
+        case exp.Cast() if has_only(node, "this", "to", "safe") and not node.args.get("safe"):
             return _cast(_literal(node.this), node.to)
         case _:
             return None
@@ -415,7 +415,7 @@ def _opaque(node: exp.Expression) -> Opaque:
     """The text of an expression, with the columns it names (none where a lambda's names would be among them)."""
     has_lambda = node.find(exp.Lambda) is not None
     named = [found for found in node.find_all(exp.Column) if not _is_unit(found)]
-    columns = [] if has_lambda else [_column(found) for found in named]
+    columns = [] if has_lambda else [column_of(found) for found in named]
     return Opaque(node.sql(dialect="spark"), tuple(column for column in columns if column is not None))
 
 
@@ -429,6 +429,6 @@ def _takes_unit(call: exp.Anonymous) -> bool:
     return str(call.this).lower() in _UNIT_FUNCTIONS and len(call.expressions) == 3
 
 
-def _only(node: exp.Expression, *names: str) -> bool:
+def has_only(node: exp.Expression, *names: str) -> bool:
     """Whether a syntax-tree node has no arguments but these."""
     return all(name in names for name, value in node.args.items() if value not in (None, False, []))

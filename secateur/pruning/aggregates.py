@@ -1,0 +1,269 @@
+"""Aggregates: what statistics answer exactly, and which blocks may hold a better value than the best one known.
+
+A block's statistics answer for its rows where all of them match and none is deleted. Its row count is exact then, and
+so is its null count where it is known. A bound is a value of the block where
+
+- both bounds are equal: then it is the only value;
+- it is that of a number, a day or an instant: these are exact wherever they are known. Text may have been cut;
+- of floating numbers, it is not zero, whose sign bounds do not tell, and, as an upper bound, not NaN, which stands for
+  an unknown count of NaNs too.
+
+Any block may be left out of MIN and MAX whose bound is no better than a value that is known: bounds hold for all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.errors import InvalidAggregate
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.nodes import Column
+from secateur.pruning.predicate.resolve import Binder, resolve
+from secateur.pruning.rows import column
+from secateur.pruning.statistics import Blocks
+from secateur.pruning.zones import Zones, unknown_zones
+from secateur.values import (
+    NAN_KEY,
+    Key,
+    Keys,
+    Kind,
+    constant_keys,
+    float_key,
+    greatest_keys,
+    greatest_per_group,
+    is_float,
+    keys_of,
+    kind_of,
+    least_key,
+    least_per_group,
+    same_width,
+    scalar_of,
+    successor,
+)
+
+COUNT, MIN, MAX = "count", "min", "max"
+FUNCTIONS = (COUNT, MIN, MAX)
+
+Result: TypeAlias = "int | pa.Scalar | None"  # of a count; of an extreme a value, or None where there is none
+_ZERO = float_key(0.0)
+
+
+@dataclass(frozen=True)
+class Call:
+    """An aggregate as it is written: of a column, or of rows."""
+
+    function: str
+    column: Column | None
+    name: str  # of the column that it gives
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """An aggregate over a field of the table, or over rows; MIN and MAX always have a field."""
+
+    function: str
+    field: Field | None
+    name: str
+
+    @property
+    def type(self) -> pa.DataType:
+        """The type of what it gives."""
+        return pa.int64() if self.function == COUNT or self.field is None else self.field.type
+
+
+def bind_aggregate(call: Call, binder: Binder) -> Aggregate:
+    """The aggregate that a call means. Raises UnknownColumn, AmbiguousColumn, InvalidAggregate."""
+    if call.column is None:
+        return Aggregate(call.function, None, call.name)
+    field = resolve(call.column, binder)
+    if len(field.path) < len(call.column.path):
+        raise InvalidAggregate(f"{call.column} is a part of the {field.type} {field}: only columns are aggregated")
+    if call.function != COUNT and kind_of(field.type) is None:
+        raise InvalidAggregate(f"{field} is {field.type}, whose {call.function} is not answered here: use Spark")
+    return Aggregate(call.function, field, call.name)
+
+
+# ---- blocks ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Side:
+    """The lower bounds of a column over n blocks, or the upper ones: none of a block's values is beyond its bound."""
+
+    keys: Keys
+    greatest: bool
+    exact: np.ndarray  # where the bound is the value of a row that counts
+    filled: np.ndarray  # where there may be values
+
+    def best(self) -> Key | None:
+        """The best bound that is exact."""
+        exact = np.flatnonzero(self.exact)
+        if not len(exact):
+            return None
+        per_group = greatest_per_group if self.greatest else least_per_group
+        return per_group(self.keys.take(exact), np.zeros(1, np.int64)).at(0)
+
+    def improving(self, best: Key | None, unread: np.ndarray) -> np.ndarray:
+        """The unread blocks that may hold a better value than the best known, best bound first.
+
+        No block is among them whose bound is exact, once the best of these is known.
+        """
+        found = np.flatnonzero(self.filled & unread & (True if best is None else self._beyond(best)))
+        order = np.lexsort(tuple(reversed(self.keys.take(found).words)))
+        return found[order[::-1] if self.greatest else order]
+
+    def _beyond(self, key: Key) -> np.ndarray:
+        """Which bounds are better than a key."""
+        if not self.greatest:
+            return ~self.keys.at_least(key)
+        above = successor(key, self.keys.kind)
+        return np.zeros(len(self.keys), bool) if above is None else self.keys.at_least(above)
+
+
+def side_of(each: Aggregate, blocks: Blocks, sure: np.ndarray) -> Side:
+    """What bounds tell of MIN or MAX; all rows of `sure` blocks count."""
+    assert each.field is not None
+    kind, greatest = kind_of(each.field.type), each.function == MAX
+    assert kind is not None
+    zones = blocks.zones(each.field) or unknown_zones(kind, len(blocks))
+    nulls = null_counts(each.field, blocks)
+    has_value = (nulls >= 0) & (nulls < blocks.row_count)
+    exact = sure & has_value & _is_value(zones, each.field.type, greatest)
+    return Side(zones.upper if greatest else zones.lower, greatest, exact, zones.value != 0)
+
+
+def _is_value(zones: Zones, type_: pa.DataType, greatest: bool) -> np.ndarray:
+    """Where the bound of a block that has values is one of them."""
+    kind, n = zones.lower.kind, len(zones.lower)
+    only = _equal(zones.lower, zones.upper)
+    if kind is Kind.BYTES:
+        return only
+    own = zones.upper if greatest else zones.lower
+    unknown = greatest_keys(kind, n) if greatest else constant_keys(least_key(kind), kind, n)
+    known = ~_equal(own, unknown)
+    if is_float(type_):
+        (keys,) = own.words
+        return known & (keys != _ZERO) & (only | (keys != NAN_KEY))
+    return known
+
+
+def _equal(a: Keys, b: Keys) -> np.ndarray:
+    a, b = same_width([a, b])
+    return np.logical_and.reduce([x == y for x, y in zip(a.words, b.words, strict=True)])
+
+
+def null_counts(field: Field, blocks: Blocks) -> np.ndarray:
+    """The NULLs of a column in every block, -1 where unknown; counts are looked up where zone maps do not tell."""
+    zones = blocks.zones(field)
+    if zones is None:
+        return np.full(len(blocks), -1)
+    found = np.where(zones.value == 0, blocks.row_count, np.where(zones.null == 0, 0, -1))
+    some = np.flatnonzero(found < 0)
+    if len(some):
+        found[some] = blocks.take(some).null_counts(field)
+    return found
+
+
+def known_counts(each: Aggregate, blocks: Blocks, sure: np.ndarray) -> np.ndarray:
+    """What every block adds to a count; -1 where its rows have to be read."""
+    if each.field is None:
+        return np.where(sure, blocks.row_count, -1)
+    nulls = null_counts(each.field, blocks)
+    return np.where(sure & (nulls >= 0), blocks.row_count - nulls, -1)
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
+
+def over_rows(asked: Sequence[Aggregate], batches: Iterable[pa.RecordBatch]) -> list[Result]:
+    """The aggregates over all rows of some batches."""
+    found: list[Result] = [0 if each.function == COUNT else None for each in asked]
+    for batch in batches:
+        found = [combined(each, known, _over(each, batch)) for each, known in zip(asked, found, strict=True)]
+    return found
+
+
+def _over(each: Aggregate, batch: pa.RecordBatch) -> Result:
+    if each.field is None:
+        return int(batch.num_rows)
+    values = column(batch, each.field)
+    return len(values) - values.null_count if each.function == COUNT else _extreme(values, each.function == MAX)
+
+
+def combined(each: Aggregate, a: Result, b: Result) -> Result:
+    """An aggregate over the rows of two parts, from what it is over each."""
+    match a, b:
+        case int(), int():
+            return a + b
+        case pa.Scalar(), pa.Scalar():
+            return (max if each.function == MAX else min)(a, b, key=key_of_scalar)
+        case _:
+            return b if a is None else a
+
+
+def key_of_scalar(value: pa.Scalar) -> Key:
+    """The key of a value."""
+    return keys_of(pa.array([value], value.type)).at(0)
+
+
+def _extreme(values: pa.Array, greatest: bool) -> pa.Scalar | None:
+    """The least or greatest of some values, NULLs aside; NaN is the greatest of all."""
+    values = values.drop_null()
+    if is_float(values.type):
+        nan = pc.is_nan(values)
+        if nan.true_count == len(values) or (greatest and nan.true_count):
+            return values[pc.index(nan, True).as_py()] if len(values) else None
+        values = values.filter(pc.invert(nan))
+    if not len(values):
+        return None
+    plain = values.cast(pa.binary()) if kind_of(values.type) is Kind.BYTES else values
+    found = pc.max(plain) if greatest else pc.min(plain)
+    return pa.array([found], plain.type).view(values.type)[0] if plain is not values else found
+
+
+# ---- both ------------------------------------------------------------------------------------------------------------
+
+
+class Answers:
+    """Aggregates over blocks, of which some are read: what is known so far, and what is to be read next.
+
+    Counts ask for all blocks that they are in doubt of at once. MIN and MAX ask for a few at a time, best bound first,
+    until no bound of another is better than the best value known.
+    """
+
+    def __init__(self, asked: Sequence[Aggregate], blocks: Blocks, sure: np.ndarray) -> None:
+        self.asked = tuple(dict.fromkeys(asked))
+        self.unread = np.ones(len(blocks), bool)
+        known = {each: known_counts(each, blocks, sure) for each in self.asked if each.function == COUNT}
+        self._sides = {each: side_of(each, blocks, sure) for each in self.asked if each.function != COUNT}
+        doubtful = np.logical_or.reduce([np.zeros(len(blocks), bool), *(counts < 0 for counts in known.values())])
+        self.in_doubt = np.flatnonzero(doubtful)
+        self.found: dict[Aggregate, Result] = {each: int(counts[~doubtful].sum()) for each, counts in known.items()}
+        for each, side in self._sides.items():
+            assert each.field is not None
+            best = side.best()
+            self.found[each] = None if best is None else scalar_of(best, each.field.type)
+
+    def next(self, most: int) -> tuple[tuple[Aggregate, ...], np.ndarray]:
+        """The aggregates that are still open, and up to so many blocks for each that are to be read for them."""
+        ahead = {each: side.improving(self._best(each), self.unread) for each, side in self._sides.items()}
+        wanted = [blocks[:most] for blocks in ahead.values()]
+        return tuple(each for each, blocks in ahead.items() if len(blocks)), np.unique(np.concatenate([_NONE, *wanted]))
+
+    def _best(self, each: Aggregate) -> Key | None:
+        best = self.found[each]
+        return None if best is None else key_of_scalar(best)
+
+    def add(self, asked: Sequence[Aggregate], found: Sequence[Result]) -> None:
+        """What some aggregates are over rows that were read."""
+        for each, value in zip(asked, found, strict=True):
+            self.found[each] = combined(each, self.found[each], value)
+
+
+_NONE = np.zeros(0, np.int64)

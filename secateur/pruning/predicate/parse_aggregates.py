@@ -1,0 +1,57 @@
+"""The text of a list of aggregates, ``count(*), max(ts) AS last``, to calls; `sqlglot` does the parsing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
+
+from secateur.errors import InvalidAggregate
+from secateur.pruning.aggregates import COUNT, FUNCTIONS, Call
+from secateur.pruning.predicate.parse import Dialect, column_of, has_only
+
+_OPENING, _CLOSING = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
+
+
+def parse_aggregates(text: str) -> list[Call]:
+    """The aggregates of a list, each named as it is written, or by its alias. Raises InvalidAggregate."""
+    try:
+        return [_call(item, sqlglot.parse_one(item, dialect=Dialect)) for item in _items(text)]  # type: ignore[arg-type]
+    except (SqlglotError, RecursionError) as error:
+        raise InvalidAggregate(f"cannot parse the aggregates {text!r}: {error}") from None
+
+
+def _items(text: str) -> Iterator[str]:
+    """The parts of a list between the commas that stand in no parentheses."""
+    depth, begin, end = 0, 0, 0
+    for token in sqlglot.tokenize(text, dialect=Dialect):
+        if token.token_type is TokenType.COMMA and depth == 0:
+            yield text[begin:end].strip()
+            begin = token.end + 1
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        end = token.end + 1
+    yield text[begin:end].strip()
+
+
+def _call(text: str, tree: exp.Expression) -> Call:
+    name = text
+    if isinstance(tree, exp.Alias) and has_only(tree, "this", "alias"):
+        tree, name = tree.this, tree.alias
+    match tree:
+        case exp.Anonymous(expressions=[argument]) if str(tree.this).lower() in FUNCTIONS:
+            function = str(tree.this).lower()
+            if function == COUNT and _is_never_null(argument):
+                return Call(COUNT, None, name)
+            if (column := column_of(argument)) is not None:
+                return Call(function, column, name)
+    raise InvalidAggregate(
+        f"the aggregate {text!r} is not answered here, only count(*), count(column), min(column) and max(column)"
+    )
+
+
+def _is_never_null(argument: exp.Expression) -> bool:
+    """Whether an argument is ``*``, or a literal: counting it is counting rows."""
+    return isinstance(argument, exp.Star | exp.Literal)
