@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -146,9 +147,9 @@ def test_files_without_field_ids_are_read_by_the_name_mapping(iceberg: SparkSess
     """Files of ``add_files``; after a column was renamed, and another took its name."""
     create(iceberg, name, "rid BIGINT, k INT, p STRUCT<x: INT>, tags ARRAY<STRING>", 2)
     rows = "id AS rid, CAST(id % 4 AS INT) AS k, named_struct('x', CAST(id AS INT)) AS p, array(string(id)) AS tags"
-    iceberg.sql(f"SELECT {rows} FROM range(0, 20)").coalesce(1).write.parquet(str(tmp_path / "old"))
-    table = name.removeprefix("lake.")
-    iceberg.sql(f"CALL lake.system.add_files('{table}', '`parquet`.`{tmp_path / 'old'}`')")
+    for start, folder in ((0, tmp_path / "old"), (20, tmp_path / "newer")):
+        iceberg.sql(f"SELECT {rows} FROM range({start}, {start + 20})").coalesce(1).write.parquet(str(folder))
+        iceberg.sql(f"CALL lake.system.add_files('{name.removeprefix('lake.')}', '`parquet`.`{folder}`')")
     predicates = ["true", "k = 1", "p.x > 17", "rid = 3", "array_contains(tags, '3')"]
     agree(iceberg, name, predicates)
     index(iceberg, name, bloom=["rid", "k"], sort_key=["k"])
@@ -221,9 +222,10 @@ VALUES = """
 def test_partition_values_of_every_transform_bound_their_columns(
     iceberg: SparkSession, name: str, version: int
 ) -> None:
-    """A table whose files were each written under a spec of its own."""
+    """A table whose files were each written under a spec of its own; in version 1 former fields stay, as void ones."""
     create(iceberg, name, OF, version)
-    for number, transform in enumerate(TRANSFORMS):
+    few = [each for each in TRANSFORMS if re.search(r"\b(s|amount|day)\b", each)]
+    for number, transform in enumerate(few if version == 1 else TRANSFORMS):
         clause = f"REPLACE PARTITION FIELD p{number - 1} WITH" if number else "ADD PARTITION FIELD"
         iceberg.sql(f"ALTER TABLE {name} {clause} {transform} AS p{number}")
         iceberg.sql(f"INSERT INTO {name} SELECT {number} * 10 + col1, * EXCEPT (col1) FROM VALUES {VALUES}")
