@@ -1,15 +1,19 @@
 # Every target that runs Python makes its own environment first: nothing but make and a Python is needed.
-# Outer settings: VENV=<directory of the environment>, PYTHON=<the Python to make it with>, and for lock
-# UPGRADE= (empty: keep the pins that still hold).
+# Outer settings: VENV=<directory of the environment>, OLDEST=<that of the one with the oldest Spark>,
+# PYTHON=<the Python to make them with>, and for lock UPGRADE= (empty: keep the pins that still hold).
 
 VENV ?= .venv
+OLDEST ?= .venv-oldest
 PYTHON ?=
 UPGRADE ?= --upgrade
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP := -m pip install --quiet --disable-pip-version-check -c
+OLDEST_SPARK := 4.1.4
+NEEDS_OLDEST := $(addprefix tests/test_,spark_iceberg.py iceberg_histories.py iceberg_rules.py hand_off.py \
+    spark_source.py)
 
-.PHONY: help demo test lint types format bench docs fuzz clean lock
+.PHONY: help demo test oldest lint types format bench docs fuzz clean lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -17,8 +21,11 @@ help: ## this list
 demo: $(STAMP) ## make a table, index it, and show what a query then skips
 	$(BIN)/secateur demo
 
-test: lint types ## every check: lint, types, and all tests
+test: lint types oldest ## every check: lint, types, and all tests
 	$(BIN)/python -m pytest
+
+oldest: $(OLDEST)/.installed ## the tests of what needs the oldest Spark supported, 4.1: Iceberg's runtime, and the hand-off
+	$(OLDEST)/bin/python -m pytest $(NEEDS_OLDEST)
 
 lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check
@@ -47,7 +54,7 @@ clean: ## remove builds, caches and the demo's data; keep the environment
 lock: $(STAMP) ## resolve every dependency anew into constraints.txt
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo \
 	    "The pins have to suit the oldest Python: make lock VENV=.venv-lock PYTHON=python3.11" >&2; exit 1; }
-	$(INSTALL) pip-tools
+	$(BIN)/python $(PIP) constraints.txt pip-tools
 	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet $(UPGRADE) --strip-extras \
 	    --extra dev --extra demo --extra java --no-annotate \
 	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
@@ -55,13 +62,13 @@ lock: $(STAMP) ## resolve every dependency anew into constraints.txt
 
 # The newest Python that runs (a shim of pyenv may be there and fail) and can make an environment.
 define make_venv
-	if $(BIN)/python -m pip --version >/dev/null 2>&1; then exit 0; fi; \
+	if $(@D)/bin/python -m pip --version >/dev/null 2>&1; then exit 0; fi; \
 	without_pip=; \
 	for python in $(or $(PYTHON),python3.13 python3.12 python3.11 python3); do \
 	    $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 || continue; \
 	    if $$python -c 'import ensurepip, venv' >/dev/null 2>&1; then \
-	        echo "making $(VENV) with $$($$python --version)"; \
-	        exec $$python -m venv $(VENV); \
+	        echo "making $(@D) with $$($$python --version)"; \
+	        exec $$python -m venv $(@D); \
 	    fi; \
 	    without_pip="$$without_pip $$python"; \
 	done; \
@@ -76,9 +83,13 @@ define make_venv
 	exit 1
 endef
 
-$(STAMP): pyproject.toml constraints.txt
+# The environments differ in Spark alone.
+$(OLDEST)/.installed: other_pin = -e 's/^pyspark==.*/pyspark==$(OLDEST_SPARK)/'
+$(STAMP) $(OLDEST)/.installed: install = $(@D)/bin/python $(PIP) $(@D)/constraints.txt
+$(STAMP) $(OLDEST)/.installed: pyproject.toml constraints.txt
 	@$(make_venv)
-	$(INSTALL) -e ".[dev,demo]"
-	@$(BIN)/python -c 'import sys; from secateur.java import find_java; sys.exit(find_java() is None)' \
-	    || { echo "no Java of version 17 or newer: installing one"; $(INSTALL) -e ".[java]"; }
+	@sed -e '' $(other_pin) constraints.txt >$(@D)/constraints.txt
+	$(install) -e ".[dev,demo]"
+	@$(@D)/bin/python -c 'import sys; from secateur.java import find_java; sys.exit(find_java() is None)' \
+	    || { echo "no Java of version 17 or newer: installing one"; $(install) -e ".[java]"; }
 	@touch $@

@@ -6,6 +6,7 @@ Where it cannot be had, the tests that need it are skipped. ``SECATEUR_ICEBERG_J
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -43,6 +44,7 @@ class Runtime:
             return {}
         return {
             "spark.jars": str(self.jar),
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # many short queries
             "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
             "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
             "spark.sql.catalog.lake.type": "hadoop",
@@ -78,5 +80,5 @@ def fetch(package: str, home: Path) -> str:
         os.killpg(process.pid, signal.SIGKILL)  # with the JVM
         process.wait()
         return f"no answer within {MOST_SECONDS} s"
-    trouble = [line.strip() for line in output.splitlines() if "not found" in line or "Exception" in line]
-    return "" if process.returncode == 0 else next(iter(trouble), f"Spark ended with {process.returncode}")
+    trouble = re.search(r"\w+Exception|unresolved dependency", output)  # without the hosts that were asked
+    return "" if process.returncode == 0 else trouble[0] if trouble else f"Spark ended with {process.returncode}"

@@ -21,6 +21,11 @@ def java_table(spark: SparkSession, name: str) -> Any:
     return spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
 
 
+def location(spark: SparkSession, name: str) -> str:
+    """The directory of a table."""
+    return str(java_table(spark, name).location()).removeprefix("file:")
+
+
 def uuid_of(spark: SparkSession, name: str) -> str:
     return str(java_table(spark, name).uuid().toString())
 
@@ -30,12 +35,20 @@ def metadata_file(spark: SparkSession, name: str) -> str:
 
 
 def add_equality_deletes(
-    spark: SparkSession, name: str, rows: pa.Table, *, partition: str | None = None, spec_id: int | None = None
+    spark: SparkSession,
+    name: str,
+    rows: pa.Table,
+    *,
+    partition: str | None = None,
+    spec_id: int | None = None,
+    beside: Any = None,
+    adding: Sequence[Any] = (),
 ) -> None:
     """Commits an equality delete file that deletes what equals one of `rows` in all of its columns.
 
-    `partition` is the path of one, ``day=2026-01-01/kind=a``, where the spec has fields. A file of an unpartitioned
-    spec deletes from all partitions; `spec_id` may choose an older spec than the current one.
+    `partition` is the path of one, ``day=2026-01-01/kind=a``, where the spec has fields; `beside` is a data file of
+    Java's whose spec and partition it gets. A file of an unpartitioned spec deletes from all partitions; `spec_id` may
+    choose an older spec than the current one. The same commit adds the data files `adding`.
     """
     jvm, table = spark._jvm, java_table(spark, name)
     ids = {column: table.schema().findField(column).fieldId() for column in rows.column_names}
@@ -47,14 +60,27 @@ def add_equality_deletes(
     array = spark.sparkContext._gateway.new_array(jvm.int, len(ids))
     for i, id_ in enumerate(ids.values()):
         array[i] = id_
-    spec = table.spec() if spec_id is None else table.specs().get(spec_id)
+    number = beside.specId() if beside is not None else spec_id
+    spec = table.spec() if number is None else table.specs().get(number)
     builder = jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(spec).ofEqualityDeletes(array)
     builder = builder.withPath(str(path)).withFormat("parquet").withFileSizeInBytes(path.stat().st_size)
     builder = builder.withRecordCount(rows.num_rows)
     if partition is not None:
         builder = builder.withPartitionPath(partition)
-    table.newRowDelta().addDeletes(builder.build()).commit()
+    if beside is not None:
+        builder = builder.withPartition(beside.partition())
+    commit = table.newRowDelta().addDeletes(builder.build())
+    for each in adding:
+        commit = commit.addRows(each)
+    commit.commit()
     spark.sql(f"REFRESH TABLE {name}")
+
+
+def data_files(spark: SparkSession, name: str) -> list[Any]:
+    """The live data files, as Java has them."""
+    found = java_table(spark, name).newScan().planFiles()
+    files = spark._jvm.org.apache.iceberg.relocated.com.google.common.collect.Lists.newArrayList(found)
+    return [each.file() for each in files]
 
 
 def planned(spark: SparkSession, name: str, snapshot_id: int | None = None) -> tuple[list[ReadTask], dict[int, Spec]]:

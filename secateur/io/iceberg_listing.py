@@ -30,7 +30,8 @@ Specs = Mapping[int, Sequence[PartitionField]]
 
 @dataclass(frozen=True)
 class IcebergListing(Listing):
-    """The data files of a snapshot, ordered by path; `modified` is the id of the snapshot that added a file.
+    """The data files of a snapshot, ordered by path; `modified` is the id of the snapshot that added a file, mixed with
+    a number for the table's name mapping where it has one.
 
     Files are named by what manifests call them: URIs, as a rule. An entry of the index belongs to a path, a size and
     the snapshot that added it, which rewriting manifests leaves as it was.

@@ -5,6 +5,7 @@ A manifest is immutable, so what was read of one is kept under its path. Source:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.avro.file import AvroFile
+from pyiceberg.avro.file import AvroFile, AvroFileHeader
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestFile
 from pyiceberg.schema import Schema
@@ -85,11 +86,39 @@ def read_manifest(io: FileIO, manifest: ManifestFile) -> Manifest:
     """The live files of a manifest. Raises OSError, ValueError, UnsupportedTable for an encrypted one."""
     if manifest.key_metadata:
         raise UnsupportedTable(f"{manifest.manifest_path} is encrypted, and cannot be read here")
-    with AvroFile[Any](io.new_input(manifest.manifest_path)) as reader:
+    with _SpeltOut(io.new_input(manifest.manifest_path)) as reader:
         places = _places(reader.schema)
         status = places[_STATUS]
         entries = [entry for entry in reader if entry[status] != _DELETED]
         return _columnar(entries, places, reader.schema, manifest)
+
+
+class _SpeltOut(AvroFile[Any]):
+    """An Avro file whose schema may call a type by its name, where it was defined before.
+
+    Java does so where two partition fields are decimals of one precision, or UUIDs; PyIceberg takes no such names.
+    """
+
+    def _read_header(self) -> AvroFileHeader:
+        header = super()._read_header()
+        if "avro.schema" in header.meta:
+            header.meta["avro.schema"] = json.dumps(_spelt_out(json.loads(header.meta["avro.schema"]), {}))
+        return header
+
+
+def _spelt_out(schema: Any, known: dict[str, Any]) -> Any:
+    """A schema of Avro with the names of fixed types replaced by their definitions, of which those so far are known."""
+    match schema:
+        case str():
+            return known.get(schema, schema)
+        case list():
+            return [_spelt_out(each, known) for each in schema]
+        case {"type": "fixed", "name": name}:
+            known[name] = schema
+        case {}:
+            within = ("type", "items", "values", "fields")
+            return {key: _spelt_out(value, known) if key in within else value for key, value in schema.items()}
+    return schema
 
 
 def _places(schema: Schema) -> dict[int, int]:

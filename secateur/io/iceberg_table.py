@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from pyiceberg.manifest import ManifestFile, read_manifest_list
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table as PyIcebergTable
+from pyiceberg.table import TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
@@ -133,6 +135,18 @@ class IcebergSnapshot:
             None if mapping is None else name_mapping(mapping.root),
         )
 
+    @property
+    def _mapping_code(self) -> int:
+        """A number for the name mapping, 0 for none.
+
+        Where a column is renamed and another gets its name, the mapping gives what files without ids hold to the
+        other: then nothing that an index knows of a file is true any more.
+        """
+        text = self.metadata.properties.get(TableProperties.DEFAULT_NAME_MAPPING)
+        if text is None:
+            return 0
+        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
+
     @cached_property
     def reader(self) -> IcebergReader:
         """How files are opened, here and elsewhere."""
@@ -158,7 +172,7 @@ class IcebergSnapshot:
         paths = data.files.column("path")
         order = pc.sort_indices(paths).to_numpy().astype(np.int64)
         chosen = data.files.take(pa.array(order))
-        modified = pc.fill_null(chosen.column("snapshot_id"), -1).to_numpy()
+        modified = pc.fill_null(chosen.column("snapshot_id"), -1).to_numpy() ^ self._mapping_code
         found = IcebergListing(
             paths=chosen.column("path"),
             size=chosen.column("size").to_numpy(),
