@@ -386,13 +386,13 @@ def selected(table: PyIcebergTable, selection: Selection) -> tuple[Snapshot | No
     if selection.snapshot_id is not None:
         chosen = table.metadata.snapshot_by_id(selection.snapshot_id)
         if chosen is None:
-            raise UnknownSnapshot(f"{'.'.join(table.name())} has no snapshot {selection.snapshot_id}: {_known(table)}")
+            raise UnknownSnapshot(f"{table.location()} has no snapshot {selection.snapshot_id}: {_known(table)}")
         return chosen, _schema_at(table, chosen)
     if selection.as_of is not None:
         milliseconds = int(selection.as_of.timestamp() * 1000)
         chosen = table.snapshot_as_of_timestamp(milliseconds)
         if chosen is None:
-            raise UnknownSnapshot(f"{'.'.join(table.name())} had no snapshot at {selection.as_of}: {_known(table)}")
+            raise UnknownSnapshot(f"{table.location()} had no snapshot at {selection.as_of}: {_known(table)}")
         return chosen, _schema_at(table, chosen)
     if selection.ref is not None:
         ref = table.metadata.refs.get(selection.ref)
@@ -413,5 +413,8 @@ def _schema_at(table: PyIcebergTable, snapshot: Snapshot) -> Schema:
 def _known(table: PyIcebergTable) -> str:
     """Some snapshots that there are, newest first."""
     found = sorted(table.metadata.snapshots, key=lambda each: -each.timestamp_ms)[:5]
-    shown = [f"{each.snapshot_id} of {dt.datetime.fromtimestamp(each.timestamp_ms / 1000, dt.UTC)}" for each in found]
+    moments = [dt.datetime.fromtimestamp(each.timestamp_ms / 1000, dt.UTC) for each in found]
+    shown = [
+        f"{each.snapshot_id} of {moment:%Y-%m-%d %H:%M:%S} UTC" for each, moment in zip(found, moments, strict=True)
+    ]
     return f"there are {'; '.join(shown)}" if shown else "there are none"

@@ -152,7 +152,7 @@ class Report:
         if self.snapshot_id is None:
             return self.table
         live, touched = self.stages[0].before.files, self.files.touched
-        deletes = "" if touched is None else f", at most {touched:,} of them with deletes"
+        deletes = f", at most {touched:,} of them with deletes" if touched else ""
         return f"{self.table}, snapshot {self.snapshot_id}, {_amount('files', live)} files{deletes}"
 
     def to_text(self) -> str:
