@@ -27,7 +27,9 @@ def delete_positions(table: Table, path: str, positions: Sequence[int]) -> None:
         _DeletePositions(transaction, path, positions).commit()
 
 
-class _DeleteManifestWriter(ManifestWriterV2):
+class DeleteManifestWriter(ManifestWriterV2):
+    """Writes a manifest of delete files."""
+
     def content(self) -> ManifestContent:
         return ManifestContent.DELETES
 
@@ -65,7 +67,7 @@ class _DeletePositions(_FastAppendFiles):
         )
         output = self._io.new_output(f"{metadata.location}/metadata/{self.snapshot_id}-deletes.avro")
         spec = metadata.specs()[entry.data_file.spec_id]
-        with _DeleteManifestWriter(spec, metadata.schema(), output, self.snapshot_id, "deflate") as writer:
+        with DeleteManifestWriter(spec, metadata.schema(), output, self.snapshot_id, "deflate") as writer:
             added = ManifestEntry.from_args(
                 status=ManifestEntryStatus.ADDED, snapshot_id=self.snapshot_id, data_file=file
             )

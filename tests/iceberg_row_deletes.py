@@ -9,14 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from iceberg_deletes import DeleteManifestWriter
 from pyiceberg.manifest import (
     DataFile,
     DataFileContent,
     FileFormat,
-    ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
-    ManifestWriterV2,
     write_manifest_list,
 )
 from pyiceberg.serializers import ToOutputFile
@@ -25,17 +24,6 @@ from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.typedef import Record
 
 FILE_PATH, POSITION = 2147483546, 2147483545  # the ids of the columns of position deletes
-
-
-class DeleteManifestWriter(ManifestWriterV2):
-    """Writes a manifest of delete files."""
-
-    def content(self) -> ManifestContent:
-        return ManifestContent.DELETES
-
-    @property
-    def _meta(self) -> dict[str, str]:
-        return {**super()._meta, "content": "deletes"}
 
 
 def with_id(name: str, type_: pa.DataType, number: int) -> pa.Field:
