@@ -17,10 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from iceberg_runtime import Runtime, iceberg_runtime
+from iceberg_tables import catalog_in
 
 from secateur.session import local_session
 
 if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
     from pyspark.sql import SparkSession
 
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
@@ -87,6 +89,12 @@ def utc(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if "spark" in request.fixturenames:
         request.getfixturevalue("spark").conf.set("spark.sql.session.timeZone", "UTC")
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    """A catalog of PyIceberg without tables."""
+    return catalog_in(tmp_path)
 
 
 WriteTable = Callable[..., Path]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from iceberg_tables import catalog_in
 from pyiceberg.catalog import Catalog
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -26,11 +25,6 @@ SCHEMA = Schema(
     NestedField(2, "user", LongType()),
     NestedField(3, "who", StructType(NestedField(4, "name", StringType()), NestedField(5, "age", IntegerType()))),
 )
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Catalog:
-    return catalog_in(tmp_path)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from iceberg_tables import catalog_in
 from pyiceberg.catalog import Catalog
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -30,11 +29,6 @@ SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringT
 
 def rows(*ids: int) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "name": [f"n{i}" for i in ids]})
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Catalog:
-    return catalog_in(tmp_path)
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import pytest
 from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from iceberg_tables import catalog_in
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 from pyiceberg.table.puffin import PuffinFile
@@ -22,11 +21,6 @@ from secateur.index.model import BuildOptions
 from secateur.io.puffin import Blob, decode_puffin, encode_puffin
 
 ABOUT = {"type": "t", "fields": [1], "snapshot-id": 1, "sequence-number": 1}
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Catalog:
-    return catalog_in(tmp_path)
 
 
 @pytest.fixture
