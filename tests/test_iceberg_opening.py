@@ -87,11 +87,11 @@ def test_a_version_hint_names_the_newest_or_less(events: Table, tmp_path: Path) 
             events.metadata.metadata_log[version + 1].metadata_file.removeprefix("file://"), root / "metadata" / file
         )
     (root / "metadata" / "version-hint.text").write_text("2")
-    assert newest_metadata(str(root)).endswith("/v10.metadata.json")
+    assert newest_metadata(str(root))[0].endswith("/v10.metadata.json")
     (root / "metadata" / "v10.metadata.json").unlink()
-    assert newest_metadata(str(root)).endswith("/v2.metadata.json")
+    assert newest_metadata(str(root))[0].endswith("/v2.metadata.json")
     (root / "metadata" / "version-hint.text").unlink()
-    assert newest_metadata(str(root)).endswith("/v2.metadata.json")
+    assert newest_metadata(str(root))[0].endswith("/v2.metadata.json")
 
 
 def test_of_two_newest_files_a_catalog_has_to_tell(events: Table) -> None:
@@ -271,3 +271,25 @@ def test_metadata_may_be_old_for_as_long_as_is_said(events: Table) -> None:
     assert isinstance(patient, IcebergTable)
     patient.snapshot(fresh=True)
     assert ids(patient) == [0, 1, 2, 3]
+
+
+def test_paths_may_be_relative(events: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert ids(sc.open_table("warehouse/db/events")) == [0, 1, 2]
+    opened = sc.open_table("~/warehouse/db/events", index_location="~/my-index")
+    assert ids(opened) == [0, 1, 2]
+    assert opened.store.root == str(tmp_path / "my-index")
+
+
+def test_a_table_that_was_made_again_is_another(catalog: Catalog, events: Table, tmp_path: Path) -> None:
+    """Dropped and created at the same place, its first metadata file has the name of the old one."""
+    other = catalog.create_table("db.other", SCHEMA)
+    other.append(rows(8))
+    root = tmp_path / "hadoop" / "metadata"
+    root.mkdir(parents=True)
+    found = []
+    for table in (events, other.refresh()):
+        shutil.copy(table.metadata_location.removeprefix("file://"), root / "v1.metadata.json")
+        found.append(sc.open_table(tmp_path / "hadoop") if not found else found[0])
+        assert ids(found[-1]) == ([0, 1, 2] if table is events else [8])

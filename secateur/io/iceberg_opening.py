@@ -21,6 +21,7 @@ from secateur.io.freshness import seconds_of
 from secateur.io.iceberg_registration import registered_location
 from secateur.io.iceberg_table import IcebergTable, Selection
 from secateur.io.locations import FileSystems
+from secateur.io.parquet_dir import resolve_location
 from secateur.io.store import FileStore
 
 if TYPE_CHECKING:
@@ -51,8 +52,12 @@ def open_iceberg(
     table = load()
     files = FileSystems(partial(_file_system, dict(table.io.properties)))
     location = table.location()
-    index = index_location or registered_location(table.metadata, table.io) or posixpath.join(location, INDEX_DIRECTORY)
-    store = FileStore(*(files if index_location is None else FileSystems()).of(index))
+    if index_location is not None:
+        index, filesystem, root = resolve_location(index_location, None)
+    else:
+        index = registered_location(table.metadata, table.io) or posixpath.join(location, INDEX_DIRECTORY)
+        filesystem, root = files.of(index)
+    store = FileStore(filesystem, root)
     opened = IcebergTable(
         location,
         store,
@@ -104,11 +109,11 @@ def _loader(source: object, catalog: object) -> tuple[Load, tuple[str, ...] | No
         found = _catalog_of(catalog)
         return partial(_from_catalog, found, location), (found.name, *location.split("."))
     if is_metadata_file(location):
-        return _static(location), None
+        return _static(resolve_location(location, None)[0]), None
     if known_catalog(location):
         name, _, rest = location.partition(".")
         return partial(_from_catalog, _named_catalog(name), rest), tuple(location.split("."))
-    return partial(_from_directory, location), None
+    return partial(_from_directory, resolve_location(location, None)[0]), None
 
 
 def _reloaded(table: Table) -> Table:
@@ -159,16 +164,18 @@ def _from_metadata(location: str) -> Table:
 
 def _from_directory(location: str) -> Table:
     """The table whose directory this is, by the newest of its metadata files."""
-    return _cached_metadata(newest_metadata(location))
+    found = newest_metadata(location)
+    return _cached_metadata(*found)
 
 
 @lru_cache(maxsize=64)
-def _cached_metadata(location: str) -> Table:
+def _cached_metadata(location: str, size: int, modified: int) -> Table:
+    """The table of a metadata file; where it was dropped and made again, another file may have the same name."""
     return _from_metadata(location)
 
 
-def newest_metadata(location: str) -> str:
-    """The metadata file that is current in a directory. Raises TableNotFound.
+def newest_metadata(location: str) -> tuple[str, int, int]:
+    """The metadata file that is current in a directory, its size and time of modification. Raises TableNotFound.
 
     That is what the version hint names, or a later version: a writer publishes the file before the hint
     (``HadoopTableOperations``). Without a hint it is the file with the greatest version number.
@@ -176,7 +183,8 @@ def newest_metadata(location: str) -> str:
     filesystem, root = FileSystems().of(location)
     folder = posixpath.join(root, METADATA_DIRECTORY)
     infos = filesystem.get_file_info(pafs.FileSelector(folder, allow_not_found=True))
-    names = [info.base_name for info in infos if is_metadata_file(info.base_name)]
+    known = {info.base_name: info for info in infos if is_metadata_file(info.base_name)}
+    names = list(known)
     if not names:
         raise TableNotFound(f"{location} has no Iceberg metadata: {folder} holds no *.metadata.json")
     hinted = _hinted(filesystem, posixpath.join(folder, VERSION_HINT))
@@ -188,7 +196,8 @@ def newest_metadata(location: str) -> str:
             f"{location} has {len(named)} metadata files of version {last}, of which a catalog knows the right one: "
             "open the table by its catalog, or name the file"
         )
-    return posixpath.join(location, METADATA_DIRECTORY, named[0])
+    chosen = known[named[0]]
+    return posixpath.join(location, METADATA_DIRECTORY, named[0]), int(chosen.size), int(chosen.mtime_ns or 0)
 
 
 def _hinted(filesystem: pafs.FileSystem, path: str) -> str | None:

@@ -98,6 +98,12 @@ class IcebergSnapshot:
         """The snapshot itself: it does not change."""
         return self
 
+    def is_of(self, table: PyIcebergTable) -> bool:
+        """Whether this was made of the same metadata: a table that is made again may have files of the same names."""
+        own, now = self.metadata, table.metadata
+        same = own.table_uuid == now.table_uuid and own.last_updated_ms == now.last_updated_ms
+        return same and self.metadata_location == table.metadata_location
+
     @property
     def id(self) -> int | None:
         """The id of the snapshot."""
@@ -352,7 +358,7 @@ class IcebergTable:
         """The snapshot by the table's metadata now; what was here before, if it is the same."""
         table = self.load()
         chosen, schema = selected(table, self.selection)
-        if before is not None and before.metadata_location == table.metadata_location:
+        if before is not None and before.is_of(table):
             return before
         told = (table.metadata_location, table.metadata, chosen, schema, table.io)
         return IcebergSnapshot(self.location, self.identifier, self.store, *told, self.files, self.cache, self.disk)
