@@ -42,6 +42,7 @@ class IcebergListing(Listing):
     order: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # of the entries, by path
     specs: Specs = field(default_factory=dict)
     deletes: DeleteIndex | None = None
+    robbed: frozenset[int] = frozenset()  # columns of which manifests may say what is true of another
 
     @cached_property
     def files(self) -> pa.RecordBatch:
@@ -130,6 +131,8 @@ class IcebergListing(Listing):
 
     def _by_metrics(self, field_id: int, type_: pa.DataType) -> ZoneMap | None:
         """The bounds and counts of a column in manifests, where they are known."""
+        if field_id in self.robbed:
+            return None
         n = len(self.order)
         lower, upper = (self._metric(name, field_id, type_) for name in ("lower", "upper"))
         null_count, nan_count = (self._counts(name, field_id) for name in ("null_counts", "nan_counts"))

@@ -30,12 +30,12 @@ from secateur.index.cache import ByteCache
 from secateur.index.naming import Naming
 from secateur.index.reader import current_snapshot
 from secateur.io.delete_index import DeleteIndex
-from secateur.io.field_ids import called_by_id, fields_by_id, naming_of
+from secateur.io.field_ids import called_by_id, fields_by_id, names_by_id, naming_of
 from secateur.io.iceberg_delivery import IcebergReader, delivered
 from secateur.io.iceberg_file import IcebergFile, View
 from secateur.io.iceberg_listing import IcebergListing
 from secateur.io.iceberg_manifests import read_manifest
-from secateur.io.iceberg_schema import arrow_schema, initial_defaults, name_mapping
+from secateur.io.iceberg_schema import all_fields, arrow_schema, initial_defaults, name_mapping
 from secateur.io.kept_manifests import ManifestKey, decode_manifests, encode_manifests
 from secateur.io.locations import FileSystems
 from secateur.io.manifest_files import DATA, Entries, Manifest
@@ -117,6 +117,19 @@ class IcebergSnapshot:
             None if mapping is None else name_mapping(mapping.root),
         )
 
+    @cached_property
+    def _robbed(self) -> frozenset[int]:
+        """Columns that the name mapping no longer calls by all the names that they have had, and what is within them.
+
+        What manifests say of them may be of another column, in files without ids.
+        """
+        if self.view.mapping is None:
+            return frozenset()
+        names = names_by_id(self.view.mapping)
+        fields = [each for schema in self.metadata.schemas for each in all_fields(schema.fields)]
+        robbed = [each for each in fields if each.name not in names.get(each.field_id, ())]
+        return frozenset(each.field_id for each in all_fields(robbed))
+
     @property
     def _mapping_code(self) -> int:
         """A number for the name mapping, 0 for none.
@@ -166,6 +179,7 @@ class IcebergSnapshot:
             order=order,
             specs=self.specs,
             deletes=DeleteIndex(deletes, data, order, self.specs),
+            robbed=self._robbed,
         )
         _require_parquet(chosen)
         return found
