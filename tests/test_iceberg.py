@@ -12,10 +12,12 @@ from uuid import UUID
 
 import oracle
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from iceberg_tables import WORDS, History, catalog_in, new_history
 from pyiceberg.catalog import Catalog
-from pyiceberg.types import DateType, DecimalType, DoubleType, IntegerType, LongType, StringType, UUIDType
+from pyiceberg.schema import Schema
+from pyiceberg.types import DateType, DecimalType, DoubleType, IntegerType, LongType, NestedField, StringType, UUIDType
 
 import secateur as sc
 
@@ -127,3 +129,24 @@ def test_every_state_of_a_history_is_read_as_iceberg_reads_it(
         truth = history.table.scan(snapshot_id=past.snapshot_id).to_arrow()
         then = sc.open_table("db." + history.table.name()[-1], catalog=catalog, snapshot_id=past.snapshot_id)
         assert_agrees(spark, then, truth, ["true", "rid > 5", "rid IN (1, 2, 30)"], history.log)
+
+
+def test_what_was_said_under_another_name_mapping_is_not_believed(tmp_path: Path, spark: SparkSession) -> None:
+    """A file without field ids holds a column of another id, once a new column gets the name of a renamed one."""
+    catalog = catalog_in(tmp_path)
+    table = catalog.create_table(
+        "db.mapped", Schema(NestedField(1, "rid", LongType()), NestedField(2, "k", LongType()))
+    )
+    pq.write_table(pa.table({"rid": range(10), "k": [1] * 10}), tmp_path / "a.parquet")
+    table.add_files([str(tmp_path / "a.parquet")])
+    opened = sc.open_table("db.mapped", catalog=catalog)
+    sc.build_index(opened, spark=spark, bloom=["k"], sort_key=["k"])
+    for rename in (True, False):
+        with table.update_schema() as update:
+            if rename:
+                update.rename_column("k", "old")
+            else:
+                update.add_column("k", LongType())
+        predicates = ["old IS NULL", "old = 1", *([] if rename else ["k = 1", "k IS NULL"])]
+        for use_index in (True, False):
+            assert_agrees(spark, opened, table.scan().to_arrow(), predicates, rename, use_index=use_index)

@@ -20,7 +20,7 @@ import secateur as sc
 from benchmarks.indexing import index_here
 from secateur.errors import TableNotFound, UnknownColumn, UnknownSnapshot, UnsupportedTable
 from secateur.index.model import BuildOptions
-from secateur.io import iceberg_table
+from secateur.io import iceberg_snapshot
 from secateur.io.iceberg_opening import newest_metadata
 from secateur.io.iceberg_table import IcebergTable
 
@@ -180,7 +180,7 @@ def test_a_table_without_snapshots_is_empty(catalog: Catalog) -> None:
 
 def test_other_formats_of_files_are_refused_by_name(events: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody here writes a table of ORC files: the manifest says so of Parquet."""
-    real = iceberg_table.read_manifest
+    real = iceberg_snapshot.read_manifest
 
     def orc(io: Any, manifest: Any) -> Any:
         found = real(io, manifest)
@@ -191,7 +191,7 @@ def test_other_formats_of_files_are_refused_by_name(events: Table, monkeypatch: 
             pa.RecordBatch.from_arrays(columns, schema=found.files.schema), *list(vars(found).values())[1:]
         )
 
-    monkeypatch.setattr(iceberg_table, "read_manifest", orc)
+    monkeypatch.setattr(iceberg_snapshot, "read_manifest", orc)
     with pytest.raises(UnsupportedTable, match=r"\.parquet is a file of ORC"):
         sc.prune(sc.open_table(events), "true")
 
@@ -203,13 +203,13 @@ def test_other_formats_of_files_are_refused_by_name(events: Table, monkeypatch: 
 def read_manifests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The manifests that are read from now on."""
     found: list[str] = []
-    real = iceberg_table.read_manifest
+    real = iceberg_snapshot.read_manifest
 
     def counted(io: Any, manifest: Any) -> Any:
         found.append(manifest.manifest_path)
         return real(io, manifest)
 
-    monkeypatch.setattr(iceberg_table, "read_manifest", counted)
+    monkeypatch.setattr(iceberg_snapshot, "read_manifest", counted)
     yield found
 
 

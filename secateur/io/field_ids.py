@@ -105,6 +105,18 @@ class MappedName:
     within: Mapping[str, MappedName]
 
 
+def names_by_id(mapping: Mapping[str, MappedName]) -> dict[int, set[str]]:
+    """The names of every field, nested ones too, by its id."""
+    found: dict[int, set[str]] = {}
+    pending = [mapping]
+    while pending:
+        for name, each in pending.pop().items():
+            if each.id is not None:
+                found.setdefault(each.id, set()).add(name)
+            pending.append(each.within)
+    return found
+
+
 def with_mapped_ids(schema: pa.Schema, mapping: Mapping[str, MappedName]) -> pa.Schema:
     """A file's schema with the ids that a name mapping gives its fields; those it does not name have none.
 

@@ -24,7 +24,7 @@ from secateur.io.partition_fields import typed
 from secateur.io.projection import uuid_texts
 
 if TYPE_CHECKING:
-    from secateur.io.iceberg_table import IcebergSnapshot
+    from secateur.io.iceberg_snapshot import IcebergSnapshot
     from secateur.io.table import Listing
 
 _MANIFEST_CONTENTS = ("data", "deletes")

@@ -43,6 +43,7 @@ class IcebergListing(Listing):
     specs: Specs = field(default_factory=dict)
     deletes: DeleteIndex | None = None
     read_positions: Callable[[IcebergListing, np.ndarray], list[np.ndarray] | None] | None = None
+    robbed: frozenset[int] = frozenset()  # columns of which manifests may say what is true of another
 
     @cached_property
     def files(self) -> pa.RecordBatch:
@@ -161,6 +162,8 @@ class IcebergListing(Listing):
 
     def _by_metrics(self, field_id: int, type_: pa.DataType) -> ZoneMap | None:
         """The bounds and counts of a column in manifests, where they are known."""
+        if field_id in self.robbed:
+            return None
         n = len(self.order)
         lower, upper = (self._metric(name, field_id, type_) for name in ("lower", "upper"))
         null_count, nan_count = (self._counts(name, field_id) for name in ("null_counts", "nan_counts"))

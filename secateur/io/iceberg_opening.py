@@ -19,7 +19,8 @@ from secateur.errors import TableNotFound
 from secateur.io.caches import disk_cache_for, memory_cache
 from secateur.io.freshness import seconds_of
 from secateur.io.iceberg_registration import registered_location
-from secateur.io.iceberg_table import IcebergTable, Selection
+from secateur.io.iceberg_selection import Selection
+from secateur.io.iceberg_table import IcebergTable
 from secateur.io.locations import FileSystems
 from secateur.io.parquet_dir import resolve_location
 from secateur.io.store import FileStore

@@ -16,7 +16,7 @@ from pyiceberg.types import DateType, IcebergType, PrimitiveType, UUIDType
 
 from secateur.io.iceberg_listing import IcebergListing
 from secateur.io.iceberg_schema import all_fields
-from secateur.io.iceberg_table import IcebergSnapshot
+from secateur.io.iceberg_snapshot import IcebergSnapshot
 from secateur.io.iceberg_tasks import DataFile, DeleteFile, ReadTask, Spec, byte_ranges, spec_of, task_texts
 from secateur.io.manifest_files import EQUALITY_DELETES
 

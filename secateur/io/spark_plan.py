@@ -108,7 +108,7 @@ def _staged(scan: Scan, spark: SparkSession, via: str) -> DataFrame | None:
 
 def _read_by_iceberg(scan: Scan, spark: SparkSession) -> DataFrame | None:
     from secateur.io.iceberg_read_tasks import texts_of  # PyIceberg need not be there
-    from secateur.io.iceberg_table import IcebergSnapshot
+    from secateur.io.iceberg_snapshot import IcebergSnapshot
     from secateur.io.spark_iceberg import find_table, read_tasks
 
     table = scan.opened.table
