@@ -78,10 +78,11 @@ class Latest:
     def get(self, renew: Callable[[IcebergSnapshot | None], IcebergSnapshot], most_seconds: float) -> IcebergSnapshot:
         """A snapshot looked up less than `most_seconds` before this call, or after it."""
         called = time.monotonic()
-        with self._one_looks:
-            found = self._found
-            if found is None or called - found[0] >= most_seconds:
-                begun = time.monotonic()
-                found = begun, renew(None if found is None else found[1])
-                self._found = found
+        found = self._found
+        if found is None or called - found[0] >= most_seconds:
+            with self._one_looks:
+                found = self._found
+                if found is None or called - found[0] >= most_seconds:
+                    begun = time.monotonic()
+                    found = self._found = begun, renew(None if found is None else found[1])
         return found[1]
