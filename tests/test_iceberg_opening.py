@@ -18,7 +18,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 import secateur as sc
 from benchmarks.indexing import index_here
-from secateur.errors import TableNotFound, UnknownColumn, UnknownSnapshot, UnsupportedTable
+from secateur.errors import StalePlan, TableNotFound, UnknownColumn, UnknownSnapshot, UnsupportedTable
 from secateur.index.model import BuildOptions
 from secateur.io import iceberg_snapshot
 from secateur.io.iceberg_opening import newest_metadata
@@ -293,3 +293,16 @@ def test_a_table_that_was_made_again_is_another(catalog: Catalog, events: Table,
         shutil.copy(table.metadata_location.removeprefix("file://"), root / "v1.metadata.json")
         found.append(sc.open_table(tmp_path / "hadoop") if not found else found[0])
         assert ids(found[-1]) == ([0, 1, 2] if table is events else [8])
+
+
+def test_a_vanished_file_ends_the_patience(events: Table) -> None:
+    """The next query looks for a new snapshot, however old metadata may be."""
+    patient = sc.open_table(events, freshness=3600)
+    assert ids(patient) == [0, 1, 2]
+    old = [task.file.file_path for task in events.scan().plan_files()]
+    events.overwrite(rows(5))
+    for path in old:
+        Path(path.removeprefix("file://")).unlink()
+    with pytest.raises(StalePlan, match="has vanished since the table was listed: plan again"):
+        ids(patient)
+    assert ids(patient) == [5]

@@ -6,7 +6,7 @@ its positions are deleted, and which lists of deleted keys apply. Executors need
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from secateur.errors import UnsupportedTable
+from secateur.errors import StalePlan, UnsupportedTable
 from secateur.index.cache import ByteCache
 from secateur.io.deletes import NO_DELETIONS, DeletedKeys, Deletions, read_positions, read_vector, require_parquet
 from secateur.io.iceberg_file import IcebergFile, View
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 DELETE_THREADS = 16
 
 
+def _nothing() -> None:
+    """What a process does that keeps no snapshot."""
+
+
 @dataclass(frozen=True)
 class IcebergReader:
     """Opens the data files of a snapshot."""
@@ -39,10 +43,21 @@ class IcebergReader:
     view: View
     files: FileSystems
     keys: tuple[DeletedKeys, ...] = field(default=(), repr=False)  # that files are told of by their numbers
+    expire: Callable[[], None] = field(default=_nothing, repr=False)  # called where a file has vanished
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "expire": _nothing}
 
     def open(self, path: str) -> IcebergFile:
-        """A data file by what manifests call it. Raises StalePlan, InvalidParquet."""
-        return IcebergFile(open_parquet(*self.files.of(path), path), self.view)
+        """A data file by what manifests call it; where it has vanished, the next query looks for a new snapshot.
+
+        Raises StalePlan, InvalidParquet.
+        """
+        try:
+            return IcebergFile(open_parquet(*self.files.of(path), path), self.view)
+        except StalePlan:
+            self.expire()
+            raise
 
     def open_rows(self, file: FileBlocks) -> IcebergRows:
         """The live rows of a data file."""

@@ -70,7 +70,8 @@ class IcebergSnapshot:
     io: FileIO = field(repr=False, compare=False)
     files: FileSystems = field(repr=False, compare=False)
     cache: ByteCache = field(repr=False, compare=False)
-    disk: DiskCache | None = field(default=None, repr=False, compare=False)
+    disk: DiskCache | None = field(repr=False, compare=False)
+    expire: Callable[[], None] = field(repr=False, compare=False)  # called where a file of it has vanished
     read: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []), init=False, repr=False, compare=False)
     # manifests of data and of deletes that were neither in memory nor kept beside the index
 
@@ -149,7 +150,7 @@ class IcebergSnapshot:
     @cached_property
     def reader(self) -> IcebergReader:
         """How files are opened, here and elsewhere."""
-        return IcebergReader(self.view, self.files)
+        return IcebergReader(self.view, self.files, expire=self.expire)
 
     @cached_property
     def _index_reader(self) -> IcebergReader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -65,7 +66,8 @@ class IcebergTable:
         if before is not None and before.is_of(table):
             return before
         told = (table.metadata_location, table.metadata, chosen, schema, table.io)
-        return IcebergSnapshot(self.location, self.identifier, self.store, *told, self.files, self.cache, self.disk)
+        kept = (self.files, self.cache, self.disk, self._latest.expire)
+        return IcebergSnapshot(self.location, self.identifier, self.store, *told, *kept)
 
 
 class Latest:
@@ -86,3 +88,9 @@ class Latest:
                     begun = time.monotonic()
                     found = self._found = begun, renew(None if found is None else found[1])
         return found[1]
+
+    def expire(self) -> None:
+        """Forget how old the snapshot is: it was seen to be wrong."""
+        found = self._found
+        if found is not None:
+            self._found = -math.inf, found[1]
