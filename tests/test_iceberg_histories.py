@@ -28,7 +28,7 @@ import secateur as sc
 from secateur.errors import UnsupportedPredicate
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
-CASES = [(version, seed) for version in (1, 2, 3) for seed in (range(20) if NIGHTLY else range(min(version, 2)))]
+CASES = [(version, seed) for version in (1, 2, 3) for seed in range(20)] if NIGHTLY else [(1, 0), (2, 1), (3, 0)]
 STEPS = 12
 CHECKED = (5, 11)
 NUMBERS = itertools.count()
