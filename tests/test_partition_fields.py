@@ -38,9 +38,14 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from secateur.io.field_ids import with_id
+from secateur.io.iceberg_listing import IcebergListing
 from secateur.io.iceberg_manifests import _PARTITION_TYPES
 from secateur.io.iceberg_schema import arrow_type
-from secateur.io.partition_fields import in_buckets, partition_field, source_bounds
+from secateur.io.manifest_files import FILES, ByField, Entries, Manifest
+from secateur.io.partition_fields import in_buckets, partition_field, source_bounds, typed
+from secateur.io.partitions import Partitions
+from secateur.io.projection import IS_UUID
 from secateur.io.single_values import decoded
 from secateur.values import keys_of
 
@@ -210,3 +215,48 @@ def test_bytes_that_are_no_value_are_unknown(data: bytes, type_: pa.DataType) ->
     """Nothing is raised, and lengths are looked at."""
     found = decoded(pa.array([data], pa.binary()), type_)
     assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("stored", "type_", "value", "expected"),
+    [
+        (pa.int32(), pa.int64(), 5, 5),
+        (pa.int32(), pa.date32(), 1, dt.date(1970, 1, 2)),
+        (pa.int32(), pa.timestamp("us"), 1, dt.datetime(1970, 1, 2)),
+        (pa.int64(), pa.timestamp("us"), 1, dt.datetime(1970, 1, 1, 0, 0, 0, 1)),
+        (pa.int64(), pa.time64("us"), 1, dt.time(0, 0, 0, 1)),
+        (pa.float32(), pa.float64(), 1.5, 1.5),
+        (pa.string(), pa.string(), "a", "a"),
+        (pa.int32(), pa.timestamp("us", "UTC"), 1, None),
+        (pa.string(), pa.int64(), "5", None),
+        (pa.binary(), pa.string(), b"a", None),
+    ],
+    ids=str,
+)
+def test_partition_values_are_values_of_the_column(
+    stored: pa.DataType, type_: pa.DataType, value: Any, expected: Any
+) -> None:
+    """As they are now: a day may have been promoted to a timestamp."""
+    found = typed(pa.array([value], stored), type_)
+    assert (None if found is None else found[0].as_py()) == expected
+
+
+def test_a_column_that_files_lack_has_the_value_of_its_partition() -> None:
+    """A UUID is text to the table and bytes to the manifest."""
+    code = with_id(pa.field("code", pa.string(), metadata=IS_UUID), 1)
+    row = {**dict.fromkeys(FILES.names), "content": 0, "path": "a", "spec": 0, "record_count": 1, "size": 1}
+    nothing = ByField(np.zeros(0, np.int32), np.zeros(0, np.int32), pa.nulls(0))
+    files, values = pa.RecordBatch.from_pylist([row], FILES), {1000: pa.array([bytes(15) + b"\x05"])}
+    listing = IcebergListing(
+        pa.array(["a"]),
+        np.ones(1, np.int64),
+        np.ones(1, np.int64),
+        Partitions((), ()),
+        schema=pa.schema([code]),
+        entries=Entries([Manifest(files, values, nothing, nothing, nothing, nothing)]),
+        order=np.zeros(1, np.int64),
+        specs={0: [partition_field(1000, 1, "identity")]},
+    )
+    assert listing.constants(np.zeros(1, np.int64)).to_pylist() == [
+        {"1": {"value": "00000000-0000-0000-0000-000000000005"}}
+    ]

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import present
+from secateur.errors import UnsupportedTable
 from secateur.index import zonemap
 from secateur.index.zonemap import ZoneMap
 from secateur.io.delete_index import DeleteIndex
 from secateur.io.field_ids import fields_by_id, paths
 from secateur.io.manifest_files import Entries
 from secateur.io.partition_fields import IDENTITY, VOID, PartitionField, in_buckets, source_bounds, typed
-from secateur.io.projection import is_uuid
+from secateur.io.projection import is_uuid, uuid_texts
 from secateur.io.single_values import decoded
 from secateur.io.table import DeleteCounts, Listing
 from secateur.pruning.predicate.bound import Field
@@ -234,17 +235,19 @@ class IcebergListing(Listing):
         for spec, fields in self.specs.items():
             for each in fields:
                 if each.transform == IDENTITY and each.source in self._fields:
-                    own = self._told_by(spec, each, self._fields[each.source].type)
+                    own = self._told_by(spec, each, self._fields[each.source])
                     if own is not None:
                         known = found.get(each.source)
                         found[each.source] = own if known is None else pc.coalesce(known, own)
         return found
 
-    def _told_by(self, spec: int, partition: PartitionField, type_: pa.DataType) -> pa.StructArray | None:
+    def _told_by(self, spec: int, partition: PartitionField, column: pa.Field) -> pa.StructArray | None:
         rows, values = self.entries.partition(spec, partition.id)
-        own = typed(values, type_) if len(rows) else None
-        if own is None:
+        if not len(rows):
             return None
+        own = uuid_texts(values.cast(pa.binary(16))) if is_uuid(column) else typed(values, column.type)
+        if own is None:
+            raise UnsupportedTable(f"partition values of {column.name} are {values.type}, and the column {column.type}")
         told = pa.StructArray.from_arrays([own], names=["value"])
         at = np.full(len(self.order), -1)
         at[self._position[rows]] = np.arange(len(rows))

@@ -72,9 +72,13 @@ def typed(values: pa.Array, type_: pa.DataType) -> pa.Array | None:
     stored = values.type
     if pa.types.is_null(stored) or stored == type_:
         return values.cast(type_)
-    if pa.types.is_date32(type_) or pa.types.is_timestamp(type_):
-        same_width = pa.types.is_integer(stored) and stored.bit_width == type_.bit_width
-        return values.view(type_) if same_width else None
+    if pa.types.is_date32(type_) or pa.types.is_timestamp(type_) or pa.types.is_time(type_):
+        if not pa.types.is_integer(stored):
+            return None
+        if stored.bit_width == type_.bit_width:
+            return values.view(type_)
+        is_promoted = stored == pa.int32() and pa.types.is_timestamp(type_) and type_.tz is None
+        return values.view(pa.date32()).cast(type_) if is_promoted else None
     families = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal128, pa.types.is_binary)
     return values.cast(type_) if any(is_of(stored) and is_of(type_) for is_of in families) else None
 
