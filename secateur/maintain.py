@@ -16,7 +16,7 @@ from secateur.errors import IndexConflict, IndexFault, IndexMissing, InvalidOpti
 from secateur.index.assemble import FileIdentity, recipe
 from secateur.index.bitsliced import rate_for
 from secateur.index.btree import FAN_OUT
-from secateur.index.build import FOLDERS, OnProgress, new_build, write_segments, write_slabs
+from secateur.index.build import FOLDERS, MANIFESTS_FOLDER, OnProgress, new_build, write_segments, write_slabs
 from secateur.index.codec import FILTERS, MANIFESTS, SEGMENT, Place, read_contents
 from secateur.index.model import (
     BLOOM,
@@ -55,7 +55,7 @@ from secateur.io.table import Listing, Table, TableSnapshot
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SNAPSHOTS_FOLDER, MANIFESTS_FOLDER = "snapshots", "manifests"
+SNAPSHOTS_FOLDER = "snapshots"
 DEFAULT_GRACE_SECONDS = 3600.0
 
 
@@ -409,7 +409,7 @@ def vacuum_index(
     for number in snapshot_numbers(store):
         if any(file.name == snapshot_name(number) for file in recent):
             used |= _used(open_snapshot(store, number))
-    candidates = [file for folder in (SNAPSHOTS_FOLDER, *FOLDERS, MANIFESTS_FOLDER) for file in store.files(folder)]
+    candidates = [file for folder in (SNAPSHOTS_FOLDER, *FOLDERS) for file in store.files(folder)]
     unused = [file for file in candidates if file.name not in used and file.modified <= old]
     if not dry_run:
         for file in unused:
@@ -444,8 +444,7 @@ def drop_index(table: Table) -> int:
     Returns the number of files removed.
     """
     store = table.store
-    files = [*reversed(store.files(SNAPSHOTS_FOLDER))]
-    files += [file for folder in (*FOLDERS, MANIFESTS_FOLDER) for file in store.files(folder)]
+    files = [*reversed(store.files(SNAPSHOTS_FOLDER)), *(file for folder in FOLDERS for file in store.files(folder))]
     for file in files:
         store.delete(file.name)
     return len(files)

@@ -164,14 +164,19 @@ def test_builders_that_publish_at_once(spark: SparkSession, root: Path) -> None:
     write(root, "new.parquet", rows(500, 510, extra=pa.nulls(10, pa.int32())))
     sc.refresh_index(table, spark=spark)
     with pytest.raises(IndexConflict, match="refresh again"):
-        _publish(table, [], pa.schema([]), sc.describe_index(table), expected=before.number)  # type: ignore[arg-type]
+        _publish(table, "build", [], pa.schema([]), sc.describe_index(table), expected=before.number)  # type: ignore[arg-type]
     check(spark, root, table)
 
 
 def left_over(root: Path) -> list[Path]:
     """A file of every kind of a build that is under way, or was killed."""
     found = []
-    for folder, suffix in (("segments", "segment"), ("filters", "filter"), ("slivers", "sliver")):
+    for folder, suffix in (
+        ("segments", "segment"),
+        ("filters", "filter"),
+        ("slivers", "sliver"),
+        ("manifests", "manifests"),
+    ):
         (root / "_secateur" / folder).mkdir(exist_ok=True)
         found.append(root / "_secateur" / folder / f"0123456789ab-000000.{suffix}")
         found[-1].write_bytes(b"half a file")

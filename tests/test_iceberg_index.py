@@ -153,11 +153,11 @@ def test_c02_any_snapshot_is_planned_with_the_entries_that_fit(spark: SparkSessi
     assert kept(table, "day >= 0")[1] == 100
     then = sc.open_table(events, snapshot_id=past.snapshot_id)
     assert kept(then, "day >= 0") == (4, 400)
-    assert sc.prune(then, "day = 1").report.index.endswith("covers 0 of 4 files")
+    assert "covers 0 of 4 files" in sc.prune(then, "day = 1").report.index
     events.manage_snapshots().rollback_to_snapshot(past.snapshot_id).commit()
     assert kept(table, "day >= 0") == (4, 400)
     sc.refresh_index(table, spark=spark)
-    assert sc.prune(table, "day = 1").report.index.endswith("covers 4 of 4 files")
+    assert "covers 4 of 4 files" in sc.prune(table, "day = 1").report.index
     assert kept(table, "user = 4")[1] == 4
 
 
@@ -183,7 +183,7 @@ def test_an_index_of_another_table_covers_nothing(
     other.add_files([file.file.file_path for file in events.scan().plan_files()], check_duplicate_files=False)
     opened = sc.open_table(other, index_location=place)
     plan = sc.prune(opened, "day = 3", strict=True)
-    assert plan.report.index.endswith("covers 0 of 4 files")
+    assert "covers 0 of 4 files" in plan.report.index
     assert plan.count() == 50
 
 

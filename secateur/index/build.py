@@ -32,8 +32,8 @@ from secateur.index.survey import FileSurvey
 from secateur.index.tasks import RunTasks, read_result
 from secateur.values import Kind
 
-FOLDER = "segments"
-FOLDERS = (FOLDER, interleave.FOLDER, slivers.FOLDER)  # all that a build writes into
+FOLDER, MANIFESTS_FOLDER = "segments", "manifests"
+FOLDERS = (FOLDER, interleave.FOLDER, slivers.FOLDER, MANIFESTS_FOLDER)  # all that a build writes into
 POLL_SECONDS = 0.25
 
 OnProgress = Callable[[int, int, int], None]  # files, rows, bytes done so far
@@ -66,7 +66,7 @@ def _is_published(store: Store, build: str) -> bool:
 def _remove(store: Store, build: str, folders: Sequence[str]) -> None:
     for folder in folders:
         for file in store.files(folder):
-            if file.name.startswith(f"{folder}/{build}-"):
+            if file.name.startswith(f"{folder}/{build}"):
                 store.delete(file.name)
 
 
