@@ -20,6 +20,7 @@ from units import measured
 from secateur.index import zonemap
 from secateur.index.blocks import LooseBlocks
 from secateur.index.codec import SEGMENT
+from secateur.index.coverage import NamesOnly
 from secateur.index.inversion import postings_of
 from secateur.index.model import POSTINGS, BlockTable, BuildOptions, Filter, IndexedColumn
 from secateur.index.pages import PageTable, Places
@@ -30,7 +31,6 @@ from secateur.index.slivers import Sliver
 from secateur.index.snapshot import encode_snapshot, snapshot_name
 from secateur.index.zonemap import ZoneMap
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.questions import Question
 from secateur.pruning.zones import Zones
 from secateur.values import kind_of
 
@@ -245,7 +245,7 @@ LATER[-1] = IndexedColumn(("i",), pa.int64())
 
 
 @dataclass(frozen=True)
-class Live:
+class Live(NamesOnly):
     """The live files; some columns have their values in file names."""
 
     files: tuple[File, ...]
@@ -270,14 +270,6 @@ class Live:
         kind = next(k for k in KINDS.values() if k.type == column.type)
         found, rows = measured(kind, [[value] for value in [*self.named[column], None]])
         return found.zones(rows).take(slice(0, len(self.files)))
-
-    touched = None
-
-    def bounds(self, column: Field, among: np.ndarray) -> Zones | None:
-        return None
-
-    def holders(self, question: Question) -> np.ndarray | None:
-        return None
 
     def open(self, files: np.ndarray) -> LooseBlocks:
         """The blocks of some files, by their footers."""

@@ -33,9 +33,8 @@ ARRAY = struct.Struct("<BB6xQQ")  # encoding, number of the dtype, elements, sto
 ALIGNMENT = 8
 MOST_ARRAYS = 1 << 12  # of a chunk
 
-SNAPSHOT, SEGMENT, SUMMARY, FILTERS, SLIVER, MANIFESTS = range(
-    1, 7
-)  # what a task returns is a summary, and never stored
+# Kinds of files. A summary is what a task returns, and never stored.
+SNAPSHOT, SEGMENT, SUMMARY, FILTERS, SLIVER, MANIFESTS = range(1, 7)
 
 ReadRange = Callable[[int, int], bytes]  # (offset, size) -> exactly size bytes, or an IndexFault
 

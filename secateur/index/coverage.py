@@ -61,6 +61,31 @@ class LiveFiles(Protocol):
         """Which files may hold what is asked for, by the table's own metadata; None where it does not tell."""
 
 
+class NamesOnly:
+    """Live files of which a table tells nothing but their names, and of which no row is deleted."""
+
+    def bounds(self, column: Field, among: np.ndarray) -> Zones | None:
+        """What the table's own metadata tells of a column."""
+        return None
+
+    @property
+    def touched(self) -> np.ndarray | None:
+        """Which files have rows that are deleted by other files."""
+        return None
+
+    def most_deleted(self, files: np.ndarray) -> np.ndarray:
+        """How many rows of some files may be deleted by position."""
+        return np.zeros(len(files), np.int64)
+
+    def deleted(self, files: np.ndarray, among: np.ndarray) -> list[np.ndarray] | None:
+        """The deleted positions of some files."""
+        return None
+
+    def holders(self, question: Question) -> np.ndarray | None:
+        """Which files may hold what is asked for."""
+        return None
+
+
 @dataclass(frozen=True)
 class Coverage:
     """The entries of an index snapshot matched with live files."""

@@ -18,7 +18,7 @@ from secateur.index.blocks import LooseBlocks
 from secateur.index.cache import ByteCache
 from secateur.index.chunks import ChunkReader
 from secateur.index.codec import Writer, read_contents
-from secateur.index.coverage import Coverage
+from secateur.index.coverage import Coverage, NamesOnly
 from secateur.index.memory import IndexMemory
 from secateur.index.model import Store
 from secateur.index.naming import Naming
@@ -30,7 +30,6 @@ from secateur.pruning.pages import prune_pages
 from secateur.pruning.plain_blocks import ARRAYS, PlainBlocks, joined
 from secateur.pruning.predicate.bound import Field, Within, fields
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.questions import Question
 from secateur.pruning.ranges import prune_blocks
 from secateur.pruning.report import Faults, Reads
 from secateur.pruning.survivors import Query, RowRanges, Survivors, joined_ranges, whole_blocks
@@ -55,7 +54,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class _ShareFiles:
+class _ShareFiles(NamesOnly):
     """The files of a share; see :class:`secateur.index.coverage.LiveFiles`."""
 
     share: Share
@@ -70,22 +69,6 @@ class _ShareFiles:
 
     def zones(self, column: Field) -> Zones | None:
         return self.share.names.get(column)
-
-    def bounds(self, column: Field, among: np.ndarray) -> Zones | None:
-        return None
-
-    @property
-    def touched(self) -> np.ndarray | None:
-        return None
-
-    def most_deleted(self, files: np.ndarray) -> np.ndarray:
-        return np.zeros(len(files), np.int64)
-
-    def deleted(self, files: np.ndarray, among: np.ndarray) -> list[np.ndarray] | None:
-        return None
-
-    def holders(self, question: Question) -> np.ndarray | None:
-        return None
 
 
 def shares_of(catalog: IndexCatalog, query: Query, survivors: Survivors, count: int) -> list[tuple[Share, np.ndarray]]:

@@ -93,6 +93,11 @@ class DeletedKeys:
     fields: tuple[pa.Field, ...]  # with ids: top-level columns of the data
     keys: tuple[pa.Array, ...]  # of every column
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return sum(int(each.nbytes) for each in self.keys)
+
     def survive(self, columns: Sequence[pa.Array]) -> np.ndarray:
         """Which of some rows are not deleted: bool of shape (n,)."""
         n = len(columns[0])

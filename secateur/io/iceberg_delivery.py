@@ -122,7 +122,7 @@ def delivered(
 
 @dataclass(frozen=True)
 class DeleteFiles:
-    """The delete files that apply to some data files, read once each; positions are kept in a cache."""
+    """The delete files that apply to some data files, read once each; what they delete is kept in a cache."""
 
     listing: IcebergListing
     ordinals: np.ndarray  # of the data files, ascending
@@ -189,13 +189,14 @@ class DeleteFiles:
         deletes, places = deletes[chosen], places[chosen]
         distinct, numbers = np.unique(deletes, return_inverse=True)
         with ThreadPoolExecutor(DELETE_THREADS) as threads:
-            keys = list(threads.map(self._read_keys, distinct.tolist()))
+            keys = list(threads.map(self._kept_keys, distinct.tolist()))
         applying: list[list[int] | None] = [None] * len(self.ordinals)
         for number, place in zip(numbers.tolist(), places.tolist(), strict=True):
             applying[place] = [*(applying[place] or ()), number]
         return keys, applying
 
-    def _read_keys(self, delete: int) -> DeletedKeys:
+    def _kept_keys(self, delete: int) -> DeletedKeys:
+        """What :meth:`_read_keys` gives, which may have been read before; by field too, for columns are promoted."""
         row = self._row(delete)
         path, ids = str(row["path"]), row["equality_ids"]
         require_parquet(path, str(row["format"]))
@@ -204,6 +205,9 @@ class DeleteFiles:
                 f"the equality deletes of {path} are by fields {ids}; only top-level columns are read"
             )
         fields = tuple(self.fields[each] for each in ids)
+        return self.cache.get(("deleted keys", path, fields), lambda: self._read_keys(path, fields))
+
+    def _read_keys(self, path: str, fields: tuple[pa.Field, ...]) -> DeletedKeys:
         file = open_parquet(*self.reader.files.of(path), path)
         view = View(pa.schema(fields), {}, frozenset(), self.reader.view.mapping)
         batches = [

@@ -19,6 +19,7 @@ from secateur.arrays import strings, truths
 from secateur.index import zonemap
 from secateur.index.assemble import SourceFile
 from secateur.index.cache import ByteCache
+from secateur.index.coverage import NamesOnly
 from secateur.index.identity import listing_id
 from secateur.index.naming import Naming
 from secateur.io.partitions import Partitions, null_counts
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from secateur.io.block_list import FileBlocks
     from secateur.io.disk_cache import DiskCache
     from secateur.io.metadata_tables import MetadataTables
-    from secateur.pruning.questions import Question
 
 METADATA = "_metadata"  # Spark's hidden column of files; `file_name` of it is known here
 FILE_NAME = (METADATA, "file_name")
@@ -50,7 +50,7 @@ def _escaped(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Listing:
+class Listing(NamesOnly):
     """The live files of a table at one moment: arrays of shape (n_files,), ordered by path."""
 
     paths: pa.Array  # below the table
@@ -80,31 +80,10 @@ class Listing:
                 return None if kind_of(field.type) is None else _constants(values)
         return None
 
-    def bounds(self, column: Field, among: np.ndarray) -> Zones | None:
-        """What the table's own metadata tells of a column: of all files by their partitions, more of those `among`."""
-        return None
-
-    def holders(self, question: Question) -> np.ndarray | None:
-        """Which files may hold what is asked for, by the table's own metadata; None where it does not tell."""
-        return None
-
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are not in the files."""
         return tuple(field.name for field in self.partitions.fields)
-
-    @property
-    def touched(self) -> np.ndarray | None:
-        """Which files have rows that are deleted by other files: bool of shape (n_files,); None where none has."""
-        return None
-
-    def most_deleted(self, files: np.ndarray) -> np.ndarray:
-        """How many rows of some files, which ascend, may be deleted by position, at most."""
-        return np.zeros(len(files), np.int64)
-
-    def deleted(self, files: np.ndarray, among: np.ndarray) -> list[np.ndarray] | None:
-        """The deleted positions of some files, ascending; None where they cannot be read."""
-        return None
 
     def delete_counts(self, ordinals: np.ndarray) -> DeleteCounts:
         """The delete files, and how far they apply to some of the files, which ascend."""
