@@ -204,3 +204,25 @@ def test_deleted_rows_are_no_answers(indexed: bool) -> None:
         assert result.schema.metadata[b"blocks_read"] == b"1"
         assert sc.prune(made_.table, "k >= 10").affected().whole == [made_.paths[1]]
         assert sc.prune(made_.table, "k >= 0").affected().whole == sorted(made_.paths)
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_equality_deletes_are_read_once(indexed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the plan, its count, its rows, aggregates that read in several goes, and the next plan."""
+    files = [[(at + 20 * part, "a", float(at)) for at in range(20)] for part in range(2)]
+    with made(files, [], [3, 25], indexed=indexed) as made_:
+        opened: list[str] = []
+        real = iceberg_delivery.open_parquet
+
+        def noted(filesystem: Any, path: str, shown: str) -> Any:
+            opened.append(shown)
+            return real(filesystem, path, shown)
+
+        monkeypatch.setattr(iceberg_delivery, "open_parquet", noted)
+        plan = sc.prune(made_.table, "k >= 0", strict=True)
+        assert plan.count() == plan.to_arrow().num_rows == 38
+        found = sc.aggregate(made_.table, "count(*) AS n, min(s) AS s, max(f) AS f", "k >= 0")
+        assert found.to_pylist() == [{"n": 38, "s": "a", "f": 19.0}]
+        assert sc.prune(made_.table, "k = 3 OR k = 25 OR k = 4", strict=True).count() == 1
+        deletes = [path for path in opened if path.endswith("-deletes.parquet")]
+        assert len(deletes) == 1
