@@ -35,7 +35,7 @@ from secateur.index.zonemap import ZoneMap
 from secateur.io.field_ids import called_by_id
 from secateur.io.iceberg_table import IcebergTable
 from secateur.io.scan import Scan
-from secateur.maintain import keep_manifests
+from secateur.maintain.publish import keep_manifests
 from secateur.values import Keys, Kind
 
 FILES = 100_000

@@ -15,7 +15,7 @@ from secateur.index.snapshot import encode_snapshot, snapshot_name
 from secateur.index.survey import FileSurvey, cut
 from secateur.io.schema import merge_schemas
 from secateur.io.table import Table, TableSnapshot
-from secateur.maintain import keep_manifests
+from secateur.maintain.publish import keep_manifests
 
 
 def index_here(table: Table, options: BuildOptions) -> None:

@@ -19,17 +19,12 @@ if TYPE_CHECKING:
     from secateur import inspect
     from secateur.index.zone_table import evaluate
     from secateur.io.disk_cache import DiskCache
-    from secateur.maintain import (
-        IndexSnapshot,
-        Verification,
-        build_index,
-        describe_index,
-        drop_index,
-        refresh_index,
-        register_index,
-        vacuum_index,
-        verify_index,
-    )
+    from secateur.maintain.build import build_index
+    from secateur.maintain.describe import IndexSnapshot, describe_index
+    from secateur.maintain.refresh import refresh_index
+    from secateur.maintain.register import register_index
+    from secateur.maintain.vacuum import drop_index, vacuum_index
+    from secateur.maintain.verify import Verification, verify_index
 
 __version__ = "0.1.0"
 __all__ = [
@@ -60,17 +55,12 @@ __all__ = [
 _ON_DEMAND = {  # modules that no query needs, imported when one of their names is asked for
     "secateur.index.zone_table": ("evaluate",),
     "secateur.io.disk_cache": ("DiskCache",),
-    "secateur.maintain": (
-        "IndexSnapshot",
-        "Verification",
-        "build_index",
-        "describe_index",
-        "drop_index",
-        "refresh_index",
-        "register_index",
-        "vacuum_index",
-        "verify_index",
-    ),
+    "secateur.maintain.build": ("build_index",),
+    "secateur.maintain.describe": ("IndexSnapshot", "describe_index"),
+    "secateur.maintain.refresh": ("refresh_index",),
+    "secateur.maintain.register": ("register_index",),
+    "secateur.maintain.vacuum": ("drop_index", "vacuum_index"),
+    "secateur.maintain.verify": ("Verification", "verify_index"),
 }
 
 

@@ -31,13 +31,13 @@ from test_catalog import Circumstances, Kept, circumstances, query, seeds
 from test_lost_rows import check_rows, each_of, places, run
 
 import secateur as sc
-from secateur import maintain
 from secateur.errors import IndexFault, UnsupportedPredicate
 from secateur.index import interleave
 from secateur.index.cache import ByteCache
 from secateur.index.slivers import SliverWriter
 from secateur.io.parquet_dir import ParquetDirectory
 from secateur.io.scan import Scan
+from secateur.maintain import build as building
 from secateur.pruning import filters
 from secateur.pruning.evaluate import fold, leaf_outcomes
 from secateur.pruning.outcomes import TRUE, survives
@@ -174,7 +174,7 @@ def test_predicates_ask_every_kind_of_filter() -> None:
 @pytest.fixture(autouse=True)
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Builds need no Spark here: what its tasks would do is done one after the other."""
-    monkeypatch.setattr(maintain, "run_tasks", lambda spark, work, n: work(range(n)))
+    monkeypatch.setattr(building, "run_tasks", lambda spark, work, n: work(range(n)))
 
 
 def index_of(root: Path, **options: Any) -> ParquetDirectory:
@@ -243,7 +243,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for i in range(FILES):
         write_rows(root / f"{i}.parquet", i * ROWS)
     with (
-        patch.object(maintain, "run_tasks", lambda spark, work, n: work(range(n))),
+        patch.object(building, "run_tasks", lambda spark, work, n: work(range(n))),
         Cuts(slab_blocks=14, part_bytes=1_000, sliver_bytes=200, joined_bytes=0).prevailing(),
     ):
         index_of(root, **ALL_KINDS)

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import secateur as sc
 from secateur.errors import IndexConflict, IndexMissing, StalePlan
 from secateur.io.parquet_dir import ParquetDirectory
-from secateur.maintain import _publish
+from secateur.maintain.publish import publish
 
 PREDICATES = ["id = 250", "id BETWEEN 95 AND 305", "word = 'w7'", "id > 1000", "extra IS NULL", "TRUE"]
 
@@ -164,7 +164,7 @@ def test_builders_that_publish_at_once(spark: SparkSession, root: Path) -> None:
     write(root, "new.parquet", rows(500, 510, extra=pa.nulls(10, pa.int32())))
     sc.refresh_index(table, spark=spark)
     with pytest.raises(IndexConflict, match="refresh again"):
-        _publish(table, "build", [], pa.schema([]), sc.describe_index(table), expected=before.number)  # type: ignore[arg-type]
+        publish(table, "build", [], pa.schema([]), sc.describe_index(table), expected=before.number)  # type: ignore[arg-type]
     check(spark, root, table)
 
 

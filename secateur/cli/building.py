@@ -18,7 +18,7 @@ from secateur.cli.status import Interrupted
 from secateur.index.snapshot import snapshot_numbers
 from secateur.io.catalog import open_snapshot_of
 from secateur.io.table import Table
-from secateur.maintain import IndexSnapshot
+from secateur.maintain.describe import IndexSnapshot
 from secateur.pruning.report import Faults, human_bytes
 
 

@@ -30,7 +30,7 @@ from secateur.index.naming import Naming
 from secateur.index.snapshot import Snapshot
 from secateur.index.sort_key import is_tuple_column, parse_sort_key
 from secateur.io.catalog import open_snapshot_of
-from secateur.maintain import Verification
+from secateur.maintain.verify import Verification
 from secateur.pruning.report import Faults, human_bytes
 
 

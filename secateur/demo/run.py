@@ -14,7 +14,7 @@ from secateur.demo.lineitem import Copy, locked, make_copies
 from secateur.demo.questions import DATE_RANGES, LOOK_UP, questions
 from secateur.demo.trials import Trial, answer_of, ask, references
 from secateur.index.build import OnProgress
-from secateur.maintain import IndexSnapshot
+from secateur.maintain.describe import IndexSnapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -54,10 +54,9 @@ def new_build(store: Store) -> Iterator[str]:
 
 
 def _is_published(store: Store, build: str) -> bool:
-    """Whether the current snapshot names segments of a build, or cannot be read."""
+    """Whether a snapshot names segments of a build, or cannot be read."""
     try:
-        numbers = snapshot_numbers(store)
-        names = open_snapshot(store, numbers[-1]).segments.name if numbers else ()
+        names = (name for number in snapshot_numbers(store) for name in open_snapshot(store, number).segments.name)
         return any(name.startswith(f"{FOLDER}/{build}-") for name in names)
     except IndexFault:
         return True

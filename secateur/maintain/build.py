@@ -1,0 +1,137 @@
+"""Building an index anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from secateur.errors import InvalidOption, TableNotFound
+from secateur.index.assemble import recipe
+from secateur.index.bitsliced import rate_for
+from secateur.index.btree import FAN_OUT
+from secateur.index.build import OnProgress, new_build, write_segments, write_slabs
+from secateur.index.model import POSTINGS, BuildOptions
+from secateur.index.options import (
+    Columns,
+    auto_columns,
+    called_in_index,
+    checked,
+    filter_options,
+    with_choices,
+)
+from secateur.index.sampling import choices
+from secateur.index.segments import Segments, summarised
+from secateur.index.survey import FileSurvey, cut, survey
+from secateur.index.tasks import RunTasks, run_tasks
+from secateur.io.table import Table, TableSnapshot
+from secateur.maintain.describe import IndexSnapshot, describe_index
+from secateur.maintain.entries import live_files
+from secateur.maintain.publish import declared_schema, index_schema, publish, sort_paths, summarised_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def build_index(
+    table: Table,
+    *,
+    spark: SparkSession,
+    sort_key: Sequence[str] = (),
+    bloom: Columns = (),
+    postings: Columns = (),
+    ngram: Columns = (),
+    tokens: Columns = (),
+    gaps: Sequence[str] = (),
+    auto: Sequence[str] | bool = (),
+    fpr: float | None = None,
+    pages: bool = True,
+    segment_blocks: int | None = None,
+    fan_out: int = FAN_OUT,
+    on_progress: OnProgress | None = None,
+    on_survey: OnProgress | None = None,
+) -> IndexSnapshot:
+    """Index a table with a Spark job and publish the index in one atomic create.
+
+    Zone maps cover every column with an order. `sort_key` names the columns by which the data is clustered, as in ORDER
+    BY (``["day", "user_id DESC NULLS LAST"]``): segments are cut in their order, and of several columns the least and
+    greatest tuple of every block is kept, for which they are read. `pages` keeps the files' page index. A segment has
+    about `segment_blocks` blocks, and a node of the tree above them `fan_out` children. `on_survey` is told the totals
+    once footers are read, `on_progress` the files, rows and bytes done.
+
+    Structures for look-ups are made of the columns that are named, or of a mapping of names to settings. Of an array
+    its elements are looked up, of a map its keys.
+
+    - `bloom`: bloom filters of values. `fpr` is their false-positive rate, by default such that an absent value costs
+      about one wrong block in the whole table. ``{"user_id": "native"}`` takes the filters that files have already.
+    - `postings`: of every value the blocks that hold it, without false positives.
+    - `ngram`: parts of texts, for LIKE and RLIKE: ``["message"]``, ``{"message": 6}`` for grams of six bytes,
+      ``{"message": {"n": 5, "fold": True}}`` to find them in any case.
+    - `tokens`: whole words of texts, for ``has_token()`` and LIKE '% word %'.
+    - `gaps`: numbers and times of which the widest gaps between values are kept, so that outliers do not blind bounds.
+    - `auto`: columns, or True for all, of which a sample of blocks decides between these; ``choices`` of the result
+      says what was chosen, why, and what each would take.
+
+    Raises UnknownColumn, TableNotFound, InvalidParquet, IndexNotWritable, IndexConflict; InvalidOption for a sort key
+    or a setting that cannot be read, or a fan-out below 2. Until it has returned, readers see the index as it was.
+    """
+    table.store.require_writable()
+    if fan_out < 2:
+        raise InvalidOption(f"fan_out is {fan_out}; a node of a tree has 2 children or more")
+    filters = filter_options(bloom, postings, ngram, tokens)
+    options = BuildOptions(tuple(sort_key), filters, tuple(gaps), fpr, pages, segment_blocks, fan_out)
+    now = table.snapshot(fresh=True)
+    files = live_files(now)
+    if not files and now.declared_schema is None:
+        raise TableNotFound(f"{table.location} holds no Parquet file")
+    run = partial(run_tasks, spark)
+    if now.naming is not None:
+        options, auto = called_in_index(checked(options, declared_schema(now)), auto, declared_schema(now), now.naming)
+    surveys = survey(run, now.open_for_index, files, sort_paths(options))
+    schema = index_schema(now, [(item.file[0], item.schema) for item in surveys])
+    options = _chosen(now, run, surveys, schema, checked(options, schema), auto)
+    with new_build(table.store) as build:
+        blocks = sum(item.block_count for item in surveys)
+        segments = write_index(now, run, build, surveys, schema, options, blocks, on_survey, on_progress)
+        publish(now, build, segments, schema, options)
+    return describe_index(table)
+
+
+def write_index(
+    table: TableSnapshot,
+    run: RunTasks,
+    build: str,
+    surveys: Sequence[FileSurvey],
+    schema: pa.Schema,
+    options: BuildOptions,
+    blocks: int,
+    on_survey: OnProgress | None,
+    on_progress: OnProgress | None,
+) -> Segments:
+    if on_survey is not None:
+        on_survey(len(surveys), sum(s.row_count for s in surveys), sum(s.byte_count for s in surveys))
+    columns = summarised_columns(schema, options)
+    what = recipe(schema, columns, options, blocks)
+    parts = cut(surveys, options.segment_blocks, has_postings=any(each.kind == POSTINGS for each in what.filters))
+    summaries = write_segments(run, build, table.open_for_index, table.store, parts, what, on_progress)
+    slabs = write_slabs(run, build, table.store, summaries, what)
+    return summarised(columns, what.filters, summaries, slabs)
+
+
+def _chosen(
+    table: TableSnapshot,
+    run: RunTasks,
+    surveys: Sequence[FileSurvey],
+    schema: pa.Schema,
+    options: BuildOptions,
+    auto: Sequence[str] | bool,
+) -> BuildOptions:
+    """The options with what a sample decides for the columns that are left to it. Raises UnknownColumn."""
+    columns = auto_columns(auto, options, schema)
+    if not columns:
+        return options
+    rate = rate_for(sum(item.block_count for item in surveys), options.fpr)
+    found = choices(run, table.open_for_index, surveys, schema, columns, options.segment_blocks, rate)
+    return with_choices(options, found)

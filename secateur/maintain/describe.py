@@ -1,0 +1,90 @@
+"""What the current index of a table holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Choice, Filter
+from secateur.index.naming import Naming
+from secateur.index.options import called_in_table
+from secateur.index.snapshot import Snapshot, snapshot_name
+from secateur.index.sort_key import is_tuple_column
+from secateur.io.table import Table
+from secateur.maintain.entries import require_snapshot
+
+
+@dataclass(frozen=True)
+class IndexSnapshot:
+    """What an index holds: counts of the snapshot, its bytes, and what was indexed how."""
+
+    number: int
+    created: float
+    location: str
+    segments: int
+    files: int
+    blocks: int
+    rows: int
+    data_bytes: int
+    index_bytes: int
+    columns: tuple[str, ...]
+    bloom: tuple[str, ...]
+    postings: tuple[str, ...]
+    ngram: tuple[str, ...]
+    tokens: tuple[str, ...]
+    gaps: tuple[str, ...]
+    sort_key: tuple[str, ...]
+    choices: tuple[Choice, ...]  # what was left to the build, and why it chose so
+    table_snapshot: int | None  # that the index was made of, or refreshed for, where the table's format has some
+
+
+def describe_index(table: Table) -> IndexSnapshot:
+    """What the current index of a table holds. Raises IndexMissing, IndexFault."""
+    snapshot = require_snapshot(table)
+    naming = table.snapshot().naming
+    options = snapshot.options if naming is None else called_in_table(snapshot.options, naming)
+    filters = [replace(each, path=_in_table(each.path, naming)) for each in snapshot.filters]
+    files = snapshot.files
+    return IndexSnapshot(
+        number=snapshot.number,
+        created=snapshot.created,
+        location=table.store.location,
+        segments=len(snapshot.segments),
+        files=len(files.size),
+        blocks=int(files.block_count.sum()),
+        rows=int(files.row_count.sum()),
+        data_bytes=int(files.byte_count.sum()),
+        index_bytes=_index_bytes(table, snapshot),
+        columns=tuple(
+            ".".join(_in_table(column.path, naming)) for column in snapshot.columns if not is_tuple_column(column.path)
+        ),
+        bloom=_filtered(filters, BLOOM),
+        postings=_filtered(filters, POSTINGS),
+        ngram=_filtered(filters, NGRAM),
+        tokens=_filtered(filters, TOKEN),
+        gaps=options.gaps,
+        sort_key=options.sort_key,
+        choices=options.choices,
+        table_snapshot=None if snapshot.made_of is None else snapshot.made_of.id,
+    )
+
+
+def _in_table(path: tuple[str, ...], naming: Naming | None) -> tuple[str, ...]:
+    """What the table calls a column of the index; a column that it has no more, by its id."""
+    return path if naming is None else naming.in_table.get(path, path)
+
+
+def _filtered(filters: Sequence[Filter], kind: str) -> tuple[str, ...]:
+    """The columns that have a kind of filter."""
+    return tuple(".".join(each.path) for each in filters if each.kind == kind)
+
+
+def _index_bytes(table: Table, snapshot: Snapshot) -> int:
+    filters = sum(filter_files(snapshot).values()) + (0 if snapshot.made_of is None else snapshot.made_of.size)
+    return int(snapshot.segments.size.sum()) + filters + table.store.size(snapshot_name(snapshot.number))
+
+
+def filter_files(snapshot: Snapshot) -> dict[str, int]:
+    """The files of all slabs, with their sizes. Raises IndexFault."""
+    slabs = [found for f in range(len(snapshot.filters)) if (found := snapshot.slabs(f)) is not None]
+    return {name: size for each in slabs for name, size in zip(each.file_name, each.file_size.tolist(), strict=True)}

@@ -1,0 +1,110 @@
+"""Publishing the next snapshot of an index: what it is made of, and the one atomic create by which readers see it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from secateur.errors import IndexConflict
+from secateur.index.build import MANIFESTS_FOLDER
+from secateur.index.model import BuildOptions, IndexedColumn, indexed_columns
+from secateur.index.segments import Segments, in_key_order
+from secateur.index.snapshot import MadeOf, encode_snapshot, snapshot_name, snapshot_numbers
+from secateur.index.sort_key import parse_sort_key, tuple_column
+from secateur.io.field_ids import called_by_id
+from secateur.io.schema import merge_schemas
+from secateur.io.store import FileStore
+from secateur.io.table import TableSnapshot
+
+MOST_TRIES = 20  # of a build whose number others take
+_log = logging.getLogger("secateur")
+
+
+def declared_schema(table: TableSnapshot) -> pa.Schema:
+    """The schema of a table whose format declares one."""
+    schema = table.declared_schema
+    assert schema is not None
+    return schema
+
+
+def index_schema(table: TableSnapshot, schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
+    """The schema of an index: that of the table where columns have ids, else what the files have together."""
+    return merge_schemas(schemas) if table.naming is None else called_by_id(declared_schema(table))
+
+
+def sort_paths(options: BuildOptions) -> list[tuple[str, ...]]:
+    """The columns of the sort key."""
+    return [column.path for column in parse_sort_key(options.sort_key)]
+
+
+def summarised_columns(schema: pa.Schema, options: BuildOptions) -> list[IndexedColumn]:
+    """The columns of which segments keep statistics: those of the table, and the tuples of the sort key."""
+    tuples = tuple_column(parse_sort_key(options.sort_key), schema)
+    return [*indexed_columns(schema), *([] if tuples is None else [tuples])]
+
+
+def publish(
+    table: TableSnapshot,
+    build: str,
+    segments: Segments,
+    schema: pa.Schema,
+    options: BuildOptions,
+    expected: int | None = None,
+) -> None:
+    """Create the next snapshot; with `expected`, only if that is still the current one.
+
+    Without, the snapshot takes the place of whichever is current, and of builds that publish at once every one gets a
+    number. Raises IndexConflict where another snapshot than `expected` is current, or where files that this one needs
+    are gone; IndexNotWritable.
+    """
+    _next_number(table.store, expected)
+    segments = in_key_order(segments, sort_paths(options))
+    made_of = keep_manifests(table, build)
+    for _ in range(MOST_TRIES):
+        number = _next_number(table.store, expected)
+        data = encode_snapshot(number, time.time(), segments, options, schema, made_of)
+        _require_files(table.store, segments, made_of)
+        try:
+            table.store.create(snapshot_name(number), data)
+        except IndexConflict:
+            continue
+        _log.info("published snapshot %d of %s: %d segments", number, table.store.location, len(segments))
+        return
+    raise IndexConflict(f"{MOST_TRIES} times another build published first: build again when fewer do so at once")
+
+
+def _next_number(store: FileStore, expected: int | None) -> int:
+    """The number of the next snapshot. Raises IndexConflict where another than `expected` is current."""
+    numbers = snapshot_numbers(store)
+    current = numbers[-1] if numbers else 0
+    if expected is not None and current != expected:
+        raise IndexConflict(
+            f"the index was at snapshot {expected} and is at {current or 'none'} now: another build, refresh or drop "
+            "came first. Nothing was changed: refresh again"
+        )
+    return current + 1
+
+
+def _require_files(store: FileStore, segments: Segments, made_of: MadeOf | None) -> None:
+    """Raises IndexConflict unless all files that a snapshot is about to name are there still."""
+    names = {*segments.name, *(name for slabs in segments.slabs.values() for name in slabs.file_name)}
+    names |= set() if made_of is None else {made_of.manifests}
+    there = {file.name for folder in {name.partition("/")[0] for name in names} for file in store.files(folder)}
+    if gone := sorted(names - there):
+        raise IndexConflict(
+            f"{len(gone):,} index files that the new snapshot needs are gone, {gone[0]} for one: a vacuum with a short "
+            "grace period, or a drop, removed them meanwhile. Nothing was published: do it again"
+        )
+
+
+def keep_manifests(table: TableSnapshot, build: str) -> MadeOf | None:
+    """Write what the table's manifests say beside the index; the snapshot that they are of, where there are some."""
+    data = table.kept_manifests()
+    if table.id is None or data is None:
+        return None
+    name = f"{MANIFESTS_FOLDER}/{build}.manifests"
+    table.store.put(name, data)
+    return MadeOf(table.id, name, len(data))
