@@ -11,14 +11,15 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 
 from secateur.errors import IndexFault
 from secateur.index import codec, interleave, slivers, zonemap
-from secateur.index.assemble import FileIdentity, OpenFile, Recipe, assemble
+from secateur.index.amend import Amendment, amend
+from secateur.index.assemble import Assembled, FileIdentity, OpenFile, Recipe, assemble
 from secateur.index.codec import Place, Writer
 from secateur.index.interleave import WrittenFile
 from secateur.index.matrix import Matrix
@@ -77,27 +78,54 @@ def write_segments(
     segments: Sequence[Sequence[FileSurvey]],
     recipe: Recipe,
     on_progress: OnProgress | None = None,
+    amended: Sequence[Amendment] = (),
 ) -> list[SegmentSummary]:
-    """The second pass: every segment and the slivers of its filters written by an executor, its summary here."""
+    """The second pass: every segment and the slivers of its filters written by an executor, its summary here.
+
+    Behind the new segments those that are amended; their summaries have zone maps of the amended columns alone.
+    """
     files = [[item.file for item in segment] for segment in segments]
 
     def work(mine: Sequence[int]) -> Iterator[bytes]:
         for i in mine:
-            yield _write_segment(i, f"{build}-{i:06d}", files[i], open_file, store, recipe)
+            name = f"{build}-{i:06d}"
+            if i < len(files):
+                yield _write_segment(i, name, files[i], open_file, store, recipe)
+            else:
+                yield _write_amended(i, name, amended[i - len(files)], open_file, store, recipe)
 
     with _watching(store, build, segments, on_progress):
-        found = dict(_decode_summary(data) for data in run(work, len(segments)))
-    return [found[i] for i in range(len(segments))]
+        found = dict(_decode_summary(data) for data in run(work, len(files) + len(amended)))
+    return [found[i] for i in range(len(files) + len(amended))]
 
 
 def _write_segment(
     i: int, name: str, files: Sequence[FileIdentity], open_file: OpenFile, store: Store, recipe: Recipe
 ) -> bytes:
-    assembled = assemble(files, open_file, recipe, store, f"{slivers.FOLDER}/{name}")
-    segment = assembled.segment
-    encoded = encode_segment(segment)
+    made = assemble(files, open_file, recipe, store, f"{slivers.FOLDER}/{name}")
+    encoded = encode_segment(made.segment)
     store.put(f"{FOLDER}/{name}.segment", encoded.data)
-    blocks = segment.blocks
+    return encode_summary(i, name, len(encoded.data), made, encoded.places, made.slivers)
+
+
+def _write_amended(i: int, name: str, amendment: Amendment, open_file: OpenFile, store: Store, recipe: Recipe) -> bytes:
+    done = amend(amendment, name, open_file, store, recipe)
+    store.put(f"{FOLDER}/{name}.segment", done.data)
+    own = {amendment.filters[f]: found for f, found in done.made.slivers.items()}
+    return encode_summary(i, name, len(done.data), done.made, done.places, own)
+
+
+def encode_summary(
+    i: int,
+    name: str,
+    size: int,
+    made: Assembled,
+    places: Mapping[str, Place],
+    own: Mapping[int, Sequence[Sliver]],
+) -> bytes:
+    """What a task tells the driver of the segment with number i that it wrote."""
+    segment = made.segment
+    blocks, files = segment.blocks, segment.files
     row_count = int(blocks.row_count.sum())
     per_file = [
         np.bincount(blocks.file, weights, len(files)) for weights in (None, blocks.row_count, blocks.byte_count)
@@ -105,13 +133,13 @@ def _write_segment(
     meta = {
         "i": i,
         "name": f"{FOLDER}/{name}.segment",
-        "size": len(encoded.data),
+        "size": size,
         "rows": row_count,
         "blocks": len(blocks),
         "files": files,
-        "places": encoded.places,
+        "places": places,
         "kinds": [zone_map.lower.kind.value for zone_map in segment.zone_maps],
-        "slivers": assembled.slivers,
+        "slivers": own,
     }
     writer = Writer(codec.SUMMARY, meta)
     writer.add("file_counts", [each.astype(np.int64) for each in per_file])
@@ -197,7 +225,7 @@ def _watching(
     def report() -> None:
         prefix = f"{FOLDER}/{build}-"
         written = [int(f.name[len(prefix) :][:6]) for f in store.files(FOLDER) if f.name.startswith(prefix)]
-        items = [item for i in written for item in segments[i]]
+        items = [item for i in written if i < len(segments) for item in segments[i]]
         on_progress(len(items), sum(s.row_count for s in items), sum(s.byte_count for s in items))
 
     def poll() -> None:
