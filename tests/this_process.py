@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from unittest.mock import patch
 
 from secateur.index.tasks import Work
-from secateur.maintain import build, refresh
+from secateur.maintain import build, optimize, refresh
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,7 +20,7 @@ NO_SPARK = cast("SparkSession", object())  # for jobs that run here
 def jobs_in_this_process() -> Iterator[SparkSession]:
     """Tasks run one by one where they are started; gives what stands for the session."""
     with ExitStack() as patches:
-        for module in (build, refresh):
+        for module in (build, optimize, refresh):
             patches.enter_context(patch.object(module, "run_tasks", _run))
         yield NO_SPARK
 

@@ -43,6 +43,7 @@ class Amendment:
     name: str  # of its file
     size: int
     block_count: int
+    sizes: tuple[int, int, int]  # files, rows, bytes
     files: Sequence[FileIdentity]
     is_live: Sequence[bool]  # of every file
 
@@ -67,6 +68,7 @@ def amendments(
                 segments.name[s],
                 int(segments.size[s]),
                 int(segments.block_count[s]),
+                (len(own), int(segments.row_count[s]), int(segments.files.byte_count[begin[s] : begin[s + 1]].sum())),
                 own,
                 [file in live for file in own],
             )

@@ -24,7 +24,8 @@ MOST_WIDTH = 1 << 24  # bytes of a row that a reader accepts: of 128 slabs
 MOST_PARTS = 1 << 22  # and matrices, and runs: what constant arrays claim is bounded before it is looked at
 
 OWN, FEWER = 0, 33  # values hashed in their canonical form, with as many probes as usual, or with fewer
-OWN_ENCODINGS = (OWN, FEWER)  # other encodings are those of filters found in files
+COUNTED = 64  # the same, with as many probes as the encoding is above this: of filters of several builds
+OWN_ENCODINGS = (OWN, FEWER, *range(COUNTED + 1, COUNTED + MOST_PROBES + 1))  # others are those of filters in files
 _CODES = 64  # greater than every log2 of bits
 NONE = -1  # the code of a block without a filter
 

@@ -13,12 +13,13 @@ from secateur.errors import InvalidOption
 from secateur.index.amend import Amendment, amendments, with_amended
 from secateur.index.assemble import FileIdentity, recipe
 from secateur.index.build import FOLDER as SEGMENTS_FOLDER
-from secateur.index.build import OnProgress, new_build, write_segments, write_slabs
+from secateur.index.build import OnProgress, new_build, write_segments
 from secateur.index.interleave import FOLDER as FILTERS_FOLDER
 from secateur.index.model import POSTINGS, BuildOptions
 from secateur.index.options import Columns, called_in_index, checked, filter_options, filters_of
 from secateur.index.segment import CODE
 from secateur.index.segments import Directory, Segments, joined, summarised
+from secateur.index.slab_files import write_slabs
 from secateur.index.slabs import no_slabs
 from secateur.index.snapshot import Snapshot
 from secateur.index.survey import FileSurvey, cut, survey
@@ -98,7 +99,8 @@ def refresh_index(
         return found
     table.store.require_writable()
     if on_survey is not None:
-        on_survey(len(surveys), sum(s.row_count for s in surveys), sum(s.byte_count for s in surveys))
+        sizes = [(1, s.row_count, s.byte_count) for s in surveys] + [each.sizes for each in lacking]
+        on_survey(*(sum(each[part] for each in sizes) for part in range(3)))
     with new_build(table.store) as build:
         segments = _written(now, run, build, surveys, kept, lacking, (schema, options), on_progress)
         publish(now, build, segments, schema, options, expected=snapshot.number)

@@ -1,0 +1,173 @@
+"""Bringing the segments of an index in order: small ones merged, files in key order, few slabs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from secateur.errors import InvalidOption
+from secateur.index.amend import amendments
+from secateur.index.assemble import Assembled
+from secateur.index.build import FOLDER as SEGMENTS_FOLDER
+from secateur.index.build import OnProgress, Sizes, decode_summary, encode_summary, new_build, watching
+from secateur.index.interleave import PartPlan
+from secateur.index.merge import MergePlan, merge, plan_merge
+from secateur.index.model import POSTINGS, Store
+from secateur.index.regroup import Regrouping, regroup
+from secateur.index.relay import Columns, Gathering, columns_of, merged_columns, plan_slabs
+from secateur.index.segment import encode_segment
+from secateur.index.segments import Segments, SegmentSummary, joined, summarised
+from secateur.index.slab_files import lay_side_by_side
+from secateur.index.slabs import Slabs, no_slabs
+from secateur.index.snapshot import Snapshot, open_snapshot
+from secateur.index.stored import stored_segment
+from secateur.index.tasks import RunTasks, run_tasks
+from secateur.io.table import Table
+from secateur.maintain.describe import IndexSnapshot, describe_index, filter_files
+from secateur.maintain.entries import indexed_files, live_files, require_snapshot
+from secateur.maintain.publish import publish
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Optimized:
+    """What an optimization did, or would do."""
+
+    index: IndexSnapshot  # as it is now
+    dry_run: bool
+    segments_before: int
+    segments_after: int
+    segments_made: int  # anew, of all others
+    filter_files_before: int
+    filter_files_after: int | None  # None with dry_run
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether there was nothing to do."""
+        return not self.segments_made and self.segments_before == self.segments_after
+
+
+def optimize_index(
+    table: Table,
+    *,
+    spark: SparkSession | None = None,
+    dry_run: bool = False,
+    on_progress: OnProgress | None = None,
+    on_survey: OnProgress | None = None,
+) -> Optimized:
+    """Merge small segments, put their files in key order, and lay their filters side by side, as one build would.
+
+    Only index files are read: statistics move with the blocks that they are of. Entries of files that are gone are
+    dropped. A segment that is in order stays as it is, and so does one that lacks a structure, which a refresh adds.
+    With `dry_run` nothing is written, and `spark` is not needed.
+
+    Raises IndexMissing, IndexFault where a part of the index that is to move cannot be read, IndexNotWritable, and
+    IndexConflict where another build or refresh came first. Until it has returned, readers see the index as it was.
+    """
+    snapshot = require_snapshot(table)
+    now = table.snapshot(fresh=True)
+    segments, live = snapshot.as_segments(), set(live_files(now))
+    known = indexed_files(segments.files)
+    is_live = np.array([file in live for file in known], bool)
+    fixed = np.zeros(len(segments), bool)
+    fixed[[each.segment for each in amendments(segments, known, live)]] = True
+    plan = regroup(table.store, snapshot, is_live, fixed)
+    after = len(plan.stay) + len(plan.made)
+    done = partial(Optimized, dry_run=dry_run, segments_before=len(segments), segments_after=after)
+    files = len(filter_files(snapshot))
+    found = done(
+        describe_index(table), segments_made=len(plan.made), filter_files_before=files, filter_files_after=None
+    )
+    if dry_run:
+        return found
+    if found.is_in_order:
+        return replace(found, filter_files_after=files)
+    if spark is None:
+        raise InvalidOption("an optimization runs as a Spark job: pass spark=, or dry_run=True to see what it would do")
+    table.store.require_writable()
+    merges = [plan_merge(snapshot, entries) for entries in plan.made]
+    sizes = [_sizes(segments, entries) for entries in plan.made]
+    if on_survey is not None:
+        on_survey(*(sum(each[part] for each in sizes) for part in range(3)))
+    run = partial(run_tasks, spark)
+    with new_build(table.store) as build:
+        columns = _columns(table.store, snapshot, segments.slabs, merges)
+        with watching(table.store, build, sizes, on_progress):
+            summaries = _write_merged(run, build, table.store, snapshot, merges, columns)
+        slabs = _write_slabs(run, build, table.store, segments.slabs, columns)
+        result = _segments_after(segments, plan, summaries, slabs)
+        publish(now, build, result, snapshot.schema, snapshot.options, expected=snapshot.number)
+    after_files = {name for each in result.slabs.values() for name in each.file_name}
+    return replace(found, index=describe_index(table), filter_files_after=len(after_files))
+
+
+def _sizes(segments: Segments, entries: np.ndarray) -> Sizes:
+    files = segments.files
+    return len(entries), int(files.row_count[entries].sum()), int(files.byte_count[entries].sum())
+
+
+def _columns(
+    store: Store, snapshot: Snapshot, slabs: Mapping[int, Slabs], merges: Sequence[MergePlan]
+) -> dict[int, list[Columns]]:
+    """Where the bloom filters of the blocks of every merged segment lie, by filter. Raises IndexFault."""
+    sources = sorted({part.segment for plan in merges for part in plan.parts})
+    found = {}
+    for f, each in enumerate(snapshot.filters):
+        if each.kind != POSTINGS:
+            names, own = snapshot.segments.name, slabs.get(f, no_slabs())
+            codes = ((s, stored_segment(store, snapshot, s).codes(f)) for s in sources)
+            by_segment = {s: columns_of(own, s, of_blocks, names[s]) for s, of_blocks in codes}
+            found[f] = [merged_columns(plan, by_segment) for plan in merges]
+    return found
+
+
+def _write_merged(
+    run: RunTasks,
+    build: str,
+    store: Store,
+    snapshot: Snapshot,
+    merges: Sequence[MergePlan],
+    columns: Mapping[int, Sequence[Columns]],
+) -> list[SegmentSummary]:
+    """The merged segments, each written by a task, which opens the snapshot itself."""
+    number = snapshot.number
+    codes = [{f: own[i].code for f, own in columns.items()} for i in range(len(merges))]
+
+    def work(mine: Sequence[int]) -> Iterator[bytes]:
+        opened = open_snapshot(store, number)
+        for i in mine:
+            segment = merge(store, opened, merges[i], codes[i])
+            encoded = encode_segment(segment)
+            name = f"{build}-{i:06d}"
+            store.put(f"{SEGMENTS_FOLDER}/{name}.segment", encoded.data)
+            yield encode_summary(i, name, len(encoded.data), Assembled(segment, {}), encoded.places, {})
+
+    found = dict(decode_summary(data) for data in run(work, len(merges)))
+    return [found[i] for i in range(len(merges))]
+
+
+def _write_slabs(
+    run: RunTasks, build: str, store: Store, slabs: Mapping[int, Slabs], columns: Mapping[int, Sequence[Columns]]
+) -> dict[int, Slabs]:
+    """The slabs of the merged segments, which are numbered from 0."""
+    plans = {f: plan_slabs(own) for f, own in columns.items()}
+    gatherings = {f: Gathering(store, slabs.get(f, no_slabs()), own, plans[f]) for f, own in columns.items()}
+
+    def rows_of(f: int, part: PartPlan) -> np.ndarray:
+        return gatherings[f].rows_of(part)
+
+    return lay_side_by_side(run, build, store, plans, rows_of, dict.fromkeys(plans, 1.0))
+
+
+def _segments_after(
+    segments: Segments, plan: Regrouping, summaries: Sequence[SegmentSummary], slabs: Mapping[int, Slabs]
+) -> Segments:
+    """The segments that stay, and behind them those that were made."""
+    made = summarised(segments.columns, segments.filters, summaries, slabs)
+    return joined(segments.take(plan.stay), made)
