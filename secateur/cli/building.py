@@ -147,6 +147,42 @@ def _changes(done: Refreshed) -> list[tuple[str, str]]:
     return [("to do" if done.dry_run else "done", found or "nothing, the index is up to date")]
 
 
+@click.command()
+@table_options
+@click.option("--dry-run", is_flag=True, help="Only say what there is to do.")
+@json_option
+@click.pass_obj
+def optimize(verbose: bool, source: Source, dry_run: bool, as_json: bool) -> None:
+    """Bring the index in order after many refreshes: merge small segments, put them in key order.
+
+    Reads and writes index files only. What is in order stays as it is; Spark is started only if there is something to
+    do. Old files go with the next vacuum.
+
+    \b
+    Example:
+      secateur optimize lake/events --dry-run
+    """
+    table = source.open()
+    done = sc.optimize_index(table, dry_run=True)
+    if not dry_run and not done.is_in_order:
+        with _told_if_interrupted(table), spark_session(verbose) as spark, build_progress("merging") as progress:
+            done = sc.optimize_index(table, spark=spark, on_survey=progress[0], on_progress=progress[1])
+    if as_json:
+        print_json({**asdict(done.index), **{key: value for key, value in asdict(done).items() if key != "index"}})
+        return
+    files = "" if done.filter_files_after is None else f" -> {count(done.filter_files_after)}"
+    facts = [
+        (
+            "segments",
+            f"{count(done.segments_before)} -> {count(done.segments_after)}, {done.segments_made:,} made anew",
+        ),
+        ("filter files", f"{count(done.filter_files_before)}{files}"),
+    ]
+    if done.is_in_order:
+        facts.append(("to do" if dry_run else "done", "nothing, the index is in order"))
+    show_facts([("index", f"{done.index.location}, snapshot {done.index.number}"), *facts])
+
+
 def show_index(built: IndexSnapshot, as_json: bool) -> None:
     """Prints what an index holds."""
     print_json(asdict(built)) if as_json else show_facts(index_facts(built))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ from secateur.index.slabs import Slabs, no_slabs
 from secateur.index.snapshot import Snapshot, open_snapshot
 from secateur.index.stored import stored_segment
 from secateur.index.tasks import RunTasks, run_tasks
-from secateur.io.table import Table
+from secateur.io.table import Table, TableSnapshot
 from secateur.maintain.describe import IndexSnapshot, describe_index, filter_files
 from secateur.maintain.entries import indexed_files, live_files, require_snapshot
 from secateur.maintain.publish import publish
@@ -72,39 +72,54 @@ def optimize_index(
     """
     snapshot = require_snapshot(table)
     now = table.snapshot(fresh=True)
-    segments, live = snapshot.as_segments(), set(live_files(now))
+    plan = _planned(now, snapshot)
+    before, files = len(snapshot.segments), len(filter_files(snapshot))
+    after = len(plan.stay) + len(plan.made)
+    done = partial(Optimized, segments_before=before, segments_after=after, segments_made=len(plan.made))
+    if dry_run:
+        return done(describe_index(table), dry_run, filter_files_before=files, filter_files_after=None)
+    if plan.made or after != before:
+        if spark is None:
+            raise InvalidOption("an optimization runs as a Spark job: pass spark=, or dry_run=True to see its plan")
+        table.store.require_writable()
+        with new_build(table.store) as build:
+            segments = _written(table.store, partial(run_tasks, spark), build, snapshot, plan, (on_survey, on_progress))
+            publish(now, build, segments, snapshot.schema, snapshot.options, expected=snapshot.number)
+    left = len(filter_files(require_snapshot(table)))
+    return done(describe_index(table), dry_run, filter_files_before=files, filter_files_after=left)
+
+
+def _planned(table: TableSnapshot, snapshot: Snapshot) -> Regrouping:
+    """What is to be made of the index. Raises IndexFault."""
+    segments, live = snapshot.as_segments(), set(live_files(table))
     known = indexed_files(segments.files)
     is_live = np.array([file in live for file in known], bool)
     fixed = np.zeros(len(segments), bool)
     fixed[[each.segment for each in amendments(segments, known, live)]] = True
-    plan = regroup(table.store, snapshot, is_live, fixed)
-    after = len(plan.stay) + len(plan.made)
-    done = partial(Optimized, dry_run=dry_run, segments_before=len(segments), segments_after=after)
-    files = len(filter_files(snapshot))
-    found = done(
-        describe_index(table), segments_made=len(plan.made), filter_files_before=files, filter_files_after=None
-    )
-    if dry_run:
-        return found
-    if found.is_in_order:
-        return replace(found, filter_files_after=files)
-    if spark is None:
-        raise InvalidOption("an optimization runs as a Spark job: pass spark=, or dry_run=True to see what it would do")
-    table.store.require_writable()
+    return regroup(table.store, snapshot, is_live, fixed)
+
+
+def _written(
+    store: Store,
+    run: RunTasks,
+    build: str,
+    snapshot: Snapshot,
+    plan: Regrouping,
+    progress: tuple[OnProgress | None, OnProgress | None],
+) -> Segments:
+    """The segments that stay, and behind them those that are made."""
+    segments = snapshot.as_segments()
     merges = [plan_merge(snapshot, entries) for entries in plan.made]
     sizes = [_sizes(segments, entries) for entries in plan.made]
+    on_survey, on_progress = progress
     if on_survey is not None:
         on_survey(*(sum(each[part] for each in sizes) for part in range(3)))
-    run = partial(run_tasks, spark)
-    with new_build(table.store) as build:
-        columns = _columns(table.store, snapshot, segments.slabs, merges)
-        with watching(table.store, build, sizes, on_progress):
-            summaries = _write_merged(run, build, table.store, snapshot, merges, columns)
-        slabs = _write_slabs(run, build, table.store, segments.slabs, columns)
-        result = _segments_after(segments, plan, summaries, slabs)
-        publish(now, build, result, snapshot.schema, snapshot.options, expected=snapshot.number)
-    after_files = {name for each in result.slabs.values() for name in each.file_name}
-    return replace(found, index=describe_index(table), filter_files_after=len(after_files))
+    columns = _columns(store, snapshot, segments.slabs, merges)
+    with watching(store, build, sizes, on_progress):
+        summaries = _write_merged(run, build, store, snapshot, merges, columns)
+    slabs = _write_slabs(run, build, store, segments.slabs, columns)
+    made = summarised(segments.columns, segments.filters, summaries, slabs)
+    return joined(segments.take(plan.stay), made)
 
 
 def _sizes(segments: Segments, entries: np.ndarray) -> Sizes:
@@ -163,11 +178,3 @@ def _write_slabs(
         return gatherings[f].rows_of(part)
 
     return lay_side_by_side(run, build, store, plans, rows_of, dict.fromkeys(plans, 1.0))
-
-
-def _segments_after(
-    segments: Segments, plan: Regrouping, summaries: Sequence[SegmentSummary], slabs: Mapping[int, Slabs]
-) -> Segments:
-    """The segments that stay, and behind them those that were made."""
-    made = summarised(segments.columns, segments.filters, summaries, slabs)
-    return joined(segments.take(plan.stay), made)

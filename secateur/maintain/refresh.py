@@ -94,9 +94,8 @@ def refresh_index(
     options = checked(options, schema)
     kept = _under(plan.kept, schema, options)
     lacking = _lacking(kept, plan, snapshot, options)
-    found = _refreshed(table, plan, lacking, dry_run=False)
-    if found.is_current and options == snapshot.options:
-        return found
+    if not plan.changes and not lacking and options == snapshot.options and len(kept) == len(snapshot.segments):
+        return _refreshed(table, plan, lacking, dry_run=False)
     table.store.require_writable()
     if on_survey is not None:
         sizes = [(1, s.row_count, s.byte_count) for s in surveys] + [each.sizes for each in lacking]
@@ -104,7 +103,7 @@ def refresh_index(
     with new_build(table.store) as build:
         segments = _written(now, run, build, surveys, kept, lacking, (schema, options), on_progress)
         publish(now, build, segments, schema, options, expected=snapshot.number)
-    return replace(found, index=describe_index(table))
+    return _refreshed(table, plan, lacking, dry_run=False)
 
 
 def _written(
@@ -156,6 +155,11 @@ class _Plan:
     changed: int
     removed: int
     lost: int
+
+    @property
+    def changes(self) -> int:
+        """Files that are not as the index has them."""
+        return self.added + self.changed + self.removed + self.lost
 
 
 def _planned(table: TableSnapshot, snapshot: Snapshot) -> _Plan:
