@@ -17,8 +17,8 @@ import pytest
 from click.testing import CliRunner, Result
 from conftest import write_file
 from pyspark.sql import SparkSession
-from this_process import NO_SPARK, jobs_in_this_process
 
+from benchmarks.this_process import NO_SPARK, jobs_in_this_process
 from secateur.cli import building, main
 from tests.make_golden import GOLDEN, stamp
 

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_tables import files
 from test_refresh import ALL, PREDICATES, kept
-from this_process import jobs_in_this_process
 
 import secateur as sc
+from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import IndexConflict, IndexFault
 from secateur.io.parquet_dir import ParquetDirectory
 

@@ -14,9 +14,9 @@ from conftest import WriteTable, examples, write_file
 from hypothesis import given
 from hypothesis import strategies as st
 from small_tables import files
-from this_process import jobs_in_this_process
 
 import secateur as sc
+from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import IndexConflict, InvalidOption, StalePlan, UnknownColumn
 from secateur.io.parquet_dir import ParquetDirectory
 

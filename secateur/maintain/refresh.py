@@ -81,17 +81,18 @@ def refresh_index(
     snapshot = require_snapshot(table)
     now = table.snapshot(fresh=True)
     added = BuildOptions(filters=filter_options(bloom, postings, ngram, tokens), gaps=tuple(gaps))
-    options = _with_added(now, snapshot, added)
+    added = _called_in_index(now, added)
     plan = _planned(now, snapshot)
     if dry_run:
-        kept = _under(plan.kept, snapshot.schema, checked(options, snapshot.schema))
+        options = _joined(snapshot.options, checked(added, snapshot.schema))
+        kept = _under(plan.kept, snapshot.schema, options)
         return _refreshed(table, plan, _lacking(kept, plan, snapshot, options), dry_run=True)
     if spark is None:
         raise InvalidOption("a refresh runs as a Spark job: pass spark=, or dry_run=True to see what it would do")
     run = partial(run_tasks, spark)
     surveys = survey(run, now.open_for_index, plan.new, sort_paths(snapshot.options))
     schema = index_schema(now, [("the index", snapshot.schema), *((item.file[0], item.schema) for item in surveys)])
-    options = checked(options, schema)
+    options = _joined(snapshot.options, checked(added, schema))
     kept = _under(plan.kept, schema, options)
     lacking = _lacking(kept, plan, snapshot, options)
     if not plan.changes and not lacking and options == snapshot.options and len(kept) == len(snapshot.segments):
@@ -131,12 +132,16 @@ def _written(
     return replace(segments, slabs={**segments.slabs, **{f: before[f].followed_by(added[f], 0) for f in added}})
 
 
-def _with_added(table: TableSnapshot, snapshot: Snapshot, added: BuildOptions) -> BuildOptions:
-    """The options of an index with more filters and gaps, as the index calls their columns."""
-    if table.naming is not None:
-        schema = declared_schema(table)
-        added, _ = called_in_index(checked(added, schema), (), schema, table.naming)
-    own = snapshot.options
+def _called_in_index(table: TableSnapshot, added: BuildOptions) -> BuildOptions:
+    """Options with columns as the index calls them."""
+    if table.naming is None:
+        return added
+    schema = declared_schema(table)
+    return called_in_index(checked(added, schema), (), schema, table.naming)[0]
+
+
+def _joined(own: BuildOptions, added: BuildOptions) -> BuildOptions:
+    """The options of an index, which may name columns that are no more, with more filters and gaps."""
     filters, gaps = (*own.filters, *added.filters), (*own.gaps, *added.gaps)
     return replace(own, filters=tuple(dict.fromkeys(filters)), gaps=tuple(dict.fromkeys(gaps)))
 
