@@ -59,7 +59,7 @@ def lay_slivers(store: Store, summaries: Sequence[SegmentSummary], rates: Sequen
         matrices = interleave.plan_matrices([summary.slivers.get(f, ()) for summary in summaries])
         files = []
         for i, parts in enumerate(interleave.plan_files(matrices)):
-            name = f"{interleave.FOLDER}/000000000000-{f:02d}-{i:06d}.filter"
+            name = f"{interleave.FOLDER}/000000000000-{f:03d}{i:06d}.filter"
             files.append((parts, interleave.write_file(store, name, matrices, parts)))
         if matrices:
             found[f] = interleave.slabs_written(matrices, rate, files)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -224,6 +224,62 @@ def test_no_store_is_asked_for_what_lies_outside_of_a_file(store: Memory, change
         everything(store)
 
 
+WRONG_NAMES = [
+    "../../secret",
+    "segments/../../secret",
+    "/etc/passwd",
+    "s3://elsewhere/segments/0123456789ab-000000.segment",
+    "segments/0123456789ab-000000.segment\n",
+    "segments/0123456789ab-000000.segment/../../secret",
+    "other/0123456789ab-000000.segment",
+    "segments//0123456789ab-000000.segment",
+    "./segments/0123456789ab-000000.segment",
+    "segments/0123456789AB-000000.segment",
+    "segments/0123456789ab-00000.segment",
+    "snapshots/0000000001.snapshot",
+    "",
+]
+
+
+def named(name: str) -> Callable[[Arrays], Arrays]:
+    """Arrays that begin with one text, which is another now."""
+    return lambda arrays: [np.array([0, len(name)]), np.frombuffer(name.encode(), np.uint8), *arrays[2:]]
+
+
+@dataclass
+class Watched(Memory):
+    """A store that remembers what it was asked for."""
+
+    asked: set[str] = field(default_factory=set)
+
+    def read(self, name: str, offset: int, size: int) -> bytes:
+        self.asked.add(name)
+        return super().read(name, offset, size)
+
+
+@pytest.mark.parametrize("wrong", WRONG_NAMES)
+@pytest.mark.parametrize("folder", ["segments", "filters", "manifests"])
+def test_no_name_leads_out_of_its_folder(store: Memory, folder: str, wrong: str) -> None:
+    """The store, which has a file of that name, is asked for nothing but the snapshot."""
+    ending = {"segments": "-000000.segment", "filters": "-000000.filter", "manifests": ".manifests"}[folder]
+    name = wrong.replace("-000000.segment", ending).replace("segments", folder)
+    good, data = f"{folder}/0123456789ab{ending}", store.data[SNAPSHOT_NAME]
+
+    def with_name(name: str) -> bytes:
+        if folder == "manifests":
+            return with_contents(data, meta(made_of={"id": 1, "manifests": name, "size": 100}))
+        chunk = {"segments": "segments", "filters": "slabs/0"}[folder]
+        return with_arrays(data, SNAPSHOT, {chunk: named(name)}).data
+
+    store.data[name] = store.data.get(good, b"")
+    store.data[SNAPSHOT_NAME] = with_name(good)
+    everything(store)
+    watched = Watched({**store.data, SNAPSHOT_NAME: with_name(name)})
+    with pytest.raises(IndexFault, match="is no name of an index file"):
+        everything(watched)
+    assert watched.asked == {SNAPSHOT_NAME}
+
+
 def meta(**changes: Any) -> Callable[[dict[str, Any]], None]:
     return lambda contents: contents["meta"].update(changes)
 
@@ -250,6 +306,7 @@ META_LIES = [
     meta(columns=[{"path": ["id"], "type": "varchar"}]),
     meta(columns=5),
     meta(columns=[5]),
+    meta(made_of={"id": 1, "manifests": "manifests/0123456789ab.manifests", "size": -1}),
     meta(filters=None),
     meta(filters=[{"kind": "bloom", "path": ["id"]}]),
     meta(filters=[{"kind": "bloom", "path": ["id"], "type": "varchar", "gram": 0, "folded": False}]),
