@@ -5,6 +5,7 @@ S3 itself decides conditional puts of one name one after the other; moto, asked 
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import socket
@@ -20,32 +21,39 @@ REGION = "eu-central-1"
 Start = Callable[..., Any]  # of a WSGI response
 Fails = Callable[[str, str], bool]  # of a method and a path
 
+HANGS = 5.0  # seconds, more than clients wait that are told to be quick
 _ERROR = b"<?xml version='1.0'?><Error><Code>InternalError</Code><Message>injected</Message></Error>"
 
 
 @dataclass
 class Gate:
-    """What stands before the server: it counts requests, and fails those that a test chooses."""
+    """What stands before the server: it fails requests that a test chooses, and counts these."""
 
     inner: Any
     fails: Fails = lambda method, path: False
-    hangs: float = 0.0  # seconds that a failing request waits, and is then answered by nothing
+    how: str = "status"  # 500; or "hang": no answer for a while, then none at all; or "lost": it is done, then 500
     failed: int = 0
-    puts: dict[str, int] = field(default_factory=dict)  # conditional ones, by name
+    access_key: str = ""  # of the last request that was signed
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
-        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        if len(body) < int(environ.get("CONTENT_LENGTH") or 0):
+            raise ConnectionAbortedError("the request ends within its body")
+        environ["wsgi.input"] = io.BytesIO(body)
+        _, _, signed = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")
         with self._lock:
-            if "HTTP_IF_NONE_MATCH" in environ:
-                self.puts[path] = self.puts.get(path, 0) + 1
-            if not self.fails(method, path):
+            self.access_key = signed.partition("/")[0]
+            failing = self.fails(environ["REQUEST_METHOD"], environ["PATH_INFO"])
+            self.failed += failing
+            if not failing:
                 return [b"".join(self.inner(environ, start))]
-            self.failed += 1
-        if self.hangs:
-            time.sleep(self.hangs)
+            if self.how == "lost":
+                self.fails = lambda method, path: False
+                b"".join(self.inner(environ, lambda *answer: None))
+        if self.how == "hang":
+            time.sleep(HANGS)
             raise ConnectionAbortedError("injected")
-        environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         start("500 Internal Server Error", [("Content-Type", "text/xml"), ("Content-Length", str(len(_ERROR)))])
         return [_ERROR]
 
@@ -76,13 +84,21 @@ class S3Server:
         return [item["Key"] for page in pages for item in page.get("Contents", ())]
 
     @contextmanager
-    def failing(self, fails: Fails, *, hangs: float = 0.0) -> Iterator[Gate]:
-        """Some requests fail meanwhile: with status 500, or with `hangs` after so many seconds without an answer."""
-        self.gate.fails, self.gate.hangs, self.gate.failed = fails, hangs, 0
+    def failing(self, fails: Fails, how: str = "status") -> Iterator[Gate]:
+        """Some requests fail meanwhile."""
+        self.gate.fails, self.gate.how, self.gate.failed = fails, how, 0
         try:
             yield self.gate
         finally:
-            self.gate.fails, self.gate.hangs = (lambda method, path: False), 0.0
+            self.gate.fails = lambda method, path: False
+
+    def send_half_a_put(self, key: str, data: bytes) -> None:
+        """A put of a client that dies within it."""
+        url = self.client.generate_presigned_url("put_object", {"Bucket": self.bucket, "Key": key})
+        path = url.removeprefix(self.endpoint)
+        with socket.create_connection(("127.0.0.1", self.port)) as connection:
+            head = f"PUT {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nContent-Length: {len(data)}\r\n\r\n"
+            connection.sendall(head.encode() + data[: len(data) // 2])
 
 
 def every(n: int) -> Fails:

@@ -1,7 +1,8 @@
 """Where index files live: a directory of any filesystem that pyarrow knows, published into atomically.
 
 On a local disk a file appears under its name whole or not at all (write aside, sync, link), and a name is taken
-once. Object stores write an object whole; pyarrow offers no conditional put there, so :meth:`FileStore.create` looks
+once. On S3 and stores of its interface an object appears whole by a put that the store refuses where the name is taken
+(:mod:`secateur.io.conditional_put`). On other filesystems pyarrow offers neither: there :meth:`FileStore.create` looks
 before it writes, and two builders that publish in the same instant are not told apart.
 """
 
@@ -18,6 +19,7 @@ import pyarrow.fs as pafs
 
 from secateur.errors import IndexConflict, IndexFault, IndexNotWritable
 from secateur.index.model import StoredFile
+from secateur.io.conditional_put import create_object
 
 READ_THREADS = 16  # requests under way at once to a store that is not a local disk
 
@@ -98,8 +100,11 @@ class FileStore:
             return list(threads.map(lambda part: bytes(file.read_at(part[1], part[0])), ranges))
 
     def size(self, name: str) -> int:
-        """The size in bytes. Raises IndexFault where the file is missing."""
-        info = self.filesystem.get_file_info(self._path(name))
+        """The size in bytes. Raises IndexFault where the file is missing, or cannot be asked for."""
+        try:
+            info = self.filesystem.get_file_info(self._path(name))
+        except OSError as error:
+            raise IndexFault(f"cannot look up {self._path(name)}: {error}") from None
         if info.type != pafs.FileType.File:
             raise IndexFault(f"{self._path(name)} is missing")
         return int(info.size)
@@ -121,7 +126,7 @@ class FileStore:
             self.filesystem.create_dir(posixpath.dirname(self._path(name)), recursive=True)
             write(name, data)
         except FileExistsError:
-            raise IndexConflict(f"{self._path(name)} exists already") from None
+            raise IndexConflict(f"{self._path(name)} exists already: another build published first") from None
         except OSError as error:
             raise IndexNotWritable(
                 f"cannot write the index file {self._path(name)}: {error}. "
@@ -130,9 +135,7 @@ class FileStore:
 
     def create(self, name: str, data: bytes) -> None:
         """Publish a whole file atomically. Raises IndexConflict where the name exists, IndexNotWritable."""
-        if self.filesystem.get_file_info(self._path(name)).type != pafs.FileType.NotFound:
-            raise IndexConflict(f"{self._path(name)} exists already: another build published first")
-        self.put(name, data)
+        self._write(name, data, self._publish_local if self.is_local else self._publish_remote)
 
     def _publish_local(self, name: str, data: bytes) -> None:
         """Write aside, sync, then link: linking fails where the name exists, and shows the whole file or nothing."""
@@ -147,6 +150,23 @@ class FileStore:
             os.link(aside, path)
         finally:
             os.unlink(aside)
+
+    def _publish_remote(self, name: str, data: bytes) -> None:
+        """By a conditional put, or where the store is not asked so, by looking before writing.
+
+        An object that is there already and is the same was created by an attempt whose answer was lost: what builds
+        publish differs by the moment.
+        """
+        created = create_object(self.filesystem, self._path(name), data)
+        if created is None:
+            if self.filesystem.get_file_info(self._path(name)).type != pafs.FileType.NotFound:
+                raise FileExistsError(name)
+            self._stream(name, data)
+        elif not created and not self._holds(name, data):
+            raise FileExistsError(name)
+
+    def _holds(self, name: str, data: bytes) -> bool:
+        return self.size(name) == len(data) and self.read(name, 0, len(data)) == data
 
     def require_writable(self) -> None:
         """Raises IndexNotWritable unless files can be written here: asked before work that would be lost."""
