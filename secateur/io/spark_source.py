@@ -18,7 +18,6 @@ filter it can push. So ``df.where("id = 1").count()`` makes a later ``df.count()
 
 from __future__ import annotations
 
-import pickle
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -156,7 +155,7 @@ class SecateurReader(DataSourceReader):
         """The rows of one task, in the types that Spark expects; where nothing survives Spark asks with None."""
         if not isinstance(partition, Task):
             return
-        reader: BlockReader = pickle.loads(zlib.decompress(partition.reader))
+        reader: BlockReader = cloudpickle.loads(zlib.decompress(partition.reader))
         for batch in reader.read_all(BlockList.from_bytes(partition.blocks)):
             columns = [batch.column(field.name).cast(field.type) for field in self.schema]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
