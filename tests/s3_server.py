@@ -22,7 +22,9 @@ Start = Callable[..., Any]  # of a WSGI response
 Fails = Callable[[str, str], bool]  # of a method and a path
 
 HANGS = 5.0  # seconds, more than clients wait that are told to be quick
-_ERROR = b"<?xml version='1.0'?><Error><Code>InternalError</Code><Message>injected</Message></Error>"
+_ERROR = "<?xml version='1.0'?><Error><Code>{}</Code><Message>injected</Message></Error>"
+_FAILED = ("500 Internal Server Error", _ERROR.format("InternalError").encode())
+_DENIED = ("403 Forbidden", _ERROR.format("AccessDenied").encode())
 
 
 @dataclass
@@ -31,19 +33,19 @@ class Gate:
 
     inner: Any
     fails: Fails = lambda method, path: False
-    how: str = "status"  # 500; or "hang": no answer for a while, then none at all; or "lost": it is done, then 500
+    how: str = "status"  # 500; "denied": 403; "hang": no answer for a while, then none at all; "lost": done, then 500
     failed: int = 0
     access_key: str = ""  # of the last request that was signed
+    seen: set[tuple[str, str, str]] = field(default_factory=set)  # methods and paths of requests, and access keys
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
-        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-        if len(body) < int(environ.get("CONTENT_LENGTH") or 0):
-            raise ConnectionAbortedError("the request ends within its body")
-        environ["wsgi.input"] = io.BytesIO(body)
+        body = _body(environ)
+        environ |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
         _, _, signed = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")
         with self._lock:
             self.access_key = signed.partition("/")[0]
+            self.seen.add((environ["REQUEST_METHOD"], environ["PATH_INFO"], self.access_key))
             failing = self.fails(environ["REQUEST_METHOD"], environ["PATH_INFO"])
             self.failed += failing
             if not failing:
@@ -54,8 +56,20 @@ class Gate:
         if self.how == "hang":
             time.sleep(HANGS)
             raise ConnectionAbortedError("injected")
-        start("500 Internal Server Error", [("Content-Type", "text/xml"), ("Content-Length", str(len(_ERROR)))])
-        return [_ERROR]
+        status, answer = _DENIED if self.how == "denied" else _FAILED
+        start(status, [("Content-Type", "text/xml"), ("Content-Length", str(len(answer)))])
+        return [answer]
+
+
+def _body(environ: dict[str, Any]) -> bytes:
+    """The whole body of a request. Raises ConnectionAbortedError where it ends too early."""
+    if environ.pop("HTTP_TRANSFER_ENCODING", "") == "chunked":
+        return bytes(environ["wsgi.input"].read())
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    body: bytes = environ["wsgi.input"].read(length)
+    if len(body) < length:
+        raise ConnectionAbortedError("the request ends within its body")
+    return body
 
 
 @dataclass(frozen=True)
@@ -77,6 +91,10 @@ class S3Server:
 
         keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
         return boto3.client("s3", endpoint_url=self.endpoint, region_name=REGION, **keys)
+
+    def keys_of(self, method: str, ending: str) -> set[str]:
+        """The access keys of all requests so far of a method, for names with an ending."""
+        return {key for own, path, key in self.gate.seen if own == method and path.endswith(ending)}
 
     def names(self, prefix: str = "") -> list[str]:
         """The keys in the bucket."""

@@ -24,6 +24,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from secateur.errors import (
+    AccessDenied,
     IndexFault,
     InvalidParquet,
     SecateurError,
@@ -47,6 +48,7 @@ from secateur.io.locations import FileSystems
 from secateur.io.manifest_files import DATA, Entries, Manifest
 from secateur.io.partition_fields import IDENTITY, PartitionField, partition_field
 from secateur.io.partitions import Partitions
+from secateur.io.shown import trouble
 from secateur.io.store import FileStore
 from secateur.io.table import Delivery, Listing
 
@@ -272,7 +274,7 @@ class IcebergSnapshot:
         files = DeleteFiles(listing, ordinals, self.reader, self._historical_fields, self.cache)
         try:
             return [np.zeros(0, np.int64) if each is None else each for each in files.positions()]
-        except (UnsupportedTable, InvalidParquet, StalePlan):
+        except (UnsupportedTable, InvalidParquet, StalePlan, AccessDenied):
             return None
 
     @cached_property
@@ -296,7 +298,8 @@ def _naming(what: str) -> Iterator[None]:
     except SecateurError:
         raise
     except Exception as error:
-        raise TableNotFound(f"cannot read {what}: {error or type(error).__name__}") from None
+        told = error if str(error) else ValueError(type(error).__name__)
+        raise trouble(f"cannot read {what}", told, TableNotFound) from None
 
 
 def _key(manifest: ManifestFile) -> ManifestKey:

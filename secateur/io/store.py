@@ -20,6 +20,8 @@ import pyarrow.fs as pafs
 from secateur.errors import IndexConflict, IndexFault, IndexNotWritable
 from secateur.index.model import StoredFile
 from secateur.io.conditional_put import create_object
+from secateur.io.sent_filesystem import received, sent
+from secateur.io.shown import explained
 
 READ_THREADS = 16  # requests under way at once to a store that is not a local disk
 
@@ -30,6 +32,12 @@ class FileStore:
 
     filesystem: pafs.FileSystem
     root: str
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"filesystem": sent(self.filesystem), "root": self.root}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state, filesystem=received(state["filesystem"]))
 
     @property
     def location(self) -> str:
@@ -49,7 +57,7 @@ class FileStore:
         try:
             infos = self.filesystem.get_file_info(selector)
         except OSError as error:
-            raise IndexFault(f"cannot list {self._path(folder)}: {error}") from None
+            raise IndexFault(f"cannot list {self._path(folder)}: {explained(error)}") from None
         return [
             StoredFile(f"{folder}/{info.base_name}", info.size, (info.mtime_ns or 0) / 1e9)
             for info in sorted(infos, key=lambda info: str(info.base_name))
@@ -65,7 +73,7 @@ class FileStore:
         try:
             parts = self._read_local(name, ranges) if self.is_local else self._read_remote(name, ranges)
         except OSError as error:
-            raise IndexFault(f"cannot read {self._path(name)}: {error}") from None
+            raise IndexFault(f"cannot read {self._path(name)}: {explained(error)}") from None
         for data, (offset, size) in zip(parts, ranges, strict=True):
             if len(data) != size:
                 end = f"{self._path(name)} ends at byte {offset + len(data)}"
@@ -104,7 +112,7 @@ class FileStore:
         try:
             info = self.filesystem.get_file_info(self._path(name))
         except OSError as error:
-            raise IndexFault(f"cannot look up {self._path(name)}: {error}") from None
+            raise IndexFault(f"cannot look up {self._path(name)}: {explained(error)}") from None
         if info.type != pafs.FileType.File:
             raise IndexFault(f"{self._path(name)} is missing")
         return int(info.size)
@@ -129,7 +137,7 @@ class FileStore:
             raise IndexConflict(f"{self._path(name)} exists already: another build published first") from None
         except OSError as error:
             raise IndexNotWritable(
-                f"cannot write the index file {self._path(name)}: {error}. "
+                f"cannot write the index file {self._path(name)}: {explained(error)}. "
                 "Give the table's directory write permission, or keep the index elsewhere with index_location="
             ) from None
 
@@ -181,4 +189,4 @@ class FileStore:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise IndexNotWritable(f"cannot delete {self._path(name)}: {error}") from None
+            raise IndexNotWritable(f"cannot delete {self._path(name)}: {explained(error)}") from None
