@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
+from canary import CANARY, leaks
 from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from pyiceberg.catalog import load_catalog
@@ -27,33 +28,7 @@ from secateur.io.sent_filesystem import plain, plain_settings, received, sent
 from secateur.io.spark_source import SecateurDataSource
 from secateur.io.store import FileStore
 
-CANARY = "canary"
 ROWS = pa.table({"id": np.arange(1000), "twice": np.arange(1000) * 2})
-
-
-def leaks(data: bytes) -> list[bytes]:
-    """The canaries in some bytes, as they are or compressed with zlib or zstd anywhere within."""
-    found = [data] if CANARY.encode() in data else []
-    for magic, inflate in ((b"\x78", zlib_of), (b"\x28\xb5\x2f\xfd", zstd_of)):
-        at = data.find(magic)
-        while at >= 0:
-            found += leaks(inner) if (inner := inflate(data[at:])) else []
-            at = data.find(magic, at + 1)
-    return found
-
-
-def zlib_of(data: bytes) -> bytes:
-    try:
-        return zlib.decompressobj().decompress(data)
-    except zlib.error:
-        return b""
-
-
-def zstd_of(data: bytes) -> bytes:
-    try:
-        return bytes(pa.CompressedInputStream(pa.BufferReader(data), "zstd").read(1 << 24))
-    except OSError:
-        return b""
 
 
 def test_a_canary_is_found_wherever_it_is() -> None:

@@ -12,7 +12,7 @@ import pyarrow.fs as pafs
 
 from secateur.errors import TableNotFound
 from secateur.io.sent_filesystem import received, sent
-from secateur.io.shown import S3, shown_location, without_secrets
+from secateur.io.shown import S3, cannot_open
 
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<host>[^/]*))?(?P<path>.*)", re.DOTALL)
 _HOSTS = ("hdfs", "viewfs")  # whose paths do not begin with the host, as those of buckets do
@@ -62,4 +62,4 @@ def _made(location: str) -> pafs.FileSystem:
     try:
         return pafs.FileSystem.from_uri(location)[0]
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise TableNotFound(f"cannot open {shown_location(location)}: {without_secrets(str(error))}") from None
+        raise TableNotFound(cannot_open(location, error)) from None

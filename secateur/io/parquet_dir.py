@@ -22,7 +22,7 @@ from secateur.io.directory import Files, FileSystem, list_files
 from secateur.io.freshness import LatestListing, seconds_of
 from secateur.io.metadata_tables import DirectoryTables
 from secateur.io.sent_filesystem import received, sent
-from secateur.io.shown import shown_location, trouble, without_secrets
+from secateur.io.shown import cannot_open, shown_location, trouble
 from secateur.io.store import FileStore
 from secateur.io.table import METADATA, Delivery, Listing, metadata_of
 
@@ -225,7 +225,7 @@ def resolve_location(location: str, filesystem: FileSystem | None) -> tuple[str,
         try:
             resolved, root = pafs.FileSystem.from_uri(location)
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise TableNotFound(f"cannot open {shown_location(location)}: {without_secrets(str(error))}") from None
+            raise TableNotFound(cannot_open(location, error)) from None
         return shown_location(location).rstrip("/"), resolved, root.rstrip("/")
     absolute = str(Path(location).expanduser().absolute())
     return absolute, pafs.LocalFileSystem(), absolute

@@ -12,6 +12,7 @@ ENVIRONMENT = (
     "spark.executorEnv.AWS_SECRET_ACCESS_KEY and, if there is one, spark.executorEnv.AWS_SESSION_TOKEN"
 )
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>[^/?]*)(?P<path>[^?]*)(?P<query>.*)", re.DOTALL)
+_NAMES_USERS = ("abfs", "abfss", "wasb", "wasbs", "gs", "gcs", "hdfs", "viewfs")  # of Azure, they are containers
 S3 = ("s3", "s3a", "s3n")  # whose user is an access key
 _USERS = (
     re.compile(r"(?<=://)[^\s'\"/@]*:[^\s'\"]*@"),  # a password may hold a slash that should have been escaped
@@ -30,14 +31,14 @@ _REFUSED = re.compile(
 def shown_location(location: str) -> str:
     """A location without credentials and without a query; a path is shown as it stands.
 
-    Of the user in a URI, an access key of S3 goes altogether, and elsewhere what follows its first colon: of Azure the
-    user is a container.
+    The user in a URI goes altogether, for it may be an access key; but on stores where it is a container, or a name,
+    only what follows its first colon.
     """
     found = _URI.fullmatch(location)
     if found is None or found["scheme"].lower() == "file":
         return location
     user, at, host = found["host"].rpartition("@")
-    user = "" if found["scheme"].lower() in S3 else user.partition(":")[0]
+    user = user.partition(":")[0] if found["scheme"].lower() in _NAMES_USERS else ""
     return f"{found['scheme']}://{user}{at if user else ''}{host}{found['path']}"
 
 
@@ -47,7 +48,7 @@ def tells_secrets(location: str) -> bool:
     if found is None:
         return False
     user, _, _ = found["host"].rpartition("@")
-    is_secret = bool(user) and (found["scheme"].lower() in S3 or ":" in user)
+    is_secret = bool(user) and (found["scheme"].lower() not in _NAMES_USERS or ":" in user)
     return is_secret or _PARAMETER.search(found["query"]) is not None
 
 
@@ -56,6 +57,11 @@ def without_secrets(text: str) -> str:
     for user in _USERS:
         text = user.sub("***@", text)
     return _PARAMETER.sub(r"\1***", text)
+
+
+def cannot_open(location: str, error: Exception) -> str:
+    """That a location cannot be opened. Where it is no URI at all, what is secret in it is not where it should be."""
+    return without_secrets(f"cannot open {shown_location(location)}: {error}")
 
 
 def refused(error: Exception) -> bool:
