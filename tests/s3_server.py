@@ -131,6 +131,19 @@ def every(n: int) -> Fails:
     return fails
 
 
+def once(ending: str) -> Fails:
+    """The first request for a name with an ending."""
+    done = False
+
+    def fails(method: str, path: str) -> bool:
+        nonlocal done
+        failing = not done and path.endswith(ending)
+        done |= failing
+        return failing
+
+    return fails
+
+
 def reserved_port() -> socket.socket:
     """A socket bound to a free port of this machine."""
     bound = socket.socket()

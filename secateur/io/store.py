@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import os
 import posixpath
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 
 from secateur.errors import IndexConflict, IndexFault, IndexNotWritable
@@ -24,6 +26,10 @@ from secateur.io.sent_filesystem import received, sent
 from secateur.io.shown import explained
 
 READ_THREADS = 16  # requests under way at once to a store that is not a local disk
+# pyarrow's client of S3 tries a failed request again, but not where the answer that tells of the failure is longer than
+# the range that was asked for: then it says this.
+_NOT_TRIED_AGAIN = "Failed to flush response stream"
+PAUSES = (0.1, 0.2, 0.4, 0.8)  # seconds before such a range is asked for again
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,7 @@ class FileStore:
 
     def _read_remote(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         with self.filesystem.open_input_file(self._path(name)) as file, ThreadPoolExecutor(READ_THREADS) as threads:
-            return list(threads.map(lambda part: bytes(file.read_at(part[1], part[0])), ranges))
+            return list(threads.map(lambda part: _read_range(file, *part), ranges))
 
     def size(self, name: str) -> int:
         """The size in bytes. Raises IndexFault where the file is missing, or cannot be asked for."""
@@ -190,3 +196,14 @@ class FileStore:
             return
         except OSError as error:
             raise IndexNotWritable(f"cannot delete {self._path(name)}: {explained(error)}") from None
+
+
+def _read_range(file: pa.NativeFile, offset: int, size: int) -> bytes:
+    for pause in PAUSES:
+        try:
+            return bytes(file.read_at(size, offset))
+        except OSError as error:
+            if _NOT_TRIED_AGAIN not in str(error):
+                raise
+        time.sleep(pause)
+    return bytes(file.read_at(size, offset))
