@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import WriteTable
 from index_files import Arrays, with_arrays, with_contents
+from pyiceberg.catalog import Catalog
 
 import secateur as sc
 from benchmarks.indexing import index_here
@@ -21,6 +23,11 @@ from secateur.errors import IndexFault, SecateurError
 from secateur.index.codec import SNAPSHOT
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.io import parquet_file
+from secateur.io.iceberg_snapshot import IcebergSnapshot
+from secateur.io.kept_manifests import ManifestKey, encode_manifests
+from secateur.io.locations import all_below
+from secateur.io.manifest_files import FILES, Manifest
+from secateur.io.store import FileStore
 
 ROWS = pa.table({"id": np.arange(200)})
 OPTIONS = BuildOptions(filters=(FilterOption(BLOOM, "id"),), segment_blocks=5)
@@ -117,3 +124,61 @@ def first_named(name: str) -> Callable[[Arrays], Arrays]:
         return texts(name, *values[1:])(arrays)
 
     return change
+
+
+# ---- what an index keeps of an Iceberg table's manifests ------------------------------------------------------------
+
+
+def test_kept_manifests_lead_to_no_file_outside_of_the_table(catalog: Catalog, tmp_path: Path) -> None:
+    """Where they name one, the manifests themselves are read."""
+    catalog.create_table("db.t", schema=ROWS.schema).append(ROWS)
+    pq.write_table(pa.table({"id": np.arange(10**6, 10**6 + 100)}), tmp_path / "outside.parquet")
+    index_here(sc.open_table("db.t", catalog=catalog), BuildOptions())
+    snapshot = sc.open_table("db.t", catalog=catalog).snapshot()
+    assert isinstance(snapshot, IcebergSnapshot)
+    ((key, good),) = snapshot._read_manifests.items()
+    assert snapshot.read == ([], [])
+    root = snapshot.location
+    for path in (f"{root}/../../outside.parquet", f"{tmp_path}/outside.parquet", f"file://{tmp_path}/outside.parquet"):
+        column = good.files.schema.get_field_index("path")
+        wrong = replace(good, files=good.files.set_column(column, FILES.field("path"), pa.array([path])))
+        keep(snapshot.store, {key: wrong})
+        opened = sc.open_table("db.t", catalog=catalog)
+        assert sorted(sc.prune(opened, "id >= 0").to_arrow()["id"].to_pylist()) == list(range(200))
+        assert opened.snapshot().read == ([key.path], [])
+    keep(snapshot.store, {key: good})
+    opened = sc.open_table("db.t", catalog=catalog)
+    assert sorted(sc.prune(opened, "id >= 0").to_arrow()["id"].to_pylist()) == list(range(200))
+    assert opened.snapshot().read == ([], [])
+
+
+def keep(store: FileStore, manifests: Mapping[ManifestKey, Manifest]) -> None:
+    """Put other manifests in the place of those that an index keeps."""
+    data = encode_manifests(manifests)
+    (file,) = store.files("manifests")
+    store.delete(file.name)
+    store.put(file.name, data)
+    name = "snapshots/0000000001.snapshot"
+    told = store.read(name, 0, store.size(name))
+    store.delete(name)
+    store.put(name, with_contents(told, lambda contents: contents["meta"]["made_of"].update(size=len(data))))
+
+
+@pytest.mark.parametrize(
+    ("location", "below"),
+    [
+        ("s3://b/t/data/x.parquet", True),
+        ("s3a://b/t/data/x.parquet", True),
+        ("s3://b/t2/x.parquet", False),
+        ("s3://b/t", False),
+        ("s3://b/t/../u/x.parquet", False),
+        ("/lake/t/a..b/x.parquet", True),
+        ("file:/lake/t/x.parquet", True),
+        ("file:///lake/t/x.parquet", True),
+        ("/lake/u/x.parquet", False),
+        ("hdfs://lake/t/x.parquet", False),
+    ],
+)
+def test_what_is_below_a_directory(location: str, below: bool) -> None:
+    assert all_below(pa.array(["s3://b/t/y.parquet", location]), ["s3://b/t/", "file:/lake/t"]) == below
+    assert all_below(pa.array([], pa.string()), ["s3://b/t"])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
 from secateur.errors import TableNotFound
@@ -33,9 +35,28 @@ def parsed(location: str) -> tuple[str, str, str]:
     return scheme, host, path if scheme in ("file", *_HOSTS) else host + path
 
 
+def all_below(locations: pa.Array, roots: Sequence[str]) -> bool:
+    """Whether all locations are below some of the directories `roots`, and none goes up again."""
+    if pc.any(pc.match_substring(locations, "/../")).as_py():
+        return False
+    directories = pa.array(roots, pa.string())
+    return _all_in(locations, directories) or _all_in(_comparable(locations), _comparable(directories))
+
+
+def _all_in(locations: pa.Array, directories: pa.Array) -> bool:
+    starts = [pc.starts_with(locations, each.rstrip("/") + "/") for each in directories.to_pylist()]
+    return bool(pc.all(reduce(pc.or_, starts), min_count=0).as_py())
+
+
+def _comparable(locations: pa.Array) -> pa.Array:
+    """Locations with one form for local paths, of three (``/a``, ``file:/a``, ``file:///a``), and one for S3."""
+    local = pc.replace_substring_regex(locations, r"^file:/+", "/")
+    return pc.replace_substring_regex(local, r"^s3[an]://", "s3://")
+
+
 @dataclass
 class FileSystems:
-    """Filesystems by scheme and host, made once; in another process as :mod:`sent_filesystem` has it."""
+    """Filesystems by scheme and host, made once; in another process opened anew (:mod:`secateur.io.sent_filesystem`)."""
 
     make: MakeFileSystem | None = None
     known: dict[tuple[str, str], pafs.FileSystem] = field(default_factory=dict)
