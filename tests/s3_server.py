@@ -35,7 +35,8 @@ class Gate:
     fails: Fails = lambda method, path: False
     how: str = "status"  # 500; "denied": 403; "hang": no answer for a while, then none at all; "lost": done, then 500
     failed: int = 0
-    access_key: str = ""  # of the last request that was signed
+    access_key: str = ""  # of the last request
+    token: str = ""  # the session token of the last request
     seen: set[tuple[str, str, str]] = field(default_factory=set)  # methods and paths of requests, and access keys
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -45,6 +46,7 @@ class Gate:
         _, _, signed = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")
         with self._lock:
             self.access_key = signed.partition("/")[0]
+            self.token = environ.get("HTTP_X_AMZ_SECURITY_TOKEN", "")
             self.seen.add((environ["REQUEST_METHOD"], environ["PATH_INFO"], self.access_key))
             failing = self.fails(environ["REQUEST_METHOD"], environ["PATH_INFO"])
             self.failed += failing

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow.fs as pafs
 import pytest
-from s3_server import ACCESS_KEY, SECRET_KEY, S3Server, every
+from s3_server import ACCESS_KEY, S3Server, every
 
 from secateur.errors import IndexConflict, IndexNotWritable
 from secateur.io.conditional_put import create_object, s3_object
@@ -152,11 +152,22 @@ def test_a_put_that_is_cut_off_shows_nothing(s3: S3Server, tmp_path: Path) -> No
 # ---- credentials and endpoints as pyarrow takes them -----------------------------------------------------------------
 
 
-def target_of(**settings: object) -> tuple[dict[str, object], dict[str, object]]:
+PLAIN = {
+    "region": "eu-west-1",
+    "virtual_hosted_style_request": False,
+    "skip_signature": False,
+    "conditional_put": "etag",
+}
+
+
+def target_of(**settings: object) -> tuple[dict[str, object], dict[str, object], dict[str, object]]:
+    """What differs from PLAIN in a client's configuration, its options, and its credentials."""
     target = s3_object(pafs.S3FileSystem(region="eu-west-1", **settings), "bucket/index/name")
     assert target is not None
     assert (target.bucket, target.key) == ("bucket", "index/name")
-    return dict(target.config), dict(target.client)
+    assert target.config.keys() >= PLAIN.keys()
+    differing = {name: value for name, value in target.config.items() if PLAIN.get(name) != value}
+    return differing, dict(target.client), dict(target.credentials)
 
 
 @pytest.fixture
@@ -170,24 +181,24 @@ def no_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.Mo
 
 
 def test_a_client_is_made_as_the_filesystem_was(no_credentials: pytest.MonkeyPatch) -> None:
-    plain = {"region": "eu-west-1", "virtual_hosted_style_request": False}
     keys = {"access_key_id": "AK", "secret_access_key": "SK"}
-    assert target_of() == (plain, {})
-    assert target_of(anonymous=True) == ({**plain, "skip_signature": True}, {})
-    assert target_of(access_key="AK", secret_key="SK") == (plain | keys, {})
-    token = {"session_token": "ST"}
-    assert target_of(access_key="AK", secret_key="SK", session_token="ST") == (plain | keys | token, {})
+    assert target_of() == ({}, {}, {})
+    assert target_of(anonymous=True) == ({"skip_signature": True}, {}, {})
+    assert target_of(access_key="AK", secret_key="SK") == ({}, {}, keys)
+    assert target_of(access_key="AK", secret_key="SK", session_token="T") == ({}, {}, keys | {"token": "T"})
     assert target_of(endpoint_override="minio:9000", scheme="http") == (
-        {**plain, "endpoint": "http://minio:9000"},
+        {"endpoint": "http://minio:9000"},
         {"allow_http": True},
+        {},
     )
-    assert target_of(endpoint_override="https://minio:9000") == ({**plain, "endpoint": "https://minio:9000"}, {})
+    assert target_of(endpoint_override="https://minio:9000") == ({"endpoint": "https://minio:9000"}, {}, {})
     assert target_of(endpoint_override="https://store.example", force_virtual_addressing=True) == (
-        {**plain, "virtual_hosted_style_request": True, "endpoint": "https://bucket.store.example"},
+        {"virtual_hosted_style_request": True, "endpoint": "https://bucket.store.example"},
+        {},
         {},
     )
     proxy = target_of(proxy_options={"scheme": "http", "host": "proxy", "port": 8020})
-    assert proxy == (plain, {"proxy_url": "http://proxy:8020"})
+    assert proxy == ({}, {"proxy_url": "http://proxy:8020"}, {})
     no_credentials.setenv("AWS_ENDPOINT_URL", "http://elsewhere")  # which this class of pyarrow does not take
     assert target_of()[0]["endpoint"] == "https://s3.eu-west-1.amazonaws.com"
 
@@ -198,9 +209,9 @@ def test_a_client_has_the_credentials_of_a_profile(no_credentials: pytest.Monkey
         "[other]\naws_access_key_id = A2\naws_secret_access_key = S2\naws_session_token = T2\n"
     )
     (tmp_path / "config").write_text("[profile third]\nrole_arn = arn\n[default]\nregion = us-east-1\n")
-    assert target_of()[0].items() >= {"access_key_id": "A1", "secret_access_key": "S%1"}.items()
+    assert target_of()[2] == {"access_key_id": "A1", "secret_access_key": "S%1"}
     no_credentials.setenv("AWS_PROFILE", "other")
-    assert target_of()[0].items() >= {"access_key_id": "A2", "session_token": "T2"}.items()
+    assert target_of()[2] == {"access_key_id": "A2", "secret_access_key": "S2", "token": "T2"}
     no_credentials.setenv("AWS_PROFILE", "third")
     assert s3_object(pafs.S3FileSystem(region="eu-west-1"), "bucket/x") is None
 
@@ -216,10 +227,14 @@ def test_what_no_client_is_made_of(settings: dict[str, object]) -> None:
     assert create_object(filesystem, "bucket/index/name", b"") is None
 
 
-def test_the_keys_that_were_given_are_used(s3: S3Server, tmp_path: Path) -> None:
-    """Rather than those of the environment."""
-    for keys in ({}, {"access_key": "AKIAOTHER", "secret_key": "other"}):
+def test_the_keys_that_were_given_are_used(s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rather than those of the environment, whose token is not theirs."""
+    given: list[dict[str, str]] = [{}, {"access_key": "AKIAOTHER", "secret_key": "other"}]
+    for name in ("AWS_SESSION_TOKEN", "AWS_SKIP_SIGNATURE", "AWS_CONDITIONAL_PUT"):
+        monkeypatch.setenv(name, "disabled" if name == "AWS_CONDITIONAL_PUT" else "true")
+    for keys, token in zip(given, ("true", ""), strict=True):
         filesystem = pafs.S3FileSystem(endpoint_override=s3.endpoint, region="eu-central-1", **keys)
-        assert create_object(filesystem, f"{s3.bucket}/{tmp_path.name}/{len(keys)}", b"") is True
-        assert s3.gate.access_key == keys.get("access_key", ACCESS_KEY)
-    assert SECRET_KEY not in str(s3_object(filesystem, "bucket/x"))
+        path = f"{s3.bucket}/{tmp_path.name}/{len(keys)}"
+        assert create_object(filesystem, path, b"") is True
+        assert (s3.gate.access_key, s3.gate.token) == (keys.get("access_key", ACCESS_KEY), token)
+        assert create_object(filesystem, path, b"") is False

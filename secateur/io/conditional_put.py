@@ -26,8 +26,12 @@ LEAST_TIMEOUT = 30.0  # seconds for one attempt, as obstore has it
 BYTES_PER_SECOND = 1e6  # of a slow line; an attempt gets as many seconds more as it takes
 _NOT_TAKEN = ("role_arn", "tls_ca_file_path")  # settings that obstore has no counterpart of
 _NOT_TAKEN_PROFILES = ("role_arn", "credential_process", "sso_session", "sso_start_url")
-_KEYS = {"access_key": "access_key_id", "secret_key": "secret_access_key", "session_token": "session_token"}
-_PROFILE_KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+_KEYS = {"access_key": "access_key_id", "secret_key": "secret_access_key", "session_token": "token"}
+_PROFILE_KEYS = {
+    "aws_access_key_id": "access_key_id",
+    "aws_secret_access_key": "secret_access_key",
+    "aws_session_token": "token",
+}
 _PROXY = ("scheme", "host", "port")
 
 
@@ -39,6 +43,7 @@ class S3Object:
     key: str
     config: Mapping[str, Any]
     client: Mapping[str, Any]
+    credentials: Mapping[str, Any]  # empty where obstore finds them itself
 
 
 def create_object(filesystem: pafs.FileSystem, path: str, data: bytes) -> bool | None:
@@ -68,7 +73,9 @@ def _s3_store(target: S3Object, seconds: float) -> S3Store:
 
     client: Any = {**target.client, "timeout": f"{seconds:.0f}s"}
     config: Any = dict(target.config)
-    return S3Store(target.bucket, config=config, client_options=client)
+    given: Any = {**target.credentials, "expires_at": None}
+    provider = (lambda: given) if target.credentials else None  # so that no token of the environment joins its keys
+    return S3Store(target.bucket, config=config, client_options=client, credential_provider=provider)
 
 
 def s3_object(filesystem: pafs.FileSystem, path: str) -> S3Object | None:
@@ -83,12 +90,17 @@ def s3_object(filesystem: pafs.FileSystem, path: str) -> S3Object | None:
     bucket, _, key = path.partition("/")
     region = filesystem.region
     endpoint = _endpoint(settings, region, bucket)
-    config = {"region": region, "virtual_hosted_style_request": bool(settings["force_virtual_addressing"])}
+    config = {  # told in full, for obstore would take what is not told from the environment
+        "region": region,
+        "virtual_hosted_style_request": bool(settings["force_virtual_addressing"]),
+        "skip_signature": bool(settings["anonymous"]),
+        "conditional_put": "etag",
+    }
     config |= {} if endpoint is None else {"endpoint": endpoint}
     client: dict[str, Any] = {"allow_http": True} if (endpoint or "").startswith("http://") else {}
     if proxy.get("host"):
         client["proxy_url"] = "{}://{}:{}".format(*(proxy[name] for name in _PROXY))
-    return S3Object(bucket, key, config | credentials, client)
+    return S3Object(bucket, key, config, client, credentials)
 
 
 def _endpoint(settings: Mapping[str, Any], region: str, bucket: str) -> str | None:
@@ -106,15 +118,13 @@ def _endpoint(settings: Mapping[str, Any], region: str, bucket: str) -> str | No
 
 def _credentials(settings: Mapping[str, Any]) -> dict[str, Any] | None:
     """Credentials as obstore takes them, nothing where it finds them itself; None where it cannot have them."""
-    if settings["anonymous"]:
-        return {"skip_signature": True}
     if settings["access_key"]:
         return {name: settings[own] for own, name in _KEYS.items() if settings[own]}
-    if os.environ.get("AWS_ACCESS_KEY_ID"):
+    if settings["anonymous"] or os.environ.get("AWS_ACCESS_KEY_ID"):
         return {}
     profile = _profile()
     if "aws_access_key_id" in profile and "role_arn" not in profile:
-        return {name.removeprefix("aws_"): profile[name] for name in _PROFILE_KEYS if name in profile}
+        return {name: profile[own] for own, name in _PROFILE_KEYS.items() if own in profile}
     return None if any(name in profile for name in _NOT_TAKEN_PROFILES) else {}
 
 

@@ -56,7 +56,7 @@ def _comparable(locations: pa.Array) -> pa.Array:
 
 @dataclass
 class FileSystems:
-    """Filesystems by scheme and host, made once; in another process opened anew (:mod:`secateur.io.sent_filesystem`)."""
+    """Filesystems by scheme and host, made once; in another process opened anew (`sent_filesystem`)."""
 
     make: MakeFileSystem | None = None
     known: dict[tuple[str, str], pafs.FileSystem] = field(default_factory=dict)
