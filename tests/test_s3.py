@@ -92,7 +92,7 @@ def test_the_life_of_an_index(spark: SparkSession, lake: Lake) -> None:
     lake.remove("part=1.parquet")
     new = "id BETWEEN 300 AND 2010"
     assert arrow_rows(table, new) == lake.rows(300, 2010)
-    refreshed = sc.refresh_index(lake.open(), spark=spark)
+    refreshed = sc.refresh_index(lake.open(), spark=spark).index
     assert refreshed.number == 2
     assert arrow_rows(lake.open(), new) == spark_rows(lake.open(), new, spark) == lake.rows(300, 2010)
     assert sc.verify_index(lake.open()) == sc.Verification(2, refreshed.segments, 3, 0, ())
