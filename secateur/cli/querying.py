@@ -37,7 +37,7 @@ from secateur.pruning.report import human_bytes
 @click.option("--files", "wanted", flag_value="files", help="Print the surviving files, one a line.")
 @click.option("--blocks", "wanted", flag_value="blocks", help="Print the surviving blocks (row groups).")
 @click.option("--count", "wanted", flag_value="count", help="Print the exact number of matching rows.")
-@click.option("--why", metavar="FILE[:N]", help="Say why a file's row group N (or 0) is read or left out.")
+@click.option("--why", metavar="FILE[:N]", help="Say why a file, or its row group N, is read or left out.")
 @click.option("--time-zone", callback=time_zone, metavar="ZONE", help="Spark's session time zone. By default UTC.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if any part of the index cannot be used.")
 @click.option("--no-index", is_flag=True, help="Use the footers of the files only.")
@@ -78,8 +78,8 @@ def prune(
 
 
 def _show_why(plan: Scan, block: str, as_json: bool) -> None:
-    file, _, row_group = block.rpartition(":") if block.rpartition(":")[2].isdigit() else (block, "", "0")
-    why = plan.why(file, int(row_group))
+    file, _, row_group = block.rpartition(":")
+    why = plan.why(file, int(row_group)) if row_group.isdigit() else plan.why(block)
     if as_json:
         print_json(asdict(why))
     else:

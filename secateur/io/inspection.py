@@ -272,12 +272,12 @@ def _structures(opened: OpenedTable) -> Iterator[_Structure]:
             yield from _of_column(opened, snapshot, column)
     for indexed in () if snapshot is None else snapshot.columns:
         if snapshot is not None and is_tuple_column(indexed.path):
-            key = ", ".join(_shown_key(opened, snapshot))
+            key = ", ".join(shown_key(opened, snapshot))
             has = _has(snapshot.directory(ZONE, Field(indexed.path, indexed.type)))
             yield _Structure(key, "sort key", None, has)
 
 
-def _shown_key(opened: OpenedTable, snapshot: Snapshot) -> Iterator[str]:
+def shown_key(opened: OpenedTable, snapshot: Snapshot) -> Iterator[str]:
     naming = opened.table.naming
     for each in parse_sort_key(snapshot.options.sort_key):
         yield ".".join(each.path if naming is None else naming.in_table.get(each.path, each.path))
