@@ -106,7 +106,7 @@ def _text_filters(memory: IndexMemory, question: Texts) -> Iterator[int]:
 
 def _with_texts(memory: IndexMemory, f: int, question: Texts, segments: np.ndarray) -> np.ndarray | None:
     own = memory.snapshot.filters[f]
-    parts = [_parts(own, alternative, question.tokens) for alternative in question.alternatives]
+    parts = [asked_parts(own, alternative, question.tokens) for alternative in question.alternatives]
     if not all(parts):
         return None
     hashes = [hash_canonical(each) for each in parts]
@@ -117,7 +117,7 @@ def _with_texts(memory: IndexMemory, f: int, question: Texts, segments: np.ndarr
     return _in_slabs(memory, f, rows_of, segments)
 
 
-def _parts(own: Filter, pieces: Sequence[Piece], tokens: Sequence[bytes]) -> list[bytes]:
+def asked_parts(own: Filter, pieces: Sequence[Piece], tokens: Sequence[bytes]) -> list[bytes]:
     """What a filter has hashed of every text that holds some pieces and tokens; empty where it tells nothing.
 
     Of a long text some grams from all over: whatever is left out, the others are necessary.

@@ -229,6 +229,27 @@ class IndexCatalog:
         live = blocks.file
         return blocks.take(np.flatnonzero((live >= 0) & files[live]))
 
+    def known(self) -> tuple[list[OpenedBlocks], int]:
+        """All blocks with rows of live files of which no data file has to be opened, and the number of other files.
+
+        First those of segments, then those whose footers a query has read.
+        """
+        parts = []
+        if self.memory is not None:
+            wanted = list(self.memory.by_group(self.coverage.everywhere))
+            begin, blocks = self.memory.layout.group_begin, self.memory.layout.block_begin
+            loaded = [
+                mine[resident.loaded[mine - begin[group]]]
+                for resident, (group, mine) in zip(self.memory.blocks(wanted), wanted, strict=True)
+            ]
+            found = OpenedBlocks(self, elements_of(blocks, np.concatenate([_NOTHING, *loaded])))
+            parts.append(found.take(np.flatnonzero((found.file >= 0) & (found.row_count > 0))))
+        if self.loose is not None:
+            found = OpenedBlocks(self, self.total + np.arange(len(self.loose.blocks)))
+            parts.append(found.take(np.flatnonzero(found.row_count)))
+        read = _NOTHING if self.loose is None else self.loose.blocks.file
+        return parts, len(np.setdiff1d(self.coverage.uncovered, read))
+
     @property
     def total(self) -> int:
         """The number of blocks in segments; loose blocks follow."""

@@ -1,4 +1,4 @@
-"""Why blocks of a plan are read or left out: what :meth:`secateur.io.scan.Scan.why` reads and answers."""
+"""Why blocks of a plan are read or left out, and by what else they could be: what a plan reads to explain itself."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ import numpy as np
 import pyarrow.compute as pc
 
 from secateur.errors import UnknownBlock
-from secateur.io.inspection import shown_key
+from secateur.index.offers import gap_columns, gaps_argument, offers
+from secateur.index.options import called_in_table
+from secateur.io.inspection import not_covered, shown_key
 from secateur.io.scan import Scan, implied_by
 from secateur.pruning.causes import Pruned, answers_of, evidence_in
+from secateur.pruning.explanation import MISSING, REFRESH, Explanation, Structure
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.serving import Index, explained, name_of
 from secateur.pruning.statistics import Blocks
 from secateur.pruning.why import FileWhy, Why, conditions_of
 
@@ -31,6 +36,38 @@ def why(plan: Scan, block: str | Mapping[str, object], row_group: int | None) ->
     if not len(found):
         raise UnknownBlock(f"{block} has {len(blocks)} row groups with rows, numbered from 0, and no {row_group}")
     return _why(plan, block, file, blocks.take(found))[0]
+
+
+def explanation(plan: Scan) -> Explanation:
+    """What serves every conjunct of a plan's predicate, and what could."""
+    opened = plan.opened
+    parts, files_not_known = opened.catalog.known()
+    snapshot = opened.catalog.snapshot
+    kept = not_covered(opened)
+    gaps = () if snapshot is None else snapshot.options.gaps
+    if snapshot is not None and opened.table.naming is not None:
+        gaps = called_in_table(snapshot.options, opened.table.naming).gaps
+    index = Index(
+        catalog=opened.catalog,
+        parts=parts,
+        implied=lambda predicate: implied_by(predicate, opened),
+        sort_key=tuple(shown_key(opened, snapshot)) if snapshot is not None else (),
+        outside=frozenset(opened.listing.columns),
+        kept={key: "" if why is None else _to_do(why, snapshot is None) for key, why in kept.items()},
+        gaps_kept=frozenset(gaps),
+        offers=lambda leaf: [_missing(each.structure, each.column, each.argument) for each in offers(leaf)],
+        gap_offers=lambda leaf: [_missing("gaps", each, gaps_argument(each)) for each in gap_columns(leaf)],
+    )
+    return explained(plan.predicate, index, files_not_known)
+
+
+def _missing(structure: str, column: Field, argument: str) -> Structure:
+    return Structure(structure, (name_of(column),), MISSING, argument=argument)
+
+
+def _to_do(why: str, has_no_index: bool) -> str:
+    """What is not covered, and the call that covers it."""
+    return f"{why}: {'build_index(table, spark=spark)' if has_no_index else REFRESH}"
 
 
 def _place(row: Mapping[str, object]) -> tuple[str, int]:

@@ -202,6 +202,22 @@ def coverage(table: Table) -> pa.Table:
     return pa.Table.from_pylist([found.row(each) for each in _structures(opened)], _COVERAGE)
 
 
+def not_covered(opened: OpenedTable) -> dict[tuple[str, str], str | None]:
+    """Of every column and structure that the index has, why not all live files are covered; None where they are.
+
+    Zone maps that it does not have are among these.
+    """
+    found = _Coverage(opened)
+    structures = (each for each in _structures(opened) if each.has is not None or each.why_not)
+    return {(each.column, each.name): _why(found.row(each)) for each in structures}
+
+
+def _why(row: dict[str, object]) -> str | None:
+    why = row["why"]
+    assert why is None or isinstance(why, str)
+    return why
+
+
 @dataclass(frozen=True)
 class _Structure:
     """Something that the index keeps of a column, and which segments have it; None where the index cannot have it."""

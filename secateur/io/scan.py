@@ -5,11 +5,12 @@ What only reading needs is imported by the functions that read: a process that p
 
 from __future__ import annotations
 
+import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, overload
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from secateur.io.block_list import BlockList, FileBlocks
     from secateur.io.row_groups import BlockReader
     from secateur.io.spark_plan import DataFrame, SparkSession
+    from secateur.pruning.explanation import Explanation
     from secateur.pruning.why import FileWhy, Why
 
 READ_THREADS = 8
@@ -151,6 +153,27 @@ class Scan(ScanPlan):
         from secateur.io.explaining import why
 
         return why(self, block, row_group)
+
+    def explain(self, format: str = "text", *, verbose: bool = False) -> str:
+        """The report as a text table, or as JSON with ``explain("json")``.
+
+        `verbose` adds what could serve every conjunct: which structures there are, how many of all blocks each alone
+        leaves, and what is missing, as the argument that makes it. For that zone maps, filters and pages are read over
+        the whole index, and no data file is opened.
+        """
+        report = super().explain(format)
+        if not verbose:
+            return report
+        if format == "json":
+            return json.dumps({**json.loads(report), "explanation": asdict(self.explanation)}, indent=2)
+        return f"{report}\n\n{self.explanation}"
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """What serves every conjunct of the predicate, and what could; see :meth:`explain`."""
+        from secateur.io.explaining import explanation
+
+        return explanation(self)
 
     def fields(self, columns: Sequence[str] | None = None) -> list[pa.Field]:
         """The table's fields of the given names, or all. Raises UnknownColumn."""
