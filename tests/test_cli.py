@@ -49,7 +49,7 @@ def break_snapshot(root: Path) -> None:
     snapshot.write_bytes(snapshot.read_bytes()[:-1])
 
 
-@pytest.mark.parametrize("command", ["", "index", "refresh", "prune", "inspect", "verify", "vacuum", "demo"])
+@pytest.mark.parametrize("command", ["", "index", "refresh", "prune", "advise", "inspect", "verify", "vacuum", "demo"])
 def test_every_command_teaches(command: str) -> None:
     result = run(*([command] if command else []), "--help")
     assert result.exit_code == 0

@@ -1,4 +1,4 @@
-"""The command line: ``secateur index | refresh | prune | inspect | verify | vacuum | demo``."""
+"""The command line: ``secateur index | refresh | prune | advise | inspect | verify | vacuum | demo``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import click
 
 import secateur
+from secateur.cli.advising import advise
 from secateur.cli.building import index, refresh
 from secateur.cli.demonstrate import demo
 from secateur.cli.keeping import inspect, vacuum, verify
@@ -44,5 +45,5 @@ def main(context: click.Context, verbose: bool) -> None:
         logging.getLogger("secateur").setLevel(logging.INFO)
 
 
-for command in (index, refresh, prune, inspect, verify, vacuum, demo):
+for command in (index, refresh, prune, advise, inspect, verify, vacuum, demo):
     main.add_command(command)

@@ -40,13 +40,14 @@ from secateur.pruning.reporters import tell
 from secateur.pruning.survivors import Executors, Query, Survivors
 
 if TYPE_CHECKING:
-    from secateur.io.block_list import BlockList, FileBlocks
+    from secateur.io.block_list import BlockList
     from secateur.io.row_groups import BlockReader
     from secateur.io.spark_plan import DataFrame, SparkSession
     from secateur.pruning.explanation import Explanation
     from secateur.pruning.why import FileWhy, Why
 
 READ_THREADS = 8
+Wanted = TypeVar("Wanted")
 Result = TypeVar("Result")
 
 
@@ -223,7 +224,7 @@ class Scan(ScanPlan):
             raise UnsupportedPredicate(f"only Spark can evaluate {'; '.join(reasons)}: use plan.to_spark(spark)")
 
 
-def read_ahead(read: Callable[[FileBlocks], Result], files: Iterable[FileBlocks]) -> Iterator[Result]:
+def read_ahead(read: Callable[[Wanted], Result], files: Iterable[Wanted]) -> Iterator[Result]:
     """What `read` gives of every file, in order; a few files more than there are threads are on their way at once."""
     ahead: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(READ_THREADS) as threads:

@@ -15,7 +15,7 @@ from secateur.pruning.outcomes import TRUE, fully_matching
 from secateur.pruning.predicate.bound import Leaf, Within
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Counts
-from secateur.pruning.statistics import Blocks, Catalog, Numbered
+from secateur.pruning.statistics import Blocks, Catalog, Numbered, Statistics
 from secateur.ragged import elements_of, offsets_of
 
 NO_SEGMENTS = np.zeros(0, np.int64)
@@ -170,13 +170,21 @@ def evaluate_with(predicate: Predicate, blocks: Numbered, evidence: Mapping[Leaf
 
     Sound under AND, OR and NOT alike: what a filter refutes a leaf cannot be TRUE there, and nothing else is said.
     """
-    refuted = {leaf: ~blocks.among(numbers) & ~may_fail(leaf, blocks) for leaf, numbers in evidence.items()}
+    return evaluate_refuted(predicate, blocks, {leaf: ~blocks.among(numbers) for leaf, numbers in evidence.items()})
+
+
+def evaluate_refuted(predicate: Predicate, units: Statistics, refuted: Mapping[Leaf, np.ndarray]) -> np.ndarray:
+    """The possible outcomes of a predicate over units in some of which leaves are refuted: bool arrays of shape (n,).
+
+    Rows on which Spark raises an error are refuted by nothing.
+    """
+    sure = {leaf: flags & ~may_fail(leaf, units) for leaf, flags in refuted.items()}
 
     def outcomes_of(leaf: Leaf) -> np.ndarray:
-        possible = leaf_outcomes(leaf, blocks)
-        return np.where(refuted[leaf], possible & ~np.uint8(TRUE), possible) if leaf in refuted else possible
+        possible = leaf_outcomes(leaf, units)
+        return np.where(sure[leaf], possible & ~np.uint8(TRUE), possible) if leaf in sure else possible
 
-    return fold(predicate, blocks.row_count, outcomes_of)
+    return fold(predicate, units.row_count, outcomes_of)
 
 
 def count(query: Query, survivors: Survivors) -> Counts:
