@@ -73,7 +73,7 @@ def structures(conjunct: Conjunct) -> dict[str, Structure]:
     return {each.structure: each for each in conjunct.structures}
 
 
-@examples(30, shrink=False)
+@examples(20, shrink=False)
 @given(MADE, st.lists(CONDITIONS, min_size=1, max_size=2, unique=True))
 def test_a_conjunct_leaves_what_its_own_plan_leaves(how: Made, conditions: list[str]) -> None:
     """And no structure rules out by itself what all together keep."""

@@ -141,7 +141,7 @@ def check(table: Table, predicate: str, limit: int | None) -> set[str]:
     return {*gone.values()}
 
 
-@examples(35, shrink=False)
+@examples(25, shrink=False)
 @given(MADE, PREDICATES, st.none() | st.integers(0, 9))
 def test_why_names_the_stage_after_which_a_block_is_gone(how: Made, predicate: str, limit: int | None) -> None:
     with table_of(how) as table:
@@ -161,7 +161,7 @@ def test_every_stage_is_met() -> None:
     assert found == {"files", "segments", "filters", "zone maps", "limit", "pages"}
 
 
-@examples(15, shrink=False)
+@examples(10, shrink=False)
 @given(histories(), st.sampled_from([None, -2, 0, 3]), st.booleans())
 def test_deleted_blocks(
     history: tuple[list[list[tuple[int | None, str, float]]], list[list[tuple[int, int]]], list[int]],

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.index.assemble import NGRAM_FPR
-from secateur.index.bitsliced import log2_bits_for, rate_for
+from secateur.index.bitsliced import fewer_probes_for, log2_bits_for, rate_for
 from secateur.index.choice import GAPS, SAMPLED_BLOCKS, ColumnSample, holders_of_a_value, sample_of, sizes_of
 from secateur.index.gaps import MOST_GAPS, gap_table, pays
 from secateur.index.gaps import Gaps as BlockGaps
@@ -54,10 +54,19 @@ def _is_held(offer: Offer, question: Question, hashes: np.ndarray) -> bool:
     if isinstance(question, Values):
         kind = kind_of(question.type)
         assert kind is not None
-        return bool(np.isin(hash_keys(question.points.tolist(), kind).first, hashes).any())
+        return bool(_found(hash_keys(question.points.tolist(), kind).first, hashes).any())
     own = filter_of(offer.option, question)
     parts = (asked_parts(own, alternative, question.tokens) for alternative in question.alternatives)
-    return any(bool(np.isin(hash_canonical(each).first, hashes).all()) for each in parts)
+    return any(bool(_found(hash_canonical(each).first, hashes).all()) for each in parts)
+
+
+def _found(asked: np.ndarray, hashes: np.ndarray) -> np.ndarray:
+    """Which of a few hashes are among many: bool, of the distinct ones that are asked for."""
+    asked = np.unique(asked)
+    at = np.minimum(np.searchsorted(asked, hashes), len(asked) - 1)
+    found = np.zeros(len(asked), bool)
+    found[at[asked[at] == hashes]] = True
+    return found
 
 
 def false_positives(offer: Offer, leaf: Leaf, blocks: int) -> float:
@@ -112,13 +121,15 @@ def sample_of_column(values: pa.Array) -> ColumnSample | None:
 
 
 def bytes_of(offer: Offer, column: Sampled, held: Sequence[Held]) -> int:
-    """What a filter would take in the index, by what it would hold of sampled blocks."""
+    """What a filter would take in the index, by what it would hold of sampled blocks.
+
+    Where grams and words come again, a build may choose fewer probes, and with them the larger filters counted here.
+    """
     if offer.option.kind in (BLOOM, POSTINGS):
         return column.bytes(offer.option.kind)
     rate = NGRAM_FPR if offer.option.kind == NGRAM else rate_for(column.blocks, None)
-    known = [each.count for each in held if each.count is not None]
-    distinct = int(np.mean(known)) if known else 0
-    return int(column.blocks * len(known) / max(len(held), 1) * 2 ** log2_bits_for(distinct, rate) / 8)
+    bits = [1 << log2_bits_for(each.count, rate, fewer_probes_for(rate)) for each in held if each.count is not None]
+    return int(column.blocks * sum(bits) / max(len(held), 1) / 8)
 
 
 def gap_bytes(column: Sampled) -> int:

@@ -35,7 +35,7 @@ class Amount:
         return Amount(blocks, self.rows * share, self.bytes * share)
 
     def __str__(self) -> str:
-        blocks = f"{self.blocks:,.0f}" if self.blocks == int(self.blocks) or self.blocks >= 10 else f"{self.blocks:.1f}"
+        blocks = f"{self.blocks:,.0f}" if self.blocks >= 10 else f"{self.blocks:.1f}".removesuffix(".0")
         return f"{blocks} {'block' if blocks == '1' else 'blocks'}, {human_bytes(self.bytes)}"
 
 
@@ -115,7 +115,8 @@ class Advice:
     def __str__(self) -> str:
         lines = [f"read now, and the least possible, by a sample of {self.sampled:,} of {self.blocks:,} blocks:"]
         for question in self.questions:
-            least = "only Spark can tell the least" if question.least is None else f"at least about {question.least}"
+            about = "about " if question.sampled < question.now.blocks else ""
+            least = "only Spark can tell the least" if question.least is None else f"at least {about}{question.least}"
             sampled = f"{question.sampled:,} of them sampled"
             lines.append(f"  {question.predicate}: {question.now} ({sampled}); {least}")
         useful = [each for each in self.proposals if self._saved(each) >= LEAST_SAVED]
