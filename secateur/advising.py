@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from secateur.errors import StalePlan
 from secateur.io.advising import advice
 from secateur.io.table import Table
 from secateur.planning import prune
@@ -37,8 +38,8 @@ def advise(
     that; any other thing that none of them holds, to be in one.
 
     Predicates and the arguments beside them are those of :func:`secateur.prune`, and so is what it raises; besides,
-    StalePlan and InvalidParquet for data files that are gone or cannot be read, ValueError without a predicate, and for
-    a sample of no block.
+    StalePlan and InvalidParquet for data files that are gone, were changed meanwhile or cannot be read, ValueError
+    without a predicate, and for a sample of no block. Reporters are told of its plans, one of the whole table included.
     """
     if isinstance(predicates, str):
         raise ValueError(f"predicates is one text; write a list of predicates: [{predicates!r}]")
@@ -50,4 +51,6 @@ def advise(
         prune(table, predicate, session_time_zone=session_time_zone, case_sensitive=case_sensitive)
         for predicate in (Truth(True), *predicates)
     )
+    if any(plan.opened.listing.id != every.opened.listing.id for plan in plans):
+        raise StalePlan(f"files of {table.location} came, went or changed while advice was made of them: ask again")
     return advice(every, plans, sample_blocks)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +22,10 @@ from test_why_stages import MADE, PREDICATES, Made, table_of
 
 import secateur as sc
 from benchmarks.indexing import index_here
+from secateur import advising
 from secateur.advising import SAMPLE_BLOCKS
 from secateur.cli import main
+from secateur.errors import StalePlan
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, FilterOption
 from secateur.io.table import Table
 from secateur.pruning.advice import Amount, Proposal, Question, estimated, ranked
@@ -272,6 +275,21 @@ def test_text_table_and_command_line(lake: Table) -> None:
     )
     assert told["proposals"][0]["call"] == advice.proposals[0].call
     assert told["questions"][1]["now"]["blocks"] == 3
+
+
+def test_files_that_come_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks are known by the places of their files, which another file shifts."""
+    write_file(tmp_path / "b.parquet", {"x": [1, 2]})
+    real = advising.prune
+
+    def prune(*arguments: Any, **options: Any) -> Any:
+        plan = real(*arguments, **options)
+        write_file(tmp_path / "a.parquet", {"x": [3, 4]})
+        return plan
+
+    monkeypatch.setattr(advising, "prune", prune)
+    with pytest.raises(StalePlan, match="ask again"):
+        sc.advise(sc.open_table(str(tmp_path)), ["x = 1"])
 
 
 @pytest.mark.parametrize("predicates", [f"user = {ABSENT}", []])

@@ -176,6 +176,26 @@ def test_without_an_index(lake: Path) -> None:
     assert "rand() > 0.5" in found.conjuncts[1].unsupported[0]
 
 
+@pytest.mark.parametrize("share", [0.0, 0.35, 0.8])
+@pytest.mark.parametrize("folder", ["segments", "filters"])
+def test_a_broken_index_is_explained_too(lake: Path, folder: str, share: float) -> None:
+    """As far as it can be read; blocks of which it cannot are kept, and said to be."""
+    table = indexed(lake, FilterOption(BLOOM, "user"), FilterOption(POSTINGS, "text"), gaps=("far",))
+    for file in (lake / "_secateur" / folder).iterdir():
+        data = bytearray(file.read_bytes())
+        data[16 + int((len(data) - 64) * share)] ^= 0x10
+        file.write_bytes(bytes(data))
+    predicate = "user = 42 AND far BETWEEN 5000 AND 900000 AND half = 1 AND text = 'none'"
+    plan = sc.prune(sc.open_table(table.location), predicate)
+    assert plan.explanation.blocks <= BLOCKS
+    kept = {(block["file"], block["row_group"]) for block in plan.blocks.to_pylist()}
+    for file in plan.paths.to_pylist():
+        why = plan.why(file)
+        assert len(why.blocks) == ROWS // BLOCK
+        assert all(each.survives == ((file, each.row_group) in kept) for each in why.blocks)
+    assert sc.advise(sc.open_table(table.location), [predicate]).questions[0].now.blocks == len(kept)
+
+
 def test_as_json_and_on_the_command_line(lake: Path) -> None:
     table = indexed(lake)
     plan = sc.prune(table, "user = 42")

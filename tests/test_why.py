@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 from conftest import write_file
 
 import secateur as sc
 from benchmarks.indexing import index_here
+from secateur.cli import main
 from secateur.errors import UnknownBlock
 from secateur.index.model import BLOOM, NGRAM, BuildOptions, FilterOption
 from secateur.pruning.why import Why
@@ -93,6 +97,15 @@ def test_a_file_has_one_verdict_where_its_blocks_share_it(lake: Path) -> None:
     several = sc.prune(table, "id = 4").why(FILE)
     assert [each.stage for each in several.blocks] == [None, "zone maps", "zone maps", "zone maps"]
     assert str(several) == "\n".join(map(str, several.blocks))
+
+
+def test_on_the_command_line(lake: Path) -> None:
+    plan = sc.prune(sc.open_table(str(lake)), "id = 44")
+    for place, why in ((FILE, plan.why(FILE)), (f"{FILE}:2", plan.why(FILE, 2))):
+        shown = CliRunner().invoke(main, ["prune", str(lake), "id = 44", "--why", place])
+        assert shown.output == f"{why}\n"
+        told = CliRunner().invoke(main, ["prune", str(lake), "id = 44", "--why", place, "--json"])
+        assert json.loads(told.stdout) == json.loads(json.dumps(asdict(why)))
 
 
 def test_a_row_of_the_blocks_of_a_plan(lake: Path) -> None:

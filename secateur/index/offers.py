@@ -11,9 +11,8 @@ from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter, FilterOp
 from secateur.index.options import NGRAM_BYTES
 from secateur.pruning.predicate.bound import Field, Leaf, Within
 from secateur.pruning.questions import Question, Texts, Values, questions
+from secateur.pruning.serving import STRUCTURES
 from secateur.values import Kind, kind_of
-
-STRUCTURES = {BLOOM: "bloom", POSTINGS: "postings", NGRAM: "ngram", TOKEN: "tokens"}  # as a build's arguments call them
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from secateur.values import concatenate, kind_of
 
 SAMPLE = 1 << 12  # blocks whose bounds are compared, to tell whether a column is clustered
 CLUSTERED = 0.1  # share of the blocks whose bounds hold a value, up to which it is
-STRUCTURE_OF = {"bloom": "bloom", "postings": "postings", "ngram": "ngram", "token": "tokens"}
+STRUCTURES = {"bloom": "bloom", "postings": "postings", "ngram": "ngram", "token": "tokens"}  # by kind of a filter
 
 
 @dataclass(frozen=True)
@@ -183,21 +184,13 @@ def _by_gaps(conjunct: Predicate, index: Index) -> Iterator[Structure]:
 
 def _by_filters(conjunct: Predicate, index: Index, answers: Answers) -> Iterator[Structure]:
     served = set()
-    for column, kind in dict.fromkeys(
-        (name_of(question.column), answer.kind)
-        for leaf, each in answers.items()
-        for question in questions(leaf)
-        for answer in each
-    ):
-        own = {leaf: [a for a in each if a.kind == kind] for leaf, each in answers.items()}
-        evidence = evidence_in({leaf: each for leaf, each in own.items() if each})
-        left = index.left(lambda part, e=evidence: survives(evaluate_with(conjunct, WithoutZones(part), e)))  # type: ignore[misc]
-        structure = STRUCTURE_OF[kind]
+    for column, kind in _asked(answers):
+        structure = STRUCTURES[kind]
         served.add((column, structure))
+        left = index.left(partial(_left_by_kind, conjunct, answers, kind))
         yield Structure(structure, (column,), CONSULTED, left, index.kept.get((column, structure), ""))
-    offers = _distinct(offer for leaf in leaves(conjunct) for offer in index.offers(leaf))
     answered = {column for column, _ in served}
-    for offer in offers:
+    for offer in _distinct(offer for leaf in leaves(conjunct) for offer in index.offers(leaf)):
         (column,) = offer.columns
         key = column, offer.structure
         if key in served or column in index.outside:
@@ -206,6 +199,19 @@ def _by_filters(conjunct: Predicate, index: Index, answers: Answers) -> Iterator
             yield replace(offer, state=IDLE, note=index.kept[key] or _why_idle(key, served))
         elif column not in answered:
             yield offer
+
+
+def _asked(answers: Answers) -> list[tuple[str, str]]:
+    """The columns whose filters answered, and the kind of each, once."""
+    asked = ((question.column, each) for leaf, own in answers.items() for question in questions(leaf) for each in own)
+    return list(dict.fromkeys((name_of(column), answer.kind) for column, answer in asked))
+
+
+def _left_by_kind(conjunct: Predicate, answers: Answers, kind: str, part: Blocks) -> np.ndarray:
+    """The blocks that are left by the filters of one kind: bool of shape (n_blocks,)."""
+    own = {leaf: [answer for answer in each if answer.kind == kind] for leaf, each in answers.items()}
+    evidence = evidence_in({leaf: each for leaf, each in own.items() if each})
+    return survives(evaluate_with(conjunct, WithoutZones(part), evidence))
 
 
 def _why_idle(key: tuple[str, str], served: set[tuple[str, str]]) -> str:
