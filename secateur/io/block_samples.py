@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, groupby
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +18,8 @@ from secateur.index.trials import (
     held_by,
     sample_of_column,
 )
-from secateur.io.block_list import FileBlocks, block_list
-from secateur.io.inspection import not_covered
+from secateur.io.block_list import BlockList, FileBlocks, block_list
+from secateur.io.inspection import columns_with_gaps, not_covered
 from secateur.io.row_groups import BlockReader, block_reader
 from secateur.io.scan import Scan, read_ahead
 from secateur.io.table import METADATA
@@ -107,20 +108,20 @@ class Tried:
 
 
 def what_to_try(whole: Scan, plans: Sequence[Scan]) -> Tried:
+    """What could serve the predicates of some plans, and is not there."""
     opened = whole.opened
-    snapshot, kept, outside = opened.catalog.snapshot, not_covered(opened), set(opened.listing.columns)
+    kept, outside, have_gaps = not_covered(opened), set(opened.listing.columns), columns_with_gaps(opened)
     asked = dict.fromkeys(leaf for plan in plans for leaf in leaves(plan.predicate))
     served: dict[Offer, list[Leaf]] = {}
     for leaf in asked:
         for offer in offers(leaf):
             if (".".join(offer.column.path), offer.structure) not in kept and offer.column.path[0] not in outside:
                 served.setdefault(offer, []).append(leaf)
-    gaps_kept = () if snapshot is None else snapshot.options.gaps
     gaps = dict.fromkeys(field for leaf in asked for field in gap_columns(leaf))
     inside = dict.fromkeys(field for plan in plans for field in fields(plan.predicate) if field.path[0] not in outside)
     return Tried(
         served,
-        [field for field in gaps if field in inside and ".".join(field.path) not in gaps_kept],
+        [field for field in gaps if field in inside and ".".join(field.path) not in have_gaps],
         [field for field in inside if kind_of(field.type) is not None and field.path[0] != METADATA],
         list(dict.fromkeys(name for plan in plans for name in columns(plan.predicate))),
     )
@@ -147,38 +148,39 @@ def read_facts(tried: Tried, whole: Sample, samples: Sequence[Sample]) -> dict[P
             plans.setdefault(place, []).append(each.number)
     if not plans:
         return {}
-    rows = np.cumsum(whole.chosen.row_count)
-    most = max(LEAST_SORTED, int(np.searchsorted(rows, MOST_ROWS)))
-    kept = set(whole.places[:most])
+    most = max(LEAST_SORTED, int(np.searchsorted(np.cumsum(whole.chosen.row_count), MOST_ROWS)))
+    sorted_ = set(whole.places[:: -(-len(whole.places) // most)])
+    places = sorted(plans)
+    reader, listed = _reader(tried, whole.plan, places)
+    of_file = [list(own) for _, own in groupby(places, key=lambda place: place[0])]
 
-    def facts(block: tuple[Place, FileBlocks]) -> Facts | None:
-        place, told = block
+    def of_block(place: Place, batches: Iterator[pa.RecordBatch]) -> Facts | None:
         try:
-            batch = _one_batch(list(reader.read(told)), reader.fields)
+            batch = _one_batch(list(batches), reader.fields)
         except OldCalendar:
             return None
         matches = {number: _matches(samples[number].plan.predicate, batch) for number in plans[place]}
         held = {offer: held_by(offer, served, column(batch, offer.column)) for offer, served in tried.filters.items()}
         found = {field: sample_of_column(column(batch, field)) for field in tried.columns}
-        return Facts(matches, held, found, batch if place in kept else None)
+        return Facts(matches, held, found, batch if place in sorted_ else None)
 
-    reader, blocks = _reader(tried, whole.plan, sorted(plans))
-    return {place: each for place, each in zip(sorted(plans), read_ahead(facts, blocks), strict=True) if each}
+    def of_blocks(file: tuple[list[Place], FileBlocks]) -> list[Facts | None]:
+        return [of_block(place, batches) for place, batches in zip(file[0], reader.read_whole(file[1]), strict=True)]
+
+    found = read_ahead(of_blocks, zip(of_file, listed.by_file(), strict=True))
+    pairs = zip(places, chain.from_iterable(found), strict=True)
+    return {place: facts for place, facts in pairs if facts is not None}
 
 
-def _reader(
-    tried: Tried, plan: Scan, places: Sequence[Place]
-) -> tuple[BlockReader, Iterator[tuple[Place, FileBlocks]]]:
-    """What reads whole row groups, of chosen columns, and each of the blocks at some places, in reading order."""
+def _reader(tried: Tried, plan: Scan, places: Sequence[Place]) -> tuple[BlockReader, BlockList]:
+    """What reads whole row groups, of chosen columns, and the blocks at some places, in reading order."""
     opened, listing = plan.opened, plan.opened.listing
     file, group = np.array([f for f, _ in places], np.int64), np.array([g for _, g in places], np.int64)
     delivery = opened.table.delivery(listing, np.unique(file))
     nothing = np.zeros(len(places), np.int64)
     wanted = [opened.binding_schema.field(name) for name in tried.names]
     reader = block_reader(opened, delivery, wanted, Residuals((None,), nothing, None))
-    listed = block_list(listing, delivery.told, file, group, nothing)
-    each = (told for i in range(len(places)) for told in listed.between(i, i + 1).by_file())
-    return reader, zip(places, each, strict=True)
+    return reader, block_list(listing, delivery.told, file, group, nothing)
 
 
 def _one_batch(batches: Sequence[pa.RecordBatch], wanted: Sequence[pa.Field]) -> pa.RecordBatch:

@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 
 from secateur.errors import UnknownBlock
 from secateur.index.offers import gap_columns, gaps_argument, offers
-from secateur.index.options import called_in_table
-from secateur.io.inspection import not_covered, shown_key
+from secateur.io.inspection import columns_with_gaps, not_covered, shown_key
 from secateur.io.scan import Scan, implied_by
 from secateur.pruning.causes import Pruned, answers_of, evidence_in
 from secateur.pruning.explanation import MISSING, REFRESH, Explanation, Structure
@@ -44,9 +43,6 @@ def explanation(plan: Scan) -> Explanation:
     parts, files_not_known = opened.catalog.known()
     snapshot = opened.catalog.snapshot
     kept = not_covered(opened)
-    gaps = () if snapshot is None else snapshot.options.gaps
-    if snapshot is not None and opened.table.naming is not None:
-        gaps = called_in_table(snapshot.options, opened.table.naming).gaps
     index = Index(
         catalog=opened.catalog,
         parts=parts,
@@ -54,7 +50,7 @@ def explanation(plan: Scan) -> Explanation:
         sort_key=tuple(shown_key(opened, snapshot)) if snapshot is not None else (),
         outside=frozenset(opened.listing.columns),
         kept={key: "" if why is None else _to_do(why, snapshot is None) for key, why in kept.items()},
-        gaps_kept=frozenset(gaps),
+        gaps_kept=columns_with_gaps(opened),
         offers=lambda leaf: [_missing(each.structure, each.column, each.argument) for each in offers(leaf)],
         gap_offers=lambda leaf: [_missing("gaps", each, gaps_argument(each)) for each in gap_columns(leaf)],
     )

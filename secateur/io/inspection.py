@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from secateur.arrays import flags, from_numpy
 from secateur.index.model import NGRAM, POSTINGS, TOKEN, Filter
-from secateur.index.options import hashed_type
+from secateur.index.options import called_in_table, hashed_type
 from secateur.index.reader import IndexCatalog
 from secateur.index.segment import PAGE, POSTING, ZONE
 from secateur.index.segments import Directory
@@ -210,6 +210,15 @@ def not_covered(opened: OpenedTable) -> dict[tuple[str, str], str | None]:
     found = _Coverage(opened)
     structures = (each for each in _structures(opened) if each.has is not None or each.why_not)
     return {(each.column, each.name): _why(found.row(each)) for each in structures}
+
+
+def columns_with_gaps(opened: OpenedTable) -> frozenset[str]:
+    """The columns of which the index was asked to keep gaps, as the table calls them."""
+    snapshot, naming = opened.catalog.snapshot, opened.table.naming
+    if snapshot is None:
+        return frozenset()
+    options = snapshot.options if naming is None else called_in_table(snapshot.options, naming)
+    return frozenset(options.gaps)
 
 
 def _why(row: dict[str, object]) -> str | None:
