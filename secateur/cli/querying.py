@@ -37,7 +37,8 @@ from secateur.pruning.report import human_bytes
 @click.option("--files", "wanted", flag_value="files", help="Print the surviving files, one a line.")
 @click.option("--blocks", "wanted", flag_value="blocks", help="Print the surviving blocks (row groups).")
 @click.option("--count", "wanted", flag_value="count", help="Print the exact number of matching rows.")
-@click.option("--why", metavar="FILE[:N]", help="Say why a file's row group N (or 0) is read or left out.")
+@click.option("--explain", is_flag=True, help="Say what serves every condition, and what is missing.")
+@click.option("--why", metavar="FILE[:N]", help="Say why a file, or its row group N, is read or left out.")
 @click.option("--time-zone", callback=time_zone, metavar="ZONE", help="Spark's session time zone. By default UTC.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if any part of the index cannot be used.")
 @click.option("--no-index", is_flag=True, help="Use the footers of the files only.")
@@ -47,6 +48,7 @@ def prune(
     predicate: str,
     limit: int | None,
     wanted: str | None,
+    explain: bool,
     why: str | None,
     time_zone: str | None,
     strict: bool,
@@ -63,6 +65,7 @@ def prune(
       secateur prune lake/events "user_id = 42 AND ts >= TIMESTAMP '2026-01-01'"
       secateur prune lake/events "country IN ('CH', 'LI')" --files
       secateur prune lake/events "ts < TIMESTAMP '2020-01-01'" --count
+      secateur prune lake/events "user_id = 42" --explain
       secateur prune lake/events "user_id = 42" --why day=2026-01-01/part-0.parquet:3
     """
     table = source.open()
@@ -70,16 +73,18 @@ def prune(
     if why is not None:
         _show_why(plan, why, as_json)
     elif as_json:
-        print_json(_as_json(plan, wanted))
+        print_json({**_as_json(plan, wanted), **({"explanation": asdict(plan.explanation)} if explain else {})})
     elif wanted is None:
         _show_plan(plan)
+        if explain:
+            click.echo(f"\n{plan.explanation}")
     else:
         _show_wanted(plan, wanted)
 
 
 def _show_why(plan: Scan, block: str, as_json: bool) -> None:
-    file, _, row_group = block.rpartition(":") if block.rpartition(":")[2].isdigit() else (block, "", "0")
-    why = plan.why(file, int(row_group))
+    file, _, row_group = block.rpartition(":")
+    why = plan.why(file, int(row_group)) if row_group.isdigit() else plan.why(block)
     if as_json:
         print_json(asdict(why))
     else:

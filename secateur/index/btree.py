@@ -58,8 +58,8 @@ def merge_up(zone_map: ZoneMap, tree: Tree) -> ZoneMap:
 
 
 @dataclass(frozen=True)
-class _Nodes:
-    """Statistics over chosen nodes."""
+class Nodes:
+    """Statistics over chosen nodes; `column` gives zone maps over all."""
 
     row_count: np.ndarray
     chosen: np.ndarray
@@ -95,7 +95,7 @@ def descend(
     for level in range(len(tree.begin) - 2, -1, -1):
         visited += len(nodes)
         numbers = nodes + tree.begin[level]
-        statistics = _Nodes(tree.row_count[numbers], numbers, column)
+        statistics = Nodes(tree.row_count[numbers], numbers, column)
         outcomes = evaluate(predicate, statistics)
         sure = fully_matching(outcomes)
         whole.append(_below(nodes[sure], level, tree))

@@ -44,14 +44,19 @@ class BlockReader:
         return sum(batch.num_rows for batch in self._matching(blocks))
 
     def _matching(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
-        source = self.open(blocks)
-        constants = {name: value for name, value in source.constants.items() if name not in self.own}
-        for row_group, residual in zip(blocks.row_groups, blocks.residual, strict=True):
+        for batches, residual in zip(self.read_whole(blocks), blocks.residual, strict=True):
             predicate = self.residuals[residual]
-            for batch in self._batches(source, row_group, constants):
+            for batch in batches:
                 rows = batch if predicate is None else batch.filter(pa.array(self.rows(predicate, batch)))
                 if rows.num_rows:
                     yield rows
+
+    def read_whole(self, blocks: FileBlocks) -> Iterator[Iterator[pa.RecordBatch]]:
+        """Of some row groups of one file, which is opened once, the batches of each, with all of its rows."""
+        source = self.open(blocks)
+        constants = {name: value for name, value in source.constants.items() if name not in self.own}
+        for row_group in blocks.row_groups:
+            yield self._batches(source, row_group, constants)
 
     def _batches(
         self, source: FileRows, row_group: int, constants: Mapping[str, pa.Scalar]
