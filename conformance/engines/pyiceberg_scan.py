@@ -1,0 +1,41 @@
+"""PyIceberg's scan, which prunes by manifests and hands the filter to Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from pyiceberg.table import StaticTable
+
+from conformance.engine import ICEBERG, ROW_ID, Aggregate, Answer, Hints, Place, Question, Refused
+
+
+class PyIcebergScan:
+    """``table.scan(row_filter=...)``: filters that its text form cannot say are refused. It keeps no index."""
+
+    name = "pyiceberg"
+    version = f"PyIceberg {version('pyiceberg')}"
+    formats = (ICEBERG,)
+
+    def index(self, place: Place, hints: Hints) -> None: ...
+
+    def refresh(self, place: Place) -> None: ...
+
+    def drop(self, place: Place) -> None: ...
+
+    def index_files(self, place: Place) -> Sequence[Path]:
+        return []
+
+    def prepare(self, place: Place, questions: Sequence[Question]) -> Callable[[], Sequence[Answer]]:
+        return lambda: [self._answer(place, question) for question in questions]
+
+    def _answer(self, place: Place, question: Question) -> Answer:
+        if isinstance(question, Aggregate):
+            return Refused("a scan has no aggregates")
+        table = StaticTable.from_metadata(f"file://{place.metadata}")
+        try:
+            scan = table.scan(question.where, (ROW_ID,), snapshot_id=place.snapshot_id, limit=question.limit)
+            return list(scan.to_arrow()[ROW_ID].to_pylist())
+        except Exception as error:  # of whatever library it is made of
+            return Refused(f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
