@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import tempfile
 import time
@@ -46,6 +47,7 @@ def main(name: str, formats: Sequence[str], numbers: Sequence[int], all_findings
         return
     spark = local_session()
     spark.sparkContext.setLogLevel("OFF")  # what an engine fails on is told below
+    logging.disable()
     engine = ENGINES[name](spark)
     with tempfile.TemporaryDirectory() as directory:
         started = time.perf_counter()

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from conformance.engine import PARQUET, ROW_ID, Place
 from conformance.exam import Exam
+from conformance.files import write_file
 from conformance.table import Table, decoded
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -37,9 +37,7 @@ class DirectoryTable(Table):
         self._options = options
         for name, rows in files.items():
             self._files[name] = rows
-            path = self.path(name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(rows.drop_columns(list(self.partitioned_by)), path, **options)
+            write_file(self.path(name), rows.drop_columns(list(self.partitioned_by)), **options)
         self.changed()
 
     def path(self, name: str) -> Path:

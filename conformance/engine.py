@@ -36,7 +36,18 @@ class Aggregate:
         return f"{', '.join(self.calls)} WHERE {self.where}"
 
 
-Question = Rows | Aggregate
+@dataclass(frozen=True)
+class Query:
+    """The result of a query in Spark SQL over the table, ``lake``, and another with one column ``b``, ``few``."""
+
+    sql: str
+    few: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return self.sql
+
+
+Question = Rows | Aggregate | Query
 
 
 @dataclass(frozen=True)
@@ -47,7 +58,8 @@ class Refused:
 
 
 Answer = list[int] | tuple[Any, ...] | Refused
-"""The row ids of :class:`Rows`, in any order; the values of :class:`Aggregate`, one per call."""
+"""Row ids in any order; the values of an :class:`Aggregate`, one per call;
+the rows of a :class:`Query`, in any order."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +82,7 @@ class Hints:
 
     look_up: tuple[str, ...] = ()  # columns that are asked for by single values
     clustered_by: tuple[str, ...] = ()  # columns in whose order the rows lie
+    filtered: tuple[str, ...] = ()  # columns of which the files have bloom filters, to be looked up by these
 
 
 class Engine(Protocol):

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
-from conformance.engine import Aggregate, Answer, Engine, Place, Question, Refused, Rows
+from conformance.engine import Aggregate, Answer, Engine, Place, Query, Question, Refused, Rows
 from conformance.oracle import Oracle, Truth
 
 
@@ -26,12 +25,16 @@ class Wrong:
     step: str  # when it was asked
     lost: tuple[int, ...] = ()  # ids of rows that match and were not found
     extra: tuple[int, ...] = ()  # ids of rows that were found and do not match, or were found again
-    values: str = ""  # of an aggregate: what was found, and what is right
+    values: str = ""  # of anything but row ids: what was found, and what is right
 
     def __str__(self) -> str:
         told = [f"lost {_brief(self.lost)}"] if self.lost else []
         told += [f"extra {_brief(self.extra)}"] if self.extra else []
         return f"{self.question} ({self.step}): {', '.join(told) or self.values}"
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
 
 
 def _brief(ids: Sequence[int]) -> str:
@@ -63,7 +66,30 @@ class Exam:
             self.note(part, answers, [[by_question[question] for question in part]], step)
 
     def prepared(self, place: Place, questions: Sequence[Question]) -> Callable[[], Sequence[Answer]]:
-        return self.engine.prepare(place, questions)
+        """What the engine is about to answer; an error of whatever kind is a refusal of all questions."""
+
+        def refused(error: Exception) -> Sequence[Answer]:
+            return [Refused(_first_line(error))] * len(questions)
+
+        def answers() -> Sequence[Answer]:
+            try:
+                return pending()
+            except Exception as error:
+                return refused(error)
+
+        try:
+            pending = self.engine.prepare(place, questions)
+        except Exception as error:
+            told = refused(error)
+            return lambda: told
+        return answers
+
+    def maintain(self, work: Callable[[], None], what: str) -> None:
+        """Has the engine do something about its index, and notes where it does not."""
+        try:
+            work()
+        except Exception as error:
+            self.refused.append(f"{what}: {_first_line(error)}")
 
     def note(
         self, questions: Sequence[Question], answers: Sequence[Answer], truths: Sequence[Sequence[Truth]], step: str
@@ -83,22 +109,20 @@ class Exam:
 def compared(question: Question, answer: Answer, truth: Truth, step: str) -> Wrong | None:
     """What is wrong with an answer, if anything is."""
     match question:
-        case Aggregate():
-            if plain(answer) == plain(truth):
+        case Aggregate() | Query():
+            assert not isinstance(answer, Refused)
+            in_order = isinstance(question, Aggregate)
+            found, right = ([repr(value) for value in each] for each in (answer, truth))
+            if found == right or (not in_order and sorted(found) == sorted(right)):
                 return None
-            return Wrong(str(question), step, values=f"{plain(answer)} instead of {plain(truth)}")
+            return Wrong(str(question), step, values=f"{found} instead of {right}")
         case Rows(limit=limit):
             assert isinstance(answer, list)
-            found, right = Counter(answer), Counter(truth)
-            extra = tuple(sorted((found - right).elements()))
-            lost = tuple(sorted((right - found).elements()))
+            have, want = Counter(answer), Counter(truth)
+            extra = tuple(sorted((have - want).elements()))
+            lost = tuple(sorted((want - have).elements()))
             if limit is not None:
-                missing = min(limit, right.total()) - (found & right).total()
+                missing = min(limit, want.total()) - (have & want).total()
                 lost = lost[: max(missing, 0)]
-                extra += tuple(sorted((found & right).elements()))[: max(-missing, 0)]
+                extra += tuple(sorted((have & want).elements()))[: max(-missing, 0)]
             return Wrong(str(question), step, lost, extra) if lost or extra else None
-
-
-def plain(values: Any) -> str:
-    """Values in a form that compares: NaN equals NaN."""
-    return repr(tuple(values))

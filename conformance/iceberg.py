@@ -39,6 +39,8 @@ from pyroaring import BitMap
 
 from conformance.engine import ICEBERG, ROW_ID, Place
 from conformance.exam import Exam
+from conformance.files import write_file
+from conformance.footers import edit
 from conformance.iceberg_log import Entry, IcebergLog
 from conformance.registry import Version
 from conformance.table import Questions, Table, asked, decoded
@@ -80,7 +82,7 @@ class IcebergTable(Table):
         metrics = options.pop("metrics", METRICS)
         for rows in new.values():
             self._widen(rows.schema)
-        added = [self._data_file(name, rows, metrics, options) for name, rows in new.items()]
+        added = [self._data_file(name, rows, metrics, dict(options)) for name, rows in new.items()]
         removed = [self.uri(name) for name in old]
         self.commit(added, removed)
         for name, rows in new.items():
@@ -114,13 +116,15 @@ class IcebergTable(Table):
         if merged != self.schema.as_struct():
             self.log.evolve(Schema(*merged.fields))
 
-    def _data_file(self, name: str, rows: pa.Table, metrics: Sequence[str], options: Mapping[str, Any]) -> DataFile:
+    def _data_file(self, name: str, rows: pa.Table, metrics: Sequence[str], options: dict[str, Any]) -> DataFile:
         """Writes a file, with field ids, and measures it as PyIceberg does."""
         path = Path(self.uri(name).removeprefix("file://"))
-        path.parent.mkdir(parents=True, exist_ok=True)
         fields = [with_ids(each, self.schema.find_field(each.name)) for each in rows.schema]
-        pq.write_table(rows.cast(pa.schema(fields)), path, **options)
+        footer = options.pop("footer", None)
+        write_file(path, rows.cast(pa.schema(fields)), **options)
         told = self._measured(path) if metrics and len(rows) else {}
+        if footer is not None:
+            edit(path, footer)
         values = [rows[column][0].as_py() for column in self.partitioned_by]
         return self._file(
             DATA, path, len(rows), Record(*values), **{key: value for key, value in told.items() if key in metrics}

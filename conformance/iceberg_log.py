@@ -27,11 +27,11 @@ from pyiceberg.manifest import (
 )
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.serializers import ToOutputFile
 from pyiceberg.table.metadata import TableMetadataV1, TableMetadataV2, TableMetadataV3, new_table_metadata
 from pyiceberg.table.refs import SnapshotRef
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+from pyiceberg.typedef import IcebergBaseModel
 
 FIRST_SNAPSHOT = 1000
 FIRST_ROW_ID = 15  # where a manifest of version 3 has the number of its first row
@@ -164,7 +164,8 @@ class IcebergLog:
         """The next metadata file, which a directory's hint names."""
         self.metadata = self.metadata.model_copy(update=what)
         self._versions += 1
-        ToOutputFile.table_metadata(self.metadata, self.output(str(self.file)))
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.file.write_text(IcebergBaseModel.model_dump_json(self.metadata))  # version 3 has no other way
         (self.location / "metadata" / "version-hint.text").write_text(str(self._versions))
 
     def output(self, path: str) -> OutputFile:

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.functions import expr
 
-from conformance.engine import ROW_ID, Aggregate, Question, Rows
+from conformance.engine import ROW_ID, Aggregate, Query, Question, Rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 Truth = list[int] | tuple[Any, ...]
 
@@ -52,7 +52,7 @@ class Oracle:
         self._rows: list[pa.Table] = []  # kept, so that no other table gets the number of one
 
     def truth(self, rows: pa.Table, questions: Sequence[Question], time_zone: str) -> list[Truth]:
-        """For every question the row ids in order, or the values of its aggregates."""
+        """For every question the row ids in order, the values of its aggregates, or the rows of its result."""
         keys = [(id(rows), time_zone, question) for question in questions]
         missing = list(dict.fromkeys(key[2] for key in keys if key not in self._known))
         if missing:
@@ -66,25 +66,33 @@ class Oracle:
         pq.write_table(rows, file, write_statistics=False, use_dictionary=False)
         with with_settings(self.spark, {**_SETTINGS, "spark.sql.session.timeZone": time_zone}):
             frame = self.spark.read.parquet(str(file))
-            wheres = [question.where for question in questions if isinstance(question, Rows)]
-            named = [expr(where).alias(f"p{i}") for i, where in enumerate(wheres)]
-            found = frame.select(ROW_ID, *named).toArrow() if named else None
-            calls = [
-                expr(f"{call} FILTER (WHERE {question.where})").alias(f"c{i}_{j}")
-                for i, question in enumerate(questions)
-                if isinstance(question, Aggregate)
-                for j, call in enumerate(question.calls)
-            ]
-            values = frame.agg(*calls).toArrow().to_pylist()[0] if calls else {}
+            ids = _row_ids(frame, [question.where for question in questions if isinstance(question, Rows)])
+            values = _values(frame, [question for question in questions if isinstance(question, Aggregate)])
+            results = [query_over(frame, question) for question in questions if isinstance(question, Query)]
         file.unlink()
-        answers: list[Truth] = []
-        column = 0
-        for i, question in enumerate(questions):
-            match question:
-                case Rows():
-                    assert found is not None
-                    answers.append(sorted(found.filter(found[f"p{column}"])[ROW_ID].to_pylist()))
-                    column += 1
-                case Aggregate(calls=names):
-                    answers.append(tuple(values[f"c{i}_{j}"] for j in range(len(names))))
-        return answers
+        found = {Rows: iter(ids), Aggregate: iter(values), Query: iter(results)}
+        return [next(found[type(question)]) for question in questions]
+
+
+def _row_ids(frame: DataFrame, wheres: Sequence[str]) -> list[Truth]:
+    if not wheres:
+        return []
+    found = frame.select(ROW_ID, *(expr(where).alias(f"p{i}") for i, where in enumerate(wheres))).toArrow()
+    return [sorted(found.filter(found[f"p{i}"])[ROW_ID].to_pylist()) for i in range(len(wheres))]
+
+
+def _values(frame: DataFrame, questions: Sequence[Aggregate]) -> list[Truth]:
+    calls = [f"{call} FILTER (WHERE {question.where})" for question in questions for call in question.calls]
+    if not calls:
+        return []
+    row = frame.agg(*(expr(call).alias(f"c{i}") for i, call in enumerate(calls))).toArrow().to_pylist()[0]
+    values = iter(row.values())
+    return [tuple(next(values) for _ in question.calls) for question in questions]
+
+
+def query_over(lake: DataFrame, question: Query) -> Truth:
+    """The result of a query over a frame, as tuples."""
+    lake.createOrReplaceTempView("lake")
+    spark = lake.sparkSession
+    spark.createDataFrame([(each,) for each in question.few], "b bigint").createOrReplaceTempView("few")
+    return tuple(tuple(row) for row in spark.sql(question.sql).collect())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ class Table(ABC):
     """A table whose rows are known, since every step is noted here too.
 
     Files are named by their paths below the table's directory; options of :meth:`write` are those of
-    ``pyarrow.parquet.write_table``. The columns of new files may be more, fewer or wider than those of old ones.
+    :func:`~.files.write_file`. The columns of new files may be more, fewer or wider than those of old ones.
     """
 
     format: ClassVar[str]
@@ -85,12 +86,11 @@ class Table(ABC):
         questions: Questions,
         look_up: Sequence[str] = (),
         clustered_by: Sequence[str] = (),
-        threads: int = 1,
     ) -> None:
         """Asks without an index, and with one."""
-        self.ask(questions, "without an index", threads)
+        self.ask(questions, "without an index")
         self.index(look_up, clustered_by)
-        self.ask(questions, "with an index", threads)
+        self.ask(questions, "with an index")
 
     def ask_across(self, change: Callable[[], None], questions: Questions, step: str) -> None:
         """Asks before a change and reads after it: the answers may be those of before or of after."""
@@ -100,15 +100,31 @@ class Table(ABC):
         truths = [self.exam.oracle.truth(rows, wanted, place.time_zone) for rows in (before, self.rows)]
         self.exam.note(wanted, pending(), truths, step)
 
-    def index(self, look_up: Sequence[str] = (), clustered_by: Sequence[str] = ()) -> None:
-        self.exam.engine.index(self.place(), Hints(tuple(look_up), tuple(clustered_by)))
+    def index(
+        self, look_up: Sequence[str] = (), clustered_by: Sequence[str] = (), filtered: Sequence[str] = ()
+    ) -> None:
+        """Has the engine index the table as it is now; the arguments are those of :class:`~.engine.Hints`."""
+        place, hints = self.place(), Hints(tuple(look_up), tuple(clustered_by), tuple(filtered))
+        self.exam.maintain(lambda: self.exam.engine.index(place, hints), "index")
         self._index_is_sound = True
 
+    def index_during(self, change: Callable[[], None], look_up: Sequence[str] = ()) -> None:
+        """Has the engine index the table while something happens to it."""
+        place = self.place()
+        build = threading.Thread(
+            target=self.exam.maintain, args=(lambda: self.exam.engine.index(place, Hints(tuple(look_up))), "index")
+        )
+        build.start()
+        change()
+        build.join()
+
     def refresh(self) -> None:
-        self.exam.engine.refresh(self.place())
+        place = self.place()
+        self.exam.maintain(lambda: self.exam.engine.refresh(place), "refresh")
 
     def drop_index(self) -> None:
-        self.exam.engine.drop(self.place())
+        place = self.place()
+        self.exam.maintain(lambda: self.exam.engine.drop(place), "drop")
 
     def index_files(self) -> list[Path]:
         """The files of the index, which are about to be harmed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.functions import lit
 
 import secateur as sc
-from conformance.engine import FORMATS, ROW_ID, Aggregate, Answer, Hints, Place, Question, Refused, Rows
+from conformance.engine import FORMATS, ROW_ID, Aggregate, Answer, Hints, Place, Query, Question, Refused, Rows
+from conformance.oracle import query_over, with_settings
 from secateur.errors import OldCalendar, SecateurError, UnsupportedPredicate
 from secateur.io.scan import Scan
 from secateur.io.table import Table
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 SEGMENT_BLOCKS = 2  # so that small tables have several segments
 NUMBER = "number of the question"
+Planned = Scan | Refused | None  # None: of a query, which Spark plans
 
 
 class SecateurScan:
@@ -35,7 +37,8 @@ class SecateurScan:
         self._opened: dict[tuple[Path, int | None], Table] = {}
 
     def index(self, place: Place, hints: Hints) -> None:
-        options = {"bloom": hints.look_up, "sort_key": hints.clustered_by, "segment_blocks": SEGMENT_BLOCKS}
+        bloom: dict[str, str | None] = {**dict.fromkeys(hints.look_up), **dict.fromkeys(hints.filtered, "native")}
+        options = {"bloom": bloom, "sort_key": hints.clustered_by, "segment_blocks": SEGMENT_BLOCKS}
         sc.build_index(self.table(place), spark=self.spark, **options)  # type: ignore[arg-type]
 
     def refresh(self, place: Place) -> None:
@@ -50,6 +53,8 @@ class SecateurScan:
     def table(self, place: Place) -> Table:
         """One handle per table and snapshot, with whatever it remembers."""
         key = place.directory, place.snapshot_id
+        if not place.index_is_sound:  # which a handle that has read of it would not notice
+            return sc.open_table(place.directory, snapshot_id=place.snapshot_id)
         if key not in self._opened:
             self._opened[key] = sc.open_table(place.directory, snapshot_id=place.snapshot_id)
         return self._opened[key]
@@ -57,12 +62,11 @@ class SecateurScan:
     def prepare(self, place: Place, questions: Sequence[Question]) -> Callable[[], Sequence[Answer]]:
         table = self.table(place)
         planned = [self._planned(place, table, question) for question in questions]
-        if self.through_spark:
-            return lambda: self._by_spark(planned)
-        pairs = list(zip(questions, planned, strict=True))
-        return lambda: [self._answered(place, table, question, plan) for question, plan in pairs]
+        return lambda: self._answers(place, table, questions, planned)
 
-    def _planned(self, place: Place, table: Table, question: Question) -> Scan | Refused:
+    def _planned(self, place: Place, table: Table, question: Question) -> Planned:
+        if isinstance(question, Query):
+            return None
         limit = question.limit if isinstance(question, Rows) else None
         options = {"limit": limit, "strict": place.index_is_sound, "session_time_zone": place.time_zone}
         try:
@@ -70,35 +74,56 @@ class SecateurScan:
         except SecateurError as error:
             return Refused(str(error))
 
-    def _answered(self, place: Place, table: Table, question: Question, plan: Scan | Refused) -> Answer:
-        if isinstance(plan, Refused):
-            return plan
-        try:
-            if isinstance(question, Aggregate):
-                calls = ", ".join(question.calls)
-                found = sc.aggregate(table, calls, question.where, session_time_zone=place.time_zone)
+    def _answers(
+        self, place: Place, table: Table, questions: Sequence[Question], planned: Sequence[Planned]
+    ) -> Sequence[Answer]:
+        """All answers; those that only Spark can evaluate the rest of are read in one query."""
+        answers: list[Answer] = []
+        left: dict[int, Scan] = {}
+        for i, (question, plan) in enumerate(zip(questions, planned, strict=True)):
+            try:
+                answers.append(self._answer(place, table, question, plan))
+            except (UnsupportedPredicate, OldCalendar):
+                assert isinstance(plan, Scan)
+                answers.append([])
+                left[i] = plan
+            except SecateurError as error:
+                answers.append(Refused(str(error)))
+        for i, found in self.by_spark(place, left).items():
+            answers[i] = found
+        return answers
+
+    def _answer(self, place: Place, table: Table, question: Question, plan: Planned) -> Answer:
+        match question, plan:
+            case _, Refused():
+                return plan
+            case Aggregate(calls=calls, where=where), _:
+                options = {"strict": place.index_is_sound, "session_time_zone": place.time_zone}
+                found = sc.aggregate(table, ", ".join(calls), where, **options)  # type: ignore[arg-type]
                 return tuple(found.to_pylist()[0].values())
-            return self.row_ids(plan)
-        except SecateurError as error:
-            return Refused(str(error))
+            case Rows(), Scan() if self.through_spark:
+                raise UnsupportedPredicate("all rows are to be read through Spark")
+            case Rows(), Scan():
+                return self.row_ids(plan)
+            case Query(), _:
+                return query_over(self.spark.read.format("secateur").load(str(place.directory)), question)
+        raise AssertionError(question)
 
     def row_ids(self, plan: Scan) -> list[int]:
-        """As Arrow, or by Spark where only Spark can evaluate what is left."""
-        try:
-            return list(plan.to_arrow([ROW_ID])[ROW_ID].to_pylist())
-        except (UnsupportedPredicate, OldCalendar):
-            return [row[0] for row in plan.to_spark(self.spark, [ROW_ID]).collect()]
+        """As Arrow. Raises UnsupportedPredicate, OldCalendar where only Spark can read them."""
+        return list(plan.to_arrow([ROW_ID])[ROW_ID].to_pylist())
 
-    def _by_spark(self, planned: Sequence[Scan | Refused]) -> Sequence[Answer]:
-        """All plans in one query."""
-        frames = [
-            plan.to_spark(self.spark, [ROW_ID], via="blocks").withColumn(NUMBER, lit(i))
-            for i, plan in enumerate(planned)
-            if not isinstance(plan, Refused)
-        ]
-        found_of: list[list[int]] = [[] for _ in planned]
-        if frames:
-            found = reduce(lambda a, b: a.unionAll(b), frames).toArrow()
-            for number, row_id in zip(found[NUMBER].to_pylist(), found[ROW_ID].to_pylist(), strict=True):
-                found_of[number].append(row_id)
-        return [plan if isinstance(plan, Refused) else found_of[i] for i, plan in enumerate(planned)]
+    def by_spark(self, place: Place, plans: Mapping[int, Scan]) -> dict[int, list[int]]:
+        """The rows of some plans, all in one query."""
+        found: dict[int, list[int]] = {i: [] for i in plans}
+        if plans:
+            with with_settings(self.spark, {"spark.sql.session.timeZone": place.time_zone}):
+                frames = [
+                    plan.to_spark(self.spark, [ROW_ID], via="blocks" if self.through_spark else "auto")
+                    for plan in plans.values()
+                ]
+                named = [frame.withColumn(NUMBER, lit(i)) for i, frame in zip(plans, frames, strict=True)]
+                rows = reduce(lambda a, b: a.unionAll(b), named).toArrow()
+            for number, row_id in zip(rows[NUMBER].to_pylist(), rows[ROW_ID].to_pylist(), strict=True):
+                found[number].append(row_id)
+        return found

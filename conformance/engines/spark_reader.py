@@ -13,8 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql.functions import expr, lit
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from conformance.engine import PARQUET, ROW_ID, Aggregate, Answer, Hints, Place, Question, Refused, Rows
-from conformance.oracle import with_settings
+from conformance.engine import PARQUET, ROW_ID, Aggregate, Answer, Hints, Place, Query, Question, Refused, Rows
+from conformance.oracle import query_over, with_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +50,10 @@ class SparkReader:
             answers: list[Answer] = [Refused("") for _ in questions]
             simple = [i for i, q in enumerate(questions) if isinstance(q, Rows) and q.limit is None]
             try:
-                for i, found in zip(simple, self._together(place, [questions[i] for i in simple]), strict=True):
+                wheres = [
+                    question.where for question in questions if isinstance(question, Rows) and question.limit is None
+                ]
+                for i, found in zip(simple, self._together(place, wheres), strict=True):
                     answers[i] = found
                 rest = [i for i in range(len(questions)) if i not in simple]
             except (PySparkException, Py4JJavaError):
@@ -63,13 +66,13 @@ class SparkReader:
         """The table, listed anew."""
         return self.spark.read.schema(from_arrow_schema(place.schema)).parquet(str(place.directory))
 
-    def _together(self, place: Place, questions: Sequence[Question]) -> list[list[int]]:
+    def _together(self, place: Place, wheres: Sequence[str]) -> list[list[int]]:
         """All in one query, each with a scan and filters of its own."""
-        found: list[list[int]] = [[] for _ in questions]
-        if not questions:
+        found: list[list[int]] = [[] for _ in wheres]
+        if not wheres:
             return found
-        wheres = [self._frame(place).where(question.where) for question in questions]
-        frames = [frame.select(lit(i).alias(NUMBER), ROW_ID) for i, frame in enumerate(wheres)]
+        kept = [self._frame(place).where(where) for where in wheres]
+        frames = [frame.select(lit(i).alias(NUMBER), ROW_ID) for i, frame in enumerate(kept)]
         rows = reduce(lambda a, b: a.unionAll(b), frames).toArrow()
         for number, row_id in zip(rows[NUMBER].to_pylist(), rows[ROW_ID].to_pylist(), strict=True):
             found[number].append(row_id)
@@ -77,6 +80,8 @@ class SparkReader:
 
     def _alone(self, place: Place, question: Question) -> Answer:
         try:
+            if isinstance(question, Query):
+                return query_over(self._frame(place), question)
             frame = self._frame(place).where(question.where)
             match question:
                 case Aggregate(calls=calls):
