@@ -116,3 +116,16 @@ class Engine(Protocol):
 
         An engine that does both at once decides when called. Threads may call it at the same time.
         """
+
+
+class WithoutIndex:
+    """What engines have to do that keep no index: nothing."""
+
+    def index(self, place: Place, hints: Hints) -> None: ...
+
+    def refresh(self, place: Place) -> None: ...
+
+    def drop(self, place: Place) -> None: ...
+
+    def index_files(self, place: Place) -> Sequence[Path]:
+        return []

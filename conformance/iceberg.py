@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,34 +12,27 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.io.pyarrow import (
-    _pyarrow_to_schema_without_ids,
     compute_statistics_plan,
     data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
 )
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
-from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import (
-    DecimalType,
-    DoubleType,
-    FloatType,
     IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
     NestedField,
-    StructType,
 )
-from pyroaring import BitMap
 
 from conformance.engine import ICEBERG, ROW_ID, Place
 from conformance.exam import Exam
 from conformance.files import write_file
 from conformance.footers import edit
 from conformance.iceberg_log import Entry, IcebergLog
+from conformance.iceberg_schemas import fresh, id_metadata, merged, stored_type, with_ids
+from conformance.puffin import deletion_vector, puffin
 from conformance.registry import Version
 from conformance.table import Questions, Table, asked, decoded
 
@@ -102,7 +93,7 @@ class IcebergTable(Table):
 
     def _widen(self, arrow: pa.Schema) -> None:
         """Gives the table the columns that it lacks, and wider types where these are wider."""
-        wanted = _fresh(pa.schema([each.with_type(stored_type(each.type)) for each in arrow]))
+        wanted = fresh(pa.schema([each.with_type(stored_type(each.type)) for each in arrow]))
         if self._log is None:
             fields = [
                 PartitionField(wanted.find_field(name).field_id, 1000 + i, IdentityTransform(), name)
@@ -112,9 +103,9 @@ class IcebergTable(Table):
             self._log = IcebergLog.begin(self.directory, wanted, spec, self.version)
             return
         numbers = itertools.count(self.log.metadata.last_column_id + 1)
-        merged = _merged(self.schema.as_struct(), wanted.as_struct(), numbers)
-        if merged != self.schema.as_struct():
-            self.log.evolve(Schema(*merged.fields))
+        wider = merged(self.schema.as_struct(), wanted.as_struct(), numbers)
+        if wider != self.schema.as_struct():
+            self.log.evolve(Schema(*wider.fields))
 
     def _data_file(self, name: str, rows: pa.Table, metrics: Sequence[str], options: dict[str, Any]) -> DataFile:
         """Writes a file, with field ids, and measures it as PyIceberg does."""
@@ -240,7 +231,7 @@ class IcebergTable(Table):
 
     def _position_deletes(self, places: Sequence[tuple[str, int]], partition: Record) -> DataFile:
         fields = [("file_path", pa.string(), FILE_PATH), ("pos", pa.int64(), POSITION)]
-        schema = pa.schema([pa.field(name, type_, metadata=_id(number)) for name, type_, number in fields])
+        schema = pa.schema([pa.field(name, type_, metadata=id_metadata(number)) for name, type_, number in fields])
         columns = [pa.array([path for path, _ in places]), pa.array([each for _, each in places], pa.int64())]
         path = self._new("positions.parquet")
         pq.write_table(pa.Table.from_arrays(columns, schema=schema), path)
@@ -320,91 +311,3 @@ def _without(entry: Entry, names: Sequence[str]) -> Entry:
     file._data = [None if 6 <= i < 12 and METRICS[i - 6] in names else value for i, value in enumerate(file._data)]
     file.spec_id = entry.file.spec_id
     return replace(entry, file=file)
-
-
-# ---- bytes
-
-
-def deletion_vector(positions: Sequence[int]) -> bytes:
-    """A blob of deleted positions below 2**32: a length, a magic number, a 64-bit Roaring bitmap, a checksum."""
-    body = b"\xd1\xd3\x39\x64" + (1).to_bytes(8, "little") + bytes(4) + BitMap(positions).serialize()
-    return len(body).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
-
-
-def puffin(blob: bytes, about: Mapping[str, str]) -> bytes:
-    """A Puffin file of one deletion vector, which lies at byte 4."""
-    told = {"type": "deletion-vector-v1", "fields": [], "snapshot-id": -1, "sequence-number": -1}
-    entry = {**told, "offset": 4, "length": len(blob), "properties": dict(about)}
-    footer = json.dumps({"blobs": [entry]}).encode()
-    return b"PFA1" + blob + b"PFA1" + footer + len(footer).to_bytes(4, "little") + bytes(4) + b"PFA1"
-
-
-# ---- schemas
-
-
-def _id(number: int) -> dict[str, str]:
-    return {"PARQUET:field_id": str(number)}
-
-
-def stored_type(type_: pa.DataType) -> pa.DataType:
-    """The nearest type that Iceberg has."""
-    match type_:
-        case _ if pa.types.is_dictionary(type_):
-            return stored_type(type_.value_type)
-        case _ if pa.types.is_struct(type_):
-            return pa.struct([each.with_type(stored_type(each.type)) for each in type_])
-        case _ if type_ in (pa.int8(), pa.int16()):
-            return pa.int32()
-        case _ if pa.types.is_timestamp(type_):
-            return pa.timestamp("us", type_.tz)
-    return type_
-
-
-def with_ids(field: pa.Field, told: NestedField | None) -> pa.Field:
-    """A column as a file stores it: of the table's type, or a dictionary of it, and with the ids of its fields."""
-    assert told is not None, f"the table has no column {field.name}"
-    return pa.field(field.name, _with_ids(field.type, told.field_type), metadata=_id(told.field_id))
-
-
-def _with_ids(type_: pa.DataType, told: IcebergType) -> pa.DataType:
-    match told:
-        case StructType():
-            return pa.struct([with_ids(each, told.field_by_name(each.name)) for each in type_])
-        case ListType():
-            return pa.list_(with_ids(type_.value_field, told.element_field))
-        case _ if pa.types.is_dictionary(type_):
-            return type_
-        case LongType():
-            return pa.int64()
-        case DoubleType():
-            return pa.float64()
-        case DecimalType():
-            return pa.decimal128(told.precision, told.scale)
-    return stored_type(type_)
-
-
-def _fresh(schema: pa.Schema) -> Schema:
-    return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(schema))
-
-
-def _merged(old: StructType, new: StructType, numbers: Iterator[int]) -> StructType:
-    """The fields of both, with the ids that the old ones have."""
-    fields = []
-    for each in old.fields:
-        other = new.field_by_name(each.name)
-        type_ = each.field_type if other is None else _wider(each.field_type, other.field_type, numbers)
-        fields.append(each.model_copy(update={"field_type": type_}))
-    known = {each.name for each in old.fields}
-    fields += [each.model_copy(update={"field_id": next(numbers)}) for each in new.fields if each.name not in known]
-    return StructType(*fields)
-
-
-def _wider(old: IcebergType, new: IcebergType, numbers: Iterator[int]) -> IcebergType:
-    match old, new:
-        case StructType(), StructType():
-            return _merged(old, new, numbers)
-        case (IntegerType(), LongType()) | (FloatType(), DoubleType()):
-            return new
-        case DecimalType(), DecimalType():
-            return max(old, new, key=lambda each: each.precision)
-    return old

@@ -92,6 +92,12 @@ class Table(ABC):
         self.index(look_up, clustered_by)
         self.ask(questions, "with an index")
 
+    def ask_around_a_refresh(self, questions: Questions, step: str) -> None:
+        """Asks after something happened, and once the index has caught up with it."""
+        self.ask(questions, f"after {step}")
+        self.refresh()
+        self.ask(questions, f"after {step} and a refresh")
+
     def ask_across(self, change: Callable[[], None], questions: Questions, step: str) -> None:
         """Asks before a change and reads after it: the answers may be those of before or of after."""
         wanted, place, before = asked(questions), self.place(), self.rows

@@ -1,24 +1,35 @@
-"""This project, held to the classes of bugs by which pruning engines have lost rows."""
+"""This project, held to the classes of bugs by which pruning engines have lost rows; and the suite that holds it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
+from conformance.__main__ import main, summary
 from conformance.classes import CLASSES
-from conformance.engine import FORMATS, Answer, Place, Question
-from conformance.engines.secateur_scan import SecateurScan
+from conformance.engine import FORMATS, ROW_ID, Aggregate, Answer, Place, Query, Question, Refused, Rows
+from conformance.engines.secateur_scan import Planned, SecateurScan
+from conformance.exam import compared
 from conformance.oracle import Oracle
 from conformance.run import run_class
+from secateur.io.scan import Scan
+from secateur.io.table import Table
 
+ROOT = Path(__file__).parent.parent
 APPLYING = [
     pytest.param(number, format, id=f"C{number}-{format}")
     for number, bug in sorted(CLASSES.items())
     for format in FORMATS
     if bug.cases_of(format)
 ]
+THROUGH_SPARK = [(32, "parquet"), (40, "parquet"), (42, "iceberg")]
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +37,50 @@ def oracle(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ora
     return Oracle(spark, tmp_path_factory.mktemp("oracle"))
 
 
+class Lawful(SecateurScan):
+    """Checks besides that plans count what they read, and that a fully matching block holds nothing else."""
+
+    def _answer(self, place: Place, table: Table, question: Question, plan: Planned) -> Answer:
+        answer = super()._answer(place, table, question, plan)
+        if isinstance(plan, Scan) and isinstance(question, Rows):
+            assert isinstance(answer, list)
+            assert plan.count() == len(answer), question
+            if question.limit is None and table.snapshot().naming is None:
+                assert set(sure_rows(place.directory, plan)) <= set(answer), question
+        return answer
+
+
+def sure_rows(root: Path, plan: Scan) -> Iterator[int]:
+    """The ids of the rows of fully matching blocks."""
+    for block in plan.blocks.to_pylist():
+        if block["fully_matching"]:
+            path = root / block["file"]
+            yield from row_ids(path, path.stat().st_mtime_ns, block["row_group"])
+
+
+@cache
+def row_ids(path: Path, modified: int, row_group: int) -> list[int]:
+    return list(pq.ParquetFile(path).read_row_group(row_group, [ROW_ID])[ROW_ID].to_pylist())
+
+
 @pytest.mark.parametrize(("number", "format"), APPLYING)
 def test_no_row_is_lost(spark: SparkSession, oracle: Oracle, number: int, format: str) -> None:
-    result = run_class(SecateurScan(spark), oracle, CLASSES[number], format)
+    check(Lawful(spark), oracle, number, format)
+
+
+@pytest.mark.parametrize(("number", "format"), THROUGH_SPARK)
+def test_no_row_is_lost_through_spark(spark: SparkSession, oracle: Oracle, number: int, format: str) -> None:
+    check(SecateurScan(spark, through_spark=True), oracle, number, format)
+
+
+def check(engine: SecateurScan, oracle: Oracle, number: int, format: str) -> None:
+    result = run_class(engine, oracle, CLASSES[number], format)
     assert result.asked
     assert not result.wrong, "\n".join(map(str, result.wrong))
     assert not result.refused, "\n".join(result.refused)
+
+
+# ---- the suite itself
 
 
 class Forgetful(SecateurScan):
@@ -44,6 +93,96 @@ class Forgetful(SecateurScan):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_lost_row_is_told(spark: SparkSession, oracle: Oracle, format: str) -> None:
-    result = run_class(Forgetful(spark), oracle, CLASSES[5], format)
+    result = run_class(Forgetful(spark), oracle, CLASSES[39], format)
     assert result.lost
+    assert result.asked == len(result.wrong) == 21
+    assert {len(wrong.lost) for wrong in result.wrong} == {1}
     assert not any(wrong.extra for wrong in result.wrong)
+    assert summary(result) == "WRONG 21 of 21, rows lost"
+
+
+class Unable(SecateurScan):
+    """Fails whatever it is asked for."""
+
+    def prepare(self, place: Place, questions: Sequence[Question]) -> Callable[[], Sequence[Answer]]:
+        raise NotImplementedError("not yet")
+
+
+def test_an_error_is_a_refusal(spark: SparkSession, oracle: Oracle) -> None:
+    result = run_class(Unable(spark), oracle, CLASSES[39], "parquet")
+    assert not result.lost
+    assert len(result.refused) == result.asked == 21
+    assert all(told.endswith("NotImplementedError: not yet") for told in result.refused)
+
+
+WHERE, SOME = Rows("a = 1"), Rows("a = 1", limit=2)
+SUM = Aggregate(("count(*)", "max(a)"))
+ANSWERS: list[tuple[Question, Answer, list[int] | tuple[object, ...], tuple[int, ...], tuple[int, ...], bool]] = [
+    (WHERE, [2, 1], [1, 2], (), (), True),
+    (WHERE, [1], [1, 2], (2,), (), False),
+    (WHERE, [1, 2, 3], [1, 2], (), (3,), False),
+    (WHERE, [1, 2, 2], [1, 2], (), (2,), False),  # a row that is found twice
+    (WHERE, [1, 3], [1, 2], (2,), (3,), False),
+    (SOME, [1, 3], [1, 2, 3], (), (), True),
+    (SOME, [3], [1, 2, 3], (1,), (), False),
+    (SOME, [1, 2, 3], [1, 2, 3], (), (1,), False),
+    (SOME, [1], [1], (), (), True),
+    (SOME, [1, 7], [1, 2], (2,), (7,), False),
+    (SUM, (2, float("nan")), (2, float("nan")), (), (), True),
+    (SUM, (2, 1.0), (2, float("nan")), (), (), False),
+    (Query("", ()), ((1,), (2,)), ((2,), (1,)), (), (), True),
+    (Query("", ()), ((1,),), ((2,), (1,)), (), (), False),
+]
+
+
+@pytest.mark.parametrize(("question", "answer", "truth", "lost", "extra", "right"), ANSWERS)
+def test_answers_are_compared(
+    question: Question,
+    answer: Answer,
+    truth: list[int] | tuple[object, ...],
+    lost: tuple[int, ...],
+    extra: tuple[int, ...],
+    right: bool,
+) -> None:
+    found = compared(question, answer, truth, "")
+    assert (found is None) == right
+    if found is not None:
+        assert (found.lost, found.extra) == (lost, extra)
+        assert bool(found.values) == (not isinstance(question, Rows))
+
+
+def test_a_refusal_loses_nothing() -> None:
+    with pytest.raises(AssertionError):
+        compared(WHERE, Refused("no"), [1], "")
+
+
+def test_all_classes_are_there() -> None:
+    assert sorted(CLASSES) == list(range(1, 48))
+    for bug in CLASSES.values():
+        assert bug.cases
+        for format in FORMATS:
+            assert bool(bug.cases_of(format)) != (format in bug.outside), bug.name
+
+
+ROW = re.compile(r"^\| C(\d+) \| \*\*(.+?)\.\*\* (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)
+
+
+def test_the_documentation_lists_them() -> None:
+    """Every class with its title, what went wrong elsewhere, and the formats on which its cases run."""
+    rows = ROW.findall((ROOT / "docs" / "conformance.md").read_text())
+    assert [int(row[0]) for row in rows] == list(range(1, 48))
+    for number, title, about, does, formats in rows:
+        bug = CLASSES[int(number)]
+        assert (title, about) == (bug.title, bug.about)
+        assert does
+        applying = [format for format in FORMATS if bug.cases_of(format)]
+        assert formats == ", ".join([*applying, *(f"not {each}: {why}" for each, why in bug.outside.items())])
+
+
+def test_the_command_lists_them() -> None:
+    found = CliRunner().invoke(main, ["--list", "--class", "16"])
+    assert found.exit_code == 0
+    assert "C16" in found.output and "NaN" in found.output
+    refused = CliRunner().invoke(main, ["--class", "48"])
+    assert refused.exit_code == 2
+    assert "no class 48; there are 1 to 47" in refused.output

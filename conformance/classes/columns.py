@@ -62,9 +62,7 @@ def a_column_under_the_name_of_another(table: IcebergTable) -> None:
     questions += ["kept IS NULL AND old < 3"]
     table.ask(questions, "after columns changed names")
     table.write({"1.parquet": numbered(4, k=[7, None, 100], kept=["a", None, "b"], old=[9, 3, None])}, row_group_size=1)
-    table.ask(questions, "after files with the new columns came")
-    table.refresh()
-    table.ask(questions, "after a refresh")
+    table.ask_around_a_refresh(questions, "files with the new columns came")
 
 
 @C12.case(ICEBERG, version=3)
@@ -88,9 +86,7 @@ def a_column_with_a_default(table: IcebergTable) -> None:
     questions += ["k = 7 AND kept = 2", "k IN (1, 8)"]
     table.ask(questions, "after columns with defaults came")
     table.write({"1.parquet": numbered(4, kept=[5, 6, 7], k=[7, None, 8], s=[None, "z", "as ever"])}, row_group_size=1)
-    table.ask(questions, "after files with the new columns came")
-    table.refresh()
-    table.ask(questions, "after a refresh")
+    table.ask_around_a_refresh(questions, "files with the new columns came")
 
 
 C13 = bug_class(
@@ -154,6 +150,4 @@ def one_name_means_three_columns(table: IcebergTable) -> None:
     table.add("b", LongType())
     table.write({"2.parquet": numbered(4, a=[23, 24], b=[10, 20])})
     questions = ["TRUE", "a = 20", "a = 22", "a IS NULL", "b = 20", "b = 10", "b IS NULL", "a > 21 OR b = 10"]
-    table.ask(questions, "after columns changed names")
-    table.refresh()
-    table.ask(questions, "after a refresh")
+    table.ask_around_a_refresh(questions, "columns changed names")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from conformance.classes.coverage import three_commits
 from conformance.engine import ICEBERG, Aggregate, Rows
 from conformance.iceberg import IcebergTable
 from conformance.registry import bug_class
@@ -67,9 +68,7 @@ def updates_as_deletes_and_inserts(table: IcebergTable) -> None:
     table.ask([*questions, *limits], "after an update")
     table.delete_by_key("k", 2)
     table.write({"3.parquet": numbered(101, k=[2, 2])})
-    table.ask([*questions, *limits], "after keys were deleted and written again")
-    table.refresh()
-    table.ask([*questions, *limits], "after a refresh")
+    table.ask_around_a_refresh([*questions, *limits], "keys were deleted and written again")
 
 
 @C42.case()
@@ -80,9 +79,7 @@ def keys_of_null_and_nan(table: IcebergTable) -> None:
     table.delete_by_key("s", "a")
     table.write({"1.parquet": numbered(4, k=[None, 1], s=["a", "a"])})
     questions = ["k IS NULL", "k = 1", "s = 'a'", "TRUE", "k = 3", "NOT (k = 3)"]
-    table.ask(questions, "after keys were deleted")
-    table.refresh()
-    table.ask(questions, "after a refresh")
+    table.ask_around_a_refresh(questions, "keys were deleted")
 
 
 C43 = bug_class(
@@ -108,9 +105,7 @@ def rows_keep_their_ids_and_move(table: IcebergTable) -> None:
     table.ask(questions, "after a rewrite")
     table.rewrite_manifests(lambda entries: [entries])
     table.delete(14, 27)
-    table.ask(questions, "after manifests were merged and rows deleted")
-    table.refresh()
-    table.ask(questions, "after a refresh")
+    table.ask_around_a_refresh(questions, "manifests were merged and rows deleted")
 
 
 C44 = bug_class(
@@ -128,32 +123,22 @@ AGGREGATES = [
 LIVE = ["TRUE", "a = 0", "a = 29", "a > 17", "s IS NULL", "NOT (a < 22)", "a BETWEEN 4 AND 6"]
 
 
-def rows_of_thirty(table: IcebergTable) -> None:
-    for i in range(3):
-        rows = numbered(i * 10, a=range(i * 10, i * 10 + 10), s=["x", None] * 5)
-        table.write({f"{i}.parquet": rows}, row_group_size=5)
-
-
 @C44.case(ICEBERG, version=3)
 def deletion_vectors(table: IcebergTable) -> None:
-    rows_of_thirty(table)
+    three_commits(table)
     table.index(look_up=["a"])
     table.delete_by_vectors(0, 1, 2, 3, 4, 29, 5)
     table.ask([*LIVE, *AGGREGATES, Rows("a < 10", limit=4)], "after deletes")
     table.delete_by_vectors(6, 28, *range(10, 20))
-    table.ask([*LIVE, *AGGREGATES, Rows("a < 20", limit=4)], "after more deletes")
-    table.refresh()
-    table.ask([*LIVE, *AGGREGATES], "after a refresh")
+    table.ask_around_a_refresh([*LIVE, *AGGREGATES, Rows("a < 20", limit=4)], "more deletes")
 
 
 @C44.case(ICEBERG)
 def positions_and_keys(table: IcebergTable) -> None:
-    rows_of_thirty(table)
+    three_commits(table)
     table.index(look_up=["a"])
     table.delete(0, 1, 2, 3, 4, 29)
     table.ask([*LIVE, *AGGREGATES, Rows("a < 10", limit=4)], "after positions were deleted")
     table.delete_by_key("a", 28, 9, 14)
     table.write({"3.parquet": numbered(30, a=[0, 29], s=["x", None])})
-    table.ask([*LIVE, *AGGREGATES, Rows("a < 20", limit=4)], "after keys were deleted")
-    table.refresh()
-    table.ask([*LIVE, *AGGREGATES], "after a refresh")
+    table.ask_around_a_refresh([*LIVE, *AGGREGATES, Rows("a < 20", limit=4)], "keys were deleted")

@@ -72,10 +72,11 @@ def long_texts_and_binaries(table: Table) -> None:
     texts.append("x" * 63 + last)
     binaries = [b"\xff" * n for n in (63, 64, 65, 99)] + [b"a" + b"\xff" * n for n in (62, 63, 64, 99)] + [b""]
     table.write({"a.parquet": numbered(s=texts, b=binaries)}, row_group_size=1, write_page_index=True)
-    some = [text(t) for each in texts for t in (each, each + "a", each[:-1], each[:15])]
-    questions = [f"s {op} {t}" for t in some for op in ("=", ">")] + [f"startswith(s, {t})" for t in some]
-    some = [binary(b) for each in binaries for b in (each, each + b"\0", each[:-1])]
-    table.examine([*questions, *(f"b {op} {b}" for b in some for op in ("=", ">="))])
+    questions = [f"s > {text(t)}" for each in texts for t in (each, each[:-1])]
+    questions += [f"s = {text(t)}" for each in texts for t in (each, each + "a")]
+    questions += [f"startswith(s, {text(t)})" for each in texts for t in (each, each[:15])]
+    questions += [f"b = {binary(each)}" for each in binaries]
+    table.examine([*questions, *(f"b >= {binary(b)}" for each in binaries for b in (each + b"\0", each[:-1]))])
 
 
 C19 = bug_class(
@@ -114,10 +115,10 @@ def moments(unit: str) -> pa.Table:
 
 
 def questions_of_time() -> list[str]:
-    found = [f"ts {op} TIMESTAMP '{t}'" for t in TIMES for op in ("=", "<", ">=")]
-    found += [f"ts {op} TIMESTAMP '{t}Z'" for t in TIMES if len(t) > 10 for op in ("=", "<", ">=")]
+    found = [f"ts {op} TIMESTAMP '{t}'" for t in TIMES for op in ("=", "<")]
+    found += [f"ts {op} TIMESTAMP '{t}Z'" for t in TIMES[:4] for op in ("=", ">=")]
     found += [f"{c} > '{t}'" for t in TIMES for c in ("ts", "local")]
-    found += [f"local {op} TIMESTAMP_NTZ '{t}'" for t in TIMES for op in ("=", "<", ">=")]
+    found += [f"local {op} TIMESTAMP_NTZ '{t}'" for t in TIMES for op in ("=", ">=")]
     found += ["ts = DATE '2024-11-03'", "local < DATE '2024-03-10'", "ts > TIMESTAMP '1969-12-31 23:00:00.000500Z'"]
     return found
 

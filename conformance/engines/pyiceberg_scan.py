@@ -4,28 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from pathlib import Path
 
 from pyiceberg.table import StaticTable
 
-from conformance.engine import ICEBERG, ROW_ID, Answer, Hints, Place, Question, Refused, Rows
+from conformance.engine import ICEBERG, ROW_ID, Answer, Place, Question, Refused, Rows, WithoutIndex
 
 
-class PyIcebergScan:
+class PyIcebergScan(WithoutIndex):
     """``table.scan(row_filter=...)``: filters that its text form cannot say are refused. It keeps no index."""
 
     name = "pyiceberg"
     version = f"PyIceberg {version('pyiceberg')}"
     formats = (ICEBERG,)
-
-    def index(self, place: Place, hints: Hints) -> None: ...
-
-    def refresh(self, place: Place) -> None: ...
-
-    def drop(self, place: Place) -> None: ...
-
-    def index_files(self, place: Place) -> Sequence[Path]:
-        return []
 
     def prepare(self, place: Place, questions: Sequence[Question]) -> Callable[[], Sequence[Answer]]:
         return lambda: [self._answer(place, question) for question in questions]

@@ -106,7 +106,8 @@ class SecateurScan:
             case Rows(), Scan():
                 return self.row_ids(plan)
             case Query(), _:
-                return query_over(self.spark.read.format("secateur").load(str(place.directory)), question)
+                lake = self.spark.read.format("secateur").option("pushdown", "true").load(str(place.directory))
+                return query_over(lake, question)
         raise AssertionError(question)
 
     def row_ids(self, plan: Scan) -> list[int]:

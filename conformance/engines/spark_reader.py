@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyspark
@@ -13,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.functions import expr, lit
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from conformance.engine import PARQUET, ROW_ID, Aggregate, Answer, Hints, Place, Query, Question, Refused, Rows
+from conformance.engine import PARQUET, ROW_ID, Aggregate, Answer, Place, Query, Question, Refused, Rows, WithoutIndex
 from conformance.oracle import query_over, with_settings
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 NUMBER = "number of the question"
 
 
-class SparkReader:
+class SparkReader(WithoutIndex):
     """``spark.read.schema(...).parquet(directory).where(...)``, which keeps no index."""
 
     name = "spark"
@@ -31,15 +30,6 @@ class SparkReader:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-
-    def index(self, place: Place, hints: Hints) -> None: ...
-
-    def refresh(self, place: Place) -> None: ...
-
-    def drop(self, place: Place) -> None: ...
-
-    def index_files(self, place: Place) -> Sequence[Path]:
-        return []
 
     def prepare(self, place: Place, questions: Sequence[Question]) -> Callable[[], Sequence[Answer]]:
         return lambda: self._answers(place, questions)
