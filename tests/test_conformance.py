@@ -6,19 +6,27 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 
 from conformance.__main__ import main, summary
 from conformance.classes import CLASSES
 from conformance.engine import FORMATS, ROW_ID, Aggregate, Answer, Place, Query, Question, Refused, Rows
+from conformance.engines.pyiceberg_scan import PyIcebergScan
 from conformance.engines.secateur_scan import Planned, SecateurScan
-from conformance.exam import compared
+from conformance.exam import Exam, compared
+from conformance.files import write_file
+from conformance.footers import MAX_VALUE, NULL_COUNT, Change, no_nulls_and_no_bounds, signed_bounds, without
+from conformance.iceberg import IcebergTable
 from conformance.oracle import Oracle
+from conformance.registry import Version
 from conformance.run import run_class
+from conformance.table import numbered
 from secateur.io.scan import Scan
 from secateur.io.table import Table
 
@@ -154,6 +162,53 @@ def test_answers_are_compared(
 def test_a_refusal_loses_nothing() -> None:
     with pytest.raises(AssertionError):
         compared(WHERE, Refused("no"), [1], "")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_tables_hold_what_is_noted_of_them(tmp_path: Path, version: Version) -> None:
+    """PyIceberg reads the rows that the table's writer keeps note of, through deletes, renames and a rollback."""
+    table = IcebergTable(tmp_path, no_exam(), version=version)
+    table.write({"0.parquet": numbered(a=range(10)), "1.parquet": numbered(10, a=range(10, 20))})
+    table.delete(3, 4, 12)
+    past = table.snapshot()
+    table.delete(5)
+    table.rename("a", "b")
+    table.write({"2.parquet": numbered(20, a=[1.5], b=[7])})
+    assert_read(table)
+    table.rewrite(["0.parquet"], {"3.parquet": numbered(30, b=[8, 9])})
+    table.rewrite_manifests(lambda entries: [entries])
+    assert_read(table)
+    table.roll_back(past)
+    assert len(table.rows) == 17
+    assert_read(table)
+
+
+def no_exam() -> Exam:
+    return Exam(PyIcebergScan(), None)  # type: ignore[arg-type]  # nothing is asked
+
+
+def assert_read(table: IcebergTable) -> None:
+    found = StaticTable.from_metadata(f"file://{table.place().metadata}").scan().to_arrow()
+    assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, table.rows.to_pylist()))
+
+
+def test_footers_are_changed_as_told(tmp_path: Path) -> None:
+    """And are footers still, which pyarrow reads."""
+    path = tmp_path / "a.parquet"
+
+    def written(footer: Change | None) -> Any:
+        write_file(path, numbered(s=["a", None, "é"]), footer=footer)
+        assert pq.read_table(path) == numbered(s=["a", None, "é"])
+        return pq.read_metadata(path).row_group(0).column(1).statistics
+
+    plain = written(None)
+    assert (plain.min, plain.max, plain.null_count) == ("a", "é", 1)
+    assert not written(without(NULL_COUNT)).has_null_count
+    assert not written(without(MAX_VALUE)).has_min_max
+    odd = written(no_nulls_and_no_bounds)
+    assert (odd.has_min_max, odd.null_count) == (False, 0)
+    assert written(signed_bounds) is None  # of such a writer pyarrow believes nothing
+    assert pq.read_metadata(path).created_by.startswith("parquet-mr version 1.6.0")
 
 
 def test_all_classes_are_there() -> None:
