@@ -37,7 +37,10 @@ class DirectoryTable(Table):
         self._options = options
         for name, rows in files.items():
             self._files[name] = rows
-            write_file(self.path(name), rows.drop_columns(list(self.partitioned_by)), **options)
+            path = self.path(name)
+            aside = path.with_name(f".{path.name}")  # which no reader lists, so that no one meets half a file
+            write_file(aside, rows.drop_columns(list(self.partitioned_by)), **options)
+            aside.replace(path)
         self.changed()
 
     def path(self, name: str) -> Path:

@@ -164,9 +164,8 @@ class IcebergLog:
         """The next metadata file, which a directory's hint names."""
         self.metadata = self.metadata.model_copy(update=what)
         self._versions += 1
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        self.file.write_text(IcebergBaseModel.model_dump_json(self.metadata))  # version 3 has no other way
-        (self.location / "metadata" / "version-hint.text").write_text(str(self._versions))
+        _put(self.file, IcebergBaseModel.model_dump_json(self.metadata))  # version 3 has no other way
+        _put(self.file.with_name("version-hint.text"), str(self._versions))
 
     def output(self, path: str) -> OutputFile:
         Path(path.removeprefix("file://")).parent.mkdir(parents=True, exist_ok=True)
@@ -240,6 +239,14 @@ class IcebergLog:
                 each[FIRST_ROW_ID] = rows
                 rows += (each.added_rows_count or 0) + (each.existing_rows_count or 0)
         return {"first_row_id": first, "added_rows": rows - first}
+
+
+def _put(path: Path, text: str) -> None:
+    """Writes a file that is there whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}")
+    aside.write_text(text)
+    aside.replace(path)
 
 
 def _branch(snapshot: int) -> SnapshotRef:
