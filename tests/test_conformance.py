@@ -37,7 +37,7 @@ APPLYING = [
     for format in FORMATS
     if bug.cases_of(format)
 ]
-THROUGH_SPARK = [(32, "parquet"), (40, "parquet"), (42, "iceberg")]
+THROUGH_SPARK = [(32, "parquet"), (5, "iceberg")]
 
 
 @pytest.fixture(scope="module")

@@ -131,8 +131,8 @@ ODD = ["a b", "50%", "%20", "x+y", "a/b", "k=v", "ä", "🦊", "a'b", "#?", "a\\
 
 @C41.case(partitioned_by=("s",))
 def odd_partition_values(table: Table) -> None:
-    for i, value in enumerate(ODD):
-        table.write({f"{i}.parquet": numbered(i * 2, a=[i, i + 100], s=pa.array([value] * 2, pa.string()))})
+    rows = [numbered(i * 2, a=[i, i + 100], s=pa.array([value] * 2, pa.string())) for i, value in enumerate(ODD)]
+    table.write({f"{i}.parquet": each for i, each in enumerate(rows)})
     questions = ["s = '" + s.replace("\\", "\\\\").replace("'", "\\'") + "'" for s in ODD if s is not None]
     questions += ["s IS NULL", "s LIKE '%/%'", "s > 'a'", "a = 3 AND s = 'x+y'", "NOT (s = '50%')"]
     table.examine(questions, look_up=["a"])
@@ -151,8 +151,7 @@ def odd_names_of_files(table: Table) -> None:
         "#1.parquet",
         "sub dir/a&b.parquet",
     ]
-    for i, name in enumerate(names):
-        table.write({name: numbered(i * 2, a=[i, i + 100])})
+    table.write({name: numbered(i * 2, a=[i, i + 100]) for i, name in enumerate(names)})
     questions = [f"a = {i}" for i in range(len(names))] + ["a > 103", "NOT (a = 2)"]
     table.examine(questions, look_up=["a"])
     table.delete(2, 6)
@@ -169,7 +168,6 @@ def many_questions_at_once(table: Table) -> None:
     table.ask(questions, "without an index", threads=8)
     table.index(look_up=["a"])
     table.ask(questions, "with an index", threads=8)
-    table.ask(questions, "again", threads=8)
 
 
 C46 = bug_class(46, "Caches that outlive what they hold", "A key of a cache met again with another meaning.")
