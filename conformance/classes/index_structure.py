@@ -149,7 +149,7 @@ def odd_names_of_files(table: Table) -> None:
         "x+y.parquet",
         "ä🦊.parquet",
         "#1.parquet",
-        "sub dir/a&b.parquet",
+        "a&b.parquet",
     ]
     table.write({name: numbered(i * 2, a=[i, i + 100]) for i, name in enumerate(names)})
     questions = [f"a = {i}" for i in range(len(names))] + ["a > 103", "NOT (a = 2)"]
