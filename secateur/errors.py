@@ -71,6 +71,10 @@ class StalePlan(SecateurError):
     """A file of the plan has vanished or changed since the plan was made."""
 
 
+class AuditFailed(SecateurError):
+    """A block that was pruned holds a row that matches: the index, or the footer that it was made of, is wrong."""
+
+
 class IndexMissing(SecateurError):
     """The table has no index where one is needed."""
 

@@ -133,10 +133,10 @@ class Deletions:
         own = {id_of(field): field for each in self.keys for field in each.fields}
         return [*wanted, *(field for number, field in own.items() if number not in known)]
 
-    def live_rows(
+    def alive(
         self, batches: Iterator[pa.RecordBatch], first_row: int, fields: Sequence[pa.Field]
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows of a row group that are not deleted; it begins at a row of its file, and has the given fields."""
+    ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+        """Which rows of every batch of a row group live; it begins at a row of its file, and has the given fields."""
         place = {id_of(field): i for i, field in enumerate(fields)}
         columns = [[place[id_of(field)] for field in each.fields] for each in self.keys]
         begin = first_row
@@ -147,7 +147,7 @@ class Deletions:
             for each, own in zip(self.keys, columns, strict=True):
                 alive &= each.survive([batch.column(i) for i in own])
             begin += n
-            yield batch if alive.all() else batch.filter(pa.array(alive))
+            yield alive, batch
 
 
 NO_DELETIONS = Deletions(np.zeros(0, np.int64), ())

@@ -91,11 +91,23 @@ class IcebergRows:
 
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
         """The rows of a row group that are not deleted."""
+        return (batch for _, batch in self._live(row_group, fields))
+
+    def positioned(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+        """The rows that are not deleted, with their positions within the row group."""
+        begin = 0
+        for alive, batch in self._live(row_group, fields):
+            yield begin + np.flatnonzero(alive), batch
+            begin += len(alive)
+
+    def _live(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+        """Which rows of every batch live, and these rows."""
         wanted = self.deletions.fields(fields)
         first_row = int(offsets_of(self.row_count)[row_group])
         names = list(range(len(fields))) if fields else None
-        for batch in self.deletions.live_rows(self.file.read(row_group, wanted), first_row, wanted):
-            yield batch if names is None or len(wanted) == len(fields) else batch.select(names)
+        for alive, whole in self.deletions.alive(self.file.read(row_group, wanted), first_row, wanted):
+            batch = whole if alive.all() else whole.filter(pa.array(alive))
+            yield alive, batch if names is None or len(wanted) == len(fields) else batch.select(names)
 
 
 def delivered(

@@ -152,6 +152,13 @@ class DirectoryRows:
         """The rows of a row group."""
         return self.source.read(row_group, fields)
 
+    def positioned(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+        """The rows of a row group, with their positions within it."""
+        begin = 0
+        for batch in self.source.read(row_group, fields):
+            yield begin + np.arange(batch.num_rows), batch
+            begin += batch.num_rows
+
 
 def open_directory(
     location: str,

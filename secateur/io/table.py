@@ -139,6 +139,9 @@ class FileRows(Protocol):
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
         """The rows of a row group that are not deleted: values of some top-level columns, none of them constant."""
 
+    def positioned(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+        """What :meth:`read` gives, every batch with the positions of its rows within the row group, ascending."""
+
 
 @dataclass(frozen=True)
 class Delivery:
