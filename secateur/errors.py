@@ -27,6 +27,10 @@ class OldCalendar(InvalidParquet):
     """A file holds days or instants of the calendar of Spark 2, from a time for which only Spark converts them."""
 
 
+class NotInFile(SecateurError):
+    """A file lacks a column whose values its partition tells, and was opened without being told them."""
+
+
 class IncompatibleSchemas(SecateurError):
     """Two files of one table give a column types that no widening reconciles."""
 
