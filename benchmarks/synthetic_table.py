@@ -77,6 +77,8 @@ class SyntheticTable:
         """There is no data."""
         raise NotImplementedError
 
+    delivery_of_all = delivery
+
     def full_path(self, path: str) -> str:
         """The path below the location."""
         return f"{self.location}/{path}"

@@ -41,6 +41,11 @@ class Excluded:
         """A number for every block, by which blocks of one listing are told apart: int64, ascending."""
         return _keys(self.file, self.row_group)
 
+    @property
+    def rows(self) -> int:
+        """How many rows the plan does not read."""
+        return int(self.row_count.sum() - (self.kept.stop - self.kept.start).sum())
+
     def left_out(self, block: int, positions: np.ndarray) -> np.ndarray:
         """Which rows of a block, by their positions in it, the plan does not read: bool, like `positions`."""
         begin, end = self.kept.offsets[block : block + 2].tolist()
@@ -51,6 +56,11 @@ class Excluded:
 
 def _keys(file: np.ndarray, row_group: np.ndarray) -> np.ndarray:
     return (file.astype(np.int64) << _ROW_GROUP_BITS) | row_group
+
+
+def from_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The files and the row groups of blocks by the numbers that :attr:`Excluded.keys` has of them."""
+    return keys >> _ROW_GROUP_BITS, keys & ((1 << _ROW_GROUP_BITS) - 1)
 
 
 def excluded_by(plan: Scan) -> Excluded:

@@ -126,6 +126,8 @@ class ParquetDirectory:
             told = pa.StructArray.from_arrays(values, fields=list(partitions.fields))
         return Delivery(told, self.open_rows)
 
+    delivery_of_all = delivery
+
     def open_rows(self, file: FileBlocks) -> DirectoryRows:
         """A file for reading, as large as it was when it was listed. Raises as :meth:`open_file`, and StalePlan."""
         source = self.open_file(file.path)

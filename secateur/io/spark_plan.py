@@ -72,7 +72,7 @@ def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via
     fields = scan.fields(columns)
     staged = _staged(scan, spark, via)
     road = via if via != "auto" else "iceberg" if staged is not None else choose_road(scan)
-    if _asks_a_collation(scan) and not (road == "native" and _native_is_exact(scan)):
+    if asks_a_collation(scan) and not (road == "native" and _native_is_exact(scan)):
         raise UnsupportedPredicate(
             f"{brief(scan.written)} compares strings by a collation, and its rows can only be read by Spark's own "
             "reader, which is not exact here (push-down on floating columns, or names with wildcards): use "
@@ -136,7 +136,7 @@ def choose_road(scan: Scan) -> str:
     """
     blocks = scan.survivors.blocks
     assert blocks is not None
-    if _asks_a_collation(scan):
+    if asks_a_collation(scan):
         return "native"
     if not 0 < len(scan.file_ordinals) <= MOST_NATIVE or not _native_is_exact(scan):
         return "blocks"
@@ -144,7 +144,7 @@ def choose_road(scan: Scan) -> str:
     return "native" if int(blocks.byte_count.sum()) >= NATIVE_SHARE * whole else "blocks"
 
 
-def _asks_a_collation(scan: Scan) -> bool:
+def asks_a_collation(scan: Scan) -> bool:
     """Whether the predicate looks at strings that have a collation, which only Spark's own reader keeps with them."""
     unsupported = (leaf for leaf in all_leaves(scan.predicate) if isinstance(leaf, Unsupported))
     return any(_holds_collation(field.type) for leaf in unsupported for field in leaf.fields)
@@ -189,7 +189,7 @@ def _native(scan: Scan, spark: SparkSession) -> DataFrame:
     if not paths:
         return spark.createDataFrame([], spark_schema(scan.opened.binding_schema))
     reader = spark.read.option("basePath", table.location)
-    reader = reader.option("mergeSchema", "true") if _asks_a_collation(scan) else reader.schema(schema)
+    reader = reader.option("mergeSchema", "true") if asks_a_collation(scan) else reader.schema(schema)
     with _looked_up_by_the_driver(spark, len(paths)):
         return reader.parquet(*paths)
 
@@ -220,10 +220,10 @@ def _blocks(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> Data
             for task in batch.column("task").to_pylist():
                 yield from reader.read_all(BlockList.from_bytes(task))
 
-    return _one_partition_each(work.tasks, spark).mapInArrow(read, schema)
+    return one_partition_each(work.tasks, spark).mapInArrow(read, schema)
 
 
-def _one_partition_each(tasks: Sequence[bytes], spark: SparkSession) -> DataFrame:
+def one_partition_each(tasks: Sequence[bytes], spark: SparkSession) -> DataFrame:
     """A DataFrame whose partition i holds the one row (i, tasks[i])."""
     n = len(tasks)
     frame = spark.createDataFrame(

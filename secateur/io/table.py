@@ -217,5 +217,8 @@ class TableSnapshot(Table, Protocol):
     def delivery(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
         """How the rows of some files are read."""
 
+    def delivery_of_all(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
+        """How all rows of some files are read, deleted ones too, of which an index tells as well."""
+
     def full_path(self, path: str) -> str:
         """The path of a file as Spark and other engines take it."""
