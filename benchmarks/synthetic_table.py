@@ -52,6 +52,9 @@ class SyntheticTable:
         """The table itself: it does not change."""
         return self
 
+    def expire(self) -> None:
+        """There is nothing to look at anew."""
+
     def listing(self, zone: dt.tzinfo) -> Listing:
         """The files, from memory: what listing a directory costs is not secateur's."""
         return self.files

@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from secateur.arrays import from_numpy
-from secateur.errors import InvalidParquet, StalePlan, UnsupportedTable
+from secateur.errors import InvalidParquet, UnsupportedTable
 from secateur.io.field_ids import id_of
+from secateur.io.listed_file import vanished
 from secateur.values import is_float
 
 _MAGIC = bytes.fromhex("d1d33964")
@@ -72,7 +73,7 @@ def opened(open_input: OpenInput, path: str) -> pa.NativeFile:
     try:
         return open_input(path)
     except FileNotFoundError:
-        raise StalePlan(f"the delete file {path} has vanished since the table was listed: plan again") from None
+        raise vanished(f"the delete file {path}") from None
     except OSError as error:
         raise InvalidParquet(f"cannot open the delete file {path}: {error}") from None
 
@@ -148,6 +149,3 @@ class Deletions:
                 alive &= each.survive([batch.column(i) for i in own])
             begin += n
             yield alive, batch
-
-
-NO_DELETIONS = Deletions(np.zeros(0, np.int64), ())

@@ -68,10 +68,6 @@ class IcebergFile:
         """The table's schema."""
         return self.view.schema
 
-    def require_size(self, size: int) -> None:
-        """Raises StalePlan unless the file has the size with which it was listed."""
-        self.source.require_size(size)
-
     @cached_property
     def stored(self) -> pa.Schema:
         """The file's own schema with ids. Raises InvalidParquet where there is no way to tell them."""

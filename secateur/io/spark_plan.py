@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
@@ -31,6 +32,7 @@ from pyspark.sql.types import StructType
 from secateur.errors import StalePlan, UnsupportedPredicate
 from secateur.io.block_list import BlockList
 from secateur.io.packing import pack
+from secateur.io.parquet_dir import ParquetDirectory
 from secateur.io.row_groups import BlockReader, block_reader
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.bound import Unsupported, all_leaves
@@ -64,7 +66,8 @@ def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via
     """A DataFrame with exactly the rows of ``table.where(predicate)``, or any `limit` of them.
 
     Raises UnknownColumn, ValueError for an unknown road, and StalePlan where the session's time zone is not the
-    one that the predicate was bound in.
+    one that the predicate was bound in, or where Spark's own reader is to read a file that is gone or another one.
+    Tasks of the road ``blocks`` find that out when they run: the error of the action tells the StalePlan.
     """
     if via not in ROADS:
         raise ValueError(f"via is one of {', '.join(ROADS)}, not {via!r}")
@@ -188,10 +191,17 @@ def _native(scan: Scan, spark: SparkSession) -> DataFrame:
     paths = [table.full_path(path) for path in scan.files]
     if not paths:
         return spark.createDataFrame([], spark_schema(scan.opened.binding_schema))
+    if isinstance(table, ParquetDirectory):  # Spark reads what is there, whatever was planned
+        table.require_listed(scan.opened.listing, scan.file_ordinals)
     reader = spark.read.option("basePath", table.location)
     reader = reader.option("mergeSchema", "true") if asks_a_collation(scan) else reader.schema(schema)
-    with _looked_up_by_the_driver(spark, len(paths)):
-        return reader.parquet(*paths)
+    try:
+        with _looked_up_by_the_driver(spark, len(paths)):
+            return reader.parquet(*paths)
+    except AnalysisException:
+        if isinstance(table, ParquetDirectory):
+            table.require_listed(scan.opened.listing, scan.file_ordinals)
+        raise
 
 
 @contextlib.contextmanager

@@ -121,9 +121,6 @@ class FileSource(SourceFile, Protocol):
     @property
     def path(self) -> str: ...
 
-    def require_size(self, size: int) -> None:
-        """Raises StalePlan unless the file has the size with which it was listed."""
-
 
 class FileRows(Protocol):
     """The rows of one file, as the table has them."""
@@ -164,6 +161,9 @@ class Table(Protocol):
 
     def snapshot(self, *, fresh: bool = False) -> TableSnapshot:
         """The table as it is now: with `fresh` whatever age it allows, for builds and checks."""
+
+    def expire(self) -> None:
+        """Forget how old it is what is known of the table: the next query looks anew."""
 
 
 class TableSnapshot(Table, Protocol):
