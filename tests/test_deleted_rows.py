@@ -214,9 +214,9 @@ def test_equality_deletes_are_read_once(indexed: bool, monkeypatch: pytest.Monke
         opened: list[str] = []
         real = iceberg_delivery.open_parquet
 
-        def noted(filesystem: Any, path: str, shown: str) -> Any:
+        def noted(filesystem: Any, path: str, shown: str, *listed: Any) -> Any:
             opened.append(shown)
-            return real(filesystem, path, shown)
+            return real(filesystem, path, shown, *listed)
 
         monkeypatch.setattr(iceberg_delivery, "open_parquet", noted)
         plan = sc.prune(made_.table, "k >= 0", strict=True)

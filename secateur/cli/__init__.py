@@ -35,7 +35,7 @@ def main(context: click.Context, verbose: bool) -> None:
     \b
     Exit codes:
       0    done
-      1    the index was found wrong (verify; any command with --strict)
+      1    the index was found wrong (verify; any command with --strict or --audit)
       2    a mistake in the call: no such table, unknown column, bad predicate
       130  interrupted
     """

@@ -42,6 +42,12 @@ from secateur.pruning.report import human_bytes
 @click.option("--time-zone", callback=time_zone, metavar="ZONE", help="Spark's session time zone. By default UTC.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if any part of the index cannot be used.")
 @click.option("--no-index", is_flag=True, help="Use the footers of the files only.")
+@click.option(
+    "--audit",
+    type=click.FloatRange(0, 1, min_open=True),
+    metavar="SHARE",
+    help="Read this share of the pruned blocks, and exit with 1 if one of them holds a match.",
+)
 @json_option
 def prune(
     source: Source,
@@ -53,12 +59,13 @@ def prune(
     time_zone: str | None,
     strict: bool,
     no_index: bool,
+    audit: float | None,
     as_json: bool,
 ) -> None:
     """Show what a query has to read, and how that was found.
 
     PREDICATE is what would stand after WHERE in Spark SQL. Every stage of pruning is shown with what it left. No
-    data is read, except for --count.
+    data is read, except for --count and --audit.
 
     \b
     Examples:
@@ -67,9 +74,18 @@ def prune(
       secateur prune lake/events "ts < TIMESTAMP '2020-01-01'" --count
       secateur prune lake/events "user_id = 42" --explain
       secateur prune lake/events "user_id = 42" --why day=2026-01-01/part-0.parquet:3
+      secateur prune lake/events "user_id = 42" --audit 0.01
     """
     table = source.open()
-    plan = sc.prune(table, predicate, limit=limit, use_index=not no_index, strict=strict, session_time_zone=time_zone)
+    plan = sc.prune(
+        table,
+        predicate,
+        limit=limit,
+        use_index=not no_index,
+        strict=strict,
+        session_time_zone=time_zone,
+        audit=audit,
+    )
     if why is not None:
         _show_why(plan, why, as_json)
     elif as_json:
@@ -157,6 +173,8 @@ def _show_plan(plan: Scan) -> None:
     print_line(report.predicate, STRONG)
     print_line(f"table: {report.described_table()}", QUIET)
     print_line(f"index: {report.index}", QUIET)
+    if report.audit is not None:
+        print_line(f"audit: {report.audit}", QUIET)
     show_sheet(waterfall(report, bars=True))
     for stage in report.stages:
         for note in stage.notes:

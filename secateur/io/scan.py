@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
 from secateur.errors import UnsupportedPredicate
@@ -51,6 +52,31 @@ Wanted = TypeVar("Wanted")
 Result = TypeVar("Result")
 
 
+ExecutorsFor = Callable[[OpenedTable, Faults], Executors]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a query is planned; see :func:`secateur.prune`."""
+
+    limit: int | None = None
+    budget_ms: float | None = None
+    use_index: bool = True
+    strict: bool = False
+    session_time_zone: str = "UTC"
+    case_sensitive: bool = False
+    executors: ExecutorsFor | None = None
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a plan was made of: asked again, it gives the plan of the table as it is then."""
+
+    table: Table
+    predicate: Predicate  # as it was given
+    settings: Settings
+
+
 @dataclass(frozen=True)
 class Scan(ScanPlan):
     """The plan of one query over one table snapshot.
@@ -60,6 +86,7 @@ class Scan(ScanPlan):
     """
 
     opened: OpenedTable
+    origin: Origin
 
     def __repr__(self) -> str:
         blocks = self.survivors.blocks
@@ -130,11 +157,43 @@ class Scan(ScanPlan):
         live = rows if deleted is None else np.where(rows >= 0, rows - deleted, rows)
         return affected_files(self.paths, live, blocks, self.survivors.fully_matching)
 
-    def to_spark(self, spark: SparkSession, columns: Sequence[str] | None = None, via: str = "auto") -> DataFrame:
-        """The matching rows as a Spark DataFrame; see :func:`secateur.io.spark_plan.to_spark`."""
+    def to_spark(
+        self, spark: SparkSession, columns: Sequence[str] | None = None, via: str = "auto", *, replan: bool = False
+    ) -> DataFrame:
+        """The matching rows as a Spark DataFrame; see :func:`secateur.io.spark_plan.to_spark`.
+
+        With `replan`, the table is looked at once more: where a file of the plan is gone or another one, the rows are
+        those of a new plan, with the same settings.
+        """
         from secateur.io.spark_plan import to_spark
 
-        return to_spark(self, spark, columns, via)
+        plan = self if not replan or self.is_current() else self.replanned()
+        return to_spark(plan, spark, columns, via)
+
+    def is_current(self) -> bool:
+        """Whether all files of the plan are live and unchanged now: by one listing, or the table's metadata now.
+
+        Whatever else became of the table since, rows that were added or deleted, the plan still gives those of its own
+        moment.
+        """
+        zone = zone_of(self.session_time_zone)
+        assert zone is not None
+        now, then, own = self.origin.table.snapshot(fresh=True).fresh_listing(zone), self.opened.listing, self._files
+        found = pc.index_in(then.paths.take(own), value_set=now.paths)
+        if found.null_count:
+            return False
+        at, mine = found.to_numpy(), own.to_numpy()
+        same = (now.size[at] == then.size[mine]) & (now.modified[at] == then.modified[mine])
+        return bool(same.all())
+
+    @property
+    def _files(self) -> pa.Array:
+        return from_numpy(self.file_ordinals)
+
+    def replanned(self) -> Scan:
+        """The same query planned anew, over the table as it is now, with the same settings. Raises as planning does."""
+        self.origin.table.expire()
+        return plan_scan(self.origin.table, self.origin.predicate, self.written, self.origin.settings)
 
     @overload
     def why(self, block: str) -> FileWhy: ...
@@ -236,22 +295,6 @@ def read_ahead(read: Callable[[Wanted], Result], files: Iterable[Wanted]) -> Ite
             yield ahead.popleft().result()
 
 
-ExecutorsFor = Callable[[OpenedTable, Faults], Executors]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a query is planned; see :func:`secateur.prune`."""
-
-    limit: int | None = None
-    budget_ms: float | None = None
-    use_index: bool = True
-    strict: bool = False
-    session_time_zone: str = "UTC"
-    case_sensitive: bool = False
-    executors: ExecutorsFor | None = None
-
-
 def plan_scan(table: Table, predicate: Predicate, sql: Sql, settings: Settings) -> Scan:
     """The plan of a query over the table's current snapshot; `sql` prints as the predicate that Spark is to read."""
     started = time.perf_counter()
@@ -288,6 +331,7 @@ def plan_scan(table: Table, predicate: Predicate, sql: Sql, settings: Settings) 
         limit=settings.limit,
         session_time_zone=time_zone,
         opened=opened,
+        origin=Origin(table, predicate, settings),
     )
 
 
