@@ -9,6 +9,8 @@ of files and writes as many segments as they make.
 from __future__ import annotations
 
 import json
+import logging
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +18,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from secateur.errors import IndexFault
+from secateur.errors import IndexConflict, IndexFault, SecateurError
 from secateur.index import codec, interleave, slivers, zonemap
 from secateur.index.assemble import FileIdentity, OpenFile, Recipe, assemble
 from secateur.index.codec import Place, Writer
@@ -35,13 +37,24 @@ from secateur.values import Kind
 FOLDER, MANIFESTS_FOLDER = "segments", "manifests"
 FOLDERS = (FOLDER, interleave.FOLDER, slivers.FOLDER, MANIFESTS_FOLDER)  # all that a build writes into
 POLL_SECONDS = 0.25
+_BUILD = re.compile(r"[0-9a-f]{12}(?=[-.])")  # with which the names of the files of a build begin
+_log = logging.getLogger("secateur")
 
 OnProgress = Callable[[int, int, int], None]  # files, rows, bytes done so far
 
 
+def build_of(name: str) -> str | None:
+    """The build that wrote a file; None where no build did."""
+    found = _BUILD.match(name.rpartition("/")[2])
+    return None if found is None else found[0]
+
+
 @contextmanager
 def new_build(store: Store) -> Iterator[str]:
-    """The name of a build. On an error or an interrupt what it wrote is removed, and its slivers always."""
+    """The name of a build. On an error or an interrupt what it wrote is removed, and its slivers always.
+
+    What cannot be removed is left to a vacuum: whether the build was published is another matter.
+    """
     build = uuid.uuid4().hex[:12]
     try:
         yield build
@@ -63,10 +76,13 @@ def _is_published(store: Store, build: str) -> bool:
 
 
 def _remove(store: Store, build: str, folders: Sequence[str]) -> None:
-    for folder in folders:
-        for file in store.files(folder):
-            if file.name.startswith(f"{folder}/{build}"):
-                store.delete(file.name)
+    try:
+        for folder in folders:
+            for file in store.files(folder):
+                if file.name.startswith(f"{folder}/{build}"):
+                    store.delete(file.name)
+    except SecateurError as error:
+        _log.warning("files of the build %s are left over, for a vacuum to remove: %s", build, error)
 
 
 def write_segments(
@@ -157,7 +173,13 @@ def write_slabs(
         return interleave.write_file(store, f"{interleave.FOLDER}/{build}-{i:06d}.filter", plans[f], parts)
 
     is_little = len({f for f, _ in files}) == len(files)
-    written = [write(i) for i in range(len(files))] if is_little else _written(run, write, len(files))
+    try:
+        written = [write(i) for i in range(len(files))] if is_little else _written(run, write, len(files))
+    except IndexFault as fault:
+        raise IndexConflict(
+            f"what the build wrote aside cannot be read back: {fault}. A vacuum with a short grace period, or a drop, "
+            "may have removed it. Nothing was published: build again"
+        ) from None
     return {
         f: interleave.slabs_written(
             matrices,
