@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from secateur.errors import IndexFault
 from secateur.index.codec import FILTERS, MANIFESTS, SEGMENT, Place, read_contents
 from secateur.index.snapshot import Snapshot
+from secateur.io.store import FileStore
 from secateur.io.table import Table
 from secateur.maintain.describe import filter_files
 from secateur.maintain.entries import indexed_files, live_files, require_snapshot
@@ -42,14 +44,28 @@ def verify_index(table: Table) -> Verification:
     except IndexFault as fault:
         return Verification(0, 0, 0, len(live_files(table.snapshot(fresh=True))), (str(fault),))
     faults += snapshot.verify()
+    made_of = [] if snapshot.made_of is None else [(snapshot.made_of.manifests, snapshot.made_of.size)]
+    sizes = [*zip(snapshot.segments.name, snapshot.segments.size.tolist(), strict=True), *filters.items(), *made_of]
+    faults += _verify_sizes(table.store, sizes)
     faults += [fault for i in range(len(snapshot.segments)) for fault in _verify_segment(table, snapshot, i)]
     faults += [fault for name, size in filters.items() for fault in _verify_file(table, name, FILTERS, size)]
-    if snapshot.made_of is not None:
-        faults += _verify_file(table, snapshot.made_of.manifests, MANIFESTS, snapshot.made_of.size)
+    faults += [fault for name, size in made_of for fault in _verify_file(table, name, MANIFESTS, size)]
     covered = set(indexed_files(files))
     live = live_files(table.snapshot(fresh=True))
     known = sum(file in covered for file in live)
     return Verification(snapshot.number, len(snapshot.segments), known, len(live) - known, tuple(faults))
+
+
+def _verify_sizes(store: FileStore, sizes: Sequence[tuple[str, int]]) -> list[str]:
+    """The files that are longer than the snapshot says; what is shorter, or missing, its content tells."""
+    folders = {name.partition("/")[0] for name, _ in sizes}
+    try:
+        found = {file.name: file.size for folder in sorted(folders) for file in store.files(folder)}
+    except IndexFault as fault:
+        return [str(fault)]
+    return [
+        f"{name}: has {found[name]:,} bytes instead of {size:,}" for name, size in sizes if found.get(name, 0) > size
+    ]
 
 
 def _verify_segment(table: Table, snapshot: Snapshot, segment: int) -> list[str]:
