@@ -121,6 +121,9 @@ class FileStore:
     def _write(self, name: str, data: bytes, write: Callable[[str, bytes], None]) -> None:
         try:
             self.filesystem.create_dir(posixpath.dirname(self._path(name)), recursive=True)
+        except OSError as error:
+            raise self._refused(name, error) from None
+        try:
             write(name, data)
         except FileExistsError:
             raise IndexConflict(f"{self._path(name)} exists already") from None
@@ -130,8 +133,10 @@ class FileStore:
                 "drop. Do it again"
             ) from None
         except OSError as error:
-            where = self._path(name)
-            raise IndexNotWritable(f"cannot write the index file {where}: {error}. {_advice(error)}") from None
+            raise self._refused(name, error) from None
+
+    def _refused(self, name: str, error: OSError) -> IndexNotWritable:
+        return IndexNotWritable(f"cannot write the index file {self._path(name)}: {error}. {_advice(error)}")
 
     def create(self, name: str, data: bytes) -> None:
         """Publish a whole file atomically. Raises IndexConflict where the name exists, IndexNotWritable."""
