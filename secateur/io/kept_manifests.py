@@ -16,6 +16,7 @@ from secateur.errors import IndexFault
 from secateur.index.codec import MANIFESTS, ReadRange, Writer, read_contents
 from secateur.io.manifest_files import FILES, ByField, Manifest
 
+_MALFORMED = (KeyError, IndexError, TypeError, ValueError, OverflowError, OSError, MemoryError, pa.ArrowException)
 _BY_FIELD = ("null_counts", "nan_counts", "lower", "upper")
 
 
@@ -49,7 +50,7 @@ def decode_manifests(
             ManifestKey(str(p), int(n), int(s), bool(d)): i for i, (p, n, s, d) in enumerate(contents.meta["manifests"])
         }
         return {key: _manifest(key, contents.arrays(str(known[key]), read)) for key in wanted if key in known}
-    except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
+    except _MALFORMED as error:
         raise IndexFault(f"{name}: the manifests are malformed: {error}") from None
 
 
@@ -74,8 +75,11 @@ def _message(batch: pa.RecordBatch) -> bytes:
 
 
 def _batch(message: np.ndarray) -> pa.RecordBatch:
-    table = pa.ipc.open_stream(pa.py_buffer(message)).read_all().combine_chunks()
-    batches = table.to_batches()
+    """The rows of a message. Raises ValueError where it claims more than it has bytes: columns of nulls have none."""
+    table = pa.ipc.open_stream(pa.py_buffer(message)).read_all()
+    if table.num_rows > len(message):
+        raise ValueError(f"{len(message)} bytes claim {table.num_rows} rows")
+    batches = table.combine_chunks().to_batches()
     batch = batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)
     batch.validate(full=True)
     return batch
