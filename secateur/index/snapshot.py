@@ -149,7 +149,7 @@ class Snapshot:
             told = meta.get("made_of")  # which snapshots of the first release do not tell
             self.made_of = None if told is None else MadeOf(int(told["id"]), str(told["manifests"]), int(told["size"]))
             self.schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(meta["schema"])))
-        except (KeyError, TypeError, ValueError, AttributeError, OSError, OverflowError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OSError, OverflowError, pa.ArrowException) as error:
             raise IndexFault(f"{contents.name}: the snapshot is malformed: {error}") from None
 
     @cached_property
