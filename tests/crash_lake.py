@@ -34,6 +34,7 @@ QUESTIONS: list[tuple[str, Callable[[Row], bool]]] = [
     ("TRUE", lambda row: True),
 ]
 BUILD: dict[str, Any] = {"sort_key": ["id"], "bloom": ["user"], "postings": ["word"], "segment_blocks": 4}
+NO_SPARK: Any = object()  # which nothing asks, as tasks run in this process
 OTHERWISE: dict[str, Any] = {"bloom": ["word"], "ngram": {"word": 2}, "segment_blocks": 7}
 
 
@@ -150,7 +151,7 @@ def without_spark() -> Iterator[None]:
 
 
 def build(table: ParquetDirectory, **options: Any) -> None:
-    sc.build_index(table, spark=None, **(options or BUILD))  # type: ignore[arg-type]
+    sc.build_index(table, spark=NO_SPARK, **(options or BUILD))
 
 
 def rebuild(table: ParquetDirectory) -> None:
@@ -158,7 +159,7 @@ def rebuild(table: ParquetDirectory) -> None:
 
 
 def refresh(table: ParquetDirectory) -> None:
-    sc.refresh_index(table, spark=None)  # type: ignore[arg-type]
+    sc.refresh_index(table, spark=NO_SPARK)
 
 
 def vacuum(table: ParquetDirectory) -> None:

@@ -16,6 +16,7 @@ import pytest
 from conftest import write_file
 from crash_lake import (
     ACTIONS,
+    NO_SPARK,
     build,
     changed,
     check_answers,
@@ -99,7 +100,7 @@ def test_a_driver_is_killed_in_the_middle_of_a_spark_build(tmp_path: Path) -> No
     assert sc.vacuum_index(sc.open_table(str(root)), grace_seconds=0)
     assert not [path for path in index.rglob("*") if path.is_file()]
     with without_spark():
-        sc.build_index(sc.open_table(str(root)), spark=None, bloom=["user"])  # type: ignore[arg-type]
+        sc.build_index(sc.open_table(str(root)), spark=NO_SPARK, bloom=["user"])
     assert sc.prune(sc.open_table(str(root)), "user = 5", strict=True).count() == 24
 
 
