@@ -1,11 +1,13 @@
 # Every target that runs Python makes its own environment first: nothing but make and a Python is needed.
 # Outer settings: VENV=<directory of the environment>, OLDEST=<that of the one with the oldest Spark>,
-# PYTHON=<the Python to make them with>, and for lock UPGRADE= (empty: keep the pins that still hold).
+# PYTHON=<the Python to make them with>, for fuzz-decoders SECONDS=<for each target>, and for lock UPGRADE= (empty: keep
+# the pins that still hold).
 
 VENV ?= .venv
 OLDEST ?= .venv-oldest
 PYTHON ?=
 UPGRADE ?= --upgrade
+SECONDS ?= 60
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP := -m pip install --quiet --disable-pip-version-check -c
@@ -13,10 +15,10 @@ OLDEST_SPARK := 4.1.4
 NEEDS_OLDEST := $(addprefix tests/test_,spark_iceberg.py iceberg_histories.py iceberg_rules.py hand_off.py \
     spark_source.py)
 
-.PHONY: help demo test oldest lint types format bench conformance docs fuzz clean lock
+.PHONY: help demo test oldest lint types format bench conformance docs fuzz fuzz-decoders clean lock
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 demo: $(STAMP) ## make a table, index it, and show what a query then skips
 	$(BIN)/secateur demo
@@ -50,8 +52,12 @@ docs: $(STAMP) ## run the examples of the documentation
 fuzz: $(STAMP) ## the property tests, many more examples than usual
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest
 
+fuzz-decoders: $(STAMP) ## what reads index files and footers under the bytes of atheris, SECONDS=60 for each target
+	$(BIN)/python $(PIP) constraints.txt -e ".[fuzz]"
+	$(BIN)/python -m fuzz --seconds $(SECONDS)
+
 clean: ## remove builds, caches and the demo's data; keep the environment
-	rm -rf build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache demo-data
+	rm -rf build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache demo-data fuzz/found fuzz/work
 	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +
 
 lock: $(STAMP) ## resolve every dependency anew into constraints.txt
@@ -59,7 +65,7 @@ lock: $(STAMP) ## resolve every dependency anew into constraints.txt
 	    "The pins have to suit the oldest Python: make lock VENV=.venv-lock PYTHON=python3.11" >&2; exit 1; }
 	$(BIN)/python $(PIP) constraints.txt pip-tools
 	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet $(UPGRADE) --strip-extras \
-	    --extra dev --extra demo --extra java --no-annotate \
+	    --extra dev --extra demo --extra java --extra fuzz --no-annotate \
 	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 	    --output-file constraints.txt pyproject.toml
 

@@ -20,7 +20,7 @@ from tests.make_golden import GOLDEN, stamp
 PREDICATE = "id IN (3, 17, 52) OR wide = 7900000000000000000000 OR (part = 1 AND ratio < 6 AND name > 'name-040')"
 TEXTS = "name LIKE 'name-03_é%' AND price < 9 OR price = 12.75"  # reads n-grams, tokens and postings
 IDS = {PREDICATE: [3, 17, 41, 52, 79], TEXTS: [31, 32, 33, 34, 35, 51]}
-STRIDE = 3 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 61  # bytes between two flips
+STRIDE = 1 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 61  # bytes between two flips
 
 
 @pytest.fixture

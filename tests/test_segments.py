@@ -190,7 +190,8 @@ def summary_of(draw: st.DrawFn, shape: Shape, name: str) -> SegmentSummary:
         for chunk in ["blocks", *(chunk for chunk in chunks if draw(st.booleans()))]
     }
     zones = [draw(zone_map_of(column)) for column in columns]
-    return SegmentSummary(name, draw(numbers), draw(numbers), draw(numbers), files, counts, zones, places, {})
+    blocks = draw(st.integers(0, 2**26))
+    return SegmentSummary(name, draw(numbers), draw(numbers), blocks, files, counts, zones, places, {})
 
 
 @st.composite

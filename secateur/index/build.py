@@ -8,6 +8,8 @@ of files and writes as many segments as they make.
 
 from __future__ import annotations
 
+import logging
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +17,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from secateur.errors import IndexFault
+from secateur.errors import IndexFault, SecateurError
 from secateur.index import codec, interleave, slivers, zonemap
 from secateur.index.amend import Amendment, amend
 from secateur.index.assemble import Assembled, FileIdentity, OpenFile, Recipe, assemble
@@ -33,13 +35,24 @@ from secateur.values import Kind
 FOLDER, MANIFESTS_FOLDER = "segments", "manifests"
 FOLDERS = (FOLDER, interleave.FOLDER, slivers.FOLDER, MANIFESTS_FOLDER)  # all that a build writes into
 POLL_SECONDS = 0.25
+_BUILD = re.compile(r"[0-9a-f]{12}(?=[-.])")  # with which the names of the files of a build begin
+_log = logging.getLogger("secateur")
 
 OnProgress = Callable[[int, int, int], None]  # files, rows, bytes done so far
 
 
+def build_of(name: str) -> str | None:
+    """The build that wrote a file; None where no build did."""
+    found = _BUILD.match(name.rpartition("/")[2])
+    return None if found is None else found[0]
+
+
 @contextmanager
 def new_build(store: Store) -> Iterator[str]:
-    """The name of a build. On an error or an interrupt what it wrote is removed, and its slivers always."""
+    """The name of a build. On an error or an interrupt what it wrote is removed, and its slivers always.
+
+    What cannot be removed is left to a vacuum: whether the build was published is another matter.
+    """
     build = uuid.uuid4().hex[:12]
     try:
         yield build
@@ -61,10 +74,13 @@ def _is_published(store: Store, build: str) -> bool:
 
 
 def _remove(store: Store, build: str, folders: Sequence[str]) -> None:
-    for folder in folders:
-        for file in store.files(folder):
-            if file.name.startswith(f"{folder}/{build}"):
-                store.delete(file.name)
+    try:
+        for folder in folders:
+            for file in store.files(folder):
+                if file.name.startswith(f"{folder}/{build}"):
+                    store.delete(file.name)
+    except SecateurError as error:
+        _log.warning("files of the build %s are left over, for a vacuum to remove: %s", build, error)
 
 
 def write_segments(

@@ -32,6 +32,7 @@ COUNT = struct.Struct("<Q")  # arrays of a chunk
 ARRAY = struct.Struct("<BB6xQQ")  # encoding, number of the dtype, elements, stored bytes
 ALIGNMENT = 8
 MOST_ARRAYS = 1 << 12  # of a chunk
+MOST_WIDTH = 1 << 32  # bytes of a row
 
 # Kinds of files. A summary is what a task returns, and never stored.
 SNAPSHOT, SEGMENT, SUMMARY, FILTERS, SLIVER, MANIFESTS = range(1, 7)
@@ -111,6 +112,11 @@ def as_it_lies(array: np.ndarray) -> tuple[int, bytes]:
     if array.strides == (0,) and len(array):
         return CONSTANT, array[:1].tobytes()
     return PLAIN, array.tobytes()
+
+
+def is_repeated(array: np.ndarray) -> bool:
+    """Whether an array is one element that stands for many: so many that no file, and no memory, need hold them."""
+    return array.strides == (0,) and len(array) > 1
 
 
 def decode_chunk(data: bytes | memoryview, where: str) -> list[np.ndarray]:
@@ -217,6 +223,8 @@ def _contents(name: str, described: dict[str, Any], end: int) -> Contents:
         raise TypeError("meta is no object")
     ends = [place.at + place.size for place in chunks.values()]
     ends += [matrix.at + matrix.nbytes for matrix in matrices.values()]
+    if any(matrix.width > MOST_WIDTH or matrix.rows > end for matrix in matrices.values()):  # that take no bytes
+        raise IndexFault(f"{name}: a matrix has rows that no file holds")
     if max(ends, default=0) > end:
         raise IndexFault(f"{name}: a chunk lies outside the file")
     return Contents(name, described["meta"], chunks, matrices, end)

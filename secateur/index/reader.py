@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from secateur.errors import IndexFault
 from secateur.index import btree
 from secateur.index.blocks import LOOSE, LooseBlocks, OpenedBlocks
 from secateur.index.cache import ByteCache
@@ -18,7 +19,7 @@ from secateur.index.chunks import ChunkReader, PieceCache
 from secateur.index.coverage import Coverage, CoveredFiles, LiveFiles, covered, uncovered
 from secateur.index.lookup import answers, holders
 from secateur.index.memory import IndexMemory
-from secateur.index.model import BlockTable, Store
+from secateur.index.model import BlockTable, Store, StoredFile
 from secateur.index.naming import Naming
 from secateur.index.pages import PageTable
 from secateur.index.resident import layout_of
@@ -408,12 +409,22 @@ def current_snapshot(store: Store, cache: ByteCache | None = None) -> Snapshot |
     """The snapshot with the highest number, or None where there is no index. Raises IndexFault.
 
     A snapshot that was read before is taken from the cache: by size and time of its file too, for numbers begin again
-    after an index was dropped.
+    after an index was dropped. One that is removed between listing and reading is no fault: what is current then
+    counts.
     """
     files = snapshot_files(store)
-    if not files:
-        return None
-    number = max(files)
+    while files:
+        number = max(files)
+        try:
+            return _opened(store, number, files[number], cache)
+        except IndexFault:
+            before, files = files, snapshot_files(store)
+            if files.get(number) == before[number]:
+                raise
+    return None
+
+
+def _opened(store: Store, number: int, file: StoredFile, cache: ByteCache | None) -> Snapshot:
     if cache is None:
         return open_snapshot(store, number)
-    return cache.get((store.location, files[number]), lambda: open_snapshot(store, number))
+    return cache.get((store.location, file), lambda: open_snapshot(store, number))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from secateur.errors import IndexFault
-from secateur.index.codec import SEGMENT, Place, Writer
+from secateur.index.codec import SEGMENT, Place, Writer, is_repeated
 from secateur.index.gaps import gap_arrays, gaps_of
 from secateur.index.matrix import Matrix, salt_of, signed_salt
 from secateur.index.model import BlockTable, IndexedColumn, type_name
@@ -135,6 +135,8 @@ def pages_of(arrays: Sequence[np.ndarray], kind: Kind, block_rows: np.ndarray, w
         raise IndexFault(f"{where}: these are no pages of {n} blocks")
     offsets, first_row = arrays[0], arrays[1]
     count = int(offsets[-1]) if n else 0
+    if is_repeated(first_row) and count > n:  # pages of one block begin at different rows
+        raise IndexFault(f"{where}: the pages are out of order")
     ordered = n == 0 or (offsets[0] == 0 and np.diff(offsets).min() >= 1 and first_row.shape == (count,))
     if not ordered or (n and not _ascending(offsets, first_row, block_rows)):
         raise IndexFault(f"{where}: the pages are out of order")

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from secateur.errors import IndexConflict, IndexFault
 from secateur.index import interleave
 from secateur.index.assemble import Recipe
 from secateur.index.interleave import MatrixPlan, PartPlan, WrittenFile
@@ -21,7 +22,7 @@ from secateur.index.tasks import RunTasks
 def write_slabs(
     run: RunTasks, build: str, store: Store, summaries: Sequence[SegmentSummary], recipe: Recipe
 ) -> dict[int, Slabs]:
-    """The third pass: the slivers of all segments laid side by side, filter by filter."""
+    """The third pass: the slivers of all segments laid side by side, filter by filter. Raises IndexConflict."""
     plans = {}
     for f in sorted({f for summary in summaries for f in summary.slivers}):
         plans[f] = interleave.plan_matrices([summary.slivers.get(f, ()) for summary in summaries])
@@ -29,7 +30,13 @@ def write_slabs(
     def rows_of(f: int, part: PartPlan) -> np.ndarray:
         return interleave.interleaved(store, plans[f][part.matrix], part)
 
-    return lay_side_by_side(run, build, store, plans, rows_of, dict(enumerate(recipe.rates)))
+    try:
+        return lay_side_by_side(run, build, store, plans, rows_of, dict(enumerate(recipe.rates)))
+    except IndexFault as fault:
+        raise IndexConflict(
+            f"what the build wrote aside cannot be read back: {fault}. A vacuum with a short grace period, or a drop, "
+            "may have removed it. Nothing was published: build again"
+        ) from None
 
 
 def lay_side_by_side(

@@ -21,7 +21,7 @@ from secateur.arrays import text_parts
 from secateur.errors import IndexFault
 from secateur.index import btree
 from secateur.index.btree import Tree, tree_over
-from secateur.index.codec import SNAPSHOT, Contents, ReadRange, Writer, read_contents
+from secateur.index.codec import SNAPSHOT, Contents, ReadRange, Writer, is_repeated, read_contents
 from secateur.index.identity import listing_id
 from secateur.index.model import (
     BuildOptions,
@@ -41,10 +41,13 @@ from secateur.index.slabs import Slabs, slabs_of
 from secateur.index.zonemap import ZoneMap, unknown
 from secateur.pruning.predicate.bound import Field
 from secateur.ragged import offsets_of
-from secateur.values import Kind, kind_of, same_keys
+from secateur.values import Kind, all_within, kind_of, same_keys
 
 FOLDER = "snapshots"
 _NAME = re.compile(r"(\d{10})\.snapshot")
+MOST_BLOCKS, MOST_FILES = 1 << 31, 1 << 31  # of all segments; what is allocated for them is bounded by that
+MOST_SEGMENT_BLOCKS = 1 << 26
+MOST_REPEATED = 1 << 16  # times that a letter follows itself
 _INT64 = np.dtype("<i8")
 _TEXTS = (_INT64, np.dtype("u1"))  # offsets, bytes
 
@@ -147,7 +150,7 @@ class Snapshot:
             told = meta.get("made_of")  # which snapshots of the first release do not tell
             self.made_of = None if told is None else _made_of(told, contents.name)
             self.schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(meta["schema"])))
-        except (KeyError, TypeError, ValueError, AttributeError, OSError, OverflowError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OSError, OverflowError, pa.ArrowException) as error:
             raise IndexFault(f"{contents.name}: the snapshot is malformed: {error}") from None
 
     @cached_property
@@ -157,7 +160,7 @@ class Snapshot:
         names = self._texts(offsets, data, "segment names")
         require_names(names, SEGMENT_NAME, self.name)
         table = SegmentTable(names.to_pylist(), *counts)
-        if any(array.shape != (len(names),) or array.min(initial=0) < 0 for array in counts):
+        if any(array.shape != (len(names),) or array.min(initial=0) < 0 for array in counts) or not _countable(table):
             raise IndexFault(f"{self.name}: the table of segments is malformed")
         return table
 
@@ -186,7 +189,7 @@ class Snapshot:
         arrays = self._arrays("files", 5 * (_INT64,) + (np.dtype("<i4"), _INT64))
         n = int(self.segments.file_begin[-1])
         segment, live = arrays[-2:]
-        if any(array.shape != (n,) for array in arrays) or (np.bincount(live[live >= 0], minlength=n) != 1).any():
+        if any(array.shape != (n,) for array in arrays) or is_repeated(live) or not _is_permutation(live):
             raise IndexFault(f"{self.name}: the table of files is malformed")
         if not np.array_equal(segment, np.repeat(np.arange(len(self.segments)), self.segments.file_count)):
             raise IndexFault(f"{self.name}: the files do not follow the segments")
@@ -288,8 +291,10 @@ class Snapshot:
         return arrays
 
     def _texts(self, offsets: np.ndarray, data: np.ndarray, what: str) -> pa.Array:
-        n = len(offsets) - 1
-        if n < 0 or offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
+        n = len(offsets) - 1  # at most one is empty, and nothing of one letter only is long
+        if not 0 <= n <= max(1, len(data)) or (is_repeated(data) and len(data) > MOST_REPEATED):
+            raise IndexFault(f"{self.name}: the {what} are malformed")
+        if offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
             raise IndexFault(f"{self.name}: the {what} are malformed")
         buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(data.tobytes())]
         texts = pa.Array.from_buffers(pa.large_string(), n, buffers)
@@ -298,6 +303,19 @@ class Snapshot:
         except pa.ArrowInvalid as error:
             raise IndexFault(f"{self.name}: the {what} are malformed: {error}") from None
         return texts
+
+
+def _countable(table: SegmentTable) -> bool:
+    """Whether there are no more blocks and files than can be numbered in memory."""
+    if table.block_count.max(initial=0) > MOST_SEGMENT_BLOCKS or table.file_count.max(initial=0) > MOST_FILES:
+        return False
+    return int(table.block_count.sum()) <= MOST_BLOCKS and int(table.file_count.sum()) <= MOST_FILES
+
+
+def _is_permutation(live: np.ndarray) -> bool:
+    """Whether the numbers are all that there are below their count."""
+    n = len(live)
+    return all_within(live, 0, n - 1) and bool((np.bincount(live, minlength=n) == 1).all())
 
 
 def _kind(field: Field) -> Kind:

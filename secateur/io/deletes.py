@@ -23,6 +23,7 @@ from secateur.values import is_float
 
 _MAGIC = bytes.fromhex("d1d33964")
 _FRAME = 12  # bytes of a vector besides its bitmap: length, magic, checksum
+MOST_POSITIONS = 1 << 30  # of a vector, a few bytes of which can name any number of rows in a row
 _PATH, _POSITION = "file_path", "pos"
 
 OpenInput = Callable[[str], pa.NativeFile]
@@ -48,9 +49,12 @@ def decoded_vector(data: bytes, what: str) -> np.ndarray:
     if length != len(body) or body[:4] != _MAGIC or zlib.crc32(body) != checksum:
         raise InvalidParquet(f"{what} is corrupt: its length, magic or checksum is wrong")
     try:
-        return np.array(BitMap64.deserialize(body[4:]), np.int64)
-    except (ValueError, MemoryError) as error:
+        found = BitMap64.deserialize(body[4:])
+    except (ValueError, IndexError, MemoryError) as error:
         raise InvalidParquet(f"{what} is corrupt: {error}") from None
+    if len(found) > MOST_POSITIONS or (len(found) and found.max() >> 63):
+        raise InvalidParquet(f"{what} names {len(found):,} rows, the last of them {found.max():,}")
+    return np.frombuffer(found.to_array(), np.int64)
 
 
 def read_positions(open_input: OpenInput, path: str, wanted: pa.Array) -> list[np.ndarray]:

@@ -42,11 +42,16 @@ def decode_puffin(data: bytes) -> list[Blob]:
     start = len(data) - _TAIL - size
     if not 0 < size <= MOST_FOOTER or start < 2 * len(MAGIC) or data[start - 4 : start] != MAGIC:
         raise ValueError("the footer is not where it should be")
-    found = []
-    for entry in json.loads(data[start:-_TAIL])["blobs"]:
-        at, length = int(entry["offset"]), int(entry["length"])
-        if at < len(MAGIC) or length < 0 or at + length > start:
-            raise ValueError("a blob lies outside of the file")
-        about = {key: value for key, value in entry.items() if key not in ("offset", "length")}
-        found.append(Blob(data[at : at + length], about))
-    return found
+    body = data[:start]
+    try:
+        return [_blob(body, entry) for entry in json.loads(data[start:-_TAIL])["blobs"]]
+    except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise ValueError(f"the footer is malformed: {error!r}") from None
+
+
+def _blob(data: bytes, entry: Mapping[str, Any]) -> Blob:
+    at, length = int(entry["offset"]), int(entry["length"])
+    if at < len(MAGIC) or length < 0 or at + length > len(data):
+        raise ValueError("a blob lies outside of the file")
+    about = {key: value for key, value in entry.items() if key not in ("offset", "length")}
+    return Blob(data[at : at + length], about)

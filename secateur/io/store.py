@@ -1,19 +1,21 @@
 """Where index files live: a directory of any filesystem that pyarrow knows, published into atomically.
 
-On a local disk a file appears under its name whole or not at all (write aside, sync, link), and a name is taken
-once. On S3 and stores of its interface an object appears whole by a put that the store refuses where the name is taken
-(:mod:`secateur.io.conditional_put`). On other filesystems pyarrow offers neither: there :meth:`FileStore.create` looks
-before it writes, and two builders that publish in the same instant are not told apart.
+On a local disk a file appears under its name whole or not at all (write aside, sync, link or rename), and the name of a
+snapshot is taken once. On S3 and stores of its interface an object appears whole by a put that the store refuses where
+the name is taken (:mod:`secateur.io.conditional_put`). On other filesystems pyarrow offers neither: there
+:meth:`FileStore.create` looks before it writes, and two builders that publish in the same instant are not told apart.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import posixpath
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -100,7 +102,7 @@ class FileStore:
             return fault
 
     def _read_local(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        descriptor = os.open(self._path(name), os.O_RDONLY)
+        descriptor = os.open(self._path(name), os.O_RDONLY | os.O_NONBLOCK)  # of a pipe, which would wait for a writer
         try:
             if len(ranges) > 1 and hasattr(os, "posix_fadvise"):  # so that the disk works on all of them at once
                 for offset, size in ranges:
@@ -124,8 +126,8 @@ class FileStore:
         return int(info.size)
 
     def put(self, name: str, data: bytes) -> None:
-        """Write a file under a name that nothing else writes. Raises IndexNotWritable."""
-        self._write(name, data, self._publish_local if self.is_local else self._stream)
+        """Write a file under a name that nothing else writes but another try of the same. Raises IndexNotWritable."""
+        self._write(name, data, self._put_local if self.is_local else self._stream)
 
     def put_aside(self, name: str, data: bytes) -> None:
         """Write a file that need not outlive a crash: nothing waits for the disk. Raises as :meth:`put` does."""
@@ -138,14 +140,22 @@ class FileStore:
     def _write(self, name: str, data: bytes, write: Callable[[str, bytes], None]) -> None:
         try:
             self.filesystem.create_dir(posixpath.dirname(self._path(name)), recursive=True)
+        except OSError as error:
+            raise self._refused(name, error) from None
+        try:
             write(name, data)
         except FileExistsError:
             raise IndexConflict(f"{self._path(name)} exists already: another build published first") from None
-        except OSError as error:
-            raise IndexNotWritable(
-                f"cannot write the index file {self._path(name)}: {explained(error)}. "
-                "Give the table's directory write permission, or keep the index elsewhere with index_location="
+        except FileNotFoundError:
+            raise IndexConflict(
+                f"{self._path(name)} was removed while it was written: by a vacuum with a short grace period, or by a "
+                "drop. Do it again"
             ) from None
+        except OSError as error:
+            raise self._refused(name, error) from None
+
+    def _refused(self, name: str, error: OSError) -> IndexNotWritable:
+        return IndexNotWritable(f"cannot write the index file {self._path(name)}: {explained(error)}. {_advice(error)}")
 
     def create(self, name: str, data: bytes) -> None:
         """Publish a whole file atomically. Raises IndexConflict where the name exists, IndexNotWritable."""
@@ -153,17 +163,29 @@ class FileStore:
 
     def _publish_local(self, name: str, data: bytes) -> None:
         """Write aside, sync, then link: linking fails where the name exists, and shows the whole file or nothing."""
-        path = self._path(name)
-        aside = f"{posixpath.dirname(path)}/.{uuid.uuid4().hex}.partial"
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        with self._written_aside(name, data) as aside:
+            os.link(aside, self._path(name))
+
+    def _put_local(self, name: str, data: bytes) -> None:
+        """The same, but a task that runs again, or twice at once, writes in the place of its other try."""
+        with self._written_aside(name, data) as aside:
+            os.replace(aside, self._path(name))
+
+    @contextmanager
+    def _written_aside(self, name: str, data: bytes) -> Iterator[str]:
+        """A file on disk that no reader looks for; gone afterwards, and the folder on disk too."""
+        folder = posixpath.dirname(self._path(name))
+        aside = f"{folder}/.{uuid.uuid4().hex}.partial"
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with open(aside, "xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.link(aside, path)
+            yield aside
         finally:
-            os.unlink(aside)
+            with suppress(FileNotFoundError):
+                os.unlink(aside)
+        _sync_folder(folder)
 
     def _publish_remote(self, name: str, data: bytes) -> None:
         """By a conditional put, or where the store is not asked so, by looking before writing.
@@ -195,7 +217,7 @@ class FileStore:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise IndexNotWritable(f"cannot delete {self._path(name)}: {explained(error)}") from None
+            raise IndexNotWritable(f"cannot delete {self._path(name)}: {explained(error)}. {_advice(error)}") from None
 
 
 def _read_range(file: pa.NativeFile, offset: int, size: int) -> bytes:
@@ -207,3 +229,27 @@ def _read_range(file: pa.NativeFile, offset: int, size: int) -> bytes:
                 raise
         time.sleep(pause)
     return bytes(file.read_at(size, offset))
+
+
+def _sync_folder(folder: str) -> None:
+    """Bring the names in a local folder to the disk, on filesystems that can be asked for that."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _advice(error: OSError) -> str:
+    """What to do about a file that cannot be written or removed."""
+    elsewhere = "or keep the index elsewhere with index_location="
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            return f"Make room (vacuum_index() removes index files that are not needed any more), {elsewhere}"
+        case errno.EFBIG:
+            return f"Allow larger files (ulimit -f), ask for smaller ones with segment_blocks=, {elsewhere}"
+        case _:
+            return f"Give the table's directory write permission, {elsewhere}"

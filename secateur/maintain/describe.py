@@ -6,10 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from secateur.errors import IndexFault
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Choice, Filter
 from secateur.index.naming import Naming
 from secateur.index.options import called_in_table
-from secateur.index.snapshot import Snapshot, snapshot_name
+from secateur.index.snapshot import Snapshot, snapshot_numbers
 from secateur.index.sort_key import is_tuple_column
 from secateur.io.index_coverage import coverage
 from secateur.io.table import Table
@@ -65,7 +66,16 @@ class IndexSnapshot:
 
 def describe_index(table: Table) -> IndexSnapshot:
     """What the current index of a table holds, and what it covers now. Raises IndexMissing, IndexFault."""
-    snapshot = require_snapshot(table)
+    while True:
+        snapshot = require_snapshot(table)
+        try:
+            return _described(table, snapshot)
+        except IndexFault:
+            if snapshot.number in snapshot_numbers(table.store):
+                raise  # else it was removed meanwhile: what is current now is described
+
+
+def _described(table: Table, snapshot: Snapshot) -> IndexSnapshot:
     naming = table.snapshot().naming
     options = snapshot.options if naming is None else called_in_table(snapshot.options, naming)
     filters = [replace(each, path=_in_table(each.path, naming)) for each in snapshot.filters]
@@ -79,7 +89,7 @@ def describe_index(table: Table) -> IndexSnapshot:
         blocks=int(files.block_count.sum()),
         rows=int(files.row_count.sum()),
         data_bytes=int(files.byte_count.sum()),
-        index_bytes=_index_bytes(table, snapshot),
+        index_bytes=_index_bytes(snapshot),
         columns=tuple(
             ".".join(_in_table(column.path, naming)) for column in snapshot.columns if not is_tuple_column(column.path)
         ),
@@ -105,9 +115,9 @@ def _filtered(filters: Sequence[Filter], kind: str) -> tuple[str, ...]:
     return tuple(".".join(each.path) for each in filters if each.kind == kind)
 
 
-def _index_bytes(table: Table, snapshot: Snapshot) -> int:
+def _index_bytes(snapshot: Snapshot) -> int:
     filters = sum(filter_files(snapshot).values()) + (0 if snapshot.made_of is None else snapshot.made_of.size)
-    return int(snapshot.segments.size.sum()) + filters + table.store.size(snapshot_name(snapshot.number))
+    return int(snapshot.segments.size.sum()) + filters + snapshot.nbytes
 
 
 def filter_files(snapshot: Snapshot) -> dict[str, int]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import pyarrow as pa
 
-from secateur.errors import IndexConflict
-from secateur.index.build import MANIFESTS_FOLDER
+from secateur.errors import IndexConflict, SecateurError
+from secateur.index.build import MANIFESTS_FOLDER, build_of
 from secateur.index.model import BuildOptions, IndexedColumn, indexed_columns
 from secateur.index.segments import Segments, in_key_order
 from secateur.index.snapshot import MadeOf, encode_snapshot, snapshot_name, snapshot_numbers
@@ -18,6 +18,7 @@ from secateur.io.field_ids import called_by_id
 from secateur.io.schema import merge_schemas
 from secateur.io.store import FileStore
 from secateur.io.table import TableSnapshot
+from secateur.maintain.doomed import doomed_builds
 
 MOST_TRIES = 20  # of a build whose number others take
 _log = logging.getLogger("secateur")
@@ -63,14 +64,17 @@ def publish(
     _next_number(table.store, expected)
     segments = in_key_order(segments, sort_paths(options))
     made_of = keep_manifests(table, build)
+    names = {*segments.name, *(name for slabs in segments.slabs.values() for name in slabs.file_name)}
+    names |= set() if made_of is None else {made_of.manifests}
     for _ in range(MOST_TRIES):
         number = _next_number(table.store, expected)
         data = encode_snapshot(number, time.time(), segments, options, schema, made_of)
-        _require_files(table.store, segments, made_of)
+        require_files(table.store, names)
         try:
             table.store.create(snapshot_name(number), data)
         except IndexConflict:
             continue
+        _keep_or_retract(table.store, number, names)
         _log.info("published snapshot %d of %s: %d segments", number, table.store.location, len(segments))
         return
     raise IndexConflict(f"{MOST_TRIES} times another build published first: build again when fewer do so at once")
@@ -88,15 +92,27 @@ def _next_number(store: FileStore, expected: int | None) -> int:
     return current + 1
 
 
-def _require_files(store: FileStore, segments: Segments, made_of: MadeOf | None) -> None:
-    """Raises IndexConflict unless all files that a snapshot is about to name are there still."""
-    names = {*segments.name, *(name for slabs in segments.slabs.values() for name in slabs.file_name)}
-    names |= set() if made_of is None else {made_of.manifests}
+def _keep_or_retract(store: FileStore, number: int, names: Set[str]) -> None:
+    """Take a snapshot back whose files somebody is removing. Raises IndexConflict.
+
+    Who removes files first says so and then looks for snapshots that name them; who publishes does it the other way
+    round. So of two at once one sees the other.
+    """
+    try:
+        require_files(store, names)
+    except SecateurError:
+        store.delete(snapshot_name(number))
+        raise
+
+
+def require_files(store: FileStore, names: Set[str]) -> None:
+    """Raises IndexConflict unless all files that a snapshot names are there, and stay."""
+    doomed = doomed_builds(store)
     there = {file.name for folder in {name.partition("/")[0] for name in names} for file in store.files(folder)}
-    if gone := sorted(names - there):
+    if gone := sorted(name for name in names if name not in there or build_of(name) in doomed):
         raise IndexConflict(
-            f"{len(gone):,} index files that the new snapshot needs are gone, {gone[0]} for one: a vacuum with a short "
-            "grace period, or a drop, removed them meanwhile. Nothing was published: do it again"
+            f"{len(gone):,} index files that the new snapshot needs are gone or about to be removed, {gone[0]} for "
+            "one: by a vacuum with a short grace period, or by a drop. Nothing was published: do it again"
         )
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Iterator
 
-from secateur.index.build import FOLDERS
+from secateur.errors import IndexFault, IndexMissing
+from secateur.index.build import FOLDERS, build_of
 from secateur.index.model import StoredFile
 from secateur.index.snapshot import FOLDER as SNAPSHOTS_FOLDER
 from secateur.index.snapshot import Snapshot, open_snapshot, snapshot_files, snapshot_name
 from secateur.io.store import FileStore
 from secateur.io.table import Table
 from secateur.maintain.describe import filter_files
-from secateur.maintain.entries import require_snapshot
+from secateur.maintain.doomed import FOLDER as DOOMED_FOLDER
+from secateur.maintain.doomed import doomed
 
 DEFAULT_GRACE_SECONDS = 3600.0
-_BUILD = re.compile(r"[0-9a-f]{12}(?=[-.])")  # with which the names of the files of a build begin
 
 
 def vacuum_index(
@@ -24,38 +24,69 @@ def vacuum_index(
 ) -> list[StoredFile]:
     """Remove what no snapshot needs that is current or was so within the last `grace_seconds`.
 
-    Those are files of older snapshots, and left-overs of builds that were killed. A build that is under way is left
-    alone: its files count as old as the youngest of them, and if it writes none for longer than the grace period, it
-    finds them gone and says so instead of publishing. Returns the files removed, or with `dry_run` those that would be.
+    Those are files of older snapshots, and left-overs of builds that were killed, the first one too. A build that is
+    under way is left alone: its files count as old as the youngest of them, and if it writes none for longer than the
+    grace period, it finds them gone and says so instead of publishing. Returns the files removed, or with `dry_run`
+    those that would be.
 
-    Raises IndexMissing, and IndexFault: a snapshot that cannot be read may name any file.
+    Raises IndexMissing where there is no file of an index, IndexFault where a snapshot cannot be read, for it may name
+    any file, and IndexNotWritable.
     """
-    require_snapshot(table)
     store, old = table.store, time.time() - grace_seconds
-    needed = {name for number in _recent(store, old) for name in used_files(open_snapshot(store, number))}
-    files = [file for folder in (SNAPSHOTS_FOLDER, *FOLDERS) for file in store.files(folder)]
+    needed = _needed(store, old)
+    files = _all_files(store)
+    if not files:
+        raise IndexMissing(f"{table.location} has no index at {store.location}: build one with build_index()")
     youngest: dict[str, float] = {}
     for file in files:
-        youngest[_build_of(file)] = max(file.modified, youngest.get(_build_of(file), 0.0))
-    unused = [file for file in files if file.name not in needed and youngest[_build_of(file)] <= old]
-    if not dry_run:
+        youngest[_unit_of(file)] = max(file.modified, youngest.get(_unit_of(file), 0.0))
+    unused = [file for file in files if file.name not in needed and youngest[_unit_of(file)] <= old]
+    if dry_run or not unused:
+        return unused
+    with doomed(store, _builds(unused) - {build_of(name) for name in needed}):
+        needed = _needed(store, old)  # what was published meanwhile too
+        unused = [file for file in unused if file.name not in needed]
         _remove(store, unused)
     return unused
+
+
+def _all_files(store: FileStore) -> list[StoredFile]:
+    """Snapshots first, old ones before the current one, then what they name."""
+    return [file for folder in (SNAPSHOTS_FOLDER, *FOLDERS, DOOMED_FOLDER) for file in store.files(folder)]
+
+
+def _needed(store: FileStore, old: float) -> set[str]:
+    """The files of the snapshots that are current, or were when or after it was `old`. Raises IndexFault."""
+    return {name for number in _recent(store, old) for name in _used_by(store, number)}
 
 
 def _recent(store: FileStore, old: float) -> Iterator[int]:
     """The snapshots that are current, or were when or after it was `old`: followed by one that is younger."""
     files = snapshot_files(store)
     numbers = sorted(files)
-    for number, following in zip(numbers, [*numbers[1:], None], strict=True):
+    for number, following in zip(numbers, [*numbers, None][1:], strict=True):
         if following is None or files[following].modified > old:
             yield number
 
 
-def _build_of(file: StoredFile) -> str:
+def _used_by(store: FileStore, number: int) -> set[str]:
+    """The files that a snapshot needs; none where another vacuum, or a drop, has just removed it."""
+    try:
+        return used_files(open_snapshot(store, number))
+    except IndexFault:
+        if number in snapshot_files(store):
+            raise
+        return set()
+
+
+def _unit_of(file: StoredFile) -> str:
     """The build that wrote a file; of what no build wrote, the file itself."""
-    found = _BUILD.match(file.name.rpartition("/")[2])
-    return file.name if found is None else found[0]
+    return build_of(file.name) or file.name
+
+
+def _builds(files: Iterable[StoredFile]) -> set[str]:
+    """The builds that wrote any of some files."""
+    return {build for file in files if (build := build_of(file.name)) is not None}
 
 
 def used_files(snapshot: Snapshot) -> set[str]:
@@ -68,13 +99,29 @@ def drop_index(table: Table, *, dry_run: bool = False) -> list[StoredFile]:
     """Remove the whole index; the files removed, or with `dry_run` those that would be.
 
     Old snapshots go first, then the current one, then what they name: a reader sees the current index or, from one
-    moment on, none. Where there is no index, nothing is removed.
+    moment on, none. Where there is no index, nothing is removed. A build that is under way then publishes nothing and
+    says so, unless it wrote its first file after the drop began. Raises IndexNotWritable.
     """
     store = table.store
-    files = [file for folder in (SNAPSHOTS_FOLDER, *FOLDERS) for file in store.files(folder)]
-    if not dry_run:
-        _remove(store, files)
-    return files
+    files = _all_files(store)
+    if dry_run or not files:
+        return files
+    snapshots = [file for file in files if file.name.startswith(SNAPSHOTS_FOLDER)]
+    _remove(store, snapshots)
+    builds = _builds(files)
+    with doomed(store, builds):
+        late = [file for number, file in snapshot_files(store).items() if _names_any(store, number, builds)]
+        _remove(store, late)
+        _remove(store, files[len(snapshots) :])
+    return [*files, *late]
+
+
+def _names_any(store: FileStore, number: int, builds: set[str]) -> bool:
+    """Whether a snapshot names a file of some builds, or cannot be read."""
+    try:
+        return any(build_of(name) in builds for name in _used_by(store, number))
+    except IndexFault:
+        return True
 
 
 def _remove(store: FileStore, files: Iterable[StoredFile]) -> None:

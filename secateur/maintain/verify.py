@@ -14,6 +14,7 @@ from secateur.index.btree import contradicted_nodes
 from secateur.index.codec import FILTERS, MANIFESTS, SEGMENT, Place, read_contents
 from secateur.index.segments import Directory
 from secateur.index.snapshot import Snapshot
+from secateur.io.store import FileStore
 from secateur.io.table import Table
 from secateur.maintain.describe import filter_files
 from secateur.maintain.entries import indexed_files, live_files, require_snapshot
@@ -103,13 +104,15 @@ def _verified_files(table: Table, tell: OnStep) -> Verification:
     except IndexFault as fault:
         return Verification(0, 0, 0, len(live), (str(fault),))
     faults = [*snapshot.verify(), *_verify_trees(snapshot)]
+    made_of = [] if snapshot.made_of is None else [(snapshot.made_of.manifests, snapshot.made_of.size)]
+    sizes = [*zip(snapshot.segments.name, snapshot.segments.size.tolist(), strict=True), *filters.items(), *made_of]
+    faults += _verify_sizes(table.store, sizes)
     directories = _directories(snapshot, faults)
     checks: list[Callable[[], list[str]]] = [
         *(partial(_verify_segment, table, snapshot, directories, i) for i in range(len(snapshot.segments))),
         *(partial(_verify_file, table, name, FILTERS, size) for name, size in filters.items()),
+        *(partial(_verify_file, table, name, MANIFESTS, size) for name, size in made_of),
     ]
-    if snapshot.made_of is not None:
-        checks.append(partial(_verify_file, table, snapshot.made_of.manifests, MANIFESTS, snapshot.made_of.size))
     with ThreadPoolExecutor(VERIFY_THREADS) as threads:
         for done, found in enumerate(threads.map(lambda check: check(), checks), 1):
             faults += found
@@ -117,6 +120,18 @@ def _verified_files(table: Table, tell: OnStep) -> Verification:
     covered = set(indexed_files(files))
     known = sum(file in covered for file in live)
     return Verification(snapshot.number, len(snapshot.segments), known, len(live) - known, tuple(faults))
+
+
+def _verify_sizes(store: FileStore, sizes: Sequence[tuple[str, int]]) -> list[str]:
+    """The files that are longer than the snapshot says; what is shorter, or missing, its content tells."""
+    folders = {name.partition("/")[0] for name, _ in sizes}
+    try:
+        found = {file.name: file.size for folder in sorted(folders) for file in store.files(folder)}
+    except IndexFault as fault:
+        return [str(fault)]
+    return [
+        f"{name}: has {found[name]:,} bytes instead of {size:,}" for name, size in sizes if found.get(name, 0) > size
+    ]
 
 
 def _directories(snapshot: Snapshot, faults: list[str]) -> Sequence[Directory]:

@@ -1,0 +1,1 @@
+"""Decoders under random bytes: targets, seeds, and what runs them with atheris."""

@@ -1,0 +1,168 @@
+"""Inputs to begin with, of every target: what builds write, from the golden index and small values."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+from pyroaring import BitMap64
+
+from fuzz.frame import chunks_of, packed
+from fuzz.targets import DELETES, GOLDEN, MANIFEST, index_begin
+from secateur.index import codec
+from secateur.index.codec import Contents, as_it_lies, encode_chunk, read_contents
+from secateur.index.encoding import DTYPES, encode
+from secateur.io.disk_piece import PieceName, write_piece
+from secateur.io.kept_manifests import encode_manifests
+from secateur.io.manifest_files import FILES, ByField, Manifest
+from secateur.io.puffin import Blob, encode_puffin
+from secateur.io.store import FileStore
+
+STORE = FileStore(pafs.LocalFileSystem(), str(GOLDEN / "_secateur"))
+MOST_BLOCKS = 4  # of a segment of the golden index
+
+
+def seeds(name: str) -> list[bytes]:
+    """The seeds of a target."""
+    return list(_SEEDS[name]())
+
+
+def as_they_lie(chunk: bytes) -> bytes:
+    """A chunk whose arrays are not compressed, so that a changed byte changes one element."""
+    return encode_chunk(codec.decode_chunk(chunk, "seed"), as_it_lies)
+
+
+def _opened(folder: str, kind: int) -> Iterator[tuple[str, Contents]]:
+    for each in STORE.files(folder):
+        yield each.name, read_contents(each.name, kind, each.size, partial(STORE.read, each.name))
+
+
+def _golden_chunks() -> Iterator[tuple[str, bytes]]:
+    for folder, kind in (("segments", codec.SEGMENT), ("snapshots", codec.SNAPSHOT)):
+        for name, contents in _opened(folder, kind):
+            yield from chunks_of(contents, STORE, name).items()
+
+
+def _chunks() -> Iterator[bytes]:
+    for dtype in DTYPES:
+        yield encode_chunk([np.arange(5).astype(dtype), np.zeros(70, dtype), (np.arange(200) * 3).astype(dtype)])
+    yield from (data for _, data in _golden_chunks())
+
+
+def _files() -> Iterator[bytes]:
+    for folder in ("segments", "snapshots", "filters"):
+        yield from (STORE.read(each.name, 0, each.size) for each in STORE.files(folder))
+
+
+def _contents() -> Iterator[bytes]:
+    yield b'{"meta":{},"chunks":{"a":[16,8,0]},"matrices":{"b":[64,9,3,1]}}'
+
+
+def _snapshots() -> Iterator[bytes]:
+    for name, contents in _opened("snapshots", codec.SNAPSHOT):
+        found = chunks_of(contents, STORE, name)
+        yield packed(contents.meta, found)
+        yield packed(contents.meta, {name: as_they_lie(each) for name, each in found.items()})
+
+
+def _segments() -> Iterator[bytes]:
+    for name, contents in _opened("segments", codec.SEGMENT):
+        for n in (2, MOST_BLOCKS):
+            for data in chunks_of(contents, STORE, name).values():
+                yield from (struct.pack("<HH", n, 2) + each for each in (data, as_they_lie(data)))
+
+
+def _slabs() -> Iterator[bytes]:
+    for name, contents in _opened("snapshots", codec.SNAPSHOT):
+        for chunk, data in chunks_of(contents, STORE, name).items():
+            if chunk.startswith("slabs/"):
+                arrays = codec.decode_chunk(data, chunk)[2:]
+                yield from (struct.pack("<H", 2) + encode_chunk(arrays, how) for how in (encode, as_it_lies))
+
+
+def _matrices() -> Iterator[bytes]:
+    for name, contents in _opened("filters", codec.FILTERS):
+        for each in contents.matrices.values():
+            wanted = [0, 1, each.rows - 1, 2, 3, 5, 7, 7]
+            header = struct.pack("<QIIQ8H", 0, each.rows, each.width, each.salt, *wanted)
+            yield header + STORE.read(name, each.at, each.nbytes)
+
+
+def _postings() -> Iterator[bytes]:
+    for n, (chunk, data) in ((n, each) for n in (2, MOST_BLOCKS) for each in _golden_chunks()):
+        if chunk.startswith("posting/"):
+            table = encode_chunk(codec.decode_chunk(data, chunk)[1:])
+            yield struct.pack("<HQH", n, 1 << 60, len(table)) + table + bytes(range(256))
+
+
+def _puffins() -> Iterator[bytes]:
+    yield encode_puffin([Blob(b"some bytes", {"type": "a", "fields": [1]}), Blob(b"", {"type": "b"})])[0]
+    yield encode_puffin([])[0]
+
+
+def _vectors() -> Iterator[bytes]:
+    for rows in ([], [0], [1, 2, 3, 1 << 40], list(range(0, 5000, 3)), list(range(100_000))):
+        yield BitMap64(rows).serialize()
+
+
+def _manifests() -> Iterator[bytes]:
+    row = {"content": 0, "path": "a/b.parquet", "format": "PARQUET", "record_count": 3, "size": 99, "spec": 0}
+    files = pa.RecordBatch.from_pylist([row, {**row, "split_offsets": [4, 50]}], FILES)
+    numbers = np.array([0, 1], np.int32)
+    counts, bounds = (ByField(numbers, numbers, values) for values in (pa.array([1, 2]), pa.array([b"a", b"b"])))
+    partition = {1000: pa.array([1, None], pa.int32()), 1001: pa.array(["x", "y"])}
+    kept = {key: Manifest(files, partition, counts, counts, bounds, bounds) for key in (MANIFEST, DELETES)}
+    data = encode_manifests(kept)
+    contents = read_contents("f", codec.MANIFESTS, len(data), lambda at, size: data[at : at + size])
+    found = {name: data[at : at + size] for name, (at, size, _) in contents.chunks.items()}
+    yield packed(contents.meta, found)
+    yield packed(contents.meta, {name: as_they_lie(each) for name, each in found.items()})
+
+
+def _footers() -> Iterator[bytes]:
+    for part in ("part=0", "part=1"):
+        data = (GOLDEN / part / "rows.parquet").read_bytes()
+        yield data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
+
+
+def _page_indexes() -> Iterator[bytes]:
+    data = (GOLDEN / "part=0" / "rows.parquet").read_bytes()
+    yield data[index_begin() : len(data) - 8 - int.from_bytes(data[-8:-4], "little")]
+
+
+def _blooms() -> Iterator[bytes]:
+    yield bytes.fromhex("1540" + "1c1c0000" * 3 + "00") + bytes(range(32))  # 32 bytes, block, XXH64, uncompressed
+
+
+def _pieces() -> Iterator[bytes]:
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as root:
+        name = PieceName.of(root, "key")
+        write_piece(name, b"the bytes of a piece")
+        yield Path(name.path).read_bytes()
+
+
+_SEEDS = {
+    "chunk": _chunks,
+    "file": _files,
+    "contents": _contents,
+    "snapshot": _snapshots,
+    "segment": _segments,
+    "slabs": _slabs,
+    "matrix": _matrices,
+    "postings": _postings,
+    "puffin": _puffins,
+    "vector": _vectors,
+    "manifests": _manifests,
+    "thrift": _footers,
+    "footer": _footers,
+    "page_index": _page_indexes,
+    "bloom": _blooms,
+    "piece": _pieces,
+}

@@ -1,0 +1,261 @@
+"""What reads bytes that anybody may have written, one function each: it returns, or raises the error that it promises.
+
+Never another exception, a crash, a hang, or memory beyond all proportion.
+"""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+import zlib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.memory_store import MemoryStore
+from fuzz.frame import file_of, unpacked
+from secateur.errors import IndexFault, InvalidParquet
+from secateur.index import codec
+from secateur.index.codec import decode_chunk, read_contents
+from secateur.index.matrix import Matrix, read_rows
+from secateur.index.postings import blocks_with, posting_table_of
+from secateur.index.segment import COLUMN_KINDS, FILTER_KINDS, blocks_of, codes_of, pages_of, places_of, zone_map_of
+from secateur.index.segment import postings_of as stored_postings_of
+from secateur.index.slabs import slabs_of
+from secateur.index.snapshot import Snapshot, open_snapshot, snapshot_name
+from secateur.io.disk_piece import PieceName, read_piece
+from secateur.io.footer import chunk_bounds, read_footer, read_page_index
+from secateur.io.kept_manifests import ManifestKey, decode_manifests
+from secateur.io.parquet_bloom import native_filters, read_filter
+from secateur.io.puffin import decode_puffin
+from secateur.io.thrift import MalformedThrift, decode_leading
+from secateur.pruning.predicate.bound import Field
+from secateur.values import Kind
+
+Target = Callable[[bytes], None]
+GOLDEN = Path(__file__).parent.parent / "tests" / "golden" / "v1"
+MANIFEST = ManifestKey("m", 1, 1, False)
+DELETES = ManifestKey("d", 1, 1, True)
+
+
+def chunk(data: bytes) -> None:
+    """The arrays of a chunk."""
+    for array in decode_chunk(data, "chunk"):
+        array[:1].tolist()
+
+
+def file(data: bytes) -> None:
+    """Any index file, its checksums as they are."""
+    read = partial(MemoryStore({"f": data}).read, "f")
+    for kind in (codec.SNAPSHOT, codec.SEGMENT, codec.FILTERS, codec.MANIFESTS):
+        attempt(partial(_verified, kind, len(data), read))
+
+
+def _verified(kind: int, size: int, read: codec.ReadRange) -> list[str]:
+    return read_contents("f", kind, size, read).verify(read)
+
+
+def contents(data: bytes) -> None:
+    """A table of contents in JSON, behind some bytes that its places may be of."""
+    packed = pa.compress(data, codec="zstd", asbytes=True)
+    crc, body = zlib.crc32(packed), bytes(4096)
+    trailer = codec.TRAILER.pack(4096, len(packed), len(data), crc, codec.VERSION, codec.SEGMENT, codec.MAGIC)
+    whole = MemoryStore({"f": body + packed + trailer})
+    found = read_contents("f", codec.SEGMENT, whole.size("f"), lambda at, size: whole.read("f", at, size))
+    found.verify(lambda at, size: whole.read("f", at, size))
+
+
+def snapshot(data: bytes) -> None:
+    """All that a snapshot tells."""
+    text, chunks = unpacked(data)
+    name = snapshot_name(1)
+    found = open_snapshot(MemoryStore({name: file_of(codec.SNAPSHOT, text, chunks)}), 1)
+    each: list[Callable[[], object]] = [lambda: found.segments.block_begin, lambda: found.files, lambda: found.live]
+    each += [lambda: found.tree, partial(found.directory, "blocks", None), found.as_segments]
+    for column in found.columns[:20]:
+        field = Field(column.path, column.type)
+        each += [partial(_tree_zones, found, field)]
+        each += [partial(found.directory, kind, field) for kind in COLUMN_KINDS]
+    for f in range(len(found.filters[:20])):
+        each += [partial(found.slabs, f), *(partial(found.filter_directory, kind, f) for kind in FILTER_KINDS)]
+    for ask in each:
+        attempt(ask)
+
+
+def _tree_zones(found: Snapshot, field: Field) -> None:
+    """Of a column that has an order: of others nobody asks."""
+    if found.number_of(field) is not None:
+        found.tree_zones(field)
+
+
+def attempt(ask: Callable[[], object]) -> None:
+    """Ask for a part of what may be harmed elsewhere."""
+    try:
+        ask()
+    except IndexFault:
+        return
+
+
+_COUNTS = struct.Struct("<HH")  # blocks, files of a segment
+
+
+def segment(data: bytes) -> None:
+    """Arrays of every kind of chunk of a segment of n blocks, of whatever chunk they come from."""
+    n, files = _COUNTS.unpack_from(data.ljust(_COUNTS.size, b"\0"))
+    arrays = decode_chunk(data[_COUNTS.size :], "chunk")
+    rows = np.full(n, 1000)
+    readers: list[Callable[[], object]] = [
+        partial(blocks_of, arrays, n, files, "blocks"),
+        partial(places_of, arrays, n, "places"),
+        partial(codes_of, arrays, n, "codes"),
+        partial(stored_postings_of, arrays, n, 1 << 20, "postings"),
+    ]
+    for kind in (Kind.WORD, Kind.WIDE, Kind.BYTES):
+        readers += [partial(zone_map_of, arrays, kind, n, "zones"), partial(pages_of, arrays, kind, rows, "pages")]
+    for read in readers:
+        attempt(read)
+
+
+def slabs(data: bytes) -> None:
+    """The slabs of a filter over segments of a hundred blocks each."""
+    (segments,) = struct.unpack_from("<H", data.ljust(2, b"\0"))
+    arrays = decode_chunk(data[2:], "chunk")
+    names = [f"f{i}" for i in range(len(arrays[0]) if arrays and len(arrays[0]) < 1000 else 0)]
+    slabs_of(names, arrays, np.full(segments, 100), "slabs")
+
+
+_MATRIX = struct.Struct("<QIIQ8H")
+
+
+def matrix(data: bytes) -> None:
+    """Some rows of a matrix, and the bytes of its file."""
+    at, rows, width, salt, *wanted = _MATRIX.unpack_from(data.ljust(_MATRIX.size, b"\0"))
+    store = MemoryStore({"f": data[_MATRIX.size :]})
+    shape = Matrix(at, rows, width, salt)
+    if at + shape.nbytes > store.size("f") or not width:  # which whoever knows of a matrix has checked
+        return
+    read_rows(shape, np.array(wanted, np.int64), lambda ranges: store.read_many("f", ranges), "matrix")
+
+
+def postings(data: bytes) -> None:
+    """The postings of n blocks, looked up, their rows whatever follows."""
+    n, hashes, size = struct.unpack_from("<HQH", data.ljust(12, b"\0"))
+    table = posting_table_of(decode_chunk(data[12 : 12 + size], "chunk"), n, "postings")
+    rows = np.frombuffer(data[12 + size :], np.uint8)
+
+    def read(chosen: np.ndarray) -> np.ndarray:
+        if len(chosen) * table.width > 1 << 20:
+            raise IndexFault("more than the file has")
+        return (
+            np.resize(rows, (len(chosen), table.width)) if len(rows) else np.zeros((len(chosen), table.width), np.uint8)
+        )
+
+    blocks_with(table, np.array([hashes, 0, 2**64 - 1], np.uint64), read, "postings")
+
+
+def puffin(data: bytes) -> None:
+    """The blobs of a Puffin file."""
+    decode_puffin(data)
+
+
+def vector(data: bytes) -> None:
+    """A deletion vector whose frame is right."""
+    from secateur.io.deletes import decoded_vector
+
+    body = bytes.fromhex("d1d33964") + data
+    decoded_vector(len(body).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big"), "vector")
+
+
+def manifests(data: bytes) -> None:
+    """What is kept of the manifests of a table."""
+    text, chunks = unpacked(data)
+    store = MemoryStore({"f": file_of(codec.MANIFESTS, text, chunks)})
+    decode_manifests("f", store.size("f"), lambda at, size: store.read("f", at, size), [MANIFEST, DELETES])
+
+
+def thrift(data: bytes) -> None:
+    """A structure of Thrift's compact protocol."""
+    decode_leading(data)
+
+
+def footer(data: bytes) -> None:
+    """The footer of a Parquet file, its bounds and its page index."""
+    body = b"PAR1" + bytes(4096)
+    whole = body + data + len(data).to_bytes(4, "little") + b"PAR1"
+    _read_all(pa.BufferReader(whole))
+
+
+def _read_all(opened: pa.NativeFile) -> None:
+    found = read_footer(opened)
+    for leaf in found.leaves[:50]:
+        chunk_bounds(found, leaf)
+        native_filters(opened, found, leaf, 0.01)
+    read_page_index(opened, found, found.leaves[:50])
+
+
+def page_index(data: bytes) -> None:
+    """The page index of a Parquet file, whose footer says where it lies."""
+    whole = bytearray((GOLDEN / "part=0" / "rows.parquet").read_bytes())
+    end = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    begin = index_begin()
+    whole[begin:end] = data[: end - begin].ljust(end - begin, b"\0")
+    _read_all(pa.BufferReader(bytes(whole)))
+
+
+def index_begin() -> int:
+    """Where the page index of the golden file begins."""
+    opened = pa.BufferReader((GOLDEN / "part=0" / "rows.parquet").read_bytes())
+    found = read_footer(opened)
+    places = [place for group in found._chunks for each in group for place in (each.column_index, each.offset_index)]
+    return min(place[0] for place in places if place is not None)
+
+
+def bloom(data: bytes) -> None:
+    """A bloom filter of a Parquet file."""
+    for length in (None, len(data)):
+        try:
+            read_filter(pa.BufferReader(b"PAR1" + data), 4, length)
+        except InvalidParquet:
+            continue
+
+
+def piece(data: bytes) -> None:
+    """A file of the cache on local disk; its header is that of the key where it is long enough."""
+    with tempfile.TemporaryDirectory() as root:
+        name = PieceName.of(root, "key")
+        Path(name.path).parent.mkdir()
+        Path(name.path).write_bytes(data)
+        read_piece(name)
+
+
+# The errors by which a target may refuse its input.
+TARGETS: dict[str, tuple[Target, tuple[type[Exception], ...]]] = {
+    "chunk": (chunk, (IndexFault,)),
+    "file": (file, ()),
+    "contents": (contents, (IndexFault,)),
+    "snapshot": (snapshot, (IndexFault,)),
+    "segment": (segment, (IndexFault,)),
+    "slabs": (slabs, (IndexFault,)),
+    "matrix": (matrix, (IndexFault,)),
+    "postings": (postings, (IndexFault,)),
+    "puffin": (puffin, (ValueError,)),
+    "vector": (vector, (InvalidParquet,)),
+    "manifests": (manifests, (IndexFault,)),
+    "thrift": (thrift, (MalformedThrift,)),
+    "footer": (footer, (InvalidParquet,)),
+    "page_index": (page_index, (InvalidParquet,)),
+    "bloom": (bloom, ()),
+    "piece": (piece, (OSError,)),
+}
+
+
+def run(name: str, data: bytes) -> None:
+    """One input of a target; raises what it must not raise."""
+    target, refusals = TARGETS[name]
+    try:
+        target(data)
+    except refusals:
+        return
