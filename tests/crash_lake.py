@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any
-from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 import secateur as sc
-import secateur.maintain
+from benchmarks.this_process import NO_SPARK
 from secateur.index.build import FOLDERS
 from secateur.index.snapshot import FOLDER as SNAPSHOTS
 from secateur.index.snapshot import open_snapshot, snapshot_numbers
@@ -34,7 +30,6 @@ QUESTIONS: list[tuple[str, Callable[[Row], bool]]] = [
     ("TRUE", lambda row: True),
 ]
 BUILD: dict[str, Any] = {"sort_key": ["id"], "bloom": ["user"], "postings": ["word"], "segment_blocks": 4}
-NO_SPARK: Any = object()  # which nothing asks, as tasks run in this process
 OTHERWISE: dict[str, Any] = {"bloom": ["word"], "ngram": {"word": 2}, "segment_blocks": 7}
 
 
@@ -132,21 +127,6 @@ def check_leftovers(lake: Lake) -> None:
     assert lake.index_files() == used
 
 
-@contextmanager
-def without_spark() -> Iterator[None]:
-    """Builds and refreshes do in this process, one after the other, what their tasks would do."""
-    names = [f"{secateur.maintain.__name__}.{each.name}" for each in iter_modules(secateur.maintain.__path__)]
-    users = [module for module in map(import_module, names) if hasattr(module, "run_tasks")]
-    patches = [patch.object(module, "run_tasks", lambda spark, work, n: work(range(n))) for module in users]
-    for each in patches:
-        each.start()
-    try:
-        yield
-    finally:
-        for each in patches:
-            each.stop()
-
-
 # ---- what is done to an index ----------------------------------------------------------------------------------------
 
 
@@ -160,6 +140,14 @@ def rebuild(table: ParquetDirectory) -> None:
 
 def refresh(table: ParquetDirectory) -> None:
     sc.refresh_index(table, spark=NO_SPARK)
+
+
+def amend(table: ParquetDirectory) -> None:
+    sc.refresh_index(table, spark=NO_SPARK, postings=["user"], tokens=["word"], gaps=["id"])
+
+
+def optimize(table: ParquetDirectory) -> None:
+    sc.optimize_index(table, spark=NO_SPARK)
 
 
 def vacuum(table: ParquetDirectory) -> None:
@@ -197,6 +185,15 @@ def refreshed(lake: Lake) -> None:
     refresh(lake.open())
 
 
+def grown(lake: Lake) -> None:
+    """An index that grew by small appends, and of which a file is gone."""
+    indexed(lake)
+    for i in range(3, 6):
+        lake.write(f"{i}.parquet", rows_of((8 - i) * ROWS))
+        refresh(lake.open())
+    lake.remove("1.parquet")
+
+
 @dataclass(frozen=True)
 class Action:
     """Something that writes, and the index that it finds."""
@@ -209,6 +206,8 @@ ACTIONS = {
     "build": Action(build, nothing),
     "rebuild": Action(rebuild, changed),
     "refresh": Action(refresh, changed),
+    "amend": Action(amend, changed),
+    "optimize": Action(optimize, grown),
     "vacuum": Action(vacuum, refreshed),
     "drop": Action(drop, refreshed),
 }

@@ -15,9 +15,10 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow.fs as pafs
-from crash_lake import ACTIONS, Lake, build, drop, rebuild, refresh, vacuum, without_spark
+from crash_lake import ACTIONS, Lake, build, drop, rebuild, refresh, vacuum
 from faulty_store import FaultyStore, Script
 
+from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import SecateurError
 from secateur.io.parquet_dir import INDEX_DIRECTORY
 
@@ -63,7 +64,7 @@ def work(root: str, name: str, at: int) -> int:
             steps.take()
 
     lake = Lake(pafs.LocalFileSystem(), root)
-    with without_spark():
+    with jobs_in_this_process():
         table = lake.open(DeadlyStore(lake.filesystem, lake.store.root, steps))
         sys.addaudithook(listen)
         ACTIONS[name].do(table)
@@ -72,7 +73,7 @@ def work(root: str, name: str, at: int) -> int:
 
 def work_on(root: str) -> None:
     """Build, refresh, vacuum and drop again and again, until somebody kills this process."""
-    with without_spark():
+    with jobs_in_this_process():
         while True:
             for do in (build, refresh, rebuild, vacuum, refresh, drop):
                 try:

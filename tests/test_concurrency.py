@@ -33,11 +33,11 @@ from crash_lake import (
     refreshed,
     rows_of,
     vacuum,
-    without_spark,
 )
 from faulty_store import FaultyStore, Script
 
 import secateur as sc
+from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import IndexConflict, IndexFault, IndexMissing, SecateurError
 from secateur.index.snapshot import snapshot_numbers
 from secateur.io.parquet_dir import ParquetDirectory
@@ -48,7 +48,7 @@ Do = Callable[[ParquetDirectory], None]
 
 @pytest.fixture(autouse=True)
 def in_this_process() -> Iterator[None]:
-    with without_spark():
+    with jobs_in_this_process():
         yield
 
 

@@ -17,10 +17,10 @@ from crash_lake import (
     check_index,
     check_leftovers,
     lake_on,
-    without_spark,
 )
 from faulty_store import DEATHS, ERRORS, FAULTS, DiedError, FaultyStore, Script
 
+from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import SecateurError
 from secateur.index.snapshot import snapshot_name, snapshot_numbers
 
@@ -30,7 +30,7 @@ PLACES = ("disk", "remote")
 
 @pytest.fixture(autouse=True)
 def in_this_process() -> Iterator[None]:
-    with without_spark():
+    with jobs_in_this_process():
         yield
 
 

@@ -14,13 +14,14 @@ from types import FrameType
 import pyarrow as pa
 import pytest
 from conftest import examples
-from crash_lake import build, without_spark
+from crash_lake import build
 from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.catalog import Catalog
 from test_faults import IDS, PREDICATE, TEXTS, ask, index_files, is_refused
 
 import secateur as sc
+from benchmarks.this_process import jobs_in_this_process
 from tests.make_golden import GOLDEN, stamp
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
@@ -200,7 +201,7 @@ def test_what_is_kept_of_manifests_may_be_harmed(catalog: Catalog) -> None:
     for first in (0, 20):
         ids = range(first, first + 20)
         table.append(pa.table({"id": ids, "word": [f"w{i % 7}" for i in ids]}, schema))
-    with without_spark():
+    with jobs_in_this_process():
         build(sc.open_table(table), bloom=["id"], postings=["word"])  # type: ignore[arg-type]
     root = Path(sc.open_table(table).store.root)
     (kept,) = (root / "manifests").iterdir()

@@ -13,6 +13,7 @@ from crash_lake import (
     QUESTIONS,
     ROWS,
     Lake,
+    amend,
     answers,
     build,
     check_leftovers,
@@ -20,11 +21,11 @@ from crash_lake import (
     lake_on,
     matching,
     nothing,
+    optimize,
     rebuild,
     refresh,
     rows_of,
     vacuum,
-    without_spark,
 )
 from faulty_store import DEATHS, FAULTS, DiedError, FaultyStore, Script
 from hypothesis import settings
@@ -32,11 +33,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import secateur as sc
+from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import IndexConflict, IndexFault, IndexMissing, IndexNotWritable
 from secateur.index.snapshot import snapshot_numbers
 from secateur.io.parquet_dir import ParquetDirectory
 
-WRITERS = st.sampled_from([build, rebuild, refresh, vacuum, drop])
+WRITERS = st.sampled_from([build, rebuild, refresh, amend, optimize, vacuum, drop])
 MOST_STEPS = 60  # operations of a store that an action takes
 SALTS = st.integers(0, 9)
 
@@ -47,7 +49,7 @@ class IndexHistory(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.stack = ExitStack()
-        self.stack.enter_context(without_spark())
+        self.stack.enter_context(jobs_in_this_process())
         self.directory = tempfile.mkdtemp()
         self.stack.callback(shutil.rmtree, self.directory)
         self.lake: Lake = lake_on(pafs.LocalFileSystem(), f"{self.directory}/lake", nothing)
@@ -86,7 +88,7 @@ class IndexHistory(RuleBasedStateMachine):
         except IndexMissing:
             assert not had
             return
-        if do in (build, rebuild, refresh):
+        if do in (build, rebuild, refresh, amend):
             assert sc.verify_index(self.lake.open()).files_uncovered == 0
         if do is vacuum:
             check_leftovers(self.lake)

@@ -23,11 +23,11 @@ from crash_lake import (
     check_index,
     check_leftovers,
     lake_on,
-    without_spark,
 )
 from killed import PROCESSES, killed_at, start_server, steps_of, work_on
 
 import secateur as sc
+from benchmarks.this_process import jobs_in_this_process
 from secateur.index.snapshot import snapshot_numbers
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
@@ -41,7 +41,7 @@ def server() -> None:
 
 @pytest.mark.parametrize("name", ACTIONS)
 def test_a_process_is_killed_at_every_step(tmp_path: Path, name: str) -> None:
-    with without_spark():
+    with jobs_in_this_process():
         lake = lake_on(pafs.LocalFileSystem(), str(tmp_path / "lake"), ACTIONS[name].before)
         saved, numbers = lake.saved(), snapshot_numbers(lake.store)
         count = steps_of(lake.root, name)
@@ -59,7 +59,7 @@ def test_a_process_is_killed_at_every_step(tmp_path: Path, name: str) -> None:
 def test_processes_are_killed_at_any_time(tmp_path: Path) -> None:
     """Two at once write an index as long as they live; readers of another process find every answer exact."""
     chance = random.Random() if NIGHTLY else random.Random(1)
-    with without_spark():
+    with jobs_in_this_process():
         lake = lake_on(pafs.LocalFileSystem(), str(tmp_path / "lake"), changed)
         for _ in range(100 if NIGHTLY else 3):
             writers = [PROCESSES.Process(target=work_on, args=(lake.root,)) for _ in range(2)]
@@ -99,7 +99,7 @@ def test_a_driver_is_killed_in_the_middle_of_a_spark_build(tmp_path: Path) -> No
         time.sleep(0.5)
     assert sc.vacuum_index(sc.open_table(str(root)), grace_seconds=0)
     assert not [path for path in index.rglob("*") if path.is_file()]
-    with without_spark():
+    with jobs_in_this_process():
         sc.build_index(sc.open_table(str(root)), spark=NO_SPARK, bloom=["user"])
     assert sc.prune(sc.open_table(str(root)), "user = 5", strict=True).count() == 24
 

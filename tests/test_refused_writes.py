@@ -25,11 +25,11 @@ from crash_lake import (
     check_leftovers,
     lake_on,
     nothing,
-    without_spark,
 )
 from killed import PROCESSES, start_server
 
 import secateur as sc
+from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import IndexNotWritable, SecateurError
 from secateur.index.snapshot import snapshot_numbers
 from secateur.io import store
@@ -41,7 +41,7 @@ is_root = os.geteuid() == 0
 
 @pytest.fixture(autouse=True)
 def in_this_process() -> Iterator[None]:
-    with without_spark():
+    with jobs_in_this_process():
         yield
 
 
@@ -104,7 +104,7 @@ def limited(root: str, name: str, size: int, queue: Any) -> None:
 def outcome(root: str, name: str) -> SecateurError | None:
     lake = Lake(pafs.LocalFileSystem(), root)
     try:
-        with without_spark():
+        with jobs_in_this_process():
             ACTIONS[name].do(lake.open())
     except SecateurError as error:
         return error
