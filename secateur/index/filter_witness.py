@@ -24,7 +24,7 @@ from secateur.pruning.predicate.pieces import fold, tokens_in
 from secateur.values import Key, keys_of, kind_of
 
 MOST_READ = 1 << 26  # bytes of a filter that are read for one block: of wider slabs fewer values are looked up
-MOST_VALUES = 1 << 16  # of a block that are looked up in a bloom filter: a tenth of a second
+MOST_VALUES = 1 << 16  # of a block that are looked up in a bloom filter: some tenths of a second
 MOST_POSTED = 1 << 11  # in postings, one by one: as long
 MOST_TEXT = 1 << 17  # bytes of texts whose grams or tokens are looked up: as long
 
