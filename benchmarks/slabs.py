@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from secateur.index import interleave
 from secateur.index.bitsliced import positions, probes_for, shape_for
 from secateur.index.hashing import Hashes, hash_keys
+from secateur.index.interleave import MatrixPlan, PartPlan
 from secateur.index.model import Store
 from secateur.index.segments import SegmentSummary
 from secateur.index.slabs import FEWER, OWN, Slabs
@@ -60,9 +62,18 @@ def lay_slivers(store: Store, summaries: Sequence[SegmentSummary], rates: Sequen
         files = []
         for i, parts in enumerate(interleave.plan_files(matrices)):
             name = f"{interleave.FOLDER}/000000000000-{f:02d}-{i:06d}.filter"
-            files.append((parts, interleave.write_file(store, name, matrices, parts)))
+            files.append(
+                (
+                    parts,
+                    interleave.write_file(store, name, parts, partial(_rows_of, store, matrices)),
+                )
+            )
         if matrices:
             found[f] = interleave.slabs_written(matrices, rate, files)
     for file in store.files(FOLDER):
         store.delete(file.name)
     return found
+
+
+def _rows_of(store: Store, matrices: Sequence[MatrixPlan], part: PartPlan) -> np.ndarray:
+    return interleave.interleaved(store, matrices[part.matrix], part)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from benchmarks.appends import appends
 from benchmarks.building import build_filters, build_read
 from benchmarks.expressions import expressions_1m
 from benchmarks.footers import footers
@@ -60,6 +61,7 @@ WORKLOADS = (
     Workload("listing", "a directory of 100,000 files listed, flat and in 300 directories", listing),
     Workload("build_read", "a file of 500,000 rows summarised, with filters of two columns", build_read),
     Workload("build_filters", "filters of 4M keys and 400,000 log lines, column by column", build_filters),
+    Workload("appends", "an index that grew by 1,000 appends, optimized, beside one that was built at once", appends),
     Workload("plan_synthetic", "prune() over 100,000 blocks with filters and pages, warm", plan_synthetic),
     Workload("plan_range", "prune(): three unclustered ranges over 1M and 20M blocks, warm", plan_range),
     Workload("plan_clustered", "prune(): a range on the sort key over 1M and 20M blocks, warm", plan_clustered),

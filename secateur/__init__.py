@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from secateur.io.disk_cache import DiskCache
     from secateur.maintain.build import build_index
     from secateur.maintain.describe import IndexSnapshot, describe_index
-    from secateur.maintain.refresh import refresh_index
+    from secateur.maintain.optimize import Optimized, optimize_index
+    from secateur.maintain.refresh import Refreshed, refresh_index
     from secateur.maintain.register import register_index
     from secateur.maintain.vacuum import drop_index, vacuum_index
     from secateur.maintain.verify import Verification, verify_index
@@ -30,6 +31,8 @@ __version__ = "0.1.0"
 __all__ = [
     "DiskCache",
     "IndexSnapshot",
+    "Optimized",
+    "Refreshed",
     "SecateurError",
     "Verification",
     "add_reporter",
@@ -43,6 +46,7 @@ __all__ = [
     "has_token",
     "inspect",
     "open_table",
+    "optimize_index",
     "prune",
     "refresh_index",
     "register_index",
@@ -57,7 +61,8 @@ _ON_DEMAND = {  # modules that no query needs, imported when one of their names 
     "secateur.io.disk_cache": ("DiskCache",),
     "secateur.maintain.build": ("build_index",),
     "secateur.maintain.describe": ("IndexSnapshot", "describe_index"),
-    "secateur.maintain.refresh": ("refresh_index",),
+    "secateur.maintain.optimize": ("Optimized", "optimize_index"),
+    "secateur.maintain.refresh": ("Refreshed", "refresh_index"),
     "secateur.maintain.register": ("register_index",),
     "secateur.maintain.vacuum": ("drop_index", "vacuum_index"),
     "secateur.maintain.verify": ("Verification", "verify_index"),

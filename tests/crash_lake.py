@@ -162,6 +162,10 @@ def refresh(table: ParquetDirectory) -> None:
     sc.refresh_index(table, spark=NO_SPARK)
 
 
+def optimize(table: ParquetDirectory) -> None:
+    sc.optimize_index(table, spark=NO_SPARK)
+
+
 def vacuum(table: ParquetDirectory) -> None:
     sc.vacuum_index(table, grace_seconds=0)
 
@@ -197,6 +201,20 @@ def refreshed(lake: Lake) -> None:
     refresh(lake.open())
 
 
+def grown(lake: Lake) -> None:
+    """An index that refreshes made larger bit by bit."""
+    indexed(lake)
+    for i in range(3, 6):
+        lake.write(f"{i}.parquet", rows_of(i * ROWS))
+        refresh(lake.open())
+
+
+def outgrown(lake: Lake) -> None:
+    """An index that grew bit by bit, and a file that it does not know."""
+    grown(lake)
+    lake.write("7.parquet", rows_of(7 * ROWS))
+
+
 @dataclass(frozen=True)
 class Action:
     """Something that writes, and the index that it finds."""
@@ -209,6 +227,7 @@ ACTIONS = {
     "build": Action(build, nothing),
     "rebuild": Action(rebuild, changed),
     "refresh": Action(refresh, changed),
+    "optimize": Action(optimize, grown),
     "vacuum": Action(vacuum, refreshed),
     "drop": Action(drop, refreshed),
 }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from unittest.mock import patch
 
 import mmh3
+import numpy as np
 import pyarrow as pa
 import xxhash
 from bitarray import bitarray
@@ -16,7 +17,7 @@ from bitarray import bitarray
 from secateur.index import interleave, slivers
 from secateur.index.codec import FILTERS, read_contents
 from secateur.index.hashing import Hashes, distinct, hash_present
-from secateur.index.interleave import plan_files, plan_matrices, slabs_written, write_file
+from secateur.index.interleave import PartPlan, interleaved, plan_files, plan_matrices, slabs_written, write_file
 from secateur.index.model import Store
 from secateur.index.slabs import Slabs
 from secateur.index.slivers import Sliver
@@ -108,7 +109,11 @@ def slabs_in(store: Store, name: str, segments: Sequence[Sequence[Sliver]], fpr:
     """The slivers of all segments laid side by side in files of this name; None where there are none."""
     matrices = plan_matrices(segments)
     parts = plan_files(matrices)
-    files = [write_file(store, f"filters/{name}-{i:06d}.filter", matrices, each) for i, each in enumerate(parts)]
+
+    def rows_of(part: PartPlan) -> np.ndarray:
+        return interleaved(store, matrices[part.matrix], part)
+
+    files = [write_file(store, f"filters/{name}-{i:06d}.filter", each, rows_of) for i, each in enumerate(parts)]
     for sliver in (sliver for mine in segments for sliver in mine):
         store.delete(sliver.name)
     return slabs_written(matrices, fpr, list(zip(parts, files, strict=True))) if matrices else None

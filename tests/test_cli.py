@@ -9,13 +9,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from conftest import write_file
 from pyspark.sql import SparkSession
 
-from secateur.cli import main
+from benchmarks.this_process import NO_SPARK, jobs_in_this_process
+from secateur.cli import building, main
 from tests.make_golden import GOLDEN, stamp
 
 
@@ -49,7 +53,9 @@ def break_snapshot(root: Path) -> None:
     snapshot.write_bytes(snapshot.read_bytes()[:-1])
 
 
-@pytest.mark.parametrize("command", ["", "index", "refresh", "prune", "inspect", "verify", "vacuum", "demo"])
+@pytest.mark.parametrize(
+    "command", ["", "index", "refresh", "optimize", "prune", "inspect", "verify", "vacuum", "drop", "demo"]
+)
 def test_every_command_teaches(command: str) -> None:
     result = run(*([command] if command else []), "--help")
     assert result.exit_code == 0
@@ -173,3 +179,31 @@ def test_what_cannot_be_made_is_said(spark: SparkSession, golden: Path) -> None:
     done = run("index", golden, "--ngram", "id")
     assert done.exit_code == 2
     assert "ngram is of text, and id is a int64" in done.stderr
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Commands that run Spark jobs run them in this process."""
+    monkeypatch.setattr(building, "spark_session", lambda verbose: nullcontext(NO_SPARK))
+    with jobs_in_this_process():
+        yield
+
+
+@pytest.mark.usefixtures("here")
+def test_an_index_grows_and_is_brought_in_order_and_dropped(tmp_path: Path) -> None:
+    for i in range(4):
+        write_file(tmp_path / f"{i}.parquet", {"a": range(i * 10, i * 10 + 10), "b": ["x"] * 10})
+        assert run(*(["index", tmp_path, "--sort-key", "a"] if i == 0 else ["refresh", tmp_path])).exit_code == 0
+    told = json.loads(run("refresh", tmp_path, "--bloom", "a", "--dry-run", "--json").stdout)
+    assert (told["dry_run"], told["segments_amended"], told["bloom"]) == (True, 4, [])
+    assert "4 segments amended" in run("refresh", tmp_path, "--bloom", "a").stdout
+    assert "nothing, the index is up to date" in run("refresh", tmp_path).stdout
+    assert "4 -> 1" in run("optimize", tmp_path, "--dry-run").stdout
+    done = json.loads(run("optimize", tmp_path, "--json").stdout)
+    assert (done["segments_before"], done["segments_after"], done["segments"]) == (4, 1, 1)
+    assert "nothing, the index is in order" in run("optimize", tmp_path).stdout
+    assert run("prune", tmp_path, "a = 17", "--files", "--strict").stdout == "1.parquet\n"
+    would = json.loads(run("drop", tmp_path, "--dry-run", "--json").stdout)
+    assert (tmp_path / "_secateur").exists()
+    assert json.loads(run("drop", tmp_path, "--json").stdout)["files"] == would["files"]
+    assert run("inspect", tmp_path).exit_code == 2

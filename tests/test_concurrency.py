@@ -24,10 +24,13 @@ from crash_lake import (
     check_index,
     check_leftovers,
     drop,
+    grown,
     indexed,
     lake_on,
     matching,
     nothing,
+    optimize,
+    outgrown,
     rebuild,
     refresh,
     refreshed,
@@ -110,6 +113,11 @@ PAIRS: list[tuple[Do, Do, Callable[[Lake], None]]] = [
     (refresh, rebuild, changed),
     (refresh, vacuum, changed),
     (refresh, drop, changed),
+    (optimize, refresh, outgrown),
+    (optimize, rebuild, grown),
+    (optimize, vacuum, grown),
+    (optimize, drop, grown),
+    (refresh, optimize, outgrown),
     (vacuum, rebuild, refreshed),
     (vacuum, drop, refreshed),
     (vacuum, vacuum, refreshed),
@@ -143,8 +151,9 @@ def test_another_comes_between_two_steps(tmp_path: Path, first: Do, other: Do, b
 
 
 def told_by(do: Do) -> type[SecateurError] | UnionType:
-    """A refresh reads the snapshot that it starts from bit by bit, and may find it gone."""
-    return IndexConflict | IndexMissing | IndexFault if do is refresh else IndexConflict | IndexMissing
+    """A refresh or an optimization reads the index that it starts from bit by bit, and may find it gone."""
+    both = IndexConflict | IndexMissing
+    return both | IndexFault if do in (refresh, optimize) else both
 
 
 def steps_that_matter(steps: list[str]) -> list[int]:
@@ -278,7 +287,7 @@ def test_readers_while_the_index_is_written(tmp_path: Path) -> None:
     check_index(lake)
 
 
-@pytest.mark.parametrize("others", [(refresh, refresh), (rebuild, vacuum), (refresh, drop), (vacuum, vacuum)])
+@pytest.mark.parametrize("others", [(refresh, optimize), (rebuild, vacuum), (refresh, drop), (vacuum, vacuum)])
 def test_writers_in_threads(tmp_path: Path, others: tuple[Do, ...]) -> None:
     """Whatever the order is: answers are exact afterwards, and the index is whole."""
     for i in range(4):

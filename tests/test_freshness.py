@@ -59,7 +59,7 @@ def test_a_file_is_appended(spark: SparkSession, root: Path) -> None:
     write(root, "new.parquet", rows(225, 1100))
     check(spark, root, table)
     assert sc.prune(table, "TRUE").report.index == "snapshot 1, 1 segments, covers 3 of 4 files"
-    refreshed = sc.refresh_index(table, spark=spark)
+    refreshed = sc.refresh_index(table, spark=spark).index
     assert (refreshed.number, refreshed.files) == (2, 4)
     check(spark, root, table)
 
@@ -99,7 +99,7 @@ def test_a_column_is_added_and_another_widened(spark: SparkSession, root: Path) 
 
 def test_a_refresh_without_changes_publishes_nothing(spark: SparkSession, root: Path) -> None:
     table = sc.open_table(str(root))
-    assert sc.refresh_index(table, spark=spark).number == 1
+    assert sc.refresh_index(table, spark=spark).index.number == 1
 
 
 def test_a_refresh_finds_what_a_listing_in_use_does_not_have(spark: SparkSession, root: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_refresh_finds_what_a_listing_in_use_does_not_have(spark: SparkSession
     assert sc.prune(table, "TRUE").count() == 300
     assert sc.verify_index(table).files_uncovered == 1
     write(root, "newer.parquet", rows(510, 520, extra=pa.nulls(10, pa.int32())))
-    assert sc.refresh_index(table, spark=spark).files == 5
+    assert sc.refresh_index(table, spark=spark).index.files == 5
     assert sc.prune(table, "TRUE", strict=True).count() == 320
 
 

@@ -109,7 +109,7 @@ def assert_the_roads_to_spark_agree(spark: SparkSession, name: str, catalog: Cat
 def test_every_state_of_a_history_is_read_as_iceberg_reads_it(
     tmp_path: Path, spark: SparkSession, seed: int, format_version: int
 ) -> None:
-    """Without an index, with a fresh one, and with a stale one; then snapshots of the past."""
+    """Without an index, with a fresh one, a stale one, an amended and an optimized one; then snapshots of the past."""
     catalog = catalog_in(tmp_path)
     history = new_history(catalog, seed, format_version)
     opened = sc.open_table("db." + history.table.name()[-1], catalog=catalog)
@@ -118,9 +118,14 @@ def test_every_state_of_a_history_is_read_as_iceberg_reads_it(
         history.step()
         if step == 5 and history.rid:
             sc.build_index(opened, spark=spark, bloom=["rid"], sort_key=["rid"])
+        if step == 8 and history.rid:
+            columns = [name for name in opened.snapshot().declared_schema.names if name in ("k", "day", "s")]
+            sc.refresh_index(opened, spark=spark, postings=columns, gaps=["rid"])
         if step == 10 and history.rid:
             sc.refresh_index(opened, spark=spark)
-        if step in (4, 5, 9, 10, 13):
+            sc.optimize_index(opened, spark=spark)
+            assert sc.verify_index(opened).sound
+        if step in (4, 5, 8, 9, 10, 13):
             history.table.refresh()
             truth = history.table.scan().to_arrow()
             assert_agrees(spark, opened, truth, conditions(history, draw), history.log)

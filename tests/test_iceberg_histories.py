@@ -166,7 +166,7 @@ def _untyped(schema: t.StructType) -> list[tuple[str, str]]:
 def test_every_state_of_a_history_is_read_as_iceberg_reads_it(
     iceberg: SparkSession, tmp_path: Path, version: int, seed: int
 ) -> None:
-    """Without an index, with a fresh one, a stale one and one that is refreshed; then branches, tags and the past."""
+    """Without an index, with a fresh one, a stale one, one that is kept in order; branches, tags, the past."""
     history = SparkHistory.begin(iceberg, f"lake.db.h{next(NUMBERS)}", version, seed)
     path = location(iceberg, history.name)
     draw = random.Random(seed)
@@ -177,6 +177,7 @@ def test_every_state_of_a_history_is_read_as_iceberg_reads_it(
         history.step()
         if step in CHECKED:
             sc.refresh_index(readers["kept"].open(), spark=iceberg)
+            sc.optimize_index(readers["kept"].open(), spark=iceberg)
             if step == CHECKED[-1]:
                 readers["fresh"] = Reader(path, {"index_location": str(tmp_path / "fresh")})
                 build(iceberg, readers["fresh"], history, draw)

@@ -20,6 +20,7 @@ from crash_lake import (
     lake_on,
     matching,
     nothing,
+    optimize,
     rebuild,
     refresh,
     rows_of,
@@ -36,7 +37,7 @@ from secateur.errors import IndexConflict, IndexFault, IndexMissing, IndexNotWri
 from secateur.index.snapshot import snapshot_numbers
 from secateur.io.parquet_dir import ParquetDirectory
 
-WRITERS = st.sampled_from([build, rebuild, refresh, vacuum, drop])
+WRITERS = st.sampled_from([build, rebuild, refresh, optimize, vacuum, drop])
 MOST_STEPS = 60  # operations of a store that an action takes
 SALTS = st.integers(0, 9)
 

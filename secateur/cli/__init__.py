@@ -1,4 +1,4 @@
-"""The command line: ``secateur index | refresh | prune | inspect | verify | vacuum | demo``."""
+"""The command line: ``secateur index | refresh | optimize | prune | inspect | verify | vacuum | drop | demo``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import sys
 import click
 
 import secateur
-from secateur.cli.building import index, refresh
+from secateur.cli.building import index, optimize, refresh
 from secateur.cli.demonstrate import demo
-from secateur.cli.keeping import inspect, vacuum, verify
+from secateur.cli.keeping import drop, inspect, vacuum, verify
 from secateur.cli.querying import prune
 from secateur.cli.status import ScriptGroup
 
@@ -44,5 +44,5 @@ def main(context: click.Context, verbose: bool) -> None:
         logging.getLogger("secateur").setLevel(logging.INFO)
 
 
-for command in (index, refresh, prune, inspect, verify, vacuum, demo):
+for command in (index, refresh, optimize, prune, inspect, verify, vacuum, drop, demo):
     main.add_command(command)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC
+from typing import Any
 
 import click
 
@@ -16,10 +17,10 @@ from secateur.cli.output import count, print_json, share, show_facts
 from secateur.cli.spark import build_progress, spark_session
 from secateur.cli.status import Interrupted
 from secateur.index.snapshot import snapshot_numbers
-from secateur.io.catalog import open_snapshot_of
 from secateur.io.table import Table
 from secateur.maintain.describe import IndexSnapshot
-from secateur.pruning.report import Faults, human_bytes
+from secateur.maintain.refresh import Refreshed
+from secateur.pruning.report import human_bytes
 
 
 @click.command()
@@ -91,30 +92,95 @@ def index(
 
 @click.command()
 @table_options
+@columns_option("--bloom", help="Add bloom filters of these columns.")
+@columns_option("--postings", help="Add postings of these columns.")
+@columns_option("--ngram", help="Add n-grams of these columns of text.")
+@columns_option("--tokens", help="Add the words of these columns of text.")
+@columns_option("--gaps", help="Add the widest gaps between the values of these columns.")
+@click.option("--dry-run", is_flag=True, help="Only say what there is to do.")
 @json_option
 @click.pass_obj
-def refresh(verbose: bool, source: Source, as_json: bool) -> None:
-    """Bring the index up to date with the table.
+def refresh(
+    verbose: bool,
+    source: Source,
+    bloom: tuple[str, ...],
+    postings: tuple[str, ...],
+    ngram: tuple[str, ...],
+    tokens: tuple[str, ...],
+    gaps: tuple[str, ...],
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Bring the index up to date with the table, and add structures to it.
 
-    Indexes the files that are new or changed, forgets those that are gone, and keeps all else as it is. Spark is
-    started only if there is something to do.
+    Indexes the files that are new or changed, forgets those that are gone, and keeps all else as it is. Structures that
+    are added are made of all files, of which only the columns in question are read. Spark is started only if there is
+    something to do.
+
+    \b
+    Examples:
+      secateur refresh lake/events
+      secateur refresh lake/events --bloom session_id
+    """
+    table = source.open()
+    added: dict[str, Any] = {"bloom": bloom, "postings": postings, "ngram": ngram, "tokens": tokens, "gaps": gaps}
+    done = sc.refresh_index(table, dry_run=True, **added)
+    if not dry_run and not (done.is_current and not any(added.values())):
+        with _told_if_interrupted(table), spark_session(verbose) as spark, build_progress("indexing") as progress:
+            done = sc.refresh_index(table, spark=spark, on_survey=progress[0], on_progress=progress[1], **added)
+    if as_json:
+        print_json({**asdict(done.index), **{key: value for key, value in asdict(done).items() if key != "index"}})
+    else:
+        show_facts([*index_facts(done.index), *_changes(done)])
+
+
+def _changes(done: Refreshed) -> list[tuple[str, str]]:
+    """What a refresh did, or would do, as a name and a value."""
+    parts = (
+        (done.files_added, "new files"),
+        (done.files_changed, "changed files"),
+        (done.files_removed, "files gone"),
+        (done.files_lost, "files of lost segments"),
+        (done.segments_amended, "segments to amend" if done.dry_run else "segments amended"),
+    )
+    found = ", ".join(f"{number:,} {what}" for number, what in parts if number)
+    return [("to do" if done.dry_run else "done", found or "nothing, the index is up to date")]
+
+
+@click.command()
+@table_options
+@click.option("--dry-run", is_flag=True, help="Only say what there is to do.")
+@json_option
+@click.pass_obj
+def optimize(verbose: bool, source: Source, dry_run: bool, as_json: bool) -> None:
+    """Bring the index in order after many refreshes: merge small segments, put them in key order.
+
+    Reads and writes index files only. What is in order stays as it is; Spark is started only if there is something to
+    do. Old files go with the next vacuum.
 
     \b
     Example:
-      secateur refresh lake/events
+      secateur optimize lake/events --dry-run
     """
     table = source.open()
-    described = sc.describe_index(table)
-    if not _is_current(table, described):
-        with _told_if_interrupted(table), spark_session(verbose) as spark, build_progress("indexing") as progress:
-            described = sc.refresh_index(table, spark=spark, on_survey=progress[0], on_progress=progress[1])
-    show_index(described, as_json)
-
-
-def _is_current(table: Table, described: IndexSnapshot) -> bool:
-    """Whether the index covers just the live files."""
-    coverage = open_snapshot_of(table, dt.UTC, Faults(strict=True)).catalog.coverage
-    return not len(coverage.uncovered) and len(coverage.size) == described.files
+    done = sc.optimize_index(table, dry_run=True)
+    if not dry_run and not done.is_in_order:
+        with _told_if_interrupted(table), spark_session(verbose) as spark, build_progress("merging") as progress:
+            done = sc.optimize_index(table, spark=spark, on_survey=progress[0], on_progress=progress[1])
+    if as_json:
+        print_json({**asdict(done.index), **{key: value for key, value in asdict(done).items() if key != "index"}})
+        return
+    files = "" if done.filter_files_after is None else f" -> {count(done.filter_files_after)}"
+    facts = [
+        (
+            "segments",
+            f"{count(done.segments_before)} -> {count(done.segments_after)}, {done.segments_made:,} made anew",
+        ),
+        ("filter files", f"{count(done.filter_files_before)}{files}"),
+    ]
+    if done.is_in_order:
+        facts.append(("to do" if dry_run else "done", "nothing, the index is in order"))
+    show_facts([("index", f"{done.index.location}, snapshot {done.index.number}"), *facts])
 
 
 def show_index(built: IndexSnapshot, as_json: bool) -> None:

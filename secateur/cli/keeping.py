@@ -1,8 +1,9 @@
-"""The commands that look after an index: inspect, verify and vacuum. None starts Spark."""
+"""The commands that look after an index: inspect, verify, vacuum and drop. None starts Spark."""
 
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from dataclasses import asdict, dataclass
 
 import click
@@ -18,6 +19,7 @@ from secateur.cli.output import (
     Column,
     Sheet,
     count,
+    is_terminal,
     print_json,
     print_line,
     say,
@@ -26,6 +28,7 @@ from secateur.cli.output import (
 )
 from secateur.cli.status import FOUND_WRONG
 from secateur.cli.tables import TABLES, show_table
+from secateur.index.model import StoredFile
 from secateur.index.naming import Naming
 from secateur.index.snapshot import Snapshot
 from secateur.index.sort_key import is_tuple_column, parse_sort_key
@@ -183,6 +186,28 @@ def vacuum(source: Source, dry_run: bool, grace_hours: float, as_json: bool) -> 
       secateur vacuum lake/events --dry-run
     """
     removed = sc.vacuum_index(source.open(), dry_run=dry_run, grace_seconds=grace_hours * 3600)
+    _show_removed(removed, dry_run, as_json)
+
+
+@click.command()
+@table_options
+@click.option("--dry-run", is_flag=True, help="Only list what would be removed.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def drop(source: Source, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Remove the whole index. The data is never touched.
+
+    \b
+    Example:
+      secateur drop lake/events --dry-run
+    """
+    table = source.open()
+    if not dry_run and not yes and is_terminal(sys.stdin):
+        click.confirm(f"Remove the index at {table.store.location}?", abort=True, err=True)
+    _show_removed(sc.drop_index(table, dry_run=dry_run), dry_run, as_json)
+
+
+def _show_removed(removed: list[StoredFile], dry_run: bool, as_json: bool) -> None:
     total = sum(file.size for file in removed)
     if as_json:
         files = [{"name": file.name, "bytes": file.size} for file in removed]

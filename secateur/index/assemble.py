@@ -28,7 +28,7 @@ from secateur.index.sketch import BoundsSketch, FilterSketch, Reading, ValuesSke
 from secateur.index.slivers import Sliver, SliverWriter
 from secateur.index.sort_key import SortColumn, parse_sort_key, tuple_column, tuple_zone_map
 from secateur.index.zonemap import ZoneMap
-from secateur.values import Keys, is_float, same_width
+from secateur.values import Keys, Kind, is_float, kind_of, same_width
 
 NGRAM_FPR = 0.01  # of one gram; a needle has several, all of which must be there
 
@@ -135,11 +135,24 @@ def assemble(
 
     Raises InvalidParquet, StalePlan, IndexNotWritable.
     """
-    collectors = [
+    collectors = collectors_of(recipe, store, prefix)
+    return assembled(
+        [summarise(open_file(path), recipe, collectors) for path, _, _ in files], files, recipe, collectors
+    )
+
+
+def collectors_of(recipe: Recipe, store: Store, prefix: str) -> list[Collector]:
+    """A collector for every filter; slivers are written under names with a prefix."""
+    return [
         Collector(each, each in recipe.native, SliverWriter(store, f"{prefix}-{f:02d}", rate))
         for f, (each, rate) in enumerate(zip(recipe.filters, recipe.rates, strict=True))
     ]
-    parts = [summarise(open_file(path), recipe, collectors) for path, _, _ in files]
+
+
+def assembled(
+    parts: Sequence[FileStatistics], files: Sequence[FileIdentity], recipe: Recipe, collectors: Sequence[Collector]
+) -> Assembled:
+    """The segment of some files, of each of which the statistics are known. Raises IndexNotWritable."""
     counts = [len(part.row_count) for part in parts]
     blocks = BlockTable(
         np.repeat(np.arange(len(files), dtype=np.int32), counts),
@@ -182,6 +195,23 @@ def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector
         rows = [values if len(values) == len(key) else None for values in tuples]
         zone_maps[recipe.tuples] = tuple_zone_map(rows, recipe.sort_key)
     return FileStatistics(source.row_count, source.byte_count, zone_maps, pages)
+
+
+def unknown_statistics(
+    row_count: np.ndarray, byte_count: np.ndarray, recipe: Recipe, collectors: Sequence[Collector]
+) -> FileStatistics:
+    """What is known of a file that is gone: its row groups. Nothing is, and filters keep its blocks."""
+    n = len(row_count)
+    for collector in collectors:
+        for _ in range(n):
+            collector.take(None)
+    return FileStatistics(row_count, byte_count, {c: zonemap.unknown(_kind(c), n) for c in recipe.columns}, {})
+
+
+def _kind(column: IndexedColumn) -> Kind:
+    kind = kind_of(column.type)
+    assert kind is not None
+    return kind
 
 
 def _with_gaps(zone_map: ZoneMap, row_count: np.ndarray) -> ZoneMap:

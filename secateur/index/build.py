@@ -8,26 +8,24 @@ of files and writes as many segments as they make.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 
-from secateur.errors import IndexConflict, IndexFault, SecateurError
+from secateur.errors import IndexFault, SecateurError
 from secateur.index import codec, interleave, slivers, zonemap
-from secateur.index.assemble import FileIdentity, OpenFile, Recipe, assemble
+from secateur.index.amend import Amendment, amend
+from secateur.index.assemble import Assembled, FileIdentity, OpenFile, Recipe, assemble
 from secateur.index.codec import Place, Writer
-from secateur.index.interleave import WrittenFile
 from secateur.index.matrix import Matrix
 from secateur.index.model import Store
 from secateur.index.segment import encode_segment, zone_arrays, zone_map_of
 from secateur.index.segments import SegmentSummary
-from secateur.index.slabs import Slabs
 from secateur.index.slivers import Sliver
 from secateur.index.snapshot import open_snapshot, snapshot_numbers
 from secateur.index.survey import FileSurvey
@@ -93,27 +91,55 @@ def write_segments(
     segments: Sequence[Sequence[FileSurvey]],
     recipe: Recipe,
     on_progress: OnProgress | None = None,
+    amended: Sequence[Amendment] = (),
 ) -> list[SegmentSummary]:
-    """The second pass: every segment and the slivers of its filters written by an executor, its summary here."""
+    """The second pass: every segment and the slivers of its filters written by an executor, its summary here.
+
+    Behind the new segments those that are amended; their summaries have zone maps of the amended columns alone.
+    """
     files = [[item.file for item in segment] for segment in segments]
 
     def work(mine: Sequence[int]) -> Iterator[bytes]:
         for i in mine:
-            yield _write_segment(i, f"{build}-{i:06d}", files[i], open_file, store, recipe)
+            name = f"{build}-{i:06d}"
+            if i < len(files):
+                yield _write_segment(i, name, files[i], open_file, store, recipe)
+            else:
+                yield _write_amended(i, name, amended[i - len(files)], open_file, store, recipe)
 
-    with _watching(store, build, segments, on_progress):
-        found = dict(_decode_summary(data) for data in run(work, len(segments)))
-    return [found[i] for i in range(len(segments))]
+    sizes = [_sizes(segment) for segment in segments] + [each.sizes for each in amended]
+    with watching(store, build, sizes, on_progress):
+        found = dict(decode_summary(data) for data in run(work, len(files) + len(amended)))
+    return [found[i] for i in range(len(files) + len(amended))]
 
 
 def _write_segment(
     i: int, name: str, files: Sequence[FileIdentity], open_file: OpenFile, store: Store, recipe: Recipe
 ) -> bytes:
-    assembled = assemble(files, open_file, recipe, store, f"{slivers.FOLDER}/{name}")
-    segment = assembled.segment
-    encoded = encode_segment(segment)
+    made = assemble(files, open_file, recipe, store, f"{slivers.FOLDER}/{name}")
+    encoded = encode_segment(made.segment)
     store.put(f"{FOLDER}/{name}.segment", encoded.data)
-    blocks = segment.blocks
+    return encode_summary(i, name, len(encoded.data), made, encoded.places, made.slivers)
+
+
+def _write_amended(i: int, name: str, amendment: Amendment, open_file: OpenFile, store: Store, recipe: Recipe) -> bytes:
+    done = amend(amendment, name, open_file, store, recipe)
+    store.put(f"{FOLDER}/{name}.segment", done.data)
+    own = {amendment.filters[f]: found for f, found in done.made.slivers.items()}
+    return encode_summary(i, name, len(done.data), done.made, done.places, own)
+
+
+def encode_summary(
+    i: int,
+    name: str,
+    size: int,
+    made: Assembled,
+    places: Mapping[str, Place],
+    own: Mapping[int, Sequence[Sliver]],
+) -> bytes:
+    """What a task tells the driver of the segment with number i that it wrote."""
+    segment = made.segment
+    blocks, files = segment.blocks, segment.files
     row_count = int(blocks.row_count.sum())
     per_file = [
         np.bincount(blocks.file, weights, len(files)) for weights in (None, blocks.row_count, blocks.byte_count)
@@ -121,13 +147,13 @@ def _write_segment(
     meta = {
         "i": i,
         "name": f"{FOLDER}/{name}.segment",
-        "size": len(encoded.data),
+        "size": size,
         "rows": row_count,
         "blocks": len(blocks),
         "files": files,
-        "places": encoded.places,
+        "places": places,
         "kinds": [zone_map.lower.kind.value for zone_map in segment.zone_maps],
-        "slivers": assembled.slivers,
+        "slivers": own,
     }
     writer = Writer(codec.SUMMARY, meta)
     writer.add("file_counts", [each.astype(np.int64) for each in per_file])
@@ -137,7 +163,7 @@ def _write_segment(
     return writer.finish()
 
 
-def _decode_summary(data: bytes) -> tuple[int, SegmentSummary]:
+def decode_summary(data: bytes) -> tuple[int, SegmentSummary]:
     contents, read = read_result(data)
     meta = contents.meta
     zone_maps = [
@@ -156,60 +182,15 @@ def _sliver(name: str, code: int, count: int, rows: Sequence[int]) -> Sliver:
     return Sliver(name, code, count, Matrix(*rows))
 
 
-def write_slabs(
-    run: RunTasks, build: str, store: Store, summaries: Sequence[SegmentSummary], recipe: Recipe
-) -> dict[int, Slabs]:
-    """The third pass: the slivers of all segments laid side by side, filter by filter.
-
-    What fits into one file per filter is written here: starting a job would take longer.
-    """
-    plans = {}
-    for f in sorted({f for summary in summaries for f in summary.slivers}):
-        plans[f] = interleave.plan_matrices([summary.slivers.get(f, ()) for summary in summaries])
-    files = [(f, parts) for f, matrices in plans.items() for parts in interleave.plan_files(matrices)]
-
-    def write(i: int) -> WrittenFile:
-        f, parts = files[i]
-        return interleave.write_file(store, f"{interleave.FOLDER}/{build}-{i:06d}.filter", plans[f], parts)
-
-    is_little = len({f for f, _ in files}) == len(files)
-    try:
-        written = [write(i) for i in range(len(files))] if is_little else _written(run, write, len(files))
-    except IndexFault as fault:
-        raise IndexConflict(
-            f"what the build wrote aside cannot be read back: {fault}. A vacuum with a short grace period, or a drop, "
-            "may have removed it. Nothing was published: build again"
-        ) from None
-    return {
-        f: interleave.slabs_written(
-            matrices,
-            recipe.rates[f],
-            [(parts, done) for (g, parts), done in zip(files, written, strict=True) if g == f],
-        )
-        for f, matrices in plans.items()
-        if matrices
-    }
+Sizes = tuple[int, int, int]  # files, rows, bytes
 
 
-def _written(run: RunTasks, write: Callable[[int], WrittenFile], count: int) -> list[WrittenFile]:
-    """Files that tasks write."""
-
-    def work(mine: Sequence[int]) -> Iterator[bytes]:
-        for i in mine:
-            yield json.dumps((i, write(i))).encode()
-
-    found = dict(map(json.loads, run(work, count)))
-    return [_written_file(*found[i]) for i in range(count)]
-
-
-def _written_file(name: str, size: int, parts: Sequence[Sequence[int]]) -> WrittenFile:
-    return WrittenFile(name, size, [Matrix(*part) for part in parts])
+def _sizes(segment: Sequence[FileSurvey]) -> Sizes:
+    return len(segment), sum(s.row_count for s in segment), sum(s.byte_count for s in segment)
 
 
 @contextmanager
-def _watching(
-    store: Store, build: str, segments: Sequence[Sequence[FileSurvey]], on_progress: OnProgress | None
-) -> Iterator[None]:
+def watching(store: Store, build: str, sizes: Sequence[Sizes], on_progress: OnProgress | None) -> Iterator[None]:
     """Report progress while a build runs: the segment files that are there say what is done."""
     if on_progress is None:
         yield
@@ -219,8 +200,7 @@ def _watching(
     def report() -> None:
         prefix = f"{FOLDER}/{build}-"
         written = [int(f.name[len(prefix) :][:6]) for f in store.files(FOLDER) if f.name.startswith(prefix)]
-        items = [item for i in written for item in segments[i]]
-        on_progress(len(items), sum(s.row_count for s in items), sum(s.byte_count for s in items))
+        on_progress(*(sum(sizes[i][part] for i in written) for part in range(3)))
 
     def poll() -> None:
         while not done.wait(POLL_SECONDS):

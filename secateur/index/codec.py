@@ -71,6 +71,15 @@ class Writer:
         self.matrices[name] = Matrix(self._append(data), n, width, salt)
         return self.matrices[name]
 
+    def go_on(self, contents: Contents, data: bytes) -> None:
+        """Begin as another file does, of which `data` are the bytes before its table of contents.
+
+        Its chunks and matrices keep their names and places, and are not looked at.
+        """
+        self.chunks |= contents.chunks
+        self.matrices |= contents.matrices
+        self._parts, self._size = [data[HEADER.size :]], len(data)
+
     def _append(self, data: bytes) -> int:
         at = self._size
         padding = -len(data) % ALIGNMENT
@@ -150,6 +159,7 @@ class Contents:
     meta: dict[str, Any]
     chunks: Mapping[str, Place]
     matrices: Mapping[str, Matrix]
+    at: int  # where it begins, behind all chunks and matrices
 
     def arrays(self, chunk: str, read: ReadRange) -> list[np.ndarray]:
         """The arrays of one chunk, read by an exact range. Raises IndexFault."""
@@ -217,7 +227,7 @@ def _contents(name: str, described: dict[str, Any], end: int) -> Contents:
         raise IndexFault(f"{name}: a matrix has rows that no file holds")
     if max(ends, default=0) > end:
         raise IndexFault(f"{name}: a chunk lies outside the file")
-    return Contents(name, described["meta"], chunks, matrices)
+    return Contents(name, described["meta"], chunks, matrices, end)
 
 
 def _natural(value: Any) -> int:

@@ -7,7 +7,7 @@ a power of two, so row r of a repeated filter is row r mod m of the filter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from secateur.index.bitsliced import GROUP, fewer_probes_for, probes_for
 from secateur.index.codec import Writer
 from secateur.index.matrix import Matrix, signed_salt
 from secateur.index.model import Store
-from secateur.index.slabs import FEWER, OWN, OWN_ENCODINGS, SLAB_BLOCKS, WORD, Slabs, encoding_and_size
+from secateur.index.slabs import COUNTED, FEWER, OWN, OWN_ENCODINGS, SLAB_BLOCKS, WORD, Slabs, encoding_and_size
 from secateur.index.slivers import Sliver, read_sliver
 
 FOLDER = "filters"
@@ -152,17 +152,20 @@ class WrittenFile(NamedTuple):
     parts: Sequence[Matrix]
 
 
-def write_file(store: Store, name: str, matrices: Sequence[MatrixPlan], parts: Sequence[PartPlan]) -> WrittenFile:
-    """One filter file, from the slivers in the store. Raises IndexFault, IndexNotWritable."""
+RowsOf = Callable[[PartPlan], np.ndarray]  # of a part: uint8 of shape (rows, width)
+
+
+def write_file(store: Store, name: str, parts: Sequence[PartPlan], rows_of: RowsOf) -> WrittenFile:
+    """One filter file. Raises IndexFault, IndexNotWritable."""
     writer = Writer(codec.FILTERS, {})
-    places = [writer.add_rows(str(i), _interleaved(store, matrices[p.matrix], p)) for i, p in enumerate(parts)]
+    places = [writer.add_rows(str(i), rows_of(part)) for i, part in enumerate(parts)]
     data = writer.finish()
     store.put(name, data)
     return WrittenFile(name, len(data), places)
 
 
-def _interleaved(store: Store, matrix: MatrixPlan, part: PartPlan) -> np.ndarray:
-    """The rows of a part: uint8 of shape (rows, width)."""
+def interleaved(store: Store, matrix: MatrixPlan, part: PartPlan) -> np.ndarray:
+    """The rows of a part, from the slivers in the store: uint8 of shape (rows, width). Raises IndexFault."""
     found = np.zeros((part.rows, matrix.width), np.uint8)
     for run in matrix.runs:
         at = run.begin // GROUP
@@ -186,16 +189,23 @@ def slabs_written(
         for plan, place in zip(plans, written.parts, strict=True)
     ]
     runs = [(m, r.segment, r.code, r.begin, r.count) for m, plan in enumerate(matrices) for r in plan.runs]
-    probes = {OWN: probes_for(fpr), FEWER: fewer_probes_for(fpr)}
     return Slabs(
         [written.name for _, written in files],
         np.array([written.size for _, written in files], np.int64),
         np.array([plan.code for plan in matrices], np.int64),
-        np.array([probes.get(encoding_and_size(plan.code)[0], native.WORDS) for plan in matrices], np.int64),
+        np.array([_probes_of(plan.code, fpr) for plan in matrices], np.int64),
         np.array([plan.width for plan in matrices], np.int64),
         *_columns(parts, 6),
         *_columns(runs, 5),
     )
+
+
+def _probes_of(code: int, fpr: float) -> int:
+    """The probes of filters of a code."""
+    encoding, _ = encoding_and_size(code)
+    if encoding in OWN_ENCODINGS and encoding > COUNTED:
+        return encoding - COUNTED
+    return {OWN: probes_for(fpr), FEWER: fewer_probes_for(fpr)}.get(encoding, native.WORDS)
 
 
 def _columns(rows: Sequence[Sequence[int]], count: int) -> list[np.ndarray]:

@@ -34,15 +34,16 @@ MOST_BLOCKS = 1 << 16  # that a pair can number
 _BITS = np.uint8(1) << np.arange(8, dtype=np.uint8)
 
 
-def postings_of(hashes: Sequence[np.ndarray | None]) -> Postings:
+def postings_of(hashes: Sequence[np.ndarray | None], known_from: int = 0) -> Postings:
     """The postings of blocks that hold values with these hashes: uint64 in any order; None where they are not known.
 
-    Raises ValueError for more blocks than a pair can number.
+    The bits of hashes below `known_from` are not known: no prefix has them. Raises ValueError for more blocks than a
+    pair can number.
     """
     blocks = len(hashes)
     if blocks > MOST_BLOCKS:
         raise ValueError(f"postings number at most {MOST_BLOCKS} blocks, not {blocks}")
-    bits = max(blocks - 1, 0).bit_length()
+    bits = max(max(blocks - 1, 0).bit_length(), known_from)
     pairs = _sorted_pairs(hashes, bits)
     values, widest = 0, 0
     for steps in _steps(pairs, bits):

@@ -201,6 +201,37 @@ def _decoded(table: PostingTable, pages: np.ndarray, rows: np.ndarray, where: st
     return prefixes.ravel(), blocks.ravel()
 
 
+def values_by_block(postings: Postings, where: str) -> list[np.ndarray | None]:
+    """Of every block the prefixes of its values, as hashes whose last ``shift`` bits are 0; None where unknown.
+
+    Raises IndexFault, which says `where`.
+    """
+    table = postings.table
+    prefixes, blocks = _all_pairs(postings, where)
+    order = np.argsort(blocks, kind="stable")
+    hashes = prefixes[order] << np.uint64(table.shift)
+    found: list[np.ndarray | None] = []
+    found += np.split(hashes, np.searchsorted(blocks[order], np.arange(1, table.blocks))) if table.blocks else []
+    for block in table.unknown.tolist():
+        found[block] = None
+    return found
+
+
+def _all_pairs(postings: Postings, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """Every pair of a prefix and a block. Raises IndexFault."""
+    table = postings.table
+    match table.form:
+        case Form.BITMAPS:
+            bits = np.unpackbits(postings.rows, axis=1, bitorder="little")
+            if bits[:, table.blocks :].any():
+                raise IndexFault(f"{where}: a bitmap has more than {table.blocks} blocks")
+            value, block = np.nonzero(bits[:, : table.blocks])
+            return table.prefixes[value], block
+        case Form.PAIRS:
+            prefixes, blocks = _decoded(table, np.arange(table.rows), postings.rows, where)
+            return prefixes[: table.pairs], blocks[: table.pairs]
+
+
 # ---- encoding --------------------------------------------------------------------------------------------------------
 
 

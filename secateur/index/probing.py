@@ -39,7 +39,7 @@ def columns_with(
     found = np.zeros(width // WORD, np.uint64)
     for batch in _batches(alternatives, width):
         rows = np.unique(batch)
-        bits = _rows(slabs, matrix, rows, strips, read).view(np.uint64)
+        bits = matrix_rows(slabs, matrix, rows, strips, read).view(np.uint64)
         found |= _any_of(bits, np.searchsorted(rows, batch))
     columns_found = members(found.view(np.uint8)) + strips.start * STRIP * 8
     return columns_found[slice(*np.searchsorted(columns_found, columns))]
@@ -63,8 +63,8 @@ def _batches(alternatives: Alternatives, width: int) -> Sequence[np.ndarray]:
     return [alternatives[start : start + step] for start in range(0, len(alternatives), step)]
 
 
-def _rows(slabs: Slabs, matrix: int, rows: np.ndarray, strips: range, read: ReadFile) -> np.ndarray:
-    """Strips of rows of a matrix, ascending, from its parts."""
+def matrix_rows(slabs: Slabs, matrix: int, rows: np.ndarray, strips: range, read: ReadFile) -> np.ndarray:
+    """Strips of rows of a matrix, which ascend, from its parts: uint8 of shape (n_rows, bytes). Raises IndexFault."""
     first, end = np.searchsorted(slabs.part_matrix, [matrix, matrix + 1]).tolist()
     cuts = np.searchsorted(rows, [*slabs.first_row[first:end].tolist(), 1 << 40]).tolist()
     found = np.empty((len(rows), _width(slabs, matrix, strips)), np.uint8)

@@ -52,22 +52,34 @@ class Encoded:
 
 def encode_segment(segment: SegmentData) -> Encoded:
     """The segment as a file."""
-    writer = Writer(SEGMENT, {"columns": [{"path": list(c.path), "type": type_name(c.type)} for c in segment.columns]})
+    writer = Writer(SEGMENT, {"columns": columns_meta(segment.columns)})
     blocks = segment.blocks
     writer.add(BLOCKS, [blocks.file, blocks.row_group, blocks.row_count, blocks.byte_count])
-    for c, zone_map in enumerate(segment.zone_maps):
+    add_statistics(writer, segment)
+    return Encoded(writer.finish(), writer.chunks)
+
+
+def columns_meta(columns: Sequence[IndexedColumn]) -> list[dict[str, object]]:
+    """The columns as a table of contents has them."""
+    return [{"path": list(c.path), "type": type_name(c.type)} for c in columns]
+
+
+def add_statistics(writer: Writer, segment: SegmentData, first_column: int = 0, first_filter: int = 0) -> None:
+    """Add the chunks of all columns and filters of a segment, which are numbered from the given ones on."""
+    for c, zone_map in enumerate(segment.zone_maps, first_column):
         writer.add(f"{ZONE}/{c}", zone_arrays(zone_map))
     for c, pages in segment.pages.items():
-        writer.add(f"{PAGE}/{c}", [pages.offsets, pages.first_row, *zone_arrays(pages.zone_map)])
+        number = first_column + c
+        writer.add(f"{PAGE}/{number}", [pages.offsets, pages.first_row, *zone_arrays(pages.zone_map)])
         if pages.places is not None:
-            writer.add(f"{PLACE}/{c}", [pages.places.position, pages.places.size])
+            writer.add(f"{PLACE}/{number}", [pages.places.position, pages.places.size])
     for f, codes in segment.codes.items():
-        writer.add(f"{CODE}/{f}", [codes])
+        writer.add(f"{CODE}/{first_filter + f}", [codes])
     for f, postings in segment.postings.items():
-        matrix = writer.add_rows(f"{POSTING}/{f}", postings.rows)
+        name = f"{POSTING}/{first_filter + f}"
+        matrix = writer.add_rows(name, postings.rows)
         where = np.array([matrix.at, signed_salt(matrix.salt)], np.int64)
-        writer.add(f"{POSTING}/{f}", [where, *posting_arrays(postings.table)])
-    return Encoded(writer.finish(), writer.chunks)
+        writer.add(name, [where, *posting_arrays(postings.table)])
 
 
 def zone_arrays(zone_map: ZoneMap) -> list[np.ndarray]:

@@ -7,7 +7,7 @@ own. Its columns are *runs*: the blocks of one segment whose filters have one si
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,7 +24,8 @@ MOST_WIDTH = 1 << 24  # bytes of a row that a reader accepts: of 128 slabs
 MOST_PARTS = 1 << 22  # and matrices, and runs: what constant arrays claim is bounded before it is looked at
 
 OWN, FEWER = 0, 33  # values hashed in their canonical form, with as many probes as usual, or with fewer
-OWN_ENCODINGS = (OWN, FEWER)  # other encodings are those of filters found in files
+COUNTED = 64  # the same, with as many probes as the encoding is above this: of filters of several builds
+OWN_ENCODINGS = (OWN, FEWER, *range(COUNTED + 1, COUNTED + MOST_PROBES + 1))  # others are those of filters in files
 _CODES = 64  # greater than every log2 of bits
 NONE = -1  # the code of a block without a filter
 
@@ -83,6 +84,21 @@ class Slabs:
         place = np.full(total + 1, -1, np.int64)
         place[segments] = np.arange(len(segments))
         return _with_segments(replace(self, segment=place[self.segment]))
+
+    def at_segments(self, numbers: np.ndarray) -> Slabs:
+        """The slabs with other numbers for their segments: `numbers[i]` for segment i."""
+        return replace(self, segment=np.append(numbers, -1)[self.segment])
+
+    def without_files(self, lost: Collection[str]) -> tuple[Slabs, np.ndarray]:
+        """The slabs as far as they do without some files, and the segments that some of their filters lose, ascending.
+
+        A matrix of which a part is lost is of no use.
+        """
+        files = np.array([name in lost for name in self.file_name], bool)
+        matrices = np.zeros(len(self.code), bool)
+        matrices[self.part_matrix[files[self.file]]] = True
+        harmed = np.unique(self.segment[matrices[self.run_matrix] & (self.segment >= 0)])
+        return _with_segments(replace(self, segment=np.where(np.isin(self.segment, harmed), -1, self.segment))), harmed
 
     def followed_by(self, other: Slabs, segments: int) -> Slabs:
         """These slabs and those of other segments, which follow `segments` of these."""

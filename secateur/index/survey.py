@@ -14,7 +14,7 @@ from secateur.index.assemble import FileIdentity, OpenFile
 from secateur.index.codec import Writer
 from secateur.index.model import indexed_columns
 from secateur.index.tasks import RunTasks, read_result
-from secateur.values import Kind
+from secateur.values import Keys, Kind
 
 LEAST_SEGMENT, MOST_SEGMENT = 64, 4096  # blocks
 SEGMENTS = 64  # that a table should have at least: parts of a build, and of what a query leaves out
@@ -89,13 +89,16 @@ def _end_of(zone_map: zonemap.ZoneMap, side: int) -> bytes:
     if not len(zone_map):
         return b""
     merged = zonemap.merge(zone_map, np.full(len(zone_map), -1), np.zeros(1, np.int64))
-    bound = (merged.lower, merged.upper)[side]
-    match bound.kind:
-        case Kind.BYTES:
-            return b"".join(int(word[0]).to_bytes(8, "big") for word in bound.words[:-1])
-        case _:
-            first, *rest = (int(word[0]) for word in bound.words)
-            return (first + 2**63).to_bytes(8, "big") + b"".join(word.to_bytes(8, "big") for word in rest)
+    return as_bytes((merged.lower, merged.upper)[side])[0]
+
+
+def as_bytes(bounds: Keys) -> list[bytes]:
+    """Keys as bytes that order as they do, as far as those of byte strings reach."""
+    if bounds.kind is Kind.BYTES:
+        words = list(bounds.words[:-1])
+    else:
+        words = [bounds.words[0].view(np.uint64) ^ np.uint64(1 << 63), *bounds.words[1:]]
+    return [row.tobytes() for row in np.stack(words, axis=1).astype(">u8")]
 
 
 def segment_size(blocks: int) -> int:
@@ -112,13 +115,22 @@ def cut(
     have about :data:`MOST_POSTINGS` rows.
     """
     blocks, rows = sum(s.block_count for s in surveys), sum(s.row_count for s in surveys)
+    target = target_blocks(blocks, rows, segment_blocks, has_postings=has_postings)
+    return [segment for part in in_key_order(surveys) for segment in _filled(part, target)]
+
+
+def target_blocks(blocks: int, rows: int, segment_blocks: int | None, *, has_postings: bool) -> int:
+    """How many blocks a segment of a table with so many blocks and rows is to have."""
     target = segment_blocks or segment_size(blocks)
-    if has_postings:
-        target = min(target, max(1, MOST_POSTINGS * blocks // max(rows, 1)))
+    return min(target, max(1, MOST_POSTINGS * blocks // max(rows, 1))) if has_postings else target
+
+
+def in_key_order(surveys: Sequence[FileSurvey]) -> tuple[list[FileSurvey], list[FileSurvey]]:
+    """The files in key order: those that reach over few others, and apart from them the wide ones."""
     in_order = sorted(surveys, key=lambda s: (s.begins, s.file))
-    wide = _wide(in_order)
+    wide = _wide(in_order).tolist()
     narrow = [item for item, is_wide in zip(in_order, wide, strict=True) if not is_wide]
-    return _filled(narrow, target) + _filled([s for s, is_wide in zip(in_order, wide, strict=True) if is_wide], target)
+    return narrow, [item for item, is_wide in zip(in_order, wide, strict=True) if is_wide]
 
 
 def _filled(files: Sequence[FileSurvey], target: int) -> list[list[FileSurvey]]:

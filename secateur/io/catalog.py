@@ -63,6 +63,11 @@ def open_snapshot_of(handle: Table, zone: dt.tzinfo, faults: Faults, *, use_inde
     return OpenedTable(table, listing, schema, catalog, read)
 
 
+def opened_strictly(table: Table) -> OpenedTable:
+    """The table as queries see it. Raises IndexFault where the index cannot be read."""
+    return open_snapshot_of(table, dt.UTC, Faults(strict=True))
+
+
 def _schema(table: TableSnapshot, listing: Listing, catalog: IndexCatalog) -> pa.Schema:
     """The declared schema, or that of the files: from the index for those it covers, from footers for the others."""
     partitions = listing.partitions.fields

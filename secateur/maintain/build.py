@@ -12,7 +12,7 @@ from secateur.errors import InvalidOption, TableNotFound
 from secateur.index.assemble import recipe
 from secateur.index.bitsliced import rate_for
 from secateur.index.btree import FAN_OUT
-from secateur.index.build import OnProgress, new_build, write_segments, write_slabs
+from secateur.index.build import OnProgress, new_build, write_segments
 from secateur.index.model import POSTINGS, BuildOptions
 from secateur.index.options import (
     Columns,
@@ -24,6 +24,7 @@ from secateur.index.options import (
 )
 from secateur.index.sampling import choices
 from secateur.index.segments import Segments, summarised
+from secateur.index.slab_files import write_slabs
 from secateur.index.survey import FileSurvey, cut, survey
 from secateur.index.tasks import RunTasks, run_tasks
 from secateur.io.table import Table, TableSnapshot

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -11,8 +12,26 @@ from secateur.index.naming import Naming
 from secateur.index.options import called_in_table
 from secateur.index.snapshot import Snapshot, snapshot_numbers
 from secateur.index.sort_key import is_tuple_column
+from secateur.io.index_coverage import coverage
 from secateur.io.table import Table
 from secateur.maintain.entries import require_snapshot
+
+
+@dataclass(frozen=True)
+class Covered:
+    """What the index has of a column under one structure, of the files that are live now."""
+
+    column: str
+    structure: str  # "zone map", "pages", "bloom", "postings", "ngram", "tokens" or "sort key"
+    setting: str | None
+    files: int
+    blocks: int
+    row_count: int
+    bytes: int  # of the index
+    files_without_entry: int
+    files_changed: int
+    files_without_structure: int
+    why: str | None  # why not everything is covered
 
 
 @dataclass(frozen=True)
@@ -37,10 +56,16 @@ class IndexSnapshot:
     sort_key: tuple[str, ...]
     choices: tuple[Choice, ...]  # what was left to the build, and why it chose so
     table_snapshot: int | None  # that the index was made of, or refreshed for, where the table's format has some
+    coverage: tuple[Covered, ...]  # of every column and structure
+
+    @property
+    def age_seconds(self) -> float:
+        """The seconds since it was published."""
+        return max(0.0, time.time() - self.created)
 
 
 def describe_index(table: Table) -> IndexSnapshot:
-    """What the current index of a table holds. Raises IndexMissing, IndexFault."""
+    """What the current index of a table holds, and what it covers now. Raises IndexMissing, IndexFault."""
     while True:
         snapshot = require_snapshot(table)
         try:
@@ -76,6 +101,7 @@ def _described(table: Table, snapshot: Snapshot) -> IndexSnapshot:
         sort_key=options.sort_key,
         choices=options.choices,
         table_snapshot=None if snapshot.made_of is None else snapshot.made_of.id,
+        coverage=tuple(Covered(**row) for row in coverage(table).to_pylist()),
     )
 
 

@@ -1,0 +1,81 @@
+"""An index that grew by small appends, then optimized, beside one that was built at once."""
+
+from __future__ import annotations
+
+import shutil
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import secateur as sc
+from benchmarks.results import Kept, Ratio, Result, timed, unpaired
+from benchmarks.setting import Setting
+from benchmarks.this_process import jobs_in_this_process
+from benchmarks.timing import once, race
+from secateur.io.parquet_dir import ParquetDirectory
+
+APPENDS = 1000
+ROWS = 1000  # of a file, in two row groups
+KINDS = ("appended", "optimized", "built at once")
+
+
+def appends(setting: Setting) -> Result:
+    """Files of a thousand rows that overlap their neighbours in time, indexed one by one as they come."""
+    n = setting.scaled(APPENDS, least=8)
+    root = setting.prepared_index(f"appends-{n}", partial(_write, n=n))
+    tables = {kind: _opened(root, kind) for kind in KINDS}
+    shutil.rmtree(root / "_optimized again", ignore_errors=True)
+    shutil.copytree(root / "_appended", root / "_optimized again")
+    shutil.rmtree(root / "_built again", ignore_errors=True)
+    with jobs_in_this_process() as here:
+        optimizing, _ = once(lambda: sc.optimize_index(_opened(root, "optimized again"), spark=here))
+        building, _ = once(lambda: _build(_opened(root, "built again")))
+    ratios: list[Ratio] = [unpaired("optimize_index() after all appends", optimizing, "a build at once", building)]
+    kept = []
+    middle = n // 2 * ROWS
+    for predicate in (f"ts BETWEEN {middle} AND {middle + 10}", f"id = {_ids(n // 2)[7]}", f"name = 'n{_ids(1)[3]}'"):
+        grown, optimized, built = race(
+            [partial(sc.prune, tables[kind], predicate) for kind in KINDS], setting.repetitions
+        )
+        ratios += [
+            timed(f"prune(), {predicate}, after appends", grown, "the same index built at once", built),
+            timed(f"prune(), {predicate}, optimized", optimized, "the same index built at once", built, goal=1.2),
+        ]
+        left = {kind: len(sc.prune(table, predicate).blocks) for kind, table in tables.items()}
+        matching = sc.prune(tables["built at once"], predicate, use_index=False).to_arrow(columns=["id"])
+        assert {sc.prune(table, predicate).count() for table in tables.values()} == {len(matching)}
+        kept.append(Kept("appends", predicate, "blocks", 2 * n, None, left))
+    segments = {kind: sc.describe_index(table).segments for kind, table in tables.items()}
+    notes = tuple(f"{kind}: {number:,} segments" for kind, number in segments.items())
+    return Result({"files": n, "rows": n * ROWS}, tuple(ratios), tuple(kept), notes)
+
+
+def _opened(root: Path, kind: str) -> ParquetDirectory:
+    found = sc.open_table(str(root), index_location=str(root / f"_{kind}"), freshness=float("inf"))
+    assert isinstance(found, ParquetDirectory)
+    return found
+
+
+def _build(table: ParquetDirectory) -> None:
+    with jobs_in_this_process() as here:
+        sc.build_index(table, spark=here, sort_key=["ts"], bloom=["id"], postings=["name"])
+
+
+def _ids(i: int) -> np.ndarray:
+    return np.random.default_rng(i).integers(0, 2**40, ROWS)
+
+
+def _write(path: Path, n: int) -> None:
+    grown = _opened(path, "appended")
+    with jobs_in_this_process() as here:
+        for i in range(n):
+            ids = _ids(i)
+            rows = {"ts": i * ROWS + np.arange(ROWS) * 3 // 2, "id": ids, "name": [f"n{each}" for each in ids]}
+            pq.write_table(pa.table(rows), path / f"{i:06}.parquet", row_group_size=ROWS // 2)
+            _build(grown) if not i else sc.refresh_index(grown, spark=here)
+        shutil.copytree(path / "_appended", path / "_optimized")
+        sc.optimize_index(_opened(path, "optimized"), spark=here)
+    _build(_opened(path, "built at once"))

@@ -1,0 +1,204 @@
+"""What the index covers of every column and structure, and why not the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.arrays import from_numpy
+from secateur.index.model import NGRAM, POSTINGS, TOKEN, Filter
+from secateur.index.options import hashed_type
+from secateur.index.segment import CODE, PAGE, PLACE, POSTING, ZONE
+from secateur.index.segments import Directory
+from secateur.index.snapshot import Snapshot
+from secateur.index.sort_key import is_tuple_column, parse_sort_key
+from secateur.io.catalog import OpenedTable, opened_strictly
+from secateur.io.table import Table
+from secateur.pruning.predicate.bound import Field
+from secateur.values import kind_of, same_keys
+
+_COVERAGE = pa.schema(
+    [
+        ("column", pa.string()),
+        ("structure", pa.string()),
+        ("setting", pa.string()),
+        ("files", pa.int64()),
+        ("blocks", pa.int64()),
+        ("row_count", pa.int64()),
+        ("bytes", pa.int64()),
+        ("files_without_entry", pa.int64()),
+        ("files_changed", pa.int64()),
+        ("files_without_structure", pa.int64()),
+        ("why", pa.string()),
+    ]
+)
+
+
+def coverage(table: Table) -> pa.Table:
+    """One row per column and structure of the index: how much of the live files it covers, and why not the rest.
+
+    Every column of the files has a row for its zone maps, and rows for pages, bloom filters, postings, n-grams and
+    tokens where the index has some; tuples of the sort key have one. `files`, `blocks` and `row_count` are covered;
+    `bytes` are those of the index, in the store.
+    The other live files have no entry in the index, or were changed since it was made, or lie in segments without the
+    structure (which segments written before it was asked for are). `why` says so in words; it is null where
+    everything is covered. Whether a block has gaps, or a filter, that were left out because they would not pay is not
+    told here.
+    """
+    opened = opened_strictly(table)
+    found = _Coverage(opened)
+    return pa.Table.from_pylist([found.row(each) for each in _structures(opened)], _COVERAGE)
+
+
+@dataclass(frozen=True)
+class _Structure:
+    """Something that the index keeps of a column, and which segments have it; None where the index cannot have it."""
+
+    column: str
+    name: str
+    setting: str | None
+    has: np.ndarray | None  # bool over segments
+    bytes: int = 0  # in the store
+    why_not: str = ""
+
+
+@dataclass(frozen=True)
+class _Coverage:
+    """The live files by what the index has of them."""
+
+    opened: OpenedTable
+
+    def row(self, structure: _Structure) -> dict[str, object]:
+        """How much of a structure there is."""
+        coverage = self.opened.catalog.coverage
+        live = coverage.live >= 0
+        has = np.zeros(len(live), bool) if structure.has is None else np.repeat(structure.has, np.diff(coverage.begin))
+        covered = live & has
+        counts = coverage.counts_of
+        changed = self.changed
+        missing = len(coverage.uncovered)
+        without = int((live & ~has).sum())
+        return {
+            "column": structure.column,
+            "structure": structure.name,
+            "setting": structure.setting,
+            "files": int(covered.sum()),
+            "blocks": 0 if counts is None else int(counts.block_count[covered].sum()),
+            "row_count": 0 if counts is None else int(counts.row_count[covered].sum()),
+            "bytes": structure.bytes,
+            "files_without_entry": missing - changed,
+            "files_changed": changed,
+            "files_without_structure": without,
+            "why": structure.why_not or _in_words(missing - changed, changed, without),
+        }
+
+    @cached_property
+    def changed(self) -> int:
+        """The live files of which the index has an entry of another size or time."""
+        catalog, listing = self.opened.catalog, self.opened.listing
+        if catalog.snapshot is None or not len(catalog.coverage.uncovered):
+            return 0
+        paths = listing.paths.take(from_numpy(catalog.coverage.uncovered)).cast(pa.large_string())
+        return int(pc.sum(pc.is_in(paths, value_set=catalog.snapshot.files.path)).as_py())
+
+
+def _in_words(without_entry: int, changed: int, without: int) -> str | None:
+    counts = ((without_entry, "not in the index"), (changed, "changed since"), (without, "in segments without it"))
+    parts = [f"{_files(count)} {what}" for count, what in counts if count]
+    return ", ".join(parts) or None
+
+
+def _files(count: int) -> str:
+    return f"{count:,} file" if count == 1 else f"{count:,} files"
+
+
+def _structures(opened: OpenedTable) -> Iterator[_Structure]:
+    snapshot = opened.catalog.snapshot
+    outside = set(opened.listing.columns)
+    for column in _leaves([Field((field.name,), field.type) for field in opened.schema if field.name not in outside]):
+        if snapshot is None:
+            yield _Structure(".".join(column.path), "zone map", None, None, why_not="there is no index")
+        else:
+            yield from _of_column(opened, snapshot, column)
+    for indexed in () if snapshot is None else snapshot.columns:
+        if snapshot is not None and is_tuple_column(indexed.path):
+            key = ", ".join(_shown_key(opened, snapshot))
+            directory = snapshot.directory(ZONE, Field(indexed.path, indexed.type))
+            yield _Structure(key, "sort key", None, _has(directory), _bytes(directory))
+
+
+def _shown_key(opened: OpenedTable, snapshot: Snapshot) -> Iterator[str]:
+    naming = opened.table.naming
+    for each in parse_sort_key(snapshot.options.sort_key):
+        yield ".".join(each.path if naming is None else naming.in_table.get(each.path, each.path))
+
+
+def _leaves(fields: Sequence[Field]) -> Iterator[Field]:
+    """Columns, and of structs the fields within."""
+    for field in fields:
+        if pa.types.is_struct(field.type):
+            yield from _leaves([Field((*field.path, child.name), child.type) for child in field.type])
+        else:
+            yield field
+
+
+def _of_column(opened: OpenedTable, snapshot: Snapshot, column: Field) -> Iterator[_Structure]:
+    naming, name = opened.table.naming, ".".join(column.path)
+    own = column if naming is None else naming.field(column)
+    if kind_of(column.type) is None:
+        yield _Structure(name, "zone map", None, None, why_not=f"values of {column.type} have no order")
+    elif own is None or snapshot.number_of(own) is None:
+        yield _Structure(name, "zone map", None, None, why_not="the index does not have the column, or of another type")
+    else:
+        zones, pages = snapshot.directory(ZONE, own), snapshot.directory(PAGE, own)
+        yield _Structure(name, "zone map", None, _has(zones), _bytes(zones))
+        if pages is not None:
+            size = _bytes(pages) + _bytes(snapshot.directory(PLACE, own))
+            yield _Structure(name, "pages", None, _has(pages), size)
+    hashed = hashed_type(column.type)
+    for f, each in enumerate(snapshot.filters):
+        if own is not None and each.path == own.path and same_keys(each.type, hashed):
+            has, size = _has_filter(snapshot, f, each), _filter_bytes(opened, snapshot, f, each)
+            yield _Structure(name, "tokens" if each.kind == TOKEN else each.kind, _setting(each), has, size)
+
+
+def _setting(each: Filter) -> str | None:
+    parts = [f"{each.gram} bytes"] if each.kind == NGRAM else []
+    return ", ".join([*parts, "folded"] if each.folded else parts) or None
+
+
+def _has(directory: Directory | None) -> np.ndarray | None:
+    return None if directory is None else directory.size > 0
+
+
+def _bytes(directory: Directory | None) -> int:
+    return 0 if directory is None else int(directory.size.sum())
+
+
+def _filter_bytes(opened: OpenedTable, snapshot: Snapshot, f: int, each: Filter) -> int:
+    """What a filter takes: its chunks, and beside them the rows of postings, or the files of slabs."""
+    if each.kind == POSTINGS:
+        memory = opened.catalog.memory
+        assert memory is not None
+        found = memory.postings(f, np.arange(len(snapshot.segments)))
+        rows = sum(stored.rows.nbytes for stored in found if stored is not None)
+        return _bytes(snapshot.filter_directory(POSTING, f)) + rows
+    slabs = snapshot.slabs(f)
+    return _bytes(snapshot.filter_directory(CODE, f)) + (0 if slabs is None else int(slabs.file_size.sum()))
+
+
+def _has_filter(snapshot: Snapshot, f: int, each: Filter) -> np.ndarray | None:
+    """The segments that have a filter: postings in the segments themselves, the others in slabs."""
+    if each.kind == POSTINGS:
+        return _has(snapshot.filter_directory(POSTING, f))
+    slabs = snapshot.slabs(f)
+    if slabs is None:
+        return None
+    found = np.zeros(len(snapshot.segments), bool)
+    found[slabs.segment[slabs.segment >= 0]] = True
+    return found

@@ -1,0 +1,180 @@
+"""Bringing the segments of an index in order: small ones merged, files in key order, few slabs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from secateur.errors import InvalidOption
+from secateur.index.amend import amendments
+from secateur.index.assemble import Assembled
+from secateur.index.build import FOLDER as SEGMENTS_FOLDER
+from secateur.index.build import OnProgress, Sizes, decode_summary, encode_summary, new_build, watching
+from secateur.index.interleave import PartPlan
+from secateur.index.merge import MergePlan, merge, plan_merge
+from secateur.index.model import POSTINGS, Store
+from secateur.index.regroup import Regrouping, regroup
+from secateur.index.relay import Columns, Gathering, columns_of, merged_columns, plan_slabs
+from secateur.index.segment import encode_segment
+from secateur.index.segments import Segments, SegmentSummary, joined, summarised
+from secateur.index.slab_files import lay_side_by_side
+from secateur.index.slabs import Slabs, no_slabs
+from secateur.index.snapshot import Snapshot, open_snapshot
+from secateur.index.stored import stored_segment
+from secateur.index.tasks import RunTasks, run_tasks
+from secateur.io.table import Table, TableSnapshot
+from secateur.maintain.describe import IndexSnapshot, describe_index, filter_files
+from secateur.maintain.entries import indexed_files, live_files, require_snapshot
+from secateur.maintain.publish import publish
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Optimized:
+    """What an optimization did, or would do."""
+
+    index: IndexSnapshot  # as it is now
+    dry_run: bool
+    segments_before: int
+    segments_after: int
+    segments_made: int  # anew, of all others
+    filter_files_before: int
+    filter_files_after: int | None  # None with dry_run
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether there was nothing to do."""
+        return not self.segments_made and self.segments_before == self.segments_after
+
+
+def optimize_index(
+    table: Table,
+    *,
+    spark: SparkSession | None = None,
+    dry_run: bool = False,
+    on_progress: OnProgress | None = None,
+    on_survey: OnProgress | None = None,
+) -> Optimized:
+    """Merge small segments, put their files in key order, and lay their filters side by side, as one build would.
+
+    Only index files are read: statistics move with the blocks that they are of. Entries of files that are gone are
+    dropped. A segment that is in order stays as it is, and so does one that lacks a structure, which a refresh adds.
+    With `dry_run` nothing is written, and `spark` is not needed.
+
+    Raises IndexMissing, IndexFault where a part of the index that is to move cannot be read, IndexNotWritable, and
+    IndexConflict where another build or refresh came first. Until it has returned, readers see the index as it was.
+    """
+    snapshot = require_snapshot(table)
+    now = table.snapshot(fresh=True)
+    plan = _planned(now, snapshot)
+    before, files = len(snapshot.segments), len(filter_files(snapshot))
+    after = len(plan.stay) + len(plan.made)
+    done = partial(Optimized, segments_before=before, segments_after=after, segments_made=len(plan.made))
+    if dry_run:
+        return done(describe_index(table), dry_run, filter_files_before=files, filter_files_after=None)
+    if plan.made or after != before:
+        if spark is None:
+            raise InvalidOption("an optimization runs as a Spark job: pass spark=, or dry_run=True to see its plan")
+        table.store.require_writable()
+        with new_build(table.store) as build:
+            segments = _written(table.store, partial(run_tasks, spark), build, snapshot, plan, (on_survey, on_progress))
+            publish(now, build, segments, snapshot.schema, snapshot.options, expected=snapshot.number)
+    left = len(filter_files(require_snapshot(table)))
+    return done(describe_index(table), dry_run, filter_files_before=files, filter_files_after=left)
+
+
+def _planned(table: TableSnapshot, snapshot: Snapshot) -> Regrouping:
+    """What is to be made of the index. Raises IndexFault."""
+    segments, live = snapshot.as_segments(), set(live_files(table))
+    known = indexed_files(segments.files)
+    is_live = np.array([file in live for file in known], bool)
+    fixed = np.zeros(len(segments), bool)
+    fixed[[each.segment for each in amendments(segments, known, live)]] = True
+    return regroup(table.store, snapshot, is_live, fixed)
+
+
+def _written(
+    store: Store,
+    run: RunTasks,
+    build: str,
+    snapshot: Snapshot,
+    plan: Regrouping,
+    progress: tuple[OnProgress | None, OnProgress | None],
+) -> Segments:
+    """The segments that stay, and behind them those that are made."""
+    segments = snapshot.as_segments()
+    merges = [plan_merge(snapshot, entries) for entries in plan.made]
+    sizes = [_sizes(segments, entries) for entries in plan.made]
+    on_survey, on_progress = progress
+    if on_survey is not None:
+        on_survey(*(sum(each[part] for each in sizes) for part in range(3)))
+    columns = _columns(store, snapshot, segments.slabs, merges)
+    with watching(store, build, sizes, on_progress):
+        summaries = _write_merged(run, build, store, snapshot, merges, columns)
+    slabs = _write_slabs(run, build, store, segments.slabs, columns)
+    made = summarised(segments.columns, segments.filters, summaries, slabs)
+    return joined(segments.take(plan.stay), made)
+
+
+def _sizes(segments: Segments, entries: np.ndarray) -> Sizes:
+    files = segments.files
+    return len(entries), int(files.row_count[entries].sum()), int(files.byte_count[entries].sum())
+
+
+def _columns(
+    store: Store, snapshot: Snapshot, slabs: Mapping[int, Slabs], merges: Sequence[MergePlan]
+) -> dict[int, list[Columns]]:
+    """Where the bloom filters of the blocks of every merged segment lie, by filter. Raises IndexFault."""
+    sources = sorted({part.segment for plan in merges for part in plan.parts})
+    found = {}
+    for f, each in enumerate(snapshot.filters):
+        if each.kind != POSTINGS:
+            names, own = snapshot.segments.name, slabs.get(f, no_slabs())
+            codes = ((s, stored_segment(store, snapshot, s).codes(f)) for s in sources)
+            by_segment = {s: columns_of(own, s, of_blocks, names[s]) for s, of_blocks in codes}
+            found[f] = [merged_columns(plan, by_segment) for plan in merges]
+    return found
+
+
+def _write_merged(
+    run: RunTasks,
+    build: str,
+    store: Store,
+    snapshot: Snapshot,
+    merges: Sequence[MergePlan],
+    columns: Mapping[int, Sequence[Columns]],
+) -> list[SegmentSummary]:
+    """The merged segments, each written by a task, which opens the snapshot itself."""
+    number = snapshot.number
+    codes = [{f: own[i].code for f, own in columns.items()} for i in range(len(merges))]
+
+    def work(mine: Sequence[int]) -> Iterator[bytes]:
+        opened = open_snapshot(store, number)
+        for i in mine:
+            segment = merge(store, opened, merges[i], codes[i])
+            encoded = encode_segment(segment)
+            name = f"{build}-{i:06d}"
+            store.put(f"{SEGMENTS_FOLDER}/{name}.segment", encoded.data)
+            yield encode_summary(i, name, len(encoded.data), Assembled(segment, {}), encoded.places, {})
+
+    found = dict(decode_summary(data) for data in run(work, len(merges)))
+    return [found[i] for i in range(len(merges))]
+
+
+def _write_slabs(
+    run: RunTasks, build: str, store: Store, slabs: Mapping[int, Slabs], columns: Mapping[int, Sequence[Columns]]
+) -> dict[int, Slabs]:
+    """The slabs of the merged segments, which are numbered from 0."""
+    plans = {f: plan_slabs(own) for f, own in columns.items()}
+    gatherings = {f: Gathering(store, slabs.get(f, no_slabs()), own, plans[f]) for f, own in columns.items()}
+
+    def rows_of(f: int, part: PartPlan) -> np.ndarray:
+        return gatherings[f].rows_of(part)
+
+    return lay_side_by_side(run, build, store, plans, rows_of, dict.fromkeys(plans, 1.0))
