@@ -179,6 +179,28 @@ def test_of_two_full_builds_the_last_number_wins(tmp_path: Path) -> None:
         check_index(lake)
 
 
+def test_numbers_that_begin_again_are_told_apart(tmp_path: Path) -> None:
+    """While a refresh is under way the index is dropped, and built in another way: it is not refreshed as it was."""
+
+    def anew(table: ParquetDirectory) -> None:
+        drop(table)
+        rebuild(table)
+
+    lake = lake_in(tmp_path, changed)
+    for name in sorted(lake.rows):  # of which the refresh keeps nothing
+        lake.write(name, rows_of(int(name[0]) * ROWS, salt=9))
+    saved = lake.saved()
+    steps = steps_of(lake, refresh)
+    lake.restore(saved)
+    first = next(i for i, step in enumerate(steps) if step.startswith("put segments"))
+    own, others, _ = met(lake, refresh, first, anew)
+    assert isinstance(own, IndexConflict)
+    assert others is None
+    assert snapshot_numbers(lake.store) == [1]
+    assert sc.describe_index(lake.open()).bloom == ("word",)
+    check_index(lake)
+
+
 @dataclass
 class Gate:
     """Where one waits until the other is done."""
