@@ -230,7 +230,7 @@ def test_who_publishes_passes_who_removes(tmp_path: Path, publish: Do, remove: D
     created = next(i for i, step in enumerate(steps) if step.startswith("create"))
     removing = [i for i, step in enumerate(steps_of(lake, remove)) if not step.startswith("read")]
     for at in range(created - 4, created + 4) if NIGHTLY else (created, created + 2):
-        for then in removing:
+        for then in removing if NIGHTLY else removing[at // 2 % 2 :: 2]:
             lake.restore(saved)
             gate, ended = Gate(), list[SecateurError | None]()
             script = Meeting(then, meanwhile=gate.wait)
