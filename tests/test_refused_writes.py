@@ -199,7 +199,7 @@ def interrupted(self, name, data):
     if name.endswith(".segment"):
         os.kill(os.getpid(), signal.SIGINT)
 FileStore.put = interrupted
-secateur.cli.building.spark_session = lambda verbose: contextlib.nullcontext()
+secateur.cli.building.spark_session = lambda verbose: contextlib.nullcontext(object())
 secateur.maintain.refresh.run_tasks = lambda spark, work, n: work(range(n))
 main()
 """
