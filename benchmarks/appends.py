@@ -47,6 +47,7 @@ def appends(setting: Setting) -> Result:
         left = {kind: len(sc.prune(table, predicate).blocks) for kind, table in tables.items()}
         matching = sc.prune(tables["built at once"], predicate, use_index=False).to_arrow(columns=["id"])
         assert {sc.prune(table, predicate).count() for table in tables.values()} == {len(matching)}
+        left["secateur"] = left.pop("optimized")
         kept.append(Kept("appends", predicate, "blocks", 2 * n, None, left))
     segments = {kind: sc.describe_index(table).segments for kind, table in tables.items()}
     notes = tuple(f"{kind}: {number:,} segments" for kind, number in segments.items())

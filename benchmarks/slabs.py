@@ -61,13 +61,8 @@ def lay_slivers(store: Store, summaries: Sequence[SegmentSummary], rates: Sequen
         matrices = interleave.plan_matrices([summary.slivers.get(f, ()) for summary in summaries])
         files = []
         for i, parts in enumerate(interleave.plan_files(matrices)):
-            name = f"{interleave.FOLDER}/000000000000-{f:02d}-{i:06d}.filter"
-            files.append(
-                (
-                    parts,
-                    interleave.write_file(store, name, parts, partial(_rows_of, store, matrices)),
-                )
-            )
+            name = f"{interleave.FOLDER}/000000000000-{f:03d}{i:06d}.filter"
+            files.append((parts, interleave.write_file(store, name, parts, partial(_rows_of, store, matrices))))
         if matrices:
             found[f] = interleave.slabs_written(matrices, rate, files)
     for file in store.files(FOLDER):

@@ -67,6 +67,10 @@ class EvaluationError(SecateurError):
     """A predicate has no value on a row, as Spark raises an error there: an overflow, or a division by zero."""
 
 
+class AccessDenied(SecateurError):
+    """A store refuses what this process has of credentials; the message says where credentials are looked for."""
+
+
 class StalePlan(SecateurError):
     """A file of the plan has vanished or changed since the plan was made."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from iceberg_runtime import Runtime, iceberg_runtime
 from iceberg_tables import catalog_in
+from s3_server import S3Server, reserved_port, s3_server, set_environment
 
 from secateur.session import local_session
 
@@ -55,7 +57,22 @@ def runtime(request: pytest.FixtureRequest) -> Runtime:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, runtime: Runtime) -> Iterator[SparkSession]:
+def s3_port() -> Iterator[socket.socket]:
+    """A port for an S3 server, and the environment that leads clients there; Spark's processes inherit it."""
+    with reserved_port() as bound:
+        set_environment(bound.getsockname()[1])
+        yield bound
+
+
+@pytest.fixture(scope="session")
+def s3(s3_port: socket.socket) -> Iterator[S3Server]:
+    """An S3 server on this machine, with a bucket; credentials and endpoint are in the environment."""
+    with s3_server(s3_port, "lake") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, runtime: Runtime, s3_port: socket.socket) -> Iterator[SparkSession]:
     """The oracle, without two of its optimisations that lose rows.
 
     Its push-down prunes by Parquet's bounds, which leave NaN out. Its elimination of common subexpressions takes

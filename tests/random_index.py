@@ -5,6 +5,7 @@ Zone maps, pages and filters of every kind, over segments some of which lack som
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -441,8 +442,8 @@ def make_index(seed: int, segments: int, harm: float, rates: Sequence[float] = R
         parts: list[Part] = []
         for i in range(segments):
             shared = parts[0].files[:1] if i and make.chance(0.1) else ()
-            parts.append(make.part(f"segments/{seed}-{i}.segment", harm, *shared))
-        slabs = laid(make, parts, f"{seed}")
+            parts.append(make.part(f"segments/{build_name(seed)}-{i:06d}.segment", harm, *shared))
+        slabs = laid(make, parts, build_name(seed))
     known = summarised(COLUMNS, FILTERS, [put(make.store, part) for part in parts], slabs)
     return publish(1, known, parts, make, broken_files(make, slabs, harm))
 
@@ -452,12 +453,18 @@ def refreshed(index: Index, seed: int, harm: float, rates: Sequence[float] = RAT
     make = maker(seed, index.store, rates)
     kept = [i for i in range(len(index.parts)) if make.chance(0.7)]
     with cuts_of(make).prevailing():
-        new = [make.part(f"segments/{seed}-new-{i}.segment", harm) for i in range(make.random.integers(0, 4))]
-        slabs = laid(make, new, f"{seed}-new")
+        build = build_name(seed, "new")
+        new = [make.part(f"segments/{build}-{i:06d}.segment", harm) for i in range(make.random.integers(0, 4))]
+        slabs = laid(make, new, build)
     added = summarised(COLUMNS, FILTERS, [put(index.store, part) for part in new], slabs).under(LATER, LATER_FILTERS)
     segments = joined(index.segments.take(np.array(kept, np.int64)).under(LATER, LATER_FILTERS), added)
     broken = index.broken | broken_files(make, slabs, harm)
     return publish(index.number + 1, segments, [*(index.parts[i] for i in kept), *new], make, broken)
+
+
+def build_name(*about: object) -> str:
+    """The name of a build, twelve hexadecimal digits."""
+    return hashlib.blake2b(repr(about).encode(), digest_size=6).hexdigest()
 
 
 def maker(seed: int, store: Memory, rates: Sequence[float]) -> Maker:
@@ -474,7 +481,7 @@ def cuts_of(make: Maker) -> Cuts:
 def laid(make: Maker, parts: Sequence[Part], name: str) -> dict[int, Slabs]:
     """The slivers of every filter side by side; slivers are gone then."""
     found = {
-        f: slabs_in(make.store, f"{name}-{f}", [part.slivers.get(f, ()) for part in parts], rate)
+        f: slabs_in(make.store, build_name(name, f), [part.slivers.get(f, ()) for part in parts], rate)
         for f, rate in enumerate(make.rates)
     }
     for file in make.store.files("slivers"):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from index_files import (
     SCHEMA,
@@ -23,10 +24,12 @@ from index_files import (
 )
 
 from secateur.errors import IndexFault
-from secateur.index.codec import SEGMENT, SNAPSHOT
+from secateur.index.codec import MANIFESTS, SEGMENT, SNAPSHOT, Writer
 from secateur.index.inversion import postings_of
 from secateur.index.model import BlockTable
 from secateur.index.segment import SegmentData, encode_segment
+from secateur.io.kept_manifests import ManifestKey, decode_manifests
+from secateur.io.manifest_files import FILES, Manifest
 
 
 @pytest.fixture
@@ -224,6 +227,62 @@ def test_no_store_is_asked_for_what_lies_outside_of_a_file(store: Memory, change
         everything(store)
 
 
+WRONG_NAMES = [
+    "../../secret",
+    "segments/../../secret",
+    "/etc/passwd",
+    "s3://elsewhere/segments/0123456789ab-000000.segment",
+    "segments/0123456789ab-000000.segment\n",
+    "segments/0123456789ab-000000.segment/../../secret",
+    "other/0123456789ab-000000.segment",
+    "segments//0123456789ab-000000.segment",
+    "./segments/0123456789ab-000000.segment",
+    "segments/0123456789AB-000000.segment",
+    "segments/0123456789ab-00000.segment",
+    "snapshots/0000000001.snapshot",
+    "",
+]
+
+
+def named(name: str) -> Callable[[Arrays], Arrays]:
+    """Arrays that begin with one text, which is another now."""
+    return lambda arrays: [np.array([0, len(name)]), np.frombuffer(name.encode(), np.uint8), *arrays[2:]]
+
+
+@dataclass
+class Watched(Memory):
+    """A store that remembers what it was asked for."""
+
+    asked: set[str] = field(default_factory=set)
+
+    def read(self, name: str, offset: int, size: int) -> bytes:
+        self.asked.add(name)
+        return super().read(name, offset, size)
+
+
+@pytest.mark.parametrize("wrong", WRONG_NAMES)
+@pytest.mark.parametrize("folder", ["segments", "filters", "manifests"])
+def test_no_name_leads_out_of_its_folder(store: Memory, folder: str, wrong: str) -> None:
+    """The store, which has a file of that name, is asked for nothing but the snapshot."""
+    ending = {"segments": "-000000.segment", "filters": "-000000.filter", "manifests": ".manifests"}[folder]
+    name = wrong.replace("-000000.segment", ending).replace("segments", folder)
+    good, data = f"{folder}/0123456789ab{ending}", store.data[SNAPSHOT_NAME]
+
+    def with_name(name: str) -> bytes:
+        if folder == "manifests":
+            return with_contents(data, meta(made_of={"id": 1, "manifests": name, "size": 100}))
+        chunk = {"segments": "segments", "filters": "slabs/0"}[folder]
+        return with_arrays(data, SNAPSHOT, {chunk: named(name)}).data
+
+    store.data[name] = store.data.get(good, b"")
+    store.data[SNAPSHOT_NAME] = with_name(good)
+    everything(store)
+    watched = Watched({**store.data, SNAPSHOT_NAME: with_name(name)})
+    with pytest.raises(IndexFault, match="is no name of an index file"):
+        everything(watched)
+    assert watched.asked == {SNAPSHOT_NAME}
+
+
 def meta(**changes: Any) -> Callable[[dict[str, Any]], None]:
     return lambda contents: contents["meta"].update(changes)
 
@@ -250,6 +309,7 @@ META_LIES = [
     meta(columns=[{"path": ["id"], "type": "varchar"}]),
     meta(columns=5),
     meta(columns=[5]),
+    meta(made_of={"id": 1, "manifests": "manifests/0123456789ab.manifests", "size": -1}),
     meta(filters=None),
     meta(filters=[{"kind": "bloom", "path": ["id"]}]),
     meta(filters=[{"kind": "bloom", "path": ["id"], "type": "varchar", "gram": 0, "folded": False}]),
@@ -278,3 +338,59 @@ def test_contents_of_a_snapshot_may_lie(store: Memory, lie: int) -> None:
     store.data[SNAPSHOT_NAME] = with_contents(store.data[SNAPSHOT_NAME], META_LIES[lie])
     with pytest.raises(IndexFault):
         everything(store)
+
+
+# ---- files of manifests ----------------------------------------------------------------------------------------------
+
+KEY = ManifestKey("s3://lake/m.avro", 100, 3, False)
+FILE = {"path": "s3://lake/a.parquet", "format": "PARQUET", "size": 10, "row_count": 5, "content": 0}
+
+
+def manifests_of(message: bytes) -> bytes:
+    """A file of one manifest with a message in it, its checksums right."""
+    writer = Writer(MANIFESTS, {"manifests": [list(KEY)]})
+    writer.add("0", [np.frombuffer(message, np.uint8)])
+    return writer.finish()
+
+
+def decoded(data: bytes) -> dict[ManifestKey, Manifest]:
+    return decode_manifests("file", len(data), lambda at, size: data[at : at + size], [KEY])
+
+
+def message_of(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def good_message() -> bytes:
+    files = pa.Table.from_pylist([FILE], FILES).append_column("1000", pa.array([7]))
+    return message_of(files)
+
+
+def test_a_file_of_manifests_tells_files() -> None:
+    (manifest,) = decoded(manifests_of(good_message())).values()
+    assert manifest.files.column("path").to_pylist() == [FILE["path"]]
+    assert manifest.partition[1000].to_pylist() == [7]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_messages_of_manifests_may_be_anything(seed: int) -> None:
+    """Cut anywhere, or with bytes that are others: an index fault, or files, which are compared with live ones."""
+    good, random, faults = good_message(), np.random.default_rng(seed), 0
+    for _ in range(50):
+        message = bytearray(good[: random.integers(len(good))] if random.random() < 0.5 else good)
+        for at in random.integers(len(message), size=3) if len(message) == len(good) else ():
+            message[at] = random.integers(256)
+        try:
+            decoded(manifests_of(bytes(message)))
+        except IndexFault:
+            faults += 1
+    assert faults > 25
+
+
+def test_manifests_may_not_claim_more_rows_than_bytes() -> None:
+    nothing = pa.table({name: pa.nulls(2**20) for name in FILES.names})
+    with pytest.raises(IndexFault, match=f"claim {2**20} rows"):
+        decoded(manifests_of(message_of(nothing)))

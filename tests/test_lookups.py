@@ -116,7 +116,7 @@ def test_look_ups_are_right_through_a_refresh(
     (root / "0.parquet").unlink()
     check(spark, root, texts)  # a file that is not covered, and one that is gone
     assert sum(kept) < sum(blocks_left(root, texts, use_index=False))
-    refreshed = sc.refresh_index(sc.open_table(str(root)), spark=spark)
+    refreshed = sc.refresh_index(sc.open_table(str(root)), spark=spark).index
     assert refreshed.files == 3
     assert (refreshed.bloom, refreshed.postings, refreshed.ngram) == (built.bloom, built.postings, built.ngram)
     check(spark, root, [*texts, f"user = {events(7)['user'][3].as_py()}"])
@@ -179,7 +179,7 @@ def test_slabs_of_many_files_and_slivers(
     assert len([path for path in files if path.parent.name == interleave.FOLDER]) > 20
     sc.vacuum_index(table, grace_seconds=0)
     assert sc.verify_index(table).sound
-    assert sc.drop_index(table) > 20
+    assert len(sc.drop_index(table)) > 20
     assert whole.bloom == ("user",)
     assert slabs.SLAB_BLOCKS > 24
 

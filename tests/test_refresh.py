@@ -148,7 +148,10 @@ def test_files_that_are_gone_keep_a_place_in_their_segment(table: ParquetDirecto
     """A segment of which one file is gone gets filters of the other."""
     (Path(table.root) / "0.parquet").unlink()
     with jobs_in_this_process() as here:
-        assert sc.refresh_index(table, spark=here, bloom=["id"], postings=["name"], gaps=["id"]).segments_amended == 2
+        done = sc.refresh_index(table, spark=here, bloom=["id"], postings=["name"], gaps=["id"])
+        assert (done.segments_amended, done.files_removed) == (2, 0)
+        again = sc.refresh_index(table, spark=here)
+    assert (again.is_current, again.index.number) == (True, done.index.number)
     assert sc.verify_index(table).sound
     for i in range(1, 4):
         value = _rows(i)["id"][3].as_py()

@@ -170,8 +170,10 @@ numbers = st.integers(0, 2**40)
 @st.composite
 def segments_of(draw: st.DrawFn, shape: Shape, prefix: str) -> tuple[Segments, list[Record]]:
     """Segments with these columns and filters, and what is said of each."""
-    summaries = [draw(summary_of(shape, f"{prefix}-{i}")) for i in range(draw(st.integers(0, 5)))]
-    slabs = {f: draw(slabs_over(summaries, f"{prefix}-{f}")) for f in range(len(shape[1]))}
+    summaries = [
+        draw(summary_of(shape, f"segments/{prefix * 12}-{i:06d}.segment")) for i in range(draw(st.integers(0, 5)))
+    ]
+    slabs = {f: draw(slabs_over(summaries, f"{prefix * 11}{f:x}")) for f in range(len(shape[1]))}
     known = {f: each for f, each in slabs.items() if each is not None}
     return summarised(*shape, summaries, known), [_expected(shape, known, i, s) for i, s in enumerate(summaries)]
 
@@ -217,7 +219,9 @@ def slabs_over(draw: st.DrawFn, summaries: Sequence[SegmentSummary], prefix: str
     parts = [(*part[:3], used.index(part[3]), *part[4:]) for part in parts]
     columns = [np.array(table, np.int64).T.copy() for table in (matrices, parts, runs)]
     sizes = np.full(len(used), 2**60, np.int64)
-    return Slabs([f"{prefix}-{file}" for file in used], sizes, *(each for table in columns for each in table))
+    return Slabs(
+        [f"filters/{prefix}-{file:06d}.filter" for file in used], sizes, *(each for table in columns for each in table)
+    )
 
 
 @st.composite

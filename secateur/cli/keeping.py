@@ -33,6 +33,7 @@ from secateur.index.naming import Naming
 from secateur.index.snapshot import Snapshot
 from secateur.index.sort_key import is_tuple_column, parse_sort_key
 from secateur.io.catalog import open_snapshot_of
+from secateur.io.shown import shown_location
 from secateur.maintain.verify import Verification
 from secateur.pruning.report import Faults, human_bytes
 
@@ -83,7 +84,7 @@ def inspect(source: Source, what: str | None, as_json: bool) -> None:
     click.echo()
     show_sheet(_columns_sheet(columns))
     if covered < live:
-        hint = f"secateur refresh {source.path}"
+        hint = f"secateur refresh {shown_location(source.path)}"
         say(f"{live - covered:,} files are not covered and pruned by their footers only: {hint}")
 
 

@@ -12,6 +12,7 @@ import click
 
 import secateur as sc
 from secateur.errors import SecateurError
+from secateur.io.shown import without_secrets
 from secateur.pruning.predicate.temporal import zone_of
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Source:
         except SecateurError:
             raise
         except ValueError as error:
-            raise click.UsageError(str(error)) from None
+            raise click.UsageError(without_secrets(str(error))) from None
 
 
 def table_options(command: Callable[..., Any]) -> Callable[..., Any]:

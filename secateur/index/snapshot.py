@@ -34,6 +34,7 @@ from secateur.index.model import (
     type_name,
     type_of_name,
 )
+from secateur.index.names import FILTER_NAME, MANIFESTS_NAME, SEGMENT_NAME, require_names
 from secateur.index.segment import zone_arrays, zone_map_of
 from secateur.index.segments import ChunkName, Directory, FileCounts, FileTable, Segments, chunk_names
 from secateur.index.slabs import Slabs, slabs_of
@@ -147,7 +148,7 @@ class Snapshot:
             self.filters = [_filter(each) for each in meta["filters"]]
             self.options = _options(meta["options"])
             told = meta.get("made_of")  # which snapshots of the first release do not tell
-            self.made_of = None if told is None else MadeOf(int(told["id"]), str(told["manifests"]), int(told["size"]))
+            self.made_of = None if told is None else _made_of(told, contents.name)
             self.schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(meta["schema"])))
         except (KeyError, TypeError, ValueError, AttributeError, OSError, OverflowError, pa.ArrowException) as error:
             raise IndexFault(f"{contents.name}: the snapshot is malformed: {error}") from None
@@ -156,8 +157,9 @@ class Snapshot:
     def segments(self) -> SegmentTable:
         """The segments. Raises IndexFault where the arrays do not fit together."""
         offsets, data, *counts = self._arrays("segments", _TEXTS + 4 * (_INT64,))
-        names = self._texts(offsets, data, "segment names").to_pylist()
-        table = SegmentTable(names, *counts)
+        names = self._texts(offsets, data, "segment names")
+        require_names(names, SEGMENT_NAME, self.name)
+        table = SegmentTable(names.to_pylist(), *counts)
         if any(array.shape != (len(names),) or array.min(initial=0) < 0 for array in counts) or not _countable(table):
             raise IndexFault(f"{self.name}: the table of segments is malformed")
         return table
@@ -231,8 +233,9 @@ class Snapshot:
         arrays = self._contents.arrays(chunk, self._read)
         if [array.dtype for array in arrays[:2]] != [*_TEXTS]:
             raise IndexFault(f"{where}: these are no slabs")
-        names = self._texts(arrays[0], arrays[1], "names of filter files").to_pylist()
-        return slabs_of(names, arrays[2:], self.segments.block_count, where)
+        names = self._texts(arrays[0], arrays[1], "names of filter files")
+        require_names(names, FILTER_NAME, where)
+        return slabs_of(names.to_pylist(), arrays[2:], self.segments.block_count, where)
 
     @cached_property
     def _slabs(self) -> dict[int, Slabs | None]:
@@ -319,6 +322,15 @@ def _kind(field: Field) -> Kind:
     kind = kind_of(field.type)
     assert kind is not None
     return kind
+
+
+def _made_of(told: dict[str, Any], where: str) -> MadeOf:
+    """Raises IndexFault for a name that no file of manifests has, or a negative size."""
+    found = MadeOf(int(told["id"]), str(told["manifests"]), int(told["size"]))
+    require_names(pa.array([found.manifests]), MANIFESTS_NAME, where)
+    if found.size < 0:
+        raise IndexFault(f"{where}: {found.manifests} cannot have {found.size} bytes")
+    return found
 
 
 def _filter(meta: dict[str, Any]) -> Filter:

@@ -15,7 +15,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import StaticTable, Table
 from pyiceberg.utils.config import Config
 
-from secateur.errors import TableNotFound
+from secateur.errors import InvalidOption, TableNotFound
 from secateur.io.caches import disk_cache_for, memory_cache
 from secateur.io.freshness import seconds_of
 from secateur.io.iceberg_registration import registered_location
@@ -23,6 +23,7 @@ from secateur.io.iceberg_selection import Selection
 from secateur.io.iceberg_table import IcebergTable
 from secateur.io.locations import FileSystems
 from secateur.io.parquet_dir import resolve_location
+from secateur.io.shown import shown_location, tells_secrets, trouble, without_secrets
 from secateur.io.store import FileStore
 
 if TYPE_CHECKING:
@@ -99,13 +100,21 @@ def _file_system(properties: Mapping[str, Any], scheme: str, host: str) -> pafs.
 
 
 def _loader(source: object, catalog: object) -> tuple[Load, tuple[str, ...] | None]:
-    """What gives the table as it is now, and its identifier with the catalog's name before it."""
+    """What gives the table as it is now, and its identifier with the catalog's name before it.
+
+    Raises InvalidOption for a location with credentials.
+    """
     if isinstance(source, Table):
         return partial(_reloaded, source), None if isinstance(source, StaticTable) else (
             source.catalog.name,
             *source.name(),
         )
     location = str(source)
+    if tells_secrets(location):
+        raise InvalidOption(
+            f"the location {shown_location(location)} carries credentials, which PyIceberg does not take there: give "
+            "them in the environment, or in the properties of the catalog"
+        )
     if catalog is not None:
         found = _catalog_of(catalog)
         return partial(_from_catalog, found, location), (found.name, *location.split("."))
@@ -129,9 +138,13 @@ def _catalog_of(catalog: object) -> Catalog:
             return _named_catalog(catalog)
         case Mapping():
             properties = dict(catalog)
-            return load_catalog(properties.pop("name", "default"), **properties)
+            try:
+                return load_catalog(properties.pop("name", "default"), **properties)
+            except ValueError as error:
+                raise ValueError(without_secrets(str(error))) from None
         case _:
-            raise TypeError(f"catalog is a catalog of PyIceberg, its name or its properties, not {catalog!r}")
+            kind = type(catalog).__name__  # and not the value, in which there may be credentials
+            raise TypeError(f"catalog is a catalog of PyIceberg, its name or its properties, not a value of {kind}")
 
 
 @lru_cache(maxsize=32)
@@ -140,7 +153,7 @@ def _named_catalog(name: str) -> Catalog:
     try:
         return load_catalog(name)
     except ValueError as error:
-        raise TableNotFound(f"PyIceberg has no catalog {name!r}: {error}") from None
+        raise TableNotFound(f"PyIceberg has no catalog {name!r}: {without_secrets(str(error))}") from None
 
 
 def _from_catalog(catalog: Catalog, identifier: str) -> Table:
@@ -160,7 +173,7 @@ def _from_metadata(location: str) -> Table:
     try:
         return StaticTable.from_metadata(location)
     except (OSError, ValueError, ValidationError) as error:
-        raise TableNotFound(f"cannot read the Iceberg metadata {location}: {error}") from None
+        raise trouble(f"cannot read the Iceberg metadata {location}", error, TableNotFound) from None
 
 
 def _from_directory(location: str) -> Table:

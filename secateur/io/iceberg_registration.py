@@ -20,6 +20,7 @@ from pyiceberg.table.statistics import StatisticsFile
 
 from secateur.errors import IndexNotWritable
 from secateur.io.puffin import Blob, decode_puffin, encode_puffin
+from secateur.io.shown import explained
 
 BLOB = "secateur-index-v1"
 SUFFIX = "-secateur.stats"
@@ -68,7 +69,8 @@ def register(table: Table, snapshot_id: int, sequence_number: int, location: str
         with table.update_statistics() as update:
             update.set_statistics(StatisticsFile.model_validate(entry))
     except (OSError, ValueError, NotImplementedError) as error:
-        raise IndexNotWritable(f"cannot register the index in the metadata of {table.location()}: {error}") from None
+        what = f"cannot register the index in the metadata of {table.location()}"
+        raise IndexNotWritable(f"{what}: {explained(error)}") from None
     return path
 
 

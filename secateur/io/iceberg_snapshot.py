@@ -24,6 +24,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from secateur.errors import (
+    AccessDenied,
     IndexFault,
     InvalidParquet,
     SecateurError,
@@ -43,10 +44,11 @@ from secateur.io.iceberg_listing import IcebergListing
 from secateur.io.iceberg_manifests import read_manifest
 from secateur.io.iceberg_schema import all_fields, arrow_schema, initial_defaults, name_mapping
 from secateur.io.kept_manifests import ManifestKey, decode_manifests, encode_manifests
-from secateur.io.locations import FileSystems
+from secateur.io.locations import FileSystems, all_below
 from secateur.io.manifest_files import DATA, Entries, Manifest
 from secateur.io.partition_fields import IDENTITY, PartitionField, partition_field
 from secateur.io.partitions import Partitions
+from secateur.io.shown import trouble
 from secateur.io.store import FileStore
 from secateur.io.table import Delivery, Listing
 
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from secateur.io.disk_cache import DiskCache
 
 MANIFEST_THREADS = 16
+_DATA_PATHS = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
 
 
 @dataclass(frozen=True)
@@ -221,7 +224,7 @@ class IcebergSnapshot:
             return dict(zip(listed, threads.map(load, listed), strict=True))
 
     def _kept(self, wanted: Sequence[ManifestKey]) -> dict[ManifestKey, Manifest]:
-        """Those of the wanted manifests that are kept beside the index.
+        """Those of the wanted manifests that are kept beside the index, if they name files of the table alone.
 
         Trouble with the index costs time here and nothing else: the manifests themselves are read then.
         """
@@ -230,8 +233,14 @@ class IcebergSnapshot:
                 snapshot = current_snapshot(self.store, self.cache)
                 if snapshot is not None and snapshot.made_of is not None:
                     name, size = snapshot.made_of.manifests, snapshot.made_of.size
-                    return decode_manifests(name, size, partial(self.store.read, name), wanted)
+                    kept = decode_manifests(name, size, partial(self.store.read, name), wanted)
+                    return {key: each for key, each in kept.items() if self._is_own(each)}
         return {}
+
+    def _is_own(self, manifest: Manifest) -> bool:
+        """Whether the files of a kept manifest are where the table writes its own: an index leads nowhere else."""
+        told = (self.metadata.properties.get(name) for name in _DATA_PATHS)
+        return all_below(manifest.files.column("path"), [self.location, *(path for path in told if path)])
 
     def _read_manifest(self, manifest: ManifestFile) -> Manifest:
         self.read[int(manifest.content)].append(manifest.manifest_path)
@@ -272,7 +281,7 @@ class IcebergSnapshot:
         files = DeleteFiles(listing, ordinals, self.reader, self._historical_fields, self.cache)
         try:
             return [np.zeros(0, np.int64) if each is None else each for each in files.positions()]
-        except (UnsupportedTable, InvalidParquet, StalePlan):
+        except (UnsupportedTable, InvalidParquet, StalePlan, AccessDenied):
             return None
 
     @cached_property
@@ -296,7 +305,8 @@ def _naming(what: str) -> Iterator[None]:
     except SecateurError:
         raise
     except Exception as error:
-        raise TableNotFound(f"cannot read {what}: {error or type(error).__name__}") from None
+        told = error if str(error) else ValueError(type(error).__name__)
+        raise trouble(f"cannot read {what}", told, TableNotFound) from None
 
 
 def _key(manifest: ManifestFile) -> ManifestKey:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from secateur.errors import UnsupportedTable
 from secateur.io.parquet_dir import ParquetDirectory, has_iceberg_metadata, open_directory, resolve_location
+from secateur.io.shown import shown_location
 
 if TYPE_CHECKING:
     from secateur.io.directory import FileSystem
@@ -54,10 +55,13 @@ def open_at(
             freshness=freshness,
             disk_cache=disk_cache,
         )
+    place = os.fspath(location)
     if moment != Moment():
-        raise ValueError(f"{location} is a directory of Parquet files, which has no snapshots to choose from")
+        raise ValueError(
+            f"{shown_location(place)} is a directory of Parquet files, which has no snapshots to choose from"
+        )
     return open_directory(
-        os.fspath(location),
+        place,
         index_location=index_location,
         filesystem=filesystem,
         schema=schema,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,8 @@ from secateur.io.caches import disk_cache_for, memory_cache
 from secateur.io.directory import Files, FileSystem, list_files
 from secateur.io.freshness import LatestListing, seconds_of
 from secateur.io.metadata_tables import DirectoryTables
+from secateur.io.sent_filesystem import received, sent
+from secateur.io.shown import cannot_open, shown_location, trouble
 from secateur.io.store import FileStore
 from secateur.io.table import METADATA, Delivery, Listing, metadata_of
 
@@ -37,21 +39,23 @@ FOOTER_THREADS = 16
 class ParquetDirectory:
     """A directory of Parquet files; see :class:`secateur.io.table.Table`."""
 
-    location: str  # as the user gave it, absolute
+    location: str  # as the user gave it, absolute, without credentials
     filesystem: FileSystem
     root: str  # the same within the filesystem
     store: FileStore
     declared_schema: pa.Schema | None = None
     freshness: float = 0.0  # seconds that a listing may be old; 0: every query lists
+    found_by_location: bool = True  # by other engines too: no setting or filesystem was given besides
     disk: DiskCache | None = field(default=None, compare=False, repr=False)
     cache: ByteCache = field(default_factory=memory_cache, compare=False, repr=False)
     _latest: LatestListing = field(default_factory=LatestListing, init=False, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "cache": None, "_latest": None}
+        return {**self.__dict__, "filesystem": sent(self.filesystem), "cache": None, "_latest": None}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state, cache=memory_cache(), _latest=LatestListing())
+        opened = received(state["filesystem"])
+        self.__dict__.update(state, filesystem=opened, cache=memory_cache(), _latest=LatestListing())
 
     def snapshot(self, *, fresh: bool = False) -> ParquetDirectory:
         """The directory itself, which has no snapshots: a listing is all that a query holds on to."""
@@ -88,7 +92,7 @@ class ParquetDirectory:
         try:
             return list_files(self.filesystem, self.root)
         except (OSError, UnicodeError) as error:
-            raise TableNotFound(f"cannot list {self.location}: {error}") from None
+            raise trouble(f"cannot list {self.location}", error, TableNotFound) from None
 
     def schemas(self, listing: Listing, ordinals: np.ndarray) -> Iterator[tuple[str, pa.Schema]]:
         """The path and the schema of the given files; footers are read in parallel, and once per file identity."""
@@ -168,7 +172,7 @@ def open_directory(
     """
     seconds = seconds_of(freshness)
     shown, resolved, root = resolve_location(location, filesystem)
-    info = resolved.get_file_info(root)
+    info = _looked_up(resolved, root, shown)
     if info.type == pafs.FileType.NotFound:
         raise TableNotFound(f"no such table: {shown} does not exist")
     if info.type != pafs.FileType.Directory:
@@ -182,33 +186,46 @@ def open_directory(
         _, index_filesystem, index_root = resolve_location(index_location, None)
         store = FileStore(index_filesystem, index_root)
     disk = disk_cache or disk_cache_for(store.filesystem)
-    return ParquetDirectory(shown, resolved, root, store, schema, seconds, disk)
+    found_by_location = "://" not in shown or (filesystem is None and location.rstrip("/") == shown)
+    return ParquetDirectory(shown, resolved, root, store, schema, seconds, found_by_location, disk)
 
 
 def has_iceberg_metadata(filesystem: FileSystem, root: str) -> bool:
-    """Whether a directory is that of an Iceberg table."""
-    metadata = pafs.FileSelector(posixpath.join(root, "metadata"), allow_not_found=True)
-    return any(".metadata.json" in info.base_name for info in filesystem.get_file_info(metadata))
+    """Whether a directory is that of an Iceberg table. Raises TableNotFound, AccessDenied where it cannot be listed."""
+    metadata = posixpath.join(root, "metadata")
+    found = _looked_up(filesystem, pafs.FileSelector(metadata, allow_not_found=True), metadata)
+    return any(".metadata.json" in info.base_name for info in found)
+
+
+def _looked_up(filesystem: FileSystem, asked: str | pafs.FileSelector, shown: str) -> Any:
+    """What a filesystem tells of a path, or a list of what is in a directory. Raises TableNotFound, AccessDenied."""
+    try:
+        return filesystem.get_file_info(asked)
+    except OSError as error:
+        raise trouble(f"cannot look up {shown}", error, TableNotFound) from None
 
 
 def _refuse_other_formats(filesystem: FileSystem, root: str, shown: str) -> None:
     """Raises UnsupportedTable for a Delta or Hudi table, among whose files are some that are not live."""
     for name, format_ in (("_delta_log", "Delta"), (".hoodie", "Hudi")):
-        if filesystem.get_file_info(posixpath.join(root, name)).type == pafs.FileType.Directory:
+        if _looked_up(filesystem, posixpath.join(root, name), shown).type == pafs.FileType.Directory:
             raise UnsupportedTable(
                 f"{shown} is a {format_} table; directories of Parquet files and Iceberg tables can be opened"
             )
 
 
 def resolve_location(location: str, filesystem: FileSystem | None) -> tuple[str, FileSystem, str]:
-    """A location as shown, its filesystem, and the path there: a URI, or a path on this machine."""
+    """A location as shown, its filesystem, and the path there: a URI, or a path on this machine.
+
+    Raises TableNotFound for a URI of no filesystem.
+    """
     if filesystem is not None:
-        return location, filesystem, location.rstrip("/")
+        return shown_location(location), filesystem, location.rstrip("/")
     if "://" in location or location.startswith("file:"):
         try:
             resolved, root = pafs.FileSystem.from_uri(location)
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise TableNotFound(f"cannot open {location}: {error}") from None
-        return location.rstrip("/"), resolved, root.rstrip("/")
+            raise TableNotFound(cannot_open(location, error)) from None
+        return shown_location(location).rstrip("/"), resolved, root.rstrip("/")
     absolute = str(Path(location).expanduser().absolute())
     return absolute, pafs.LocalFileSystem(), absolute

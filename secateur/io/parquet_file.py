@@ -22,6 +22,7 @@ from secateur.index.zonemap import ZoneMap
 from secateur.io.footer import Bounds, Footer, Leaf, PageIndex, chunk_bounds, read_footer, read_page_index
 from secateur.io.parquet_bloom import native_filters, no_filters
 from secateur.io.schema import conform, file_schema, spark_type
+from secateur.io.shown import trouble
 from secateur.values import is_float, kind_of, same_keys
 
 BATCH_ROWS = 65_536
@@ -188,7 +189,7 @@ class ParquetSource:
         try:
             yield from self.reader.iter_batches(BATCH_ROWS, row_groups=[row_group], columns=names, use_threads=False)
         except (pa.ArrowException, OSError) as error:
-            raise InvalidParquet(f"cannot read row group {row_group} of {self.path}: {error}") from None
+            raise trouble(f"cannot read row group {row_group} of {self.path}", error, InvalidParquet) from None
 
     def require_todays_calendar(self, arrays: Sequence[pa.Array]) -> None:
         """Raises OldCalendar where values have days or instants that only Spark converts."""
@@ -225,17 +226,17 @@ def _folded(path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def open_parquet(filesystem: pafs.FileSystem, path: str, shown: str) -> ParquetSource:
-    """A Parquet file opened for reading. Raises InvalidParquet or StalePlan, naming the file as `shown`."""
+    """A Parquet file opened for reading. Raises InvalidParquet, StalePlan or AccessDenied, with the file as `shown`."""
     try:
         file = filesystem.open_input_file(path)
     except FileNotFoundError:
         raise StalePlan(f"{shown} has vanished since the table was listed: plan again") from None
     except OSError as error:
-        raise InvalidParquet(f"cannot open {shown}: {error}") from None
+        raise trouble(f"cannot open {shown}", error, InvalidParquet) from None
     try:
         footer = read_footer(file)
         return ParquetSource(shown, file, footer, pq.ParquetFile(file, coerce_int96_timestamp_unit="us"))
     except InvalidParquet as error:
         raise InvalidParquet(f"{shown}: {error}") from None
     except (pa.ArrowException, OSError) as error:
-        raise InvalidParquet(f"{shown}: {error}") from None
+        raise trouble(shown, error, InvalidParquet) from None

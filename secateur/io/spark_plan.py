@@ -24,6 +24,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
@@ -72,6 +74,8 @@ def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via
     fields = scan.fields(columns)
     staged = _staged(scan, spark, via)
     road = via if via != "auto" else "iceberg" if staged is not None else choose_road(scan)
+    if via == "auto" and road == "native" and not _has_filesystem(spark, scan.opened.table.location):
+        road = "blocks"
     if _asks_a_collation(scan) and not (road == "native" and _native_is_exact(scan)):
         raise UnsupportedPredicate(
             f"{brief(scan.written)} compares strings by a collation, and its rows can only be read by Spark's own "
@@ -164,14 +168,30 @@ def _native_is_exact(scan: Scan) -> bool:
     )
     if scan.opened.table.naming is not None:
         return False  # Spark's reader goes by names, knows nothing of deletes, and nothing of initial defaults
-    local = isinstance(getattr(scan.opened.table, "filesystem", None), pafs.LocalFileSystem)
-    plain = local or "://" in scan.opened.table.location
+    table = scan.opened.table
+    local = isinstance(getattr(table, "filesystem", None), pafs.LocalFileSystem)
+    plain = local or ("://" in table.location and getattr(table, "found_by_location", False))
     return (
         plain
         and not floating
         and not _has_wildcard(pa.array([scan.opened.table.location]))
         and not _has_wildcard(scan.paths.take(pa.array(scan.file_ordinals)))
     )
+
+
+def _has_filesystem(spark: SparkSession, location: str) -> bool:
+    """Whether Spark itself opens locations of this scheme: of S3 not without a library; unknown on Spark Connect."""
+    scheme, separator, _ = location.partition("://")
+    if not separator or scheme == "file":
+        return True
+    try:
+        context = spark.sparkContext
+        jvm, configuration = context._jvm, context._jsc.hadoopConfiguration()
+        assert jvm is not None
+        jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, configuration)
+    except (PySparkException, Py4JError):
+        return False
+    return True
 
 
 def _has_wildcard(paths: pa.Array) -> bool:

@@ -18,7 +18,6 @@ filter it can push. So ``df.where("id = 1").count()`` makes a later ``df.count()
 
 from __future__ import annotations
 
-import pickle
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,12 +31,13 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from secateur.errors import IncomparableLiteral, TableNotFound, UnsupportedPredicate
+from secateur.errors import IncomparableLiteral, InvalidOption, TableNotFound, UnsupportedPredicate
 from secateur.io.block_list import BlockList
 from secateur.io.catalog import open_snapshot_of
 from secateur.io.opening import Moment, open_at
 from secateur.io.row_groups import BlockReader
 from secateur.io.scan import Settings, plan_scan
+from secateur.io.shown import ENVIRONMENT, shown_location, tells_secrets
 from secateur.io.spark_filters import predicate_of
 from secateur.io.spark_plan import descriptors, spark_schema
 from secateur.io.table import Table
@@ -91,6 +91,8 @@ class SecateurDataSource(DataSource):
         path = self.options.get("path")
         if not path:
             raise TableNotFound("format(\"secateur\") needs a path: load(path), or OPTIONS (path '...') in SQL")
+        for name in ("path", "index_location"):
+            _require_no_secrets(name, self.options.get(name))
         snapshot_id = self.options.get("snapshot_id")
         moment = Moment(
             None if snapshot_id is None else int(snapshot_id), self.options.get("as_of"), self.options.get("ref")
@@ -127,6 +129,15 @@ class SecateurDataSource(DataSource):
         return value == "true"
 
 
+def _require_no_secrets(name: str, location: str | None) -> None:
+    """Raises InvalidOption for a location with credentials: Spark shows options, and sends them to executors."""
+    if location is not None and tells_secrets(location):
+        raise InvalidOption(
+            f"option {name} carries credentials, which Spark would send to executors and show: leave them out of "
+            f"{shown_location(location)}. {ENVIRONMENT}"
+        )
+
+
 @dataclass(frozen=True)
 class Task(InputPartition):
     """One task: how to read blocks, and which."""
@@ -156,7 +167,7 @@ class SecateurReader(DataSourceReader):
         """The rows of one task, in the types that Spark expects; where nothing survives Spark asks with None."""
         if not isinstance(partition, Task):
             return
-        reader: BlockReader = pickle.loads(zlib.decompress(partition.reader))
+        reader: BlockReader = cloudpickle.loads(zlib.decompress(partition.reader))
         for batch in reader.read_all(BlockList.from_bytes(partition.blocks)):
             columns = [batch.column(field.name).cast(field.type) for field in self.schema]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)

@@ -1,7 +1,8 @@
 """Where index files live: a directory of any filesystem that pyarrow knows, published into atomically.
 
 On a local disk a file appears under its name whole or not at all (write aside, sync, link or rename), and the name of a
-snapshot is taken once. Object stores write an object whole; pyarrow offers no conditional put there, so
+snapshot is taken once. On S3 and stores of its interface an object appears whole by a put that the store refuses where
+the name is taken (:mod:`secateur.io.conditional_put`). On other filesystems pyarrow offers neither: there
 :meth:`FileStore.create` looks before it writes, and two builders that publish in the same instant are not told apart.
 """
 
@@ -10,18 +11,27 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 
 from secateur.errors import IndexConflict, IndexFault, IndexNotWritable
 from secateur.index.model import StoredFile
+from secateur.io.conditional_put import create_object
+from secateur.io.sent_filesystem import received, sent
+from secateur.io.shown import explained
 
 READ_THREADS = 16  # requests under way at once to a store that is not a local disk
+# pyarrow's client of S3 tries a failed request again, but not where the answer that tells of the failure is longer than
+# the range that was asked for: then it says this.
+_NOT_TRIED_AGAIN = "Failed to flush response stream"
+PAUSES = (0.1, 0.2, 0.4, 0.8)  # seconds before such a range is asked for again
 
 
 @dataclass(frozen=True)
@@ -30,6 +40,12 @@ class FileStore:
 
     filesystem: pafs.FileSystem
     root: str
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"filesystem": sent(self.filesystem), "root": self.root}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state, filesystem=received(state["filesystem"]))
 
     @property
     def location(self) -> str:
@@ -49,7 +65,7 @@ class FileStore:
         try:
             infos = self.filesystem.get_file_info(selector)
         except OSError as error:
-            raise IndexFault(f"cannot list {self._path(folder)}: {error}") from None
+            raise IndexFault(f"cannot list {self._path(folder)}: {explained(error)}") from None
         return [
             StoredFile(f"{folder}/{info.base_name}", info.size, (info.mtime_ns or 0) / 1e9)
             for info in sorted(infos, key=lambda info: str(info.base_name))
@@ -65,7 +81,7 @@ class FileStore:
         try:
             parts = self._read_local(name, ranges) if self.is_local else self._read_remote(name, ranges)
         except OSError as error:
-            raise IndexFault(f"cannot read {self._path(name)}: {error}") from None
+            raise IndexFault(f"cannot read {self._path(name)}: {explained(error)}") from None
         for data, (offset, size) in zip(parts, ranges, strict=True):
             if len(data) != size:
                 end = f"{self._path(name)} ends at byte {offset + len(data)}"
@@ -97,11 +113,14 @@ class FileStore:
 
     def _read_remote(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         with self.filesystem.open_input_file(self._path(name)) as file, ThreadPoolExecutor(READ_THREADS) as threads:
-            return list(threads.map(lambda part: bytes(file.read_at(part[1], part[0])), ranges))
+            return list(threads.map(lambda part: _read_range(file, *part), ranges))
 
     def size(self, name: str) -> int:
-        """The size in bytes. Raises IndexFault where the file is missing."""
-        info = self.filesystem.get_file_info(self._path(name))
+        """The size in bytes. Raises IndexFault where the file is missing, or cannot be asked for."""
+        try:
+            info = self.filesystem.get_file_info(self._path(name))
+        except OSError as error:
+            raise IndexFault(f"cannot look up {self._path(name)}: {explained(error)}") from None
         if info.type != pafs.FileType.File:
             raise IndexFault(f"{self._path(name)} is missing")
         return int(info.size)
@@ -126,23 +145,24 @@ class FileStore:
         try:
             write(name, data)
         except FileExistsError:
-            raise IndexConflict(f"{self._path(name)} exists already") from None
-        except FileNotFoundError:
-            raise IndexConflict(
-                f"{self._path(name)} was removed while it was written: by a vacuum with a short grace period, or by a "
-                "drop. Do it again"
-            ) from None
+            raise IndexConflict(f"{self._path(name)} exists already: another build published first") from None
         except OSError as error:
+            if self.is_local and isinstance(error, FileNotFoundError):
+                raise self._gone(name) from None
             raise self._refused(name, error) from None
 
+    def _gone(self, name: str) -> IndexConflict:
+        return IndexConflict(
+            f"{self._path(name)} was removed while it was written: by a vacuum with a short grace period, or by a "
+            "drop. Do it again"
+        )
+
     def _refused(self, name: str, error: OSError) -> IndexNotWritable:
-        return IndexNotWritable(f"cannot write the index file {self._path(name)}: {error}. {_advice(error)}")
+        return IndexNotWritable(f"cannot write the index file {self._path(name)}: {explained(error)}. {_advice(error)}")
 
     def create(self, name: str, data: bytes) -> None:
         """Publish a whole file atomically. Raises IndexConflict where the name exists, IndexNotWritable."""
-        if self.filesystem.get_file_info(self._path(name)).type != pafs.FileType.NotFound:
-            raise IndexConflict(f"{self._path(name)} exists already: another build published first")
-        self.put(name, data)
+        self._write(name, data, self._publish_local if self.is_local else self._publish_remote)
 
     def _publish_local(self, name: str, data: bytes) -> None:
         """Write aside, sync, then link: linking fails where the name exists, and shows the whole file or nothing."""
@@ -170,6 +190,23 @@ class FileStore:
                 os.unlink(aside)
         _sync_folder(folder)
 
+    def _publish_remote(self, name: str, data: bytes) -> None:
+        """By a conditional put, or where the store is not asked so, by looking before writing.
+
+        An object that is there already and is the same was created by an attempt whose answer was lost: what builds
+        publish differs by the moment.
+        """
+        created = create_object(self.filesystem, self._path(name), data)
+        if created is None:
+            if self.filesystem.get_file_info(self._path(name)).type != pafs.FileType.NotFound:
+                raise FileExistsError(name)
+            self._stream(name, data)
+        elif not created and not self._holds(name, data):
+            raise FileExistsError(name)
+
+    def _holds(self, name: str, data: bytes) -> bool:
+        return self.size(name) == len(data) and self.read(name, 0, len(data)) == data
+
     def require_writable(self) -> None:
         """Raises IndexNotWritable unless files can be written here: asked before work that would be lost."""
         probe = f"segments/{uuid.uuid4().hex}.probe"
@@ -183,7 +220,7 @@ class FileStore:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise IndexNotWritable(f"cannot delete {self._path(name)}: {error}. {_advice(error)}") from None
+            raise IndexNotWritable(f"cannot delete {self._path(name)}: {explained(error)}. {_advice(error)}") from None
 
 
 def _sync_folder(folder: str) -> None:
@@ -208,3 +245,14 @@ def _advice(error: OSError) -> str:
             return f"Allow larger files (ulimit -f), ask for smaller ones with segment_blocks=, {elsewhere}"
         case _:
             return f"Give the table's directory write permission, {elsewhere}"
+
+
+def _read_range(file: pa.NativeFile, offset: int, size: int) -> bytes:
+    for pause in PAUSES:
+        try:
+            return bytes(file.read_at(size, offset))
+        except OSError as error:
+            if _NOT_TRIED_AGAIN not in str(error):
+                raise
+        time.sleep(pause)
+    return bytes(file.read_at(size, offset))

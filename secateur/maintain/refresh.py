@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -43,7 +43,7 @@ class Refreshed:
     dry_run: bool
     files_added: int  # that are new to the index
     files_changed: int  # of another size or time than the index has of them
-    files_removed: int  # that are live no more
+    files_removed: int  # that are live no more, in segments that have no other: they leave the index
     files_lost: int  # of segments that are gone: indexed anew
     segments_amended: int  # that got columns or filters which they lacked
 
@@ -95,8 +95,9 @@ def refresh_index(
     options = _joined(snapshot.options, checked(added, schema))
     kept = _under(plan.kept, schema, options)
     lacking = _lacking(kept, plan, snapshot, options)
-    if not plan.changes and not lacking and options == snapshot.options and len(kept) == len(snapshot.segments):
-        return _refreshed(table, plan, lacking, dry_run=False)
+    found = partial(_refreshed, table, plan, lacking, dry_run=False)
+    if not plan.new and not lacking and options == snapshot.options and len(kept) == len(snapshot.segments):
+        return found()
     table.store.require_writable()
     if on_survey is not None:
         sizes = [(1, s.row_count, s.byte_count) for s in surveys] + [each.sizes for each in lacking]
@@ -104,7 +105,7 @@ def refresh_index(
     with new_build(table.store) as build:
         segments = _written(now, run, build, surveys, kept, lacking, (schema, options), on_progress)
         publish(now, build, segments, schema, options, expected=snapshot)
-    return _refreshed(table, plan, lacking, dry_run=False)
+    return found()
 
 
 def _written(
@@ -151,7 +152,11 @@ def _joined(own: BuildOptions, added: BuildOptions) -> BuildOptions:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What stays of an index, and which files are to be indexed."""
+    """What stays of an index, and which files are to be indexed.
+
+    Of segments that hold a live file all entries stay: those of files that are gone serve nothing and do no harm, and
+    go when the segment is merged.
+    """
 
     kept: Segments
     live: set[FileIdentity]
@@ -160,11 +165,6 @@ class _Plan:
     changed: int
     removed: int
     lost: int
-
-    @property
-    def changes(self) -> int:
-        """Files that are not as the index has them."""
-        return self.added + self.changed + self.removed + self.lost
 
 
 def _planned(table: TableSnapshot, snapshot: Snapshot) -> _Plan:
@@ -175,13 +175,22 @@ def _planned(table: TableSnapshot, snapshot: Snapshot) -> _Plan:
     kept = before.take(np.flatnonzero(np.bincount(before.files.segment[is_live], minlength=len(before))))
     covered, indexed = set(indexed_files(kept.files)), set(known)
     new = [file for file in files if file not in covered]
-    paths = {path for path, _, _ in known}
     unknown = [file for file in new if file not in indexed]
+    paths = _paths(known)
     changed = sum(path in paths for path, _, _ in unknown)
-    lost = len(new) - len(unknown)
-    live_paths = {path for path, _, _ in files}
-    removed = len(paths - live_paths)
-    return _Plan(_without_lost_filters(table.store, kept), live, new, len(unknown) - changed, changed, removed, lost)
+    return _Plan(
+        kept=_without_lost_filters(table.store, kept),
+        live=live,
+        new=new,
+        added=len(unknown) - changed,
+        changed=changed,
+        removed=len(paths - _paths(files) - _paths(covered)),
+        lost=len(new) - len(unknown),
+    )
+
+
+def _paths(files: Iterable[FileIdentity]) -> set[str]:
+    return {path for path, _, _ in files}
 
 
 def _are_there(store: FileStore, segments: Segments) -> np.ndarray:

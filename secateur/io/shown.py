@@ -1,0 +1,81 @@
+"""Locations and errors as they are shown: without what a location may carry of credentials."""
+
+from __future__ import annotations
+
+import re
+
+from secateur.errors import AccessDenied, SecateurError
+
+ENVIRONMENT = (
+    "Credentials are not sent to other processes: each takes those of its environment, of a profile, or of the role of "
+    "its machine. For Spark's executors set spark.executorEnv.AWS_ACCESS_KEY_ID, "
+    "spark.executorEnv.AWS_SECRET_ACCESS_KEY and, if there is one, spark.executorEnv.AWS_SESSION_TOKEN"
+)
+_URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>[^/?]*)(?P<path>[^?]*)(?P<query>.*)", re.DOTALL)
+_NAMES_USERS = ("abfs", "abfss", "wasb", "wasbs", "gs", "gcs", "hdfs", "viewfs")  # of Azure, they are containers
+S3 = ("s3", "s3a", "s3n")  # whose user is an access key
+_USERS = (
+    re.compile(r"(?<=://)[^\s'\"/@]*:[^\s'\"]*@"),  # a password may hold a slash that should have been escaped
+    re.compile(r"(?<=s3://)[^\s'\"/@]+@|(?<=s3[an]://)[^\s'\"/@]+@"),
+)
+_PARAMETER = re.compile(
+    r"([?&][^=&\s]*(?:key|secret|token|passw|credential|signature|sig|sas)[^=&\s]*=)[^&\s'\"]*", re.IGNORECASE
+)
+_REFUSED = re.compile(
+    r"ACCESS_DENIED|INVALID_ACCESS_KEY|INVALID_CLIENT_TOKEN|EXPIRED_TOKEN|SIGNATURE_DOES_NOT_MATCH|UNRECOGNIZED_CLIENT"
+    r"|HTTP status 40[13]|40[13] (?:Unauthorized|Forbidden)|AccessDenied|AuthenticationFailed|AuthorizationFailure"
+    r"|PermissionDenied|Unauthenticated",
+)
+
+
+def shown_location(location: str) -> str:
+    """A location without credentials and without a query; a path is shown as it stands.
+
+    The user in a URI goes altogether, for it may be an access key; but on stores where it is a container, or a name,
+    only what follows its first colon.
+    """
+    found = _URI.fullmatch(location)
+    if found is None or found["scheme"].lower() == "file":
+        return location
+    user, at, host = found["host"].rpartition("@")
+    user = user.partition(":")[0] if found["scheme"].lower() in _NAMES_USERS else ""
+    return f"{found['scheme']}://{user}{at if user else ''}{host}{found['path']}"
+
+
+def tells_secrets(location: str) -> bool:
+    """Whether a location carries credentials."""
+    found = _URI.fullmatch(location)
+    if found is None:
+        return False
+    user, _, _ = found["host"].rpartition("@")
+    is_secret = bool(user) and (found["scheme"].lower() not in _NAMES_USERS or ":" in user)
+    return is_secret or _PARAMETER.search(found["query"]) is not None
+
+
+def without_secrets(text: str) -> str:
+    """A text, such as an error of a library, in which the credentials of URIs are starred out."""
+    for user in _USERS:
+        text = user.sub("***@", text)
+    return _PARAMETER.sub(r"\1***", text)
+
+
+def cannot_open(location: str, error: Exception) -> str:
+    """That a location cannot be opened. Where it is no URI at all, what is secret in it is not where it should be."""
+    return without_secrets(f"cannot open {shown_location(location)}: {error}")
+
+
+def refused(error: Exception) -> bool:
+    """Whether a store refuses the credentials of this process."""
+    return _REFUSED.search(str(error)) is not None
+
+
+def explained(error: Exception) -> str:
+    """What an error of a library says; where a store refuses credentials, also where they are looked for."""
+    told = without_secrets(str(error))
+    return f"{told.rstrip('.')}. {ENVIRONMENT}" if refused(error) else told
+
+
+def trouble(what: str, error: Exception, kind: type[SecateurError]) -> SecateurError:
+    """An error that says `what` went wrong and why: AccessDenied where a store refuses, else of the kind given."""
+    told = f"{what}: {explained(error)}"
+    return AccessDenied(told) if refused(error) else kind(told)

@@ -1,0 +1,34 @@
+"""A word that stands for every secret, and the search for it in bytes."""
+
+from __future__ import annotations
+
+import zlib
+
+import pyarrow as pa
+
+CANARY = "canary"
+
+
+def leaks(data: bytes) -> list[bytes]:
+    """The canaries in some bytes, as they are or compressed with zlib or zstd anywhere within."""
+    found = [data] if CANARY.encode() in data else []
+    for magic, inflate in ((b"\x78", zlib_of), (b"\x28\xb5\x2f\xfd", zstd_of)):
+        at = data.find(magic)
+        while at >= 0:
+            found += leaks(inner) if (inner := inflate(data[at:])) else []
+            at = data.find(magic, at + 1)
+    return found
+
+
+def zlib_of(data: bytes) -> bytes:
+    try:
+        return zlib.decompressobj().decompress(data)
+    except zlib.error:
+        return b""
+
+
+def zstd_of(data: bytes) -> bytes:
+    try:
+        return bytes(pa.CompressedInputStream(pa.BufferReader(data), "zstd").read(1 << 24))
+    except OSError:
+        return b""

@@ -1,0 +1,188 @@
+"""An S3 server on this machine: moto's, behind a gate that decides one request after the other and fails some of them.
+
+S3 itself decides conditional puts of one name one after the other; moto, asked by many threads, does not.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+ACCESS_KEY, SECRET_KEY = "AKIATESTONLYTESTONLY", "test-only-secret-of-no-account"
+REGION = "eu-central-1"
+Start = Callable[..., Any]  # of a WSGI response
+Fails = Callable[[str, str], bool]  # of a method and a path
+
+HANGS = 5.0  # seconds, more than clients wait that are told to be quick
+_ERROR = "<?xml version='1.0'?><Error><Code>{}</Code><Message>injected</Message></Error>"
+_FAILED = ("500 Internal Server Error", _ERROR.format("InternalError").encode())
+_DENIED = ("403 Forbidden", _ERROR.format("AccessDenied").encode())
+
+
+@dataclass
+class Gate:
+    """What stands before the server: it fails requests that a test chooses, and counts these."""
+
+    inner: Any
+    fails: Fails = lambda method, path: False
+    how: str = "status"  # 500; "denied": 403; "hang": no answer for a while, then none at all; "lost": done, then 500
+    failed: int = 0
+    access_key: str = ""  # of the last request
+    token: str = ""  # the session token of the last request
+    seen: set[tuple[str, str, str]] = field(default_factory=set)  # methods and paths of requests, and access keys
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
+        body = _body(environ)
+        environ |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
+        _, _, signed = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")
+        with self._lock:
+            self.access_key = signed.partition("/")[0]
+            self.token = environ.get("HTTP_X_AMZ_SECURITY_TOKEN", "")
+            self.seen.add((environ["REQUEST_METHOD"], environ["PATH_INFO"], self.access_key))
+            failing = self.fails(environ["REQUEST_METHOD"], environ["PATH_INFO"])
+            self.failed += failing
+            if not failing:
+                return [b"".join(self.inner(environ, start))]
+            if self.how == "lost":
+                self.fails = lambda method, path: False
+                b"".join(self.inner(environ, lambda *answer: None))
+        if self.how == "hang":
+            time.sleep(HANGS)
+            raise ConnectionAbortedError("injected")
+        status, answer = _DENIED if self.how == "denied" else _FAILED
+        start(status, [("Content-Type", "text/xml"), ("Content-Length", str(len(answer)))])
+        return [answer]
+
+
+def _body(environ: dict[str, Any]) -> bytes:
+    """The whole body of a request. Raises ConnectionAbortedError where it ends too early."""
+    if environ.pop("HTTP_TRANSFER_ENCODING", "") == "chunked":
+        return bytes(environ["wsgi.input"].read())
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    body: bytes = environ["wsgi.input"].read(length)
+    if len(body) < length:
+        raise ConnectionAbortedError("the request ends within its body")
+    return body
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """A server that runs, and a bucket of it that is there."""
+
+    port: int
+    gate: Gate
+    bucket: str
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def client(self) -> Any:
+        """A client of boto3, whose credentials are those of the server."""
+        import boto3
+
+        keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
+        return boto3.client("s3", endpoint_url=self.endpoint, region_name=REGION, **keys)
+
+    def keys_of(self, method: str, ending: str) -> set[str]:
+        """The access keys of all requests so far of a method, for names with an ending."""
+        return {key for own, path, key in self.gate.seen if own == method and path.endswith(ending)}
+
+    def names(self, prefix: str = "") -> list[str]:
+        """The keys in the bucket."""
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
+        return [item["Key"] for page in pages for item in page.get("Contents", ())]
+
+    @contextmanager
+    def failing(self, fails: Fails, how: str = "status") -> Iterator[Gate]:
+        """Some requests fail meanwhile."""
+        self.gate.fails, self.gate.how, self.gate.failed = fails, how, 0
+        try:
+            yield self.gate
+        finally:
+            self.gate.fails = lambda method, path: False
+
+    def send_half_a_put(self, key: str, data: bytes) -> None:
+        """A put of a client that dies within it."""
+        url = self.client.generate_presigned_url("put_object", {"Bucket": self.bucket, "Key": key})
+        path = url.removeprefix(self.endpoint)
+        with socket.create_connection(("127.0.0.1", self.port)) as connection:
+            head = f"PUT {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nContent-Length: {len(data)}\r\n\r\n"
+            connection.sendall(head.encode() + data[: len(data) // 2])
+
+
+def every(n: int) -> Fails:
+    """Every n-th request."""
+    count = 0
+
+    def fails(method: str, path: str) -> bool:
+        nonlocal count
+        count += 1
+        return count % n == 0
+
+    return fails
+
+
+def once(ending: str) -> Fails:
+    """The first request for a name with an ending."""
+    done = False
+
+    def fails(method: str, path: str) -> bool:
+        nonlocal done
+        failing = not done and path.endswith(ending)
+        done |= failing
+        return failing
+
+    return fails
+
+
+def reserved_port() -> socket.socket:
+    """A socket bound to a free port of this machine."""
+    bound = socket.socket()
+    bound.bind(("127.0.0.1", 0))
+    return bound
+
+
+def set_environment(port: int) -> None:
+    """What clients of S3 take from the environment: the JVM of Spark has to be started after."""
+    os.environ.update(
+        AWS_ACCESS_KEY_ID=ACCESS_KEY,
+        AWS_SECRET_ACCESS_KEY=SECRET_KEY,
+        AWS_REGION=REGION,
+        AWS_DEFAULT_REGION=REGION,
+        AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}",
+        AWS_EC2_METADATA_DISABLED="true",
+    )
+
+
+@contextmanager
+def s3_server(bound: socket.socket, bucket: str) -> Iterator[S3Server]:
+    """A server at a port that is bound, with a bucket."""
+    from moto.server import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import make_server
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it says every request
+    bound.listen(128)
+    port = bound.getsockname()[1]
+    gate = Gate(DomainDispatcherApplication(create_backend_app))
+    server = make_server("127.0.0.1", port, gate, threaded=True, fd=bound.fileno())
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    running = S3Server(port, gate, bucket)
+    try:
+        running.client.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+        yield running
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
