@@ -291,8 +291,8 @@ class Snapshot:
         return arrays
 
     def _texts(self, offsets: np.ndarray, data: np.ndarray, what: str) -> pa.Array:
-        n = len(offsets) - 1  # none is empty, and nothing of one letter only is long
-        if not 0 <= n <= len(data) or (is_repeated(data) and len(data) > MOST_REPEATED):
+        n = len(offsets) - 1  # at most one is empty, and nothing of one letter only is long
+        if not 0 <= n <= max(1, len(data)) or (is_repeated(data) and len(data) > MOST_REPEATED):
             raise IndexFault(f"{self.name}: the {what} are malformed")
         if offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
             raise IndexFault(f"{self.name}: the {what} are malformed")
