@@ -15,7 +15,7 @@ OLDEST_SPARK := 4.1.4
 NEEDS_OLDEST := $(addprefix tests/test_,spark_iceberg.py iceberg_histories.py iceberg_rules.py hand_off.py \
     spark_source.py)
 
-.PHONY: help demo test oldest lint types format bench docs fuzz fuzz-decoders clean lock
+.PHONY: help demo test oldest lint types format bench conformance docs fuzz fuzz-decoders clean lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,9 @@ format: $(STAMP) ## rewrite the code as ruff wants it
 
 bench: $(STAMP) ## measure, and write the numbers down
 	$(BIN)/python -m benchmarks
+
+conformance: $(STAMP) ## the 47 classes of bugs that lose rows, on every table format
+	$(BIN)/python -m conformance
 
 docs: $(STAMP) ## run the examples of the documentation
 	$(BIN)/python -m pytest tests/test_docs.py

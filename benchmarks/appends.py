@@ -79,4 +79,5 @@ def _write(path: Path, n: int) -> None:
             _build(grown) if not i else sc.refresh_index(grown, spark=here)
         shutil.copytree(path / "_appended", path / "_optimized")
         sc.optimize_index(_opened(path, "optimized"), spark=here)
+    sc.vacuum_index(_opened(path, "optimized"), grace_seconds=-1)  # a query lists the snapshots that are there
     _build(_opened(path, "built at once"))

@@ -8,25 +8,25 @@ from benchmarks.slabs import lay_slivers
 from benchmarks.synthetic import publish
 from secateur.index.assemble import assemble, recipe
 from secateur.index.interleave import FOLDER
-from secateur.index.model import BuildOptions, indexed_columns
+from secateur.index.model import BuildOptions
 from secateur.index.options import checked, filters_of
 from secateur.index.segments import summarised
 from secateur.index.snapshot import encode_snapshot, snapshot_name
 from secateur.index.survey import FileSurvey, cut
 from secateur.io.schema import merge_schemas
 from secateur.io.table import Table, TableSnapshot
-from secateur.maintain.publish import keep_manifests
+from secateur.maintain.publish import keep_manifests, summarised_columns
 
 
 def index_here(table: Table, options: BuildOptions) -> None:
-    """Index a table that has no index; options without a sort key."""
+    """Index a table that has no index; segments are in no order."""
     now = table.snapshot()
     listing = now.fresh_listing(dt.UTC)
     files = zip(listing.paths.to_pylist(), listing.size.tolist(), listing.modified.tolist(), strict=True)
     surveys = [_survey(now, file) for file in files]
     schema = merge_schemas((item.file[0], item.schema) for item in surveys)
     options = checked(options, schema)
-    what = recipe(schema, indexed_columns(schema), options, sum(item.block_count for item in surveys))
+    what = recipe(schema, summarised_columns(schema, options), options, sum(item.block_count for item in surveys))
     summaries = []
     for number, part in enumerate(cut(surveys, options.segment_blocks)):
         name = f"000000000000-{number:06d}"

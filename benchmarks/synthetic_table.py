@@ -52,6 +52,9 @@ class SyntheticTable:
         """The table itself: it does not change."""
         return self
 
+    def expire(self) -> None:
+        """There is nothing to look at anew."""
+
     def listing(self, zone: dt.tzinfo) -> Listing:
         """The files, from memory: what listing a directory costs is not secateur's."""
         return self.files
@@ -76,6 +79,8 @@ class SyntheticTable:
     def delivery(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
         """There is no data."""
         raise NotImplementedError
+
+    delivery_of_all = delivery
 
     def full_path(self, path: str) -> str:
         """The path below the location."""

@@ -17,6 +17,7 @@ from secateur.pruning.reporters import add_reporter, remove_reporter
 
 if TYPE_CHECKING:
     from secateur import inspect
+    from secateur.advising import advise
     from secateur.index.zone_table import evaluate
     from secateur.io.disk_cache import DiskCache
     from secateur.maintain.build import build_index
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
     from secateur.maintain.register import register_index
     from secateur.maintain.vacuum import drop_index, vacuum_index
     from secateur.maintain.verify import Verification, verify_index
+    from secateur.pruning.advice import Advice
 
 __version__ = "0.1.0"
 __all__ = [
+    "Advice",
     "DiskCache",
     "IndexSnapshot",
     "Optimized",
@@ -36,6 +39,7 @@ __all__ = [
     "SecateurError",
     "Verification",
     "add_reporter",
+    "advise",
     "aggregate",
     "build_index",
     "call_function",
@@ -57,6 +61,8 @@ __all__ = [
 ]
 
 _ON_DEMAND = {  # modules that no query needs, imported when one of their names is asked for
+    "secateur.advising": ("advise",),
+    "secateur.pruning.advice": ("Advice",),
     "secateur.index.zone_table": ("evaluate",),
     "secateur.io.disk_cache": ("DiskCache",),
     "secateur.maintain.build": ("build_index",),

@@ -27,6 +27,10 @@ class OldCalendar(InvalidParquet):
     """A file holds days or instants of the calendar of Spark 2, from a time for which only Spark converts them."""
 
 
+class NotInFile(SecateurError):
+    """A file lacks a column whose values its partition tells, and was opened without being told them."""
+
+
 class IncompatibleSchemas(SecateurError):
     """Two files of one table give a column types that no widening reconciles."""
 
@@ -73,6 +77,10 @@ class AccessDenied(SecateurError):
 
 class StalePlan(SecateurError):
     """A file of the plan has vanished or changed since the plan was made."""
+
+
+class AuditFailed(SecateurError):
+    """A block that was pruned holds a row that matches: the index, or the footer that it was made of, is wrong."""
 
 
 class IndexMissing(SecateurError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import sys
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from secateur.errors import InvalidPredicate
 from secateur.io.opening import Moment, open_at
 from secateur.io.scan import ExecutorsFor, Scan, Settings, plan_scan
 from secateur.io.table import Table
+from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.nodes import Predicate, Sql, Truth
 
 if TYPE_CHECKING:
@@ -95,6 +97,7 @@ def prune(
     strict: bool = False,
     session_time_zone: str | None = None,
     case_sensitive: bool = False,
+    audit: float | None = None,
 ) -> Scan:
     """The plan of a query: the blocks of the table's current snapshot that can hold a match.
 
@@ -109,7 +112,15 @@ def prune(
     the predicate TRUE. An index that is missing, stale or broken keeps blocks, and the report says so; with
     `strict` it raises IndexFault.
 
-    Raises InvalidPredicate, UnknownColumn, AmbiguousColumn, IncomparableLiteral, TableNotFound, InvalidParquet.
+    With `audit`, a share in (0, 1], that share of the blocks that are left out, drawn by chance and at least one, is
+    read here, and so are rows that pages rule out: a row that matches raises AuditFailed. The report says how many
+    were read, and what only Spark could tell. A limit leaves out blocks that match; those are not audited.
+
+    With `use_index=False`, or where the environment variable ``SECATEUR_DISABLE`` is 1, no index is looked at: blocks
+    are pruned by the names of files, the table's own metadata, and footers.
+
+    Raises InvalidPredicate, UnknownColumn, AmbiguousColumn, IncomparableLiteral, TableNotFound, InvalidParquet,
+    AuditFailed; ValueError for arguments out of range.
     """
     if limit is not None and limit < 0:
         raise ValueError(f"limit is {limit}; it must be 0 or more")
@@ -117,6 +128,8 @@ def prune(
         raise ValueError(f"budget_ms is {budget_ms}; it must be 0 or more")
     if prune_on not in ("auto", "driver", "executors") or (prune_on == "executors" and spark is None):
         raise ValueError(f"prune_on is 'auto', 'driver', or with spark= 'executors', not {prune_on!r}")
+    if audit is not None and not 0 < audit <= 1:
+        raise ValueError(f"audit is {audit}; it is the share of pruned blocks to read, more than 0 and at most 1")
     tree, sql = _read(predicate)
     settings = Settings(
         limit=limit,
@@ -127,7 +140,20 @@ def prune(
         case_sensitive=case_sensitive,
         executors=None if spark is None else _executors_of(spark, prune_on),
     )
-    return plan_scan(table, tree, sql, settings)
+    plan = plan_scan(table, tree, sql, settings)
+    return plan if audit is None else _audited(plan, tree, settings, audit)
+
+
+def _audited(plan: Scan, tree: Predicate, settings: Settings, share: float) -> Scan:
+    """The plan, once blocks that it leaves out are proven: those that it would leave out without a limit."""
+    from secateur.io.audit import audited
+
+    opened, zone = plan.opened, settings.session_time_zone
+    bound = bind(tree, opened.binding_schema, session_time_zone=zone, case_sensitive=settings.case_sensitive)
+    if settings.limit is None:
+        return audited(plan, bound, share)
+    whole = plan_scan(opened.table, tree, plan.written, replace(settings, limit=None))
+    return replace(plan, report=replace(plan.report, audit=audited(whole, bound, share).report.audit))
 
 
 def aggregate(

@@ -411,6 +411,15 @@ def _widen(keys: Keys, width: int) -> Keys:
     return Keys(keys.kind, (*body, *([padding] * (width - len(keys.words))), length))
 
 
+def less(a: Keys, b: Keys) -> np.ndarray:
+    """Which keys are less than those in the same places of another array: bool of shape (n,)."""
+    a, b = same_width([a, b])
+    found = np.zeros(len(a), bool)
+    for x, y in reversed(list(zip(a.words, b.words, strict=True))):
+        found = (x < y) | ((x == y) & found)
+    return found
+
+
 def least_per_group(keys: Keys, starts: np.ndarray) -> Keys:
     """The least key of every group: groups are the non-empty runs that begin at `starts`."""
     if len(keys.words) == 1:

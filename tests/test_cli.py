@@ -53,9 +53,10 @@ def break_snapshot(root: Path) -> None:
     snapshot.write_bytes(snapshot.read_bytes()[:-1])
 
 
-@pytest.mark.parametrize(
-    "command", ["", "index", "refresh", "optimize", "prune", "inspect", "verify", "vacuum", "drop", "demo"]
-)
+COMMANDS = ("", "index", "refresh", "optimize", "prune", "advise", "inspect", "verify", "vacuum", "drop", "demo")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_teaches(command: str) -> None:
     result = run(*([command] if command else []), "--help")
     assert result.exit_code == 0

@@ -111,6 +111,14 @@ def test_why_a_block_is_ruled_out_by_tuples(table: ParquetDirectory) -> None:
     plan = sc.prune(table, predicate, strict=True)
     assert {plan.why(*place).stage for place in by_zone_maps - by_tuples} == {"zone maps"}
     assert all(plan.why(*place).survives for place in by_tuples)
+    because = {str(plan.why(*place).cause) for place in by_zone_maps - by_tuples}
+    assert because == {"no tuple of (day, user, word) between the least and the greatest of its tuples satisfies it"}, (
+        because
+    )
+    explanation = plan.explanation
+    assert explanation.blocks_left == len(by_tuples)
+    found = [(each.structure, each.columns, each.blocks_left) for each in explanation.together]
+    assert found == [("sort key", ("day", "user", "word"), len(by_tuples))]
 
 
 def test_the_fan_out_of_the_tree(spark: SparkSession, table: ParquetDirectory, tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def test_blocks_without_a_row_are_left_out(indexed: bool, monkeypatch: pytest.Mo
         assert plan.count() == plan.to_arrow().num_rows == 11 - 5 + 6 - 4
         assert len(read) == len(set(read)) == 3
         assert plan.affected().whole == sorted(made_.paths)
-        assert plan.why(first, 1).stage == "deletes, pages or limit"
+        assert plan.why(first, 1).stage == "deletes"
         assert sc.prune(made_.table, "k >= 0", limit=3, strict=True).to_arrow().num_rows == 3
         (stage,) = [each for each in plan.report.stages if each.name == "deletes"]
         assert (stage.before.blocks, stage.after.blocks) == (5, 4)
@@ -214,9 +214,9 @@ def test_equality_deletes_are_read_once(indexed: bool, monkeypatch: pytest.Monke
         opened: list[str] = []
         real = iceberg_delivery.open_parquet
 
-        def noted(filesystem: Any, path: str, shown: str) -> Any:
+        def noted(filesystem: Any, path: str, shown: str, *listed: Any) -> Any:
             opened.append(shown)
-            return real(filesystem, path, shown)
+            return real(filesystem, path, shown, *listed)
 
         monkeypatch.setattr(iceberg_delivery, "open_parquet", noted)
         plan = sc.prune(made_.table, "k >= 0", strict=True)

@@ -91,6 +91,18 @@ def test_the_report_says_where(table: ParquetDirectory, spark: SparkSession) -> 
     assert there.report.stages[-1].after.blocks == here.report.stages[-1].after.blocks
 
 
+def test_why_a_block_is_left_out(table: ParquetDirectory, spark: SparkSession) -> None:
+    """Executors look at filters and pages too: what left a block out is found, whatever it was."""
+    blocks = sc.inspect.blocks(table).select(["file", "row_group"]).to_pylist()
+    for predicate in ("key = 'k3' AND zig > 3", "id = 40 AND zig = 28"):
+        there, _ = both(table, spark, predicate)
+        kept = there.blocks.select(["file", "row_group"]).to_pylist()
+        for block in blocks:
+            why = there.why(block)
+            assert why.survives == (block in kept)
+            assert why.cause is None or "cannot be read again" not in why.cause.statistic
+
+
 def test_limit_takes_of_what_executors_found(table: ParquetDirectory, spark: SparkSession) -> None:
     there, here = both(table, spark, "id >= 100", limit=30)
     assert there.blocks.to_pylist() == here.blocks.to_pylist()

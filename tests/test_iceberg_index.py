@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from conftest import write_file
+from iceberg_row_deletes import with_id
 from pyiceberg.catalog import Catalog
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.typedef import Record
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, StructType
 
 import secateur as sc
+from benchmarks.indexing import index_here
 from secateur.errors import InvalidOption, UnknownColumn
+from secateur.index.model import BLOOM, POSTINGS, BuildOptions, FilterOption
 from secateur.io.iceberg_table import IcebergTable
 
 if TYPE_CHECKING:
@@ -192,3 +200,25 @@ def test_the_plan_says_what_it_is_of(events: Table) -> None:
     assert plan.files[0].startswith("file://") and plan.files[0].endswith(".parquet")
     assert plan.why(plan.files[0]).survives
     assert dataclasses.is_dataclass(plan.report)
+
+
+def test_a_column_that_files_lack_is_not_null_where_their_partition_tells_it(catalog: Catalog) -> None:
+    """C12: files that were added to a table as they were, without the columns of their directories."""
+    schema = Schema(NestedField(1, "k", LongType()), NestedField(2, "p", IntegerType()))
+    spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "p"))
+    made = catalog.create_table("db.added", schema, partition_spec=spec)
+    for p in (5, 6):
+        path = f"{made.location()}/data/{p}.parquet"
+        stored = pa.table([pa.array([1, 2, 3], pa.int64())], schema=pa.schema([with_id("k", pa.int64(), 1)]))
+        size = write_file(Path(path.removeprefix("file://")), stored).stat().st_size
+        told = {"file_format": FileFormat.PARQUET, "record_count": 3, "file_size_in_bytes": size}
+        file = DataFile.from_args(content=DataFileContent.DATA, file_path=path, partition=Record(p), **told)
+        file.spec_id = spec.spec_id
+        with made.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
+            append.append_data_file(file)
+    table = sc.open_table(made)
+    filters = (FilterOption(BLOOM, "2"), FilterOption(POSTINGS, "2"))
+    index_here(table, BuildOptions(filters=filters, gaps=("2",)))
+    for predicate, count in (("p = 5", 3), ("p >= 6 OR k = 77", 3), ("p IS NULL", 0), ("p IS NOT NULL AND k = 1", 2)):
+        assert sc.prune(table, predicate, strict=True, audit=1.0).to_arrow().num_rows == count
+    assert sc.aggregate(table, "count(p) AS n, max(p) AS p", strict=True).to_pylist() == [{"n": 6, "p": 6}]

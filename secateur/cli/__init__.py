@@ -1,4 +1,4 @@
-"""The command line: ``secateur index | refresh | optimize | prune | inspect | verify | vacuum | drop | demo``."""
+"""The command line, from ``secateur index`` to ``secateur drop``; each module has the commands of one kind."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import click
 
 import secateur
+from secateur.cli.advising import advise
 from secateur.cli.building import index, optimize, refresh
 from secateur.cli.demonstrate import demo
 from secateur.cli.keeping import drop, inspect, vacuum, verify
@@ -34,7 +35,7 @@ def main(context: click.Context, verbose: bool) -> None:
     \b
     Exit codes:
       0    done
-      1    the index was found wrong (verify; any command with --strict)
+      1    the index was found wrong (verify; any command with --strict or --audit)
       2    a mistake in the call: no such table, unknown column, bad predicate
       130  interrupted
     """
@@ -44,5 +45,5 @@ def main(context: click.Context, verbose: bool) -> None:
         logging.getLogger("secateur").setLevel(logging.INFO)
 
 
-for command in (index, refresh, optimize, prune, inspect, verify, vacuum, drop, demo):
+for command in (index, refresh, optimize, prune, advise, inspect, verify, vacuum, drop, demo):
     main.add_command(command)

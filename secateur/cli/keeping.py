@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 
 import click
@@ -13,6 +14,7 @@ from secateur.cli.building import index_facts
 from secateur.cli.options import Source, json_option, table_options
 from secateur.cli.output import (
     BAD,
+    CAUTION,
     GOOD,
     QUIET,
     Cell,
@@ -26,6 +28,7 @@ from secateur.cli.output import (
     show_facts,
     show_sheet,
 )
+from secateur.cli.spark import spark_session, step_progress
 from secateur.cli.status import FOUND_WRONG
 from secateur.cli.tables import TABLES, show_table
 from secateur.index.model import StoredFile
@@ -131,19 +134,66 @@ def _columns_sheet(columns: list[IndexedColumn]) -> Sheet:
 
 @click.command()
 @table_options
+@click.option("--spark", "with_spark", is_flag=True, help="Compare the index with the data as well, in a Spark job.")
+@click.option(
+    "--sample",
+    type=click.FloatRange(0, 1, min_open=True),
+    metavar="SHARE",
+    help="The share of the blocks to compare, 1 for all; by default at most 256 of them. Implies --spark.",
+)
+@click.option(
+    "--predicate",
+    "predicates",
+    multiple=True,
+    metavar="SQL",
+    help="Prove that what a plan for this predicate leaves out holds no match. May be repeated. Implies --spark.",
+)
+@click.option(
+    "--random-predicates",
+    type=click.IntRange(min=0),
+    default=16,
+    show_default=True,
+    metavar="N",
+    help="With --spark, prove the plans of so many predicates about values of the table.",
+)
+@click.option("--seed", type=click.IntRange(min=0), help="Draw the same blocks, values and predicates again.")
 @json_option
 @click.pass_context
-def verify(context: click.Context, source: Source, as_json: bool) -> None:
+def verify(
+    context: click.Context,
+    source: Source,
+    with_spark: bool,
+    sample: float | None,
+    predicates: tuple[str, ...],
+    random_predicates: int,
+    seed: int | None,
+    as_json: bool,
+) -> None:
     """Read every byte of the index and check it.
 
-    Checks checksums and structure, and counts the live files that the index covers. Exits with 1 if a fault is
-    found. A query over a faulty index is right all the same: what cannot be read is not used.
+    Checks checksums and structure, and counts the live files that the index covers. With --spark, blocks are read anew
+    and every value is held against what the index says; plans of random predicates, and of given ones, are proven on
+    what they leave out. Exits with 1 if a fault is found. A query over an index that cannot be read is right all the
+    same; one that was written wrong has to be dropped and built anew.
 
     \b
-    Example:
+    Examples:
       secateur verify lake/events || secateur index lake/events --sort-key ts --bloom user_id
+      secateur verify lake/events --spark --sample 0.01 --predicate "user_id = 42"
     """
-    found = sc.verify_index(source.open())
+    table = source.open()
+    with ExitStack() as stack:
+        is_audit = with_spark or sample is not None or bool(predicates)
+        spark = stack.enter_context(spark_session(context.obj)) if is_audit else None
+        found = sc.verify_index(
+            table,
+            spark=spark,
+            sample=sample,
+            predicates=predicates,
+            random_predicates=random_predicates,
+            seed=seed,
+            on_progress=stack.enter_context(step_progress()),
+        )
     if as_json:
         print_json({**asdict(found), "sound": found.sound})
     else:
@@ -159,11 +209,19 @@ def _show_verification(found: Verification) -> None:
         ("segments", count(found.segments)),
         ("covers", f"{found.files_covered:,} of {live:,} live files"),
     ]
+    audit = found.audit
+    if audit is not None:
+        facts += [
+            ("compared", f"{audit.blocks:,} of {audit.covered_blocks:,} blocks, {audit.values:,} values"),
+            ("proven", f"{len(audit.predicates):,} predicates, by {audit.pruned_rows:,} rows that they leave out"),
+            ("seed", str(audit.seed)),
+        ]
     show_facts(facts)
-    for fault in found.faults:
+    for fault in (*found.faults, *(() if audit is None else audit.faults)):
         print_line(f"fault: {fault}", BAD)
-    if found.sound:
-        print_line("no fault found", GOOD)
+    for reason in () if audit is None else audit.skipped:
+        print_line(f"skipped: {reason}", CAUTION)
+    print_line("no fault found", GOOD) if found.sound else print_line("drop the index and build it anew", BAD)
 
 
 @click.command()

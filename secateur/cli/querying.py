@@ -37,49 +37,70 @@ from secateur.pruning.report import human_bytes
 @click.option("--files", "wanted", flag_value="files", help="Print the surviving files, one a line.")
 @click.option("--blocks", "wanted", flag_value="blocks", help="Print the surviving blocks (row groups).")
 @click.option("--count", "wanted", flag_value="count", help="Print the exact number of matching rows.")
-@click.option("--why", metavar="FILE[:N]", help="Say why a file's row group N (or 0) is read or left out.")
+@click.option("--explain", is_flag=True, help="Say what serves every condition, and what is missing.")
+@click.option("--why", metavar="FILE[:N]", help="Say why a file, or its row group N, is read or left out.")
 @click.option("--time-zone", callback=time_zone, metavar="ZONE", help="Spark's session time zone. By default UTC.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if any part of the index cannot be used.")
 @click.option("--no-index", is_flag=True, help="Use the footers of the files only.")
+@click.option(
+    "--audit",
+    type=click.FloatRange(0, 1, min_open=True),
+    metavar="SHARE",
+    help="Read this share of the pruned blocks, and exit with 1 if one of them holds a match.",
+)
 @json_option
 def prune(
     source: Source,
     predicate: str,
     limit: int | None,
     wanted: str | None,
+    explain: bool,
     why: str | None,
     time_zone: str | None,
     strict: bool,
     no_index: bool,
+    audit: float | None,
     as_json: bool,
 ) -> None:
     """Show what a query has to read, and how that was found.
 
     PREDICATE is what would stand after WHERE in Spark SQL. Every stage of pruning is shown with what it left. No
-    data is read, except for --count.
+    data is read, except for --count and --audit.
 
     \b
     Examples:
       secateur prune lake/events "user_id = 42 AND ts >= TIMESTAMP '2026-01-01'"
       secateur prune lake/events "country IN ('CH', 'LI')" --files
       secateur prune lake/events "ts < TIMESTAMP '2020-01-01'" --count
+      secateur prune lake/events "user_id = 42" --explain
       secateur prune lake/events "user_id = 42" --why day=2026-01-01/part-0.parquet:3
+      secateur prune lake/events "user_id = 42" --audit 0.01
     """
     table = source.open()
-    plan = sc.prune(table, predicate, limit=limit, use_index=not no_index, strict=strict, session_time_zone=time_zone)
+    plan = sc.prune(
+        table,
+        predicate,
+        limit=limit,
+        use_index=not no_index,
+        strict=strict,
+        session_time_zone=time_zone,
+        audit=audit,
+    )
     if why is not None:
         _show_why(plan, why, as_json)
     elif as_json:
-        print_json(_as_json(plan, wanted))
+        print_json({**_as_json(plan, wanted), **({"explanation": asdict(plan.explanation)} if explain else {})})
     elif wanted is None:
         _show_plan(plan)
+        if explain:
+            click.echo(f"\n{plan.explanation}")
     else:
         _show_wanted(plan, wanted)
 
 
 def _show_why(plan: Scan, block: str, as_json: bool) -> None:
-    file, _, row_group = block.rpartition(":") if block.rpartition(":")[2].isdigit() else (block, "", "0")
-    why = plan.why(file, int(row_group))
+    file, _, row_group = block.rpartition(":")
+    why = plan.why(file, int(row_group)) if row_group.isdigit() else plan.why(block)
     if as_json:
         print_json(asdict(why))
     else:
@@ -152,6 +173,8 @@ def _show_plan(plan: Scan) -> None:
     print_line(report.predicate, STRONG)
     print_line(f"table: {report.described_table()}", QUIET)
     print_line(f"index: {report.index}", QUIET)
+    if report.audit is not None:
+        print_line(f"audit: {report.audit}", QUIET)
     show_sheet(waterfall(report, bars=True))
     for stage in report.stages:
         for note in stage.notes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
@@ -90,6 +90,27 @@ def build_progress(title: str) -> Iterator[tuple[OnProgress | None, OnProgress |
                 progress.update(task, total=None, done=f"{files:,} files read, putting their filters together")
 
         yield on_survey, on_progress
+
+
+@contextmanager
+def step_progress() -> Iterator[Callable[[str, int, int], None] | None]:
+    """A callback that is told what is done, how much of it, and of how much: a bar for each, on a terminal."""
+    if not is_terminal(sys.stderr):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def on_step(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = progress.add_task(what, total=total)
+            progress.update(tasks[what], total=total, completed=done)
+
+        yield on_step
 
 
 def _done(done: tuple[int, int, int], totals: tuple[int, int, int]) -> str:

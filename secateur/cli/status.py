@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from secateur.errors import IndexFault, SecateurError
+from secateur.errors import AuditFailed, IndexFault, SecateurError
 
 FOUND_WRONG = 1
 CALLED_WRONG = 2
@@ -17,6 +17,8 @@ _ON_THE_COMMAND_LINE = {
     "build one with build_index()": "build one with: secateur index PATH",
     "index_location=": "--index-location",
     "use plan.to_spark(spark)": "ask Spark",
+    "use_index=False": "--no-index",
+    "verify_index(table, spark=spark) tells": "secateur verify --spark PATH tells",
 }
 
 
@@ -33,7 +35,7 @@ class ScriptGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except IndexFault as fault:
+        except (IndexFault, AuditFailed) as fault:
             code, message = FOUND_WRONG, str(fault)
         except SecateurError as error:
             code, message = CALLED_WRONG, str(error)

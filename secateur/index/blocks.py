@@ -111,7 +111,7 @@ class OpenedBlocks:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def take(self, indices: np.ndarray) -> OpenedBlocks:
+    def take(self, indices: np.ndarray | slice) -> OpenedBlocks:
         """The given blocks only, in ascending order."""
         return replace(self, numbers=self.numbers[indices])
 

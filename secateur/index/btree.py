@@ -20,7 +20,8 @@ from secateur.pruning.evaluate import evaluate, may_match
 from secateur.pruning.outcomes import fully_matching, survives
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.zones import Zones
+from secateur.pruning.zones import Zones, occupancy
+from secateur.values import less
 
 FAN_OUT = 32
 
@@ -57,9 +58,21 @@ def merge_up(zone_map: ZoneMap, tree: Tree) -> ZoneMap:
     return concat(levels)
 
 
+def contradicted_nodes(nodes: ZoneMap, tree: Tree) -> list[int]:
+    """The numbers of the nodes above the segments whose statistics do not hold for what is below them."""
+    leaves = tree.begin[1]
+    due = merge_up(nodes.take(np.arange(leaves)), tree)
+    filled = occupancy(tree.row_count, due.null_count)[0] != 0
+    counts = zip((nodes.null_count, nodes.nan_count), (due.null_count, due.nan_count), strict=True)
+    wrong = filled & (less(due.lower, nodes.lower) | less(nodes.upper, due.upper))
+    for recorded, own in counts:
+        wrong |= (recorded >= 0) & (recorded != own)
+    return (leaves + np.flatnonzero(wrong[leaves:])).tolist()
+
+
 @dataclass(frozen=True)
-class _Nodes:
-    """Statistics over chosen nodes."""
+class Nodes:
+    """Statistics over chosen nodes; `column` gives zone maps over all."""
 
     row_count: np.ndarray
     chosen: np.ndarray
@@ -95,7 +108,7 @@ def descend(
     for level in range(len(tree.begin) - 2, -1, -1):
         visited += len(nodes)
         numbers = nodes + tree.begin[level]
-        statistics = _Nodes(tree.row_count[numbers], numbers, column)
+        statistics = Nodes(tree.row_count[numbers], numbers, column)
         outcomes = evaluate(predicate, statistics)
         sure = fully_matching(outcomes)
         whole.append(_below(nodes[sure], level, tree))

@@ -65,13 +65,9 @@ def _hashes(distinct: pa.Array, keys: Keys) -> np.ndarray:
 
 def choose(column: str, samples: Sequence[ColumnSample], blocks: int, segment_blocks: int, fpr: float) -> Choice:
     """What serves look-ups by value in a column of a table of so many blocks; at least one sample."""
-    by_bounds = _bounded(samples)
-    held = 1 + (blocks - 1) * _shared(samples)
+    by_bounds, held = _bounded(samples), holders_of_a_value(samples, blocks)
     bounded = max(held, 1 + (blocks - 1) * by_bounds)
-    distinct = float(np.mean([sample.distinct for sample in samples]))
-    sizes = _sizes(distinct, held, blocks, segment_blocks, fpr)
-    if samples[0].keys.kind is not Kind.WORD:
-        del sizes[GAPS]
+    sizes = sizes_of(samples, held, blocks, segment_blocks, fpr)
     after_gaps = max(held, 1 + (blocks - 1) * _left_by_gaps(samples, by_bounds))
     value = f"of {blocks:,} blocks about {held:,.0f} hold a value"
     if bounded <= ENOUGH * held:
@@ -84,6 +80,25 @@ def choose(column: str, samples: Sequence[ColumnSample], blocks: int, segment_bl
     other = POSTINGS if best == BLOOM else BLOOM
     why = f"{value}, bounds leave {bounded:,.0f}; {other} would take {sizes[other] / sizes[best]:.1f} times as much"
     return Choice(column, best, why, sizes)
+
+
+def holders_of_a_value(samples: Sequence[ColumnSample], blocks: int) -> float:
+    """How many of so many blocks hold a value that one of them does; at least one sample."""
+    return 1 + (blocks - 1) * _shared(samples)
+
+
+def sizes_of(
+    samples: Sequence[ColumnSample], held: float, blocks: int, segment_blocks: int, fpr: float
+) -> dict[str, int]:
+    """What every structure for look-ups by value would take, in bytes; gaps only of columns that can have them.
+
+    `held` is how many blocks hold a value.
+    """
+    distinct = float(np.mean([sample.distinct for sample in samples]))
+    sizes = _sizes(distinct, held, blocks, segment_blocks, fpr)
+    if samples[0].keys.kind is not Kind.WORD:
+        del sizes[GAPS]
+    return sizes
 
 
 def _shared(samples: Sequence[ColumnSample]) -> float:

@@ -25,7 +25,7 @@ from secateur.index.probing import Alternatives, columns_with
 from secateur.index.segment import StoredPostings
 from secateur.index.slabs import NONE, OWN_ENCODINGS, Slabs, encoding_and_size
 from secateur.pruning.predicate.pieces import Piece, fold, tokens_within
-from secateur.pruning.questions import Question, Texts, Values
+from secateur.pruning.questions import Answer, Question, Texts, Values
 from secateur.values import in_all, kind_of, same_keys
 
 MOST_PARTS = 64  # grams or tokens of one alternative that are looked up: so many rule out what they all would
@@ -36,34 +36,48 @@ RowsOf = Callable[[int, int, int], Alternatives | None]  # of an encoding, probe
 
 def holders(memory: IndexMemory, question: Question, segments: np.ndarray) -> np.ndarray | None:
     """The blocks of some segments, ascending, that may hold what is asked for; None where no filter tells."""
+    return in_all([answer.numbers for answer in answers(memory, question, segments)])
+
+
+def answers(memory: IndexMemory, question: Question, segments: np.ndarray) -> list[Answer]:
+    """What every filter that tells of some segments says by itself."""
     match question:
         case Values():
-            return _with_values(memory, question, segments)
+            asked = [_value_filter(memory, question)]
         case Texts():
-            asked = (_with_texts(memory, f, question, segments) for f in _text_filters(memory, question))
-            return in_all([numbers for numbers in asked if numbers is not None])
-        case _:
-            return None
+            asked = list(_text_filters(memory, question))
+    found = [(f, _asked(memory, f, question, segments)) for f in asked if f is not None]
+    return [Answer(memory.snapshot.filters[f].kind, numbers) for f, numbers in found if numbers is not None]
+
+
+def _asked(memory: IndexMemory, f: int, question: Question, segments: np.ndarray) -> np.ndarray | None:
+    match question:
+        case Values():
+            return _with_values(memory, f, question, segments)
+        case Texts():
+            return _with_texts(memory, f, question, segments)
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------
 
 
-def _with_values(memory: IndexMemory, question: Values, segments: np.ndarray) -> np.ndarray | None:
-    """By postings, which are exact, or else by bloom filters."""
+def _value_filter(memory: IndexMemory, question: Values) -> int | None:
+    """Postings, which are exact, or else bloom filters."""
     own = {
         each.kind: f
         for f, each in enumerate(memory.snapshot.filters)
         if each.path == question.column.path and same_keys(each.type, question.type)
     }
+    return own.get(POSTINGS, own.get(BLOOM))
+
+
+def _with_values(memory: IndexMemory, f: int, question: Values, segments: np.ndarray) -> np.ndarray | None:
     kind = kind_of(question.type)
     assert kind is not None
     keys = question.points.tolist()
-    if POSTINGS in own:
-        return _in_postings(memory, own[POSTINGS], hash_keys(keys, kind).first, segments)
-    if BLOOM not in own:
-        return None
     hashes = hash_keys(keys, kind)
+    if memory.snapshot.filters[f].kind == POSTINGS:
+        return _in_postings(memory, f, hashes.first, segments)
 
     @cache
     def native_hashes(encoding: int) -> np.ndarray | None:
@@ -77,7 +91,7 @@ def _with_values(memory: IndexMemory, question: Values, segments: np.ndarray) ->
         found = native_hashes(encoding)
         return None if found is None else native.positions(found, log2_bits)
 
-    return _in_slabs(memory, own[BLOOM], rows_of, segments)
+    return _in_slabs(memory, f, rows_of, segments)
 
 
 # ---- texts -----------------------------------------------------------------------------------------------------------
@@ -92,7 +106,7 @@ def _text_filters(memory: IndexMemory, question: Texts) -> Iterator[int]:
 
 def _with_texts(memory: IndexMemory, f: int, question: Texts, segments: np.ndarray) -> np.ndarray | None:
     own = memory.snapshot.filters[f]
-    parts = [_parts(own, alternative, question.tokens) for alternative in question.alternatives]
+    parts = [asked_parts(own, alternative, question.tokens) for alternative in question.alternatives]
     if not all(parts):
         return None
     hashes = [hash_canonical(each) for each in parts]
@@ -103,7 +117,7 @@ def _with_texts(memory: IndexMemory, f: int, question: Texts, segments: np.ndarr
     return _in_slabs(memory, f, rows_of, segments)
 
 
-def _parts(own: Filter, pieces: Sequence[Piece], tokens: Sequence[bytes]) -> list[bytes]:
+def asked_parts(own: Filter, pieces: Sequence[Piece], tokens: Sequence[bytes]) -> list[bytes]:
     """What a filter has hashed of every text that holds some pieces and tokens; empty where it tells nothing.
 
     Of a long text some grams from all over: whatever is left out, the others are necessary.

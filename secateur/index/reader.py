@@ -13,11 +13,11 @@ import numpy as np
 
 from secateur.errors import IndexFault
 from secateur.index import btree
-from secateur.index.blocks import LooseBlocks, OpenedBlocks
+from secateur.index.blocks import LOOSE, LooseBlocks, OpenedBlocks
 from secateur.index.cache import ByteCache
 from secateur.index.chunks import ChunkReader, PieceCache
 from secateur.index.coverage import Coverage, CoveredFiles, LiveFiles, covered, uncovered
-from secateur.index.lookup import holders
+from secateur.index.lookup import answers, holders
 from secateur.index.memory import IndexMemory
 from secateur.index.model import BlockTable, Store, StoredFile
 from secateur.index.naming import Naming
@@ -27,9 +27,9 @@ from secateur.index.runs import LooseRun, SegmentRun
 from secateur.index.snapshot import Snapshot, open_snapshot, snapshot_files
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.questions import Question
+from secateur.pruning.questions import Answer, Question
 from secateur.pruning.report import Counts, Faults, Reads
-from secateur.pruning.statistics import Descent, Run
+from secateur.pruning.statistics import Descent, Run, Statistics
 from secateur.pruning.zones import Zones
 from secateur.ragged import elements_of
 
@@ -115,6 +115,16 @@ class IndexCatalog:
             return None if zone_map is None else zone_map.zones(snapshot.tree.row_count)
         return None
 
+    def merged(self, segments: np.ndarray) -> Statistics:
+        """The merged zone maps of some segments, by which the tree above them decides."""
+        assert self.memory is not None
+        return btree.Nodes(self.memory.snapshot.tree.row_count[segments], segments, self._tree_zones)
+
+    def segment_of_file(self, file: int) -> int:
+        """The segment that holds the blocks of a live file; LOOSE where none does."""
+        entries = np.flatnonzero(self.coverage.live == file)
+        return int(np.searchsorted(self.coverage.begin, entries[0], "right")) - 1 if len(entries) else LOOSE
+
     # ---- candidates
 
     def runs(self, files: np.ndarray | None, segments: np.ndarray) -> Sequence[Run]:
@@ -186,10 +196,20 @@ class IndexCatalog:
 
     def holders(self, question: Question, segments: np.ndarray) -> np.ndarray | None:
         """The blocks of some segments, ascending, that may hold what is asked for; None where no filter tells."""
+        asked = self._asked_of_index(question, segments)
+        return None if self.memory is None or asked is None else holders(self.memory, asked, segments)
+
+    def answers(self, question: Question, segments: np.ndarray) -> list[Answer]:
+        """What every filter that tells of some segments says by itself."""
+        asked = self._asked_of_index(question, segments)
+        return [] if self.memory is None or asked is None else answers(self.memory, asked, segments)
+
+    def _asked_of_index(self, question: Question, segments: np.ndarray) -> Question | None:
+        """A question with its column as the index calls it; None where filters cannot tell."""
         if self.memory is None or self.file_zones(question.column) is not None or not len(segments):
             return None
         column = self.memory.called(question.column)
-        return None if column is None else holders(self.memory, replace(question, column=column), segments)
+        return None if column is None else replace(question, column=column)
 
     def choose(self, numbers: np.ndarray, whole: np.ndarray, files: np.ndarray | None) -> OpenedBlocks:
         """The blocks with these numbers, those of whole segments, and the loose ones: of surviving files."""
@@ -209,6 +229,27 @@ class IndexCatalog:
         blocks = self.open(np.concatenate([_NOTHING, *(run.begin + np.arange(len(run)) for run in runs)]), files)
         live = blocks.file
         return blocks.take(np.flatnonzero((live >= 0) & files[live]))
+
+    def known(self) -> tuple[list[OpenedBlocks], int]:
+        """All blocks with rows of live files of which no data file has to be opened, and the number of other files.
+
+        First those of segments, then those whose footers a query has read.
+        """
+        parts = []
+        if self.memory is not None:
+            wanted = list(self.memory.by_group(self.coverage.everywhere))
+            begin, blocks = self.memory.layout.group_begin, self.memory.layout.block_begin
+            loaded = [
+                mine[resident.loaded[mine - begin[group]]]
+                for resident, (group, mine) in zip(self.memory.blocks(wanted), wanted, strict=True)
+            ]
+            found = OpenedBlocks(self, elements_of(blocks, np.concatenate([_NOTHING, *loaded])))
+            parts.append(found.take(np.flatnonzero((found.file >= 0) & (found.row_count > 0))))
+        if self.loose is not None:
+            found = OpenedBlocks(self, self.total + np.arange(len(self.loose.blocks)))
+            parts.append(found.take(np.flatnonzero(found.row_count)))
+        read = _NOTHING if self.loose is None else self.loose.blocks.file
+        return parts, len(np.setdiff1d(self.coverage.uncovered, read))
 
     @property
     def total(self) -> int:

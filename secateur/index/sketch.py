@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.errors import OldCalendar
+from secateur.errors import NotInFile, OldCalendar
 from secateur.index import zonemap
 from secateur.index.gaps import MOST_GAPS, Gaps, gap_table, widest_gaps
 from secateur.index.grams import add_grams, add_tokens
@@ -59,7 +59,7 @@ def measure(read: ReadColumns, row_group: int, readings: Sequence[Reading], sche
             for values in _chunks(batch.column(0) for batch in read(row_group, [schema.field(root)])):
                 for reading in mine:
                     reading.sketch.add(_nested(values, reading.path[1:]))
-        except OldCalendar:
+        except (OldCalendar, NotInFile):
             for reading in mine:
                 reading.sketch.give_up()
         else:

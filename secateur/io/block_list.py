@@ -15,7 +15,7 @@ import pyarrow as pa
 from secateur.io.table import Listing
 
 _ZSTD = pa.Codec("zstd")
-_PATH, _SIZE, _TOLD = 0, 1, 2  # columns of the files
+_PATH, _SIZE, _MODIFIED, _TOLD = 0, 1, 2, 3  # columns of the files
 _COUNT = pa.field("count", pa.int32())
 _BLOCKS = pa.schema([("row_group", pa.int32()), ("residual", pa.int32())])
 
@@ -26,6 +26,7 @@ class FileBlocks:
 
     path: str
     size: int  # bytes of the whole file when it was listed
+    modified: int  # when, in nanoseconds, or what the table's listing has in place of it
     row_groups: tuple[int, ...]
     residual: tuple[int, ...]  # of every row group, among the reader's
     told: Mapping[str, pa.Scalar]  # what the table's listing tells readers of the file
@@ -35,7 +36,7 @@ class FileBlocks:
 class BlockList:
     """Row groups in order of their files and within them; file f has the blocks [first[f], first[f + 1])."""
 
-    files: pa.RecordBatch  # a row per file: path, bytes when it was listed, and what else readers are told
+    files: pa.RecordBatch  # a row per file: path, bytes and time when it was listed, what else readers are told
     first: np.ndarray  # int64 of shape (n_files + 1,)
     row_group: np.ndarray  # int32 of shape (n_blocks,)
     residual: np.ndarray  # int32 of shape (n_blocks,), among the reader's
@@ -61,6 +62,7 @@ class BlockList:
             yield FileBlocks(
                 path=path,
                 size=self.files.column(_SIZE)[i].as_py(),
+                modified=self.files.column(_MODIFIED)[i].as_py(),
                 row_groups=tuple(self.row_group[blocks].tolist()),
                 residual=tuple(self.residual[blocks].tolist()),
                 told=dict(told) if told.is_valid else {},
@@ -106,9 +108,10 @@ def block_list(
     """Blocks in reading order, by the positions of their files in the listing; `told` of every file that has some."""
     starts = np.flatnonzero(np.diff(file, prepend=-1))
     ordinals = file[starts]
-    columns = [listing.paths.take(pa.array(ordinals)), pa.array(listing.size[ordinals], pa.int64()), told]
+    sizes, modified = (pa.array(each[ordinals], pa.int64()) for each in (listing.size, listing.modified))
+    columns = [listing.paths.take(pa.array(ordinals)), sizes, modified, told]
     return BlockList(
-        pa.RecordBatch.from_arrays(columns, names=["path", "size", "told"]),
+        pa.RecordBatch.from_arrays(columns, names=["path", "size", "modified", "told"]),
         np.append(starts, len(file)),
         row_group.astype(np.int32, copy=False),
         residual.astype(np.int32),

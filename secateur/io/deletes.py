@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from secateur.arrays import from_numpy
-from secateur.errors import InvalidParquet, StalePlan, UnsupportedTable
+from secateur.errors import InvalidParquet, UnsupportedTable
 from secateur.io.field_ids import id_of
+from secateur.io.listed_file import vanished
 from secateur.values import is_float
 
 _MAGIC = bytes.fromhex("d1d33964")
@@ -76,7 +77,7 @@ def opened(open_input: OpenInput, path: str) -> pa.NativeFile:
     try:
         return open_input(path)
     except FileNotFoundError:
-        raise StalePlan(f"the delete file {path} has vanished since the table was listed: plan again") from None
+        raise vanished(f"the delete file {path}") from None
     except OSError as error:
         raise InvalidParquet(f"cannot open the delete file {path}: {error}") from None
 
@@ -137,10 +138,10 @@ class Deletions:
         own = {id_of(field): field for each in self.keys for field in each.fields}
         return [*wanted, *(field for number, field in own.items() if number not in known)]
 
-    def live_rows(
+    def alive(
         self, batches: Iterator[pa.RecordBatch], first_row: int, fields: Sequence[pa.Field]
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows of a row group that are not deleted; it begins at a row of its file, and has the given fields."""
+    ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+        """Which rows of every batch of a row group live; it begins at a row of its file, and has the given fields."""
         place = {id_of(field): i for i, field in enumerate(fields)}
         columns = [[place[id_of(field)] for field in each.fields] for each in self.keys]
         begin = first_row
@@ -151,7 +152,4 @@ class Deletions:
             for each, own in zip(self.keys, columns, strict=True):
                 alive &= each.survive([batch.column(i) for i in own])
             begin += n
-            yield batch if alive.all() else batch.filter(pa.array(alive))
-
-
-NO_DELETIONS = Deletions(np.zeros(0, np.int64), ())
+            yield alive, batch

@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from secateur.errors import StalePlan, UnsupportedTable
 from secateur.index.cache import ByteCache
-from secateur.io.deletes import NO_DELETIONS, DeletedKeys, Deletions, read_positions, read_vector, require_parquet
+from secateur.io.deletes import DeletedKeys, Deletions, read_positions, read_vector, require_parquet
 from secateur.io.iceberg_file import IcebergFile, View
+from secateur.io.listed_file import ListedFile, still_listed
 from secateur.io.locations import FileSystems
 from secateur.io.manifest_files import EQUALITY_DELETES
 from secateur.io.parquet_file import open_parquet
@@ -48,21 +49,21 @@ class IcebergReader:
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "expire": _nothing}
 
-    def open(self, path: str) -> IcebergFile:
+    def open(self, path: str, listed: ListedFile | None = None) -> IcebergFile:
         """A data file by what manifests call it; where it has vanished, the next query looks for a new snapshot.
 
         Raises StalePlan, InvalidParquet.
         """
         try:
-            return IcebergFile(open_parquet(*self.files.of(path), path), self.view)
+            return IcebergFile(open_parquet(*self.files.of(path), path, listed), self.view)
         except StalePlan:
             self.expire()
             raise
 
     def open_rows(self, file: FileBlocks) -> IcebergRows:
         """The live rows of a data file."""
-        opened = self.open(file.path)
-        opened.require_size(file.size)
+        listed = ListedFile(*self.files.of(file.path), file.path, file.size, 0)
+        opened = self.open(file.path, listed)
         told = file.told
         constants = {int(name): each["value"] for name, each in told["constants"].items() if each.is_valid}
         positions = told["deleted"].as_py()
@@ -70,7 +71,7 @@ class IcebergReader:
             np.frombuffer(positions or b"", np.int64),
             tuple(self.keys[i] for i in told["keys"].as_py() or ()),
         )
-        return IcebergRows(replace(opened, constants=constants), deletions)
+        return IcebergRows(replace(opened, constants=constants), deletions, listed)
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,8 @@ class IcebergRows:
     """The live rows of one data file; see :class:`secateur.io.table.FileRows`."""
 
     file: IcebergFile
-    deletions: Deletions = NO_DELETIONS
+    deletions: Deletions
+    listed: ListedFile
 
     @property
     def row_count(self) -> np.ndarray:
@@ -91,11 +93,24 @@ class IcebergRows:
 
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
         """The rows of a row group that are not deleted."""
+        return (batch for _, batch in self._live(row_group, fields))
+
+    def positioned(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+        """The rows that are not deleted, with their positions within the row group."""
+        begin = 0
+        for alive, batch in self._live(row_group, fields):
+            yield begin + np.flatnonzero(alive), batch
+            begin += len(alive)
+
+    def _live(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+        """Which rows of every batch live, and these rows."""
         wanted = self.deletions.fields(fields)
-        first_row = int(offsets_of(self.row_count)[row_group])
+        first_row = int(offsets_of(self.row_count)[min(row_group, len(self.row_count))])
         names = list(range(len(fields))) if fields else None
-        for batch in self.deletions.live_rows(self.file.read(row_group, wanted), first_row, wanted):
-            yield batch if names is None or len(wanted) == len(fields) else batch.select(names)
+        batches = still_listed(self.file.read(row_group, wanted), self.listed)
+        for alive, whole in self.deletions.alive(batches, first_row, wanted):
+            batch = whole if alive.all() else whole.filter(pa.array(alive))
+            yield alive, batch if names is None or len(wanted) == len(fields) else batch.select(names)
 
 
 def delivered(

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from secateur.errors import InvalidParquet
+from secateur.errors import InvalidParquet, NotInFile
 from secateur.index import zonemap
 from secateur.index.model import IndexedColumn
 from secateur.index.naming import Path
@@ -49,7 +49,7 @@ class IcebergFile:
 
     source: ParquetSource
     view: View
-    constants: Mapping[int, pa.Scalar] = field(default_factory=dict)  # what its partition tells, by id
+    constants: Mapping[int, pa.Scalar] | None = None  # what its partition tells, by id; None: it was not asked
 
     @property
     def path(self) -> str:
@@ -67,10 +67,6 @@ class IcebergFile:
     def schema(self) -> pa.Schema:
         """The table's schema."""
         return self.view.schema
-
-    def require_size(self, size: int) -> None:
-        """Raises StalePlan unless the file has the size with which it was listed."""
-        self.source.require_size(size)
 
     @cached_property
     def stored(self) -> pa.Schema:
@@ -142,10 +138,12 @@ class IcebergFile:
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
         """One row group's values of some top-level columns, which are known by the ids of their fields.
 
-        Raises OldCalendar, StalePlan, InvalidParquet.
+        Raises NotInFile where only the partition knows them, OldCalendar, StalePlan, InvalidParquet.
         """
+        if self.constants is None:
+            self._require_stored(fields)
         own = {id_of(each): each for each in self.stored}
-        values = {**self.view.defaults, **self.constants}
+        values = {**self.view.defaults, **(self.constants or {})}
         names = [own[id_of(each)].name for each in fields if id_of(each) in own]
         schema = pa.schema(fields)
         for batch in self.source.batches(row_group, names):
@@ -157,3 +155,10 @@ class IcebergFile:
             ]
             self.source.require_todays_calendar(arrays)
             yield pa.RecordBatch.from_arrays(arrays, schema=schema) if fields else batch
+
+    def _require_stored(self, fields: Sequence[pa.Field]) -> None:
+        """Raises NotInFile where the file lacks a column, or a part of one, that its partition may tell."""
+        roots = {each.name for each in fields}
+        for path, ids in self.view.ids.items():
+            if path[0] in roots and not self.view.told.isdisjoint(ids) and self.stored_path(path) is None:
+                raise NotInFile(f"{self.path} lacks the column {'.'.join(path)}, which its partition may tell")

@@ -175,6 +175,8 @@ class IcebergListing(Listing):
                 upper = _without_replaced_ends(upper)
         if not is_float(type_):
             nan_count = np.zeros(n, np.int64)
+        if field_id in self._nested:  # manifests repeat what footers say: see Doubt.NESTED_NULL_COUNTS
+            null_count = np.full(n, -1)
         return zonemap.from_bounds(type_, lower, upper, null_count, nan_count, self.row_count)
 
     def _metric(self, name: str, field_id: int, type_: pa.DataType) -> pa.Array:
@@ -189,6 +191,11 @@ class IcebergListing(Listing):
         found = np.full(len(self.order), -1)
         found[self._position[rows]] = values.to_numpy(zero_copy_only=False) if len(rows) else 0
         return found
+
+    @cached_property
+    def _nested(self) -> frozenset[int]:
+        """The fields inside of structs."""
+        return frozenset(field_id for path, field_id in self._ids.items() if len(path) > 1)
 
     @cached_property
     def _fields(self) -> dict[int, pa.Field]:

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -275,6 +275,11 @@ class IcebergSnapshot:
         """How the live rows of some files are read; delete files that apply to them are read now."""
         assert isinstance(listing, IcebergListing)
         return delivered(listing, ordinals, self.reader, self._historical_fields, self.cache)
+
+    def delivery_of_all(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
+        """How all rows of some files are read, deleted ones too."""
+        assert isinstance(listing, IcebergListing)
+        return self.delivery(replace(listing, deletes=None), ordinals)
 
     def _positions(self, listing: IcebergListing, ordinals: np.ndarray) -> list[np.ndarray] | None:
         """The deleted positions of some files, ascending; None where they cannot be read here, but perhaps by Spark."""

@@ -52,6 +52,10 @@ class IcebergTable:
         """
         return self._latest.get(self._renewed, 0.0 if fresh else self.freshness)
 
+    def expire(self) -> None:
+        """The next query looks up the metadata anew, whatever `freshness` is."""
+        self._latest.expire()
+
     def register_index(self) -> str:
         """Name the place of the index in the table's metadata; see :func:`secateur.register_index`."""
         now = self.snapshot(fresh=True)

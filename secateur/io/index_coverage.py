@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
 from secateur.index.model import NGRAM, POSTINGS, TOKEN, Filter
-from secateur.index.options import hashed_type
+from secateur.index.options import called_in_table, hashed_type
 from secateur.index.segment import CODE, PAGE, PLACE, POSTING, ZONE
 from secateur.index.segments import Directory
 from secateur.index.snapshot import Snapshot
@@ -55,6 +55,25 @@ def coverage(table: Table) -> pa.Table:
     return pa.Table.from_pylist([found.row(each) for each in _structures(opened)], _COVERAGE)
 
 
+def not_covered(opened: OpenedTable) -> dict[tuple[str, str], str | None]:
+    """Of every column and structure that the index has, why not all live files are covered; None where they are.
+
+    Zone maps that it does not have are among these.
+    """
+    found = _Coverage(opened)
+    structures = (each for each in _structures(opened) if each.has is not None or each.why_not)
+    return {(each.column, each.name): found.why(each) for each in structures}
+
+
+def columns_with_gaps(opened: OpenedTable) -> frozenset[str]:
+    """The columns of which the index was asked to keep gaps, as the table calls them."""
+    snapshot, naming = opened.catalog.snapshot, opened.table.naming
+    if snapshot is None:
+        return frozenset()
+    options = snapshot.options if naming is None else called_in_table(snapshot.options, naming)
+    return frozenset(options.gaps)
+
+
 @dataclass(frozen=True)
 class _Structure:
     """Something that the index keeps of a column, and which segments have it; None where the index cannot have it."""
@@ -63,7 +82,7 @@ class _Structure:
     name: str
     setting: str | None
     has: np.ndarray | None  # bool over segments
-    bytes: int = 0  # in the store
+    size: Callable[[], int] = int  # bytes in the store
     why_not: str = ""
 
 
@@ -75,14 +94,9 @@ class _Coverage:
 
     def row(self, structure: _Structure) -> dict[str, object]:
         """How much of a structure there is."""
-        coverage = self.opened.catalog.coverage
-        live = coverage.live >= 0
-        has = np.zeros(len(live), bool) if structure.has is None else np.repeat(structure.has, np.diff(coverage.begin))
+        counts = self.opened.catalog.coverage.counts_of
+        live, has = self._entries(structure)
         covered = live & has
-        counts = coverage.counts_of
-        changed = self.changed
-        missing = len(coverage.uncovered)
-        without = int((live & ~has).sum())
         return {
             "column": structure.column,
             "structure": structure.name,
@@ -90,12 +104,29 @@ class _Coverage:
             "files": int(covered.sum()),
             "blocks": 0 if counts is None else int(counts.block_count[covered].sum()),
             "row_count": 0 if counts is None else int(counts.row_count[covered].sum()),
-            "bytes": structure.bytes,
-            "files_without_entry": missing - changed,
-            "files_changed": changed,
-            "files_without_structure": without,
-            "why": structure.why_not or _in_words(missing - changed, changed, without),
+            "bytes": structure.size(),
+            "files_without_entry": self.missing - self.changed,
+            "files_changed": self.changed,
+            "files_without_structure": int((live & ~has).sum()),
+            "why": self.why(structure),
         }
+
+    def why(self, structure: _Structure) -> str | None:
+        """Why not everything is covered; None where it is."""
+        live, has = self._entries(structure)
+        return structure.why_not or _in_words(self.missing - self.changed, self.changed, int((live & ~has).sum()))
+
+    def _entries(self, structure: _Structure) -> tuple[np.ndarray, np.ndarray]:
+        """Which entries of the index are of live files, and which lie in segments that have the structure."""
+        coverage = self.opened.catalog.coverage
+        live = coverage.live >= 0
+        has = np.zeros(len(live), bool) if structure.has is None else np.repeat(structure.has, np.diff(coverage.begin))
+        return live, has
+
+    @property
+    def missing(self) -> int:
+        """The live files without an entry of their identity."""
+        return len(self.opened.catalog.coverage.uncovered)
 
     @cached_property
     def changed(self) -> int:
@@ -127,12 +158,12 @@ def _structures(opened: OpenedTable) -> Iterator[_Structure]:
             yield from _of_column(opened, snapshot, column)
     for indexed in () if snapshot is None else snapshot.columns:
         if snapshot is not None and is_tuple_column(indexed.path):
-            key = ", ".join(_shown_key(opened, snapshot))
+            key = ", ".join(shown_key(opened, snapshot))
             directory = snapshot.directory(ZONE, Field(indexed.path, indexed.type))
-            yield _Structure(key, "sort key", None, _has(directory), _bytes(directory))
+            yield _Structure(key, "sort key", None, _has(directory), partial(_bytes, directory))
 
 
-def _shown_key(opened: OpenedTable, snapshot: Snapshot) -> Iterator[str]:
+def shown_key(opened: OpenedTable, snapshot: Snapshot) -> Iterator[str]:
     naming = opened.table.naming
     for each in parse_sort_key(snapshot.options.sort_key):
         yield ".".join(each.path if naming is None else naming.in_table.get(each.path, each.path))
@@ -156,14 +187,14 @@ def _of_column(opened: OpenedTable, snapshot: Snapshot, column: Field) -> Iterat
         yield _Structure(name, "zone map", None, None, why_not="the index does not have the column, or of another type")
     else:
         zones, pages = snapshot.directory(ZONE, own), snapshot.directory(PAGE, own)
-        yield _Structure(name, "zone map", None, _has(zones), _bytes(zones))
+        yield _Structure(name, "zone map", None, _has(zones), partial(_bytes, zones))
         if pages is not None:
-            size = _bytes(pages) + _bytes(snapshot.directory(PLACE, own))
+            size = partial(_bytes, pages, snapshot.directory(PLACE, own))
             yield _Structure(name, "pages", None, _has(pages), size)
     hashed = hashed_type(column.type)
     for f, each in enumerate(snapshot.filters):
         if own is not None and each.path == own.path and same_keys(each.type, hashed):
-            has, size = _has_filter(snapshot, f, each), _filter_bytes(opened, snapshot, f, each)
+            has, size = _has_filter(snapshot, f, each), partial(_filter_bytes, opened, snapshot, f, each)
             yield _Structure(name, "tokens" if each.kind == TOKEN else each.kind, _setting(each), has, size)
 
 
@@ -176,8 +207,8 @@ def _has(directory: Directory | None) -> np.ndarray | None:
     return None if directory is None else directory.size > 0
 
 
-def _bytes(directory: Directory | None) -> int:
-    return 0 if directory is None else int(directory.size.sum())
+def _bytes(*directories: Directory | None) -> int:
+    return sum(int(each.size.sum()) for each in directories if each is not None)
 
 
 def _filter_bytes(opened: OpenedTable, snapshot: Snapshot, f: int, each: Filter) -> int:

@@ -20,6 +20,7 @@ from secateur.index.cache import ByteCache
 from secateur.io.caches import disk_cache_for, memory_cache
 from secateur.io.directory import Files, FileSystem, list_files
 from secateur.io.freshness import LatestListing, seconds_of
+from secateur.io.listed_file import ListedFile, still_listed
 from secateur.io.metadata_tables import DirectoryTables
 from secateur.io.sent_filesystem import received, sent
 from secateur.io.shown import cannot_open, shown_location, trouble
@@ -60,6 +61,10 @@ class ParquetDirectory:
     def snapshot(self, *, fresh: bool = False) -> ParquetDirectory:
         """The directory itself, which has no snapshots: a listing is all that a query holds on to."""
         return self
+
+    def expire(self) -> None:
+        """The next query lists anew, whatever `freshness` is."""
+        self._latest.expire()
 
     @property
     def id(self) -> None:
@@ -105,14 +110,33 @@ class ParquetDirectory:
         with ThreadPoolExecutor(FOOTER_THREADS) as threads:
             yield from threads.map(schema_of, ordinals.tolist())
 
-    def open_file(self, path: str) -> ParquetSource:
+    def open_file(self, path: str, listed: ListedFile | None = None) -> ParquetSource:
         """One file by its path below the table; where it has vanished, the next query lists anew."""
         from secateur.io.parquet_file import open_parquet  # which a query that the index answers does not need
 
         try:
-            return open_parquet(self.filesystem, posixpath.join(self.root, path), self.full_path(path))
+            return open_parquet(self.filesystem, posixpath.join(self.root, path), self.full_path(path), listed)
         except StalePlan:
-            self._latest.expire()
+            self.expire()
+            raise
+
+    def require_listed(self, listing: Listing, ordinals: np.ndarray) -> None:
+        """Raises StalePlan unless some files are still those that were listed: for readers that do not look themselves.
+
+        Every file is looked up by itself, many at once where the filesystem is not a local disk.
+        """
+
+        def require(ordinal: int) -> None:
+            path = listing.paths[ordinal].as_py()
+            size, modified = int(listing.size[ordinal]), int(listing.modified[ordinal])
+            where = posixpath.join(self.root, path)
+            ListedFile(self.filesystem, where, self.full_path(path), size, modified).require()
+
+        try:
+            with ThreadPoolExecutor(FOOTER_THREADS) as threads:
+                list(threads.map(require, ordinals.tolist()))
+        except StalePlan:
+            self.expire()
             raise
 
     open_for_index = open_file
@@ -130,11 +154,14 @@ class ParquetDirectory:
             told = pa.StructArray.from_arrays(values, fields=list(partitions.fields))
         return Delivery(told, self.open_rows)
 
+    delivery_of_all = delivery
+
     def open_rows(self, file: FileBlocks) -> DirectoryRows:
-        """A file for reading, as large as it was when it was listed. Raises as :meth:`open_file`, and StalePlan."""
-        source = self.open_file(file.path)
-        source.require_size(file.size)
-        return DirectoryRows(source, {METADATA: metadata_of(file.path), **file.told})
+        """A file for reading, the one that was listed. Raises as :meth:`open_file`; StalePlan for another."""
+        path = posixpath.join(self.root, file.path)
+        listed = ListedFile(self.filesystem, path, self.full_path(file.path), file.size, file.modified)
+        source = self.open_file(file.path, listed)
+        return DirectoryRows(source, {METADATA: metadata_of(file.path), **file.told}, listed)
 
     def full_path(self, path: str) -> str:
         """The path of a file as Spark and other engines take it."""
@@ -147,6 +174,7 @@ class DirectoryRows:
 
     source: ParquetSource
     constants: Mapping[str, pa.Scalar]  # partition values, and `_metadata`
+    listed: ListedFile
 
     @property
     def row_count(self) -> np.ndarray:
@@ -154,7 +182,14 @@ class DirectoryRows:
 
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
         """The rows of a row group."""
-        return self.source.read(row_group, fields)
+        return still_listed(self.source.read(row_group, fields), self.listed)
+
+    def positioned(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+        """The rows of a row group, with their positions within it."""
+        begin = 0
+        for batch in self.read(row_group, fields):
+            yield begin + np.arange(batch.num_rows), batch
+            begin += batch.num_rows
 
 
 def open_directory(

@@ -20,6 +20,7 @@ from secateur.index.native import NativeFilters
 from secateur.index.pages import PageTable, Places, page_row_counts
 from secateur.index.zonemap import ZoneMap
 from secateur.io.footer import Bounds, Footer, Leaf, PageIndex, chunk_bounds, read_footer, read_page_index
+from secateur.io.listed_file import ListedFile, vanished
 from secateur.io.parquet_bloom import native_filters, no_filters
 from secateur.io.schema import conform, file_schema, spark_type
 from secateur.io.shown import trouble
@@ -52,13 +53,6 @@ class ParquetSource:
     def byte_count(self) -> np.ndarray:
         """Compressed bytes of every row group."""
         return self.footer.byte_count
-
-    def require_size(self, size: int) -> None:
-        """Raises StalePlan unless the file has the size with which it was listed."""
-        if self.file.size() != size:
-            raise StalePlan(
-                f"{self.path} has changed since the plan was made: it had {size} bytes, and has {self.file.size()}"
-            )
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -182,7 +176,9 @@ class ParquetSource:
         Without any column, its rows as a batch of a column that is not the table's.
         """
         if row_group >= self.reader.num_row_groups:
-            raise StalePlan(f"{self.path} has no row group {row_group}: it has changed since the plan was made")
+            raise StalePlan(
+                f"the plan is stale: {self.path} has no row group {row_group}, so it has changed: plan again"
+            )
         if not names:  # pyarrow gives no rows where it reads no column
             yield pa.RecordBatch.from_arrays([pa.nulls(int(self.row_count[row_group]))], names=[""])
             return
@@ -225,14 +221,21 @@ def _folded(path: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part.lower() for part in path)
 
 
-def open_parquet(filesystem: pafs.FileSystem, path: str, shown: str) -> ParquetSource:
-    """A Parquet file opened for reading. Raises InvalidParquet, StalePlan or AccessDenied, with the file as `shown`."""
+def open_parquet(filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile | None = None) -> ParquetSource:
+    """A Parquet file opened for reading, the one that was `listed`, if any.
+
+    Raises InvalidParquet, StalePlan or AccessDenied, naming the file as `shown`.
+    """
     try:
         file = filesystem.open_input_file(path)
-    except FileNotFoundError:
-        raise StalePlan(f"{shown} has vanished since the table was listed: plan again") from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise vanished(shown) from None
     except OSError as error:
+        if listed is not None:
+            listed.require()
         raise trouble(f"cannot open {shown}", error, InvalidParquet) from None
+    if listed is not None:
+        listed.require(file)
     try:
         footer = read_footer(file)
         return ParquetSource(shown, file, footer, pq.ParquetFile(file, coerce_int96_timestamp_unit="us"))

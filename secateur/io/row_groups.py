@@ -43,15 +43,35 @@ class BlockReader:
         """The number of rows that match in some row groups of one file."""
         return sum(batch.num_rows for batch in self._matching(blocks))
 
-    def _matching(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
+    def positioned(self, blocks: FileBlocks) -> Iterator[tuple[int, np.ndarray, pa.RecordBatch]]:
+        """All rows of some row groups of one file, whatever residuals say: the needed columns, batch by batch.
+
+        With the row group of every batch, and the positions of its rows within that.
+        """
         source = self.open(blocks)
-        constants = {name: value for name, value in source.constants.items() if name not in self.own}
-        for row_group, residual in zip(blocks.row_groups, blocks.residual, strict=True):
+        constants = self._constants(source)
+        inside = [field for field in self.needed if field.name not in constants]
+        for row_group in blocks.row_groups:
+            for positions, batch in source.positioned(row_group, inside):
+                yield row_group, positions, self._complete(batch, constants)
+
+    def _constants(self, source: FileRows) -> dict[str, pa.Scalar]:
+        return {name: value for name, value in source.constants.items() if name not in self.own}
+
+    def _matching(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
+        for batches, residual in zip(self.read_whole(blocks), blocks.residual, strict=True):
             predicate = self.residuals[residual]
-            for batch in self._batches(source, row_group, constants):
+            for batch in batches:
                 rows = batch if predicate is None else batch.filter(pa.array(self.rows(predicate, batch)))
                 if rows.num_rows:
                     yield rows
+
+    def read_whole(self, blocks: FileBlocks) -> Iterator[Iterator[pa.RecordBatch]]:
+        """Of some row groups of one file, which is opened once, the batches of each, with all of its rows."""
+        source = self.open(blocks)
+        constants = self._constants(source)
+        for row_group in blocks.row_groups:
+            yield self._batches(source, row_group, constants)
 
     def _batches(
         self, source: FileRows, row_group: int, constants: Mapping[str, pa.Scalar]

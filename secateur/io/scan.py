@@ -5,20 +5,21 @@ What only reading needs is imported by the functions that read: a process that p
 
 from __future__ import annotations
 
+import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
-from secateur.errors import UnknownBlock, UnsupportedPredicate
+from secateur.errors import UnsupportedPredicate
 from secateur.index.sort_key import parse_sort_key, tuple_condition
 from secateur.io.catalog import OpenedTable, open_snapshot_of
 from secateur.io.field_ids import called_by_id
@@ -37,17 +38,43 @@ from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.report import Faults
 from secateur.pruning.reporters import tell
-from secateur.pruning.statistics import Blocks
 from secateur.pruning.survivors import Executors, Query, Survivors
 
 if TYPE_CHECKING:
-    from secateur.io.block_list import BlockList, FileBlocks
+    from secateur.io.block_list import BlockList
     from secateur.io.row_groups import BlockReader
     from secateur.io.spark_plan import DataFrame, SparkSession
-    from secateur.pruning.why import Why
+    from secateur.pruning.explanation import Explanation
+    from secateur.pruning.why import FileWhy, Why
 
 READ_THREADS = 8
+Wanted = TypeVar("Wanted")
 Result = TypeVar("Result")
+
+
+ExecutorsFor = Callable[[OpenedTable, Faults], Executors]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a query is planned; see :func:`secateur.prune`."""
+
+    limit: int | None = None
+    budget_ms: float | None = None
+    use_index: bool = True
+    strict: bool = False
+    session_time_zone: str = "UTC"
+    case_sensitive: bool = False
+    executors: ExecutorsFor | None = None
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a plan was made of: asked again, it gives the plan of the table as it is then."""
+
+    table: Table
+    predicate: Predicate  # as it was given
+    settings: Settings
 
 
 @dataclass(frozen=True)
@@ -59,6 +86,7 @@ class Scan(ScanPlan):
     """
 
     opened: OpenedTable
+    origin: Origin
 
     def __repr__(self) -> str:
         blocks = self.survivors.blocks
@@ -129,48 +157,83 @@ class Scan(ScanPlan):
         live = rows if deleted is None else np.where(rows >= 0, rows - deleted, rows)
         return affected_files(self.paths, live, blocks, self.survivors.fully_matching)
 
-    def to_spark(self, spark: SparkSession, columns: Sequence[str] | None = None, via: str = "auto") -> DataFrame:
-        """The matching rows as a Spark DataFrame; see :func:`secateur.io.spark_plan.to_spark`."""
+    def to_spark(
+        self, spark: SparkSession, columns: Sequence[str] | None = None, via: str = "auto", *, replan: bool = False
+    ) -> DataFrame:
+        """The matching rows as a Spark DataFrame; see :func:`secateur.io.spark_plan.to_spark`.
+
+        With `replan`, the table is looked at once more: where a file of the plan is gone or another one, the rows are
+        those of a new plan, with the same settings.
+        """
         from secateur.io.spark_plan import to_spark
 
-        return to_spark(self, spark, columns, via)
+        plan = self if not replan or self.is_current() else self.replanned()
+        return to_spark(plan, spark, columns, via)
 
-    def why(self, file: str, row_group: int = 0) -> Why:
-        """Why a block is read or left out, condition by condition, with the statistics that decide.
+    def is_current(self) -> bool:
+        """Whether all files of the plan are live and unchanged now: by one listing, or the table's metadata now.
 
-        Raises UnknownBlock for a file or a row group that the table does not have.
+        Whatever else became of the table since, rows that were added or deleted, the plan still gives those of its own
+        moment.
         """
-        from secateur.pruning.filters import evidence_of
-        from secateur.pruning.why import LATER, Why, conditions_of, deciding_stage
+        zone = zone_of(self.session_time_zone)
+        assert zone is not None
+        now, then, own = self.origin.table.snapshot(fresh=True).fresh_listing(zone), self.opened.listing, self._files
+        found = pc.index_in(then.paths.take(own), value_set=now.paths)
+        if found.null_count:
+            return False
+        at, mine = found.to_numpy(), own.to_numpy()
+        same = (now.size[at] == then.size[mine]) & (now.modified[at] == then.modified[mine])
+        return bool(same.all())
 
-        block = self._block(file, row_group)
-        kept = self.survivors.blocks
-        assert kept is not None
-        at = np.flatnonzero((kept.file == block.file[0]) & (kept.row_group == row_group))
-        segments = block.segment[block.segment >= 0]
-        evidence = evidence_of(self.predicate, self.opened.catalog, segments)
-        conditions = conditions_of(self.predicate, block, evidence)
-        if not len(at):
-            implied = _implied(self.predicate, self.opened)
-            stage = deciding_stage(self.predicate, implied, self.opened.catalog.files, block, evidence)
-            deleted = self.survivors.deleted_rows
-            if stage == LATER and deleted is not None and deleted[block.file[0]]:
-                stage = f"deletes, {LATER}"
-            return Why(file, row_group, False, stage, None, conditions)
-        return Why(file, row_group, True, None, self.residual_by_block[int(at[0])].as_py(), conditions)
+    @property
+    def _files(self) -> pa.Array:
+        return from_numpy(self.file_ordinals)
 
-    def _block(self, file: str, row_group: int) -> Blocks:
-        """One block of the table, kept or not."""
-        ordinal = pc.index(self.paths, file).as_py()
-        if ordinal < 0:
-            raise UnknownBlock(f"the table has no file {file!r}: names are paths below the table, as in plan.files")
-        only = np.zeros(len(self.paths), bool)
-        only[ordinal] = True
-        blocks = self.opened.catalog.blocks_of(only)
-        found = np.flatnonzero(blocks.row_group == row_group)
-        if not len(found):
-            raise UnknownBlock(f"{file} has {len(blocks)} row groups, numbered from 0, and no {row_group}")
-        return blocks.take(found)
+    def replanned(self) -> Scan:
+        """The same query planned anew, over the table as it is now, with the same settings. Raises as planning does."""
+        self.origin.table.expire()
+        return plan_scan(self.origin.table, self.origin.predicate, self.written, self.origin.settings)
+
+    @overload
+    def why(self, block: str) -> FileWhy: ...
+
+    @overload
+    def why(self, block: Mapping[str, object]) -> Why: ...
+
+    @overload
+    def why(self, block: str, row_group: int) -> Why: ...
+
+    def why(self, block: str | Mapping[str, object], row_group: int | None = None) -> FileWhy | Why:
+        """Why a file, or one block, is read or left out: the stage, the conjunct and the statistic that decide.
+
+        `block` is the path of a file as in ``plan.files``, alone or with the number of a row group, or a row of
+        ``plan.blocks``, a mapping with `file` and `row_group`. Raises UnknownBlock for what the table does not have.
+        """
+        from secateur.io.explaining import why
+
+        return why(self, block, row_group)
+
+    def explain(self, format: str = "text", *, verbose: bool = False) -> str:
+        """The report as a text table, or as JSON with ``explain("json")``.
+
+        `verbose` adds what could serve every conjunct: which structures there are, how many of all blocks each alone
+        leaves, and what is missing, as the argument that makes it. For that zone maps, filters and pages are read over
+        the whole index, and no data file is opened.
+        """
+        report = super().explain(format)
+        if not verbose:
+            return report
+        if format == "json":
+            return json.dumps({**json.loads(report), "explanation": asdict(self.explanation)}, indent=2)
+        return f"{report}\n\n{self.explanation}"
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """What serves every conjunct of the predicate, and what could; see :meth:`explain`."""
+        from secateur.io.explaining import explanation
+
+        return explanation(self)
 
     def fields(self, columns: Sequence[str] | None = None) -> list[pa.Field]:
         """The table's fields of the given names, or all. Raises UnknownColumn."""
@@ -220,7 +283,7 @@ class Scan(ScanPlan):
             raise UnsupportedPredicate(f"only Spark can evaluate {'; '.join(reasons)}: use plan.to_spark(spark)")
 
 
-def read_ahead(read: Callable[[FileBlocks], Result], files: Iterable[FileBlocks]) -> Iterator[Result]:
+def read_ahead(read: Callable[[Wanted], Result], files: Iterable[Wanted]) -> Iterator[Result]:
     """What `read` gives of every file, in order; a few files more than there are threads are on their way at once."""
     ahead: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(READ_THREADS) as threads:
@@ -230,22 +293,6 @@ def read_ahead(read: Callable[[FileBlocks], Result], files: Iterable[FileBlocks]
             ahead.append(threads.submit(read, file))
         while ahead:
             yield ahead.popleft().result()
-
-
-ExecutorsFor = Callable[[OpenedTable, Faults], Executors]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a query is planned; see :func:`secateur.prune`."""
-
-    limit: int | None = None
-    budget_ms: float | None = None
-    use_index: bool = True
-    strict: bool = False
-    session_time_zone: str = "UTC"
-    case_sensitive: bool = False
-    executors: ExecutorsFor | None = None
 
 
 def plan_scan(table: Table, predicate: Predicate, sql: Sql, settings: Settings) -> Scan:
@@ -261,7 +308,7 @@ def plan_scan(table: Table, predicate: Predicate, sql: Sql, settings: Settings) 
     bound = bind(predicate, opened.binding_schema, session_time_zone=time_zone, case_sensitive=settings.case_sensitive)
     executors = None if settings.executors is None else settings.executors(opened, faults)
     rewritten = rewrite(bound)
-    query = Query(rewritten, opened.catalog, settings.limit, deadline, executors, _implied(rewritten, opened))
+    query = Query(rewritten, opened.catalog, settings.limit, deadline, executors, implied_by(rewritten, opened))
     survivors, report = run(query, faults, predicate=brief(sql), index=_describe(opened))
     binder = Binder(opened.binding_schema, zone, settings.case_sensitive)
     named = tuple(dict.fromkeys(named_columns(predicate, binder)))
@@ -273,7 +320,19 @@ def plan_scan(table: Table, predicate: Predicate, sql: Sql, settings: Settings) 
         measure=lambda: _file_metrics(opened, survivors),
     )
     tell(report)
-    return Scan(query.predicate, sql, named, opened.listing.paths, survivors, report, settings.limit, time_zone, opened)
+    return Scan(
+        predicate=query.predicate,
+        written=sql,
+        named=named,
+        paths=opened.listing.paths,
+        survivors=survivors,
+        trail=tuple(query.trail),
+        report=report,
+        limit=settings.limit,
+        session_time_zone=time_zone,
+        opened=opened,
+        origin=Origin(table, predicate, settings),
+    )
 
 
 def _file_metrics(opened: OpenedTable, survivors: Survivors) -> FileMetrics:
@@ -298,7 +357,7 @@ def _file_metrics(opened: OpenedTable, survivors: Survivors) -> FileMetrics:
     )
 
 
-def _implied(predicate: Predicate, opened: OpenedTable) -> Within | None:
+def implied_by(predicate: Predicate, opened: OpenedTable) -> Within | None:
     """What a predicate says of the tuples of the index's sort key."""
     snapshot, naming = opened.catalog.snapshot, opened.table.naming
     if snapshot is None:

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
@@ -33,6 +33,7 @@ from pyspark.sql.types import StructType
 from secateur.errors import StalePlan, UnsupportedPredicate
 from secateur.io.block_list import BlockList
 from secateur.io.packing import pack
+from secateur.io.parquet_dir import ParquetDirectory
 from secateur.io.row_groups import BlockReader, block_reader
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.bound import Unsupported, all_leaves
@@ -66,7 +67,8 @@ def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via
     """A DataFrame with exactly the rows of ``table.where(predicate)``, or any `limit` of them.
 
     Raises UnknownColumn, ValueError for an unknown road, and StalePlan where the session's time zone is not the
-    one that the predicate was bound in.
+    one that the predicate was bound in, or where Spark's own reader is to read a file that is gone or another one.
+    Tasks of the road ``blocks`` find that out when they run: the error of the action tells the StalePlan.
     """
     if via not in ROADS:
         raise ValueError(f"via is one of {', '.join(ROADS)}, not {via!r}")
@@ -76,7 +78,7 @@ def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via
     road = via if via != "auto" else "iceberg" if staged is not None else choose_road(scan)
     if via == "auto" and road == "native" and not _has_filesystem(spark, scan.opened.table.location):
         road = "blocks"
-    if _asks_a_collation(scan) and not (road == "native" and _native_is_exact(scan)):
+    if asks_a_collation(scan) and not (road == "native" and _native_is_exact(scan)):
         raise UnsupportedPredicate(
             f"{brief(scan.written)} compares strings by a collation, and its rows can only be read by Spark's own "
             "reader, which is not exact here (push-down on floating columns, or names with wildcards): use "
@@ -140,7 +142,7 @@ def choose_road(scan: Scan) -> str:
     """
     blocks = scan.survivors.blocks
     assert blocks is not None
-    if _asks_a_collation(scan):
+    if asks_a_collation(scan):
         return "native"
     if not 0 < len(scan.file_ordinals) <= MOST_NATIVE or not _native_is_exact(scan):
         return "blocks"
@@ -148,7 +150,7 @@ def choose_road(scan: Scan) -> str:
     return "native" if int(blocks.byte_count.sum()) >= NATIVE_SHARE * whole else "blocks"
 
 
-def _asks_a_collation(scan: Scan) -> bool:
+def asks_a_collation(scan: Scan) -> bool:
     """Whether the predicate looks at strings that have a collation, which only Spark's own reader keeps with them."""
     unsupported = (leaf for leaf in all_leaves(scan.predicate) if isinstance(leaf, Unsupported))
     return any(_holds_collation(field.type) for leaf in unsupported for field in leaf.fields)
@@ -208,10 +210,17 @@ def _native(scan: Scan, spark: SparkSession) -> DataFrame:
     paths = [table.full_path(path) for path in scan.files]
     if not paths:
         return spark.createDataFrame([], spark_schema(scan.opened.binding_schema))
+    if isinstance(table, ParquetDirectory):  # Spark reads what is there, whatever was planned
+        table.require_listed(scan.opened.listing, scan.file_ordinals)
     reader = spark.read.option("basePath", table.location)
-    reader = reader.option("mergeSchema", "true") if _asks_a_collation(scan) else reader.schema(schema)
-    with _looked_up_by_the_driver(spark, len(paths)):
-        return reader.parquet(*paths)
+    reader = reader.option("mergeSchema", "true") if asks_a_collation(scan) else reader.schema(schema)
+    try:
+        with _looked_up_by_the_driver(spark, len(paths)):
+            return reader.parquet(*paths)
+    except AnalysisException:
+        if isinstance(table, ParquetDirectory):
+            table.require_listed(scan.opened.listing, scan.file_ordinals)
+        raise
 
 
 @contextlib.contextmanager
@@ -240,10 +249,10 @@ def _blocks(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> Data
             for task in batch.column("task").to_pylist():
                 yield from reader.read_all(BlockList.from_bytes(task))
 
-    return _one_partition_each(work.tasks, spark).mapInArrow(read, schema)
+    return one_partition_each(work.tasks, spark).mapInArrow(read, schema)
 
 
-def _one_partition_each(tasks: Sequence[bytes], spark: SparkSession) -> DataFrame:
+def one_partition_each(tasks: Sequence[bytes], spark: SparkSession) -> DataFrame:
     """A DataFrame whose partition i holds the one row (i, tasks[i])."""
     n = len(tasks)
     frame = spark.createDataFrame(

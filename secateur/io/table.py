@@ -121,9 +121,6 @@ class FileSource(SourceFile, Protocol):
     @property
     def path(self) -> str: ...
 
-    def require_size(self, size: int) -> None:
-        """Raises StalePlan unless the file has the size with which it was listed."""
-
 
 class FileRows(Protocol):
     """The rows of one file, as the table has them."""
@@ -138,6 +135,9 @@ class FileRows(Protocol):
 
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
         """The rows of a row group that are not deleted: values of some top-level columns, none of them constant."""
+
+    def positioned(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+        """What :meth:`read` gives, every batch with the positions of its rows within the row group, ascending."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +161,9 @@ class Table(Protocol):
 
     def snapshot(self, *, fresh: bool = False) -> TableSnapshot:
         """The table as it is now: with `fresh` whatever age it allows, for builds and checks."""
+
+    def expire(self) -> None:
+        """Forget how old it is what is known of the table: the next query looks anew."""
 
 
 class TableSnapshot(Table, Protocol):
@@ -213,6 +216,9 @@ class TableSnapshot(Table, Protocol):
 
     def delivery(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
         """How the rows of some files are read."""
+
+    def delivery_of_all(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
+        """How all rows of some files are read, deleted ones too, of which an index tells as well."""
 
     def full_path(self, path: str) -> str:
         """The path of a file as Spark and other engines take it."""

@@ -26,7 +26,7 @@ def prune_files(query: Query, survivors: Survivors) -> Survivors:
     if any(files.zones(field) is not None for field in fields(query.predicate)):
         survives[:] = False
         survives[alive(query.predicate, files).units] = True
-    evidence = _evidence(query.predicate, files)
+    evidence = evidence_of_files(query.predicate, files)
     if evidence:
         survives &= (evaluate_with(query.predicate, files, evidence) & TRUE) != 0
     if survives.all():
@@ -34,7 +34,7 @@ def prune_files(query: Query, survivors: Survivors) -> Survivors:
     return replace(survivors, files=survives, segments=query.catalog.everywhere(survives))
 
 
-def _evidence(predicate: Predicate, files: Files) -> dict[Leaf, np.ndarray]:
+def evidence_of_files(predicate: Predicate, files: Files) -> dict[Leaf, np.ndarray]:
     """For every leaf that buckets can refute, the files that may hold what it asks for."""
     found = {}
     for leaf in dict.fromkeys(leaves(predicate)):

@@ -13,6 +13,7 @@ import numpy as np
 
 from secateur.pruning.conjuncts import alive
 from secateur.pruning.predicate.bound import Field, fields
+from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.statistics import Blocks, Pages
 from secateur.pruning.survivors import PageCounts, Query, RowRanges, Survivors
 from secateur.pruning.zones import Zones
@@ -92,6 +93,24 @@ def prune_pages(query: Query, survivors: Survivors) -> Survivors:
     query.notes.append(f"{cut:,} blocklets, cut by the pages of the predicate's columns")
     kept, ranges = _ranges(spans, len(blocks))
     return replace(survivors.take(kept), row_ranges=ranges, pages=PageCounts(before, after))
+
+
+def may_match_in_pages(predicate: Predicate, blocks: Blocks) -> np.ndarray:
+    """Which blocks have a blocklet that page bounds cannot rule out: bool of shape (n_blocks,).
+
+    Of columns without pages the bounds of the blocks count.
+    """
+    found = np.zeros(len(blocks), bool)
+    columns = fields(predicate)
+    for start in range(0, len(blocks), BLOCKS_AT_ONCE):
+        part = blocks.take(slice(start, start + BLOCKS_AT_ONCE))
+        pages = {column: own for column in columns if (own := part.pages(column)) is not None}
+        blocklets = _cut(part, pages) if pages else None
+        units = (
+            alive(predicate, part).units if blocklets is None else blocklets.block[alive(predicate, blocklets).units]
+        )
+        found[start + units] = True
+    return found
 
 
 def _whole(blocks: Blocks, chosen: np.ndarray) -> Spans:

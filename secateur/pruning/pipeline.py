@@ -54,6 +54,7 @@ def run(query: Query, faults: Faults, *, predicate: str, index: str) -> tuple[Su
     for stage in (each for each in STAGES if each.applies(query)):
         survivors, report = _run_stage(stage, query, survivors, before, faults)
         reports.append(report)
+        query.trail.append(survivors.left_by(stage.name, query.trail[-1] if query.trail else None))
         before = report.after
     unsupported = tuple(dict.fromkeys(unbounded(query.predicate, survivors.evidence)))
     _log.info("pruned by %s: %s", predicate, summary(reports))

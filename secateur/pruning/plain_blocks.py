@@ -29,7 +29,7 @@ class PlainBlocks:
     def __len__(self) -> int:
         return len(self.file)
 
-    def take(self, indices: np.ndarray) -> PlainBlocks:
+    def take(self, indices: np.ndarray | slice) -> PlainBlocks:
         """The given blocks only."""
         return PlainBlocks(*(getattr(self, name)[indices] for name in ARRAYS))
 

@@ -12,7 +12,7 @@ from secateur.arrays import flags, from_numpy
 from secateur.pruning.predicate.nodes import Predicate, Sql
 from secateur.pruning.report import Report
 from secateur.pruning.residual import Residuals, residuals_of
-from secateur.pruning.survivors import Survivors, whole_blocks
+from secateur.pruning.survivors import Left, Survivors, whole_blocks
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class ScanPlan:
     named: tuple[str, ...]  # the top-level columns that `sql` names; `predicate` may do with fewer
     paths: pa.Array  # of all live files
     survivors: Survivors
+    trail: tuple[Left, ...]  # what every stage left, in their order
     report: Report
     limit: int | None
     session_time_zone: str

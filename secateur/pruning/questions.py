@@ -46,6 +46,14 @@ class Texts:
 Question: TypeAlias = Values | Texts
 
 
+@dataclass(frozen=True)
+class Answer:
+    """The numbers of the blocks that may hold what is asked for, ascending, by one filter."""
+
+    kind: str  # bloom, postings, ngram or token
+    numbers: np.ndarray
+
+
 def questions(leaf: Leaf) -> tuple[Question, ...]:
     """Necessary conditions for the leaf to be TRUE on some row of a block; each refutes by itself.
 

@@ -64,6 +64,20 @@ class Reads:
 
 
 @dataclass(frozen=True)
+class AuditReport:
+    """What was read of the blocks that a plan leaves out, or of which it leaves out rows; no row of it matches."""
+
+    blocks: int  # that were read
+    excluded: int  # of which they were drawn
+    rows: int  # that were looked at
+    skipped: tuple[str, ...] = ()  # why blocks or rows could not be looked at
+
+    def __str__(self) -> str:
+        skipped = "".join(f"; {each}" for each in self.skipped)
+        return f"{self.blocks:,} of {self.excluded:,} pruned blocks read, {self.rows:,} rows: none matches{skipped}"
+
+
+@dataclass(frozen=True)
 class Report:
     """The stages of one plan in order, and what was planned over."""
 
@@ -75,6 +89,7 @@ class Report:
     table: str = ""  # its location
     snapshot_id: int | None = None  # of the table, where its format has snapshots
     planning_seconds: float = 0.0  # listing files and opening the index included
+    audit: AuditReport | None = None
     measure: InitVar[Callable[[], FileMetrics] | None] = None  # called when it is asked for: it looks at every file
 
     def __post_init__(self, measure: Callable[[], FileMetrics] | None) -> None:
@@ -174,6 +189,7 @@ class Report:
                 *([f"table: {self.described_table()}"] if self.table else []),
                 f"index: {self.index}",
                 f"read of the index: {self.reads}",
+                *([f"audit: {self.audit}"] if self.audit else []),
                 "",
                 rows[0],
                 rule,

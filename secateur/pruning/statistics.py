@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.questions import Question
+from secateur.pruning.questions import Answer, Question
 from secateur.pruning.report import Counts, Reads
 from secateur.pruning.zones import Zones
 
@@ -97,7 +97,7 @@ class Blocks(Numbered, Protocol):
     def counts(self) -> Counts:
         """Segments, files, blocks, rows and bytes."""
 
-    def take(self, indices: np.ndarray) -> Blocks:
+    def take(self, indices: np.ndarray | slice) -> Blocks:
         """The given blocks only, in ascending order."""
 
     def null_counts(self, column: Field) -> np.ndarray:
@@ -159,6 +159,12 @@ class Catalog(Protocol):
 
     def holders(self, question: Question, segments: np.ndarray) -> np.ndarray | None:
         """The blocks of some segments, ascending, that may hold what is asked for; None where no filter tells."""
+
+    def answers(self, question: Question, segments: np.ndarray) -> Sequence[Answer]:
+        """What every filter that tells of some segments says by itself."""
+
+    def merged(self, segments: np.ndarray) -> Statistics:
+        """The merged zone maps of some segments, by which the tree above them decides."""
 
     def choose(self, numbers: np.ndarray, whole: np.ndarray, files: np.ndarray | None) -> Blocks:
         """The blocks with these numbers, those of whole segments, and those of no segment: of surviving files."""

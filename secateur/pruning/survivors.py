@@ -15,7 +15,7 @@ from secateur.pruning.outcomes import TRUE, fully_matching
 from secateur.pruning.predicate.bound import Leaf, Within
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Counts
-from secateur.pruning.statistics import Blocks, Catalog, Numbered
+from secateur.pruning.statistics import Blocks, Catalog, Numbered, Statistics
 from secateur.ragged import elements_of, offsets_of
 
 NO_SEGMENTS = np.zeros(0, np.int64)
@@ -43,6 +43,7 @@ class Query:
     executors: Executors | None = None
     implied: Within | None = None  # what the predicate says of the tuples of a sort key; it only ever rules out
     notes: list[str] = field(default_factory=list)
+    trail: list[Left] = field(default_factory=list)  # stage by stage
 
     @property
     def is_late(self) -> bool:
@@ -87,6 +88,23 @@ class PageCounts:
 
 
 @dataclass(frozen=True)
+class Left:
+    """What a stage left, and nothing of what was looked at."""
+
+    stage: str
+    files: np.ndarray | None  # bool over the live files; None: all of them
+    segments: np.ndarray  # int64, ascending
+    blocks: Blocks | None  # None where only files and segments were decided
+
+    def holds(self, file: int, segment: int, row_groups: np.ndarray) -> np.ndarray:
+        """Which row groups of a file of a segment (-1: of none) are left: bool of shape (n,)."""
+        if self.blocks is not None:
+            return np.isin(row_groups, self.blocks.row_group[self.blocks.file == file])
+        alive = self.files is None or bool(self.files[file])
+        return np.full(len(row_groups), alive and (segment < 0 or segment in self.segments))
+
+
+@dataclass(frozen=True)
 class Survivors:
     """What no stage has proven dead yet."""
 
@@ -121,6 +139,18 @@ class Survivors:
         )
         return outcomes
 
+    def left_by(self, stage: str, before: Left | None) -> Left:
+        """What is left, where a stage has left this and those before it `before`."""
+        blocks = None if before is None else before.blocks
+        if self.blocks is not None and (blocks is None or len(blocks) != len(self.blocks)):
+            blocks = self.blocks.take(slice(None))  # without the statistics that were gathered of them
+        return Left(stage, self.files, self.all_segments, blocks)
+
+    @property
+    def all_segments(self) -> np.ndarray:
+        """Those to look into, and those that match whole: ascending."""
+        return np.union1d(self.segments, self.whole) if len(self.whole) else self.segments
+
     @property
     def _of_whole_segments(self) -> np.ndarray:
         """Which blocks lie in a segment that matches with every row."""
@@ -140,21 +170,28 @@ def evaluate_with(predicate: Predicate, blocks: Numbered, evidence: Mapping[Leaf
 
     Sound under AND, OR and NOT alike: what a filter refutes a leaf cannot be TRUE there, and nothing else is said.
     """
-    refuted = {leaf: ~blocks.among(numbers) & ~may_fail(leaf, blocks) for leaf, numbers in evidence.items()}
+    return evaluate_refuted(predicate, blocks, {leaf: ~blocks.among(numbers) for leaf, numbers in evidence.items()})
+
+
+def evaluate_refuted(predicate: Predicate, units: Statistics, refuted: Mapping[Leaf, np.ndarray]) -> np.ndarray:
+    """The possible outcomes of a predicate over units in some of which leaves are refuted: bool arrays of shape (n,).
+
+    Rows on which Spark raises an error are refuted by nothing.
+    """
+    sure = {leaf: flags & ~may_fail(leaf, units) for leaf, flags in refuted.items()}
 
     def outcomes_of(leaf: Leaf) -> np.ndarray:
-        possible = leaf_outcomes(leaf, blocks)
-        return np.where(refuted[leaf], possible & ~np.uint8(TRUE), possible) if leaf in refuted else possible
+        possible = leaf_outcomes(leaf, units)
+        return np.where(sure[leaf], possible & ~np.uint8(TRUE), possible) if leaf in sure else possible
 
-    return fold(predicate, blocks.row_count, outcomes_of)
+    return fold(predicate, units.row_count, outcomes_of)
 
 
 def count(query: Query, survivors: Survivors) -> Counts:
     """How much survives."""
     blocks, ranges = survivors.blocks, survivors.row_ranges
     if blocks is None:
-        segments = np.union1d(survivors.segments, survivors.whole) if len(survivors.whole) else survivors.segments
-        return query.catalog.counts(survivors.files, segments)
+        return query.catalog.counts(survivors.files, survivors.all_segments)
     if ranges is None:
         return blocks.counts
     pages = survivors.pages.after if survivors.pages else None

@@ -1,4 +1,4 @@
-"""Why one block is kept or left out: the stage that decides, and what every condition can be there."""
+"""Why a block is kept or left out: the stage, the conjunct and the statistic that decide, and every condition there."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from secateur.pruning.evaluate import evaluate, leaf_outcomes, may_match
+from secateur.pruning.evaluate import leaf_outcomes
 from secateur.pruning.interval import key_range
-from secateur.pruning.outcomes import FALSE, NULL, TRUE, survives
+from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.bound import Constant, Field, Leaf, all_leaves, fields
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.operands import literal_of
 from secateur.pruning.statistics import Blocks, Statistics
-from secateur.pruning.survivors import evaluate_with
 from secateur.values import Key, Keys, Kind, greatest_keys, kind_of, least_key
 
 Evidence = Mapping[Leaf, np.ndarray]
 
 _NAMES = {TRUE: "TRUE", FALSE: "FALSE", NULL: "NULL"}
-LATER = "pages or limit"  # stages that are not told apart
 
 
 @dataclass(frozen=True)
@@ -39,6 +37,17 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class Cause:
+    """What a stage left a block out by."""
+
+    conjunct: str | None  # that is TRUE on no row; None where no single one decides
+    statistic: str  # in words
+
+    def __str__(self) -> str:
+        return self.statistic if self.conjunct is None else f"{self.conjunct} is TRUE on no row: {self.statistic}"
+
+
+@dataclass(frozen=True)
 class Why:
     """The answer to ``plan.why(file, row_group)``; prints as text."""
 
@@ -46,15 +55,62 @@ class Why:
     row_group: int
     survives: bool
     stage: str | None  # that left the block out
+    cause: Cause | None  # by which it did
     residual: str | None  # left to check on its rows, if it survives
     conditions: tuple[Condition, ...]
 
     def __str__(self) -> str:
-        left = f"and {self.residual} is left to check" if self.residual else "and every row matches"
-        verdict = f"is read, {left}" if self.survives else f"is left out by the stage {self.stage!r}"
-        return "\n".join([f"{self.file}, row group {self.row_group}, {verdict}:", *(f"  {c}" for c in self.conditions)])
+        lines = [f"{self.file}, row group {self.row_group}, {verdict(self)}:"]
+        lines += [] if self.cause is None else [f"  because {self.cause}"]
+        return "\n".join([*lines, *(f"  {each}" for each in self.conditions)])
 
     __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class FileWhy:
+    """The answer to ``plan.why(file)``: one for every block of the file that has rows; prints as text."""
+
+    file: str
+    blocks: tuple[Why, ...]
+
+    @property
+    def survives(self) -> bool:
+        """Whether some block of the file is read."""
+        return any(each.survives for each in self.blocks)
+
+    @property
+    def stage(self) -> str | None:
+        """The stage that left all blocks out; None where some are read, or several stages did."""
+        stages = {each.stage for each in self.blocks}
+        return stages.pop() if len(stages) == 1 else None
+
+    def __str__(self) -> str:
+        if not self.blocks:
+            return f"{self.file} has no rows, and so nothing that could be read"
+        first = self.blocks[0]
+        if len(self.blocks) == 1 or len({_shared(each) for each in self.blocks}) > 1:
+            return "\n".join(map(str, self.blocks))
+        whole = f"{self.file}, each of its {len(self.blocks):,} row groups {verdict(first)}"
+        if first.cause is None:
+            return whole
+        statistics = dict.fromkeys(each.cause.statistic for each in self.blocks if each.cause is not None)
+        several = Cause(first.cause.conjunct, "; ".join(statistics))
+        return f"{whole}:\n  because {several}"
+
+    __repr__ = __str__
+
+
+def _shared(why: Why) -> tuple[str | None, ...]:
+    """What the blocks of a file have to have in common for one verdict."""
+    return why.stage, why.residual, why.cause.conjunct if why.cause is not None else None
+
+
+def verdict(why: Why) -> str:
+    """Whether a block is read, and what is left to check, or which stage left it out."""
+    if not why.survives:
+        return f"is left out by the stage {why.stage!r}"
+    return f"is read, {f'and {why.residual} is left to check' if why.residual else 'and every row matches'}"
 
 
 def conditions_of(predicate: Predicate, block: Blocks, evidence: Evidence) -> tuple[Condition, ...]:
@@ -63,31 +119,22 @@ def conditions_of(predicate: Predicate, block: Blocks, evidence: Evidence) -> tu
 
 
 def _condition(leaf: Leaf, block: Blocks, evidence: Evidence) -> Condition:
-    columns = "; ".join(_statistics(field, block) for field in fields(leaf))
+    columns = "; ".join(known_of(field, block) for field in fields(leaf))
     outcomes = int(leaf_outcomes(leaf, block)[0])
     refuted = leaf in evidence and not block.among(evidence[leaf])[0]
     return Condition(str(leaf), columns, _words(outcomes), refuted)
-
-
-def deciding_stage(
-    predicate: Predicate, implied: Predicate | None, files: Statistics, block: Blocks, evidence: Evidence
-) -> str:
-    """The stage that rules out a block which does not survive; `implied` is what follows for tuples of a sort key."""
-    if not survives(evaluate(predicate, files))[block.file[0]]:
-        return "files"
-    if not survives(evaluate(predicate, block)).any():
-        return "zone maps"
-    if implied is not None and not may_match(implied, block).any():
-        return "zone maps"
-    return LATER if survives(evaluate_with(predicate, block, evidence)).any() else "filters"
 
 
 def _words(outcomes: int) -> str:
     return " or ".join(name for bit, name in _NAMES.items() if outcomes & bit) or "nothing"
 
 
-def _statistics(field: Field, block: Blocks) -> str:
-    zones = block.zones(field)
+# ---- statistics in words ---------------------------------------------------------------------------------------------
+
+
+def known_of(field: Field, unit: Statistics) -> str:
+    """The zone map of a column over a single unit, in words."""
+    zones = unit.zones(field)
     if zones is None:
         return f"nothing is known of {field}"
     nulls = {0: "no NULL", NULL: "NULL possible"}[int(zones.null[0])]
@@ -97,10 +144,20 @@ def _statistics(field: Field, block: Blocks) -> str:
     return f"{field} from {low} to {high}, {nulls}"
 
 
-def _shown(field: Field, keys: Keys, end: int) -> str:
-    """A bound as a value, or as unknown where it is the end of all keys."""
+def gaps_of(field: Field, unit: Statistics) -> str:
+    """The gaps of a column over a single unit, in words; empty where it has none."""
+    zones = unit.zones(field)
+    if zones is None or zones.gaps is None:
+        return ""
+    ends = [(low[:1], high[:1]) for low, high in zip(*zones.gaps, strict=True) if low[0] < high[0]]
+    shown = [" and ".join(_shown(field, Keys(Kind.WORD, (end,)), None) for end in pair) for pair in ends]
+    return f"{field} has no value between {', nor between '.join(shown)}" if shown else ""
+
+
+def _shown(field: Field, keys: Keys, end: int | None) -> str:
+    """A bound as a value, or as unknown where it is the end of all keys; `end` is None for what is no bound."""
     key = keys.at(0)
-    if is_unbounded(field, keys, key, end):
+    if end is not None and is_unbounded(field, keys, key, end):
         return "unknown"
     literal = literal_of(Constant(field.type, key))
     if literal is None:

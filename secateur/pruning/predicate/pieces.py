@@ -66,6 +66,11 @@ def tokens_within(piece: Piece) -> tuple[bytes, ...]:
     return tuple(m[0] for m in found if (m.start() > 0 or piece.starts) and (m.end() < last or piece.ends))
 
 
+def tokens_in(text: bytes) -> list[bytes]:
+    """The tokens of a whole text."""
+    return _TOKEN.findall(text)
+
+
 def is_token(text: bytes) -> bool:
     """Whether a text is one token."""
     return _TOKEN.fullmatch(text) is not None

@@ -1,0 +1,8 @@
+"""The 47 classes, by groups; importing this registers them all."""
+
+from conformance.classes import columns, coverage, index_structure, pages_and_deletes, predicates, statistics, values
+from conformance.registry import CLASSES
+
+GROUPS = (coverage, statistics, columns, values, predicates, index_structure, pages_and_deletes)
+
+__all__ = ["CLASSES", "GROUPS"]

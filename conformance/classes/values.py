@@ -1,0 +1,189 @@
+"""C. The value domain: NaN, zeros, cut text, units, scales, and what else compares otherwise than it seems."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from conformance.engine import PARQUET, Aggregate
+from conformance.registry import bug_class
+from conformance.table import Table, numbered
+
+NAN = float("nan")
+OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "<=>")
+
+
+def text(value: str) -> str:
+    """A literal of Spark SQL."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def binary(value: bytes) -> str:
+    return f"X'{value.hex()}'"
+
+
+C16 = bug_class(
+    16, "NaN", "Bounds leave it out and do not say so, or it became both bounds; it is greater than every number."
+)
+
+
+@C16.case()
+def some_nans_among_numbers(table: Table) -> None:
+    x = [1.0, NAN, 2.0, 3.0, NAN, NAN, None, NAN, 5.0, 6.0, None, None]
+    rows = numbered(x=pa.array(x), f=pa.array(x, pa.float32()), st=[{"x": v} for v in x])
+    paged: dict[str, Any] = {"write_page_index": True, "max_rows_per_page": 2}
+    later = rows.set_column(0, "rid", pa.array(range(12, 24), pa.int64()))
+    table.write({"a.parquet": rows}, row_group_size=2, **paged)
+    table.write({"b.parquet": later}, row_group_size=4, **paged)
+    literals = ["2.5D", "1e300", "CAST('NaN' AS DOUBLE)"]
+    questions = [f"{c} {op} {v}" for c in ("x", "f", "st.x") for op in OPERATORS for v in literals]
+    questions += ["x NOT IN (1D, 2D)", "x IN (3D, CAST('NaN' AS DOUBLE))", "isnan(x)", "NOT isnan(x)"]
+    questions += ["x BETWEEN 2D AND 1e300", "x > 2.5", "x != 2", "NOT (x <= 2)", "x >= 100"]
+    aggregates = Aggregate(("max(x)", "min(x)", "count(x)", "max(f)"))
+    table.examine([*questions, aggregates, Aggregate(("max(x)", "min(f)"), "x > 2")], look_up=["x", "f", "st.x"])
+
+
+C17 = bug_class(17, "0.0 and -0.0", "They are equal, and were ordered or hashed as two values.")
+
+
+@C17.case()
+def blocks_of_either_zero(table: Table) -> None:
+    x = [-0.0, -0.0, 0.0, 0.0, -0.0, 0.0, 1.0, -1.0]
+    rows = numbered(x=pa.array(x), f=pa.array(x, pa.float32()))
+    table.write({"a.parquet": rows}, row_group_size=2, write_page_index=True)
+    zeros = ["0", "0D", "-0.0D", "0.0", "CAST('-0.0' AS FLOAT)"]
+    questions = [f"{c} {op} {zero}" for c in "xf" for zero in zeros for op in ("=", "<", ">=", "<=>", "!=")]
+    table.examine([*questions, *(f"x IN ({zero}, 7D)" for zero in zeros)], look_up=["x", "f"])
+
+
+C18 = bug_class(
+    18, "Text that is cut", "An upper bound was cut without a successor, or given one that compares as lower."
+)
+
+
+@C18.case()
+def long_texts_and_binaries(table: Table) -> None:
+    """Longer than any bound that is kept, cut within a character, and without a successor."""
+    last = "\U0010ffff"
+    texts = [last * 16, last * 17, last * 40, "x" * 64, "x" * 65, "x" * 63 + "é", "😀" * 16 + "a", "😀" * 17]
+    texts.append("x" * 63 + last)
+    binaries = [b"\xff" * n for n in (63, 64, 65, 99)] + [b"a" + b"\xff" * n for n in (62, 63, 64, 99)] + [b""]
+    table.write({"a.parquet": numbered(s=texts, b=binaries)}, row_group_size=1, write_page_index=True)
+    questions = [f"s > {text(t)}" for each in texts for t in (each, each[:-1])]
+    questions += [f"s = {text(t)}" for each in texts for t in (each, each + "a")]
+    questions += [f"startswith(s, {text(t)})" for each in texts for t in (each, each[:15])]
+    questions += [f"b = {binary(each)}" for each in binaries]
+    table.examine([*questions, *(f"b >= {binary(b)}" for each in binaries for b in (each + b"\0", each[:-1]))])
+
+
+C19 = bug_class(
+    19,
+    "The order of text",
+    "By UTF-16 units, signed bytes, locale or case, where bounds are by unsigned bytes of UTF-8.",
+)
+
+
+@C19.case()
+def texts_that_other_orders_exchange(table: Table) -> None:
+    """An emoji is before U+FFFF in UTF-16; blanks at the end count."""
+    texts = ["\uffff", "\U00010000", "😀", "z", "é", "Z", "a", "a ", "ä", "\x7f", "\x80", "ß", "ss", ""]
+    table.write({"a.parquet": numbered(s=texts, b=[t.encode() for t in texts])}, row_group_size=1)
+    questions = [f"s {op} {text(t)}" for t in texts for op in ("=", "<", ">=")]
+    table.examine([*questions, *(f"b > {binary(t.encode())}" for t in texts)], look_up=["s"])
+
+
+C20 = bug_class(
+    20,
+    "Units and zones of time",
+    "Bounds were cut to milliseconds, or read in another unit; local times were taken for instants.",
+)
+AROUND = [dt.datetime(2024, 11, 3, 5, 30), dt.datetime(2024, 3, 10, 7), dt.datetime(1883, 11, 18, 17)]
+AROUND.append(dt.datetime(1969, 12, 31, 23))
+TIMES = [f"{t:%Y-%m-%d %H:%M:%S}" for t in AROUND] + ["2024-11-03 01:30:00", "2024-03-10 02:30:00", "2024-11-03"]
+
+
+def moments(unit: str) -> pa.Table:
+    """Instants around changes of the clock, before 1970 and before 1900, a unit apart."""
+    step = 1 if unit == "us" else 1000
+    start = dt.datetime(1970, 1, 1)
+    micros = [(t - start) // dt.timedelta(microseconds=1) + d * step for t in AROUND for d in (-1, 0, 1)]
+    instants, clocks = pa.array(micros).cast(pa.timestamp("us", "UTC")), pa.array(micros).cast(pa.timestamp("us"))
+    return numbered(ts=instants.cast(pa.timestamp(unit, "UTC")), local=clocks.cast(pa.timestamp(unit)))
+
+
+def questions_of_time() -> list[str]:
+    found = [f"ts {op} TIMESTAMP '{t}'" for t in TIMES for op in ("=", "<")]
+    found += [f"ts {op} TIMESTAMP '{t}Z'" for t in TIMES[:4] for op in ("=", ">=")]
+    found += [f"{c} > '{t}'" for t in TIMES for c in ("ts", "local")]
+    found += [f"local {op} TIMESTAMP_NTZ '{t}'" for t in TIMES for op in ("=", ">=")]
+    found += ["ts = DATE '2024-11-03'", "local < DATE '2024-03-10'", "ts > TIMESTAMP '1969-12-31 23:00:00.000500Z'"]
+    return found
+
+
+@C20.case()
+def clocks_that_change(table: Table) -> None:
+    table.write({"us.parquet": moments("us")}, row_group_size=1)
+    table.examine(questions_of_time(), look_up=["ts", "local"])
+    table.time_zone = "America/New_York"
+    table.ask(questions_of_time(), "in New York")
+
+
+@C20.case(PARQUET)
+def milliseconds(table: Table) -> None:
+    table.write({"ms.parquet": moments("ms")}, row_group_size=1)
+    table.time_zone = "America/New_York"
+    table.index(look_up=["ts", "local"])
+    table.ask(questions_of_time(), "with an index")
+
+
+@C20.case(PARQUET)
+def times_of_96_bits(table: Table) -> None:
+    rows = moments("us").select(["rid", "ts"])
+    table.write({"int96.parquet": rows}, row_group_size=1, use_deprecated_int96_timestamps=True)
+    table.examine([question for question in questions_of_time() if question.startswith("ts")])
+
+
+C21 = bug_class(
+    21, "Extreme integers", "The least integer has no absolute value; a count of blocks did not fit into a byte."
+)
+
+
+@C21.case()
+def ends_of_the_range_in_many_blocks(table: Table) -> None:
+    low, high = -(2**63), 2**63 - 1
+    rows = numbered(a=pa.array([low, low + 1, high - 1, high, 0, None] * 45, pa.int64()))
+    table.write({"a.parquet": rows}, row_group_size=1)
+    questions = [f"a {op} {v}" for v in (low, high, high - 1, 2**63, low - 1) for op in ("=", "<", "<=", ">", ">=")]
+    questions += [f"a BETWEEN {low} AND {low}", f"a NOT IN ({high}, {low})", f"rid > 255 AND a = {high}"]
+    table.examine([*questions, Aggregate(("min(a)", "max(a)", "count(a)"))], look_up=["a"])
+
+
+C22 = bug_class(22, "Decimals of another scale", "A literal's digits were compared with those of the column.")
+
+
+@C22.case()
+def literals_of_every_scale(table: Table) -> None:
+    values = [Decimal(v) for v in ("-0.01", "0.00", "1.00", "1.10", "99.99", "-99.99")]
+    rows = numbered(n=pa.array(values, pa.decimal128(4, 2)), w=pa.array(values, pa.decimal128(38, 2)))
+    table.write({"a.parquet": rows}, row_group_size=1, store_decimal_as_integer=True)
+    literals = ["1", "1.1", "1.10", "1.100000", "1.105", "-0.005", "100", "-99.990001", "99999999999"]
+    questions = [f"{c} {op} {v}" for c in "nw" for v in literals for op in ("=", "<", ">=")]
+    questions += [f"{c} = {v}" for c in "nw" for v in ("1e0", "1.1D", "'1.1'")]
+    table.examine(questions, look_up=["n", "w"])
+
+
+C23 = bug_class(23, "Dictionaries", "A literal was compared with a code, or a day with a text.")
+
+
+@C23.case()
+def columns_that_arrow_holds_as_dictionaries(table: Table) -> None:
+    """In chunks with dictionaries of their own."""
+    chunks = [pa.array(part).dictionary_encode() for part in (["b", "a", None], ["zzz", "b", "m"], ["a"])]
+    days = pa.array([1, 2, 1, 3, None, 1, 2], pa.int32()).cast(pa.date32()).dictionary_encode()
+    rows = numbered(s=pa.chunked_array(chunks), d=days)
+    table.write({"a.parquet": rows}, row_group_size=2, use_dictionary=False)
+    questions = ["s = 'zzz'", "s = 'm'", "s < 'b'", "s IS NULL", "s LIKE 'z%'", "d = DATE '1970-01-04'", "d IS NULL"]
+    table.examine([*questions, "d > '1970-01-02'", "d IN (DATE '1970-01-02', DATE '1970-01-09')"], look_up=["s", "d"])

@@ -1,0 +1,131 @@
+"""What an engine has to do to be held to the cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+PARQUET, ICEBERG = "parquet", "iceberg"
+FORMATS = (PARQUET, ICEBERG)
+ROW_ID = "rid"  # the column that every table has: a number of its own for every row
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Which rows a condition is TRUE of; with a limit, any so many of them."""
+
+    where: str  # in Spark SQL
+    limit: int | None = None
+
+    def __str__(self) -> str:
+        return self.where if self.limit is None else f"{self.where} LIMIT {self.limit}"
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """The values of aggregate functions over the rows that a condition is TRUE of."""
+
+    calls: tuple[str, ...]  # "count(*)", "min(a)"
+    where: str = "TRUE"
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.calls)} WHERE {self.where}"
+
+
+@dataclass(frozen=True)
+class Query:
+    """The result of a query in Spark SQL over the table, ``lake``, and another with one column ``b``, ``few``."""
+
+    sql: str
+    few: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return self.sql
+
+
+Question = Rows | Aggregate | Query
+
+
+@dataclass(frozen=True)
+class Refused:
+    """No answer, and why: what an engine says it cannot do loses no row."""
+
+    reason: str
+
+
+Answer = list[int] | tuple[Any, ...] | Refused
+"""Row ids in any order; the values of an :class:`Aggregate`, one per call;
+the rows of a :class:`Query`, in any order."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a table is, and what a reader may know of it beforehand."""
+
+    format: str
+    directory: Path  # of Iceberg as of Parquet files; Iceberg's metadata is in its folder ``metadata``
+    schema: pa.Schema  # of the table as it is now, partition columns among them
+    partitioned_by: tuple[str, ...] = ()
+    metadata: Path | None = None  # of Iceberg the file with the table's current metadata
+    snapshot_id: int | None = None  # of the past, which is to be read instead of the current one
+    time_zone: str = "UTC"  # of the session, for literals without one
+    index_is_sound: bool = True  # False: a file of the engine's index was harmed, which it may complain about
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What the table is asked for, which an engine may take into account when it makes an index."""
+
+    look_up: tuple[str, ...] = ()  # columns that are asked for by single values
+    clustered_by: tuple[str, ...] = ()  # columns in whose order the rows lie
+    filtered: tuple[str, ...] = ()  # columns of which the files have bloom filters, to be looked up by these
+
+
+class Engine(Protocol):
+    """A reader of tables that skips what it takes for irrelevant."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str:
+        """What was measured: the name and number of the release."""
+
+    @property
+    def formats(self) -> Collection[str]:
+        """Those of :data:`FORMATS` that it reads."""
+
+    def index(self, place: Place, hints: Hints) -> None:
+        """Makes an index where it keeps one, in the place of the one that may be there."""
+
+    def refresh(self, place: Place) -> None:
+        """Brings the index up to date with the table."""
+
+    def drop(self, place: Place) -> None:
+        """Removes the index."""
+
+    def index_files(self, place: Place) -> Sequence[Path]:
+        """The files of the index; none where it keeps no index."""
+
+    def prepare(self, place: Place, questions: Sequence[Question]) -> Callable[[], Sequence[Answer]]:
+        """Decides now what to read, and reads it when called: the table may have changed meanwhile.
+
+        An engine that does both at once decides when called. Threads may call it at the same time.
+        """
+
+
+class WithoutIndex:
+    """What engines have to do that keep no index: nothing."""
+
+    def index(self, place: Place, hints: Hints) -> None: ...
+
+    def refresh(self, place: Place) -> None: ...
+
+    def drop(self, place: Place) -> None: ...
+
+    def index_files(self, place: Place) -> Sequence[Path]:
+        return []

@@ -1,0 +1,172 @@
+"""Footers of Parquet files, changed to what other writers, or writers with bugs, leave in them.
+
+Thrift's compact protocol with its types kept, so that what is written again differs only where it is meant to.
+Source: Apache Thrift, "Thrift Compact protocol encoding"; Apache Parquet, "parquet.thrift".
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
+Typed = dict[int, tuple[int, Any]]  # by field id: type and value; of a list the type of its elements, and these
+Change = Callable[[Typed], None]
+
+ROW_GROUPS, CREATED_BY = 4, 6  # of FileMetaData
+COLUMNS = 1  # of RowGroup
+META_DATA = 3  # of ColumnChunk
+STATISTICS, BLOOM_FILTER_OFFSET = 12, 14  # of ColumnMetaData
+OLD_MAX, OLD_MIN, NULL_COUNT, MAX_VALUE, MIN_VALUE = 1, 2, 3, 5, 6  # of Statistics
+
+
+def edit(path: Path, change: Change) -> None:
+    """A file with its FileMetaData changed."""
+    data = path.read_bytes()
+    size = int.from_bytes(data[-8:-4], "little")
+    told, _ = _struct(data, len(data) - 8 - size)
+    change(told)
+    footer = _packed(STRUCT, told)
+    path.write_bytes(data[: -8 - size] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+
+
+def statistics(told: Typed) -> Iterator[Typed]:
+    """Those of every column chunk that has some."""
+    for chunk in chunks(told):
+        if STATISTICS in chunk:
+            yield chunk[STATISTICS][1]
+
+
+def chunks(told: Typed) -> Iterator[Typed]:
+    """The ColumnMetaData of all column chunks."""
+    for group in told[ROW_GROUPS][1][1]:
+        for column in group[COLUMNS][1][1]:
+            yield column[META_DATA][1]
+
+
+# ---- what writers do
+
+
+def without(*fields: int) -> Change:
+    """Statistics that lack something."""
+
+    def change(told: Typed) -> None:
+        for each in statistics(told):
+            for field in fields:
+                each.pop(field, None)
+
+    return change
+
+
+def no_nulls_and_no_bounds(told: Typed) -> None:
+    """A null count of 0 beside bounds that are not there, as a column of NULL only was written once."""
+    for each in statistics(told):
+        for field in (OLD_MAX, OLD_MIN, MAX_VALUE, MIN_VALUE):
+            each.pop(field, None)
+        each[NULL_COUNT] = (I64, 0)
+
+
+def signed_bounds(told: Typed) -> None:
+    """Bounds of text by signed bytes, in the fields and by the writer that had them: PARQUET-251 and PARQUET-686.
+
+    Text that begins beyond ASCII is below all other then, so the ends are exchanged where one of them does.
+    """
+    told[CREATED_BY] = (BINARY, b"parquet-mr version 1.6.0 (build abcdef)")
+    for each in statistics(told):
+        high, low = each.pop(MAX_VALUE, None), each.pop(MIN_VALUE, None)
+        if high is not None and low is not None:
+            high, low = (low, high) if high[1][:1] >= b"\x80" else (high, low)
+            each[OLD_MAX], each[OLD_MIN] = high, low
+
+
+# ---- Thrift
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def _value(kind: int, data: bytes, at: int) -> tuple[Any, int]:
+    match kind:
+        case 1 | 2:  # of a list; a field's value is its type
+            return data[at] == TRUE, at + 1
+        case 3:
+            return data[at], at + 1
+        case 4 | 5 | 6:
+            value, at = _varint(data, at)
+            return (value >> 1) ^ -(value & 1), at
+        case 7:
+            return data[at : at + 8], at + 8
+        case 8:
+            size, at = _varint(data, at)
+            return data[at : at + size], at + size
+        case 9 | 10:
+            inner, size, at = data[at] & 15, data[at] >> 4, at + 1
+            if size == 15:
+                size, at = _varint(data, at)
+            values = []
+            for _ in range(size):
+                value, at = _value(inner, data, at)
+                values.append(value)
+            return (inner, values), at
+        case 12:
+            return _struct(data, at)
+    raise ValueError(f"type {kind} of Thrift at byte {at}, which no footer has")
+
+
+def _struct(data: bytes, at: int) -> tuple[Typed, int]:
+    found: Typed = {}
+    field = 0
+    while header := data[at]:
+        at += 1
+        kind = header & 15
+        if header >> 4:
+            field += header >> 4
+        else:
+            value, at = _varint(data, at)
+            field = (value >> 1) ^ -(value & 1)
+        found[field] = kind, None
+        if kind > FALSE:
+            value, at = _value(kind, data, at)
+            found[field] = kind, value
+    return found, at + 1
+
+
+def _packed_varint(value: int) -> bytes:
+    packed = bytearray()
+    while value > 0x7F:
+        packed.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*packed, value])
+
+
+def _packed(kind: int, value: Any) -> bytes:
+    match kind:
+        case 1 | 2:
+            return bytes([TRUE if value else FALSE])
+        case 3:
+            return struct.pack("B", value)
+        case 4 | 5 | 6:
+            return _packed_varint((value << 1 ^ value >> 63) & 2**64 - 1)
+        case 7:
+            return bytes(value)
+        case 8:
+            return _packed_varint(len(value)) + value
+        case 9 | 10:
+            inner, values = value
+            many = len(values) >= 15
+            head = bytes([(15 if many else len(values)) << 4 | inner]) + (_packed_varint(len(values)) if many else b"")
+            return head + b"".join(_packed(inner, each) for each in values)
+    fields = []
+    for number, (own, each) in sorted(value.items()):
+        fields.append(bytes([own]) + _packed(I16, number) + (_packed(own, each) if own > FALSE else b""))
+    return b"".join(fields) + b"\x00"

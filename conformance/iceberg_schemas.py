@@ -1,0 +1,89 @@
+"""Schemas of Iceberg tables: from Arrow's, with field ids, and wider than they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids
+from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.types import (
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    NestedField,
+    StructType,
+)
+
+
+def id_metadata(number: int) -> dict[str, str]:
+    return {"PARQUET:field_id": str(number)}
+
+
+def stored_type(type_: pa.DataType) -> pa.DataType:
+    """The nearest type that Iceberg has."""
+    match type_:
+        case _ if pa.types.is_dictionary(type_):
+            return stored_type(type_.value_type)
+        case _ if pa.types.is_struct(type_):
+            return pa.struct([each.with_type(stored_type(each.type)) for each in type_])
+        case _ if type_ in (pa.int8(), pa.int16()):
+            return pa.int32()
+        case _ if pa.types.is_timestamp(type_):
+            return pa.timestamp("us", type_.tz)
+    return type_
+
+
+def with_ids(field: pa.Field, told: NestedField | None) -> pa.Field:
+    """A column as a file stores it: of the table's type, or a dictionary of it, and with the ids of its fields."""
+    assert told is not None, f"the table has no column {field.name}"
+    return pa.field(field.name, _with_ids(field.type, told.field_type), metadata=id_metadata(told.field_id))
+
+
+def _with_ids(type_: pa.DataType, told: IcebergType) -> pa.DataType:
+    match told:
+        case StructType():
+            return pa.struct([with_ids(each, told.field_by_name(each.name)) for each in type_])
+        case ListType():
+            return pa.list_(with_ids(type_.value_field, told.element_field))
+        case _ if pa.types.is_dictionary(type_):
+            return type_
+        case LongType():
+            return pa.int64()
+        case DoubleType():
+            return pa.float64()
+        case DecimalType():
+            return pa.decimal128(told.precision, told.scale)
+    return stored_type(type_)
+
+
+def fresh(schema: pa.Schema) -> Schema:
+    """A schema with ids of its own."""
+    return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(schema))
+
+
+def merged(old: StructType, new: StructType, numbers: Iterator[int]) -> StructType:
+    """The fields of both, with the ids that the old ones have."""
+    fields = []
+    for each in old.fields:
+        other = new.field_by_name(each.name)
+        type_ = each.field_type if other is None else _wider(each.field_type, other.field_type, numbers)
+        fields.append(each.model_copy(update={"field_type": type_}))
+    known = {each.name for each in old.fields}
+    fields += [each.model_copy(update={"field_id": next(numbers)}) for each in new.fields if each.name not in known]
+    return StructType(*fields)
+
+
+def _wider(old: IcebergType, new: IcebergType, numbers: Iterator[int]) -> IcebergType:
+    match old, new:
+        case StructType(), StructType():
+            return merged(old, new, numbers)
+        case (IntegerType(), LongType()) | (FloatType(), DoubleType()):
+            return new
+        case DecimalType(), DecimalType():
+            return max(old, new, key=lambda each: each.precision)
+    return old

@@ -1,0 +1,158 @@
+"""A table under a case: what happens to it, in words that every format understands, and what is asked of it."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from conformance.engine import ROW_ID, Hints, Place, Question, Rows
+from conformance.exam import Exam, NotApplicable
+
+Questions = Sequence[str | Question]
+
+
+def numbered(first: int = 0, **columns: Any) -> pa.Table:
+    """Rows with their ids, from `first` on."""
+    table = pa.table(columns)
+    return table.add_column(0, ROW_ID, pa.array(range(first, first + len(table)), pa.int64()))
+
+
+class Table(ABC):
+    """A table whose rows are known, since every step is noted here too.
+
+    Files are named by their paths below the table's directory; options of :meth:`write` are those of
+    :func:`~.files.write_file`. The columns of new files may be more, fewer or wider than those of old ones.
+    """
+
+    format: ClassVar[str]
+
+    def __init__(self, directory: Path, exam: Exam, partitioned_by: tuple[str, ...] = ()) -> None:
+        self.directory = directory
+        self.exam = exam
+        self.partitioned_by = partitioned_by
+        self.time_zone = "UTC"
+        self._index_is_sound = True
+        self._known: pa.Table | None = None
+
+    # ---- what happens to it
+
+    @abstractmethod
+    def write(self, files: Mapping[str, pa.Table], **options: Any) -> None:
+        """Adds files in one commit."""
+
+    @abstractmethod
+    def rewrite(self, old: Sequence[str], new: Mapping[str, pa.Table], **options: Any) -> None:
+        """Removes files and adds others in one commit; a path may stay, with other bytes behind it."""
+
+    @abstractmethod
+    def delete(self, *row_ids: int) -> None:
+        """Deletes rows as the format does."""
+
+    @property
+    @abstractmethod
+    def files(self) -> Mapping[str, pa.Table]:
+        """The files, and the rows of each that live."""
+
+    @abstractmethod
+    def _rows(self) -> pa.Table:
+        """All rows that live, with the columns of now."""
+
+    @abstractmethod
+    def place(self) -> Place: ...
+
+    @property
+    def rows(self) -> pa.Table:
+        """All rows that live, with the columns of now."""
+        if self._known is None:
+            self._known = self._rows()
+        return self._known
+
+    def changed(self) -> None:
+        self._known = None
+
+    # ---- what is asked of it
+
+    def ask(self, questions: Questions, step: str = "", threads: int = 1) -> None:
+        """Asks for rows by conditions, or whatever else."""
+        self.exam.ask(self.place(), self.rows, asked(questions), step, threads)
+
+    def examine(
+        self,
+        questions: Questions,
+        look_up: Sequence[str] = (),
+        clustered_by: Sequence[str] = (),
+    ) -> None:
+        """Asks without an index, and with one."""
+        self.ask(questions, "without an index")
+        self.index(look_up, clustered_by)
+        self.ask(questions, "with an index")
+
+    def ask_around_a_refresh(self, questions: Questions, step: str) -> None:
+        """Asks after something happened, and once the index has caught up with it."""
+        self.ask(questions, f"after {step}")
+        self.refresh()
+        self.ask(questions, f"after {step} and a refresh")
+
+    def ask_across(self, change: Callable[[], None], questions: Questions, step: str) -> None:
+        """Asks before a change and reads after it: the answers may be those of before or of after."""
+        wanted, place, before = asked(questions), self.place(), self.rows
+        pending = self.exam.prepared(place, wanted)
+        change()
+        truths = [self.exam.oracle.truth(rows, wanted, place.time_zone) for rows in (before, self.rows)]
+        self.exam.note(wanted, pending(), truths, step)
+
+    def index(
+        self, look_up: Sequence[str] = (), clustered_by: Sequence[str] = (), filtered: Sequence[str] = ()
+    ) -> None:
+        """Has the engine index the table as it is now; the arguments are those of :class:`~.engine.Hints`."""
+        place, hints = self.place(), Hints(tuple(look_up), tuple(clustered_by), tuple(filtered))
+        self.exam.maintain(lambda: self.exam.engine.index(place, hints), "index")
+        self._index_is_sound = True
+
+    def index_during(self, change: Callable[[], None], look_up: Sequence[str] = ()) -> None:
+        """Has the engine index the table while something happens to it."""
+        place = self.place()
+        build = threading.Thread(
+            target=self.exam.maintain, args=(lambda: self.exam.engine.index(place, Hints(tuple(look_up))), "index")
+        )
+        build.start()
+        change()
+        build.join()
+
+    def refresh(self) -> None:
+        place = self.place()
+        self.exam.maintain(lambda: self.exam.engine.refresh(place), "refresh")
+
+    def drop_index(self) -> None:
+        place = self.place()
+        self.exam.maintain(lambda: self.exam.engine.drop(place), "drop")
+
+    def index_files(self) -> list[Path]:
+        """The files of the index, which are about to be harmed."""
+        found = sorted(self.exam.engine.index_files(self.place()))
+        if not found:
+            raise NotApplicable("the engine keeps no index")
+        self._index_is_sound = False
+        return found
+
+
+def asked(questions: Questions) -> list[Question]:
+    return [Rows(each) if isinstance(each, str) else each for each in questions]
+
+
+def decoded(table: pa.Table) -> pa.Table:
+    """A table without dictionaries, whose values are the same."""
+    return table.cast(pa.schema([field.with_type(_decoded(field.type)) for field in table.schema]))
+
+
+def _decoded(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(type_):
+        return type_.value_type
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(_decoded(field.type)) for field in type_])
+    return type_

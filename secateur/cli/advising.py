@@ -1,0 +1,46 @@
+"""The command that says what to index: advise. It does not start Spark."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+import secateur as sc
+from secateur.advising import SAMPLE_BLOCKS
+from secateur.cli.options import Source, json_option, table_options, time_zone
+from secateur.cli.output import print_json
+
+
+@click.command()
+@table_options
+@click.argument("predicates", metavar="PREDICATE...", nargs=-1, required=True)
+@click.option(
+    "--sample-blocks",
+    type=click.IntRange(min=1),
+    default=SAMPLE_BLOCKS,
+    show_default=True,
+    metavar="N",
+    help="Read at most so many blocks of the table, and as many for each predicate.",
+)
+@click.option("--time-zone", callback=time_zone, metavar="ZONE", help="Spark's session time zone. By default UTC.")
+@json_option
+def advise(
+    source: Source, predicates: tuple[str, ...], sample_blocks: int, time_zone: str | None, as_json: bool
+) -> None:
+    """Say what indexes, or another order of the rows, would save for some queries.
+
+    Every PREDICATE is what would stand after WHERE in Spark SQL. What each reads now is exact; what it would read is
+    estimated from some blocks, of which the predicates' columns are read.
+
+    \b
+    Examples:
+      secateur advise lake/events "user_id = 42"
+      secateur advise lake/events "user_id = 42" "message LIKE '%timeout%'" --sample-blocks 200
+    """
+    table = source.open()
+    advice = sc.advise(table, predicates, sample_blocks=sample_blocks, session_time_zone=time_zone)
+    if as_json:
+        print_json({**asdict(advice), "bytes_now": advice.bytes_now})
+    else:
+        click.echo(str(advice))

@@ -1,0 +1,236 @@
+"""Auditing an index: its statistics and its plans against the data, by a Spark job."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from secateur import planning
+from secateur.errors import IndexFault, InvalidParquet, SecateurError, StalePlan, UnsupportedTable
+from secateur.index.sort_key import is_tuple_column
+from secateur.index.tasks import RunTasks, run_tasks, task_count
+from secateur.io.block_list import block_list, reading_order
+from secateur.io.catalog import OpenedTable, open_snapshot_of
+from secateur.io.excluded import excluded_by, sampled
+from secateur.io.scan import Scan
+from secateur.io.spark_audit import Asked, Match, matches_left_out
+from secateur.io.statistics_audit import AuditFault, Found, Piece, StatisticsAudit
+from secateur.io.table import Table
+from secateur.maintain.random_predicates import DrawnColumn, python_values, random_predicates
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.report import Faults
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MOST_BLOCKS = 256  # that are read where no share is named: of 128 MB each, half an hour of one core
+MOST_EXCLUDED = 64  # pruned blocks that are read for one predicate, where no share is named
+MOST_PARTITION_VALUES = 64  # of a column that directories name
+WAVES = 8  # jobs into which the work is cut, so that progress can be told
+
+OnStep = Callable[[str, int, int], None]  # what is done, how much of it, of how much
+
+
+@dataclass(frozen=True)
+class LostRow:
+    """A row that a predicate matches, and its plan leaves out."""
+
+    predicate: str
+    file: str
+    row_group: int
+    position: int
+    values: str
+    why: str  # the stage and the conditions by which the block was left out
+
+    def __str__(self) -> str:
+        return (
+            f"{self.file}, row group {self.row_group}, row {self.position} matches {self.predicate}, and the plan "
+            f"leaves it out: {self.values}. {self.why}"
+        )
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was compared with the data, and every contradiction."""
+
+    seed: int  # with which the same blocks, values and predicates are drawn again
+    blocks: int  # whose statistics were compared with their values
+    covered_blocks: int  # of which they were drawn
+    rows: int
+    values: int
+    predicates: tuple[str, ...]
+    pruned_blocks: int  # that were read for a predicate, one by one
+    pruned_rows: int
+    contradictions: tuple[AuditFault, ...]
+    lost_rows: tuple[LostRow, ...]
+    skipped: tuple[str, ...]  # what could not be looked at, and why
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """All faults as texts."""
+        return tuple(map(str, (*self.contradictions, *self.lost_rows)))
+
+
+def audit_index(
+    table: Table,
+    spark: SparkSession,
+    share: float | None,
+    predicates: Sequence[str | Predicate],
+    random: int,
+    seed: int,
+    on_progress: OnStep,
+) -> Audit:
+    """Compare a share of the covered blocks with the data (None: at most :data:`MOST_BLOCKS`), and plans.
+
+    Raises what :func:`secateur.prune` raises for the given predicates.
+    """
+    draw = np.random.default_rng(seed)
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    faults = Faults()
+    opened = open_snapshot_of(table, dt.UTC, faults)
+    run, parallel = partial(run_tasks, spark), partial(task_count, spark)
+    found, covered = compared(opened, run, parallel, share, seed, on_progress)
+    found.skipped += faults.drain()
+    plans = [planning.prune(table, given, session_time_zone=zone) for given in predicates]
+    for made in random_predicates(_drawn_columns(opened, found, draw), random, draw):
+        try:
+            plans.append(planning.prune(table, made, session_time_zone=zone))
+        except SecateurError as error:
+            found.skipped.append(f"{made}: {error}")
+    asked = [each for plan in plans if (each := _asked(plan, plans[0], share, draw, found)) is not None]
+    lost = _lost_rows(spark, asked, found, on_progress)
+    return Audit(
+        seed=seed,
+        blocks=found.blocks,
+        covered_blocks=covered,
+        rows=found.rows,
+        values=found.values,
+        predicates=tuple(plan.sql for plan in plans),
+        pruned_blocks=sum(len(each.excluded) for each in asked),
+        pruned_rows=sum(each.excluded.rows for each in asked),
+        contradictions=tuple(dict.fromkeys(_named(fault, opened) for fault in found.faults)),
+        lost_rows=tuple(lost),
+        skipped=tuple(dict.fromkeys(found.skipped)),
+    )
+
+
+def _named(fault: AuditFault, opened: OpenedTable) -> AuditFault:
+    """The fault of a column as the table calls it; of one that it has no more, as the index does."""
+    naming = opened.table.naming
+    path = tuple(fault.column.split("."))
+    return fault if naming is None else replace(fault, column=".".join(naming.in_table.get(path, path)))
+
+
+# ---- statistics ------------------------------------------------------------------------------------------------------
+
+
+def compared(
+    opened: OpenedTable,
+    run: RunTasks,
+    parallel: Callable[[int], int],
+    share: float | None,
+    seed: int,
+    on_progress: OnStep,
+) -> tuple[Found, int]:
+    """What the statistics of some covered blocks contradict, and how many blocks are covered.
+
+    `run` spreads the work over tasks, and `parallel` tells over how many pieces of so many.
+    """
+    draw = np.random.default_rng(seed)
+    catalog, found = opened.catalog, Found()
+    snapshot = catalog.snapshot
+    if snapshot is None or catalog.memory is None:
+        return found, 0
+    runs = catalog.runs(None, catalog.everywhere(None))
+    numbers = np.concatenate([np.zeros(0, np.int64), *(run.begin + np.arange(len(run)) for run in runs)])
+    blocks = catalog.open(numbers, None)
+    blocks = blocks.take(np.flatnonzero((blocks.segment >= 0) & (blocks.file >= 0)))
+    chosen = blocks.take(sampled(len(blocks), _most(share, len(blocks), MOST_BLOCKS), draw))
+    within = chosen.numbers - catalog.memory.layout.block_begin[chosen.segment]
+    pieces = _pieces(opened, chosen.segment, chosen.file, chosen.row_group, within, parallel(len(chosen)))
+    opening = opened.table.delivery_of_all(opened.listing, np.zeros(0, np.int64)).open
+    on_progress("blocks", 0, len(pieces))
+    done = 0
+    for wave in np.array_split(np.arange(len(pieces)), min(WAVES, max(1, len(pieces) // WAVES))):
+        told = (opened.table.store, snapshot.number, snapshot.created, opening, [pieces[i] for i in wave], seed)
+        try:
+            for data in StatisticsAudit(*told).run(run):
+                found.add(data)
+        except (IndexFault, StalePlan, InvalidParquet) as error:
+            found.skipped.append(str(error))
+        done += len(wave)
+        on_progress("blocks", done, len(pieces))
+    return found, len(blocks)
+
+
+def _most(share: float | None, count: int, bound: int) -> int:
+    return min(count, bound) if share is None else math.ceil(share * count)
+
+
+def _pieces(
+    opened: OpenedTable, segment: np.ndarray, file: np.ndarray, row_group: np.ndarray, within: np.ndarray, tasks: int
+) -> list[Piece]:
+    """Blocks cut into pieces of one segment each, at least as many as there are tasks."""
+    most = max(1, len(segment) // max(tasks, 1))
+    pieces = []
+    for own in np.unique(segment).tolist():
+        mine = np.flatnonzero(segment == own)
+        mine = mine[reading_order(file[mine], row_group[mine])]
+        for part in np.array_split(mine, -(-len(mine) // most)):
+            told = opened.table.delivery_of_all(opened.listing, np.unique(file[part])).told
+            listed = block_list(opened.listing, told, file[part], row_group[part], within[part])
+            pieces.append(Piece(own, listed.to_bytes()))
+    return pieces
+
+
+# ---- predicates ------------------------------------------------------------------------------------------------------
+
+
+def _drawn_columns(opened: OpenedTable, found: Found, draw: np.random.Generator) -> list[DrawnColumn]:
+    """The columns of the index, and those that directories name, with values of theirs."""
+    snapshot, naming = opened.catalog.snapshot, opened.table.naming
+    named: list[DrawnColumn] = []
+    for number, column in enumerate([] if snapshot is None else snapshot.columns):
+        path = column.path if naming is None else naming.in_table.get(column.path)
+        if path is not None and not is_tuple_column(column.path) and path[0] not in opened.listing.columns:
+            values = python_values(found.drawn.get(number, ()), column.type)
+            named.append(DrawnColumn(path, column.type, values))
+    partitions = opened.listing.partitions
+    for field, own in zip(partitions.fields, partitions.values, strict=True):
+        chosen = sampled(len(own), MOST_PARTITION_VALUES, draw).tolist()
+        some = tuple(own[i].as_py() for i in chosen if own[i].is_valid)
+        named.append(DrawnColumn((field.name,), field.type, some))
+    return named
+
+
+def _asked(plan: Scan, first: Scan, share: float | None, draw: np.random.Generator, found: Found) -> Asked | None:
+    """A plan with some of the blocks that it leaves out; None where the table has changed since the first."""
+    if plan.opened.listing.id != first.opened.listing.id:
+        found.skipped.append(f"{plan.sql}: the table has changed since the audit began")
+        return None
+    excluded = excluded_by(plan)
+    return Asked(plan, excluded.take(sampled(len(excluded), _most(share, len(excluded), MOST_EXCLUDED), draw)))
+
+
+def _lost_rows(spark: SparkSession, asked: Sequence[Asked], found: Found, on_progress: OnStep) -> Iterator[LostRow]:
+    on_progress("predicates", 0, len(asked))
+    try:
+        proof = matches_left_out(spark, asked)
+    except (UnsupportedTable, StalePlan, InvalidParquet) as error:
+        found.skipped.append(f"no predicate could be proven: {error}")
+        return
+    on_progress("predicates", len(asked), len(asked))
+    found.skipped += [f"{asked[number].plan.sql}: {reason}" for number, reason in proof.undecided.items()]
+    for match in proof.matches:
+        yield _lost(asked[match.asked].plan, match)
+
+
+def _lost(plan: Scan, match: Match) -> LostRow:
+    place = match.path, match.row_group
+    return LostRow(plan.sql, *place, match.position, match.values, str(plan.why(*place)))

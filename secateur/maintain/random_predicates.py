@@ -1,0 +1,84 @@
+"""Random predicates about values that a table holds, to ask an index what nobody thought of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import InvalidPredicate
+from secateur.pruning.predicate.expressions import ColumnExpression
+from secateur.pruning.predicate.nodes import Column, Predicate
+from secateur.values import Key, scalar_of
+
+MOST_LISTED = 5  # values of an IN list
+MOST_LEAVES = 3  # of a predicate
+LONGEST_PIECE = 8  # characters
+
+
+@dataclass(frozen=True)
+class DrawnColumn:
+    """A column as the table calls it, and some of its values, which are not NULL."""
+
+    path: tuple[str, ...]
+    type: pa.DataType
+    values: tuple[Any, ...]
+
+
+def python_values(keys: Sequence[Key], type_: pa.DataType) -> tuple[Any, ...]:
+    """The values of keys, those left out that Python cannot hold."""
+    found = []
+    for key in keys:
+        with suppress(ValueError, OverflowError, pa.ArrowException):  # text that is no UTF-8, a day beyond 9999
+            found.append(scalar_of(key, type_).as_py())
+    return tuple(found)
+
+
+def random_predicates(columns: Sequence[DrawnColumn], count: int, draw: np.random.Generator) -> Iterator[Predicate]:
+    """So many predicates: `=`, IN, ranges, parts of texts, IS NULL and their opposites, under AND, OR and NOT."""
+    usable = [column for column in columns if column.values]
+    made = 0
+    while usable and made < count:
+        with suppress(InvalidPredicate):  # a value that no literal stands for
+            yield _tree(usable, int(draw.integers(1, MOST_LEAVES + 1)), draw)
+            made += 1
+
+
+def _tree(columns: Sequence[DrawnColumn], leaves: int, draw: np.random.Generator) -> Predicate:
+    if leaves == 1:
+        column = columns[int(draw.integers(len(columns)))]
+        found = _leaf(column, draw)
+    else:
+        left, right = _tree(columns, leaves - 1, draw), _tree(columns, 1, draw)
+        found = left & right if draw.random() < 0.5 else left | right
+    return ~found if draw.random() < 0.2 else found
+
+
+def _leaf(column: DrawnColumn, draw: np.random.Generator) -> Predicate:
+    own = ColumnExpression(Column(column.path))
+    chosen = [column.values[int(i)] for i in draw.integers(0, len(column.values), MOST_LISTED)]
+    first, second = chosen[:2]
+    kinds: list[Callable[[], Predicate]] = [
+        lambda: own == first,
+        lambda: own == first,
+        lambda: own != first,
+        lambda: own < first,
+        lambda: own >= first,
+        lambda: own.isin(chosen),
+        lambda: own.between(min(first, second), max(first, second)),
+        own.is_null,
+        own.is_not_null,
+    ]
+    if isinstance(first, str):
+        start = int(draw.integers(0, max(1, len(first))))
+        piece = first[start : start + LONGEST_PIECE]
+        kinds += [
+            lambda: own.startswith(first[:LONGEST_PIECE]),
+            lambda: own.contains(piece),
+            lambda: own.endswith(first[-LONGEST_PIECE:]),
+        ]
+    return kinds[int(draw.integers(len(kinds)))]()

@@ -1,0 +1,193 @@
+"""Advice on what to index: what some predicates read, and what they would, as values; estimates from a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, factorial
+
+import pyarrow as pa
+
+from secateur.pruning.report import human_bytes
+
+LEAST_SAVED = 0.01  # share of what is read now that a proposal has to save to be printed
+TIMES, BLOCKS_BESIDE = (
+    2.0,
+    2.0,
+)  # what is left may be so many times the least, and so many blocks per predicate,
+NEARLY = 0.95  # if as much as this share of the most is saved, for a proposal to count as equal
+ENOUGH = 0.5  # share of what a clustering saves that an index has to save to come before it
+LEAST_TAIL = 0.01  # probability below which a sample contradicts what is typical
+MOST_TERMS = 100  # of a Poisson distribution that are summed; beyond, a sample speaks for itself
+
+
+@dataclass(frozen=True)
+class Amount:
+    """What a query reads: blocks, with their rows and compressed bytes; an estimate is no whole number."""
+
+    blocks: float
+    rows: float
+    bytes: float
+
+    def scaled(self, blocks: float) -> Amount:
+        """So many blocks that are like these on average."""
+        share = blocks / self.blocks if self.blocks else 0.0
+        return Amount(blocks, self.rows * share, self.bytes * share)
+
+    def __str__(self) -> str:
+        blocks = f"{self.blocks:,.0f}" if self.blocks >= 10 else f"{self.blocks:.1f}".removesuffix(".0")
+        return f"{blocks} {'block' if blocks == '1' else 'blocks'}, {human_bytes(self.bytes)}"
+
+
+@dataclass(frozen=True)
+class Question:
+    """One predicate: what it reads now, and the least that any index could leave, which are blocks with a match.
+
+    `least` is None where only Spark can tell which rows match. It is exact where all blocks were `sampled`.
+    """
+
+    predicate: str
+    now: Amount
+    least: Amount | None
+    sampled: int  # blocks that were read, of those that it reads now
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Something that is not there yet, and what every predicate would read then."""
+
+    structure: str  # bloom, postings, ngram, tokens, gaps or clustering
+    column: str
+    call: str  # that makes it
+    bytes: int  # that it takes in the index; of a clustering, of the table that is written anew
+    left: tuple[Amount, ...]  # by predicate
+
+    @property
+    def bytes_left(self) -> float:
+        """What all predicates together would read."""
+        return sum(each.bytes for each in self.left)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The answer of :func:`secateur.advise`; prints as text.
+
+    `proposals` come best first: by the bytes that all predicates would read, and among those that hardly differ in
+    that, by what they take. A clustering comes behind an index that saves half as much.
+    """
+
+    questions: tuple[Question, ...]
+    proposals: tuple[Proposal, ...]
+    blocks: int  # of the table
+    sampled: int  # blocks that were read in all
+
+    @property
+    def bytes_now(self) -> float:
+        """What all predicates together read now."""
+        return sum(each.now.bytes for each in self.questions)
+
+    def to_table(self) -> pa.Table:
+        """One row per proposal and predicate, in their orders: `rank`, what to make and what it takes, what is left.
+
+        `blocks_least` and `bytes_least` are null where only Spark can tell which rows match.
+        """
+        rows = [
+            {
+                "rank": rank,
+                "structure": proposal.structure,
+                "column": proposal.column,
+                "call": proposal.call,
+                "bytes": proposal.bytes,
+                "predicate": question.predicate,
+                "blocks_now": question.now.blocks,
+                "bytes_now": question.now.bytes,
+                "blocks_least": None if question.least is None else question.least.blocks,
+                "bytes_least": None if question.least is None else question.least.bytes,
+                "blocks_left": left.blocks,
+                "bytes_left": left.bytes,
+                "sampled": question.sampled,
+            }
+            for rank, proposal in enumerate(self.proposals, 1)
+            for question, left in zip(self.questions, proposal.left, strict=True)
+        ]
+        return pa.Table.from_pylist(rows, _SCHEMA)
+
+    def __str__(self) -> str:
+        lines = [f"read now, and the least possible, by a sample of {self.sampled:,} of {self.blocks:,} blocks:"]
+        for question in self.questions:
+            about = "about " if question.sampled < question.now.blocks else ""
+            least = "only Spark can tell the least" if question.least is None else f"at least {about}{question.least}"
+            sampled = f"{question.sampled:,} of them sampled"
+            lines.append(f"  {question.predicate}: {question.now} ({sampled}); {least}")
+        useful = [each for each in self.proposals if self._saved(each) >= LEAST_SAVED]
+        if not useful:
+            return "\n".join([*lines, "nothing that could be made would save a hundredth of that"])
+        lines.append("what would be read in all, best first:")
+        for each in useful:
+            verb = "rewrites" if each.structure == CLUSTERING else "takes"
+            left = f"{human_bytes(self.bytes_now)} -> {human_bytes(each.bytes_left)}, saves {self._saved(each):.1%}"
+            lines.append(f"  {each.structure} of {each.column}: {left}; {verb} {human_bytes(each.bytes)}")
+            lines.append(f"    {each.call}")
+        return "\n".join(lines)
+
+    def _saved(self, proposal: Proposal) -> float:
+        """The share of what is read now that a proposal saves."""
+        return 1 - proposal.bytes_left / self.bytes_now if self.bytes_now else 0.0
+
+
+CLUSTERING = "clustering"
+_SCHEMA = pa.schema(
+    [
+        ("rank", pa.int64()),
+        *((name, pa.string()) for name in ("structure", "column", "call")),
+        ("bytes", pa.int64()),
+        ("predicate", pa.string()),
+        *((name, pa.float64()) for name in ("blocks_now", "bytes_now", "blocks_least", "bytes_least")),
+        *((name, pa.float64()) for name in ("blocks_left", "bytes_left")),
+        ("sampled", pa.int64()),
+    ]
+)
+
+
+def ranked(proposals: Sequence[Proposal], questions: Sequence[Question]) -> tuple[Proposal, ...]:
+    """Proposals best first: of those that leave nearly as little as the best left, the one that takes least.
+
+    A clustering rewrites the table, and a table has but one: it comes behind what saves half as much without.
+    """
+    now = sum(each.now.bytes for each in questions)
+    a_block = max((each.now.bytes / each.now.blocks for each in questions if each.now.blocks), default=0.0)
+    beside = BLOCKS_BESIDE * len(questions) * a_block
+    rest, order = list(proposals), []
+    while rest:
+        most = max(now - each.bytes_left for each in rest)
+        enough = [each for each in rest if each.structure != CLUSTERING and now - each.bytes_left >= ENOUGH * most > 0]
+        least = min(each.bytes_left for each in enough or rest)
+        most_left = max(least, min(TIMES * least + beside, now - NEARLY * (now - least)))
+        alike = [each for each in enough or rest if each.bytes_left <= most_left]
+        chosen = min(alike, key=lambda each: (each.bytes_left >= now, each.bytes, each.bytes_left, each.structure))
+        rest.remove(chosen)
+        order.append(chosen)
+    return tuple(order)
+
+
+def estimated(found: int, sampled: int, units: int, typical: float | None = None) -> float:
+    """How many of some units have what `found` of a sample have.
+
+    `typical` is how many do on average over other values of the column: where the sample does not contradict it, it is
+    the better estimate, as what is rare is seldom in a sample. What no unit of a sample has is taken to be in one.
+    """
+    if sampled >= units:
+        return float(found)
+    if not sampled:
+        return float(units)
+    if typical is not None and _agrees(found, typical * sampled / units):
+        return min(max(typical, float(found)), float(units))
+    return units * found / sampled if found else min(1.0, units / sampled)
+
+
+def _agrees(found: int, expected: float) -> bool:
+    """Whether a count is no surprise where so many are expected, of a Poisson distribution."""
+    if expected > MOST_TERMS or found > MOST_TERMS:
+        return False
+    terms = [exp(-expected) * expected**k / factorial(k) for k in range(found + 1)]
+    return sum(terms) >= LEAST_TAIL and 1 - sum(terms[:-1]) >= LEAST_TAIL
