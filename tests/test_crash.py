@@ -60,15 +60,13 @@ def fails(lake: Lake, action: Action, script: Script) -> BaseException | None:
 
 def cases(steps: list[str]) -> Iterator[tuple[int, str]]:
     """The operations at which something goes wrong, and what: all pairs in the nightly run."""
-    for at, step in enumerate(steps):
-        if NIGHTLY:
-            yield from ((at, fault) for fault in FAULTS)
-        elif step.startswith(("put", "create", "delete")):
-            yield at, FAULTS[at % len(FAULTS)]
-        elif at % 4 == 0:  # to die while reading is to die after what was written before
-            yield at, ERRORS[at // 4 % len(ERRORS)]
-    if not NIGHTLY:
-        yield from ((at, fault) for at, step in enumerate(steps) for fault in FAULTS if step.startswith("create"))
+    if NIGHTLY:
+        yield from ((at, fault) for at in range(len(steps)) for fault in FAULTS)
+        return
+    writes = [at for at, step in enumerate(steps) if step.startswith(("put", "delete"))]
+    yield from ((at, FAULTS[i % len(FAULTS)]) for i, at in enumerate(writes[::2]))
+    yield from ((at, ERRORS[i % len(ERRORS)]) for i, at in enumerate(range(0, len(steps), 9)))
+    yield from ((at, fault) for at, step in enumerate(steps) if step.startswith("create") for fault in FAULTS)
 
 
 @pytest.mark.parametrize("place", PLACES if NIGHTLY else PLACES[:1])

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import resource
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,15 +15,17 @@ import pytest
 from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from pyroaring import BitMap64
 from test_harm import within
 
 from benchmarks.memory_store import MemoryStore
 from fuzz.frame import file_of, unpacked
 from fuzz.seeds import seeds
 from fuzz.targets import TARGETS, run
-from secateur.errors import IndexFault
+from secateur.errors import IndexFault, InvalidParquet
 from secateur.index.codec import SNAPSHOT, as_it_lies, encode_chunk
 from secateur.index.snapshot import open_snapshot, snapshot_name
+from secateur.io.deletes import decoded_vector
 
 CORPUS = Path(__file__).parent / "fuzz_corpus"
 MOST_SECONDS = 5
@@ -105,3 +108,24 @@ def test_what_is_harmed_is_refused(name: str, data: st.DataObject) -> None:
     harmed = data.draw(changed(name))
     with within(MOST_SECONDS):
         run(name, harmed)
+
+
+def vector(rows: BitMap64) -> bytes:
+    body = bytes.fromhex("d1d33964") + rows.serialize()
+    return len(body).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
+
+
+@examples(ci=30)
+@given(st.sets(st.integers(0, 2**63 - 1), max_size=50), st.integers(0, 2**40), st.integers(0, 3000))
+def test_vectors_are_unpacked(some: set[int], first: int, count: int) -> None:
+    rows = sorted(some | set(range(first, first + count)))
+    assert decoded_vector(vector(BitMap64(rows)), "it").tolist() == rows
+
+
+@pytest.mark.parametrize("rows", [range(2**63, 2**63 + 1), range(2**64 - 1, 2**64), range(2**30 + 1)])
+def test_vectors_of_rows_that_no_file_has_are_refused(rows: range) -> None:
+    """A few bytes of them can name any number of rows."""
+    named = BitMap64()
+    named.add_range(rows.start, rows.stop) if rows.stop < 2**64 else named.add(rows.start)
+    with within(MOST_SECONDS), pytest.raises(InvalidParquet, match="names"):
+        decoded_vector(vector(named), "it")

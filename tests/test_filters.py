@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import WriteTable, examples, write_file
+from crash_lake import NO_SPARK
 from filter_files import Cuts, without_bands
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,6 +39,7 @@ from secateur.index.slivers import SliverWriter
 from secateur.io.parquet_dir import ParquetDirectory
 from secateur.io.scan import Scan
 from secateur.maintain import build as building
+from secateur.maintain import refresh as refreshing
 from secateur.pruning import filters
 from secateur.pruning.evaluate import fold, leaf_outcomes
 from secateur.pruning.outcomes import TRUE, survives
@@ -174,17 +176,18 @@ def test_predicates_ask_every_kind_of_filter() -> None:
 @pytest.fixture(autouse=True)
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Builds need no Spark here: what its tasks would do is done one after the other."""
-    monkeypatch.setattr(building, "run_tasks", lambda spark, work, n: work(range(n)))
+    for module in (building, refreshing):
+        monkeypatch.setattr(module, "run_tasks", lambda spark, work, n: work(range(n)))
 
 
 def index_of(root: Path, **options: Any) -> ParquetDirectory:
     table = sc.open_table(str(root))
-    sc.build_index(table, spark=None, **options)  # type: ignore[arg-type]
+    sc.build_index(table, spark=NO_SPARK, **options)
     return table
 
 
 def refresh(root: Path) -> None:
-    sc.refresh_index(sc.open_table(str(root)), spark=None)  # type: ignore[arg-type]
+    sc.refresh_index(sc.open_table(str(root)), spark=NO_SPARK)
 
 
 Row = dict[str, Any]

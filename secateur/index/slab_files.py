@@ -22,7 +22,10 @@ from secateur.index.tasks import RunTasks
 def write_slabs(
     run: RunTasks, build: str, store: Store, summaries: Sequence[SegmentSummary], recipe: Recipe
 ) -> dict[int, Slabs]:
-    """The third pass: the slivers of all segments laid side by side, filter by filter. Raises IndexConflict."""
+    """The third pass: the slivers of all segments laid side by side, filter by filter.
+
+    Raises IndexConflict where somebody has removed slivers, IndexNotWritable.
+    """
     plans = {}
     for f in sorted({f for summary in summaries for f in summary.slivers}):
         plans[f] = interleave.plan_matrices([summary.slivers.get(f, ()) for summary in summaries])

@@ -146,13 +146,16 @@ class FileStore:
             write(name, data)
         except FileExistsError:
             raise IndexConflict(f"{self._path(name)} exists already: another build published first") from None
-        except FileNotFoundError:
-            raise IndexConflict(
-                f"{self._path(name)} was removed while it was written: by a vacuum with a short grace period, or by a "
-                "drop. Do it again"
-            ) from None
         except OSError as error:
+            if self.is_local and isinstance(error, FileNotFoundError):
+                raise self._gone(name) from None
             raise self._refused(name, error) from None
+
+    def _gone(self, name: str) -> IndexConflict:
+        return IndexConflict(
+            f"{self._path(name)} was removed while it was written: by a vacuum with a short grace period, or by a "
+            "drop. Do it again"
+        )
 
     def _refused(self, name: str, error: OSError) -> IndexNotWritable:
         return IndexNotWritable(f"cannot write the index file {self._path(name)}: {explained(error)}. {_advice(error)}")
@@ -220,17 +223,6 @@ class FileStore:
             raise IndexNotWritable(f"cannot delete {self._path(name)}: {explained(error)}. {_advice(error)}") from None
 
 
-def _read_range(file: pa.NativeFile, offset: int, size: int) -> bytes:
-    for pause in PAUSES:
-        try:
-            return bytes(file.read_at(size, offset))
-        except OSError as error:
-            if _NOT_TRIED_AGAIN not in str(error):
-                raise
-        time.sleep(pause)
-    return bytes(file.read_at(size, offset))
-
-
 def _sync_folder(folder: str) -> None:
     """Bring the names in a local folder to the disk, on filesystems that can be asked for that."""
     descriptor = os.open(folder, os.O_RDONLY)
@@ -253,3 +245,14 @@ def _advice(error: OSError) -> str:
             return f"Allow larger files (ulimit -f), ask for smaller ones with segment_blocks=, {elsewhere}"
         case _:
             return f"Give the table's directory write permission, {elsewhere}"
+
+
+def _read_range(file: pa.NativeFile, offset: int, size: int) -> bytes:
+    for pause in PAUSES:
+        try:
+            return bytes(file.read_at(size, offset))
+        except OSError as error:
+            if _NOT_TRIED_AGAIN not in str(error):
+                raise
+        time.sleep(pause)
+    return bytes(file.read_at(size, offset))

@@ -84,7 +84,7 @@ def optimize_index(
         table.store.require_writable()
         with new_build(table.store) as build:
             segments = _written(table.store, partial(run_tasks, spark), build, snapshot, plan, (on_survey, on_progress))
-            publish(now, build, segments, snapshot.schema, snapshot.options, expected=snapshot.number)
+            publish(now, build, segments, snapshot.schema, snapshot.options, expected=snapshot)
     left = len(filter_files(require_snapshot(table)))
     return done(describe_index(table), dry_run, filter_files_before=files, filter_files_after=left)
 

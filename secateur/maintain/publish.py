@@ -8,11 +8,11 @@ from collections.abc import Sequence, Set
 
 import pyarrow as pa
 
-from secateur.errors import IndexConflict, SecateurError
+from secateur.errors import IndexConflict, IndexFault, SecateurError
 from secateur.index.build import MANIFESTS_FOLDER, build_of
 from secateur.index.model import BuildOptions, IndexedColumn, indexed_columns
 from secateur.index.segments import Segments, in_key_order
-from secateur.index.snapshot import MadeOf, encode_snapshot, snapshot_name, snapshot_numbers
+from secateur.index.snapshot import MadeOf, Snapshot, encode_snapshot, open_snapshot, snapshot_name, snapshot_numbers
 from secateur.index.sort_key import parse_sort_key, tuple_column
 from secateur.io.field_ids import called_by_id
 from secateur.io.schema import merge_schemas
@@ -53,7 +53,7 @@ def publish(
     segments: Segments,
     schema: pa.Schema,
     options: BuildOptions,
-    expected: int | None = None,
+    expected: Snapshot | None = None,
 ) -> None:
     """Create the next snapshot; with `expected`, only if that is still the current one.
 
@@ -80,16 +80,27 @@ def publish(
     raise IndexConflict(f"{MOST_TRIES} times another build published first: build again when fewer do so at once")
 
 
-def _next_number(store: FileStore, expected: int | None) -> int:
-    """The number of the next snapshot. Raises IndexConflict where another than `expected` is current."""
+def _next_number(store: FileStore, expected: Snapshot | None) -> int:
+    """The number of the next snapshot. Raises IndexConflict where another than `expected` is current.
+
+    Numbers begin again after a drop, so the same number need not be the same snapshot.
+    """
     numbers = snapshot_numbers(store)
     current = numbers[-1] if numbers else 0
-    if expected is not None and current != expected:
+    if expected is not None and not (current == expected.number and _is_current(store, expected)):
         raise IndexConflict(
-            f"the index was at snapshot {expected} and is at {current or 'none'} now: another build, refresh or drop "
-            "came first. Nothing was changed: refresh again"
+            f"the index was at snapshot {expected.number} and is at {current or 'none'} now: another build, refresh or "
+            "drop came first. Nothing was changed: refresh again"
         )
     return current + 1
+
+
+def _is_current(store: FileStore, expected: Snapshot) -> bool:
+    """Whether the snapshot with a number is still the one that it was."""
+    try:
+        return open_snapshot(store, expected.number).created == expected.created
+    except IndexFault:
+        return False
 
 
 def _keep_or_retract(store: FileStore, number: int, names: Set[str]) -> None:

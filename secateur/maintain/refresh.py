@@ -104,7 +104,7 @@ def refresh_index(
         on_survey(*(sum(each[part] for each in sizes) for part in range(3)))
     with new_build(table.store) as build:
         segments = _written(now, run, build, surveys, kept, lacking, (schema, options), on_progress)
-        publish(now, build, segments, schema, options, expected=snapshot.number)
+        publish(now, build, segments, schema, options, expected=snapshot)
     return found()
 
 
