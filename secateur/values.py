@@ -67,6 +67,13 @@ def kind_of(type_: pa.DataType) -> Kind | None:
     return _KINDS.get(type_.id)
 
 
+def ordered_kind(type_: pa.DataType) -> Kind:
+    """The kind of the keys of a type that has an order."""
+    kind = kind_of(type_)
+    assert kind is not None
+    return kind
+
+
 def is_float(type_: pa.DataType) -> bool:
     """Whether values of the type may be NaN."""
     return bool(pa.types.is_floating(type_))

@@ -28,7 +28,7 @@ from secateur.index.sketch import BoundsSketch, FilterSketch, Reading, ValuesSke
 from secateur.index.slivers import Sliver, SliverWriter
 from secateur.index.sort_key import SortColumn, parse_sort_key, tuple_column, tuple_zone_map
 from secateur.index.zonemap import ZoneMap
-from secateur.values import Keys, Kind, is_float, kind_of, same_width
+from secateur.values import Keys, is_float, ordered_kind, same_width
 
 NGRAM_FPR = 0.01  # of one gram; a needle has several, all of which must be there
 
@@ -205,13 +205,9 @@ def unknown_statistics(
     for collector in collectors:
         for _ in range(n):
             collector.take(None)
-    return FileStatistics(row_count, byte_count, {c: zonemap.unknown(_kind(c), n) for c in recipe.columns}, {})
-
-
-def _kind(column: IndexedColumn) -> Kind:
-    kind = kind_of(column.type)
-    assert kind is not None
-    return kind
+    return FileStatistics(
+        row_count, byte_count, {c: zonemap.unknown(ordered_kind(c.type), n) for c in recipe.columns}, {}
+    )
 
 
 def _with_gaps(zone_map: ZoneMap, row_count: np.ndarray) -> ZoneMap:

@@ -41,7 +41,7 @@ from secateur.index.snapshot import Snapshot
 from secateur.index.zonemap import ZoneMap, unknown
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.report import Faults
-from secateur.values import Kind, kind_of
+from secateur.values import ordered_kind
 
 Value = TypeVar("Value")
 Resident = TypeVar("Resident", ResidentZones, ResidentBlocks)
@@ -116,7 +116,7 @@ class IndexMemory:
         return self._zones(own, wanted)
 
     def _zones(self, column: Field, wanted: Wanted) -> list[ResidentZones]:
-        kind, directory = _kind(column), self._directory(ZONE, column)
+        kind, directory = ordered_kind(column.type), self._directory(ZONE, column)
         residents = [self._resident_zones(column, group) for group, _ in wanted]
         missing = list(self._missing(residents, wanted))
         if not missing:
@@ -138,7 +138,7 @@ class IndexMemory:
     def _fill_zones(
         self, resident: ResidentZones, within: int, segment: int, column: Field, arrays: Arrays | IndexFault
     ) -> None:
-        kind, n = _kind(column), self._block_count(segment)
+        kind, n = ordered_kind(column.type), self._block_count(segment)
         with self.faults.tolerated():
             found = zone_map_of(_sound(arrays), kind, n, self._where(segment, ZONE, column))
             may_be_all_null = bool((found.null_count > 0).any())
@@ -177,7 +177,8 @@ class IndexMemory:
 
     def _resident_zones(self, column: Field, group: int) -> ResidentZones:
         return self.cache.get(
-            self._group_key((ZONE, column), group), lambda: ResidentZones(_kind(column), self.layout.blocks_of(group))
+            self._group_key((ZONE, column), group),
+            lambda: ResidentZones(ordered_kind(column.type), self.layout.blocks_of(group)),
         )
 
     def _resident_blocks(self, group: int) -> ResidentBlocks:
@@ -252,7 +253,7 @@ class IndexMemory:
         own = self.called(column)
         if own is None:
             return [None] * len(segments)
-        kind = _kind(own)
+        kind = ordered_kind(own.type)
 
         def decode(segment: int, arrays: Arrays, where: str) -> np.ndarray:
             return zone_map_of(arrays, kind, self._block_count(segment), where).null_count.copy()
@@ -267,7 +268,7 @@ class IndexMemory:
         return self._pages(own, segments)
 
     def _pages(self, column: Field, segments: np.ndarray) -> list[PageTable | None]:
-        kind = _kind(column)
+        kind = ordered_kind(column.type)
 
         def decode(segment: int, arrays: Arrays, where: str) -> PageTable:
             return pages_of(arrays, kind, self.row_count(segment), where)
@@ -344,9 +345,3 @@ def _sound(arrays: Arrays | IndexFault) -> Arrays:
     if isinstance(arrays, IndexFault):
         raise arrays
     return arrays
-
-
-def _kind(column: Field) -> Kind:
-    kind = kind_of(column.type)
-    assert kind is not None
-    return kind

@@ -21,7 +21,7 @@ from secateur.index.slivers import Sliver
 from secateur.index.sort_key import is_tuple_column
 from secateur.index.zonemap import ZoneMap
 from secateur.ragged import elements_of, offsets_of
-from secateur.values import Kind, kind_of, same_keys
+from secateur.values import ordered_kind, same_keys
 
 ChunkName = tuple[str, int]  # kind of chunk, number of the column or filter; -1 for the block table
 BLOCK_TABLE: ChunkName = (BLOCKS, -1)
@@ -135,7 +135,7 @@ class Segments:
             if number is not None and number in self.slabs:
                 slabs[f] = self.slabs[number]
         zone_maps = [
-            zonemap.unknown(_kind(column), len(self)) if number is None else self.zone_maps[number]
+            zonemap.unknown(ordered_kind(column.type), len(self)) if number is None else self.zone_maps[number]
             for column, number in zip(columns, numbers, strict=True)
         ]
         return replace(self, columns=columns, filters=filters, directory=directory, zone_maps=zone_maps, slabs=slabs)
@@ -204,7 +204,7 @@ def chunk_names(columns: Sequence[IndexedColumn], filters: Sequence[Filter]) -> 
 
 
 def _concat(parts: Sequence[ZoneMap], column: IndexedColumn) -> ZoneMap:
-    return zonemap.concat(parts) if parts else zonemap.unknown(_kind(column), 0)
+    return zonemap.concat(parts) if parts else zonemap.unknown(ordered_kind(column.type), 0)
 
 
 def _name(chunk: ChunkName) -> str:
@@ -220,12 +220,6 @@ def _directory(places: Sequence[Place | None]) -> Directory:
 
 def _integers(values: Sequence[int]) -> np.ndarray:
     return np.array(values, np.int64)
-
-
-def _kind(column: IndexedColumn) -> Kind:
-    kind = kind_of(column.type)
-    assert kind is not None
-    return kind
 
 
 def joined(first: Segments, second: Segments) -> Segments:

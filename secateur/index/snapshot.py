@@ -41,7 +41,7 @@ from secateur.index.slabs import Slabs, slabs_of
 from secateur.index.zonemap import ZoneMap, unknown
 from secateur.pruning.predicate.bound import Field
 from secateur.ragged import offsets_of
-from secateur.values import Kind, all_within, kind_of, same_keys
+from secateur.values import all_within, kind_of, ordered_kind, same_keys
 
 FOLDER = "snapshots"
 _NAME = re.compile(r"(\d{10})\.snapshot")
@@ -207,7 +207,7 @@ class Snapshot:
             return None
         chunk = f"tree/{number}"
         arrays = self._contents.arrays(chunk, self._read)
-        return zone_map_of(arrays, _kind(field), len(self.tree.row_count), f"{self.name}: chunk {chunk}")
+        return zone_map_of(arrays, ordered_kind(field.type), len(self.tree.row_count), f"{self.name}: chunk {chunk}")
 
     def directory(self, kind: str, field: Field | None) -> Directory | None:
         """Where the chunks of one kind lie, of a column or (None) of no column; None where no segment has one."""
@@ -274,7 +274,7 @@ class Snapshot:
         table = self.segments
         level = np.arange(len(table))
         zone_maps = [self.tree_zones(Field(c.path, c.type)) for c in self.columns]
-        kinds = [_kind(Field(c.path, c.type)) for c in self.columns]
+        kinds = [ordered_kind(c.type) for c in self.columns]
         known = [unknown(k, 0) if z is None else z.take(level) for z, k in zip(zone_maps, kinds, strict=True)]
         counts = (table.size, table.block_count, table.row_count)
         return Segments(self.columns, self.filters, table.name, *counts, self.files, directory, known, slabs)
@@ -316,12 +316,6 @@ def _is_permutation(live: np.ndarray) -> bool:
     """Whether the numbers are all that there are below their count."""
     n = len(live)
     return all_within(live, 0, n - 1) and bool((np.bincount(live, minlength=n) == 1).all())
-
-
-def _kind(field: Field) -> Kind:
-    kind = kind_of(field.type)
-    assert kind is not None
-    return kind
 
 
 def _made_of(told: dict[str, Any], where: str) -> MadeOf:

@@ -31,7 +31,7 @@ from secateur.index.segments import Directory
 from secateur.index.snapshot import Snapshot
 from secateur.index.zonemap import ZoneMap, unknown
 from secateur.pruning.predicate.bound import Field
-from secateur.values import Kind, kind_of
+from secateur.values import ordered_kind
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class StoredSegment:
         """The zone map of a column over the blocks; one that knows nothing where there is none."""
         column = self._field(c)
         arrays = self._arrays(ZONE, self.snapshot.directory(ZONE, column))
-        kind = _kind(column)
+        kind = ordered_kind(column.type)
         return (
             unknown(kind, self.block_count)
             if arrays is None
@@ -76,7 +76,7 @@ class StoredSegment:
         arrays = self._arrays(PAGE, self.snapshot.directory(PAGE, column))
         if arrays is None:
             return None
-        found = pages_of(arrays, _kind(column), block_rows, self._where(PAGE))
+        found = pages_of(arrays, ordered_kind(column.type), block_rows, self._where(PAGE))
         places = self._arrays(PLACE, self.snapshot.directory(PLACE, column))
         if places is None:
             return found
@@ -137,9 +137,3 @@ def read_segment(store: Store, snapshot: Snapshot, number: int) -> SegmentData:
     postings = {f: stored.postings(f) for f, each in enumerate(snapshot.filters) if each.kind == POSTINGS}
     zone_maps = [stored.zone_map(c) for c in columns]
     return SegmentData((), blocks, snapshot.columns, zone_maps, pages, {}, postings)
-
-
-def _kind(column: Field) -> Kind:
-    kind = kind_of(column.type)
-    assert kind is not None
-    return kind
