@@ -19,6 +19,7 @@ from crash_lake import (
     lake_on,
 )
 from faulty_store import DEATHS, ERRORS, FAULTS, DiedError, FaultyStore, Script
+from s3_server import S3Server
 
 from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import SecateurError
@@ -89,6 +90,25 @@ def test_whoever_writes_may_die_at_every_step(tmp_path: Path, name: str, place: 
         if NIGHTLY or at % 8 == 0:
             build(lake.open())
             check_answers(lake)
+
+
+ON_S3 = ACTIONS if NIGHTLY else ("refresh",)
+
+
+@pytest.mark.parametrize("name", ON_S3)
+def test_whoever_writes_to_s3_may_die_at_every_step(s3: S3Server, tmp_path: Path, name: str) -> None:
+    action = ACTIONS[name]
+    filesystem = pafs.FileSystem.from_uri(f"s3://{s3.bucket}")[0]
+    lake = lake_on(filesystem, f"{s3.bucket}/{tmp_path.name}", action.before)
+    saved, numbers = lake.saved(), snapshot_numbers(lake.store)
+    steps = operations(lake, action)
+    for at, step in enumerate(steps):
+        if NIGHTLY or step.startswith(("create", "delete")) or at % 16 == 0:
+            lake.restore(saved)
+            ended = fails(lake, action, Script(at, DEATHS[at % len(DEATHS)]))
+            assert isinstance(ended, DiedError), step
+            check_old_or_new(lake, saved, numbers, step)
+            check_leftovers(lake)
 
 
 def check_old_or_new(lake: Lake, saved: dict[str, bytes], numbers: list[int], where: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ import secateur as sc
 from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import IndexConflict, InvalidOption, StalePlan, UnknownColumn
 from secateur.io.parquet_dir import ParquetDirectory
+from secateur.maintain import entries
 
 ALL: dict[str, Any] = {
     "bloom": ["i", "s", "d", "wide"],
@@ -225,3 +227,26 @@ def test_mistakes_are_told_before_anything_is_done(table: ParquetDirectory) -> N
         with pytest.raises(InvalidOption, match="ngram is of text"):
             sc.refresh_index(table, spark=here, ngram=["id"])
     assert sc.describe_index(table).number == 1
+
+
+def test_c03_a_file_is_overwritten_within_the_second_in_which_it_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where times are whole seconds: the build waits until the second is over, and reads what is there then."""
+    second = 1_700_000_000
+    path = write_file(tmp_path / "a.parquet", {"id": [1, 2, 3]})
+    os.utime(path, (second, second))
+    waited: list[float] = []
+
+    def overwriting(seconds: float) -> None:
+        waited.append(seconds)
+        write_file(path, {"id": [7, 8, 9]})
+        os.utime(path, (second, second))
+
+    monkeypatch.setattr(entries.time, "sleep", overwriting)
+    monkeypatch.setattr(entries.time, "time", lambda: second + 0.25)
+    table = sc.open_table(str(tmp_path))
+    with jobs_in_this_process() as here:
+        sc.build_index(table, spark=here)
+    assert waited == [1.75]
+    assert sc.prune(table, "id = 8", strict=True).count() == 1

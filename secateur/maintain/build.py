@@ -29,7 +29,7 @@ from secateur.index.survey import FileSurvey, cut, survey
 from secateur.index.tasks import RunTasks, run_tasks
 from secateur.io.table import Table, TableSnapshot
 from secateur.maintain.describe import IndexSnapshot, describe_index
-from secateur.maintain.entries import live_files
+from secateur.maintain.entries import settled_files
 from secateur.maintain.publish import declared_schema, index_schema, publish, sort_paths, summarised_columns
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def build_index(
     filters = filter_options(bloom, postings, ngram, tokens)
     options = BuildOptions(tuple(sort_key), filters, tuple(gaps), fpr, pages, segment_blocks, fan_out)
     now = table.snapshot(fresh=True)
-    files = live_files(now)
+    files = settled_files(now)
     if not files and now.declared_schema is None:
         raise TableNotFound(f"{table.location} holds no Parquet file")
     run = partial(run_tasks, spark)

@@ -27,7 +27,7 @@ from secateur.index.tasks import RunTasks, run_tasks
 from secateur.io.store import FileStore
 from secateur.io.table import Table, TableSnapshot
 from secateur.maintain.describe import IndexSnapshot, describe_index
-from secateur.maintain.entries import indexed_files, live_files, require_snapshot
+from secateur.maintain.entries import indexed_files, live_files, require_snapshot, settled_files
 from secateur.maintain.publish import declared_schema, index_schema, publish, sort_paths, summarised_columns
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def refresh_index(
     now = table.snapshot(fresh=True)
     added = BuildOptions(filters=filter_options(bloom, postings, ngram, tokens), gaps=tuple(gaps))
     added = _called_in_index(now, added)
-    plan = _planned(now, snapshot)
+    plan = _planned(now, snapshot, live_files(now) if dry_run else settled_files(now))
     if dry_run:
         options = _joined(snapshot.options, checked(added, snapshot.schema))
         kept = _under(plan.kept, snapshot.schema, options)
@@ -167,8 +167,8 @@ class _Plan:
     lost: int
 
 
-def _planned(table: TableSnapshot, snapshot: Snapshot) -> _Plan:
-    before, files = snapshot.as_segments(), live_files(table)
+def _planned(table: TableSnapshot, snapshot: Snapshot, files: Sequence[FileIdentity]) -> _Plan:
+    before = snapshot.as_segments()
     live, known = set(files), indexed_files(before.files)
     is_there = _are_there(table.store, before)
     is_live = np.array([file in live for file in known], bool) & is_there[before.files.segment]
