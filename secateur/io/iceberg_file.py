@@ -111,9 +111,9 @@ class IcebergFile:
             return zonemap.all_null(kind, self.row_count)
         if len(ids) > 1 or ids[0] in self.view.told:
             return zonemap.unknown(kind, len(self.row_count))
-        n = len(self.row_count)
-        values = absent(pa.field("", type_, metadata=self.view.fields[ids[0]].metadata), n, self.view.defaults)
-        return zonemap.from_bounds(type_, values, values, np.zeros(n), np.zeros(n), self.row_count)
+        none = np.zeros(len(self.row_count), np.int64)
+        values = absent(pa.field("", type_, metadata=self.view.fields[ids[0]].metadata), len(none), self.view.defaults)
+        return zonemap.from_bounds(type_, values, values, none, none, self.row_count)
 
     def pages(self, zone_maps: Mapping[IndexedColumn, ZoneMap]) -> dict[IndexedColumn, PageTable]:
         """The pages of those columns that have a page index in every row group."""
