@@ -176,6 +176,27 @@ def test_lost_index_files_are_made_anew(table: ParquetDirectory, folder: str) ->
         assert {predicate: kept(table, predicate) for predicate in before} == before
 
 
+@pytest.mark.parametrize("folder", ["segments", "filters"])
+def test_broken_index_files_are_repaired(table: ParquetDirectory, folder: str) -> None:
+    with jobs_in_this_process() as here:
+        sc.refresh_index(table, spark=here, bloom=["id"], ngram=["name"])
+        before = {p: kept(table, p) for p in (f"id = {_rows(1)['id'][0].as_py()}", "name LIKE '%n-39%'", "id > 2000")}
+        path = next(
+            each for each in (Path(table.root) / "_secateur" / folder).iterdir() if each.name in str(_used(table))
+        )
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+        assert not sc.verify_index(table).sound
+        assert sc.refresh_index(table, spark=here).is_current  # which does not look into files
+        told = sc.refresh_index(table, dry_run=True, repair=True)
+        done = sc.refresh_index(table, spark=here, repair=True)
+        assert (done.files_lost, done.segments_amended) == (told.files_lost, told.segments_amended)
+        assert (done.files_lost > 0, done.segments_amended > 0) == (folder == "segments", folder == "filters")
+        assert sc.verify_index(table).sound
+        assert {predicate: kept(table, predicate) for predicate in before} == before
+
+
 def _used(table: ParquetDirectory) -> set[str]:
     from secateur.maintain.entries import require_snapshot
     from secateur.maintain.vacuum import used_files
@@ -186,14 +207,14 @@ def _used(table: ParquetDirectory) -> set[str]:
 def test_a_file_that_changes_meanwhile(table: ParquetDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     from secateur.maintain import refresh
 
-    planned = refresh._planned
+    planned = refresh.difference
 
     def overwriting(*arguments: Any) -> Any:
         found = planned(*arguments)
         write_file(Path(table.root) / "2.parquet", _rows(2), row_group_size=15)
         return found
 
-    monkeypatch.setattr(refresh, "_planned", overwriting)
+    monkeypatch.setattr(refresh, "difference", overwriting)
     with jobs_in_this_process() as here, pytest.raises(StalePlan, match=r"2\.parquet was overwritten"):
         sc.refresh_index(table, spark=here, bloom=["id"])
     assert sc.describe_index(table).number == 1
@@ -203,7 +224,7 @@ def test_a_file_that_changes_meanwhile(table: ParquetDirectory, monkeypatch: pyt
 def test_another_build_comes_first(table: ParquetDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     from secateur.maintain import refresh
 
-    planned = refresh._planned
+    planned = refresh.difference
     with jobs_in_this_process() as here:
 
         def building(*arguments: Any) -> Any:
@@ -211,7 +232,7 @@ def test_another_build_comes_first(table: ParquetDirectory, monkeypatch: pytest.
             sc.build_index(table, spark=here, postings=["name"])
             return found
 
-        monkeypatch.setattr(refresh, "_planned", building)
+        monkeypatch.setattr(refresh, "difference", building)
         with pytest.raises(IndexConflict, match="refresh again"):
             sc.refresh_index(table, spark=here, bloom=["id"])
     described = sc.describe_index(table)

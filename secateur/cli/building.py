@@ -97,6 +97,7 @@ def index(
 @columns_option("--ngram", help="Add n-grams of these columns of text.")
 @columns_option("--tokens", help="Add the words of these columns of text.")
 @columns_option("--gaps", help="Add the widest gaps between the values of these columns.")
+@click.option("--repair", is_flag=True, help="Read every byte of the index first, and make anew what is broken.")
 @click.option("--dry-run", is_flag=True, help="Only say what there is to do.")
 @json_option
 @click.pass_obj
@@ -108,6 +109,7 @@ def refresh(
     ngram: tuple[str, ...],
     tokens: tuple[str, ...],
     gaps: tuple[str, ...],
+    repair: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -123,11 +125,12 @@ def refresh(
       secateur refresh lake/events --bloom session_id
     """
     table = source.open()
-    added: dict[str, Any] = {"bloom": bloom, "postings": postings, "ngram": ngram, "tokens": tokens, "gaps": gaps}
-    done = sc.refresh_index(table, dry_run=True, **added)
-    if not dry_run and not (done.is_current and not any(added.values())):
+    structures = {"bloom": bloom, "postings": postings, "ngram": ngram, "tokens": tokens, "gaps": gaps}
+    asked: dict[str, Any] = {**structures, "repair": repair}
+    done = sc.refresh_index(table, dry_run=True, **asked)
+    if not dry_run and not (done.is_current and not any(structures.values())):
         with _told_if_interrupted(table), spark_session(verbose) as spark, build_progress("indexing") as progress:
-            done = sc.refresh_index(table, spark=spark, on_survey=progress[0], on_progress=progress[1], **added)
+            done = sc.refresh_index(table, spark=spark, on_survey=progress[0], on_progress=progress[1], **asked)
     if as_json:
         print_json({**asdict(done.index), **{key: value for key, value in asdict(done).items() if key != "index"}})
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,24 +11,22 @@ import numpy as np
 
 from secateur.errors import InvalidOption
 from secateur.index.amend import Amendment, amendments, with_amended
-from secateur.index.assemble import FileIdentity, recipe
-from secateur.index.build import FOLDER as SEGMENTS_FOLDER
+from secateur.index.assemble import recipe
 from secateur.index.build import OnProgress, new_build, write_segments
-from secateur.index.interleave import FOLDER as FILTERS_FOLDER
 from secateur.index.model import POSTINGS, BuildOptions
 from secateur.index.options import Columns, called_in_index, checked, filter_options, filters_of
-from secateur.index.segment import CODE
-from secateur.index.segments import Directory, Segments, joined, summarised
+from secateur.index.segments import Segments, joined, summarised
 from secateur.index.slab_files import write_slabs
 from secateur.index.slabs import no_slabs
 from secateur.index.snapshot import Snapshot
 from secateur.index.survey import FileSurvey, cut, survey
 from secateur.index.tasks import RunTasks, run_tasks
-from secateur.io.store import FileStore
 from secateur.io.table import Table, TableSnapshot
 from secateur.maintain.describe import IndexSnapshot, describe_index
+from secateur.maintain.difference import Difference, difference
 from secateur.maintain.entries import indexed_files, live_files, require_snapshot, settled_files
 from secateur.maintain.publish import declared_schema, index_schema, publish, sort_paths, summarised_columns
+from secateur.maintain.verify import broken_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,6 +61,7 @@ def refresh_index(
     ngram: Columns = (),
     tokens: Columns = (),
     gaps: Sequence[str] = (),
+    repair: bool = False,
     dry_run: bool = False,
     on_progress: OnProgress | None = None,
     on_survey: OnProgress | None = None,
@@ -71,7 +70,8 @@ def refresh_index(
 
     Structures for look-ups may be added to those that the index has, in the words of :func:`secateur.build_index`. A
     segment that lacks some, or a column that the table got later, is amended: of its files only the columns in question
-    are read, or only footers. Segments and filters whose files are gone are made anew. All else stays as it is.
+    are read, or only footers. Segments and filters whose files are gone are made anew; with `repair` every byte of the
+    index is read first, and those are made anew too whose files are broken. All else stays as it is.
 
     With `dry_run` nothing is written, and `spark` is not needed: columns that new files bring are not foreseen then.
 
@@ -82,7 +82,8 @@ def refresh_index(
     now = table.snapshot(fresh=True)
     added = BuildOptions(filters=filter_options(bloom, postings, ngram, tokens), gaps=tuple(gaps))
     added = _called_in_index(now, added)
-    plan = _planned(now, snapshot, live_files(now) if dry_run else settled_files(now))
+    files = live_files(now) if dry_run else settled_files(now)
+    plan = difference(table.store, snapshot, files, broken_files(table.store, snapshot) if repair else ())
     if dry_run:
         options = _joined(snapshot.options, checked(added, snapshot.schema))
         kept = _under(plan.kept, snapshot.schema, options)
@@ -147,87 +148,18 @@ def _joined(own: BuildOptions, added: BuildOptions) -> BuildOptions:
     return replace(own, filters=tuple(dict.fromkeys(filters)), gaps=tuple(dict.fromkeys(gaps)))
 
 
-# ---- what there is to do ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What stays of an index, and which files are to be indexed.
-
-    Of segments that hold a live file all entries stay: those of files that are gone serve nothing and do no harm, and
-    go when the segment is merged.
-    """
-
-    kept: Segments
-    live: set[FileIdentity]
-    new: Sequence[FileIdentity]
-    added: int
-    changed: int
-    removed: int
-    lost: int
-
-
-def _planned(table: TableSnapshot, snapshot: Snapshot, files: Sequence[FileIdentity]) -> _Plan:
-    before = snapshot.as_segments()
-    live, known = set(files), indexed_files(before.files)
-    is_there = _are_there(table.store, before)
-    is_live = np.array([file in live for file in known], bool) & is_there[before.files.segment]
-    kept = before.take(np.flatnonzero(np.bincount(before.files.segment[is_live], minlength=len(before))))
-    covered, indexed = set(indexed_files(kept.files)), set(known)
-    new = [file for file in files if file not in covered]
-    unknown = [file for file in new if file not in indexed]
-    paths = _paths(known)
-    changed = sum(path in paths for path, _, _ in unknown)
-    return _Plan(
-        kept=_without_lost_filters(table.store, kept),
-        live=live,
-        new=new,
-        added=len(unknown) - changed,
-        changed=changed,
-        removed=len(paths - _paths(files) - _paths(covered)),
-        lost=len(new) - len(unknown),
-    )
-
-
-def _paths(files: Iterable[FileIdentity]) -> set[str]:
-    return {path for path, _, _ in files}
-
-
-def _are_there(store: FileStore, segments: Segments) -> np.ndarray:
-    """Which segments have their file, of the size that it should have: bool of shape (n_segments,)."""
-    sizes = {file.name: file.size for file in store.files(SEGMENTS_FOLDER)}
-    found = [sizes.get(name) == size for name, size in zip(segments.name, segments.size.tolist(), strict=True)]
-    return np.array(found, bool)
-
-
-def _without_lost_filters(store: FileStore, segments: Segments) -> Segments:
-    """The segments as if they did not have the filters of which a file is gone, or cut off."""
-    sizes = {file.name: file.size for file in store.files(FILTERS_FOLDER)} if segments.slabs else {}
-    slabs, directory = dict(segments.slabs), dict(segments.directory)
-    for f, found in segments.slabs.items():
-        named = zip(found.file_name, found.file_size.tolist(), strict=True)
-        lost = {name for name, size in named if sizes.get(name) != size}
-        if lost:
-            slabs[f], harmed = found.without_files(lost)
-            codes = directory[CODE, f]
-            size = codes.size.copy()
-            size[harmed] = 0
-            directory[CODE, f] = Directory(codes.at, size, codes.crc)
-    return replace(segments, slabs=slabs, directory=directory)
-
-
 def _under(segments: Segments, schema: pa.Schema, options: BuildOptions) -> Segments:
     """The segments under the columns and filters that a schema and options mean."""
     return segments.under(summarised_columns(schema, options), filters_of(options, schema))
 
 
-def _lacking(kept: Segments, plan: _Plan, snapshot: Snapshot, options: BuildOptions) -> list[Amendment]:
+def _lacking(kept: Segments, plan: Difference, snapshot: Snapshot, options: BuildOptions) -> list[Amendment]:
     """What the kept segments lack; columns whose gaps were not asked for before are measured anew."""
     gaps = set(options.gaps) - set(snapshot.options.gaps)
     anew = [c for c, column in enumerate(kept.columns) if ".".join(column.path) in gaps]
     return amendments(kept, indexed_files(kept.files), plan.live, anew)
 
 
-def _refreshed(table: Table, plan: _Plan, lacking: Sequence[Amendment], *, dry_run: bool) -> Refreshed:
+def _refreshed(table: Table, plan: Difference, lacking: Sequence[Amendment], *, dry_run: bool) -> Refreshed:
     counts = (plan.added, plan.changed, plan.removed, plan.lost, len(lacking))
     return Refreshed(describe_index(table), dry_run, *counts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -71,7 +71,8 @@ def verify_index(
     `seed` draws the same again; it is chosen by chance where none is given, and the result tells it. `on_progress` is
     told what is being done (``"index files"``, ``"blocks"``, ``"predicates"``), how much of it, and of how much.
 
-    A fault is a value here, never an exception: drop the index and build it anew.
+    A fault is a value here, never an exception. ``refresh_index(repair=True)`` makes broken index files anew; where the
+    index contradicts the data, or its snapshot cannot be read, drop it and build it anew.
 
     Raises IndexMissing, ValueError for a sample that is no share and for predicates without Spark, and what
     :func:`secateur.prune` raises for the given predicates.
@@ -100,47 +101,54 @@ def _verified_files(table: Table, tell: OnStep) -> Verification:
     try:
         snapshot = require_snapshot(table)
         files = snapshot.files
-        filters = filter_files(snapshot)
+        filter_files(snapshot)
     except IndexFault as fault:
         return Verification(0, 0, 0, len(live), (str(fault),))
     faults = [*snapshot.verify(), *_verify_trees(snapshot)]
-    made_of = [] if snapshot.made_of is None else [(snapshot.made_of.manifests, snapshot.made_of.size)]
-    sizes = [*zip(snapshot.segments.name, snapshot.segments.size.tolist(), strict=True), *filters.items(), *made_of]
-    faults += _verify_sizes(table.store, sizes)
-    directories = _directories(snapshot, faults)
-    checks: list[Callable[[], list[str]]] = [
-        *(partial(_verify_segment, table, snapshot, directories, i) for i in range(len(snapshot.segments))),
-        *(partial(_verify_file, table, name, FILTERS, size) for name, size in filters.items()),
-        *(partial(_verify_file, table, name, MANIFESTS, size) for name, size in made_of),
-    ]
-    with ThreadPoolExecutor(VERIFY_THREADS) as threads:
-        for done, found in enumerate(threads.map(lambda check: check(), checks), 1):
-            faults += found
-            tell("index files", done, len(checks))
+    try:
+        faults += [fault for found in _faults_of_files(table.store, snapshot, tell).values() for fault in found]
+    except IndexFault as fault:
+        faults.append(str(fault))
     covered = set(indexed_files(files))
     known = sum(file in covered for file in live)
     return Verification(snapshot.number, len(snapshot.segments), known, len(live) - known, tuple(faults))
 
 
-def _verify_sizes(store: FileStore, sizes: Sequence[tuple[str, int]]) -> list[str]:
+def broken_files(store: FileStore, snapshot: Snapshot) -> set[str]:
+    """The files that a snapshot names in which a fault is found by reading every byte. Raises IndexFault."""
+    return {name for name, faults in _faults_of_files(store, snapshot, _silent).items() if faults}
+
+
+def _faults_of_files(store: FileStore, snapshot: Snapshot, tell: OnStep) -> dict[str, list[str]]:
+    """The faults of every file that a snapshot names. Raises IndexFault where it cannot tell which these are."""
+    directories = list(snapshot.as_segments().directory.values())
+    segments, filters, made_of = snapshot.segments, filter_files(snapshot), snapshot.made_of
+    sizes = {**dict(zip(segments.name, segments.size.tolist(), strict=True)), **filters}
+    checks: dict[str, Callable[[], list[str]]] = {
+        **{name: partial(_verify_segment, store, snapshot, directories, i) for i, name in enumerate(segments.name)},
+        **{name: partial(_verify_file, store, name, FILTERS, size) for name, size in filters.items()},
+    }
+    if made_of is not None:
+        sizes[made_of.manifests] = made_of.size
+        checks[made_of.manifests] = partial(_verify_file, store, made_of.manifests, MANIFESTS, made_of.size)
+    faults = _too_long(store, sizes)
+    with ThreadPoolExecutor(VERIFY_THREADS) as threads:
+        results = zip(checks, threads.map(lambda check: check(), checks.values()), strict=True)
+        for done, (name, found) in enumerate(results, 1):
+            faults.setdefault(name, []).extend(found)
+            tell("index files", done, len(checks))
+    return faults
+
+
+def _too_long(store: FileStore, sizes: Mapping[str, int]) -> dict[str, list[str]]:
     """The files that are longer than the snapshot says; what is shorter, or missing, its content tells."""
-    folders = {name.partition("/")[0] for name, _ in sizes}
-    try:
-        found = {file.name: file.size for folder in sorted(folders) for file in store.files(folder)}
-    except IndexFault as fault:
-        return [str(fault)]
-    return [
-        f"{name}: has {found[name]:,} bytes instead of {size:,}" for name, size in sizes if found.get(name, 0) > size
-    ]
-
-
-def _directories(snapshot: Snapshot, faults: list[str]) -> Sequence[Directory]:
-    """Where the snapshot says that chunks lie; a fault is added where it cannot be read."""
-    try:
-        return list(snapshot.as_segments().directory.values())
-    except IndexFault as fault:
-        faults.append(str(fault))
-        return []
+    folders = {name.partition("/")[0] for name in sizes}
+    found = {file.name: file.size for folder in sorted(folders) for file in store.files(folder)}
+    return {
+        name: [f"{name}: has {found[name]:,} bytes instead of {size:,}"]
+        for name, size in sizes.items()
+        if found.get(name, 0) > size
+    }
 
 
 def _verify_trees(snapshot: Snapshot) -> Iterator[str]:
@@ -155,10 +163,10 @@ def _verify_trees(snapshot: Snapshot) -> Iterator[str]:
         yield from (f"{snapshot.name}: node {node} of the tree of {name} denies what is below it" for node in wrong)
 
 
-def _verify_segment(table: Table, snapshot: Snapshot, directories: Sequence[Directory], segment: int) -> list[str]:
+def _verify_segment(store: FileStore, snapshot: Snapshot, directories: Sequence[Directory], segment: int) -> list[str]:
     """The faults of one segment file, its chunks being where the snapshot says and what it says."""
     name, size = snapshot.segments.name[segment], int(snapshot.segments.size[segment])
-    read = partial(table.store.read, name)
+    read = partial(store.read, name)
     try:
         contents = read_contents(name, SEGMENT, size, read)
         own = set(contents.chunks.values())
@@ -169,9 +177,9 @@ def _verify_segment(table: Table, snapshot: Snapshot, directories: Sequence[Dire
         return [str(fault)]
 
 
-def _verify_file(table: Table, name: str, kind: int, size: int) -> list[str]:
+def _verify_file(store: FileStore, name: str, kind: int, size: int) -> list[str]:
     """The faults of one file of filters, or of manifests."""
-    read = partial(table.store.read, name)
+    read = partial(store.read, name)
     try:
         return read_contents(name, kind, size, read).verify(read)
     except IndexFault as fault:
