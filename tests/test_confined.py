@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -49,9 +50,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     real = parquet_file.open_parquet
 
-    def watched(filesystem: pa.fs.FileSystem, path: str, shown: str) -> parquet_file.ParquetSource:
+    def watched(filesystem: pa.fs.FileSystem, path: str, *others: Any) -> parquet_file.ParquetSource:
         found.append(path)
-        return real(filesystem, path, shown)
+        return real(filesystem, path, *others)
 
     monkeypatch.setattr(parquet_file, "open_parquet", watched)
     return found
