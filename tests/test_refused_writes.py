@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 import pyarrow.fs as pafs
@@ -132,8 +133,10 @@ def test_files_may_be_limited_in_size(tmp_path: Path, name: str) -> None:
 
 
 def as_nobody(root: str, name: str, queue: Any) -> None:
-    """An action of a user who owns nothing."""
+    """An action of a user who owns nothing, once all is imported that it needs: that user may not read it."""
     if is_root:
+        with jobs_in_this_process(), TemporaryDirectory() as aside:
+            ACTIONS[name].do(lake_in(Path(aside), ACTIONS[name]).open())
         os.setgid(NOBODY)
         os.setuid(NOBODY)
     queue.put(outcome(root, name))
