@@ -94,9 +94,10 @@ class S3Server:
         keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
         return boto3.client("s3", endpoint_url=self.endpoint, region_name=REGION, **keys)
 
-    def keys_of(self, method: str, ending: str) -> set[str]:
-        """The access keys of all requests so far of a method, for names with an ending."""
-        return {key for own, path, key in self.gate.seen if own == method and path.endswith(ending)}
+    def keys_of(self, method: str, root: str, ending: str) -> set[str]:
+        """The access keys of all requests so far of a method, for names below a root that have an ending."""
+        seen = ((path, key) for own, path, key in self.gate.seen if own == method and path.endswith(ending))
+        return {key for path, key in seen if path.startswith(f"/{root}/")}
 
     def names(self, prefix: str = "") -> list[str]:
         """The keys in the bucket."""

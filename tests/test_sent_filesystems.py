@@ -162,9 +162,9 @@ def test_no_road_to_executors_carries_credentials(
     assert [tuple(row) for row in plan.to_spark(spark, via="blocks").collect()] == [(250, 500)]
     assert any(b"SentFileSystem" in data for data in pickled)
     assert not [leak for data in pickled for leak in leaks(data)]
-    assert s3.keys_of("PUT", ".segment") == {ACCESS_KEY}
-    assert s3.keys_of("GET", "/1.parquet") >= {ACCESS_KEY}
-    assert s3.keys_of("PUT", "0000000001.snapshot") == {"AKIACANARY"}
+    assert s3.keys_of("PUT", root, ".segment") == {ACCESS_KEY}
+    assert s3.keys_of("GET", root, "/1.parquet") >= {ACCESS_KEY}
+    assert s3.keys_of("PUT", root, "0000000001.snapshot") == {"AKIACANARY"}
 
 
 def test_tasks_of_the_data_source_carry_no_credentials(
