@@ -26,7 +26,7 @@ from secateur.index.segment import StoredPostings
 from secateur.index.slabs import NONE, OWN_ENCODINGS, Slabs, encoding_and_size
 from secateur.pruning.predicate.pieces import Piece, fold, tokens_within
 from secateur.pruning.questions import Answer, Question, Texts, Values
-from secateur.values import in_all, kind_of, same_keys
+from secateur.values import in_all, ordered_kind, same_keys
 
 MOST_PARTS = 64  # grams or tokens of one alternative that are looked up: so many rule out what they all would
 _NOTHING = np.zeros(0, np.int64)
@@ -72,8 +72,7 @@ def _value_filter(memory: IndexMemory, question: Values) -> int | None:
 
 
 def _with_values(memory: IndexMemory, f: int, question: Values, segments: np.ndarray) -> np.ndarray | None:
-    kind = kind_of(question.type)
-    assert kind is not None
+    kind = ordered_kind(question.type)
     keys = question.points.tolist()
     hashes = hash_keys(keys, kind)
     if memory.snapshot.filters[f].kind == POSTINGS:

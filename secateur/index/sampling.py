@@ -15,7 +15,7 @@ from secateur.index.model import Choice, IndexedColumn
 from secateur.index.sketch import Reading, ValuesSketch, measure
 from secateur.index.survey import FileSurvey, segment_size
 from secateur.index.tasks import RunTasks, read_result
-from secateur.values import Keys, kind_of
+from secateur.values import Keys, ordered_kind
 
 
 def choices(
@@ -65,6 +65,5 @@ def _decoded(data: bytes, columns: Sequence[IndexedColumn]) -> Iterator[tuple[in
     contents, read = read_result(data)
     for name in contents.chunks:
         (counts, hashes, low, high, *words), c = contents.arrays(name, read), int(name)
-        kind = kind_of(columns[c].type)
-        assert kind is not None
+        kind = ordered_kind(columns[c].type)
         yield c, ColumnSample(int(counts[0]), hashes, Keys(kind, tuple(words)), np.stack([low, high]))

@@ -23,7 +23,7 @@ from secateur.pruning.predicate.bound import Field, Within
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.key_ranges import KeyColumn, key_ranges
 from secateur.pruning.predicate.nodes import Predicate, quoted_name
-from secateur.values import Kind, is_float, keys_of, kind_of
+from secateur.values import Kind, is_float, keys_of, kind_of, ordered_kind
 
 _PART = r"(?:`(?:[^`]|``)+`|[^\s`.,()]+)"
 _SORT_COLUMN = re.compile(
@@ -97,8 +97,7 @@ def is_tuple_column(path: tuple[str, ...]) -> bool:
 def _family(type_: pa.DataType) -> str:
     """What types with the same keys have in common (:func:`secateur.values.same_keys`), and no others."""
     if pa.types.is_decimal128(type_):
-        kind = kind_of(type_)
-        assert kind is not None
+        kind = ordered_kind(type_)
         return f"decimal of scale {type_.scale}, {kind.value}"
     if pa.types.is_signed_integer(type_):
         return "integer"

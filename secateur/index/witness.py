@@ -26,6 +26,7 @@ from secateur.values import (
     keys_of,
     kind_of,
     least_key,
+    ordered_kind,
     scalar_of,
     successor,
 )
@@ -98,8 +99,7 @@ def _below(values: pa.Array, bound: Key) -> np.ndarray:
 def _above(values: pa.Array, bound: Key) -> np.ndarray:
     if isinstance(bound, bytes):
         return truths(pc.greater(values.cast(pa.binary()), pa.scalar(bound, pa.binary())))
-    kind = kind_of(values.type)
-    assert kind is not None
+    kind = ordered_kind(values.type)
     following = successor(bound, kind)
     return np.zeros(len(values), bool) if following is None else keys_of(values).at_least(following)
 

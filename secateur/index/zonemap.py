@@ -28,6 +28,7 @@ from secateur.values import (
     keys_of,
     kind_of,
     least_per_group,
+    ordered_kind,
     prefix_successor,
 )
 
@@ -83,8 +84,7 @@ def from_bounds(
     Bounds of a floating column leave NaN out, as those of Parquet do; `nan_count` (-1: unknown) brings it in. Where
     the bounds cannot be cast to `type_` without loss they are unknown.
     """
-    kind = kind_of(type_)
-    assert kind is not None
+    kind = ordered_kind(type_)
     try:
         low, high = _cast(lower, type_), _cast(upper, type_)
     except pa.ArrowInvalid:

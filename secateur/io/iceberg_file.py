@@ -20,7 +20,7 @@ from secateur.io.field_ids import MappedName, fields_by_id, has_ids, id_of, path
 from secateur.io.parquet_bloom import no_filters
 from secateur.io.parquet_file import ParquetSource
 from secateur.io.projection import absent, is_uuid, projected
-from secateur.values import kind_of
+from secateur.values import ordered_kind
 
 
 @dataclass(frozen=True)
@@ -97,16 +97,14 @@ class IcebergFile:
         own = self.stored_path(path)
         if own is None:
             return self._absent(path, type_)
-        kind = kind_of(type_)
-        assert kind is not None
+        kind = ordered_kind(type_)
         if is_uuid(self._field(path)):
             return zonemap.unknown(kind, len(self.row_count))
         return self.source.zone_map(own, type_)
 
     def _absent(self, path: Path, type_: pa.DataType) -> ZoneMap:
         """The zone map of a column that the file lacks: NULL, unless a default or a partition may tell otherwise."""
-        kind, ids = kind_of(type_), self.view.ids[path]
-        assert kind is not None
+        kind, ids = ordered_kind(type_), self.view.ids[path]
         if self.view.told.isdisjoint(ids) and self.view.defaults.keys().isdisjoint(ids):
             return zonemap.all_null(kind, self.row_count)
         if len(ids) > 1 or ids[0] in self.view.told:

@@ -24,7 +24,7 @@ from secateur.io.listed_file import ListedFile, vanished
 from secateur.io.parquet_bloom import native_filters, no_filters
 from secateur.io.schema import conform, file_schema, spark_type
 from secateur.io.shown import trouble
-from secateur.values import is_float, kind_of, same_keys
+from secateur.values import is_float, ordered_kind, same_keys
 
 BATCH_ROWS = 65_536
 _SPARK_VERSION = b"org.apache.spark.version"
@@ -61,8 +61,7 @@ class ParquetSource:
 
     def zone_map(self, path: tuple[str, ...], type_: pa.DataType) -> ZoneMap:
         """The zone map of a column over the row groups, by the footer alone; NaN counts are unknown there."""
-        kind = kind_of(type_)
-        assert kind is not None
+        kind = ordered_kind(type_)
         if self._type_of(path) is None:
             return zonemap.all_null(kind, self.row_count)
         leaf = self.leaf(path)

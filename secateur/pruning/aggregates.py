@@ -42,6 +42,7 @@ from secateur.values import (
     kind_of,
     least_key,
     least_per_group,
+    ordered_kind,
     same_width,
     scalar_of,
     successor,
@@ -129,8 +130,7 @@ class Side:
 def side_of(each: Aggregate, blocks: Blocks, sure: np.ndarray) -> Side:
     """What bounds tell of MIN or MAX; all rows of `sure` blocks count."""
     assert each.field is not None
-    kind, greatest = kind_of(each.field.type), each.function == MAX
-    assert kind is not None
+    kind, greatest = ordered_kind(each.field.type), each.function == MAX
     zones = blocks.zones(each.field) or unknown_zones(kind, len(blocks))
     nulls = null_counts(each.field, blocks)
     has_value = (nulls >= 0) & (nulls < blocks.row_count)

@@ -34,6 +34,7 @@ from secateur.values import (
     is_float,
     kind_of,
     least_key,
+    ordered_kind,
     same_width,
 )
 
@@ -102,8 +103,7 @@ Rule: TypeAlias = Callable[[Sequence[Argument], dt.tzinfo], Function | None]  # 
 
 def of_zones(zones: Zones | None, type_: pa.DataType, n: int) -> Interval:
     """What zone maps say of a column: bounds drawn in to what its type can hold; everything without zone maps."""
-    kind = kind_of(type_)
-    assert kind is not None
+    kind = ordered_kind(type_)
     if zones is None:
         everything = np.full(n, TRUE | FALSE, np.uint8)
         lower, upper = constant_keys(least_key(kind), kind, n), greatest_keys(kind, n)
@@ -144,8 +144,7 @@ def _within(lower: Keys, upper: Keys, type_: pa.DataType) -> tuple[Keys, Keys]:
 
 def constant(type_: pa.DataType, key: Key | None, n: int) -> Interval:
     """One value in every row, or NULL."""
-    kind = kind_of(type_)
-    assert kind is not None
+    kind = ordered_kind(type_)
     if key is not None:
         return points(type_, constant_keys(key, kind, n))
     any_keys, nothing = constant_keys(least_key(kind), kind, n), np.zeros(n, np.uint8)

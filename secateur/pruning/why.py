@@ -14,7 +14,7 @@ from secateur.pruning.predicate.bound import Constant, Field, Leaf, all_leaves, 
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.operands import literal_of
 from secateur.pruning.statistics import Blocks, Statistics
-from secateur.values import Key, Keys, Kind, greatest_keys, kind_of, least_key
+from secateur.values import Key, Keys, Kind, greatest_keys, least_key, ordered_kind
 
 Evidence = Mapping[Leaf, np.ndarray]
 
@@ -167,8 +167,7 @@ def _shown(field: Field, keys: Keys, end: int | None) -> str:
 
 def is_unbounded(field: Field, keys: Keys, key: Key, end: int) -> bool:
     """Whether the first of some lower (`end` 0) or upper bounds of a field is the end of all keys: not known."""
-    kind = kind_of(field.type)
-    assert kind is not None
+    kind = ordered_kind(field.type)
     if not end:
         return key == least_key(kind)
     if kind is Kind.BYTES:

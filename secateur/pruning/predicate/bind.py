@@ -53,7 +53,7 @@ from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.predicate.value_lists import ValueList, present
 from secateur.pruning.rangeset import RangeSet
-from secateur.values import INT64_MAX, INT64_MIN, Kind, kind_of, least_key
+from secateur.values import INT64_MAX, INT64_MIN, Kind, kind_of, least_key, ordered_kind
 
 
 def bind(
@@ -249,8 +249,7 @@ def _comparison(op: str, left: Operand, right: Operand, sql: Sql, binder: Binder
 def _compared(op: str, left: Operand, right: Operand, sql: Sql) -> Predicate:
     if left != right or not is_repeatable(left):
         return Compared(op, left, right, sql)
-    kind = kind_of(left.type)
-    assert kind is not None
+    kind = ordered_kind(left.type)
     match op:  # NaN equals NaN in Spark, so a value equals itself
         case "<=>":
             return Truth(True)

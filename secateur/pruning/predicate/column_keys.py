@@ -10,7 +10,7 @@ from secateur.pruning import rangeset
 from secateur.pruning.predicate.bound import Field, Matches, Missing, Within
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
 from secateur.pruning.rangeset import RangeSet
-from secateur.values import Kind, kind_of
+from secateur.values import Kind, ordered_kind
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,7 @@ def keys_where(predicate: Predicate, truth: bool | None, field: Field) -> Column
     Sound: a row on which the predicate has that value, or on which Spark raises an error in a leaf on this column,
     holds one of them. `field` is of a type with an order.
     """
-    kind = kind_of(field.type)
-    assert kind is not None
+    kind = ordered_kind(field.type)
 
     def of_all(children: Iterable[Predicate]) -> ColumnKeys:
         return reduce(_both, (keys_where(child, truth, field) for child in children))

@@ -19,7 +19,7 @@ from secateur.pruning import rangeset
 from secateur.pruning.interval import Function, Interval, at_least, constant, key_range, points
 from secateur.pruning.predicate.bound import Apply, Constant, Field, Operand
 from secateur.pruning.rangeset import RangeSet
-from secateur.values import Key, Keys, Kind, integer_keys, keys_of, kind_of, least_key, successor
+from secateur.values import Key, Keys, Kind, integer_keys, keys_of, least_key, ordered_kind, successor
 
 _WITNESSES = (0, 1, -1, 20_000, 1_700_000_000, 1_700_000_000_000_000, 10_000_000_000)  # numbers, days, instants
 _MOST_STEADY = 1_000  # thresholds that are looked at one by one
@@ -71,8 +71,7 @@ def _moving_argument(operand: Apply) -> int | None:
 def _through(operand: Apply, at: int, ranges: RangeSet, fails: RangeSet) -> tuple[RangeSet, RangeSet] | None:
     """The keys of an argument that a function takes into `ranges`, and those it takes into `fails` or fails on."""
     function, type_ = operand.function, operand.arguments[at].type
-    kind = kind_of(type_)
-    assert kind is not None
+    kind = ordered_kind(type_)
     if function.inverse is not None:
         first, second = (
             _of_crossings(kind, [function.inverse(threshold) for threshold in each.thresholds.tolist()])
