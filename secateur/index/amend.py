@@ -85,7 +85,7 @@ def _lack(segments: Segments, chunks: Sequence[ChunkName]) -> np.ndarray:
     return lack
 
 
-def recipe_for(amendment: Amendment, recipe: Recipe) -> Recipe:
+def _recipe_for(amendment: Amendment, recipe: Recipe) -> Recipe:
     """The part of a recipe that a segment lacks."""
     columns = [recipe.columns[c] for c in amendment.columns]
     filters = [recipe.filters[f] for f in amendment.filters]
@@ -118,7 +118,7 @@ def amend(amendment: Amendment, name: str, open_file: OpenFile, store: Store, re
     contents = read_contents(amendment.name, SEGMENT, amendment.size, read)
     arrays = contents.arrays(BLOCKS, read)
     blocks = blocks_of(arrays, amendment.block_count, len(amendment.files), f"{amendment.name}: chunk {BLOCKS}")
-    mine = recipe_for(amendment, recipe)
+    mine = _recipe_for(amendment, recipe)
     made = _measured(amendment, blocks, open_file, mine, store, f"{SLIVERS_FOLDER}/{name}")
     columns, first_filter = _columns_meta(contents), _first_free(contents)
     writer = Writer(SEGMENT, {"columns": [*columns, *columns_meta(mine.columns)]})

@@ -9,10 +9,9 @@ of files and writes as many segments as they make.
 from __future__ import annotations
 
 import logging
-import re
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -35,16 +34,18 @@ from secateur.values import Kind
 FOLDER, MANIFESTS_FOLDER = "segments", "manifests"
 FOLDERS = (FOLDER, interleave.FOLDER, slivers.FOLDER, MANIFESTS_FOLDER)  # all that a build writes into
 POLL_SECONDS = 0.25
-_BUILD = re.compile(r"[0-9a-f]{12}(?=[-.])")  # with which the names of the files of a build begin
 _log = logging.getLogger("secateur")
 
-OnProgress = Callable[[int, int, int], None]  # files, rows, bytes done so far
+Sizes = tuple[int, int, int]  # files, rows, bytes
+OnProgress = Callable[[int, int, int], None]  # the same, done so far
 
 
-def build_of(name: str) -> str | None:
-    """The build that wrote a file; None where no build did."""
-    found = _BUILD.match(name.rpartition("/")[2])
-    return None if found is None else found[0]
+def total(sizes: Iterable[Sizes]) -> Sizes:
+    """The sum of some sizes."""
+    files, rows, bytes_ = 0, 0, 0
+    for each in sizes:
+        files, rows, bytes_ = files + each[0], rows + each[1], bytes_ + each[2]
+    return files, rows, bytes_
 
 
 @contextmanager
@@ -182,11 +183,8 @@ def _sliver(name: str, code: int, count: int, rows: Sequence[int]) -> Sliver:
     return Sliver(name, code, count, Matrix(*rows))
 
 
-Sizes = tuple[int, int, int]  # files, rows, bytes
-
-
 def _sizes(segment: Sequence[FileSurvey]) -> Sizes:
-    return len(segment), sum(s.row_count for s in segment), sum(s.byte_count for s in segment)
+    return total((1, item.row_count, item.byte_count) for item in segment)
 
 
 @contextmanager
@@ -199,8 +197,9 @@ def watching(store: Store, build: str, sizes: Sequence[Sizes], on_progress: OnPr
 
     def report() -> None:
         prefix = f"{FOLDER}/{build}-"
-        written = [int(f.name[len(prefix) :][:6]) for f in store.files(FOLDER) if f.name.startswith(prefix)]
-        on_progress(*(sum(sizes[i][part] for i in written) for part in range(3)))
+        names = (file.name for file in store.files(FOLDER))
+        written = (int(name[len(prefix) :].partition(".")[0]) for name in names if name.startswith(prefix))
+        on_progress(*total(sizes[i] for i in written))
 
     def poll() -> None:
         while not done.wait(POLL_SECONDS):

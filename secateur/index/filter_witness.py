@@ -21,7 +21,7 @@ from secateur.index.sketch import elements
 from secateur.index.slabs import OWN_ENCODINGS, Slabs, encoding_and_size
 from secateur.index.witness import Contradiction, shown
 from secateur.pruning.predicate.pieces import fold, tokens_in
-from secateur.values import Key, keys_of, kind_of
+from secateur.values import Key, keys_of, ordered_kind
 
 MOST_READ = 1 << 26  # bytes of a filter that are read for one block: of wider slabs fewer values are looked up
 MOST_VALUES = 1 << 16  # of a block that are looked up in a bloom filter: some tenths of a second
@@ -51,9 +51,8 @@ def lost(memory: IndexMemory, f: int, segment: int, within: int, values: pa.Arra
     keys = _asked(own, values)
     if not keys:
         return None
-    found = _in_postings(memory, f, segment, within, keys) if own.kind == POSTINGS else None
-    if own.kind != POSTINGS:
-        found = _in_slabs(memory, f, segment, within, keys)
+    find = _in_postings if own.kind == POSTINGS else _in_slabs
+    found = find(memory, f, segment, within, keys)
     if found is None or found.all():
         return None
     key = keys[int(np.argmin(found))]
@@ -78,11 +77,10 @@ def _asked(own: Filter, values: pa.Array) -> list[Key]:
 def _in_postings(memory: IndexMemory, f: int, segment: int, within: int, keys: Sequence[Key]) -> np.ndarray | None:
     """Which values the block is found by; None where there are no postings."""
     (stored,) = memory.postings(f, np.array([segment]))
-    kind = kind_of(memory.snapshot.filters[f].type)
-    if stored is None or kind is None:
+    if stored is None:
         return None
     name = memory.snapshot.segments.name[segment]
-    hashes = hash_keys(keys, kind).first
+    hashes = hash_keys(keys, ordered_kind(memory.snapshot.filters[f].type)).first
     kept: dict[int, np.ndarray] = {}
 
     def rows(indices: np.ndarray) -> np.ndarray:
@@ -146,9 +144,7 @@ def _alternatives(
 ) -> list[np.ndarray | None]:
     """Of every value the bits of each of its forms; None where a filter so encoded is not asked for it."""
     if encoding in OWN_ENCODINGS:
-        kind = kind_of(own.type)
-        is_value = own.kind == BLOOM and kind is not None
-        hashes = hash_keys(keys, kind) if is_value and kind is not None else hash_canonical(keys)  # type: ignore[arg-type]
+        hashes = hash_keys(keys, ordered_kind(own.type)) if own.kind == BLOOM else hash_canonical(keys)  # type: ignore[arg-type]
         return list(positions(hashes, probes, log2_bits)[:, None, :])
     stored = native.encoding_of_code(encoding)
     forms = [native.hashes_of(key, own.type, stored) for key in keys]

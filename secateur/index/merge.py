@@ -42,10 +42,6 @@ class MergePlan:
     parts: Sequence[Part]
     order: np.ndarray  # of the blocks of all parts, by their files
 
-    @property
-    def block_count(self) -> int:
-        return len(self.order)
-
 
 def plan_merge(snapshot: Snapshot, entries: np.ndarray) -> MergePlan:
     """The segment of some entries of the table of files, in their order. Raises IndexFault."""

@@ -1,10 +1,12 @@
-"""The names of index files (docs/format.md), and the check of those that an index file tells.
+"""The names of index files (docs/format.md): what they tell, and the check of those that an index file tells.
 
 A store puts a name behind its root. A name of this form has one slash and no dots but that of its ending, so it leads
 to a file of its own folder and nowhere else, whoever wrote the index file that tells it.
 """
 
 from __future__ import annotations
+
+import re
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +17,13 @@ _BUILD, _NUMBER = "[0-9a-f]{12}", "[0-9]{6,9}"
 SEGMENT_NAME = rf"^segments/{_BUILD}-{_NUMBER}\.segment\z"
 FILTER_NAME = rf"^filters/{_BUILD}-{_NUMBER}\.filter\z"
 MANIFESTS_NAME = rf"^manifests/{_BUILD}\.manifests\z"
+_OF_BUILD = re.compile(rf"{_BUILD}(?=[-.])")
+
+
+def build_of(name: str) -> str | None:
+    """The build that wrote a file, with which its name begins; None where no build did."""
+    found = _OF_BUILD.match(name.rpartition("/")[2])
+    return None if found is None else found[0]
 
 
 def require_names(names: pa.Array, form: str, where: str) -> None:

@@ -9,9 +9,9 @@ from secateur.index.grams import LEAST_GRAM
 from secateur.index.lookup import asked_parts
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter, FilterOption
 from secateur.index.options import NGRAM_BYTES
+from secateur.pruning.explanation import STRUCTURES
 from secateur.pruning.predicate.bound import Field, Leaf, Within
 from secateur.pruning.questions import Question, Texts, Values, questions
-from secateur.pruning.serving import STRUCTURES
 from secateur.values import Kind, kind_of
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from secateur.index import zonemap
 from secateur.index.model import POSTINGS, Store
+from secateur.index.names import build_of
 from secateur.index.relay import live_blocks_by_build
 from secateur.index.segments import Segments
 from secateur.index.slabs import SLAB_BLOCKS
@@ -82,11 +83,7 @@ def _in_little_slabs(segments: Segments, blocks: int) -> tuple[np.ndarray, int]:
         least = LEAST_SLAB * min(blocks, SLAB_BLOCKS)
         names = {name for name, count in live_blocks_by_build(slabs).items() if 0 < count < least}
         most = max(most, len(names))
-        files = np.array([name.rpartition("/")[2].partition("-")[0] in names for name in slabs.file_name], bool)
-        matrices = np.zeros(len(slabs.code), bool)
-        matrices[slabs.part_matrix[files[slabs.file]]] = True
-        chosen = slabs.segment[matrices[slabs.run_matrix]]
-        little[chosen[chosen >= 0]] = True
+        little[slabs.segments_in(build_of(name) in names for name in slabs.file_name)] = True
     return little, most
 
 

@@ -17,6 +17,7 @@ from secateur.index.interleave import MatrixPlan, PartPlan, plan_matrices
 from secateur.index.matrix import Matrix, Range
 from secateur.index.merge import MergePlan
 from secateur.index.model import Store
+from secateur.index.names import build_of
 from secateur.index.probing import matrix_rows
 from secateur.index.slabs import COUNTED, NONE, OWN_ENCODINGS, Slabs, code_of, encoding_and_size
 from secateur.index.slivers import Sliver
@@ -136,12 +137,12 @@ class _Move:
     to: np.ndarray  # in the new one
 
 
-def live_blocks_by_build(slabs: Slabs) -> dict[str, int]:
+def live_blocks_by_build(slabs: Slabs) -> dict[str | None, int]:
     """How many live filters the files of every build hold."""
     first = np.searchsorted(slabs.part_matrix, np.arange(len(slabs.code)))
-    build = [slabs.file_name[int(f)].rpartition("/")[2].partition("-")[0] for f in slabs.file[first].tolist()]
+    builds = [build_of(slabs.file_name[f]) for f in slabs.file[first].tolist()]
     live = np.bincount(slabs.run_matrix, np.where(slabs.segment >= 0, slabs.count, 0), len(slabs.code))
-    found: dict[str, int] = {}
-    for name, count in zip(build, live.tolist(), strict=True):
-        found[name] = found.get(name, 0) + int(count)
+    found = dict.fromkeys(builds, 0)
+    for build, count in zip(builds, live.tolist(), strict=True):
+        found[build] += int(count)
     return found

@@ -58,7 +58,7 @@ def measure(read: ReadColumns, row_group: int, readings: Sequence[Reading], sche
         try:
             for values in _chunks(batch.column(0) for batch in read(row_group, [schema.field(root)])):
                 for reading in mine:
-                    reading.sketch.add(_nested(values, reading.path[1:]))
+                    reading.sketch.add(nested(values, reading.path[1:]))
         except (OldCalendar, NotInFile):
             for reading in mine:
                 reading.sketch.give_up()
@@ -81,7 +81,7 @@ def _chunks(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         yield pa.concat_arrays(held)
 
 
-def _nested(values: pa.Array, path: Sequence[str]) -> pa.Array:
+def nested(values: pa.Array, path: Sequence[str]) -> pa.Array:
     """A field of structs, NULL where a struct on the way is."""
     for name in path:
         values = pc.struct_field(values, name)

@@ -7,7 +7,7 @@ own. Its columns are *runs*: the blocks of one segment whose filters have one si
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -89,15 +89,19 @@ class Slabs:
         """The slabs with other numbers for their segments: `numbers[i]` for segment i."""
         return replace(self, segment=np.append(numbers, -1)[self.segment])
 
+    def segments_in(self, files: Iterable[bool]) -> np.ndarray:
+        """The segments that have filters in matrices of which some files hold a part, ascending."""
+        chosen = np.fromiter(files, bool, len(self.file_name))
+        matrices = np.zeros(len(self.code), bool)
+        matrices[self.part_matrix[chosen[self.file]]] = True
+        return np.unique(self.segment[matrices[self.run_matrix] & (self.segment >= 0)])
+
     def without_files(self, lost: Collection[str]) -> tuple[Slabs, np.ndarray]:
         """The slabs as far as they do without some files, and the segments that some of their filters lose, ascending.
 
         A matrix of which a part is lost is of no use.
         """
-        files = np.array([name in lost for name in self.file_name], bool)
-        matrices = np.zeros(len(self.code), bool)
-        matrices[self.part_matrix[files[self.file]]] = True
-        harmed = np.unique(self.segment[matrices[self.run_matrix] & (self.segment >= 0)])
+        harmed = self.segments_in(name in lost for name in self.file_name)
         return _with_segments(replace(self, segment=np.where(np.isin(self.segment, harmed), -1, self.segment))), harmed
 
     def followed_by(self, other: Slabs, segments: int) -> Slabs:

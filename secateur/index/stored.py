@@ -61,14 +61,16 @@ class StoredSegment:
 
     def zone_map(self, c: int) -> ZoneMap:
         """The zone map of a column over the blocks; one that knows nothing where there is none."""
+        found = self.known_zone_map(c)
+        return unknown(ordered_kind(self._field(c).type), self.block_count) if found is None else found
+
+    def known_zone_map(self, c: int) -> ZoneMap | None:
+        """The zone map of a column over the blocks; None where there is none."""
         column = self._field(c)
         arrays = self._arrays(ZONE, self.snapshot.directory(ZONE, column))
-        kind = ordered_kind(column.type)
-        return (
-            unknown(kind, self.block_count)
-            if arrays is None
-            else zone_map_of(arrays, kind, self.block_count, self._where(ZONE))
-        )
+        if arrays is None:
+            return None
+        return zone_map_of(arrays, ordered_kind(column.type), self.block_count, self._where(ZONE))
 
     def pages(self, c: int, block_rows: np.ndarray) -> PageTable | None:
         """The pages of a column with their places; None where there are none."""

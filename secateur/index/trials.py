@@ -6,7 +6,7 @@ A trial asks the hashes themselves, so it has no false positives; what these add
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -23,11 +23,10 @@ from secateur.index.model import BLOOM, NGRAM, POSTINGS
 from secateur.index.offers import Offer, filter_of, serves
 from secateur.index.sketch import add_hashes, elements
 from secateur.index.survey import segment_size
-from secateur.pruning.predicate.bound import Field, Leaf
+from secateur.pruning.predicate.bound import Leaf
 from secateur.pruning.questions import Question, Values, questions
-from secateur.pruning.statistics import Blocks
-from secateur.pruning.zones import Gaps, Zones
-from secateur.values import Kind, kind_of
+from secateur.pruning.zones import Gaps
+from secateur.values import Kind, ordered_kind
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,7 @@ def held_by(offer: Offer, asked: Sequence[Leaf], values: pa.Array) -> Held:
 
 def _is_held(offer: Offer, question: Question, hashes: np.ndarray) -> bool:
     if isinstance(question, Values):
-        kind = kind_of(question.type)
-        assert kind is not None
+        kind = ordered_kind(question.type)
         return bool(_found(hash_keys(question.points.tolist(), kind).first, hashes).any())
     own = filter_of(offer.option, question)
     parts = (asked_parts(own, alternative, question.tokens) for alternative in question.alternatives)
@@ -138,26 +136,6 @@ def gap_bytes(column: Sampled) -> int:
 
 
 # ---- gaps ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class WithGaps:
-    """Sampled blocks with gaps of some columns that their index does not have."""
-
-    blocks: Blocks
-    gaps: Mapping[Field, Gaps]
-
-    def __len__(self) -> int:
-        return len(self.blocks)
-
-    @property
-    def row_count(self) -> np.ndarray:
-        return self.blocks.row_count
-
-    def zones(self, column: Field) -> Zones | None:
-        """The zone maps of a column, with the gaps that it would have."""
-        zones = self.blocks.zones(column)
-        return zones if zones is None or column not in self.gaps else replace(zones, gaps=self.gaps[column])
 
 
 def gaps_over(blocks: Sequence[BlockGaps | None]) -> Gaps:

@@ -14,7 +14,6 @@ from secateur.index.clustering import Sorted, sorted_by
 from secateur.index.offers import Offer, gaps_argument
 from secateur.index.trials import (
     Sampled,
-    WithGaps,
     bytes_of,
     false_positives,
     gap_bytes,
@@ -24,6 +23,7 @@ from secateur.index.trials import (
 from secateur.io.block_samples import Facts, Place, Sample, Tried, read_facts, sample, what_to_try
 from secateur.io.scan import Scan
 from secateur.pruning.advice import CLUSTERING, Advice, Amount, Proposal, Question, estimated, ranked
+from secateur.pruning.altered import with_gaps
 from secateur.pruning.conjuncts import alive, conjuncts
 from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.bound import Field, Leaf, fields
@@ -140,7 +140,7 @@ class _Table:
             return own.now
         samples = [self.facts[place].samples[field] for place in own.places]
         gaps = gaps_over([None if each is None else gaps_of(each) for each in samples])
-        blocks = WithGaps(own.chosen, {field: gaps})
+        blocks = with_gaps(own.chosen, {field: gaps})
         found = int(survives(evaluate_refuted(own.plan.predicate, blocks, self._existing(own))).sum())
         return own.now.scaled(estimated(found, len(own.at), len(own.blocks), self._typical(own, own.leaves)))
 

@@ -13,7 +13,7 @@ from secateur.io.catalog import OpenedTable
 from secateur.io.row_groups import BlockReader
 from secateur.io.scan import Scan
 from secateur.io.table import METADATA
-from secateur.pruning.survivors import RowRanges, joined_ranges
+from secateur.pruning.survivors import RowRanges, in_ranges, joined_ranges
 from secateur.ragged import offsets_of
 
 _ROW_GROUP_BITS = 32
@@ -49,9 +49,7 @@ class Excluded:
     def left_out(self, block: int, positions: np.ndarray) -> np.ndarray:
         """Which rows of a block, by their positions in it, the plan does not read: bool, like `positions`."""
         begin, end = self.kept.offsets[block : block + 2].tolist()
-        starts, stops = self.kept.start[begin:end], self.kept.stop[begin:end]
-        inside = np.searchsorted(starts, positions, "right") > np.searchsorted(stops, positions, "right")
-        return ~inside
+        return ~in_ranges(self.kept.start[begin:end], self.kept.stop[begin:end], positions)
 
 
 def _keys(file: np.ndarray, row_group: np.ndarray) -> np.ndarray:

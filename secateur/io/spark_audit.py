@@ -25,6 +25,7 @@ from secateur.io.excluded import Excluded, from_keys, reading_of
 from secateur.io.scan import Scan
 from secateur.io.spark_plan import asks_a_collation, one_partition_each, spark_schema
 from secateur.pruning.predicate.bound import columns
+from secateur.pruning.survivors import in_ranges
 from secateur.ragged import offsets_of
 
 if TYPE_CHECKING:
@@ -183,10 +184,6 @@ def _rows(
 
 def _plans(pattern: Pattern, positions: np.ndarray) -> pa.Array:
     """Of every row the numbers of the plans that leave it out."""
-    out = [
-        np.searchsorted(starts, positions, "right") <= np.searchsorted(stops, positions, "right")
-        for _, starts, stops in pattern
-    ]
-    matrix = np.stack(out, axis=1)
+    matrix = np.stack([~in_ranges(starts, stops, positions) for _, starts, stops in pattern], axis=1)
     numbers = np.broadcast_to(np.array([number for number, _, _ in pattern], np.int32), matrix.shape)[matrix]
     return pa.ListArray.from_arrays(pa.array(offsets_of(matrix.sum(axis=1)), pa.int32()), pa.array(numbers))

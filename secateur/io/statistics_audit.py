@@ -13,20 +13,19 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from secateur.errors import IndexFault, InvalidParquet, NotInFile, OldCalendar, StalePlan
 from secateur.index.cache import ByteCache
-from secateur.index.chunks import Chunk, ChunkReader
-from secateur.index.codec import Place
+from secateur.index.chunks import ChunkReader
 from secateur.index.filter_witness import lost, wanted
 from secateur.index.memory import IndexMemory
 from secateur.index.model import BlockTable, Filter, IndexedColumn
 from secateur.index.pages import PageTable
 from secateur.index.resident import layout_of
-from secateur.index.segment import ZONE, zone_map_of
+from secateur.index.sketch import nested
 from secateur.index.snapshot import open_snapshot
 from secateur.index.sort_key import SortColumn, is_tuple_column, parse_sort_key
+from secateur.index.stored import stored_segment
 from secateur.index.tasks import RunTasks
 from secateur.index.witness import ColumnWitness, Contradiction, Unit, tuple_contradictions
 from secateur.index.zonemap import ZoneMap
@@ -35,7 +34,7 @@ from secateur.io.store import FileStore
 from secateur.io.table import FileRows
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.report import Faults, Reads
-from secateur.values import Key, keys_of, kind_of
+from secateur.values import Key, keys_of
 
 MOST_DRAWN = 4  # values of a column that a block gives to random predicates
 LONGEST_DRAWN = 64  # bytes of such a value
@@ -278,20 +277,9 @@ class SegmentAuditor:
     def _zone_map(self, column: IndexedColumn) -> ZoneMap | None:
         """The zone maps of a column over the segment; None where there are none. Raises IndexFault."""
         if column not in self._zones:
-            self._zones[column] = self._read_zone_map(column)
+            stored = stored_segment(self.memory.store, self.memory.snapshot, self.segment)
+            self._zones[column] = stored.known_zone_map(self.memory.snapshot.columns.index(column))
         return self._zones[column]
-
-    def _read_zone_map(self, column: IndexedColumn) -> ZoneMap | None:
-        snapshot, segment = self.memory.snapshot, self.segment
-        directory, kind = snapshot.directory(ZONE, _field(column)), kind_of(column.type)
-        if directory is None or not directory.size[segment] or kind is None:
-            return None
-        place = Place(*(int(each[segment]) for each in (directory.at, directory.size, directory.crc)))
-        chunk = Chunk(snapshot.segments.name[segment], ZONE, place)
-        (arrays,) = self.memory.chunks.read([chunk])
-        if isinstance(arrays, IndexFault):
-            raise arrays
-        return zone_map_of(arrays, kind, int(snapshot.segments.block_count[segment]), str(chunk))
 
     @cached_property
     def _leaves(self) -> Mapping[IndexedColumn, Unit]:
@@ -307,10 +295,3 @@ class SegmentAuditor:
 
 def _field(column: IndexedColumn) -> Field:
     return Field(column.path, column.type)
-
-
-def nested(values: pa.Array, path: Sequence[str]) -> pa.Array:
-    """A field of structs, NULL where a struct on the way is."""
-    for name in path:
-        values = pc.struct_field(values, name)
-    return values

@@ -12,21 +12,21 @@ from functools import cached_property
 
 import numpy as np
 
+from secateur.pruning.altered import without_zones
 from secateur.pruning.conjuncts import conjuncts
 from secateur.pruning.evaluate import evaluate, may_match
+from secateur.pruning.explanation import STRUCTURES, spelled
 from secateur.pruning.files import evidence_of_files
 from secateur.pruning.outcomes import survives
 from secateur.pruning.pages import may_match_in_pages
 from secateur.pruning.predicate.bound import Field, Leaf, Within, fields, leaves
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.questions import Answer, questions
-from secateur.pruning.statistics import Blocks, Catalog, Numbered, Statistics
+from secateur.pruning.statistics import Blocks, Catalog, Statistics
 from secateur.pruning.survivors import evaluate_with
 from secateur.pruning.why import Cause, Evidence, gaps_of, known_of
 from secateur.pruning.zones import Zones
 from secateur.values import in_all
-
-FILTER_NAMES = {"bloom": "bloom filter", "postings": "postings", "ngram": "n-grams", "token": "tokens"}
 
 Answers = Mapping[Leaf, Sequence[Answer]]  # of every leaf that some filter serves
 
@@ -64,28 +64,6 @@ class Single:
         """The zone map of the unit."""
         zones = self.many.zones(column)
         return None if zones is None else zones.take(slice(self.at, self.at + 1))
-
-
-@dataclass(frozen=True)
-class WithoutZones:
-    """Units of which only filters tell."""
-
-    units: Numbered
-
-    def __len__(self) -> int:
-        return len(self.units)
-
-    @property
-    def row_count(self) -> np.ndarray:
-        return self.units.row_count
-
-    def zones(self, column: Field) -> Zones | None:
-        """Nothing is known of any column."""
-        return None
-
-    def among(self, numbers: np.ndarray) -> np.ndarray:
-        """Which units have one of the numbers, or one that is not known."""
-        return self.units.among(numbers)
 
 
 @dataclass(frozen=True)
@@ -147,7 +125,7 @@ class Pruned:
         return self._by_tuples("of its segment", merged)
 
     def _by_filters(self) -> Cause | None:
-        only = WithoutZones(self.block)
+        only = without_zones(self.block)
         found = self._first(lambda each: bool(survives(evaluate_with(each, only, self.evidence))[0]))
         return None if found is None else Cause(str(found), "; ".join(dict.fromkeys(self._absent(found))))
 
@@ -157,7 +135,7 @@ class Pruned:
             for answer in self.answers.get(leaf, ()):
                 if not self.block.among(answer.numbers)[0]:
                     named = ", ".join(dict.fromkeys(str(question.column) for question in questions(leaf)))
-                    yield f"by the {FILTER_NAMES[answer.kind]} of {named}, nothing that {leaf} asks for is here"
+                    yield f"by the {spelled(STRUCTURES[answer.kind])} of {named}, nothing that {leaf} asks for is here"
 
     def _by_bounds(self) -> Cause | None:
         found = self._first(lambda each: bool(survives(evaluate(each, self.block))[0]))

@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 CONSULTED, IDLE, MISSING = "consulted", "not consulted", "missing"
-NAMES = {"bloom": "bloom filter", "ngram": "n-grams"}
+STRUCTURES = {"bloom": "bloom", "postings": "postings", "ngram": "ngram", "token": "tokens"}  # by kind of a filter
+_SPELLED = {"bloom": "bloom filter", "ngram": "n-grams"}
 REFRESH = "refresh_index(table, spark=spark)"
+
+
+def spelled(structure: str) -> str:
+    """The name of a structure in words."""
+    return _SPELLED.get(structure, structure)
 
 
 @dataclass(frozen=True)
@@ -21,7 +27,7 @@ class Structure:
     argument: str = ""  # of build_index and refresh_index, which makes it
 
     def __str__(self) -> str:
-        of = f"{NAMES.get(self.structure, self.structure)} of {', '.join(self.columns)}"
+        of = f"{spelled(self.structure)} of {', '.join(self.columns)}"
         match self.state:
             case "missing":
                 return f"no {of}: add {self.argument}"

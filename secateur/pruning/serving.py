@@ -8,10 +8,11 @@ from functools import partial
 
 import numpy as np
 
-from secateur.pruning.causes import Answers, WithoutZones, answers_of, evidence_in
+from secateur.pruning.altered import without_gaps, without_zones
+from secateur.pruning.causes import Answers, answers_of, evidence_in
 from secateur.pruning.conjuncts import alive, conjuncts
 from secateur.pruning.evaluate import may_match
-from secateur.pruning.explanation import CONSULTED, IDLE, Conjunct, Explanation, Structure
+from secateur.pruning.explanation import CONSULTED, IDLE, STRUCTURES, Conjunct, Explanation, Structure
 from secateur.pruning.files import evidence_of_files
 from secateur.pruning.outcomes import survives
 from secateur.pruning.pages import may_match_in_pages
@@ -25,7 +26,6 @@ from secateur.values import concatenate, kind_of
 
 SAMPLE = 1 << 12  # blocks whose bounds are compared, to tell whether a column is clustered
 CLUSTERED = 0.1  # share of the blocks whose bounds hold a value, up to which it is
-STRUCTURES = {"bloom": "bloom", "postings": "postings", "ngram": "ngram", "token": "tokens"}  # by kind of a filter
 
 
 @dataclass(frozen=True)
@@ -45,25 +45,6 @@ class Index:
     def left(self, possible: Callable[[Blocks], np.ndarray]) -> int:
         """Of how many blocks something is possible."""
         return sum(int(np.count_nonzero(possible(part))) for part in self.parts)
-
-
-@dataclass(frozen=True)
-class WithoutGaps:
-    """Blocks of which bounds and null counts tell, and gaps do not."""
-
-    blocks: Blocks
-
-    def __len__(self) -> int:
-        return len(self.blocks)
-
-    @property
-    def row_count(self) -> np.ndarray:
-        return self.blocks.row_count
-
-    def zones(self, column: Field) -> Zones | None:
-        """The zone maps of a column without its gaps."""
-        zones = self.blocks.zones(column)
-        return None if zones is None else replace(zones, gaps=None)
 
 
 def explained(predicate: Predicate, index: Index, files_not_known: int) -> Explanation:
@@ -135,7 +116,7 @@ def _by_bounds(conjunct: Predicate, index: Index) -> Iterator[Structure]:
     columns = _inside(conjunct, index)
     if not columns:
         return
-    left = index.left(lambda part: may_match(conjunct, WithoutGaps(part)))
+    left = index.left(lambda part: may_match(conjunct, without_gaps(part)))
     notes = [_clustered(field, index) for field in columns]
     notes += dict.fromkeys(index.kept.get((name_of(field), "zone map"), "") for field in columns)
     yield Structure("zone map", _names(columns), CONSULTED, left, "; ".join(filter(None, notes)))
@@ -211,7 +192,7 @@ def _left_by_kind(conjunct: Predicate, answers: Answers, kind: str, part: Blocks
     """The blocks that are left by the filters of one kind: bool of shape (n_blocks,)."""
     own = {leaf: [answer for answer in each if answer.kind == kind] for leaf, each in answers.items()}
     evidence = evidence_in({leaf: each for leaf, each in own.items() if each})
-    return survives(evaluate_with(conjunct, WithoutZones(part), evidence))
+    return survives(evaluate_with(conjunct, without_zones(part), evidence))
 
 
 def _why_idle(key: tuple[str, str], served: set[tuple[str, str]]) -> str:
@@ -238,7 +219,7 @@ def _by_pages(conjunct: Predicate, index: Index) -> Iterator[Structure]:
 
 def _in_pages(conjunct: Predicate, part: Blocks) -> np.ndarray:
     """The blocks that page bounds leave; where those of the block rule it out, so do theirs."""
-    left = may_match(conjunct, WithoutGaps(part))
+    left = may_match(conjunct, without_gaps(part))
     left[left] = may_match_in_pages(conjunct, part.take(np.flatnonzero(left)))
     return left
 

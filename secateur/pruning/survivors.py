@@ -65,6 +65,11 @@ class RowRanges:
         return RowRanges(offsets_of(np.diff(self.offsets)[blocks]), self.start[chosen], self.stop[chosen])
 
 
+def in_ranges(start: np.ndarray, stop: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Which rows of a block are in some of its ranges, which ascend and do not overlap: bool, like `rows`."""
+    return np.searchsorted(start, rows, "right") > np.searchsorted(stop, rows, "right")
+
+
 def whole_blocks(row_count: np.ndarray) -> RowRanges:
     """Every row of every block."""
     n = len(row_count)
