@@ -265,9 +265,36 @@ def test_c03_a_file_is_overwritten_within_the_second_in_which_it_is_listed(
         os.utime(path, (second, second))
 
     monkeypatch.setattr(entries.time, "sleep", overwriting)
-    monkeypatch.setattr(entries.time, "time", lambda: second + 0.25)
+    monkeypatch.setattr(entries.time, "time", lambda: second + 0.25 + sum(waited))
     table = sc.open_table(str(tmp_path))
     with jobs_in_this_process() as here:
         sc.build_index(table, spark=here)
     assert waited == [1.75]
+    assert sc.prune(table, "id = 8", strict=True).count() == 1
+
+
+def test_c03_a_file_is_overwritten_while_the_build_waits_for_the_second_to_be_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is young again after the wait has no entry, so what becomes of it within its second is found."""
+    second = 1_700_000_000
+    older, path = (write_file(tmp_path / f"{name}.parquet", {"id": [1, 2, 3]}) for name in "ab")
+    for each in (older, path):
+        os.utime(each, (second, second))
+    waited: list[float] = []
+
+    def overwriting(seconds: float) -> None:
+        waited.append(seconds)
+        os.utime(write_file(path, {"id": [4, 5, 6]}), (second + 2, second + 2))
+
+    monkeypatch.setattr(entries.time, "sleep", overwriting)
+    monkeypatch.setattr(entries.time, "time", lambda: second + 0.25 + sum(waited))
+    table = sc.open_table(str(tmp_path))
+    with jobs_in_this_process() as here:
+        built = sc.build_index(table, spark=here)
+        os.utime(write_file(path, {"id": [7, 8, 9]}), (second + 2, second + 2))
+        assert sc.prune(table, "id = 8", strict=True).count() == 1
+        assert (built.files, built.coverage[0].files_without_entry) == (1, 1)
+        waited.append(60.0)
+        assert sc.refresh_index(table, spark=here).files_added == 1
     assert sc.prune(table, "id = 8", strict=True).count() == 1

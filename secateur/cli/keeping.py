@@ -37,7 +37,7 @@ from secateur.index.snapshot import Snapshot
 from secateur.index.sort_key import is_tuple_column, parse_sort_key
 from secateur.io.catalog import open_snapshot_of
 from secateur.io.shown import shown_location
-from secateur.maintain.verify import Verification
+from secateur.maintain.verify import RANDOM_PREDICATES, Verification
 from secateur.pruning.report import Faults, human_bytes
 
 
@@ -151,7 +151,7 @@ def _columns_sheet(columns: list[IndexedColumn]) -> Sheet:
 @click.option(
     "--random-predicates",
     type=click.IntRange(min=0),
-    default=16,
+    default=RANDOM_PREDICATES,
     show_default=True,
     metavar="N",
     help="With --spark, prove the plans of so many predicates about values of the table.",
@@ -221,7 +221,15 @@ def _show_verification(found: Verification) -> None:
         print_line(f"fault: {fault}", BAD)
     for reason in () if audit is None else audit.skipped:
         print_line(f"skipped: {reason}", CAUTION)
-    print_line("no fault found", GOOD) if found.sound else print_line("drop the index and build it anew", BAD)
+    print_line("no fault found", GOOD) if found.sound else print_line(_remedy(found), BAD)
+
+
+def _remedy(found: Verification) -> str:
+    """What makes the index whole again: only files that are broken can be made anew one by one."""
+    contradicts_data = found.audit is not None and found.audit.faults
+    if found.snapshot and not contradicts_data:
+        return "make the broken files anew: secateur refresh --repair"
+    return "drop the index and build it anew"
 
 
 @click.command()

@@ -41,11 +41,13 @@ class OpenedTable:
         return self.schema if self.listing.own_metadata else self.schema.append(METADATA_FIELD)
 
 
-def open_snapshot_of(handle: Table, zone: dt.tzinfo, faults: Faults, *, use_index: bool = True) -> OpenedTable:
-    """List the table and match its index. Raises TableNotFound where it holds no Parquet file."""
+def open_snapshot_of(
+    handle: Table, zone: dt.tzinfo, faults: Faults, *, use_index: bool = True, listing: Listing | None = None
+) -> OpenedTable:
+    """List the table, unless a listing is given, and match its index. Raises TableNotFound without a Parquet file."""
     table = handle.snapshot()
     before = table.metadata_tables.manifests_read
-    listing = table.listing(zone)
+    listing = table.listing(zone) if listing is None else listing
     read = table.metadata_tables.manifests_read.since(before)
     if not len(listing.size) and table.declared_schema is None:
         raise TableNotFound(f"{table.location} holds no Parquet file")
@@ -63,9 +65,9 @@ def open_snapshot_of(handle: Table, zone: dt.tzinfo, faults: Faults, *, use_inde
     return OpenedTable(table, listing, schema, catalog, read)
 
 
-def opened_strictly(table: Table) -> OpenedTable:
-    """The table as queries see it. Raises IndexFault where the index cannot be read."""
-    return open_snapshot_of(table, dt.UTC, Faults(strict=True))
+def opened_strictly(table: Table, listing: Listing | None = None) -> OpenedTable:
+    """The table as queries see it, or with the given files. Raises IndexFault where the index cannot be read."""
+    return open_snapshot_of(table, dt.UTC, Faults(strict=True), listing=listing)
 
 
 def _schema(table: TableSnapshot, listing: Listing, catalog: IndexCatalog) -> pa.Schema:

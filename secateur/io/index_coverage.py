@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
-from secateur.index.model import NGRAM, POSTINGS, TOKEN, Filter
+from secateur.index.model import NGRAM, POSTINGS, Filter
 from secateur.index.options import called_in_table, hashed_type
 from secateur.index.segment import CODE, PAGE, PLACE, POSTING, ZONE
 from secateur.index.segments import Directory
@@ -19,6 +19,7 @@ from secateur.index.snapshot import Snapshot
 from secateur.index.sort_key import is_tuple_column, parse_sort_key
 from secateur.io.catalog import OpenedTable, opened_strictly
 from secateur.io.table import Table
+from secateur.pruning.explanation import STRUCTURES
 from secateur.pruning.predicate.bound import Field
 from secateur.values import kind_of, same_keys
 
@@ -39,6 +40,23 @@ _COVERAGE = pa.schema(
 )
 
 
+@dataclass(frozen=True)
+class Covered:
+    """What the index has of a column under one structure, of the files that are live."""
+
+    column: str
+    structure: str  # "zone map", "pages", "bloom", "postings", "ngram", "tokens" or "sort key"
+    setting: str | None
+    files: int
+    blocks: int
+    row_count: int
+    bytes: int  # of the index, in the store
+    files_without_entry: int
+    files_changed: int
+    files_without_structure: int
+    why: str | None  # why not everything is covered
+
+
 def coverage(table: Table) -> pa.Table:
     """One row per column and structure of the index: how much of the live files it covers, and why not the rest.
 
@@ -50,9 +68,13 @@ def coverage(table: Table) -> pa.Table:
     everything is covered. Whether a block has gaps, or a filter, that were left out because they would not pay is not
     told here.
     """
-    opened = opened_strictly(table)
+    return pa.Table.from_pylist([asdict(each) for each in covered(opened_strictly(table))], _COVERAGE)
+
+
+def covered(opened: OpenedTable) -> list[Covered]:
+    """What :func:`coverage` tells, as values."""
     found = _Coverage(opened)
-    return pa.Table.from_pylist([found.row(each) for each in _structures(opened)], _COVERAGE)
+    return [found.of(each) for each in _structures(opened)]
 
 
 def not_covered(opened: OpenedTable) -> dict[tuple[str, str], str | None]:
@@ -92,24 +114,24 @@ class _Coverage:
 
     opened: OpenedTable
 
-    def row(self, structure: _Structure) -> dict[str, object]:
+    def of(self, structure: _Structure) -> Covered:
         """How much of a structure there is."""
         counts = self.opened.catalog.coverage.counts_of
         live, has = self._entries(structure)
-        covered = live & has
-        return {
-            "column": structure.column,
-            "structure": structure.name,
-            "setting": structure.setting,
-            "files": int(covered.sum()),
-            "blocks": 0 if counts is None else int(counts.block_count[covered].sum()),
-            "row_count": 0 if counts is None else int(counts.row_count[covered].sum()),
-            "bytes": structure.size(),
-            "files_without_entry": self.missing - self.changed,
-            "files_changed": self.changed,
-            "files_without_structure": int((live & ~has).sum()),
-            "why": self.why(structure),
-        }
+        both = live & has
+        return Covered(
+            column=structure.column,
+            structure=structure.name,
+            setting=structure.setting,
+            files=int(both.sum()),
+            blocks=0 if counts is None else int(counts.block_count[both].sum()),
+            row_count=0 if counts is None else int(counts.row_count[both].sum()),
+            bytes=structure.size(),
+            files_without_entry=self.missing - self.changed,
+            files_changed=self.changed,
+            files_without_structure=int((live & ~has).sum()),
+            why=self.why(structure),
+        )
 
     def why(self, structure: _Structure) -> str | None:
         """Why not everything is covered; None where it is."""
@@ -195,7 +217,7 @@ def _of_column(opened: OpenedTable, snapshot: Snapshot, column: Field) -> Iterat
     for f, each in enumerate(snapshot.filters):
         if own is not None and each.path == own.path and same_keys(each.type, hashed):
             has, size = _has_filter(snapshot, f, each), partial(_filter_bytes, opened, snapshot, f, each)
-            yield _Structure(name, "tokens" if each.kind == TOKEN else each.kind, _setting(each), has, size)
+            yield _Structure(name, STRUCTURES[each.kind], _setting(each), has, size)
 
 
 def _setting(each: Filter) -> str | None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from secateur.errors import InvalidOption, TableNotFound
+from secateur.index.amend import Amendment, with_amended
 from secateur.index.assemble import recipe
 from secateur.index.bitsliced import rate_for
 from secateur.index.btree import FAN_OUT
-from secateur.index.build import OnProgress, new_build, write_segments
+from secateur.index.build import OnProgress, new_build, total, write_segments
 from secateur.index.model import POSTINGS, BuildOptions
 from secateur.index.options import (
     Columns,
@@ -20,16 +23,18 @@ from secateur.index.options import (
     called_in_index,
     checked,
     filter_options,
+    filters_of,
     with_choices,
 )
 from secateur.index.sampling import choices
-from secateur.index.segments import Segments, summarised
+from secateur.index.segments import Segments, joined, summarised
 from secateur.index.slab_files import write_slabs
+from secateur.index.slabs import no_slabs
 from secateur.index.survey import FileSurvey, cut, survey
 from secateur.index.tasks import RunTasks, run_tasks
 from secateur.io.table import Table, TableSnapshot
-from secateur.maintain.describe import IndexSnapshot, describe_index
-from secateur.maintain.entries import settled_files
+from secateur.maintain.describe import IndexSnapshot, described
+from secateur.maintain.entries import settled
 from secateur.maintain.publish import declared_schema, index_schema, publish, sort_paths, summarised_columns
 
 if TYPE_CHECKING:
@@ -84,8 +89,8 @@ def build_index(
     filters = filter_options(bloom, postings, ngram, tokens)
     options = BuildOptions(tuple(sort_key), filters, tuple(gaps), fpr, pages, segment_blocks, fan_out)
     now = table.snapshot(fresh=True)
-    files = settled_files(now)
-    if not files and now.declared_schema is None:
+    listing, files = settled(now)
+    if not len(listing.size) and now.declared_schema is None:
         raise TableNotFound(f"{table.location} holds no Parquet file")
     run = partial(run_tasks, spark)
     if now.naming is not None:
@@ -94,10 +99,10 @@ def build_index(
     schema = index_schema(now, [(item.file[0], item.schema) for item in surveys])
     options = _chosen(now, run, surveys, schema, checked(options, schema), auto)
     with new_build(table.store) as build:
-        blocks = sum(item.block_count for item in surveys)
-        segments = write_index(now, run, build, surveys, schema, options, blocks, on_survey, on_progress)
+        nothing = summarised(summarised_columns(schema, options), filters_of(options, schema), [], {})
+        segments = write_index(now, run, build, surveys, nothing, (), (schema, options), (on_survey, on_progress))
         publish(now, build, segments, schema, options)
-    return describe_index(table)
+    return described(now, listing)
 
 
 def write_index(
@@ -105,20 +110,27 @@ def write_index(
     run: RunTasks,
     build: str,
     surveys: Sequence[FileSurvey],
-    schema: pa.Schema,
-    options: BuildOptions,
-    blocks: int,
-    on_survey: OnProgress | None,
-    on_progress: OnProgress | None,
+    kept: Segments,
+    lacking: Sequence[Amendment],
+    asked: tuple[pa.Schema, BuildOptions],
+    progress: tuple[OnProgress | None, OnProgress | None],
 ) -> Segments:
+    """The segments that are kept, of which some are amended, and behind them those of surveyed files."""
+    schema, options = asked
+    on_survey, on_progress = progress
     if on_survey is not None:
-        on_survey(len(surveys), sum(s.row_count for s in surveys), sum(s.byte_count for s in surveys))
-    columns = summarised_columns(schema, options)
-    what = recipe(schema, columns, options, blocks)
+        on_survey(*total([*((1, s.row_count, s.byte_count) for s in surveys), *(each.sizes for each in lacking)]))
+    blocks = int(kept.block_count.sum()) + sum(item.block_count for item in surveys)
+    what = recipe(schema, kept.columns, options, blocks)
     parts = cut(surveys, options.segment_blocks, has_postings=any(each.kind == POSTINGS for each in what.filters))
-    summaries = write_segments(run, build, table.open_for_index, table.store, parts, what, on_progress)
+    summaries = write_segments(run, build, table.open_for_index, table.store, parts, what, on_progress, lacking)
     slabs = write_slabs(run, build, table.store, summaries, what)
-    return summarised(columns, what.filters, summaries, slabs)
+    new = summarised(kept.columns, kept.filters, summaries[: len(parts)], {})
+    segments = joined(with_amended(kept, list(zip(lacking, summaries[len(parts) :], strict=True))), new)
+    numbers = np.append(len(kept) + np.arange(len(parts)), [each.segment for each in lacking]).astype(np.int64)
+    added = {f: found.at_segments(numbers) for f, found in slabs.items()}
+    before = {f: segments.slabs.get(f, no_slabs()) for f in added}
+    return replace(segments, slabs={**segments.slabs, **{f: before[f].followed_by(added[f], 0) for f in added}})
 
 
 def _chosen(

@@ -12,26 +12,10 @@ from secateur.index.naming import Naming
 from secateur.index.options import called_in_table
 from secateur.index.snapshot import Snapshot, snapshot_numbers
 from secateur.index.sort_key import is_tuple_column
-from secateur.io.index_coverage import coverage
-from secateur.io.table import Table
+from secateur.io.catalog import opened_strictly
+from secateur.io.index_coverage import Covered, covered
+from secateur.io.table import Listing, Table
 from secateur.maintain.entries import require_snapshot
-
-
-@dataclass(frozen=True)
-class Covered:
-    """What the index has of a column under one structure, of the files that are live now."""
-
-    column: str
-    structure: str  # "zone map", "pages", "bloom", "postings", "ngram", "tokens" or "sort key"
-    setting: str | None
-    files: int
-    blocks: int
-    row_count: int
-    bytes: int  # of the index
-    files_without_entry: int
-    files_changed: int
-    files_without_structure: int
-    why: str | None  # why not everything is covered
 
 
 @dataclass(frozen=True)
@@ -66,16 +50,21 @@ class IndexSnapshot:
 
 def describe_index(table: Table) -> IndexSnapshot:
     """What the current index of a table holds, and what it covers now. Raises IndexMissing, IndexFault."""
+    return described(table)
+
+
+def described(table: Table, listing: Listing | None = None) -> IndexSnapshot:
+    """The same, of the files of a listing that has just been made. Raises IndexMissing, IndexFault."""
     while True:
         snapshot = require_snapshot(table)
         try:
-            return _described(table, snapshot)
+            return _described(table, snapshot, listing)
         except IndexFault:
             if snapshot.number in snapshot_numbers(table.store):
                 raise  # else it was removed meanwhile: what is current now is described
 
 
-def _described(table: Table, snapshot: Snapshot) -> IndexSnapshot:
+def _described(table: Table, snapshot: Snapshot, listing: Listing | None) -> IndexSnapshot:
     naming = table.snapshot().naming
     options = snapshot.options if naming is None else called_in_table(snapshot.options, naming)
     filters = [replace(each, path=_in_table(each.path, naming)) for each in snapshot.filters]
@@ -101,7 +90,7 @@ def _described(table: Table, snapshot: Snapshot) -> IndexSnapshot:
         sort_key=options.sort_key,
         choices=options.choices,
         table_snapshot=None if snapshot.made_of is None else snapshot.made_of.id,
-        coverage=tuple(Covered(**row) for row in coverage(table).to_pylist()),
+        coverage=tuple(covered(opened_strictly(table, listing))),
     )
 
 

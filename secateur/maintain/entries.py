@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import time
 
+import numpy as np
+
 from secateur.errors import IndexMissing
 from secateur.index.assemble import FileIdentity
 from secateur.index.reader import current_snapshot
 from secateur.index.segments import FileTable
 from secateur.index.snapshot import Snapshot
-from secateur.io.table import Table, TableSnapshot
+from secateur.io.table import Listing, Table, TableSnapshot
 
 _SECOND = 10**9  # nanoseconds
 MOST_WAIT = 2.0  # seconds
@@ -24,28 +26,36 @@ def require_snapshot(table: Table) -> Snapshot:
     return snapshot
 
 
-def live_files(table: TableSnapshot) -> list[FileIdentity]:
-    """The identities of the files that are live now, in order of their paths."""
-    listing = table.fresh_listing(dt.UTC)
+def live_files(listing: Listing) -> list[FileIdentity]:
+    """The identities of the files of a listing, in order of their paths."""
     return list(zip(listing.paths.to_pylist(), listing.size.tolist(), listing.modified.tolist(), strict=True))
 
 
-def settled_files(table: TableSnapshot) -> list[FileIdentity]:
-    """The identities of the files that are live now, as :func:`live_files`, which an entry can be made of.
+def settled(table: TableSnapshot) -> tuple[Listing, list[FileIdentity]]:
+    """The files that are live now, and the identities of those that an entry can be made of.
 
     A store that tells times in whole seconds, as S3 does, gives a file that is overwritten the same time as before if
     that happens within the second, and equal sizes then make an equal identity. So files of this second are listed
-    again once it is over, a second later by the clock here, which may be that much ahead.
+    again once it is over, a second later by the clock here, which may be that much ahead. Those that are so young even
+    then are left to the next refresh.
     """
-    files = live_files(table)
-    youngest = max((modified for _, _, modified in files if not modified % _SECOND), default=0) / _SECOND
-    left = youngest + MOST_WAIT - time.time()
-    if (
-        table.id is not None or not 0 < left <= MOST_WAIT
-    ):  # ids of snapshots are no times; of the future nothing is known
-        return files
-    time.sleep(left)
-    return live_files(table)
+    listing = table.fresh_listing(dt.UTC)
+    left = _unsettled(table, listing)
+    if not left.any():
+        return listing, live_files(listing)
+    time.sleep(float(left.max()))
+    listing = table.fresh_listing(dt.UTC)
+    young = _unsettled(table, listing) > 0
+    return listing, [file for file, is_young in zip(live_files(listing), young.tolist(), strict=True) if not is_young]
+
+
+def _unsettled(table: TableSnapshot, listing: Listing) -> np.ndarray:
+    """The seconds for which every file may yet change without its time telling; 0 where that is over."""
+    left = listing.modified / _SECOND + MOST_WAIT - time.time()
+    is_exact = listing.modified % _SECOND != 0
+    if table.id is not None:  # and what stands in place of times are ids of snapshots
+        return np.zeros(len(left))
+    return np.where(is_exact | (left > MOST_WAIT), 0.0, np.maximum(left, 0.0))  # of the future nothing is known
 
 
 def indexed_files(files: FileTable) -> list[FileIdentity]:

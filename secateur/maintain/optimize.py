@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,9 +12,9 @@ import numpy as np
 
 from secateur.errors import InvalidOption
 from secateur.index.amend import amendments
-from secateur.index.assemble import Assembled
+from secateur.index.assemble import Assembled, FileIdentity
 from secateur.index.build import FOLDER as SEGMENTS_FOLDER
-from secateur.index.build import OnProgress, Sizes, decode_summary, encode_summary, new_build, watching
+from secateur.index.build import OnProgress, Sizes, decode_summary, encode_summary, new_build, total, watching
 from secateur.index.interleave import PartPlan
 from secateur.index.merge import MergePlan, merge, plan_merge
 from secateur.index.model import POSTINGS, Store
@@ -26,8 +27,8 @@ from secateur.index.slabs import Slabs, no_slabs
 from secateur.index.snapshot import Snapshot, open_snapshot
 from secateur.index.stored import stored_segment
 from secateur.index.tasks import RunTasks, run_tasks
-from secateur.io.table import Table, TableSnapshot
-from secateur.maintain.describe import IndexSnapshot, describe_index, filter_files
+from secateur.io.table import Table
+from secateur.maintain.describe import IndexSnapshot, described, filter_files
 from secateur.maintain.entries import indexed_files, live_files, require_snapshot
 from secateur.maintain.publish import publish
 
@@ -72,12 +73,13 @@ def optimize_index(
     """
     snapshot = require_snapshot(table)
     now = table.snapshot(fresh=True)
-    plan = _planned(now, snapshot)
+    listing = now.fresh_listing(dt.UTC)
+    plan = _planned(table.store, snapshot, set(live_files(listing)))
     before, files = len(snapshot.segments), len(filter_files(snapshot))
     after = len(plan.stay) + len(plan.made)
     done = partial(Optimized, segments_before=before, segments_after=after, segments_made=len(plan.made))
     if dry_run:
-        return done(describe_index(table), dry_run, filter_files_before=files, filter_files_after=None)
+        return done(described(now, listing), dry_run, filter_files_before=files, filter_files_after=None)
     if plan.made or after != before:
         if spark is None:
             raise InvalidOption("an optimization runs as a Spark job: pass spark=, or dry_run=True to see its plan")
@@ -86,17 +88,17 @@ def optimize_index(
             segments = _written(table.store, partial(run_tasks, spark), build, snapshot, plan, (on_survey, on_progress))
             publish(now, build, segments, snapshot.schema, snapshot.options, expected=snapshot)
     left = len(filter_files(require_snapshot(table)))
-    return done(describe_index(table), dry_run, filter_files_before=files, filter_files_after=left)
+    return done(described(now, listing), dry_run, filter_files_before=files, filter_files_after=left)
 
 
-def _planned(table: TableSnapshot, snapshot: Snapshot) -> Regrouping:
+def _planned(store: Store, snapshot: Snapshot, live: set[FileIdentity]) -> Regrouping:
     """What is to be made of the index. Raises IndexFault."""
-    segments, live = snapshot.as_segments(), set(live_files(table))
+    segments = snapshot.as_segments()
     known = indexed_files(segments.files)
     is_live = np.array([file in live for file in known], bool)
     fixed = np.zeros(len(segments), bool)
     fixed[[each.segment for each in amendments(segments, known, live)]] = True
-    return regroup(table.store, snapshot, is_live, fixed)
+    return regroup(store, snapshot, is_live, fixed)
 
 
 def _written(
@@ -113,7 +115,7 @@ def _written(
     sizes = [_sizes(segments, entries) for entries in plan.made]
     on_survey, on_progress = progress
     if on_survey is not None:
-        on_survey(*(sum(each[part] for each in sizes) for part in range(3)))
+        on_survey(*total(sizes))
     columns = _columns(store, snapshot, segments.slabs, merges)
     with watching(store, build, sizes, on_progress):
         summaries = _write_merged(run, build, store, snapshot, merges, columns)

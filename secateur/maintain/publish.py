@@ -9,8 +9,9 @@ from collections.abc import Sequence, Set
 import pyarrow as pa
 
 from secateur.errors import IndexConflict, IndexFault, SecateurError
-from secateur.index.build import MANIFESTS_FOLDER, build_of
+from secateur.index.build import MANIFESTS_FOLDER
 from secateur.index.model import BuildOptions, IndexedColumn, indexed_columns
+from secateur.index.names import build_of
 from secateur.index.segments import Segments, in_key_order
 from secateur.index.snapshot import MadeOf, Snapshot, encode_snapshot, open_snapshot, snapshot_name, snapshot_numbers
 from secateur.index.sort_key import parse_sort_key, tuple_column

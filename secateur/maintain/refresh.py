@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from secateur.errors import InvalidOption
-from secateur.index.amend import Amendment, amendments, with_amended
-from secateur.index.assemble import recipe
-from secateur.index.build import OnProgress, new_build, write_segments
-from secateur.index.model import POSTINGS, BuildOptions
+from secateur.index.amend import Amendment, amendments
+from secateur.index.assemble import FileIdentity
+from secateur.index.build import OnProgress, new_build
+from secateur.index.model import BuildOptions
 from secateur.index.options import Columns, called_in_index, checked, filter_options, filters_of
-from secateur.index.segments import Segments, joined, summarised
-from secateur.index.slab_files import write_slabs
-from secateur.index.slabs import no_slabs
+from secateur.index.segments import Segments
 from secateur.index.snapshot import Snapshot
-from secateur.index.survey import FileSurvey, cut, survey
-from secateur.index.tasks import RunTasks, run_tasks
-from secateur.io.table import Table, TableSnapshot
-from secateur.maintain.describe import IndexSnapshot, describe_index
+from secateur.index.survey import survey
+from secateur.index.tasks import run_tasks
+from secateur.io.table import Listing, Table, TableSnapshot
+from secateur.maintain.build import write_index
+from secateur.maintain.describe import IndexSnapshot, described
 from secateur.maintain.difference import Difference, difference
-from secateur.maintain.entries import indexed_files, live_files, require_snapshot, settled_files
+from secateur.maintain.entries import indexed_files, live_files, require_snapshot, settled
 from secateur.maintain.publish import declared_schema, index_schema, publish, sort_paths, summarised_columns
 from secateur.maintain.verify import broken_files
 
@@ -82,12 +80,12 @@ def refresh_index(
     now = table.snapshot(fresh=True)
     added = BuildOptions(filters=filter_options(bloom, postings, ngram, tokens), gaps=tuple(gaps))
     added = _called_in_index(now, added)
-    files = live_files(now) if dry_run else settled_files(now)
+    listing, files = _listed(now) if dry_run else settled(now)
     plan = difference(table.store, snapshot, files, broken_files(table.store, snapshot) if repair else ())
     if dry_run:
         options = _joined(snapshot.options, checked(added, snapshot.schema))
         kept = _under(plan.kept, snapshot.schema, options)
-        return _refreshed(table, plan, _lacking(kept, plan, snapshot, options), dry_run=True)
+        return _refreshed(now, listing, plan, _lacking(kept, plan, snapshot, options), dry_run=True)
     if spark is None:
         raise InvalidOption("a refresh runs as a Spark job: pass spark=, or dry_run=True to see what it would do")
     run = partial(run_tasks, spark)
@@ -96,42 +94,20 @@ def refresh_index(
     options = _joined(snapshot.options, checked(added, schema))
     kept = _under(plan.kept, schema, options)
     lacking = _lacking(kept, plan, snapshot, options)
-    found = partial(_refreshed, table, plan, lacking, dry_run=False)
+    found = partial(_refreshed, now, listing, plan, lacking, dry_run=False)
     if not plan.new and not lacking and options == snapshot.options and len(kept) == len(snapshot.segments):
         return found()
     table.store.require_writable()
-    if on_survey is not None:
-        sizes = [(1, s.row_count, s.byte_count) for s in surveys] + [each.sizes for each in lacking]
-        on_survey(*(sum(each[part] for each in sizes) for part in range(3)))
     with new_build(table.store) as build:
-        segments = _written(now, run, build, surveys, kept, lacking, (schema, options), on_progress)
+        progress = on_survey, on_progress
+        segments = write_index(now, run, build, surveys, kept, lacking, (schema, options), progress)
         publish(now, build, segments, schema, options, expected=snapshot)
     return found()
 
 
-def _written(
-    table: TableSnapshot,
-    run: RunTasks,
-    build: str,
-    surveys: Sequence[FileSurvey],
-    kept: Segments,
-    lacking: Sequence[Amendment],
-    asked: tuple[pa.Schema, BuildOptions],
-    on_progress: OnProgress | None,
-) -> Segments:
-    """The kept segments, of which some are amended, and behind them the segments of new files."""
-    schema, options = asked
-    blocks = int(kept.block_count.sum()) + sum(item.block_count for item in surveys)
-    what = recipe(schema, kept.columns, options, blocks)
-    parts = cut(surveys, options.segment_blocks, has_postings=any(each.kind == POSTINGS for each in what.filters))
-    summaries = write_segments(run, build, table.open_for_index, table.store, parts, what, on_progress, lacking)
-    slabs = write_slabs(run, build, table.store, summaries, what)
-    new = summarised(kept.columns, kept.filters, summaries[: len(parts)], {})
-    segments = joined(with_amended(kept, list(zip(lacking, summaries[len(parts) :], strict=True))), new)
-    numbers = np.append(len(kept) + np.arange(len(parts)), [each.segment for each in lacking]).astype(np.int64)
-    added = {f: found.at_segments(numbers) for f, found in slabs.items()}
-    before = {f: segments.slabs.get(f, no_slabs()) for f in added}
-    return replace(segments, slabs={**segments.slabs, **{f: before[f].followed_by(added[f], 0) for f in added}})
+def _listed(table: TableSnapshot) -> tuple[Listing, list[FileIdentity]]:
+    listing = table.fresh_listing(dt.UTC)
+    return listing, live_files(listing)
 
 
 def _called_in_index(table: TableSnapshot, added: BuildOptions) -> BuildOptions:
@@ -160,6 +136,8 @@ def _lacking(kept: Segments, plan: Difference, snapshot: Snapshot, options: Buil
     return amendments(kept, indexed_files(kept.files), plan.live, anew)
 
 
-def _refreshed(table: Table, plan: Difference, lacking: Sequence[Amendment], *, dry_run: bool) -> Refreshed:
+def _refreshed(
+    table: TableSnapshot, listing: Listing, plan: Difference, lacking: Sequence[Amendment], *, dry_run: bool
+) -> Refreshed:
     counts = (plan.added, plan.changed, plan.removed, plan.lost, len(lacking))
-    return Refreshed(describe_index(table), dry_run, *counts)
+    return Refreshed(described(table, listing), dry_run, *counts)

@@ -6,8 +6,9 @@ import time
 from collections.abc import Iterable, Iterator
 
 from secateur.errors import IndexFault, IndexMissing
-from secateur.index.build import FOLDERS, build_of
+from secateur.index.build import FOLDERS
 from secateur.index.model import StoredFile
+from secateur.index.names import build_of
 from secateur.index.snapshot import FOLDER as SNAPSHOTS_FOLDER
 from secateur.index.snapshot import Snapshot, open_snapshot, snapshot_files, snapshot_name
 from secateur.io.store import FileStore

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -97,11 +98,11 @@ def _silent(what: str, done: int, total: int) -> None:
 
 
 def _verified_files(table: Table, tell: OnStep) -> Verification:
-    live = live_files(table.snapshot(fresh=True))
+    live = live_files(table.snapshot(fresh=True).fresh_listing(dt.UTC))
     try:
         snapshot = require_snapshot(table)
         files = snapshot.files
-        filter_files(snapshot)
+        filter_files(snapshot)  # raises where the snapshot does not say which these are
     except IndexFault as fault:
         return Verification(0, 0, 0, len(live), (str(fault),))
     faults = [*snapshot.verify(), *_verify_trees(snapshot)]
