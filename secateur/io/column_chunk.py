@@ -15,8 +15,10 @@ from secateur.io.bounds import bounds_type, offers_bounds
 from secateur.io.parquet_schema import INT32, INT64, Column, Leaf, display
 from secateur.io.parquet_writers import Doubt
 from secateur.io.ranges import Range
-from secateur.io.thrift import Struct, optional, required, required_list
+from secateur.io.thrift import Struct, optional, optional_list, required, required_list
 
+_DATA_PAGES = frozenset((0, 3))  # PageType: DATA_PAGE, DATA_PAGE_V2
+_DICTIONARIES = frozenset((2, 8))  # Encoding: PLAIN_DICTIONARY, RLE_DICTIONARY
 FilterPlace: TypeAlias = tuple[int, int | None]  # the same of a bloom filter with its header; None = not recorded
 
 
@@ -30,6 +32,20 @@ class Trust:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredChunk:
+    """Where a column chunk lies, as its metadata says: held against nothing yet."""
+
+    data: int  # byte of the file at which its first data page is said to be
+    dictionary: int  # byte of its dictionary page; 0 where none is mentioned
+    size: int  # bytes
+    uncompressed: int  # bytes of its pages once they are decompressed, with their headers
+    codec: int
+    value_count: int
+    by_dictionary: int  # how many of its data pages are said to need the dictionary; -1 = not recorded
+    page_count: int  # data pages; -1 = not recorded
+
+
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """What is kept of one column chunk."""
 
@@ -40,6 +56,7 @@ class Chunk:
     offset_index: Range | None
     column_index: Range | None
     bloom_filter: FilterPlace | None
+    stored: StoredChunk | None  # None where its pages cannot be read one by one: it is encrypted, or does not say where
 
 
 def column_trust(column: Column, type_ordered: bool, doubted: frozenset[Doubt]) -> Trust:
@@ -87,18 +104,50 @@ def read_chunk(chunk: Struct, column: Column, trust: Trust, row_count: int) -> C
     byte_count = required(metadata, 7, int, "ColumnMetaData.total_compressed_size")
     if byte_count < 0:
         raise InvalidParquet(f"the column chunk of {display(column.names)} has {byte_count} bytes")
-    if column.leaf is None or 8 in chunk:  # repeated; or ColumnChunk.crypto_metadata, its indexes encrypted
-        return Chunk(byte_count, None, None, -1, None, None, None)
+    if 8 in chunk:  # ColumnChunk.crypto_metadata: its pages and indexes are encrypted
+        return Chunk(byte_count, None, None, -1, None, None, None, None)
+    stored = _stored(metadata, byte_count)
     offset_index, column_index = _range(chunk, 4, 5), _range(chunk, 6, 7)
+    if column.leaf is None:  # repeated: statistics count elements, not rows
+        return Chunk(byte_count, None, None, -1, offset_index, None, None, stored)
     bloom_filter = _filter_place(metadata) if 14 in metadata else None
     statistics = optional(metadata, 12, dict, "ColumnMetaData.statistics")
     if statistics is None:
-        return Chunk(byte_count, None, None, -1, offset_index, column_index, bloom_filter)
+        return Chunk(byte_count, None, None, -1, offset_index, column_index, bloom_filter, stored)
     lower, upper = _bounds(statistics, trust, column.leaf)
     value_count = required(metadata, 5, int, "ColumnMetaData.num_values")
     counted = trust.null_counts and value_count == row_count  # not repeated: one value or NULL per row
     null_count = _null_count(statistics, column.leaf, row_count) if counted else -1
-    return Chunk(byte_count, lower, upper, null_count, offset_index, column_index, bloom_filter)
+    return Chunk(byte_count, lower, upper, null_count, offset_index, column_index, bloom_filter, stored)
+
+
+def _stored(metadata: Struct, size: int) -> StoredChunk | None:
+    """Where the chunk lies; None where that is not recorded."""
+    codec, value_count, uncompressed, data = (metadata.get(field) for field in (4, 5, 6, 9))
+    dictionary = metadata.get(11, 0)
+    if not (
+        isinstance(codec, int)
+        and isinstance(value_count, int)
+        and isinstance(uncompressed, int)
+        and isinstance(data, int)
+        and isinstance(dictionary, int)
+    ):
+        return None
+    by_dictionary, page_count = _page_counts(metadata)
+    return StoredChunk(data, dictionary, size, uncompressed, codec, value_count, by_dictionary, page_count)
+
+
+def _page_counts(metadata: Struct) -> tuple[int, int]:
+    """How many data pages need the dictionary, and how many there are, by PageEncodingStats; -1 = not recorded."""
+    stats = optional_list(metadata, 13, dict, "ColumnMetaData.encoding_stats")
+    if stats is None:
+        return -1, -1
+    pages = [
+        (required(each, 2, int, "PageEncodingStats.encoding"), required(each, 3, int, "PageEncodingStats.count"))
+        for each in stats
+        if each.get(1) in _DATA_PAGES
+    ]
+    return sum(count for encoding, count in pages if encoding in _DICTIONARIES), sum(count for _, count in pages)
 
 
 def _metadata(chunk: Struct, column: Column) -> Struct:

@@ -8,7 +8,7 @@ leave NaN out. Source: parquet.thrift, FileMetaData, RowGroup; "Apache Parquet f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -19,6 +19,8 @@ import pyarrow as pa
 from secateur.errors import InvalidParquet
 from secateur.io.bounds import Bounds, decode_bounds
 from secateur.io.column_chunk import Chunk, Trust, column_trust, read_chunk
+from secateur.io.head import Head, head_of
+from secateur.io.layout import ChunkLayout, Layout, chunk_layout
 from secateur.io.page_index import (
     PageIndex,
     Pages,
@@ -34,14 +36,26 @@ from secateur.io.ranges import LOCAL_GAP, Range, read_ranges
 from secateur.io.thrift import (
     MalformedThrift,
     Struct,
+    WireField,
     decode_struct,
     optional,
     optional_list,
     required,
     required_list,
+    wire_fields,
 )
 
-__all__ = ["Bounds", "Footer", "Leaf", "PageIndex", "chunk_bounds", "read_footer", "read_page_index", "stored_chunks"]
+__all__ = [
+    "Bounds",
+    "Footer",
+    "Leaf",
+    "PageIndex",
+    "chunk_bounds",
+    "read_footer",
+    "read_layout",
+    "read_page_index",
+    "stored_chunks",
+]
 
 _TAIL = 64 << 10  # bytes of the first read; the footer of some hundred column chunks fits
 _MAGIC, _ENCRYPTED_MAGIC = b"PAR1", b"PARE"
@@ -58,6 +72,7 @@ class Footer:
     leaves: tuple[Leaf, ...]  # those under a repeated node are left out: present in the file, but not here
     created_by: str
     metadata: dict[bytes, bytes]  # key_value_metadata
+    head: Head = field(repr=False)
     _columns: tuple[Column, ...] = field(repr=False)  # by ordinal
     _trust: tuple[Trust, ...] = field(repr=False)  # by ordinal
     _chunks: tuple[tuple[Chunk, ...], ...] = field(repr=False)  # by row group, then ordinal
@@ -72,7 +87,7 @@ def read_footer(file: pa.NativeFile) -> Footer:
     size = file.size()
     data = _footer_bytes(file, size)
     try:
-        return _file_metadata(decode_struct(data), size)
+        return _file_metadata(wire_fields(data), size)
     except MalformedThrift as error:
         raise InvalidParquet(f"the footer is malformed: {error}") from error
 
@@ -113,6 +128,32 @@ def read_page_index(
     return {path: index for path, index in indexes.items() if index is not None}
 
 
+def read_layout(
+    file: pa.NativeFile, footer: Footer, row_group: int, leaves: Sequence[int], gap: int = LOCAL_GAP
+) -> Layout | None:
+    """Where some leaves of a row group lie, by their ordinals; None where one of them can only be read by pyarrow.
+
+    The pages of a leaf are unknown where it has no usable OffsetIndex. Raises InvalidParquet where one lies outside the
+    file or cannot be decoded.
+    """
+    row_count, chunks = int(footer.row_count[row_group]), footer._chunks[row_group]
+    places = {leaf: place for leaf in leaves if (place := chunks[leaf].offset_index) is not None}
+    data = dict(zip(places, map(bytes, read_ranges(file, list(places.values()), gap)), strict=True))
+    found: dict[int, ChunkLayout] = {}
+    for leaf in leaves:
+        stored = chunks[leaf].stored
+        try:
+            pages = read_pages(decode_struct(data[leaf]), row_count, footer._file_size) if leaf in data else None
+        except MalformedThrift as error:
+            name = display(footer._columns[leaf].names)
+            raise InvalidParquet(f"the page index of {name} is malformed: {error}") from error
+        layout = None if stored is None else chunk_layout(stored, pages, footer._file_size)
+        if layout is None:
+            return None
+        found[leaf] = layout
+    return Layout(row_count, found)
+
+
 def stored_chunks(footer: Footer, leaf: Leaf) -> tuple[Column, list[Chunk]]:
     """How a leaf is stored, and its chunk in every row group. Raises ValueError for a leaf of another footer."""
     return _column(footer, leaf), _chunks(footer, leaf)
@@ -150,7 +191,8 @@ def _read(file: pa.NativeFile, offset: int, length: int) -> bytes:
     return bytes(read_ranges(file, [(offset, length)])[0])
 
 
-def _file_metadata(metadata: Struct, file_size: int) -> Footer:
+def _file_metadata(fields: Mapping[int, WireField], file_size: int) -> Footer:
+    metadata = {number: field.value for number, field in fields.items()}
     columns = read_columns(required_list(metadata, 2, dict, "FileMetaData.schema"))
     created_by = (optional(metadata, 6, bytes, "FileMetaData.created_by") or b"").decode(errors="replace")
     doubted = doubts(created_by)
@@ -168,6 +210,7 @@ def _file_metadata(metadata: Struct, file_size: int) -> Footer:
         leaves=tuple(column.leaf for column in columns if column.leaf is not None),
         created_by=created_by,
         metadata=_key_values(metadata),
+        head=head_of(fields),
         _columns=columns,
         _trust=trust,
         _chunks=chunks,

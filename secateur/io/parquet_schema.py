@@ -88,6 +88,8 @@ class Column:
     physical: int  # BOOLEAN ... FIXED_LEN_BYTE_ARRAY
     width: int  # bytes of a FIXED_LEN_BYTE_ARRAY value, else 0
     leaf: Leaf | None  # None under a repeated node
+    definition: int  # the greatest definition level: 0 where no node on the way is optional or repeated
+    repetition: int  # the greatest repetition level: the number of repeated nodes on the way
 
 
 @dataclass
@@ -95,7 +97,8 @@ class _Group:
     """A node of the depth-first walk whose children are still being read."""
 
     names: tuple[bytes, ...]
-    repeated: bool
+    definition: int
+    repetition: int
     variant: bool
     children_left: int
 
@@ -108,7 +111,7 @@ def read_columns(elements: Sequence[Struct]) -> tuple[Column, ...]:
     if not elements:
         raise InvalidParquet("the schema is empty")
     columns: list[Column] = []
-    groups = [_Group((), False, False, _children(elements[0]))]
+    groups = [_Group((), 0, 0, False, _children(elements[0]))]
     for element in elements[1:]:
         while groups and groups[-1].children_left == 0:
             groups.pop()
@@ -137,13 +140,14 @@ def _children(element: Struct) -> int:
 
 
 def _node(parent: _Group, element: Struct) -> _Group:
-    """The element as a child of its parent: repeated or a variant where any ancestor is."""
+    """The element as a child of its parent, with the levels of Dremel; a variant where any ancestor is."""
     name = required(element, 4, bytes, "SchemaElement.name")
     repetition = required(element, 3, int, "SchemaElement.repetition_type")
     logical = optional(element, 10, dict, "SchemaElement.logicalType") or {}
     return _Group(
         (*parent.names, name),
-        parent.repeated or repetition not in (_REQUIRED, _OPTIONAL),
+        parent.definition + (repetition != _REQUIRED),
+        parent.repetition + (repetition not in (_REQUIRED, _OPTIONAL)),
         parent.variant or _LOGICAL_VARIANT in logical,
         _children(element),
     )
@@ -158,11 +162,11 @@ def _column(node: _Group, element: Struct, ordinal: int) -> Column:
         width = required(element, 2, int, "SchemaElement.type_length")
         if width <= 0:
             raise InvalidParquet(f"column {display(node.names)} has values of {width} bytes")
-    if node.repeated:
-        return Column(node.names, physical, width, None)
+    if node.repetition:
+        return Column(node.names, physical, width, None, node.definition, node.repetition)
     kind = pa.null() if node.variant else _arrow_type(element, physical)
     leaf = Leaf(_decoded(node.names), ordinal, kind, kind == _PLAIN[INT96] and physical == INT96)
-    return Column(node.names, physical, width, leaf)
+    return Column(node.names, physical, width, leaf, node.definition, 0)
 
 
 def _without_ambiguous(columns: list[Column]) -> tuple[Column, ...]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar, cast
 
 Struct: TypeAlias = dict[int, object]
+Data: TypeAlias = bytes | memoryview
 T = TypeVar("T")
 
 _TRUE, _FALSE = 1, 2  # the types of a bool field, which are its value, and the bytes of a bool element
@@ -28,12 +30,42 @@ def decode_struct(data: bytes) -> Struct:
     return decode_leading(data)[0]
 
 
-def decode_leading(data: bytes) -> tuple[Struct, int]:
+def decode_leading(data: Data) -> tuple[Struct, int]:
     """The structure that starts at the first byte, and how many bytes it takes. Raises MalformedThrift."""
     try:
         return _struct(data, 0, _MAX_DEPTH)
     except IndexError:
         raise MalformedThrift(f"ends inside a structure, after {len(data)} bytes") from None
+
+
+@dataclass(frozen=True, slots=True)
+class WireField:
+    """A field of a structure: its wire type, and its value as it lies there and decoded. A bool's type is its value."""
+
+    kind: int
+    data: bytes
+    value: object
+
+
+def wire_fields(data: bytes) -> dict[int, WireField]:
+    """The fields of the structure that starts at the first byte, by id. Raises MalformedThrift."""
+    found: dict[int, WireField] = {}
+    field, position = 0, 0
+    try:
+        while header := data[position]:
+            kind = header & 0x0F
+            position += 1
+            if header > 0x0F:
+                field += header >> 4
+            else:
+                field, position = _integer(data, position, _MAX_DEPTH)
+            start, value = position, cast(object, kind == _TRUE)
+            if not _TRUE <= kind <= _FALSE:
+                value, position = _READERS[kind](data, position, _MAX_DEPTH - 1)
+            found[field] = WireField(kind, data[start:position], value)
+    except IndexError:
+        raise MalformedThrift(f"ends inside a structure, after {len(data)} bytes") from None
+    return found
 
 
 def optional(fields: Struct, field: int, kind: type[T], name: str) -> T | None:
@@ -69,7 +101,7 @@ def required_list(fields: Struct, field: int, kind: type[T], name: str) -> list[
     return values
 
 
-def _struct(data: bytes, position: int, depth: int) -> tuple[Struct, int]:
+def _struct(data: Data, position: int, depth: int) -> tuple[Struct, int]:
     _check_depth(position, depth)
     fields: Struct = {}
     field = 0
@@ -87,7 +119,7 @@ def _struct(data: bytes, position: int, depth: int) -> tuple[Struct, int]:
     return fields, position + 1
 
 
-def _list(data: bytes, position: int, depth: int) -> tuple[list[object], int]:
+def _list(data: Data, position: int, depth: int) -> tuple[list[object], int]:
     _check_depth(position, depth)
     header = data[position]
     size, position = header >> 4, position + 1
@@ -102,7 +134,7 @@ def _list(data: bytes, position: int, depth: int) -> tuple[list[object], int]:
     return values, position
 
 
-def _map(data: bytes, position: int, depth: int) -> tuple[list[tuple[object, object]], int]:
+def _map(data: Data, position: int, depth: int) -> tuple[list[tuple[object, object]], int]:
     _check_depth(position, depth)
     size, position = _varint(data, position)
     _check_size(size, data, position)
@@ -123,12 +155,12 @@ def _check_depth(position: int, depth: int) -> None:
         raise MalformedThrift(f"more than {_MAX_DEPTH} levels of nesting at byte {position}")
 
 
-def _check_size(size: int, data: bytes, position: int) -> None:
+def _check_size(size: int, data: Data, position: int) -> None:
     if size > len(data) - position:
         raise MalformedThrift(f"{size} bytes or elements at byte {position} of {len(data)}")
 
 
-def _integer(data: bytes, position: int, depth: int) -> tuple[int, int]:
+def _integer(data: Data, position: int, depth: int) -> tuple[int, int]:
     unsigned = data[position]
     if unsigned < 0x80:
         position += 1
@@ -137,7 +169,7 @@ def _integer(data: bytes, position: int, depth: int) -> tuple[int, int]:
     return (unsigned >> 1) ^ -(unsigned & 1), position
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
+def _varint(data: Data, position: int) -> tuple[int, int]:
     byte = data[position]
     value, shift = byte & 0x7F, 0
     while byte > 0x7F:
@@ -150,35 +182,35 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
     return value, position + 1
 
 
-def _binary(data: bytes, position: int, depth: int) -> tuple[bytes, int]:
+def _binary(data: Data, position: int, depth: int) -> tuple[bytes, int]:
     size, position = _varint(data, position)
     _check_size(size, data, position)
-    return data[position : position + size], position + size
+    return bytes(data[position : position + size]), position + size
 
 
-def _bool(data: bytes, position: int, depth: int) -> tuple[bool, int]:
+def _bool(data: Data, position: int, depth: int) -> tuple[bool, int]:
     return data[position] == _TRUE, position + 1
 
 
-def _byte(data: bytes, position: int, depth: int) -> tuple[int, int]:
+def _byte(data: Data, position: int, depth: int) -> tuple[int, int]:
     return (data[position] ^ 0x80) - 0x80, position + 1
 
 
-def _double(data: bytes, position: int, depth: int) -> tuple[float, int]:
+def _double(data: Data, position: int, depth: int) -> tuple[float, int]:
     _check_size(8, data, position)
     return float(struct.unpack_from("<d", data, position)[0]), position + 8
 
 
-def _uuid(data: bytes, position: int, depth: int) -> tuple[bytes, int]:
+def _uuid(data: Data, position: int, depth: int) -> tuple[bytes, int]:
     _check_size(16, data, position)
-    return data[position : position + 16], position + 16
+    return bytes(data[position : position + 16]), position + 16
 
 
-def _unknown(data: bytes, position: int, depth: int) -> tuple[object, int]:
+def _unknown(data: Data, position: int, depth: int) -> tuple[object, int]:
     raise MalformedThrift(f"an unknown type before byte {position}")
 
 
-_Reader: TypeAlias = Callable[[bytes, int, int], tuple[object, int]]
+_Reader: TypeAlias = Callable[[Data, int, int], tuple[object, int]]
 _READERS: tuple[_Reader, ...] = (  # by the type of a field or element, 0 to 15
     *(_unknown, _bool, _bool, _byte, _integer, _integer, _integer, _double),
     *(_binary, _list, _list, _map, _struct, _uuid, _unknown, _unknown),
