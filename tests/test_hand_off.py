@@ -130,7 +130,9 @@ def test_a_part_of_a_file_has_its_own_row_groups_only() -> None:
     listing = Listing(pa.array(["a", "b"]), np.array([5, 6]), np.zeros(2, np.int64), Partitions((), ()))
     whole = listed(listing, [(0, 0, 0), (0, 1, 0), (1, 0, 1), (1, 1, 0), (1, 2, 1)])
     (only,) = BlockList.from_bytes(whole.between(3, 5).to_bytes()).by_file()
-    assert only == FileBlocks(path="b", size=6, modified=0, row_groups=(1, 2), residual=(0, 1), told={})
+    assert only == FileBlocks(
+        path="b", size=6, modified=0, row_groups=(1, 2), residual=(0, 1), rows=(None, None), told={}
+    )
 
 
 # ---- tasks -----------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,11 @@ class ChosenRows:
     def at(self, places: np.ndarray) -> ChosenRows:
         """Of these rows the ones at some places, which ascend."""
         return chosen_rows(self.positions[places])
+
+    def between(self, begin: int, stop: int) -> ChosenRows:
+        """Those of these rows that lie in [begin, stop)."""
+        first, last = np.searchsorted(self.stop, begin, "right"), np.searchsorted(self.start, stop, "left")
+        return ChosenRows(self.start[first:last].clip(begin), self.stop[first:last].clip(max=stop))
 
     def pieces(self, n: int) -> list[ChosenRows]:
         """The same rows in up to n pieces of about equal numbers of rows, in order."""
@@ -72,6 +78,38 @@ def chosen_rows(positions: np.ndarray) -> ChosenRows:
     first = np.append(0, cut + 1)[: len(positions)]
     last = np.append(cut, len(positions) - 1)[: len(positions)]
     return ChosenRows(positions[first], positions[last] + 1)
+
+
+def cut_out(batches: Iterator[pa.RecordBatch], rows: ChosenRows) -> Iterator[pa.RecordBatch]:
+    """The chosen rows out of batches of all rows of a row group, in order."""
+    begin = 0
+    for batch in batches:
+        end = begin + batch.num_rows
+        here = rows.between(begin, end)
+        if len(here):
+            whole = ChosenRows(np.array([begin]), np.array([end]))
+            yield from here.within(whole, pa.Table.from_batches([batch])).combine_chunks().to_batches()
+        begin = end
+
+
+def with_positions(
+    batches: Iterator[pa.RecordBatch], rows: ChosenRows | None
+) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+    """Batches of the chosen rows of a row group, or of all, in order, each with the positions of its rows."""
+    positions = None if rows is None else rows.positions
+    begin = 0
+    for batch in batches:
+        end = begin + batch.num_rows
+        yield np.arange(begin, end) if positions is None else positions[begin:end], batch
+        begin = end
+
+
+def intersection(a: ChosenRows, b: ChosenRows) -> ChosenRows:
+    """The rows that are among both."""
+    first = np.searchsorted(b.stop, a.start, "right")
+    count = np.maximum(np.searchsorted(b.start, a.stop, "left") - first, 0)
+    own, other = np.repeat(np.arange(len(a.start)), count), spread(first, count)
+    return ChosenRows(np.maximum(a.start[own], b.start[other]), np.minimum(a.stop[own], b.stop[other]))
 
 
 def merged(start: np.ndarray, stop: np.ndarray) -> ChosenRows:

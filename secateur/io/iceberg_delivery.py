@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from secateur.arrays import flags
 from secateur.errors import StalePlan, UnsupportedTable
 from secateur.index.cache import ByteCache
+from secateur.io.chosen_rows import ChosenRows, with_positions
 from secateur.io.deletes import DeletedKeys, Deletions, read_positions, read_vector, require_parquet
 from secateur.io.iceberg_file import IcebergFile, View
 from secateur.io.listed_file import ListedFile, still_listed
 from secateur.io.locations import FileSystems
 from secateur.io.manifest_files import EQUALITY_DELETES
+from secateur.io.page_pruning import PagePruner
 from secateur.io.parquet_file import open_parquet
 from secateur.io.table import Delivery
 from secateur.ragged import offsets_of
@@ -91,26 +94,31 @@ class IcebergRows:
         """None: what partitions tell stands in only where the file lacks the column."""
         return {}
 
-    def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
-        """The rows of a row group that are not deleted."""
-        return (batch for _, batch in self._live(row_group, fields))
-
-    def positioned(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-        """The rows that are not deleted, with their positions within the row group."""
-        begin = 0
-        for alive, batch in self._live(row_group, fields):
-            yield begin + np.flatnonzero(alive), batch
-            begin += len(alive)
-
-    def _live(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-        """Which rows of every batch live, and these rows."""
+    def positioned(
+        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None = None
+    ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+        """The chosen rows that are not deleted, with their positions within the row group."""
         wanted = self.deletions.fields(fields)
         first_row = int(offsets_of(self.row_count)[min(row_group, len(self.row_count))])
         names = list(range(len(fields))) if fields else None
-        batches = still_listed(self.file.read(row_group, wanted), self.listed)
-        for alive, whole in self.deletions.alive(batches, first_row, wanted):
-            batch = whole if alive.all() else whole.filter(pa.array(alive))
-            yield alive, batch if names is None or len(wanted) == len(fields) else batch.select(names)
+        batches = still_listed(self.file.read(row_group, wanted, rows), self.listed)
+        for positions, whole in with_positions(batches, rows):
+            alive = self.deletions.alive(whole, first_row + positions, wanted)
+            batch = whole if alive.all() else whole.filter(flags(alive))
+            yield positions[alive], batch if names is None or len(wanted) == len(fields) else batch.select(names)
+
+    def at(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows) -> Iterator[pa.RecordBatch]:
+        """The chosen rows of a row group, deleted or not."""
+        return still_listed(self.file.read(row_group, fields, rows), self.listed)
+
+    @cached_property
+    def pages(self) -> PagePruner:
+        """The file's own page index."""
+        return PagePruner(self.file, ())
+
+    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> bool:
+        """Whether values of some columns are few bytes."""
+        return self.file.is_light(row_group, fields, rows)
 
 
 def delivered(

@@ -16,6 +16,7 @@ from secateur.index.naming import Path
 from secateur.index.native import NativeFilters
 from secateur.index.pages import PageTable
 from secateur.index.zonemap import ZoneMap
+from secateur.io.chosen_rows import ChosenRows
 from secateur.io.field_ids import MappedName, fields_by_id, has_ids, id_of, paths, with_mapped_ids
 from secateur.io.parquet_bloom import no_filters
 from secateur.io.parquet_file import ParquetSource
@@ -133,8 +134,10 @@ class IcebergFile:
     def _field(self, path: Path) -> pa.Field:
         return self.view.fields[self.view.ids[path][-1]]
 
-    def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
-        """One row group's values of some top-level columns, which are known by the ids of their fields.
+    def read(
+        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The chosen rows of a row group, or all: some top-level columns, which are known by the ids of their fields.
 
         Raises NotInFile where only the partition knows them, OldCalendar, StalePlan, InvalidParquet.
         """
@@ -144,7 +147,7 @@ class IcebergFile:
         values = {**self.view.defaults, **(self.constants or {})}
         names = [own[id_of(each)].name for each in fields if id_of(each) in own]
         schema = pa.schema(fields)
-        for batch in self.source.batches(row_group, names):
+        for batch in self.source.batches(row_group, names, rows):
             arrays = [
                 projected(batch.column(own[id_of(each)].name), own[id_of(each)], each, values)
                 if id_of(each) in own
@@ -153,6 +156,11 @@ class IcebergFile:
             ]
             self.source.require_todays_calendar(arrays)
             yield pa.RecordBatch.from_arrays(arrays, schema=schema) if fields else batch
+
+    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> bool:
+        """Whether the chosen values of some columns are few bytes."""
+        own = {id_of(each): each.name for each in self.stored}
+        return self.source.is_light_by_name(row_group, [own[id_of(f)] for f in fields if id_of(f) in own], rows)
 
     def _require_stored(self, fields: Sequence[pa.Field]) -> None:
         """Raises NotInFile where the file lacks a column, or a part of one, that its partition may tell."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 from secateur.errors import InvalidParquet
 from secateur.io.chosen_rows import ChosenRows, merged
 from secateur.io.head import Head
-from secateur.io.layout import ChunkLayout, Layout, selected_pages
+from secateur.io.layout import Layout, selected_bytes, selected_pages
 from secateur.io.page_file import ChunkBytes, decoded, filling, small_file
 from secateur.io.page_header import DICTIONARY_PAGE, PageHeader, page_header
 from secateur.io.page_index import Pages
@@ -49,22 +49,6 @@ class PageReader:
         windows = -(-selected_bytes(layout, rows) // WINDOW_BYTES)
         for piece in rows.pieces(windows) if windows > 1 else [rows]:
             yield _Selection(self, row_group, layout, piece).table()
-
-
-def selected_bytes(layout: Layout, rows: ChosenRows) -> int:
-    """Compressed bytes of the pages that hold some of the rows, with their dictionaries, over all chunks of a layout.
-
-    Of a chunk whose pages are not known, all bytes.
-    """
-    return sum(_selected_bytes(chunk, rows) for chunk in layout.chunks.values())
-
-
-def _selected_bytes(chunk: ChunkLayout, rows: ChosenRows) -> int:
-    if chunk.pages is None:
-        return chunk.size
-    chosen = selected_pages(chunk.pages, rows.start, rows.stop)
-    dictionary = chunk.dictionary if chosen[: chunk.dictionary_pages].any() else 0
-    return int(chunk.pages.size[chosen].sum()) + dictionary
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,12 @@ from secateur.arrays import from_numpy
 from secateur.errors import StalePlan, TableNotFound, UnsupportedTable
 from secateur.index.cache import ByteCache
 from secateur.io.caches import disk_cache_for, memory_cache
+from secateur.io.chosen_rows import ChosenRows, with_positions
 from secateur.io.directory import Files, FileSystem, list_files
 from secateur.io.freshness import LatestListing, seconds_of
 from secateur.io.listed_file import ListedFile, still_listed
 from secateur.io.metadata_tables import DirectoryTables
+from secateur.io.page_pruning import PagePruner
 from secateur.io.sent_filesystem import received, sent
 from secateur.io.shown import cannot_open, shown_location, trouble
 from secateur.io.store import FileStore
@@ -180,16 +183,24 @@ class DirectoryRows:
     def row_count(self) -> np.ndarray:
         return self.source.row_count
 
-    def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
-        """The rows of a row group."""
-        return still_listed(self.source.read(row_group, fields), self.listed)
+    def positioned(
+        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None = None
+    ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+        """The chosen rows of a row group, with their positions within it."""
+        return with_positions(still_listed(self.source.read(row_group, fields, rows), self.listed), rows)
 
-    def positioned(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-        """The rows of a row group, with their positions within it."""
-        begin = 0
-        for batch in self.read(row_group, fields):
-            yield begin + np.arange(batch.num_rows), batch
-            begin += batch.num_rows
+    def at(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows) -> Iterator[pa.RecordBatch]:
+        """The chosen rows of a row group."""
+        return still_listed(self.source.read(row_group, fields, rows), self.listed)
+
+    @cached_property
+    def pages(self) -> PagePruner:
+        """The file's own page index."""
+        return PagePruner(self.source, self.constants)
+
+    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> bool:
+        """Whether values of some columns are few bytes."""
+        return self.source.is_light(row_group, fields, rows)
 
 
 def open_directory(

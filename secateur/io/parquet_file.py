@@ -19,8 +19,20 @@ from secateur.index.model import IndexedColumn
 from secateur.index.native import NativeFilters
 from secateur.index.pages import PageTable, Places, page_row_counts
 from secateur.index.zonemap import ZoneMap
-from secateur.io.footer import Bounds, Footer, Leaf, PageIndex, chunk_bounds, read_footer, read_page_index
+from secateur.io.chosen_rows import ChosenRows, cut_out
+from secateur.io.footer import (
+    Bounds,
+    Footer,
+    Leaf,
+    PageIndex,
+    chunk_bounds,
+    read_footer,
+    read_layout,
+    read_page_index,
+)
+from secateur.io.layout import Layout, selected_bytes
 from secateur.io.listed_file import ListedFile, vanished
+from secateur.io.page_reader import PageReader
 from secateur.io.parquet_bloom import native_filters, no_filters
 from secateur.io.ranges import LOCAL_GAP, gap_of
 from secateur.io.schema import conform, file_schema, spark_type
@@ -28,6 +40,7 @@ from secateur.io.shown import trouble
 from secateur.values import is_float, ordered_kind, same_keys
 
 BATCH_ROWS = 65_536
+MOST_BY_PAGES = 0.5  # of the bytes of a row group's columns; where more is wanted, reading all of them costs less
 _SPARK_VERSION = b"org.apache.spark.version"
 _LEGACY_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _CALENDARS_AGREE = {  # from here on; source: RebaseDateTime.lastSwitchJulianDay, lastSwitchJulianTs
@@ -158,35 +171,95 @@ class ParquetSource:
             type_ = next((f for f in own if f.name == name), own[0]).type
         return type_
 
-    def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
-        """One row group's values of some top-level columns of the table, as batches of the table's types.
+    def read(
+        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The chosen rows of a row group, or all: some top-level columns of the table, as batches of the table's types.
 
         Raises OldCalendar for days and instants that only Spark converts, StalePlan, InvalidParquet.
         """
-        wanted = {field.name.lower() for field in fields}
-        names = [name for name in self.reader.schema_arrow.names if name.lower() in wanted]
         schema = pa.schema(fields)
-        for batch in self.batches(row_group, names):
+        for batch in self.batches(row_group, self._own_names(fields), rows):
             arrays = conform(batch, fields)
             self.require_todays_calendar(arrays)
             yield pa.RecordBatch.from_arrays(arrays, schema=schema) if fields else batch
 
-    def batches(self, row_group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """One row group's values of some top-level columns of the file, as they are; raises StalePlan, InvalidParquet.
+    def _own_names(self, fields: Sequence[pa.Field]) -> list[str]:
+        """What the file calls some columns of the table, whatever their case."""
+        wanted = {field.name.lower() for field in fields}
+        return [name for name in self.reader.schema_arrow.names if name.lower() in wanted]
 
-        Without any column, its rows as a batch of a column that is not the table's.
+    def batches(self, row_group: int, names: Sequence[str], rows: ChosenRows | None = None) -> Iterator[pa.RecordBatch]:
+        """The chosen rows of a row group, or all: some top-level columns of the file, as they are.
+
+        Without any column, its rows as a batch of a column that is not the table's. Raises StalePlan, InvalidParquet.
         """
         if row_group >= self.reader.num_row_groups:
             raise StalePlan(
                 f"the plan is stale: {self.path} has no row group {row_group}, so it has changed: plan again"
             )
+        count = int(self.row_count[row_group])
         if not names:  # pyarrow gives no rows where it reads no column
-            yield pa.RecordBatch.from_arrays([pa.nulls(int(self.row_count[row_group]))], names=[""])
-            return
+            yield pa.RecordBatch.from_arrays([pa.nulls(count if rows is None else len(rows))], names=[""])
+        elif rows is None or len(rows) == count:
+            yield from self._all_batches(row_group, names)
+        elif self._reads_pages(row_group, names, rows):
+            for table in self.page_reader.read(row_group, names, rows):
+                yield from table.to_batches(BATCH_ROWS)
+        else:
+            yield from cut_out(self._all_batches(row_group, names), rows)
+
+    def _all_batches(self, row_group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         try:
             yield from self.reader.iter_batches(BATCH_ROWS, row_groups=[row_group], columns=names, use_threads=False)
         except (pa.ArrowException, OSError) as error:
             raise trouble(f"cannot read row group {row_group} of {self.path}", error, InvalidParquet) from None
+
+    def _reads_pages(self, row_group: int, names: Sequence[str], rows: ChosenRows) -> bool:
+        """Whether the chosen rows are read by their pages: these are known, and few enough of all."""
+        layout = self._layout_of(row_group, names)
+        if layout is None or not layout.has_pages:
+            return False
+        return selected_bytes(layout, rows) <= MOST_BY_PAGES * layout.byte_count
+
+    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> bool:
+        """Whether the chosen values of some columns of the table are few bytes."""
+        return self.is_light_by_name(row_group, self._own_names(fields), rows)
+
+    def is_light_by_name(self, row_group: int, names: Sequence[str], rows: ChosenRows | None) -> bool:
+        """Whether the chosen values of some top-level columns of the file are few bytes."""
+        layout = self._layout_of(row_group, names)
+        if layout is None:
+            return False
+        return (layout.byte_count if rows is None else selected_bytes(layout, rows)) <= self.gap
+
+    def _layout_of(self, row_group: int, names: Sequence[str]) -> Layout | None:
+        return self._layout(row_group, self.footer.head.leaves(names))
+
+    def _layout(self, row_group: int, leaves: Sequence[int]) -> Layout | None:
+        """Where some leaves of a row group lie; None where only pyarrow can tell, or nobody."""
+        key = (row_group, tuple(leaves))
+        if key not in self._layouts:
+            try:
+                self._layouts[key] = read_layout(self.file, self.footer, row_group, leaves, self.gap)
+            except InvalidParquet:
+                self._layouts[key] = None
+        return self._layouts[key]
+
+    @cached_property
+    def _layouts(self) -> dict[tuple[int, tuple[int, ...]], Layout | None]:
+        return {}
+
+    @cached_property
+    def page_reader(self) -> PageReader:
+        """Reads those row groups of which a layout has all pages."""
+
+        def layout(row_group: int, leaves: Sequence[int]) -> Layout:
+            found = self._layout(row_group, leaves)
+            assert found is not None
+            return found
+
+        return PageReader(self.path, self.file, self.footer.head, layout, self.gap)
 
     def require_todays_calendar(self, arrays: Sequence[pa.Array]) -> None:
         """Raises OldCalendar where values have days or instants that only Spark converts."""

@@ -38,7 +38,7 @@ from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.report import Faults
 from secateur.pruning.reporters import tell
-from secateur.pruning.survivors import Executors, Query, Survivors
+from secateur.pruning.survivors import Executors, Query, RowRanges, Survivors
 
 if TYPE_CHECKING:
     from secateur.io.block_list import BlockList
@@ -262,8 +262,19 @@ class Scan(ScanPlan):
         file = blocks.file[positions]
         told = self.delivery.told.take(from_numpy(np.searchsorted(self.file_ordinals, np.unique(file))))
         return block_list(
-            self.opened.listing, told, file, blocks.row_group[positions], self.residuals.of_block[positions]
+            self.opened.listing,
+            told,
+            file,
+            blocks.row_group[positions],
+            self.residuals.of_block[positions],
+            self.ranges_at(positions),
         )
+
+    def ranges_at(self, positions: np.ndarray) -> RowRanges | None:
+        """The row ranges of surviving blocks of which not all rows may match; None where no pages were looked at."""
+        blocks, ranges = self.survivors.blocks, self.survivors.row_ranges
+        assert blocks is not None
+        return None if ranges is None else ranges.take(positions).partial(blocks.row_count[positions])
 
     @cached_property
     def delivery(self) -> Delivery:
