@@ -23,6 +23,7 @@ from secateur.errors import UnsupportedPredicate
 from secateur.index.sort_key import parse_sort_key, tuple_condition
 from secateur.io.catalog import OpenedTable, open_snapshot_of
 from secateur.io.field_ids import called_by_id
+from secateur.io.roads import choose_road
 from secateur.io.table import Delivery, Table
 from secateur.pruning.affected import Affected, affected_files
 from secateur.pruning.metrics import FileMetrics
@@ -215,18 +216,18 @@ class Scan(ScanPlan):
         return why(self, block, row_group)
 
     def explain(self, format: str = "text", *, verbose: bool = False) -> str:
-        """The report as a text table, or as JSON with ``explain("json")``.
+        """The report as a text table, or as JSON with ``explain("json")``, and the road that rows take to Spark.
 
         `verbose` adds what could serve every conjunct: which structures there are, how many of all blocks each alone
         leaves, and what is missing, as the argument that makes it. For that zone maps, filters and pages are read over
         the whole index, and no data file is opened.
         """
-        report = super().explain(format)
-        if not verbose:
-            return report
+        report, road = super().explain(format), choose_road(self)
         if format == "json":
-            return json.dumps({**json.loads(report), "explanation": asdict(self.explanation)}, indent=2)
-        return f"{report}\n\n{self.explanation}"
+            more = {"explanation": asdict(self.explanation)} if verbose else {}
+            return json.dumps({**json.loads(report), "road": asdict(road), **more}, indent=2)
+        told = f"{report}\nroad to Spark: {road}"
+        return f"{told}\n\n{self.explanation}" if verbose else told
 
     @cached_property
     def explanation(self) -> Explanation:
