@@ -60,7 +60,7 @@ class ChosenRows:
         held = np.cumsum(cover.stop - cover.start) - (cover.stop - cover.start)  # where each range begins in the table
         piece = np.searchsorted(cover.start, self.start, "right") - 1
         begin = self.start - cover.start[piece] + held[piece]
-        if len(begin) > MOST_SLICES:
+        if not 0 < len(begin) <= MOST_SLICES:
             return table.take(from_numpy(spread(begin, self.stop - self.start)))
         lengths = (self.stop - self.start).tolist()
         return pa.concat_tables([table.slice(at, n) for at, n in zip(begin.tolist(), lengths, strict=True)])
@@ -68,8 +68,8 @@ class ChosenRows:
 
 def all_rows(row_count: int) -> ChosenRows:
     """Every row of a row group."""
-    n = np.array([row_count], np.int64)
-    return ChosenRows(n[:0] if not row_count else n - row_count, n[:0] if not row_count else n)
+    stop = np.array([row_count] if row_count else [], np.int64)
+    return ChosenRows(np.zeros_like(stop), stop)
 
 
 def chosen_rows(positions: np.ndarray) -> ChosenRows:
