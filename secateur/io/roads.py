@@ -47,7 +47,7 @@ def choose_road(scan: Scan) -> Road:
     """
     if asks_a_collation(scan):
         return Road("native", "only Spark's own reader keeps the collations of strings")
-    bytes_ = surviving_bytes(scan)
+    bytes_ = int(surviving_bytes(scan).sum())
     if bytes_ <= LOCAL_BYTES and len(scan.file_ordinals) <= MOST_LOCAL_FILES:
         return Road("local", f"{human_bytes(bytes_)} survive, which the driver reads without a Spark job")
     share = f"{human_bytes(bytes_)} survive of {len(scan.file_ordinals):,} files with {human_bytes(_whole(scan))}"
@@ -60,14 +60,14 @@ def _whole(scan: Scan) -> int:
     return int(scan.opened.listing.size[scan.file_ordinals].sum())
 
 
-def surviving_bytes(scan: Scan) -> int:
-    """Compressed bytes of the surviving rows, by the share that they are of their blocks, over all columns."""
+def surviving_bytes(scan: Scan) -> np.ndarray:
+    """Compressed bytes of the surviving rows of every block, by the share that they are of it: int64, all columns."""
     blocks, ranges = scan.survivors.blocks, scan.survivors.row_ranges
     assert blocks is not None
     if ranges is None:
-        return int(blocks.byte_count.sum())
+        return blocks.byte_count
     rows = np.diff(offsets_of(ranges.stop - ranges.start)[ranges.offsets])
-    return int((blocks.byte_count * (rows / np.maximum(blocks.row_count, 1))).sum())
+    return (blocks.byte_count * (rows / np.maximum(blocks.row_count, 1))).astype(np.int64)
 
 
 def asks_a_collation(scan: Scan) -> bool:

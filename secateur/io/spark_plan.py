@@ -34,9 +34,10 @@ from secateur.errors import OldCalendar, StalePlan, UnsupportedPredicate
 from secateur.io.block_list import BlockList
 from secateur.io.packing import pack
 from secateur.io.parquet_dir import ParquetDirectory
-from secateur.io.roads import asks_a_collation, choose_road, native_is_exact
+from secateur.io.roads import asks_a_collation, choose_road, native_is_exact, surviving_bytes
 from secateur.io.row_groups import BlockReader, block_reader
 from secateur.io.scan import read_ahead
+from secateur.io.worker import settle
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.nodes import quoted_name
 from secateur.pruning.rows import possible_rows
@@ -222,6 +223,7 @@ def _blocks(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> Data
         return spark.createDataFrame([], schema)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
         for batch in batches:
             for task in batch.column("task").to_pylist():
                 yield from reader.read_all(BlockList.from_bytes(task))
@@ -245,7 +247,7 @@ def descriptors(scan: Scan, fields: Sequence[pa.Field]) -> Descriptors:
     reader = block_reader(opened, scan.delivery, fields, scan.residuals, scan.named)
     order = scan.order()
     blocks = scan.blocks_at(order)
-    cuts = pack(blocks.first, scan.survivors.blocks.byte_count[order]).tolist()
+    cuts = pack(blocks.first, surviving_bytes(scan)[order]).tolist()
     return Descriptors(reader, tuple(blocks.between(start, stop).to_bytes() for start, stop in pairwise(cuts)))
 
 
