@@ -868,7 +868,7 @@ def test_leaf_without_offset_index_in_some_row_group_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(("field", "value", "message"), [
-    (4, 10**9, "ends beyond"),
+    (4, 10**9, "do not lie in the file"),
     (5, 2, "malformed"),
     (7, 2, "malformed"),
     (6, 4, "malformed"),

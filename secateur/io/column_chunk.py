@@ -14,9 +14,9 @@ from secateur.errors import InvalidParquet
 from secateur.io.bounds import bounds_type, offers_bounds
 from secateur.io.parquet_schema import INT32, INT64, Column, Leaf, display
 from secateur.io.parquet_writers import Doubt
+from secateur.io.ranges import Range
 from secateur.io.thrift import Struct, optional, required, required_list
 
-Range: TypeAlias = tuple[int, int]  # offset and length in bytes
 FilterPlace: TypeAlias = tuple[int, int | None]  # the same of a bloom filter with its header; None = not recorded
 
 

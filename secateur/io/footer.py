@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from secateur.errors import InvalidParquet
 from secateur.io.bounds import Bounds, decode_bounds
-from secateur.io.column_chunk import Chunk, Range, Trust, column_trust, read_chunk
+from secateur.io.column_chunk import Chunk, Trust, column_trust, read_chunk
 from secateur.io.page_index import (
     PageIndex,
     Pages,
@@ -30,6 +30,7 @@ from secateur.io.page_index import (
 )
 from secateur.io.parquet_schema import Column, Leaf, display, read_columns
 from secateur.io.parquet_writers import doubts
+from secateur.io.ranges import LOCAL_GAP, Range, read_ranges
 from secateur.io.thrift import (
     MalformedThrift,
     Struct,
@@ -43,7 +44,6 @@ from secateur.io.thrift import (
 __all__ = ["Bounds", "Footer", "Leaf", "PageIndex", "chunk_bounds", "read_footer", "read_page_index", "stored_chunks"]
 
 _TAIL = 64 << 10  # bytes of the first read; the footer of some hundred column chunks fits
-_GAP = 64 << 10  # bytes; a request to an object store costs more than reading this much in vain
 _MAGIC, _ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 _ENDING = 8  # bytes: the footer's length, then the magic
 _MAX_INT32, _MAX_INT64 = 2**31 - 1, 2**63 - 1
@@ -88,11 +88,13 @@ def chunk_bounds(footer: Footer, leaf: Leaf) -> Bounds:
     return Bounds(lower, upper, np.array([chunk.null_count for chunk in chunks], np.int64))
 
 
-def read_page_index(file: pa.NativeFile, footer: Footer, leaves: Sequence[Leaf]) -> dict[tuple[str, ...], PageIndex]:
+def read_page_index(
+    file: pa.NativeFile, footer: Footer, leaves: Sequence[Leaf], gap: int = LOCAL_GAP
+) -> dict[tuple[str, ...], PageIndex]:
     """The page index of those leaves that have a usable OffsetIndex in every row group, by path.
 
     Where a row group has no usable ColumnIndex, the leaf's pages in it have unknown bounds and null counts.
-    Byte ranges at most 64 KiB apart are read at once. Raises InvalidParquet where an index lies outside the
+    Byte ranges at most `gap` bytes apart are read at once. Raises InvalidParquet where an index lies outside the
     file or cannot be decoded, ValueError for a leaf of another footer.
     """
     paths = Counter(leaf.path for leaf in footer.leaves)
@@ -103,7 +105,10 @@ def read_page_index(file: pa.NativeFile, footer: Footer, leaves: Sequence[Leaf])
     }
     chunks = [chunk for leaf in wanted.values() for chunk in _chunks(footer, leaf)]
     located = chain.from_iterable((chunk.offset_index, chunk.column_index) for chunk in chunks)
-    data = _read_ranges(file, footer._file_size, [place for place in located if place is not None])
+    places = [place for place in located if place is not None]
+    if sum(length for _, length in places) > footer._file_size:
+        raise InvalidParquet(f"the page indexes are together longer than the file's {footer._file_size} bytes")
+    data = dict(zip(places, map(bytes, read_ranges(file, places, gap)), strict=True))
     indexes = {path: _leaf_page_index(footer, leaf, data) for path, leaf in wanted.items()}
     return {path: index for path, index in indexes.items() if index is not None}
 
@@ -142,10 +147,7 @@ def _footer_bytes(file: pa.NativeFile, size: int) -> bytes:
 
 
 def _read(file: pa.NativeFile, offset: int, length: int) -> bytes:
-    data: bytes = file.read_at(length, offset)
-    if len(data) != length:
-        raise InvalidParquet(f"truncated: {len(data)} bytes at {offset} instead of {length}")
-    return data
+    return bytes(read_ranges(file, [(offset, length)])[0])
 
 
 def _file_metadata(metadata: Struct, file_size: int) -> Footer:
@@ -200,34 +202,6 @@ def _type_ordered(metadata: Struct, n_columns: int) -> list[bool]:
     if len(orders) != n_columns:
         return [False] * n_columns
     return [order.keys() == {1} for order in orders]
-
-
-def _read_ranges(file: pa.NativeFile, file_size: int, ranges: Sequence[Range]) -> dict[Range, bytes]:
-    """The bytes of each range, with one request per run of ranges at most 64 KiB apart."""
-    for offset, length in ranges:
-        if offset + length > file_size:
-            raise InvalidParquet(f"a page index at {offset}, {length} bytes, ends beyond byte {file_size}")
-    if sum(length for _, length in ranges) > file_size:
-        raise InvalidParquet(f"the page indexes are together longer than the file's {file_size} bytes")
-    data: dict[Range, bytes] = {}
-    for run in _runs(ranges):
-        start, stop = run[0][0], max(offset + length for offset, length in run)
-        joined = _read(file, start, stop - start)
-        for offset, length in run:
-            data[offset, length] = joined[offset - start : offset - start + length]
-    return data
-
-
-def _runs(ranges: Sequence[Range]) -> list[list[Range]]:
-    runs: list[list[Range]] = []
-    stop = 0
-    for offset, length in sorted(ranges):
-        if runs and offset - stop <= _GAP:
-            runs[-1].append((offset, length))
-        else:
-            runs.append([(offset, length)])
-        stop = max(stop, offset + length)
-    return runs
 
 
 def _leaf_page_index(footer: Footer, leaf: Leaf, data: dict[Range, bytes]) -> PageIndex | None:

@@ -22,6 +22,7 @@ from secateur.index.zonemap import ZoneMap
 from secateur.io.footer import Bounds, Footer, Leaf, PageIndex, chunk_bounds, read_footer, read_page_index
 from secateur.io.listed_file import ListedFile, vanished
 from secateur.io.parquet_bloom import native_filters, no_filters
+from secateur.io.ranges import LOCAL_GAP, gap_of
 from secateur.io.schema import conform, file_schema, spark_type
 from secateur.io.shown import trouble
 from secateur.values import is_float, ordered_kind, same_keys
@@ -43,6 +44,7 @@ class ParquetSource:
     file: pa.NativeFile
     footer: Footer
     reader: pq.ParquetFile
+    gap: int = LOCAL_GAP  # bytes; how far apart ranges of it may lie to be read together
 
     @property
     def row_count(self) -> np.ndarray:
@@ -102,7 +104,7 @@ class ParquetSource:
     def _guarded_page_index(self, leaves: Sequence[Leaf]) -> dict[tuple[str, ...], PageIndex]:
         """The page index, or nothing where it is malformed: it is optional, and the blocks' bounds serve without."""
         try:
-            return read_page_index(self.file, self.footer, leaves)
+            return read_page_index(self.file, self.footer, leaves, self.gap)
         except InvalidParquet:
             return {}
 
@@ -237,7 +239,8 @@ def open_parquet(filesystem: pafs.FileSystem, path: str, shown: str, listed: Lis
         listed.require(file)
     try:
         footer = read_footer(file)
-        return ParquetSource(shown, file, footer, pq.ParquetFile(file, coerce_int96_timestamp_unit="us"))
+        reader = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
+        return ParquetSource(shown, file, footer, reader, gap_of(filesystem))
     except InvalidParquet as error:
         raise InvalidParquet(f"{shown}: {error}") from None
     except (pa.ArrowException, OSError) as error:

@@ -11,27 +11,20 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
-import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-import pyarrow as pa
 import pyarrow.fs as pafs
 
-from secateur.errors import IndexConflict, IndexFault, IndexNotWritable
+from secateur.errors import IndexConflict, IndexFault, IndexNotWritable, InvalidParquet
 from secateur.index.model import StoredFile
 from secateur.io.conditional_put import create_object
+from secateur.io.ranges import READ_THREADS, gap_of, read_ranges
 from secateur.io.sent_filesystem import received, sent
 from secateur.io.shown import explained
-
-READ_THREADS = 16  # requests under way at once to a store that is not a local disk
-# pyarrow's client of S3 tries a failed request again, but not where the answer that tells of the failure is longer than
-# the range that was asked for: then it says this.
-_NOT_TRIED_AGAIN = "Failed to flush response stream"
-PAUSES = (0.1, 0.2, 0.4, 0.8)  # seconds before such a range is asked for again
 
 
 @dataclass(frozen=True)
@@ -112,8 +105,11 @@ class FileStore:
             os.close(descriptor)
 
     def _read_remote(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        with self.filesystem.open_input_file(self._path(name)) as file, ThreadPoolExecutor(READ_THREADS) as threads:
-            return list(threads.map(lambda part: _read_range(file, *part), ranges))
+        with self.filesystem.open_input_file(self._path(name)) as file:
+            try:
+                return list(map(bytes, read_ranges(file, ranges, gap_of(self.filesystem))))
+            except InvalidParquet as short:
+                raise IndexFault(f"{self._path(name)}: {short}") from None
 
     def size(self, name: str) -> int:
         """The size in bytes. Raises IndexFault where the file is missing, or cannot be asked for."""
@@ -245,14 +241,3 @@ def _advice(error: OSError) -> str:
             return f"Allow larger files (ulimit -f), ask for smaller ones with segment_blocks=, {elsewhere}"
         case _:
             return f"Give the table's directory write permission, {elsewhere}"
-
-
-def _read_range(file: pa.NativeFile, offset: int, size: int) -> bytes:
-    for pause in PAUSES:
-        try:
-            return bytes(file.read_at(size, offset))
-        except OSError as error:
-            if _NOT_TRIED_AGAIN not in str(error):
-                raise
-        time.sleep(pause)
-    return bytes(file.read_at(size, offset))

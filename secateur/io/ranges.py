@@ -1,0 +1,126 @@
+"""Exact byte ranges of an open file: close ones by one request, long ones by several, on object stores many at once.
+
+How far apart ranges may lie to be read together is what a request costs in bytes: its latency times the bandwidth.
+Sources: ``CacheOptions::MakeFromNetworkMetrics`` of Arrow, ``OBJECT_STORE_COALESCE_DEFAULT`` of arrow-rs' object_store.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from secateur.errors import InvalidParquet
+
+Range: TypeAlias = tuple[int, int]  # offset and length, bytes
+View: TypeAlias = "bytes | memoryview"
+
+LOCAL_GAP = 64 << 10  # bytes; what a disk reads ahead
+REMOTE_GAP = 1 << 20  # bytes; 10 ms to the first byte, at 100 MB/s
+LONGEST = 8 << 20  # bytes of a request to an object store: a longer one takes longer than two at once
+READ_THREADS = 16  # requests under way at once, of one call
+# pyarrow's client of S3 tries a failed request again, but not where the answer that tells of the failure is longer than
+# the range that was asked for: then it says this.
+_NOT_TRIED_AGAIN = "Failed to flush response stream"
+PAUSES = (0.1, 0.2, 0.4, 0.8)  # seconds before such a range is asked for again
+
+
+def gap_of(filesystem: pafs.FileSystem) -> int:
+    """How far apart ranges of a file on a filesystem may lie to be read together, bytes."""
+    return LOCAL_GAP if isinstance(filesystem, pafs.LocalFileSystem) else REMOTE_GAP
+
+
+def read_ranges(file: pa.NativeFile, ranges: Sequence[Range], gap: int = LOCAL_GAP) -> list[View]:
+    """The bytes of every (offset, length), in the order asked; ranges may repeat, overlap, and be empty.
+
+    Ranges at most `gap` bytes apart are read together. With a gap greater than that of a local disk, as
+    :func:`gap_of` has it, up to 16 requests are under way at once, none longer than 8 MiB. What lies between ranges
+    is given up as soon as it was read: beyond the bytes asked for, memory is taken for 16 requests.
+
+    Raises InvalidParquet for a range that does not lie in the file, before any is read, and where fewer bytes come
+    than were asked for; OSError where the file cannot be read.
+    """
+    _require_inside(file.size(), ranges)
+    is_remote = gap > LOCAL_GAP
+    pieces = [_pieces(*each, LONGEST) if is_remote else [each] for each in ranges]
+    wanted = sorted({piece for several in pieces for piece in several if piece[1]})
+    runs = list(_runs(wanted, gap, LONGEST if is_remote else file.size()))
+    read: dict[Range, View] = {}
+    if is_remote and len(runs) > 1:
+        with ThreadPoolExecutor(min(READ_THREADS, len(runs))) as threads:
+            for found in threads.map(lambda run: _read_run(file, run), runs):
+                read |= found
+    else:
+        for run in runs:
+            read |= _read_run(file, run)
+    return [_joined(several, read) for several in pieces]
+
+
+def _require_inside(size: int, ranges: Sequence[Range]) -> None:
+    for offset, length in ranges:
+        if offset < 0 or length < 0 or offset + length > size:
+            raise InvalidParquet(f"{length} bytes at {offset} do not lie in the file, which ends at byte {size}")
+
+
+def _pieces(offset: int, length: int, longest: int) -> list[Range]:
+    """A range as ranges that are no longer than `longest`."""
+    ends = [*range(offset, offset + length, longest), offset + length]
+    return [(start, stop - start) for start, stop in pairwise(ends)]
+
+
+def _runs(ranges: Sequence[Range], gap: int, longest: int) -> Iterator[list[Range]]:
+    """Ascending ranges, those together that are to be read at once."""
+    run: list[Range] = []
+    start = stop = 0
+    for offset, length in ranges:
+        if run and (offset - stop > gap or max(stop, offset + length) - start > longest):
+            yield run
+            run = []
+        start, stop = (start, max(stop, offset + length)) if run else (offset, offset + length)
+        run.append((offset, length))
+    if run:
+        yield run
+
+
+def _read_run(file: pa.NativeFile, run: Sequence[Range]) -> dict[Range, View]:
+    """The bytes of every range of a run; copied where others lie between, so that these are not kept."""
+    start, stop = run[0][0], max(offset + length for offset, length in run)
+    data = _read(file, start, stop - start)
+    if len(run) == 1:
+        return {run[0]: data}
+    view = memoryview(data)
+    views = {(offset, length): view[offset - start : offset - start + length] for offset, length in run}
+    if sum(length for _, length in run) >= len(data):
+        return dict(views)
+    return {each: bytes(part) for each, part in views.items()}
+
+
+def _joined(pieces: Sequence[Range], read: Mapping[Range, View]) -> View:
+    match pieces:
+        case [piece]:
+            return read.get(piece, b"")
+        case _:
+            return b"".join(read[piece] for piece in pieces)
+
+
+def _read(file: pa.NativeFile, offset: int, length: int) -> bytes:
+    data = _tried_again(file, offset, length)
+    if len(data) != length:
+        raise InvalidParquet(f"truncated: {len(data)} bytes at {offset} instead of {length}")
+    return data
+
+
+def _tried_again(file: pa.NativeFile, offset: int, length: int) -> bytes:
+    for pause in PAUSES:
+        try:
+            return bytes(file.read_at(length, offset))
+        except OSError as error:
+            if _NOT_TRIED_AGAIN not in str(error):
+                raise
+        time.sleep(pause)
+    return bytes(file.read_at(length, offset))
