@@ -13,10 +13,10 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from s3_server import REGION, S3Server, every, once
 
 import secateur as sc
 from benchmarks.indexing import index_here
+from benchmarks.s3_server import REGION, S3Server, every, once
 from secateur.errors import IndexFault, IndexNotWritable, InvalidParquet, TableNotFound
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.io.parquet_dir import ParquetDirectory, resolve_location
