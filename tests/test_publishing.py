@@ -15,7 +15,8 @@ import pytest
 
 from benchmarks.s3_server import ACCESS_KEY, S3Server, every
 from secateur.errors import IndexConflict, IndexNotWritable
-from secateur.io.conditional_put import create_object, s3_object
+from secateur.io.conditional_put import create_object
+from secateur.io.s3_client import s3_object
 from secateur.io.store import FileStore
 
 NAME = "snapshots/0000000001.snapshot"

@@ -21,6 +21,7 @@ from secateur.index.pages import PageTable, Places, page_row_counts
 from secateur.index.zonemap import ZoneMap
 from secateur.io.footer import Bounds, Footer, Leaf, PageIndex, chunk_bounds, read_footer, read_page_index
 from secateur.io.listed_file import ListedFile, vanished
+from secateur.io.objects import open_file
 from secateur.io.parquet_bloom import native_filters, no_filters
 from secateur.io.ranges import LOCAL_GAP, gap_of
 from secateur.io.schema import conform, file_schema, spark_type
@@ -228,20 +229,24 @@ def open_parquet(filesystem: pafs.FileSystem, path: str, shown: str, listed: Lis
     Raises InvalidParquet, StalePlan or AccessDenied, naming the file as `shown`.
     """
     try:
-        file = filesystem.open_input_file(path)
+        if listed is None:
+            file = open_file(filesystem, path)
+        else:
+            file = open_file(filesystem, path, listed.size, listed.accept)
+            listed.require(file)
     except (FileNotFoundError, NotADirectoryError):
         raise vanished(shown) from None
     except OSError as error:
         if listed is not None:
             listed.require()
         raise trouble(f"cannot open {shown}", error, InvalidParquet) from None
-    if listed is not None:
-        listed.require(file)
     try:
         footer = read_footer(file)
         reader = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
         return ParquetSource(shown, file, footer, reader, gap_of(filesystem))
     except InvalidParquet as error:
         raise InvalidParquet(f"{shown}: {error}") from None
+    except FileNotFoundError:
+        raise vanished(shown) from None
     except (pa.ArrowException, OSError) as error:
         raise trouble(shown, error, InvalidParquet) from None
