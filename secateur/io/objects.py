@@ -21,8 +21,10 @@ from secateur.io.ranges import REMOTE_GAP, Range, View, fetch_ranges
 from secateur.io.s3_client import S3Object, reading_client, s3_object
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta
+    from obstore import ObjectMeta, SuffixRange
     from obstore.store import S3Store
+
+END = 64 << 10  # bytes; the footer of a Parquet file with some hundred column chunks fits
 
 Accept = Callable[[int, int], None]  # of an object's size, and its time of modification in nanoseconds; may raise
 
@@ -88,9 +90,11 @@ class _Object:
 
     @property
     def size(self) -> int:
+        """Bytes, told with the end of the object where nothing told it before: who asks goes on to read that."""
         if self.known_size is None:
-            self._answer(_head)
-        assert self.known_size is not None
+            end = self._answer(lambda store, key: _get(store, key, {"suffix": END}))
+            assert self.known_size is not None
+            self.end = (self.known_size - len(end), end)
         return self.known_size
 
     def read_at(self, length: int, offset: int) -> bytes:
@@ -144,14 +148,8 @@ class _Object:
         self.closed, self.ahead = True, []
 
 
-def _head(store: S3Store, key: str) -> tuple[ObjectMeta, bytes]:
+def _get(store: S3Store, key: str, wanted: tuple[int, int] | SuffixRange) -> tuple[ObjectMeta, bytes]:
     import obstore  # which tables on local disks do without
-
-    return obstore.head(store, key), b""
-
-
-def _get(store: S3Store, key: str, wanted: tuple[int, int]) -> tuple[ObjectMeta, bytes]:
-    import obstore
 
     answer = obstore.get(store, key, options={"range": wanted})
     return answer.meta, bytes(answer.bytes())

@@ -21,9 +21,9 @@ from secateur.index.pages import PageTable, Places, page_row_counts
 from secateur.index.zonemap import ZoneMap
 from secateur.io.footer import Bounds, Footer, Leaf, PageIndex, chunk_bounds, read_footer, read_page_index
 from secateur.io.listed_file import ListedFile, vanished
-from secateur.io.objects import open_file
+from secateur.io.objects import ObjectFile, open_file
 from secateur.io.parquet_bloom import native_filters, no_filters
-from secateur.io.ranges import LOCAL_GAP, gap_of
+from secateur.io.ranges import LOCAL_GAP, Range, gap_of
 from secateur.io.schema import conform, file_schema, spark_type
 from secateur.io.shown import trouble
 from secateur.values import is_float, ordered_kind, same_keys
@@ -185,9 +185,18 @@ class ParquetSource:
             yield pa.RecordBatch.from_arrays([pa.nulls(int(self.row_count[row_group]))], names=[""])
             return
         try:
+            if isinstance(self.file, ObjectFile):
+                self.file.read_ahead(self._chunks(row_group, names))
             yield from self.reader.iter_batches(BATCH_ROWS, row_groups=[row_group], columns=names, use_threads=False)
         except (pa.ArrowException, OSError) as error:
             raise trouble(f"cannot read row group {row_group} of {self.path}", error, InvalidParquet) from None
+
+    def _chunks(self, row_group: int, names: Sequence[str]) -> list[Range]:
+        """Where the chunks of some top-level columns lie."""
+        group = self.reader.metadata.row_group(row_group)
+        chunks = (group.column(i) for i in range(group.num_columns))
+        of_names = (chunk for chunk in chunks if f"{chunk.path_in_schema}.".startswith(tuple(f"{n}." for n in names)))
+        return [(_start(chunk), chunk.total_compressed_size) for chunk in of_names]
 
     def require_todays_calendar(self, arrays: Sequence[pa.Array]) -> None:
         """Raises OldCalendar where values have days or instants that only Spark converts."""
@@ -196,6 +205,11 @@ class ParquetSource:
                 f"{self.path} holds days before 1582-10-15 or instants before 1900 in the calendar of Spark 2, "
                 "which only Spark converts: use plan.to_spark(spark, via='native')"
             )
+
+
+def _start(chunk: pq.ColumnChunkMetaData) -> int:
+    """Where the first page of a chunk begins, bytes; some writers put 0 where there is no dictionary."""
+    return min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
 
 
 def _keys_agree(stored: pa.DataType, type_: pa.DataType) -> bool:
@@ -242,7 +256,10 @@ def open_parquet(filesystem: pafs.FileSystem, path: str, shown: str, listed: Lis
         raise trouble(f"cannot open {shown}", error, InvalidParquet) from None
     try:
         footer = read_footer(file)
-        reader = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
+        reads_ahead = isinstance(
+            file, ObjectFile
+        )  # see `batches`; pyarrow would ask such a file for one range at a time
+        reader = pq.ParquetFile(file, coerce_int96_timestamp_unit="us", pre_buffer=not reads_ahead)
         return ParquetSource(shown, file, footer, reader, gap_of(filesystem))
     except InvalidParquet as error:
         raise InvalidParquet(f"{shown}: {error}") from None
