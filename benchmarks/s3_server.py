@@ -176,9 +176,9 @@ class S3Server:
             connection.sendall(head.encode() + data[: len(data) // 2])
 
 
-def every(n: int) -> Fails:
-    """Every n-th request."""
-    count = 0
+def every(n: int, *, first: int | None = None) -> Fails:
+    """Every n-th request, the first of them the n-th unless another is named."""
+    count = n - (n if first is None else first)
 
     def fails(method: str, path: str) -> bool:
         nonlocal count
