@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from typing import Protocol
@@ -53,16 +53,37 @@ class ChunkReader:
     store: Store
     disk: PieceCache | None
     reads: Reads
+    ahead: dict[Chunk, Arrays | IndexFault] = field(default_factory=dict)  # read along with others, not asked for yet
 
-    def read(self, chunks: Sequence[Chunk]) -> list[Arrays | IndexFault]:
-        """The arrays of every chunk, or the fault that it has."""
-        found: list[Arrays | IndexFault | None] = [self._from_disk(chunk) for chunk in chunks]
-        missing = [i for i, arrays in enumerate(found) if arrays is None]
+    def read(self, chunks: Sequence[Chunk], along: Sequence[Chunk] = ()) -> list[Arrays | IndexFault]:
+        """The arrays of every chunk, or the fault that it has.
+
+        Where some have to be read, those in `along` are read with them, and are here when they are asked for.
+        """
+        found: dict[Chunk, Arrays | IndexFault | None] = {chunk: self._nearby(chunk) for chunk in chunks}
+        missing = [chunk for chunk, arrays in found.items() if arrays is None]
+        if missing:
+            others = (chunk for chunk in along if chunk not in found and chunk not in self.ahead)
+            missing += [chunk for chunk in dict.fromkeys(others) if not self._keep_ahead(chunk)]
         self.reads.stored += len(missing)
-        self.reads.stored_bytes += sum(chunks[i].place.size for i in missing)
-        for i, arrays in zip(missing, self._spread([chunks[i] for i in missing]), strict=True):
-            found[i] = arrays
-        return [arrays for arrays in found if arrays is not None]
+        self.reads.stored_bytes += sum(chunk.place.size for chunk in missing)
+        for chunk, read in zip(missing, self._spread(missing), strict=True):
+            if chunk in found:
+                found[chunk] = read
+            else:
+                self.ahead[chunk] = read
+        return [arrays for chunk in chunks if (arrays := found[chunk]) is not None]
+
+    def _nearby(self, chunk: Chunk) -> Arrays | IndexFault | None:
+        """What was read ahead, or lies on disk."""
+        return self.ahead.pop(chunk) if chunk in self.ahead else self._from_disk(chunk)
+
+    def _keep_ahead(self, chunk: Chunk) -> bool:
+        """Whether a chunk lies on disk; what it holds is then kept here."""
+        arrays = self._from_disk(chunk)
+        if arrays is not None:
+            self.ahead[chunk] = arrays
+        return arrays is not None
 
     def _spread(self, chunks: Sequence[Chunk]) -> list[Arrays | IndexFault]:
         """The arrays of chunks of the store; where there are many, several threads read and decode a share each."""

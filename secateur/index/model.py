@@ -29,6 +29,10 @@ class Store(Protocol):
     def location(self) -> str:
         """Where this is, for messages."""
 
+    @property
+    def is_local(self) -> bool:
+        """Whether reading takes no request: exact reads one after the other are then the quickest."""
+
     def files(self, folder: str) -> list[StoredFile]:
         """The files of a folder by name; empty if there is none."""
 

@@ -188,6 +188,12 @@ class IndexCatalog:
                 for run, resident in zip(new, residents, strict=True):
                     run.columns[column] = resident.zones.take(run.within)
 
+    def expect(self, columns: Sequence[Field]) -> None:
+        """What a query asks of few segments it asks for the given columns: what it needs of these is read together."""
+        if self.memory is not None:
+            known = (own for column in columns if (own := self.memory.called(column)) is not None)
+            self.memory.expected[:] = dict.fromkeys(known)
+
     # ---- look-ups
 
     def block_count(self, segments: np.ndarray) -> int:
@@ -426,5 +432,5 @@ def current_snapshot(store: Store, cache: ByteCache | None = None) -> Snapshot |
 
 def _opened(store: Store, number: int, file: StoredFile, cache: ByteCache | None) -> Snapshot:
     if cache is None:
-        return open_snapshot(store, number)
-    return cache.get((store.location, file), lambda: open_snapshot(store, number))
+        return open_snapshot(store, number, file.size)
+    return cache.get((store.location, file), lambda: open_snapshot(store, number, file.size))

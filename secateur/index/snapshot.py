@@ -48,6 +48,7 @@ _NAME = re.compile(r"(\d{10})\.snapshot")
 MOST_BLOCKS, MOST_FILES = 1 << 31, 1 << 31  # of all segments; what is allocated for them is bounded by that
 MOST_SEGMENT_BLOCKS = 1 << 26
 MOST_REPEATED = 1 << 16  # times that a letter follows itself
+READ_AT_ONCE = 1 << 20  # bytes of the end of a snapshot on an object store: in less than two requests would take
 _INT64 = np.dtype("<i8")
 _TEXTS = (_INT64, np.dtype("u1"))  # offsets, bytes
 
@@ -376,15 +377,27 @@ def snapshot_numbers(store: Store) -> list[int]:
     return list(snapshot_files(store))
 
 
-def open_snapshot(store: Store, number: int) -> Snapshot:
-    """The snapshot with this number. Raises IndexFault."""
+def open_snapshot(store: Store, number: int, size: int | None = None) -> Snapshot:
+    """The snapshot with this number, whose size in bytes need not be looked up where it is given. Raises IndexFault."""
     name = snapshot_name(number)
+    size = store.size(name) if size is None else size
 
-    def read(offset: int, size: int) -> bytes:
-        return store.read(name, offset, size)
+    def read_exactly(offset: int, count: int) -> bytes:
+        return store.read(name, offset, count)
 
-    size = store.size(name)
+    read = read_exactly if store.is_local or size <= 0 else _with_end(read_exactly, size)
     snapshot = Snapshot(read_contents(name, SNAPSHOT, size, read), read, size)
     if snapshot.number != number:
         raise IndexFault(f"{name} says that it is number {snapshot.number}")
     return snapshot
+
+
+def _with_end(read: ReadRange, size: int) -> ReadRange:
+    """Reads a file of so many bytes whose end is read at once: all of it where it is not long."""
+    start = max(0, size - READ_AT_ONCE)
+    end = read(start, size - start)
+
+    def read_rest(offset: int, count: int) -> bytes:
+        return end[offset - start : offset - start + count] if offset >= start else read(offset, count)
+
+    return read_rest

@@ -24,6 +24,7 @@ from secateur.io.iceberg_file import IcebergFile, View
 from secateur.io.listed_file import ListedFile, still_listed
 from secateur.io.locations import FileSystems
 from secateur.io.manifest_files import EQUALITY_DELETES
+from secateur.io.objects import open_file
 from secateur.io.page_pruning import PagePruner
 from secateur.io.parquet_file import open_parquet
 from secateur.io.table import Delivery
@@ -249,7 +250,7 @@ class DeleteFiles:
 
     def _open(self, path: str) -> pa.NativeFile:
         filesystem, inner = self.reader.files.of(path)
-        return filesystem.open_input_file(inner)
+        return open_file(filesystem, inner)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 INDEX_DIRECTORY = "_secateur"  # beside the data; engines ignore names that begin with an underscore
 FOOTER_THREADS = 16
+_MARKS = {"_delta_log": "Delta", ".hoodie": "Hudi"}  # directories of other formats
 
 
 @dataclass(frozen=True)
@@ -218,14 +219,7 @@ def open_directory(
     """
     seconds = seconds_of(freshness)
     shown, resolved, root = resolve_location(location, filesystem)
-    info = _looked_up(resolved, root, shown)
-    if info.type == pafs.FileType.NotFound:
-        raise TableNotFound(f"no such table: {shown} does not exist")
-    if info.type != pafs.FileType.Directory:
-        raise TableNotFound(f"{shown} is a file; open the directory that holds the table's Parquet files")
-    _refuse_other_formats(resolved, root, shown)
-    if has_iceberg_metadata(resolved, root):
-        raise UnsupportedTable(f"{shown} is an Iceberg table: not all of its files are live")
+    _require_plain(resolved, root, shown)
     if index_location is None:
         store = FileStore(resolved, posixpath.join(root, INDEX_DIRECTORY))
     else:
@@ -234,6 +228,28 @@ def open_directory(
     disk = disk_cache or disk_cache_for(store.filesystem)
     found_by_location = "://" not in shown or (filesystem is None and location.rstrip("/") == shown)
     return ParquetDirectory(shown, resolved, root, store, schema, seconds, found_by_location, disk)
+
+
+def _require_plain(filesystem: FileSystem, root: str, shown: str) -> None:
+    """Raises TableNotFound where there is no directory, UnsupportedTable for formats whose files are not all live."""
+    asks: list[Callable[[], Any]] = [
+        partial(_looked_up, filesystem, root, shown),
+        partial(has_iceberg_metadata, filesystem, root),
+        *(partial(_looked_up, filesystem, posixpath.join(root, name), shown) for name in _MARKS),
+    ]
+    with ThreadPoolExecutor(len(asks)) as threads:  # an object store is waited for once, not for each
+        info, is_iceberg, *marks = threads.map(lambda ask: ask(), asks)
+    if info.type == pafs.FileType.NotFound:
+        raise TableNotFound(f"no such table: {shown} does not exist")
+    if info.type != pafs.FileType.Directory:
+        raise TableNotFound(f"{shown} is a file; open the directory that holds the table's Parquet files")
+    for format_, mark in zip(_MARKS.values(), marks, strict=True):
+        if mark.type == pafs.FileType.Directory:
+            raise UnsupportedTable(
+                f"{shown} is a {format_} table; directories of Parquet files and Iceberg tables can be opened"
+            )
+    if is_iceberg:
+        raise UnsupportedTable(f"{shown} is an Iceberg table: not all of its files are live")
 
 
 def has_iceberg_metadata(filesystem: FileSystem, root: str) -> bool:
@@ -249,15 +265,6 @@ def _looked_up(filesystem: FileSystem, asked: str | pafs.FileSelector, shown: st
         return filesystem.get_file_info(asked)
     except OSError as error:
         raise trouble(f"cannot look up {shown}", error, TableNotFound) from None
-
-
-def _refuse_other_formats(filesystem: FileSystem, root: str, shown: str) -> None:
-    """Raises UnsupportedTable for a Delta or Hudi table, among whose files are some that are not live."""
-    for name, format_ in (("_delta_log", "Delta"), (".hoodie", "Hudi")):
-        if _looked_up(filesystem, posixpath.join(root, name), shown).type == pafs.FileType.Directory:
-            raise UnsupportedTable(
-                f"{shown} is a {format_} table; directories of Parquet files and Iceberg tables can be opened"
-            )
 
 
 def resolve_location(location: str, filesystem: FileSystem | None) -> tuple[str, FileSystem, str]:

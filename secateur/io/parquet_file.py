@@ -32,9 +32,10 @@ from secateur.io.footer import (
 )
 from secateur.io.layout import Layout, selected_bytes
 from secateur.io.listed_file import ListedFile, vanished
+from secateur.io.objects import ObjectFile, open_file
 from secateur.io.page_reader import PageReader
 from secateur.io.parquet_bloom import native_filters, no_filters
-from secateur.io.ranges import LOCAL_GAP, gap_of
+from secateur.io.ranges import LOCAL_GAP, Range, gap_of
 from secateur.io.schema import conform, file_schema, spark_type
 from secateur.io.shown import trouble
 from secateur.values import is_float, ordered_kind, same_keys
@@ -211,6 +212,8 @@ class ParquetSource:
 
     def _all_batches(self, row_group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         try:
+            if isinstance(self.file, ObjectFile):
+                self.file.read_ahead(self._chunks(row_group, names))
             yield from self.reader.iter_batches(BATCH_ROWS, row_groups=[row_group], columns=names, use_threads=False)
         except (pa.ArrowException, OSError) as error:
             raise trouble(f"cannot read row group {row_group} of {self.path}", error, InvalidParquet) from None
@@ -261,6 +264,13 @@ class ParquetSource:
 
         return PageReader(self.path, self.file, self.footer.head, layout, self.gap)
 
+    def _chunks(self, row_group: int, names: Sequence[str]) -> list[Range]:
+        """Where the chunks of some top-level columns lie."""
+        group = self.reader.metadata.row_group(row_group)
+        chunks = (group.column(i) for i in range(group.num_columns))
+        of_names = (chunk for chunk in chunks if f"{chunk.path_in_schema}.".startswith(tuple(f"{n}." for n in names)))
+        return [(_start(chunk), chunk.total_compressed_size) for chunk in of_names]
+
     def require_todays_calendar(self, arrays: Sequence[pa.Array]) -> None:
         """Raises OldCalendar where values have days or instants that only Spark converts."""
         if self._has_legacy_calendar and any(map(_calendars_differ, arrays)):
@@ -268,6 +278,11 @@ class ParquetSource:
                 f"{self.path} holds days before 1582-10-15 or instants before 1900 in the calendar of Spark 2, "
                 "which only Spark converts: use plan.to_spark(spark, via='native')"
             )
+
+
+def _start(chunk: pq.ColumnChunkMetaData) -> int:
+    """Where the first page of a chunk begins, bytes; some writers put 0 where there is no dictionary."""
+    return min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
 
 
 def _keys_agree(stored: pa.DataType, type_: pa.DataType) -> bool:
@@ -301,20 +316,25 @@ def open_parquet(filesystem: pafs.FileSystem, path: str, shown: str, listed: Lis
     Raises InvalidParquet, StalePlan or AccessDenied, naming the file as `shown`.
     """
     try:
-        file = filesystem.open_input_file(path)
+        if listed is None:
+            file = open_file(filesystem, path)
+        else:
+            file = open_file(filesystem, path, listed.size, listed.accept)
+            listed.require(file)
     except (FileNotFoundError, NotADirectoryError):
         raise vanished(shown) from None
     except OSError as error:
         if listed is not None:
             listed.require()
         raise trouble(f"cannot open {shown}", error, InvalidParquet) from None
-    if listed is not None:
-        listed.require(file)
     try:
         footer = read_footer(file)
-        reader = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
+        reads_ahead = isinstance(file, ObjectFile)  # see `batches`; pyarrow would ask it for one range at a time
+        reader = pq.ParquetFile(file, coerce_int96_timestamp_unit="us", pre_buffer=not reads_ahead)
         return ParquetSource(shown, file, footer, reader, gap_of(filesystem))
     except InvalidParquet as error:
         raise InvalidParquet(f"{shown}: {error}") from None
+    except FileNotFoundError:
+        raise vanished(shown) from None
     except (pa.ArrowException, OSError) as error:
         raise trouble(shown, error, InvalidParquet) from None

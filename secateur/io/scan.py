@@ -31,7 +31,7 @@ from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.bind import bind
-from secateur.pruning.predicate.bound import Within, left_to_spark
+from secateur.pruning.predicate.bound import Within, fields, left_to_spark
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Column, Predicate, Sql
 from secateur.pruning.predicate.resolve import Binder, named_columns, resolve
@@ -320,6 +320,7 @@ def plan_scan(table: Table, predicate: Predicate, sql: Sql, settings: Settings) 
     bound = bind(predicate, opened.binding_schema, session_time_zone=time_zone, case_sensitive=settings.case_sensitive)
     executors = None if settings.executors is None else settings.executors(opened, faults)
     rewritten = rewrite(bound)
+    opened.catalog.expect(fields(rewritten))
     query = Query(rewritten, opened.catalog, settings.limit, deadline, executors, implied_by(rewritten, opened))
     survivors, report = run(query, faults, predicate=brief(sql), index=_describe(opened))
     binder = Binder(opened.binding_schema, zone, settings.case_sensitive)
