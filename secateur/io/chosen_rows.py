@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,7 +56,8 @@ class ChosenRows:
         piece = np.searchsorted(cover.start, self.start, "right") - 1
         begin = self.start - cover.start[piece] + held[piece]
         if len(begin) > MOST_SLICES:
-            return table.take(from_numpy(spread(begin, self.stop - self.start)))
+            with suppress(pa.ArrowNotImplementedError):  # of views, and of extension types in lists
+                return table.take(from_numpy(spread(begin, self.stop - self.start)))
         lengths = (self.stop - self.start).tolist()
         return pa.concat_tables([table.slice(at, n) for at, n in zip(begin.tolist(), lengths, strict=True)])
 
