@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,8 +61,11 @@ class ChosenRows:
         held = np.cumsum(cover.stop - cover.start) - (cover.stop - cover.start)  # where each range begins in the table
         piece = np.searchsorted(cover.start, self.start, "right") - 1
         begin = self.start - cover.start[piece] + held[piece]
-        if not 0 < len(begin) <= MOST_SLICES:
-            return table.take(from_numpy(spread(begin, self.stop - self.start)))
+        if not len(begin):
+            return table.slice(0, 0)
+        if len(begin) > MOST_SLICES:
+            with suppress(pa.ArrowNotImplementedError):  # of views, and of extension types in lists
+                return table.take(from_numpy(spread(begin, self.stop - self.start)))
         lengths = (self.stop - self.start).tolist()
         return pa.concat_tables([table.slice(at, n) for at, n in zip(begin.tolist(), lengths, strict=True)])
 

@@ -17,6 +17,13 @@ from secateur.errors import InvalidParquet
 from secateur.ragged import offsets_of
 
 
+def has_fixed_lists(type_: pa.DataType) -> bool:
+    """Whether lists of a fixed size are somewhere in a type."""
+    return pa.types.is_fixed_size_list(type_) or any(
+        has_fixed_lists(type_.field(i).type) for i in range(type_.num_fields)
+    )
+
+
 def joined(type_: pa.DataType, parts: Sequence[pa.Array]) -> pa.Array:
     """An array of a type, of its projections to some of its leaves each; together they have them all.
 
@@ -28,21 +35,28 @@ def joined(type_: pa.DataType, parts: Sequence[pa.Array]) -> pa.Array:
         case pa.StructType():
             children = [joined(field.type, _children(parts, field.name)) for field in type_]
             return pa.StructArray.from_arrays(children, fields=list(type_), mask=_nulls(parts[0]))
-        case pa.MapType():
-            entries = joined(pa.struct([type_.key_field, type_.item_field]), _elements(parts))
-            offsets = from_numpy(_offsets(parts).astype(np.int32))
-            return pa.MapArray.from_arrays(offsets, *entries.flatten(), type=type_, mask=_nulls(parts[0]))
         case pa.FixedSizeListType():
             n = type_.list_size
             slots = [part.values.slice(part.offset * n, len(part) * n) for part in parts]
             values = joined(type_.value_type, slots)
             return pa.FixedSizeListArray.from_arrays(values, type=type_, mask=_nulls(parts[0]))
+        case pa.MapType():
+            offsets, elements = _lists(parts)
+            entries = joined(pa.struct([type_.key_field, type_.item_field]), elements).flatten()
+            places = from_numpy(offsets.astype(np.int32))
+            return pa.MapArray.from_arrays(places, *entries, type=type_, mask=_nulls(parts[0]))
         case pa.ListType() | pa.LargeListType():
-            values = joined(type_.value_type, _elements(parts))
-            large = pa.types.is_large_list(type_)
-            offsets = from_numpy(_offsets(parts).astype(np.int64 if large else np.int32))
-            of = pa.LargeListArray if large else pa.ListArray
-            return of.from_arrays(offsets, values, type=type_, mask=_nulls(parts[0]))
+            offsets, elements = _lists(parts)
+            of, width = (pa.LargeListArray, np.int64) if pa.types.is_large_list(type_) else (pa.ListArray, np.int32)
+            values = joined(type_.value_type, elements)
+            return of.from_arrays(from_numpy(offsets.astype(width)), values, type=type_, mask=_nulls(parts[0]))
+        case pa.ListViewType() | pa.LargeListViewType():
+            offsets, elements = _lists(parts)
+            large = pa.types.is_large_list_view(type_)
+            of, width = (pa.LargeListViewArray, np.int64) if large else (pa.ListViewArray, np.int32)
+            starts, sizes = (from_numpy(each.astype(width)) for each in (offsets[:-1], np.diff(offsets)))
+            values = joined(type_.value_type, elements)
+            return of.from_arrays(starts, sizes, values, type=type_, mask=_nulls(parts[0]))
         case _:
             raise InvalidParquet(f"a value of type {type_} was read as {', '.join(str(part.type) for part in parts)}")
 
@@ -53,17 +67,16 @@ def _children(parts: Sequence[pa.Array], name: str) -> list[pa.Array]:
     return [part.field(i) for part, i in found if i >= 0]
 
 
-def _elements(parts: Sequence[pa.Array]) -> list[pa.Array]:
-    """What is in the lists that are not null, list after list."""
-    return [part.flatten() for part in parts]
+def _lists(parts: Sequence[pa.Array]) -> tuple[np.ndarray, list[pa.Array]]:
+    """Where every list begins among the elements, and behind the last; and the elements, those of NULLs left out.
 
-
-def _offsets(parts: Sequence[pa.Array]) -> np.ndarray:
-    """Where every list begins among the elements, and behind the last. Raises InvalidParquet where parts disagree."""
+    Raises InvalidParquet where parts disagree.
+    """
     first, *others = (offsets_of(pc.fill_null(pc.list_value_length(part), 0).to_numpy()) for part in parts)
     if any(not np.array_equal(first, other) for other in others):
         raise InvalidParquet("the leaves of a list have other lengths each")
-    return first
+    # Of no elements at all, flatten() would have to make an array of the type, which it cannot for extension types.
+    return first, [part.flatten() if first[-1] else part.values[:0] for part in parts]
 
 
 def _nulls(array: pa.Array) -> pa.Array | None:

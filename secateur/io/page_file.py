@@ -1,24 +1,25 @@
 """A Parquet file of one row group, put together in memory from pages of another file, copied byte for byte.
 
-Pages of different columns end at different rows. So that all columns of the small file have the same rows, a column
+Pages of different columns end at different rows. Columns that are decoded together have to have the same rows: one
 whose chosen pages do not reach as far as those of another is filled up with pages of NULLs, a few bytes for any number
 of rows; what they stand for is never part of the answer. Pages of both versions and filling ones mix in one chunk.
-Source: parquet.thrift, RowGroup, ColumnChunk, ColumnMetaData.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from secateur.errors import InvalidParquet
-from secateur.io import thrift_encoding as thrift
-from secateur.io.head import MAGIC, Head, opened_small_file
-from secateur.io.nested import joined
-from secateur.io.page_header import PLAIN, RLE, null_page
+from secateur.io.chosen_pages import ChosenPages
+from secateur.io.chosen_rows import ChosenRows, merged
+from secateur.io.head import MAGIC, ChunkPlace, Head, opened_small_file
+from secateur.io.nested import has_fixed_lists, joined
+from secateur.io.page_header import PageHeader, null_page
 from secateur.io.parquet_schema import (
     BOOLEAN,
     BYTE_ARRAY,
@@ -30,115 +31,143 @@ from secateur.io.parquet_schema import (
     INT96,
     Column,
 )
+from secateur.io.ranges import View
 
 _WIDTH = {INT32: 4, INT64: 8, INT96: 12, FLOAT: 4, DOUBLE: 8, BYTE_ARRAY: 4}  # of a PLAIN zero, or an empty text
 
 
-@dataclass(frozen=True)
-class ChunkBytes:
-    """The bytes of one column chunk of a small file."""
+@dataclass(frozen=True, eq=False)
+class ReadPages:
+    """The bytes of chosen pages, and of the dictionary that they need."""
 
-    codec: int
-    parts: Sequence[bytes | memoryview]  # the dictionary page, if there is one, then data pages
-    dictionary: int  # bytes of the dictionary page
-    value_count: int
+    chosen: ChosenPages
+    data: Sequence[memoryview]
+    headers: Sequence[PageHeader]
+    dictionary: View  # empty where none is needed
 
-    @property
-    def size(self) -> int:
-        """Bytes of all parts."""
-        return sum(map(len, self.parts))
+    def only(self, i: int) -> ReadPages:
+        """The i-th of the pages."""
+        return ReadPages(self.chosen.only(i), self.data[i : i + 1], self.headers[i : i + 1], self.dictionary)
 
 
-def small_file(head: Head, row_count: int, chunks: Mapping[int, ChunkBytes]) -> bytes:
-    """A file with one row group of so many rows, in which the leaves of the given ordinals have values.
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """Leaves that are decoded in one go, over the same rows."""
 
-    The other columns have chunks without values, and cannot be read.
+    leaves: Sequence[int]
+    cover: ChosenRows
+
+
+def decoded(head: Head, read: Mapping[int, ReadPages], rows: ChosenRows) -> pa.Table:
+    """The rows of the top-level columns that some leaves make up, in the order of the file.
+
+    Raises InvalidParquet where a column has another number of rows, and what pyarrow raises.
     """
-    parts: list[bytes | memoryview] = [MAGIC]
-    described = []
-    position, total = len(MAGIC), 0
-    for ordinal, column in enumerate(head.columns):
-        chunk = chunks.get(ordinal, _NOTHING)
-        size = chunk.size
-        described.append(_column_chunk(column, chunk, position, size))
-        parts += chunk.parts
-        position += size
-        total += size
-    group = thrift.structure(
-        [
-            (1, thrift.LIST, thrift.list_of(thrift.STRUCT, described)),
-            (2, thrift.I64, thrift.integer(total)),
-            (3, thrift.I64, thrift.integer(row_count)),
-        ]
-    )
-    return b"".join([*parts, head.footer(row_count, [group])])
+    planned = units(head, {leaf: each.chosen for leaf, each in read.items()})
+    file = opened_small_file(small_file(head, planned, read))
+    found: dict[str, list[pa.ChunkedArray]] = {}
+    for unit in planned:
+        table = rows.within(unit.cover, _read(file, unit))
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            found.setdefault(name, []).append(column)
+    schema = head.schema_of(found)
+    return pa.Table.from_arrays([_whole(field.type, found[field.name]) for field in schema], schema=schema)
 
 
-_NOTHING = ChunkBytes(0, (), 0, 0)
+def require_readable(head: Head, leaf: int, page: ReadPages) -> None:
+    """Decode one page by itself. Raises what :func:`decoded` does."""
+    unit = Unit([leaf], merged(*page.chosen.reach))
+    _read(opened_small_file(small_file(head, [unit], {leaf: page})), unit)
 
 
-def _column_chunk(column: Column, chunk: ChunkBytes, position: int, size: int) -> bytes:
-    encodings = [thrift.integer(PLAIN), thrift.integer(RLE)]
-    metadata = [
-        (1, thrift.I32, thrift.integer(column.physical)),
-        (2, thrift.LIST, thrift.list_of(thrift.I32, encodings)),
-        (3, thrift.LIST, thrift.list_of(thrift.BINARY, [thrift.binary(name) for name in column.names])),
-        (4, thrift.I32, thrift.integer(chunk.codec)),
-        (5, thrift.I64, thrift.integer(chunk.value_count)),
-        (6, thrift.I64, thrift.integer(size)),
-        (7, thrift.I64, thrift.integer(size)),
-        (9, thrift.I64, thrift.integer(position + chunk.dictionary)),
-    ]
-    if chunk.dictionary:
-        metadata.append((11, thrift.I64, thrift.integer(position)))
-    fields = [
-        (2, thrift.I64, thrift.integer(position)),
-        (3, thrift.STRUCT, thrift.structure(metadata)),
-    ]
-    return thrift.structure(fields)
+def units(head: Head, chosen: Mapping[int, ChosenPages]) -> list[Unit]:
+    """How leaves are decoded: in one go, but for the columns that cannot be filled up, leaf by leaf over its own pages.
+
+    Sibling leaves under a repeated node are such: on rows of which only one has the values, their lists have other
+    lengths. So are lists of a fixed size, because NULL has another, and texts of a fixed length that are never NULL.
+    """
+    roots: dict[bytes, list[int]] = {}
+    for leaf in chosen:
+        roots.setdefault(head.columns[leaf].names[0], []).append(leaf)
+    filled = [leaf for own in roots.values() if _is_filled(head, own) for leaf in own]
+    alone = [leaf for leaf in chosen if leaf not in filled]
+    return [_unit(each, chosen) for each in ([filled] if filled else []) + [[leaf] for leaf in alone]]
 
 
-def filling(column: Column, rows: int) -> bytes:
+def _unit(leaves: Sequence[int], chosen: Mapping[int, ChosenPages]) -> Unit:
+    """Leaves over the rows from the first to the last page that any range needs of any of them."""
+    starts, stops = zip(*(chosen[leaf].reach for leaf in leaves), strict=True)
+    return Unit(leaves, merged(np.minimum.reduce(starts), np.maximum.reduce(stops)))
+
+
+def _is_filled(head: Head, own: Sequence[int]) -> bool:
+    """Whether the leaves of a top-level column can be filled up."""
+    columns = [head.columns[leaf] for leaf in own]
+    if any(column.physical == FIXED_LEN_BYTE_ARRAY and not column.definition for column in columns):
+        return False
+    if not any(column.repetition for column in columns):
+        return True
+    return len(own) == 1 and not has_fixed_lists(head.schema.field(columns[0].names[0].decode()).type)
+
+
+def small_file(head: Head, planned: Sequence[Unit], read: Mapping[int, ReadPages]) -> bytes:
+    """A file of one row group with the chosen pages; it says that it has one row more than any unit can have."""
+    parts: list[View] = [MAGIC]
+    places: dict[int, ChunkPlace] = {}
+    position = len(MAGIC)
+    for unit in planned:
+        for leaf in unit.leaves:
+            own, values = _chunk(head.columns[leaf], read[leaf], unit.cover)
+            size = sum(map(len, own))
+            codec, dictionary = read[leaf].chosen.chunk.codec, len(read[leaf].dictionary)
+            places[leaf] = ChunkPlace(position, size, dictionary, values, codec)
+            parts += own
+            position += size
+    rows = max(len(unit.cover) for unit in planned)
+    return b"".join([*parts, head.footer(rows + 1, places)])
+
+
+def _chunk(column: Column, read: ReadPages, cover: ChosenRows) -> tuple[list[View], int]:
+    """A chunk of chosen pages, and filling ones where the cover goes beyond them; and how many values it has."""
+    pages, number = read.chosen.pages, read.chosen.number
+    starts, rows = pages.first_row[number].tolist(), pages.rows[number].tolist()
+    parts: list[View] = [read.dictionary] if read.dictionary else []
+    values = sum(header.value_count for header in read.headers)
+    page = 0
+    for begin, end in zip(cover.start.tolist(), cover.stop.tolist(), strict=True):
+        at = begin
+        while at < end:
+            is_page = page < len(starts) and starts[page] < end
+            until = starts[page] if is_page else end
+            if until > at:
+                parts.append(_filling(column, until - at))
+                values += until - at
+            at = until
+            if is_page:
+                parts.append(read.data[page])
+                at += rows[page]
+                page += 1
+    return parts, values
+
+
+def _filling(column: Column, rows: int) -> bytes:
     """A page of so many rows of nothing: NULLs, or zeros of a column that has none."""
     plain = b"" if column.definition else _zeros(column, rows)
     return null_page(rows, column.definition, column.repetition, plain)
 
 
-def decoded(
-    head: Head, data: bytes, leaves: Sequence[int], row_count: int, cut: Callable[[pa.Table], pa.Table]
-) -> pa.Table:
-    """The top-level columns of a small file that some of its leaves make up, in the order of the file.
-
-    `cut` leaves of a table the rows that no filling page stands for. Raises InvalidParquet where a column has another
-    number of rows, and what pyarrow raises.
-    """
-    file = opened_small_file(data)
-    roots: dict[bytes, list[int]] = {}
-    for leaf in leaves:
-        roots.setdefault(head.columns[leaf].names[0], []).append(leaf)
-    apart = [own for own in roots.values() if len(own) > 1 and any(head.columns[leaf].repetition for leaf in own)]
-    together = [leaf for own in roots.values() if own not in apart for leaf in own]
-    found: dict[str, pa.ChunkedArray] = {}
-    if together:
-        table = cut(_read(file, together, row_count))
-        found = dict(zip(table.column_names, table.columns, strict=True))
-    for own in apart:
-        parts = [cut(_read(file, [leaf], row_count)) for leaf in own]
-        name = parts[0].column_names[0]
-        arrays = [part.column(0).combine_chunks() for part in parts]
-        found[name] = pa.chunked_array([joined(head.schema.field(name).type, arrays)])
-    return pa.table({name: found[name] for name in head.schema.names if name in found})
+def _zeros(column: Column, rows: int) -> bytes:
+    return bytes((rows + 7) // 8) if column.physical == BOOLEAN else bytes(rows * _WIDTH[column.physical])
 
 
-def _read(file: pq.ParquetFile, leaves: Sequence[int], row_count: int) -> pa.Table:
-    table = file.reader.read_row_group(0, column_indices=leaves, use_threads=False)
+def _read(file: pq.ParquetFile, unit: Unit) -> pa.Table:
+    table = file.reader.read_row_group(0, column_indices=unit.leaves, use_threads=False)
     for name, column in zip(table.column_names, table.columns, strict=True):
-        if len(column) != row_count:
-            raise InvalidParquet(f"the pages of column {name} hold {len(column)} rows instead of {row_count}")
+        if len(column) != len(unit.cover):
+            raise InvalidParquet(f"the pages of column {name} hold {len(column)} rows instead of {len(unit.cover)}")
     return table
 
 
-def _zeros(column: Column, rows: int) -> bytes:
-    if column.physical == BOOLEAN:
-        return bytes((rows + 7) // 8)
-    return bytes(rows * (column.width if column.physical == FIXED_LEN_BYTE_ARRAY else _WIDTH[column.physical]))
+def _whole(type_: pa.DataType, parts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
+    """A column of its leaves."""
+    return parts[0] if len(parts) == 1 else pa.chunked_array([joined(type_, [each.combine_chunks() for each in parts])])

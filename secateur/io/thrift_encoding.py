@@ -13,14 +13,19 @@ TRUE, FALSE, I32, I64, BINARY, LIST, STRUCT = 1, 2, 5, 6, 8, 9, 12
 Field: TypeAlias = tuple[int, int, bytes]  # its id, its wire type, its value as encoded
 
 
-def structure(fields: Iterable[Field]) -> bytes:
-    """A structure with fields of ascending ids."""
-    parts, last = [], 0
-    for number, kind, value in fields:
+def structure(values: Iterable[Field], behind: int = 0) -> bytes:
+    """A structure with fields of ascending ids, or what follows in it behind the field of an id."""
+    return fields(values, behind) + b"\0"
+
+
+def fields(values: Iterable[Field], behind: int = 0) -> bytes:
+    """Fields of ascending ids that follow one of the id `behind`, without the end of their structure."""
+    parts, last = [], behind
+    for number, kind, value in values:
         delta = number - last
         parts += [bytes([delta << 4 | kind]) if delta < 16 else bytes([kind]) + integer(number), value]
         last = number
-    return b"".join([*parts, b"\0"])
+    return b"".join(parts)
 
 
 def integer(value: int) -> bytes:

@@ -1,0 +1,128 @@
+"""The pages of one column chunk that hold chosen rows: which they are, and their bytes once they were read.
+
+Before anything of a page is decoded its header is held against the layout: its length, its kind, how many rows it has,
+and that it takes no more memory than its chunk says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from secateur.errors import InvalidParquet
+from secateur.io.chosen_rows import ChosenRows
+from secateur.io.layout import ChunkLayout
+from secateur.io.page_header import DICTIONARY_PAGE, PageHeader, page_header
+from secateur.io.page_index import Pages
+from secateur.io.parquet_schema import Column
+from secateur.io.ranges import Range, View
+from secateur.ragged import spread
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenPages:
+    """Which pages of a chunk are read for some rows. The chunk's pages are known."""
+
+    place: str  # file, row group and column, for errors
+    column: Column
+    chunk: ChunkLayout
+    number: np.ndarray  # of the pages, ascending
+    reach: tuple[np.ndarray, np.ndarray]  # of every range of rows: [start, stop) of the pages that hold it
+
+    @property
+    def pages(self) -> Pages:
+        """All pages of the chunk."""
+        assert self.chunk.pages is not None  # as said above
+        return self.chunk.pages
+
+    @property
+    def ranges(self) -> list[Range]:
+        """Their byte ranges, those that follow one another as one."""
+        offset, size = self.pages.offset[self.number], self.pages.size[self.number]
+        stop = offset + size
+        apart = np.flatnonzero((np.diff(self.number) > 1) | (offset[1:] != stop[:-1]))
+        first, last = np.append(0, apart + 1), np.append(apart, len(offset) - 1)
+        return list(zip(offset[first].tolist(), (stop[last] - offset[first]).tolist(), strict=True))
+
+    @property
+    def dictionary(self) -> Range:
+        """The byte range of the dictionary page."""
+        return self.chunk.start, self.chunk.dictionary
+
+    @property
+    def is_dictionary_likely(self) -> bool:
+        """Whether some of the pages is said to need the dictionary."""
+        return bool(self.chunk.dictionary) and int(self.number[0]) < self.chunk.dictionary_pages
+
+    def checked(self, data: Iterator[View]) -> list[tuple[memoryview, PageHeader]]:
+        """The pages, out of the bytes of their ranges, and their headers. Raises InvalidParquet."""
+        found: list[tuple[memoryview, PageHeader]] = []
+        sizes, rows = self.pages.size[self.number].tolist(), self.pages.rows[self.number].tolist()
+        for _ in self.ranges:
+            run, at = memoryview(next(data)), 0
+            while at < len(run):
+                page = run[at : at + sizes[len(found)]]
+                try:
+                    found.append((page, self._header(page, rows[len(found)])))
+                except InvalidParquet as error:
+                    raise self.trouble(len(found), error) from None
+                at += len(page)
+        return found
+
+    def _header(self, data: memoryview, rows: int) -> PageHeader:
+        header = page_header(data)
+        if header.type == DICTIONARY_PAGE:
+            raise InvalidParquet("a dictionary page where a data page should be")
+        self._require_sizes(header, len(data))
+        told = header.row_count if self.column.repetition else header.value_count
+        if told is not None and told != rows:
+            raise InvalidParquet(f"it says that it has {told} rows instead of {rows}")
+        if header.value_count < rows or header.value_count > self.chunk.value_count:
+            raise InvalidParquet(
+                f"it says that it has {header.value_count} values for {rows} rows, "
+                f"its whole column chunk {self.chunk.value_count}"
+            )
+        return header
+
+    def require_dictionary(self, data: memoryview) -> None:
+        """Raises InvalidParquet where the bytes are not one dictionary page."""
+        try:
+            header = page_header(data)
+            if header.type != DICTIONARY_PAGE:
+                raise InvalidParquet("a data page where the dictionary page should be")
+            self._require_sizes(header, len(data))
+        except InvalidParquet as error:
+            raise InvalidParquet(f"{self.place}, the dictionary page: {error}") from None
+
+    def _require_sizes(self, header: PageHeader, size: int) -> None:
+        if header.size + header.compressed != size:
+            raise InvalidParquet(f"it says that it has {header.size + header.compressed} bytes instead of {size}")
+        if header.uncompressed > self.chunk.uncompressed:
+            raise InvalidParquet(
+                f"it says that it has {header.uncompressed} bytes uncompressed, its whole column chunk "
+                f"{self.chunk.uncompressed}"
+            )
+
+    def only(self, i: int) -> ChosenPages:
+        """The i-th of these pages."""
+        number = self.number[i : i + 1]
+        first, rows = self.pages.first_row[number], self.pages.rows[number]
+        return ChosenPages(self.place, self.column, self.chunk, number, (first, first + rows))
+
+    def trouble(self, i: int, error: Exception) -> InvalidParquet:
+        """An error that names the i-th of these pages."""
+        page = int(self.number[i])
+        first, rows = int(self.pages.first_row[page]), int(self.pages.rows[page])
+        return InvalidParquet(f"{self.place}, page {page} (rows {first:,} to {first + rows - 1:,}): {error}")
+
+
+def chosen_pages(place: str, column: Column, chunk: ChunkLayout, rows: ChosenRows) -> ChosenPages:
+    """The pages of a chunk, which are known, that hold some of these rows; there is at least one row."""
+    pages = chunk.pages
+    assert pages is not None  # as said above
+    first = np.searchsorted(pages.first_row, rows.start, "right") - 1
+    last = np.searchsorted(pages.first_row, rows.stop, "left") - 1
+    number = np.unique(spread(first, last - first + 1))
+    return ChosenPages(place, column, chunk, number, (pages.first_row[first], pages.first_row[last] + pages.rows[last]))
