@@ -16,7 +16,7 @@ from conftest import WriteTable, examples, write_file
 from hypothesis import given
 from hypothesis import strategies as st
 from lying_index import snapshot_of
-from small_tables import TYPES
+from paged_tables import OPTIONS, parquet, tables
 
 import secateur as sc
 from benchmarks.this_process import jobs_in_this_process
@@ -35,62 +35,6 @@ from secateur.io.page_reader import PageReader
 from secateur.io.parquet_dir import ParquetDirectory
 from secateur.io.scan import Scan
 from secateur.io.stored_layouts import decoded, layouts_of
-
-NESTED = {
-    "list": pa.list_(pa.int32()),
-    "struct": pa.struct([("x", pa.int64()), ("y", pa.list_(pa.string()))]),
-    "map": pa.map_(pa.string(), pa.int8()),
-}
-
-
-def values(random: np.random.Generator, type_: pa.DataType, n: int) -> pa.Array:
-    """Random values, some of them NULL; numbers of few digits, so that dictionaries are kept now and then."""
-    mask = random.random(n) < random.choice([0, 0.3])
-    numbers = random.integers(0, random.choice([2, 100, 10_000]), n)
-    match type_:
-        case pa.ListType():
-            lengths = np.where(mask, 0, random.integers(0, 4, n))
-            offsets = pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32))
-            return pa.ListArray.from_arrays(offsets, values(random, type_.value_type, int(lengths.sum())), type_)
-        case pa.MapType():
-            keys = pa.array([f"k{i}" for i in numbers], pa.string())
-            pairs = keys, values(random, type_.item_type, n)
-            return pa.MapArray.from_arrays(pa.array(np.arange(n + 1), pa.int32()), *pairs, type=type_)
-        case pa.StructType():
-            return pa.StructArray.from_arrays([values(random, each.type, n) for each in type_], fields=list(type_))
-        case _ if type_ in (pa.string(), pa.binary()):
-            return pa.array([f"text {i}" * (i % 3) for i in numbers], pa.string(), mask=mask).cast(type_)
-        case _:
-            width = {pa.date32(): pa.int32(), TYPES["ts"]: pa.int64()}.get(type_, pa.int8())
-            return pa.array(numbers % (2 if type_ == pa.bool_() else 100), width, mask=mask).cast(type_)
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> pa.Table:
-    """A table of some columns, flat and nested."""
-    names = draw(st.lists(st.sampled_from([*TYPES, *NESTED]), min_size=1, max_size=6, unique=True))
-    random = np.random.default_rng(draw(st.integers(0, 2**32)))
-    n = draw(st.sampled_from([0, 1, 7, 300, 3000]))
-    return pa.table({name: values(random, {**TYPES, **NESTED}[name], n) for name in names})
-
-
-OPTIONS = st.fixed_dictionaries(
-    {
-        "row_group_size": st.sampled_from([100, 1000, 10_000]),
-        "data_page_size": st.sampled_from([1, 200, 4000]),
-        "write_batch_size": st.sampled_from([10, 100]),
-        "data_page_version": st.sampled_from(["1.0", "2.0"]),
-        "use_dictionary": st.booleans(),
-        "dictionary_pagesize_limit": st.sampled_from([50, 1 << 20]),
-        "compression": st.sampled_from(["none", "snappy", "zstd"]),
-    }
-)
-
-
-def parquet(table: pa.Table, **options: Any) -> pa.BufferReader:
-    sink = io.BytesIO()
-    pq.write_table(table, sink, **options)
-    return pa.BufferReader(sink.getvalue())
 
 
 def plain(layout: Layout | None) -> Any:
@@ -128,31 +72,6 @@ def test_an_encoded_layout_is_that_of_the_files_footer(
         assert {leaf: chunk.start for leaf, chunk in mine.chunks.items()} == {
             leaf: chunk.start for leaf, chunk in own.chunks.items()
         }
-
-
-@examples(ci=100)
-@given(tables(), OPTIONS)
-def test_headers_of_pages_tell_what_a_page_index_would(table: pa.Table, options: dict[str, Any]) -> None:
-    """The same file twice; where pages lie differs, for with an index their headers have no bounds.
-
-    Pages of version 1 do not tell rows of repeated columns: these stay unknown.
-    """
-    with_index, without = (parquet(table, write_page_index=index, **options) for index in (True, False))
-    footer = read_footer(without)
-    expected = layouts_of_file(with_index, read_footer(with_index))
-    for found, known in zip(layouts_of_file(without, footer), expected, strict=True):
-        for leaf, column in enumerate(footer.head.columns if known.row_count else ()):
-            mine, own = found.chunks[leaf].pages, known.chunks[leaf].pages
-            assert own is not None
-            untold = column.repetition and options["data_page_version"] == "1.0" and len(own.rows) > 1
-            if untold:
-                assert mine is None
-            else:
-                assert mine is not None
-                assert mine.rows.tolist() == own.rows.tolist()
-                assert mine.first_row.tolist() == own.first_row.tolist()
-                assert int(mine.offset[-1] + mine.size[-1]) == found.chunks[leaf].stop
-                assert found.chunks[leaf].dictionary == known.chunks[leaf].dictionary
 
 
 @examples(ci=60)
