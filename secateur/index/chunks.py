@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -102,6 +103,47 @@ class ChunkReader:
         self.reads.stored += len(ranges)
         self.reads.stored_bytes += sum(size for _, size in ranges)
         return self.store.read_many(segment, ranges)
+
+    def read_bytes(self, pieces: Sequence[Chunk]) -> list[bytes | IndexFault]:
+        """The bytes of parts of chunks that have a checksum of their own, or the fault of each.
+
+        Those of one file are read together, close ones by one request, those of many files by several threads.
+        """
+        found: list[bytes | IndexFault | None] = [self._piece_from_disk(piece) for piece in pieces]
+        by_file: dict[str, list[int]] = {}
+        for i in (i for i, data in enumerate(found) if data is None):
+            by_file.setdefault(pieces[i].segment, []).append(i)
+        shares = [[pieces[i] for i in mine] for mine in by_file.values()]
+        read = _decoders().map(self._stored_bytes, shares) if len(shares) > 1 else map(self._stored_bytes, shares)
+        for mine, of_file in zip(by_file.values(), read, strict=True):
+            for i, data in zip(mine, of_file, strict=True):
+                found[i] = data
+        return [data for data in found if data is not None]
+
+    def _stored_bytes(self, pieces: Sequence[Chunk]) -> list[bytes | IndexFault]:
+        """The bytes of parts of chunks of one file."""
+        try:
+            read = self.read_ranges(pieces[0].segment, [(each.place.at, each.place.size) for each in pieces])
+        except IndexFault as fault:
+            return [fault] * len(pieces)
+        return [self._checked(*pair) for pair in zip(pieces, read, strict=True)]
+
+    def _checked(self, piece: Chunk, data: bytes) -> bytes | IndexFault:
+        try:
+            check(data, piece.place, str(piece))
+        except IndexFault as fault:
+            return fault
+        if self.disk is not None:
+            self.disk.keep(self._key(piece), data)
+        return data
+
+    def _piece_from_disk(self, piece: Chunk) -> bytes | None:
+        data = None if self.disk is None else self.disk.find(self._key(piece))
+        if data is None or len(data) != piece.place.size or zlib.crc32(data) != piece.place.crc:
+            return None
+        self.reads.cached += 1
+        self.reads.cached_bytes += len(data)
+        return data
 
     def _from_disk(self, chunk: Chunk) -> Arrays | None:
         """The arrays of a chunk as it lies on disk; None where it does not, or is no chunk: the store has it."""

@@ -17,6 +17,7 @@ from secateur.errors import IndexFault
 from secateur.index.cache import ByteCache
 from secateur.index.chunks import Arrays, Chunk, ChunkReader
 from secateur.index.codec import Place
+from secateur.index.layouts import LayoutTable, layout_table_of
 from secateur.index.matrix import Range
 from secateur.index.model import Filter, Store
 from secateur.index.naming import Naming
@@ -25,6 +26,8 @@ from secateur.index.resident import Layout, ResidentBlocks, ResidentZones
 from secateur.index.segment import (
     BLOCKS,
     CODE,
+    LAYOUT_TABLE,
+    LAYOUTS,
     PAGE,
     POSTING,
     ZONE,
@@ -277,15 +280,27 @@ class IndexMemory:
 
         return self._by_segment(PAGE, column, self._directory(PAGE, column), segments, decode)
 
+    def layout_tables(self, segments: np.ndarray) -> list[LayoutTable | None]:
+        """Where the layouts of the blocks of given segments lie; None where there are none, or they cannot be read."""
+        directory = self._directory(LAYOUTS, None)
+        if directory is None:
+            return [None] * len(segments)
+
+        def decode(segment: int, arrays: Arrays, where: str) -> LayoutTable:
+            place = int(directory.at[segment]), int(directory.size[segment])
+            return layout_table_of(arrays, self._block_count(segment), place, where)
+
+        return self._by_segment(LAYOUT_TABLE, None, self._directory(LAYOUT_TABLE, None), segments, decode)
+
     def _by_segment(
         self,
         kind: str,
-        what: Field | Filter,
+        what: Field | Filter | None,
         directory: Directory | None,
         segments: np.ndarray,
         decode: Callable[[int, Arrays, str], Value],
     ) -> list[Value | None]:
-        """What the chunks of one kind, of a column or a filter, hold: from memory or read in bulk."""
+        """What the chunks of one kind, of a column, a filter or neither, hold: from memory or read in bulk."""
         if directory is None:
             return [None] * len(segments)
         names = self.snapshot.segments.name
@@ -304,7 +319,7 @@ class IndexMemory:
         decode: Callable[[int, Arrays, str], Value],
         segment: int,
         kind: str,
-        what: Field | Filter,
+        what: Field | Filter | None,
         directory: Directory,
         read: Arrays | IndexFault | None,
     ) -> Callable[[], Value]:

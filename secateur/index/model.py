@@ -129,6 +129,7 @@ class BuildOptions:
     segment_blocks: int | None = None
     fan_out: int = 32
     choices: tuple[Choice, ...] = ()  # that were left to the build
+    layouts: bool = True
 
 
 def type_name(type_: pa.DataType) -> str:

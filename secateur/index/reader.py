@@ -17,6 +17,8 @@ from secateur.index.blocks import LOOSE, LooseBlocks, OpenedBlocks
 from secateur.index.cache import ByteCache
 from secateur.index.chunks import ChunkReader, PieceCache
 from secateur.index.coverage import Coverage, CoveredFiles, LiveFiles, covered, uncovered
+from secateur.index.layout_reader import layouts_at, placed_at
+from secateur.index.layouts import Layouts, concat_layouts
 from secateur.index.lookup import answers, holders
 from secateur.index.memory import IndexMemory
 from secateur.index.model import BlockTable, Store, StoredFile
@@ -369,6 +371,19 @@ class IndexCatalog:
     def pages(self, column: Field, segments: np.ndarray) -> Sequence[PageTable | None]:
         """The pages of a column in the given segments; None where there are none, or they cannot be read."""
         return self.memory.pages(column, segments) if self.memory is not None else []
+
+    def layouts(self, segments: Sequence[tuple[int, np.ndarray]]) -> Layouts:
+        """The layouts of chosen blocks of some segments; unknown where there are none, or they cannot be read."""
+        return concat_layouts([]) if self.memory is None else layouts_at(self.memory, segments)
+
+    def placed(self, segments: Sequence[tuple[int, np.ndarray]]) -> np.ndarray:
+        """Where readers of splits see chosen blocks of some segments begin, and their bytes; -1 = unknown."""
+        return concat_layouts([]).placed if self.memory is None else placed_at(self.memory, segments)
+
+    @property
+    def faults(self) -> Faults:
+        """The index trouble of the query."""
+        return self._faults
 
     def block_begin(self, segment: int) -> int:
         """The number of the first block of a segment."""

@@ -36,7 +36,7 @@ from secateur.index.model import (
 )
 from secateur.index.names import FILTER_NAME, MANIFESTS_NAME, SEGMENT_NAME, require_names
 from secateur.index.segment import zone_arrays, zone_map_of
-from secateur.index.segments import ChunkName, Directory, FileCounts, FileTable, Segments, chunk_names
+from secateur.index.segments import ChunkName, Directory, FileCounts, FileTable, Segments, chunk_names, written_name
 from secateur.index.slabs import Slabs, slabs_of
 from secateur.index.zonemap import ZoneMap, unknown
 from secateur.pruning.predicate.bound import Field
@@ -94,7 +94,7 @@ def encode_snapshot(
     live[order] = np.arange(len(order))
     writer.add("files", [files.size, files.modified, *counts, files.segment, live])
     for chunk, found in segments.directory.items():
-        writer.add(_directory_name(chunk), [found.at, found.size, found.crc])
+        writer.add(f"where/{written_name(chunk)}", [found.at, found.size, found.crc])
     for f, slabs in segments.slabs.items():
         writer.add(f"slabs/{f}", [*text_parts(pa.array(slabs.file_name, pa.large_string())), *slabs.arrays()])
     tree = tree_over(segments.row_count, options.fan_out) if len(segments) else None
@@ -102,11 +102,6 @@ def encode_snapshot(
         if tree is not None:
             writer.add(f"tree/{c}", zone_arrays(btree.merge_up(zone_map, tree)))
     return writer.finish()
-
-
-def _directory_name(chunk: ChunkName) -> str:
-    kind, number = chunk
-    return f"where/{kind}" if number < 0 else f"where/{kind}/{number}"
 
 
 @dataclass(frozen=True)
@@ -244,7 +239,7 @@ class Snapshot:
 
     def _directory(self, chunk: ChunkName) -> Directory | None:
         if chunk not in self._directories:
-            name = _directory_name(chunk)
+            name = f"where/{written_name(chunk)}"
             self._directories[chunk] = self._read_directory(name) if name in self._contents.chunks else None
         return self._directories[chunk]
 
@@ -344,6 +339,7 @@ def _options(meta: dict[str, Any]) -> BuildOptions:
         segment_blocks=None if blocks is None else int(blocks),
         fan_out=int(meta["fan_out"]),
         choices=tuple(_choice(each) for each in meta["choices"]),
+        layouts=bool(meta.get("layouts", False)),  # which snapshots of the first release do not tell
     )
 
 

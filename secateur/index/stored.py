@@ -8,6 +8,7 @@ import numpy as np
 
 from secateur.errors import IndexFault
 from secateur.index.codec import Place, ReadRange, check, decode_chunk
+from secateur.index.layouts import Layouts, layout_table_of
 from secateur.index.matrix import read_rows
 from secateur.index.model import POSTINGS, BlockTable, Store
 from secateur.index.pages import PageTable
@@ -15,6 +16,8 @@ from secateur.index.postings import Postings
 from secateur.index.segment import (
     BLOCKS,
     CODE,
+    LAYOUT_TABLE,
+    LAYOUTS,
     PAGE,
     PLACE,
     POSTING,
@@ -103,12 +106,26 @@ class StoredSegment:
         rows = read_rows(stored.rows, every, lambda ranges: [self.read(*each) for each in ranges], self._where(POSTING))
         return Postings(stored.table, rows)
 
+    def layouts(self) -> Layouts | None:
+        """The layouts of all blocks; None where there are none."""
+        table = self._arrays(LAYOUT_TABLE, self.snapshot.directory(LAYOUT_TABLE, None))
+        directory = self.snapshot.directory(LAYOUTS, None)
+        bytes_of_all = self._arrays(LAYOUTS, directory)
+        if table is None or directory is None or bytes_of_all is None:
+            return None
+        place, where = self._place(directory), self._where(LAYOUT_TABLE)
+        found = layout_table_of(table, self.block_count, (place.at, place.size), where)
+        data = bytes_of_all[0]
+        return found.layouts(data, where)
+
     def _arrays(self, kind: str, directory: Directory | None) -> list[np.ndarray] | None:
         if directory is None or not directory.size[self.number]:
             return None
-        place = Place(*(int(each[self.number]) for each in (directory.at, directory.size, directory.crc)))
-        where = self._where(kind)
+        place, where = self._place(directory), self._where(kind)
         return decode_chunk(check(self.read(place.at, place.size), place, where), where)
+
+    def _place(self, directory: Directory) -> Place:
+        return Place(*(int(each[self.number]) for each in (directory.at, directory.size, directory.crc)))
 
     def _field(self, c: int) -> Field:
         column = self.snapshot.columns[c]
@@ -138,4 +155,4 @@ def read_segment(store: Store, snapshot: Snapshot, number: int) -> SegmentData:
     pages = {c: found for c in columns if (found := stored.pages(c, blocks.row_count.astype(np.int64))) is not None}
     postings = {f: stored.postings(f) for f, each in enumerate(snapshot.filters) if each.kind == POSTINGS}
     zone_maps = [stored.zone_map(c) for c in columns]
-    return SegmentData((), blocks, snapshot.columns, zone_maps, pages, {}, postings)
+    return SegmentData((), blocks, snapshot.columns, zone_maps, pages, {}, postings, stored.layouts())

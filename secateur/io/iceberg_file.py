@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from secateur.errors import InvalidParquet, NotInFile
 from secateur.index import zonemap
+from secateur.index.layouts import FileLayouts
 from secateur.index.model import IndexedColumn
 from secateur.index.naming import Path
 from secateur.index.native import NativeFilters
@@ -123,6 +124,10 @@ class IcebergFile:
         }
         found = self.source.pages({stored: zone_maps[column] for stored, column in own.items()})
         return {own[stored]: pages for stored, pages in found.items()}
+
+    def layouts(self) -> FileLayouts:
+        """What reads of single pages need of all row groups."""
+        return self.source.layouts()
 
     def native_filters(self, path: Path, type_: pa.DataType, fpr: float) -> NativeFilters:
         """The file's own bloom filters of a column."""

@@ -65,7 +65,9 @@ def chunk_layout(stored: StoredChunk, pages: Pages | None, file_size: int) -> Ch
     """The layout of one chunk, with the pages that its OffsetIndex tells; None for one outside of its file."""
     start = stored.dictionary if 0 < stored.dictionary < stored.data else stored.data
     stop = start + stored.size
-    if start < MAGIC_BYTES or stop > file_size or min(stored.value_count, stored.uncompressed) < 0:
+    if start < MAGIC_BYTES or stop > file_size or stored.data > stop:
+        return None
+    if min(stored.value_count, stored.uncompressed, stored.codec) < 0:
         return None
     if pages is not None and not _within(pages, start, stored.data, stop):
         pages = None

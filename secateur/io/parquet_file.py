@@ -15,11 +15,13 @@ import pyarrow.parquet as pq
 
 from secateur.errors import InvalidParquet, OldCalendar, StalePlan
 from secateur.index import zonemap
+from secateur.index.layouts import FileLayouts
 from secateur.index.model import IndexedColumn
 from secateur.index.native import NativeFilters
 from secateur.index.pages import PageTable, Places, page_row_counts
 from secateur.index.zonemap import ZoneMap
 from secateur.io.chosen_rows import ChosenRows, cut_out
+from secateur.io.file_layouts import file_layouts
 from secateur.io.footer import (
     Bounds,
     Footer,
@@ -99,6 +101,13 @@ class ParquetSource:
             for leaf in leaves
             if leaf.path in indexes
         }
+
+    def layouts(self) -> FileLayouts:
+        """What reads of single pages need of all row groups. Raises InvalidParquet."""
+        try:
+            return file_layouts(self.file, self.footer, self.gap)
+        except OSError as error:
+            raise trouble(f"cannot read {self.path}", error, InvalidParquet) from None
 
     def native_filters(self, path: tuple[str, ...], type_: pa.DataType, fpr: float) -> NativeFilters:
         """The file's own bloom filters of a column, of which a key of the table's type can be asked.
