@@ -251,7 +251,7 @@ def head(data: bytes) -> None:
     try:
         found = Head(data)
         found.leaves(["a"])
-        found.footer(0, [])
+        found.footer(0, {})
     except KeyError:
         return
 

@@ -19,7 +19,7 @@ from strategies import KINDS, TableSpec, predicates, table_specs
 import secateur as sc
 from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import SecateurError
-from secateur.io import parquet_file
+from secateur.io import row_source
 from secateur.io.chosen_rows import ChosenRows, all_rows, chosen_rows, intersection
 from secateur.io.page_pruning import PagePruner
 from secateur.io.scan import Scan
@@ -28,8 +28,8 @@ from secateur.io.scan import Scan
 def read_whole(plan: Scan) -> Counter[str]:
     """The rows of a plan, of which every row group is read whole and filtered."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet_file, "MOST_BY_PAGES", -1.0)
-        patch.setattr(parquet_file.ParquetSource, "is_light_by_name", lambda *_: True)
+        patch.setattr(row_source, "MOST_BY_PAGES", -1.0)
+        patch.setattr(row_source.RowSource, "is_light_by_name", lambda *_: True)
         patch.setattr(PagePruner, "may_match", lambda self, row_group, predicate, rows: rows)
         return rows(plan.to_arrow())
 
@@ -37,8 +37,8 @@ def read_whole(plan: Scan) -> Counter[str]:
 def read_late(plan: Scan) -> Counter[str]:
     """The rows of a plan, of which the predicate's columns are always read first, and always by pages."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet_file, "MOST_BY_PAGES", 2.0)
-        patch.setattr(parquet_file.ParquetSource, "is_light_by_name", lambda *_: False)
+        patch.setattr(row_source, "MOST_BY_PAGES", 2.0)
+        patch.setattr(row_source.RowSource, "is_light_by_name", lambda *_: False)
         return rows(plan.to_arrow())
 
 
@@ -93,13 +93,13 @@ def test_of_other_columns_only_pages_with_a_match_are_read(tmp_path: Path, monke
     data = pa.table({"key": key, **{f"x{i}": noise.random(n) for i in range(8)}})
     pq.write_table(data, tmp_path / "a.parquet", write_page_index=True, max_rows_per_page=200, use_dictionary=False)
     asked: list[int] = []
-    real = parquet_file.PageReader.read
+    real = row_source.PageReader.read
 
-    def noted(self: parquet_file.PageReader, row_group: int, names: list[str], chosen: ChosenRows) -> object:
+    def noted(self: row_source.PageReader, row_group: int, names: list[str], chosen: ChosenRows) -> object:
         asked.append(len(chosen))
         return real(self, row_group, names, chosen)
 
-    monkeypatch.setattr(parquet_file.PageReader, "read", noted)
+    monkeypatch.setattr(row_source.PageReader, "read", noted)
     found = sc.prune(sc.open_table(str(tmp_path)), "key = 777").to_arrow()
     assert found.equals(data.filter(pa.array(key == 777)))
     assert asked == [1], "one read by pages, of one row; the key was read whole"

@@ -26,6 +26,7 @@ from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.io.objects import ObjectFile, open_file
 from secateur.io.parquet_dir import ParquetDirectory
 from secateur.io.ranges import REMOTE_GAP, read_ranges
+from secateur.io.row_groups import block_reader
 
 LATENCY = 0.15  # seconds: requests that are sent together overlap whatever else the machine does
 DATA = bytes(i * i % 251 for i in range(100_000))
@@ -197,14 +198,15 @@ def test_a_file_that_is_replaced_while_it_is_read(
 ) -> None:
     """By one of the same size, perhaps within the second that times of objects are exact to."""
     plan = sc.prune(table, "id BETWEEN 2100 AND 3900", strict=True)
-    (file,) = plan.blocks_at(plan.order()).by_file()
+    reader = block_reader(plan.opened, plan.delivery, plan.fields(), plan.residuals)
+    (file,) = plan.blocks_at(plan.order(), reader).by_file()
     opened, fields = table.open_rows(file), list(plan.opened.schema)
-    assert next(opened.read(0, fields))["id"].to_pylist() == list(range(2000, 2500))
+    assert next(opened.positioned(0, fields))[1]["id"].to_pylist() == list(range(2000, 2500))
     write(filesystem, f"{folder}/t/1.parquet", rows(50_000))
     with pytest.raises((StalePlan, InvalidParquet), match=r"1\.parquet.* (has changed|was replaced)"):
-        next(opened.read(1, fields))
+        next(opened.positioned(1, fields))
     filesystem.delete_file(f"{folder}/t/1.parquet")
-    for read in (lambda: next(opened.read(2, fields)), plan.to_arrow):
+    for read in (lambda: next(opened.positioned(2, fields)), plan.to_arrow):
         with pytest.raises(StalePlan, match=r"1\.parquet has vanished"):
             read()
 

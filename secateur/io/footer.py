@@ -72,7 +72,6 @@ class Footer:
     placed: npt.NDArray[np.int64]  # shape (2, n_row_groups): where readers of splits see each begin, and its bytes
     leaves: tuple[Leaf, ...]  # those under a repeated node are left out: present in the file, but not here
     created_by: str
-    metadata: dict[bytes, bytes]  # key_value_metadata
     head: Head = field(repr=False)
     _columns: tuple[Column, ...] = field(repr=False)  # by ordinal
     _trust: tuple[Trust, ...] = field(repr=False)  # by ordinal
@@ -215,7 +214,6 @@ def _file_metadata(fields: Mapping[int, WireField], file_size: int) -> Footer:
         placed=np.array([_place(*group) for group in zip(groups, byte_counts, strict=True)], np.int64).reshape(-1, 2).T,
         leaves=tuple(column.leaf for column in columns if column.leaf is not None),
         created_by=created_by,
-        metadata=_key_values(metadata),
         head=head_of(fields),
         _columns=columns,
         _trust=trust,
@@ -252,13 +250,6 @@ def _place(group: Struct, byte_count: int) -> tuple[int, int]:
     data = required(first, 9, int, "ColumnMetaData.data_page_offset")
     dictionary = optional(first, 11, int, "ColumnMetaData.dictionary_page_offset")
     return data if dictionary is None else min(data, dictionary), byte_count if size is None else size
-
-
-def _key_values(metadata: Struct) -> dict[bytes, bytes]:
-    pairs = optional_list(metadata, 5, dict, "FileMetaData.key_value_metadata") or []
-    return {
-        required(pair, 1, bytes, "KeyValue.key"): optional(pair, 2, bytes, "KeyValue.value") or b"" for pair in pairs
-    }
 
 
 def _type_ordered(metadata: Struct, n_columns: int) -> list[bool]:

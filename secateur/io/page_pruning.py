@@ -5,7 +5,7 @@ The algebra is that of the stage "pages" (``pruning/pages.py``), over the row gr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,10 +26,16 @@ from secateur.values import kind_of
 
 @dataclass(frozen=True, eq=False)
 class PagePruner:
-    """The page index of one open file."""
+    """The page index of one file."""
 
-    source: FileSource
+    open: Callable[[], FileSource]
     constants: Collection[str]  # columns whose values are not those of the file
+    is_stored: Callable[[int], bool]  # whether an index tells of a row group: then its pages were looked at there
+
+    @cached_property
+    def source(self) -> FileSource:
+        """The file with its footer, which is read where it is needed."""
+        return self.open()
 
     @cached_property
     def _zone_maps(self) -> dict[Field, ZoneMap | None]:
@@ -44,6 +50,8 @@ class PagePruner:
 
         Sound: a row is left out only with a blocklet on which the predicate is TRUE nowhere.
         """
+        if self.is_stored(row_group):
+            return rows
         columns = tuple(fields(predicate))
         tables = self._tables(columns)
         if not any(np.diff(table.offsets)[row_group] > 1 for table in tables.values()):

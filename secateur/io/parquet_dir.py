@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from secateur.io.block_list import FileBlocks
     from secateur.io.disk_cache import DiskCache
     from secateur.io.parquet_file import ParquetSource
+    from secateur.io.row_source import RowSource
 
 INDEX_DIRECTORY = "_secateur"  # beside the data; engines ignore names that begin with an underscore
 FOOTER_THREADS = 16
@@ -114,12 +115,12 @@ class ParquetDirectory:
         with ThreadPoolExecutor(FOOTER_THREADS) as threads:
             yield from threads.map(schema_of, ordinals.tolist())
 
-    def open_file(self, path: str, listed: ListedFile | None = None) -> ParquetSource:
+    def open_file(self, path: str) -> ParquetSource:
         """One file by its path below the table; where it has vanished, the next query lists anew."""
         from secateur.io.parquet_file import open_parquet  # which a query that the index answers does not need
 
         try:
-            return open_parquet(self.filesystem, posixpath.join(self.root, path), self.full_path(path), listed)
+            return open_parquet(self.filesystem, posixpath.join(self.root, path), self.full_path(path))
         except StalePlan:
             self.expire()
             raise
@@ -164,7 +165,13 @@ class ParquetDirectory:
         """A file for reading, the one that was listed. Raises as :meth:`open_file`; StalePlan for another."""
         path = posixpath.join(self.root, file.path)
         listed = ListedFile(self.filesystem, path, self.full_path(file.path), file.size, file.modified)
-        source = self.open_file(file.path, listed)
+        from secateur.io.parquet_file import open_rows
+
+        try:
+            source = open_rows(self.filesystem, path, self.full_path(file.path), listed, file.stored)
+        except StalePlan:
+            self.expire()
+            raise
         return DirectoryRows(source, {METADATA: metadata_of(file.path), **file.told}, listed)
 
     def full_path(self, path: str) -> str:
@@ -176,13 +183,13 @@ class ParquetDirectory:
 class DirectoryRows:
     """The rows of one file of a directory; see :class:`secateur.io.table.FileRows`."""
 
-    source: ParquetSource
+    source: RowSource
     constants: Mapping[str, pa.Scalar]  # partition values, and `_metadata`
     listed: ListedFile
 
     @property
     def row_count(self) -> np.ndarray:
-        return self.source.row_count
+        return self.source.opened.row_count
 
     def positioned(
         self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None = None
@@ -197,7 +204,7 @@ class DirectoryRows:
     @cached_property
     def pages(self) -> PagePruner:
         """The file's own page index."""
-        return PagePruner(self.source, self.constants)
+        return PagePruner(lambda: self.source.opened, self.constants, self.source.is_stored)
 
     def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> bool:
         """Whether values of some columns are few bytes."""

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from secateur.errors import InvalidParquet, OldCalendar, StalePlan
+from secateur.errors import InvalidParquet
 from secateur.index import zonemap
 from secateur.index.layouts import FileLayouts
 from secateur.index.model import IndexedColumn
 from secateur.index.native import NativeFilters
 from secateur.index.pages import PageTable, Places, page_row_counts
 from secateur.index.zonemap import ZoneMap
-from secateur.io.chosen_rows import ChosenRows, cut_out
 from secateur.io.file_layouts import file_layouts
 from secateur.io.footer import (
     Bounds,
@@ -29,27 +26,17 @@ from secateur.io.footer import (
     PageIndex,
     chunk_bounds,
     read_footer,
-    read_layout,
     read_page_index,
 )
-from secateur.io.layout import Layout, selected_bytes
 from secateur.io.listed_file import ListedFile, vanished
 from secateur.io.objects import ObjectFile, open_file
-from secateur.io.page_reader import PageReader
+from secateur.io.old_calendar import has_legacy_calendar
 from secateur.io.parquet_bloom import native_filters, no_filters
-from secateur.io.ranges import LOCAL_GAP, Range, gap_of
-from secateur.io.schema import conform, file_schema, spark_type
+from secateur.io.ranges import LOCAL_GAP, gap_of
+from secateur.io.row_source import RowSource, StoredRows
+from secateur.io.schema import file_schema, spark_type
 from secateur.io.shown import trouble
 from secateur.values import is_float, ordered_kind, same_keys
-
-BATCH_ROWS = 65_536
-MOST_BY_PAGES = 0.5  # of the bytes of a row group's columns; where more is wanted, reading all of them costs less
-_SPARK_VERSION = b"org.apache.spark.version"
-_LEGACY_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
-_CALENDARS_AGREE = {  # from here on; source: RebaseDateTime.lastSwitchJulianDay, lastSwitchJulianTs
-    pa.date32(): dt.date(1582, 10, 15),
-    pa.timestamp("us", "UTC"): dt.datetime(1900, 1, 1, tzinfo=dt.UTC),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,17 +138,7 @@ class ParquetSource:
 
     def _in_legacy_calendar(self, type_: pa.DataType) -> bool:
         """Whether values of a type were written in the hybrid calendar, which Spark rebases when it reads."""
-        return (pa.types.is_date(type_) or pa.types.is_timestamp(type_)) and self._has_legacy_calendar
-
-    @cached_property
-    def _has_legacy_calendar(self) -> bool:
-        """Whether days and instants are of the hybrid calendar.
-
-        Source: ``DataSourceUtils.datetimeRebaseSpec`` and ``int96RebaseSpec``.
-        """
-        version = self.footer.metadata.get(_SPARK_VERSION, b"").split(b".")[0]
-        old = version.isdigit() and int(version) < 3
-        return old or any(key in self.footer.metadata for key in _LEGACY_CALENDAR)
+        return (pa.types.is_date(type_) or pa.types.is_timestamp(type_)) and has_legacy_calendar(self.footer.head)
 
     def leaf(self, path: tuple[str, ...]) -> Leaf | None:
         """The leaf column of a path, whatever its case; None where it has none that is outside lists and maps."""
@@ -181,117 +158,14 @@ class ParquetSource:
             type_ = next((f for f in own if f.name == name), own[0]).type
         return type_
 
-    def read(
-        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        """The chosen rows of a row group, or all: some top-level columns of the table, as batches of the table's types.
-
-        Raises OldCalendar for days and instants that only Spark converts, StalePlan, InvalidParquet.
-        """
-        schema = pa.schema(fields)
-        for batch in self.batches(row_group, self._own_names(fields), rows):
-            arrays = conform(batch, fields)
-            self.require_todays_calendar(arrays)
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema) if fields else batch
-
-    def _own_names(self, fields: Sequence[pa.Field]) -> list[str]:
-        """What the file calls some columns of the table, whatever their case."""
-        wanted = {field.name.lower() for field in fields}
-        return [name for name in self.reader.schema_arrow.names if name.lower() in wanted]
-
-    def batches(self, row_group: int, names: Sequence[str], rows: ChosenRows | None = None) -> Iterator[pa.RecordBatch]:
-        """The chosen rows of a row group, or all: some top-level columns of the file, as they are.
-
-        Without any column, its rows as a batch of a column that is not the table's. Raises StalePlan, InvalidParquet.
-        """
-        if row_group >= self.reader.num_row_groups:
-            raise StalePlan(
-                f"the plan is stale: {self.path} has no row group {row_group}, so it has changed: plan again"
-            )
-        count = int(self.row_count[row_group])
-        if not names:  # pyarrow gives no rows where it reads no column
-            yield pa.RecordBatch.from_arrays([pa.nulls(count if rows is None else len(rows))], names=[""])
-        elif rows is None or len(rows) == count:
-            yield from self._all_batches(row_group, names)
-        elif self._reads_pages(row_group, names, rows):
-            for table in self.page_reader.read(row_group, names, rows):
-                yield from table.to_batches(BATCH_ROWS)
-        else:
-            yield from cut_out(self._all_batches(row_group, names), rows)
-
-    def _all_batches(self, row_group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        try:
-            if isinstance(self.file, ObjectFile):
-                self.file.read_ahead(self._chunks(row_group, names))
-            yield from self.reader.iter_batches(BATCH_ROWS, row_groups=[row_group], columns=names, use_threads=False)
-        except (pa.ArrowException, OSError) as error:
-            raise trouble(f"cannot read row group {row_group} of {self.path}", error, InvalidParquet) from None
-
-    def _reads_pages(self, row_group: int, names: Sequence[str], rows: ChosenRows) -> bool:
-        """Whether the chosen rows are read by their pages: these are known, and few enough of all."""
-        layout = self._layout_of(row_group, names)
-        if layout is None or not layout.has_pages:
-            return False
-        return selected_bytes(layout, rows) <= MOST_BY_PAGES * layout.byte_count
-
-    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> bool:
-        """Whether the chosen values of some columns of the table are few bytes."""
-        return self.is_light_by_name(row_group, self._own_names(fields), rows)
-
-    def is_light_by_name(self, row_group: int, names: Sequence[str], rows: ChosenRows | None) -> bool:
-        """Whether the chosen values of some top-level columns of the file are few bytes."""
-        layout = self._layout_of(row_group, names)
-        if layout is None:
-            return False
-        return (layout.byte_count if rows is None else selected_bytes(layout, rows)) <= self.gap
-
-    def _layout_of(self, row_group: int, names: Sequence[str]) -> Layout | None:
-        return self._layout(row_group, self.footer.head.leaves(names))
-
-    def _layout(self, row_group: int, leaves: Sequence[int]) -> Layout | None:
-        """Where some leaves of a row group lie; None where only pyarrow can tell, or nobody."""
-        key = (row_group, tuple(leaves))
-        if key not in self._layouts:
-            try:
-                self._layouts[key] = read_layout(self.file, self.footer, row_group, leaves, self.gap)
-            except InvalidParquet:
-                self._layouts[key] = None
-        return self._layouts[key]
+    def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
+        """All rows of a row group; see :meth:`secateur.io.row_source.RowSource.read`."""
+        return self.rows.read(row_group, fields)
 
     @cached_property
-    def _layouts(self) -> dict[tuple[int, tuple[int, ...]], Layout | None]:
-        return {}
-
-    @cached_property
-    def page_reader(self) -> PageReader:
-        """Reads those row groups of which a layout has all pages."""
-
-        def layout(row_group: int, leaves: Sequence[int]) -> Layout:
-            found = self._layout(row_group, leaves)
-            assert found is not None
-            return found
-
-        return PageReader(self.path, self.file, self.footer.head, layout, self.gap)
-
-    def _chunks(self, row_group: int, names: Sequence[str]) -> list[Range]:
-        """Where the chunks of some top-level columns lie."""
-        group = self.reader.metadata.row_group(row_group)
-        chunks = (group.column(i) for i in range(group.num_columns))
-        of_names = (chunk for chunk in chunks if f"{chunk.path_in_schema}.".startswith(tuple(f"{n}." for n in names)))
-        return [(_start(chunk), chunk.total_compressed_size) for chunk in of_names]
-
-    def require_todays_calendar(self, arrays: Sequence[pa.Array]) -> None:
-        """Raises OldCalendar where values have days or instants that only Spark converts."""
-        if self._has_legacy_calendar and any(map(_calendars_differ, arrays)):
-            raise OldCalendar(
-                f"{self.path} holds days before 1582-10-15 or instants before 1900 in the calendar of Spark 2, "
-                "which only Spark converts: use plan.to_spark(spark, via='native')"
-            )
-
-
-def _start(chunk: pq.ColumnChunkMetaData) -> int:
-    """Where the first page of a chunk begins, bytes; some writers put 0 where there is no dictionary."""
-    return min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
+    def rows(self) -> RowSource:
+        """The rows of the file."""
+        return RowSource(self.path, self.file, self.gap, lambda: self)
 
 
 def _keys_agree(stored: pa.DataType, type_: pa.DataType) -> bool:
@@ -301,46 +175,54 @@ def _keys_agree(stored: pa.DataType, type_: pa.DataType) -> bool:
     return same_keys(stored, type_)
 
 
-def _calendars_differ(array: pa.Array) -> bool:
-    """Whether an array holds a day or an instant from before the old calendar and today's agree."""
-    match array.type:
-        case pa.StructType():
-            return any(map(_calendars_differ, array.flatten()))
-        case pa.ListType():
-            return _calendars_differ(array.flatten())
-        case pa.MapType():
-            return _calendars_differ(array.keys) or _calendars_differ(array.items)
-        case type_:
-            since = _CALENDARS_AGREE.get(type_)
-            return since is not None and bool(pc.any(pc.less(array, pa.scalar(since, type_))).as_py())
-
-
 def _folded(path: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part.lower() for part in path)
 
 
 def open_parquet(filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile | None = None) -> ParquetSource:
-    """A Parquet file opened for reading, the one that was `listed`, if any.
+    """A Parquet file opened for reading, the one that was `listed`, if any, with its footer.
 
     Raises InvalidParquet, StalePlan or AccessDenied, naming the file as `shown`.
     """
+    return with_footer(open_data(filesystem, path, shown, listed), shown, gap_of(filesystem))
+
+
+def open_rows(
+    filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile, stored: StoredRows | None
+) -> RowSource:
+    """The rows of a Parquet file, the one that was `listed`; its footer is read where `stored` does not do.
+
+    Raises InvalidParquet, StalePlan or AccessDenied, naming the file as `shown`.
+    """
+    if stored is None:
+        return open_parquet(filesystem, path, shown, listed).rows
+    file, gap = open_data(filesystem, path, shown, listed), gap_of(filesystem)
+    return RowSource(shown, file, gap, lambda: with_footer(file, shown, gap), stored)
+
+
+def open_data(filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile | None) -> pa.NativeFile:
+    """A file opened for reading, the one that was `listed`, if any. Raises InvalidParquet, StalePlan, AccessDenied."""
     try:
         if listed is None:
-            file = open_file(filesystem, path)
-        else:
-            file = open_file(filesystem, path, listed.size, listed.accept)
-            listed.require(file)
+            return open_file(filesystem, path)
+        file = open_file(filesystem, path, listed.size, listed.accept)
+        listed.require(file)
+        return file
     except (FileNotFoundError, NotADirectoryError):
         raise vanished(shown) from None
     except OSError as error:
         if listed is not None:
             listed.require()
         raise trouble(f"cannot open {shown}", error, InvalidParquet) from None
+
+
+def with_footer(file: pa.NativeFile, shown: str, gap: int) -> ParquetSource:
+    """An open file with its footer. Raises InvalidParquet, StalePlan, AccessDenied."""
     try:
         footer = read_footer(file)
-        reads_ahead = isinstance(file, ObjectFile)  # see `batches`; pyarrow would ask it for one range at a time
+        reads_ahead = isinstance(file, ObjectFile)  # see RowSource; pyarrow would ask it for one range at a time
         reader = pq.ParquetFile(file, coerce_int96_timestamp_unit="us", pre_buffer=not reads_ahead)
-        return ParquetSource(shown, file, footer, reader, gap_of(filesystem))
+        return ParquetSource(shown, file, footer, reader, gap)
     except InvalidParquet as error:
         raise InvalidParquet(f"{shown}: {error}") from None
     except FileNotFoundError:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
 from secateur.errors import UnsupportedPredicate
+from secateur.index.blocks import OpenedBlocks
 from secateur.index.sort_key import parse_sort_key, tuple_condition
 from secateur.io.catalog import OpenedTable, open_snapshot_of
 from secateur.io.field_ids import called_by_id
@@ -42,13 +43,16 @@ from secateur.pruning.reporters import tell
 from secateur.pruning.survivors import Executors, Query, RowRanges, Survivors
 
 if TYPE_CHECKING:
+    from secateur.index.layouts import Layouts
     from secateur.io.block_list import BlockList
+    from secateur.io.head import Head
     from secateur.io.row_groups import BlockReader
     from secateur.io.spark_plan import DataFrame, SparkSession
     from secateur.pruning.explanation import Explanation
     from secateur.pruning.why import FileWhy, Why
 
 READ_THREADS = 8
+MOST_LAYOUTS = 256  # blocks; of more, readers look at the footers of their files, many at once
 Wanted = TypeVar("Wanted")
 Result = TypeVar("Result")
 
@@ -103,7 +107,7 @@ class Scan(ScanPlan):
         self.require_supported()
         reader = self._reader(self.fields(columns))
         left = self.limit
-        for batch in reader.read_all(self.blocks_at(self.order())):
+        for batch in reader.read_all(self.blocks_at(self.order(), reader)):
             if left is not None:
                 batch = batch.slice(0, left)
                 left -= batch.num_rows
@@ -119,7 +123,7 @@ class Scan(ScanPlan):
             return pa.Table.from_batches(self.to_batches(columns), schema).combine_chunks()
         self.require_supported()
         reader = self._reader(fields)
-        parts = read_ahead(lambda file: list(reader.read(file)), self.blocks_at(self.order()).by_file())
+        parts = read_ahead(lambda file: list(reader.read(file)), self.blocks_at(self.order(), reader).by_file())
         return pa.Table.from_batches([batch for part in parts for batch in part], schema)
 
     def count(self) -> int:
@@ -132,7 +136,7 @@ class Scan(ScanPlan):
             self.require_supported()
             reader = self._reader(())
             order = self.order()
-            unsure = self.blocks_at(order[~sure[order]])
+            unsure = self.blocks_at(order[~sure[order]], reader)
             total += sum(read_ahead(reader.count, unsure.by_file()))
         return total if self.limit is None else min(total, self.limit)
 
@@ -254,8 +258,8 @@ class Scan(ScanPlan):
         assert blocks is not None
         return reading_order(blocks.file, blocks.row_group)
 
-    def blocks_at(self, positions: np.ndarray) -> BlockList:
-        """Surviving blocks as readers are told of them, by their positions in the order of :meth:`order`."""
+    def blocks_at(self, positions: np.ndarray, reader: BlockReader) -> BlockList:
+        """Surviving blocks as a reader is told of them, by their positions in the order of :meth:`order`."""
         from secateur.io.block_list import block_list
 
         blocks = self.survivors.blocks
@@ -269,7 +273,26 @@ class Scan(ScanPlan):
             blocks.row_group[positions],
             self.residuals.of_block[positions],
             self.ranges_at(positions),
+            self._layouts_at(positions, [field.name for field in reader.needed]),
         )
+
+    def _layouts_at(self, positions: np.ndarray, names: Sequence[str]) -> Layouts | None:
+        """What the index keeps of where some columns of surviving blocks lie; None where these are too many to ask."""
+        from secateur.io.stored_layouts import layouts_of
+
+        blocks = self.survivors.blocks
+        if not isinstance(blocks, OpenedBlocks) or len(positions) > MOST_LAYOUTS:
+            return None
+        order = np.argsort(positions)
+        wanted = {name.lower() for name in names}
+        by_id = self.opened.table.naming is not None
+
+        def leaves(head: Head) -> list[int]:
+            own = head.schema.names
+            return head.leaves(own if by_id else [name for name in own if name.lower() in wanted])
+
+        found = layouts_of(self.opened, blocks.take(positions[order]), leaves).layouts
+        return found.take(np.argsort(order))
 
     def ranges_at(self, positions: np.ndarray) -> RowRanges | None:
         """The row ranges of surviving blocks of which not all rows may match; None where no pages were looked at."""

@@ -127,7 +127,7 @@ def _local(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field], most: in
     """The rows, read here, as a local relation, which Spark filters as it plans. Raises TooMuch."""
     reader = _loose(block_reader(scan.opened, scan.delivery, fields, scan.residuals, scan.named))
     schema, batches, size = spark_schema(pa.schema(reader.fields)), [], 0
-    for file in read_ahead(lambda blocks: list(reader.read(blocks)), scan.blocks_at(scan.order()).by_file()):
+    for file in read_ahead(lambda blocks: list(reader.read(blocks)), scan.blocks_at(scan.order(), reader).by_file()):
         batches += file
         size += sum(batch.nbytes for batch in file)
         if size > most:
@@ -246,7 +246,7 @@ def descriptors(scan: Scan, fields: Sequence[pa.Field]) -> Descriptors:
     assert scan.survivors.blocks is not None
     reader = block_reader(opened, scan.delivery, fields, scan.residuals, scan.named)
     order = scan.order()
-    blocks = scan.blocks_at(order)
+    blocks = scan.blocks_at(order, reader)
     cuts = pack(blocks.first, surviving_bytes(scan)[order]).tolist()
     return Descriptors(reader, tuple(blocks.between(start, stop).to_bytes() for start, stop in pairwise(cuts)))
 
