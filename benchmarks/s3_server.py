@@ -208,16 +208,21 @@ def reserved_port() -> socket.socket:
     return bound
 
 
+def environment_of(port: int) -> dict[str, str]:
+    """What clients of S3 take from the environment."""
+    return {
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+
+
 def set_environment(port: int) -> None:
-    """What clients of S3 take from the environment: the JVM of Spark has to be started after."""
-    os.environ.update(
-        AWS_ACCESS_KEY_ID=ACCESS_KEY,
-        AWS_SECRET_ACCESS_KEY=SECRET_KEY,
-        AWS_REGION=REGION,
-        AWS_DEFAULT_REGION=REGION,
-        AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}",
-        AWS_EC2_METADATA_DISABLED="true",
-    )
+    """Lead clients to a server: the JVM of Spark has to be started after."""
+    os.environ.update(environment_of(port))
 
 
 @contextmanager
