@@ -17,13 +17,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lying_index import snapshot_of
 from paged_tables import OPTIONS, parquet, tables
+from pyiceberg.catalog import Catalog
+from s3_server import S3Server
 
 import secateur as sc
+from benchmarks.indexing import index_here
 from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import IndexFault
 from secateur.index.blocks import OpenedBlocks
 from secateur.index.codec import decode_chunk, encode_chunk
 from secateur.index.layouts import Layouts, concat_layouts, unknown_layouts
+from secateur.index.model import BuildOptions
 from secateur.index.segment import LAYOUT_TABLE, LAYOUTS
 from secateur.io.chosen_rows import all_rows, chosen_rows
 from secateur.io.encoded_layout import decode_layout, encode_layout
@@ -32,7 +36,8 @@ from secateur.io.footer import read_footer, read_layout
 from secateur.io.head import Head
 from secateur.io.layout import Layout
 from secateur.io.page_reader import PageReader
-from secateur.io.parquet_dir import ParquetDirectory
+from secateur.io.parquet_dir import ParquetDirectory, resolve_location
+from secateur.io.ranges import REMOTE_GAP
 from secateur.io.scan import Scan
 from secateur.io.stored_layouts import decoded, layouts_of
 
@@ -264,6 +269,47 @@ def test_an_index_without_layouts_gets_them_by_a_refresh(write_table: WriteTable
         assert sc.refresh_index(table, spark=here).is_current
         assert sc.optimize_index(table, spark=here).segments_after == 1
         assert require_own(root, table) == 15
+
+
+def test_iceberg(catalog: Catalog) -> None:
+    """Files are where manifests say, and an entry belongs to the snapshot that added the file."""
+    made = catalog.create_table("db.events", rows_of(0).schema)
+    for first in (0, ROWS):
+        made.append(rows_of(first))
+    table = sc.open_table(made)
+    index_here(table, BuildOptions())
+    plan = sc.prune(table, f"id = {ROWS + 7}", strict=True)
+    found = layouts_of(plan.opened, opened_blocks(plan), everything).layouts
+    (uri,) = plan.files
+    with pa.OSFile(uri.removeprefix("file://")) as file:
+        layout = decoded(found.blocks[0], file.size(), [1])
+        assert layout is not None
+        (read,) = reader(file, found.heads[0], layout).read(0, ["text"], chosen_rows(np.array([7])))
+    assert read.to_pylist() == [{"text": f"text {ROWS + 7}"}]
+
+
+def test_object_store(s3: S3Server, tmp_path: Path) -> None:
+    """Of files without a page index chunks are read by some megabytes, and of the index the layouts of the blocks."""
+    location = f"s3://{s3.bucket}/{tmp_path.name}/events"
+    _, filesystem, root = resolve_location(location, None)
+    filesystem.create_dir(root, recursive=True)
+    for i in range(3):
+        path = f"{root}/{i}.parquet"
+        pq.write_table(rows_of(i * ROWS), path, filesystem=filesystem, row_group_size=100, data_page_size=300)
+    table = sc.open_table(location)
+    index_here(table, BuildOptions(segment_blocks=5))
+    plan, found = stored(table, f"id % {ROWS} = 250")
+    assert len(found.blocks) == 3
+    sizes = plan.opened.listing.size[opened_blocks(plan).file].tolist()
+    assert all(decoded(data, size, [0, 1]) for data, size in zip(found.blocks, sizes, strict=True))
+    again = sc.open_table(location)
+    _, one = stored(again, "id = 250")
+    with filesystem.open_input_file(f"{root}/0.parquet") as file:
+        layout = decoded(one.blocks[0], file.size(), [0])
+        assert layout is not None
+        own = PageReader("it", file, Head(one.heads[0]), lambda row_group, leaves: layout, REMOTE_GAP)
+        (read,) = own.read(2, ["id"], chosen_rows(np.array([50])))
+    assert read.to_pylist() == [{"id": 250}]
 
 
 def test_a_file_that_the_index_does_not_know_has_no_layout(lake: Path) -> None:
