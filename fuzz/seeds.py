@@ -159,7 +159,7 @@ def _layout_tables() -> Iterator[bytes]:
     for _, found in _golden_layouts():
         layouts = of_file(found)
         for how in (encode, as_it_lies):
-            table = encode_chunk(table_arrays(layouts), how)
+            table = encode_chunk(table_arrays(layouts, 0), how)
             yield struct.pack("<HH", len(layouts), len(table)) + table + layouts_array(layouts).tobytes()
 
 

@@ -20,7 +20,7 @@ from benchmarks.memory_store import MemoryStore
 from fuzz.frame import file_of, unpacked
 from secateur.errors import IndexFault, InvalidParquet
 from secateur.index import codec
-from secateur.index.codec import array_begin, decode_chunk, read_contents
+from secateur.index.codec import decode_chunk, read_contents
 from secateur.index.layouts import layout_table_of
 from secateur.index.matrix import Matrix, read_rows
 from secateur.index.postings import blocks_with, posting_table_of
@@ -242,8 +242,8 @@ def layout_table(data: bytes) -> None:
     """The table of the layouts of n blocks, and the layouts in the bytes that follow it."""
     n, size = struct.unpack_from("<HH", data.ljust(4, b"\0"))
     body = data[4 + size :]
-    found = layout_table_of(decode_chunk(data[4 : 4 + size], "table"), n, (0, array_begin(0, 1) + len(body)), "table")
-    found.layouts(np.frombuffer(body, np.uint8), "table").take(np.arange(n)[::2])
+    found = layout_table_of(decode_chunk(data[4 : 4 + size], "table"), n, len(data), "table")
+    found.layouts(body[: found.range[1]], "table").take(np.arange(n)[::2])
 
 
 def head(data: bytes) -> None:

@@ -251,7 +251,11 @@ def _equal(a: Keys, b: Keys) -> np.ndarray:
 
 
 def _pages(parts: Sequence[FileStatistics], column: IndexedColumn) -> PageTable | None:
-    """The pages of a column over all files; a file without a page index has one page per block."""
+    """The pages of a column over all files; a file without a page index has one page per block.
+
+    Where there are layouts, these say where pages lie.
+    """
     if not any(column in part.pages for part in parts):
         return None
-    return concat_pages([part.pages.get(column) or whole_blocks(part.zone_maps[column]) for part in parts])
+    found = concat_pages([part.pages.get(column) or whole_blocks(part.zone_maps[column]) for part in parts])
+    return found if all(part.layouts is None for part in parts) else replace(found, places=None)

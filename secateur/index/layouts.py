@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from secateur.errors import IndexFault
-from secateur.index.codec import Place, array_begin, check, is_repeated
+from secateur.index.codec import Place, array_begin, check
 from secateur.ragged import offsets_of
 
 UNKNOWN = -1  # the number of a head, or a place, that is not known
 _SIGNED, _CHECKSUM, _NUMBER = np.dtype("<i8"), np.dtype("<u4"), np.dtype("<i4")
-_TABLE = (_SIGNED, _CHECKSUM, _NUMBER, _SIGNED, _CHECKSUM, _SIGNED, _SIGNED)
+_OF_HEADS, _OF_BLOCKS = (_SIGNED, _CHECKSUM), (_NUMBER, _SIGNED, _CHECKSUM, _SIGNED, _SIGNED)
 _MOST_BYTES = 1 << 62  # of what is added up
 
 
@@ -85,9 +85,10 @@ def layouts_array(layouts: Layouts) -> np.ndarray:
     return np.frombuffer(b"".join([*layouts.heads, *layouts.blocks]), np.uint8)
 
 
-def table_arrays(layouts: Layouts) -> list[np.ndarray]:
-    """The arrays of chunk `layout-table`."""
-    return [*_described(layouts.heads), layouts.head, *_described(layouts.blocks), *layouts.placed]
+def table_arrays(layouts: Layouts, at: int) -> list[np.ndarray]:
+    """The arrays of chunk `layout-table`, where chunk `layouts` lies at some byte of the file."""
+    begin = np.array([array_begin(at, 1)], np.int64)
+    return [begin, *_described(layouts.heads), layouts.head, *_described(layouts.blocks), *layouts.placed]
 
 
 def _described(parts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
@@ -119,16 +120,19 @@ class LayoutTable:
         """Where the layout of a block lies; of size 0 where it is not known."""
         return _place(self.at, self.crc, block)
 
-    def layouts(self, data: np.ndarray, where: str) -> Layouts:
-        """All of them, out of the array that the bytes of chunk `layouts` are. Raises IndexFault."""
+    @property
+    def range(self) -> tuple[int, int]:
+        """Offset and size of all heads and layouts."""
         begin = int(self.head_at[0])
-        if data.dtype != np.uint8 or is_repeated(data) or int(self.at[-1]) - begin != len(data):
-            raise IndexFault(f"{where}: the layouts are not what the table says")
-        whole = data.data
+        return begin, int(self.at[-1]) - begin
+
+    def layouts(self, data: bytes, where: str) -> Layouts:
+        """All of them, out of the bytes of their range. Raises IndexFault."""
+        begin, _ = self.range
 
         def bytes_of(place: Place) -> bytes:
             at = place.at - begin
-            return check(bytes(whole[at : at + place.size]), place, where)
+            return check(data[at : at + place.size], place, where)
 
         heads = [bytes_of(self.head_place(i)) for i in range(len(self.head_crc))]
         return Layouts(heads, self.head, self.placed, [bytes_of(self.place(i)) for i in range(len(self.crc))])
@@ -138,24 +142,23 @@ def _place(at: np.ndarray, crc: np.ndarray, number: int) -> Place:
     return Place(int(at[number]), int(at[number + 1] - at[number]), int(crc[number]))
 
 
-def layout_table_of(arrays: Sequence[np.ndarray], n: int, layouts: tuple[int, int], where: str) -> LayoutTable:
-    """The table of a segment of n blocks, whose chunk `layouts` has an offset and a size. Raises IndexFault."""
-    heads = len(arrays[0]) if arrays else 0
-    due = [(dtype, heads if i < 2 else n) for i, dtype in enumerate(_TABLE)]
+def layout_table_of(arrays: Sequence[np.ndarray], n: int, file_size: int, where: str) -> LayoutTable:
+    """The table of a segment of n blocks, in a file of so many bytes. Raises IndexFault."""
+    heads = len(arrays[1]) if len(arrays) > 1 else 0
+    due = [(_SIGNED, 1), *((each, heads) for each in _OF_HEADS), *((each, n) for each in _OF_BLOCKS)]
     if [(array.dtype, len(array)) for array in arrays] != due or heads > n:
         raise IndexFault(f"{where}: these arrays are no table of the layouts of {n} blocks")
-    head_size, head_crc, head, size, crc, *placed = arrays
+    begin, head_size, head_crc, head, size, crc, *placed = arrays
     sizes = (head_size, size)
-    total = layouts[0] + sum(float(each.sum(dtype=np.float64)) for each in sizes)
-    if min(each.min(initial=0) for each in sizes) < 0 or total > _MOST_BYTES:
+    total = sum(float(each.sum(dtype=np.float64)) for each in (begin, *sizes))
+    if min(each.min(initial=0) for each in (begin, *sizes)) < 0 or total > _MOST_BYTES:
         raise IndexFault(f"{where}: there are no layouts of such sizes")
     if head.min(initial=0) < UNKNOWN or head.max(initial=UNKNOWN) >= heads:
         raise IndexFault(f"{where}: a block has a head that is not there")
     if min(each.min(initial=0) for each in placed) < UNKNOWN:
         raise IndexFault(f"{where}: a row group begins before its file")
-    begin = array_begin(layouts[0], 1)
-    head_at = begin + offsets_of(head_size)
+    head_at = begin[0] + offsets_of(head_size)
     at = head_at[-1] + offsets_of(size)
-    if at[-1] > sum(layouts):
-        raise IndexFault(f"{where}: layouts lie outside of their chunk")
+    if at[-1] > file_size:
+        raise IndexFault(f"{where}: layouts lie outside of the file")
     return LayoutTable(head_at, head_crc, head, at, crc, np.stack(placed))

@@ -27,7 +27,6 @@ from secateur.index.segment import (
     BLOCKS,
     CODE,
     LAYOUT_TABLE,
-    LAYOUTS,
     PAGE,
     POSTING,
     ZONE,
@@ -282,13 +281,9 @@ class IndexMemory:
 
     def layout_tables(self, segments: np.ndarray) -> list[LayoutTable | None]:
         """Where the layouts of the blocks of given segments lie; None where there are none, or they cannot be read."""
-        directory = self._directory(LAYOUTS, None)
-        if directory is None:
-            return [None] * len(segments)
 
         def decode(segment: int, arrays: Arrays, where: str) -> LayoutTable:
-            place = int(directory.at[segment]), int(directory.size[segment])
-            return layout_table_of(arrays, self._block_count(segment), place, where)
+            return layout_table_of(arrays, self._block_count(segment), int(self.snapshot.segments.size[segment]), where)
 
         return self._by_segment(LAYOUT_TABLE, None, self._directory(LAYOUT_TABLE, None), segments, decode)
 

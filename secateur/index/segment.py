@@ -87,7 +87,7 @@ def add_statistics(writer: Writer, segment: SegmentData, first_column: int = 0, 
         writer.add(name, [where, *posting_arrays(postings.table)])
     if segment.layouts is not None:
         writer.add_bytes(LAYOUTS, layouts_array(segment.layouts))
-        writer.add(LAYOUT_TABLE, table_arrays(segment.layouts))
+        writer.add(LAYOUT_TABLE, table_arrays(segment.layouts, writer.chunks[LAYOUTS].at))
 
 
 def zone_arrays(zone_map: ZoneMap) -> list[np.ndarray]:

@@ -17,7 +17,6 @@ from secateur.index.segment import (
     BLOCKS,
     CODE,
     LAYOUT_TABLE,
-    LAYOUTS,
     PAGE,
     PLACE,
     POSTING,
@@ -108,24 +107,19 @@ class StoredSegment:
 
     def layouts(self) -> Layouts | None:
         """The layouts of all blocks; None where there are none."""
-        table = self._arrays(LAYOUT_TABLE, self.snapshot.directory(LAYOUT_TABLE, None))
-        directory = self.snapshot.directory(LAYOUTS, None)
-        bytes_of_all = self._arrays(LAYOUTS, directory)
-        if table is None or directory is None or bytes_of_all is None:
+        arrays = self._arrays(LAYOUT_TABLE, self.snapshot.directory(LAYOUT_TABLE, None))
+        if arrays is None:
             return None
-        place, where = self._place(directory), self._where(LAYOUT_TABLE)
-        found = layout_table_of(table, self.block_count, (place.at, place.size), where)
-        data = bytes_of_all[0]
-        return found.layouts(data, where)
+        size, where = int(self.snapshot.segments.size[self.number]), self._where(LAYOUT_TABLE)
+        table = layout_table_of(arrays, self.block_count, size, where)
+        return table.layouts(self.read(*table.range), where)
 
     def _arrays(self, kind: str, directory: Directory | None) -> list[np.ndarray] | None:
         if directory is None or not directory.size[self.number]:
             return None
-        place, where = self._place(directory), self._where(kind)
+        place = Place(*(int(each[self.number]) for each in (directory.at, directory.size, directory.crc)))
+        where = self._where(kind)
         return decode_chunk(check(self.read(place.at, place.size), place, where), where)
-
-    def _place(self, directory: Directory) -> Place:
-        return Place(*(int(each[self.number]) for each in (directory.at, directory.size, directory.crc)))
 
     def _field(self, c: int) -> Field:
         column = self.snapshot.columns[c]
