@@ -18,6 +18,7 @@ from benchmarks.log_search import ngram_log
 from benchmarks.needle_peers import needle_beside
 from benchmarks.needles import false_blocks, needle_cold, needle_in_1000, needle_warm
 from benchmarks.outliers import outliers
+from benchmarks.page_reads import read_10k_contiguous, read_everything, read_one_row
 from benchmarks.planning import plan_synthetic
 from benchmarks.results import Result
 from benchmarks.s3_lookup import lookup_s3
@@ -59,6 +60,9 @@ WORKLOADS = (
     Workload("hashing", "MurmurHash3 of 500,000 keys, and of grams and tokens of as many lines", hashing),
     Workload("outliers", "blocks left by bounds and by the widest gaps, with outliers and several modes", outliers),
     Workload("footers", "bounds of 4,000 column chunks from a footer", footers),
+    Workload("read_one_row", "one of 1M rows of 20 columns by its pages (beside DataFusion)", read_one_row),
+    Workload("read_10k_contiguous", "10,000 rows of 1M in a row by their pages", read_10k_contiguous),
+    Workload("read_everything", "all rows, and k scattered ones, by their pages", read_everything),
     Workload("listing", "a directory of 100,000 files listed, flat and in 300 directories", listing),
     Workload("build_read", "a file of 500,000 rows summarised, with filters of two columns", build_read),
     Workload("build_filters", "filters of 4M keys and 400,000 log lines, column by column", build_filters),

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from lying_index import element, lie_in_segment, snapshot_of
 from paged_tables import OPTIONS, parquet, tables
 from pyiceberg.catalog import Catalog
-from s3_server import S3Server
 
 import secateur as sc
 from benchmarks.indexing import index_here
+from benchmarks.s3_server import S3Server
 from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import IndexFault
 from secateur.index.blocks import OpenedBlocks

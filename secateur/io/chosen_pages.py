@@ -6,13 +6,13 @@ and that it takes no more memory than its chunk says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from secateur.errors import InvalidParquet
-from secateur.io.chosen_rows import ChosenRows
+from secateur.io.chosen_rows import ChosenRows, merged
 from secateur.io.layout import ChunkLayout
 from secateur.io.page_header import DICTIONARY_PAGE, PageHeader, page_header
 from secateur.io.page_index import Pages
@@ -29,7 +29,8 @@ class ChosenPages:
     column: Column
     chunk: ChunkLayout
     number: np.ndarray  # of the pages, ascending
-    reach: tuple[np.ndarray, np.ndarray]  # of every range of rows: [start, stop) of the pages that hold it
+    cover: ChosenRows  # all rows of these pages
+    ranges: Sequence[Range]  # of bytes; pages that follow one another are one
 
     @property
     def pages(self) -> Pages:
@@ -38,13 +39,9 @@ class ChosenPages:
         return self.chunk.pages
 
     @property
-    def ranges(self) -> list[Range]:
-        """Their byte ranges, those that follow one another as one."""
-        offset, size = self.pages.offset[self.number], self.pages.size[self.number]
-        stop = offset + size
-        apart = np.flatnonzero((np.diff(self.number) > 1) | (offset[1:] != stop[:-1]))
-        first, last = np.append(0, apart + 1), np.append(apart, len(offset) - 1)
-        return list(zip(offset[first].tolist(), (stop[last] - offset[first]).tolist(), strict=True))
+    def byte_count(self) -> int:
+        """Bytes of the pages, and of the dictionary where it is likely to be needed."""
+        return sum(size for _, size in self.ranges) + (self.chunk.dictionary if self.is_dictionary_likely else 0)
 
     @property
     def dictionary(self) -> Range:
@@ -107,9 +104,7 @@ class ChosenPages:
 
     def only(self, i: int) -> ChosenPages:
         """The i-th of these pages."""
-        number = self.number[i : i + 1]
-        first, rows = self.pages.first_row[number], self.pages.rows[number]
-        return ChosenPages(self.place, self.column, self.chunk, number, (first, first + rows))
+        return _chosen(self.place, self.column, self.chunk, self.number[i : i + 1])
 
     def trouble(self, i: int, error: Exception) -> InvalidParquet:
         """An error that names the i-th of these pages."""
@@ -124,5 +119,18 @@ def chosen_pages(place: str, column: Column, chunk: ChunkLayout, rows: ChosenRow
     assert pages is not None  # as said above
     first = np.searchsorted(pages.first_row, rows.start, "right") - 1
     last = np.searchsorted(pages.first_row, rows.stop, "left") - 1
-    number = np.unique(spread(first, last - first + 1))
-    return ChosenPages(place, column, chunk, number, (pages.first_row[first], pages.first_row[last] + pages.rows[last]))
+    if len(first) == 1:
+        return _chosen(place, column, chunk, np.arange(first[0], last[0] + 1))
+    return _chosen(place, column, chunk, np.unique(spread(first, last - first + 1)))
+
+
+def _chosen(place: str, column: Column, chunk: ChunkLayout, number: np.ndarray) -> ChosenPages:
+    """Some pages of a chunk."""
+    pages = chunk.pages
+    assert pages is not None  # of a chunk of which pages are chosen
+    first_row, offset = pages.first_row[number], pages.offset[number]
+    end, stop = first_row + pages.rows[number], offset + pages.size[number]
+    apart = np.flatnonzero(offset[1:] != stop[:-1])
+    first, last = np.append(0, apart + 1), np.append(apart, len(number) - 1)
+    ranges = list(zip(offset[first].tolist(), (stop[last] - offset[first]).tolist(), strict=True))
+    return ChosenPages(place, column, chunk, number, merged(first_row, end), ranges)

@@ -13,6 +13,7 @@ from secateur.arrays import from_numpy
 from secateur.ragged import spread
 
 MOST_SLICES = 64  # ranges; beyond them it is cheaper to gather rows than to cut slices and put them together
+LEAST_SHARE = 0.25  # of the rows of a table, below which a slice would keep too much memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,13 +58,16 @@ class ChosenRows:
         return ChosenRows(start, stop)
 
     def within(self, cover: ChosenRows, table: pa.Table) -> pa.Table:
-        """Of a table that holds the rows of `cover`, in which these lie, these alone."""
+        """Of a table that holds the rows of `cover`, in which these lie, these alone.
+
+        Where they are few they are copied, so that the memory of the others is not kept.
+        """
         held = np.cumsum(cover.stop - cover.start) - (cover.stop - cover.start)  # where each range begins in the table
         piece = np.searchsorted(cover.start, self.start, "right") - 1
         begin = self.start - cover.start[piece] + held[piece]
         if not len(begin):
             return table.slice(0, 0)
-        if len(begin) > MOST_SLICES:
+        if len(begin) > MOST_SLICES or len(self) < len(cover) * LEAST_SHARE:
             with suppress(pa.ArrowNotImplementedError):  # of views, and of extension types in lists
                 return table.take(from_numpy(spread(begin, self.stop - self.start)))
         lengths = (self.stop - self.start).tolist()

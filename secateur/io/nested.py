@@ -1,8 +1,4 @@
-"""Nested values put together of parts that were read leaf by leaf.
-
-Sibling leaves under one repeated node cannot be read in one go where their pages differ: on rows that only one of them
-has, their lists have other lengths. Read alone, and cut to rows that both have, they agree.
-"""
+"""Nested values put together of parts that were read leaf by leaf, and have the same rows."""
 
 from __future__ import annotations
 
@@ -15,13 +11,6 @@ import pyarrow.compute as pc
 from secateur.arrays import from_numpy
 from secateur.errors import InvalidParquet
 from secateur.ragged import offsets_of
-
-
-def has_fixed_lists(type_: pa.DataType) -> bool:
-    """Whether lists of a fixed size are somewhere in a type."""
-    return pa.types.is_fixed_size_list(type_) or any(
-        has_fixed_lists(type_.field(i).type) for i in range(type_.num_fields)
-    )
 
 
 def joined(type_: pa.DataType, parts: Sequence[pa.Array]) -> pa.Array:

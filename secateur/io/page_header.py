@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from secateur.errors import InvalidParquet
-from secateur.io import thrift_encoding as thrift
 from secateur.io.thrift import MalformedThrift, decode_leading, optional, required
 
 DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 2, 3  # PageType
@@ -68,37 +67,3 @@ _SPECIFIC = {  # by PageType: the field of PageHeader, its name, and within it t
     DICTIONARY_PAGE: (7, "dictionary_page_header", 2),
     DATA_PAGE_V2: (8, "data_page_header_v2", 4),
 }
-
-
-def null_page(rows: int, definition: int, repetition: int, plain: bytes) -> bytes:
-    """An uncompressed data page v2 of so many rows: NULLs or empty lists at definition level 0.
-
-    Where the greatest definition level is 0 there are no NULLs; the rows then hold the values that are given, as PLAIN.
-    """
-    levels = thrift.varint(rows << 1)  # one run of the level 0: RLE, the hybrid's header, then the level
-    repetitions = levels + bytes(_level_bytes(repetition)) if repetition else b""
-    definitions = levels + bytes(_level_bytes(definition)) if definition else b""
-    body = repetitions + definitions + plain
-    own = thrift.structure(
-        [
-            (1, thrift.I32, thrift.integer(rows)),
-            (2, thrift.I32, thrift.integer(rows if definition else 0)),
-            (3, thrift.I32, thrift.integer(rows)),
-            (4, thrift.I32, thrift.integer(PLAIN)),
-            (5, thrift.I32, thrift.integer(len(definitions))),
-            (6, thrift.I32, thrift.integer(len(repetitions))),
-            (7, thrift.FALSE, b""),
-        ]
-    )
-    header = [
-        (1, thrift.I32, thrift.integer(DATA_PAGE_V2)),
-        (2, thrift.I32, thrift.integer(len(body))),
-        (3, thrift.I32, thrift.integer(len(body))),
-        (8, thrift.STRUCT, own),
-    ]
-    return thrift.structure(header) + body
-
-
-def _level_bytes(level: int) -> int:
-    """Bytes of a level in a run: as many as its width in bits needs."""
-    return (level.bit_length() + 7) // 8

@@ -16,7 +16,7 @@ from secateur.errors import InvalidParquet
 from secateur.io.chosen_pages import ChosenPages, chosen_pages
 from secateur.io.chosen_rows import ChosenRows
 from secateur.io.head import Head
-from secateur.io.layout import Layout, selected_bytes
+from secateur.io.layout import Layout
 from secateur.io.page_file import ReadPages, decoded, require_readable
 from secateur.io.parquet_schema import display
 from secateur.io.ranges import LOCAL_GAP, Range, View, read_ranges
@@ -41,21 +41,27 @@ class PageReader:
         Equal to reading the whole row group and slicing it. Only the pages that hold a chosen row are read, and the
         dictionaries that they need. Raises InvalidParquet, naming the file, the column and the page.
         """
-        if not len(rows):
+        if not len(rows) or not names:
             yield pa.Table.from_batches([], self.head.schema_of(names))
             return
         layout = self.layout(row_group, self.head.leaves(names))
-        windows = -(-selected_bytes(layout, rows) // WINDOW_BYTES)
-        for piece in rows.pieces(windows) if windows > 1 else [rows]:
-            yield self._table(row_group, layout, piece)
+        chosen = self._chosen(row_group, layout, rows)
+        windows = -(-sum(each.byte_count for each in chosen.values()) // WINDOW_BYTES)
+        if windows <= 1:
+            yield self._table(row_group, chosen, rows)
+            return
+        for piece in rows.pieces(windows):
+            yield self._table(row_group, self._chosen(row_group, layout, piece), piece)
 
-    def _table(self, row_group: int, layout: Layout, rows: ChosenRows) -> pa.Table:
-        read = self._pages(
-            {
-                leaf: chosen_pages(self._named(row_group, leaf), self.head.columns[leaf], chunk, rows)
-                for leaf, chunk in layout.chunks.items()
-            }
-        )
+    def _chosen(self, row_group: int, layout: Layout, rows: ChosenRows) -> dict[int, ChosenPages]:
+        """The pages of every leaf that hold some of the rows."""
+        return {
+            leaf: chosen_pages(self._named(row_group, leaf), self.head.columns[leaf], chunk, rows)
+            for leaf, chunk in layout.chunks.items()
+        }
+
+    def _table(self, row_group: int, chosen: Mapping[int, ChosenPages], rows: ChosenRows) -> pa.Table:
+        read = self._pages(chosen)
         try:
             return decoded(self.head, read, rows)
         except (pa.ArrowException, OSError, InvalidParquet) as error:

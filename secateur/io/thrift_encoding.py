@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-TRUE, FALSE, I32, I64, BINARY, LIST, STRUCT = 1, 2, 5, 6, 8, 9, 12
+I32, I64, BINARY, LIST, STRUCT = 5, 6, 8, 9, 12
 
 Field: TypeAlias = tuple[int, int, bytes]  # its id, its wire type, its value as encoded
 
