@@ -111,6 +111,27 @@ def test_the_data_source_reads_s3(spark: SparkSession, lake: Lake) -> None:
     assert [tuple(row) for row in frame.collect()] == lake.rows(500, 500)
 
 
+def test_the_data_source_plans_once_and_keeps_the_index(spark: SparkSession, s3: S3Server, lake: Lake) -> None:
+    """Whoever plans reads the index, once; tasks read the files that are left."""
+    index_here(lake.open(), OPTIONS)
+
+    def rows(predicate: str) -> list[tuple[object, ...]]:
+        frame = spark.read.format("secateur").option("predicate", predicate).load(lake.location)
+        return sorted(tuple(row) for row in frame.collect())
+
+    assert rows("twice = 1000") == lake.rows(500, 500)
+    with s3.traffic() as traffic:
+        assert rows("twice = 1800") == lake.rows(900, 900)
+    with s3.traffic() as wide:
+        assert rows("id BETWEEN 100 AND 1100") == lake.rows(100, 1100)
+    for found, files in ((traffic, {"part=2"}), (wide, {"part=0", "part=1", "part=2"})):
+        read = [each.name for each in found.requests if each.kind == "GET"]
+        assert {posixpath.basename(name).partition(".")[0] for name in read if name.endswith(".parquet")} == files
+        assert not [name for name in read if name.endswith(".snapshot")]
+        assert found.counts["LIST"] == 4  # of files and of snapshots, for the schema and for the plan
+    assert not [each for each in wide.requests if each.name.endswith(".filter")]
+
+
 def test_failures_now_and_then_are_healed(s3: S3Server, lake: Lake) -> None:
     with s3.failing(every(10)) as gate:
         index_here(lake.open(), OPTIONS)
