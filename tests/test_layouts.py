@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from conftest import WriteTable, examples, write_file
 from hypothesis import given
 from hypothesis import strategies as st
-from lying_index import snapshot_of
+from lying_index import element, lie_in_segment, snapshot_of
 from paged_tables import OPTIONS, parquet, tables
 from pyiceberg.catalog import Catalog
 from s3_server import S3Server
@@ -26,7 +27,7 @@ from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import IndexFault
 from secateur.index.blocks import OpenedBlocks
 from secateur.index.codec import decode_chunk, encode_chunk
-from secateur.index.layouts import Layouts, concat_layouts, unknown_layouts
+from secateur.index.layouts import Layouts, concat_layouts, layout_table_of, table_arrays, unknown_layouts
 from secateur.index.model import BuildOptions
 from secateur.index.segment import LAYOUT_TABLE, LAYOUTS
 from secateur.io.chosen_rows import all_rows, chosen_rows
@@ -240,12 +241,18 @@ def test_heads_are_there_once_for_files_of_one_writer(lake: Path) -> None:
 
 
 def test_only_the_columns_that_are_read_are_kept(lake: Path) -> None:
-    plan = sc.prune(sc.open_table(str(lake)), "id = 777", strict=True)
-    found = layouts_of(plan.opened, opened_blocks(plan), lambda head: head.leaves(["text"]))
-    (data,) = found.layouts.blocks
-    size = int(plan.opened.listing.size[opened_blocks(plan).file[0]])
-    assert [*decode_layout(data, size, "it").chunks] == [1]
-    assert decoded(data, size, [0]) is None
+    """Of a layout of many pages; a short one is left as it is."""
+    texts = {f"text {i}": [str(hash((i, j)) % 10**9) * (j % 7) for j in range(3000)] for i in range(6)}
+    write_file(lake / "wide.parquet", pa.table(texts), data_page_size=300, write_batch_size=20, use_dictionary=False)
+    with jobs_in_this_process() as here:
+        sc.refresh_index(sc.open_table(str(lake)), spark=here)
+    for predicate, column, kept in (("id = 777", "text", [0, 1]), ("`text 3` IS NOT NULL", "text 3", [3])):
+        plan = sc.prune(sc.open_table(str(lake)), predicate, strict=True)
+        (data,) = layouts_of(plan.opened, opened_blocks(plan), partial(Head.leaves, names=[column])).layouts.blocks
+        size = int(plan.opened.listing.size[opened_blocks(plan).file[0]])
+        assert [*decode_layout(data, size, "it").chunks] == kept
+        assert decoded(data, size, kept[-1:]) is not None
+        assert len(opened_blocks(plan).layouts().blocks[0]) >= len(data)
 
 
 def test_an_index_without_layouts_gets_them_by_a_refresh(write_table: WriteTable) -> None:
@@ -302,8 +309,9 @@ def test_object_store(s3: S3Server, tmp_path: Path) -> None:
     assert len(found.blocks) == 3
     sizes = plan.opened.listing.size[opened_blocks(plan).file].tolist()
     assert all(decoded(data, size, [0, 1]) for data, size in zip(found.blocks, sizes, strict=True))
-    again = sc.open_table(location)
-    _, one = stored(again, "id = 250")
+    before, one = stored(sc.open_table(location), "id = 250")  # what another process has read is on local disk
+    assert not before.opened.catalog.reads.stored
+    assert before.opened.catalog.reads.cached
     with filesystem.open_input_file(f"{root}/0.parquet") as file:
         layout = decoded(one.blocks[0], file.size(), [0])
         assert layout is not None
@@ -351,6 +359,42 @@ def test_broken_layouts_cost_time_and_no_rows(lake: Path, chunk: str) -> None:
     strict = sc.prune(table, "true", strict=True)
     with pytest.raises(IndexFault, match="checksum"):
         layouts_of(strict.opened, opened_blocks(strict), everything)
+
+
+def test_a_table_of_layouts_that_lies_is_found(lake: Path) -> None:
+    """Another checksum of the first layout, with all other checksums right."""
+    lie_in_segment(lake / "_secateur", LAYOUT_TABLE, element(5, 0, 1))
+    table = sc.open_table(str(lake))
+    assert "layout-table does not match its checksum" in sc.verify_index(table).faults[0]
+    plan = sc.prune(table, "true")
+    found = layouts_of(plan.opened, opened_blocks(plan), everything)
+    assert len(found.degraded) == 1
+    assert [bool(data) for data in found.layouts.blocks].count(False) == 1
+
+
+TABLES: dict[str, Callable[[list[np.ndarray]], list[np.ndarray]]] = {
+    "no arrays": lambda arrays: [],
+    "too few": lambda arrays: arrays[:-1],
+    "other types": lambda arrays: [*arrays[:3], arrays[3].astype(np.int64), *arrays[4:]],
+    "another length": lambda arrays: [*arrays[:4], arrays[4][:-1], *arrays[5:]],
+    "begins nowhere": element(0, 0, -1),
+    "begins behind the file": element(0, 0, 1 << 61),
+    "longer than the file": element(4, 0, 1 << 30),
+    "longer than memory": lambda arrays: [*arrays[:4], arrays[4] + (1 << 62), *arrays[5:]],
+    "a size below 0": element(4, 0, -1),
+    "a head that is not there": element(3, 0, 7),
+    "a head below": element(3, 0, -2),
+    "a place before the file": element(6, 0, -2),
+}
+
+
+@pytest.mark.parametrize("lie", TABLES)
+def test_a_malformed_table_of_layouts_is_refused(lie: str) -> None:
+    layouts = Layouts([b"h"], np.zeros(3, np.int32), np.zeros((2, 3), np.int64), [b"0", b"1", b""])
+    arrays = table_arrays(layouts, 0)
+    assert layout_table_of(arrays, 3, 1 << 20, "it").place(1).size == 1
+    with pytest.raises(IndexFault, match="it: "):
+        layout_table_of(TABLES[lie](arrays), 3, 1 << 20, "it")
 
 
 LIES: dict[str, tuple[int, int, int]] = {  # array, element, what is added

@@ -21,6 +21,8 @@ _NO_PAGES = -1  # of a chunk whose pages are not known
 _MOST_BYTES = 1 << 62  # of what is added up
 _LEAF_ARRAYS, _PAGE_ARRAYS = 9, 3
 _NOTHING = np.zeros(0, np.int64)
+_KINDS = (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32)
+_RANGES = [(int(np.iinfo(kind).min), int(np.iinfo(kind).max), kind) for kind in _KINDS]
 
 
 def encode_layout(layout: Layout) -> bytes:
@@ -75,9 +77,10 @@ def _tail(chunk: ChunkLayout) -> int:
 
 def _narrowest(array: np.ndarray) -> np.ndarray:
     low, high = (int(array.min()), int(array.max())) if len(array) else (0, 0)
-    kinds = (np.uint8, np.uint16, np.uint32) if low >= 0 else (np.int8, np.int16, np.int32)
-    fitting = (kind for kind in kinds if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
-    return array.astype(next(fitting, np.int64))
+    for least, most, kind in _RANGES:
+        if least <= low and high <= most:
+            return array.astype(kind)
+    return array
 
 
 def decode_layout(data: bytes, file_size: int, where: str, leaves: Collection[int] | None = None) -> Layout:

@@ -18,6 +18,7 @@ from secateur.io.head import Head
 from secateur.io.layout import Layout
 from secateur.io.thrift import MalformedThrift
 
+SHORT = 1 << 10  # bytes of a layout; of what is less, a part takes hardly less
 Leaves = Collection[int]  # their ordinals
 Wanted = Callable[[Head], Leaves]  # what is read of files with a head
 
@@ -33,10 +34,10 @@ class StoredLayouts:
 def layouts_of(opened: OpenedTable, blocks: OpenedBlocks, wanted: Wanted) -> StoredLayouts:
     """The layouts of some blocks with the heads of their files, by one round of exact ranges of index files.
 
-    What was read before comes from the table's cache. Only the leaves that are `wanted` are kept of a layout, so that
-    no more is sent elsewhere; one that cannot be read by pages is not in it. Of a block that the index does not cover,
-    or whose layout cannot be read, there are no bytes, and its reader looks at the file's footer. What is here can be
-    decoded. Raises IndexFault for what is broken where the plan is strict.
+    What was read before comes from the table's cache. Of a long layout only the leaves that are `wanted` are kept, so
+    that no more is sent elsewhere; one that cannot be read by pages may not be in it. Of a block that the index does
+    not cover, or whose layout cannot be read, there are no bytes, and its reader looks at the file's footer. What is
+    here can be decoded. Raises IndexFault for what is broken where the plan is strict.
     """
     faults, found = opened.catalog.faults, blocks.layouts()
     leaves: list[Leaves | None] = []
@@ -63,8 +64,9 @@ def _leaves(head: bytes, wanted: Wanted) -> Leaves:
 
 
 def _part(data: bytes, leaves: Leaves, file_size: int) -> bytes:
-    """The layout of some leaves. Raises IndexFault."""
-    return encode_layout(decode_layout(data, file_size, "a layout", leaves))
+    """The layout of some leaves at least. Raises IndexFault."""
+    part = decode_layout(data, file_size, "a layout", leaves)
+    return encode_layout(part) if len(data) > SHORT else data
 
 
 def decoded(data: bytes, file_size: int, leaves: Sequence[int]) -> Layout | None:
