@@ -193,11 +193,11 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("here")
 def test_layouts_are_left_out_and_added(tmp_path: Path) -> None:
     write_file(tmp_path / "0.parquet", {"a": range(10)})
-    assert "layouts" not in run("index", tmp_path, "--no-layouts").stdout
+    assert "\nlayouts" not in run("index", tmp_path, "--no-layouts").stdout
     assert "1 segments to amend" in run("refresh", tmp_path, "--layouts", "--dry-run").stdout
     assert "1 segments amended" in run("refresh", tmp_path, "--layouts").stdout
     assert json.loads(run("inspect", tmp_path, "--json").stdout)["layout_bytes"] > 0
-    assert "layouts" in run("inspect", tmp_path).stdout
+    assert "\nlayouts" in run("inspect", tmp_path).stdout
 
 
 @pytest.mark.usefixtures("here")
