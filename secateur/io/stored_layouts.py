@@ -14,7 +14,7 @@ from secateur.index.blocks import OpenedBlocks
 from secateur.index.layouts import Layouts
 from secateur.io.catalog import OpenedTable
 from secateur.io.encoded_layout import decode_layout, encode_layout
-from secateur.io.head import Head
+from secateur.io.head import Head, known_head
 from secateur.io.layout import Layout
 from secateur.io.thrift import MalformedThrift
 
@@ -58,7 +58,7 @@ def layouts_of(opened: OpenedTable, blocks: OpenedBlocks, wanted: Wanted) -> Sto
 def _leaves(head: bytes, wanted: Wanted) -> Leaves:
     """The wanted leaves of files with a head. Raises IndexFault."""
     try:
-        return wanted(Head(head))
+        return wanted(known_head(head))
     except (InvalidParquet, MalformedThrift, KeyError) as error:
         raise IndexFault(f"the head of a file is malformed: {error}") from None
 
