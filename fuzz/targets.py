@@ -10,7 +10,7 @@ import tempfile
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +36,7 @@ from secateur.io.head import Head
 from secateur.io.kept_manifests import ManifestKey, decode_manifests
 from secateur.io.page_walk import walked
 from secateur.io.parquet_bloom import native_filters, read_filter
+from secateur.io.parquet_schema import Column
 from secateur.io.puffin import decode_puffin
 from secateur.io.ranges import LOCAL_GAP, REMOTE_GAP
 from secateur.io.thrift import MalformedThrift, decode_leading
@@ -260,10 +261,15 @@ def page_walk(data: bytes) -> None:
     """The headers of the pages of a chunk, of a flat column and a repeated one."""
     opened = pa.BufferReader(b"PAR1" + data)
     stored = StoredChunk(4, 0, len(data), 1 << 20, 0, 100, -1, -1)
-    for column in read_footer(pa.BufferReader((GOLDEN / "part=0" / "rows.parquet").read_bytes())).head.columns[:1]:
-        for repetition in (0, 1):
-            for gap in (LOCAL_GAP, REMOTE_GAP):
-                walked(opened, stored, replace(column, repetition=repetition), 100, gap)
+    for repetition in (0, 1):
+        for gap in (LOCAL_GAP, REMOTE_GAP):
+            walked(opened, stored, replace(_column(), repetition=repetition), 100, gap)
+
+
+@cache
+def _column() -> Column:
+    """A flat column."""
+    return read_footer(pa.BufferReader((GOLDEN / "part=0" / "rows.parquet").read_bytes())).head.columns[0]
 
 
 def piece(data: bytes) -> None:

@@ -114,6 +114,8 @@ class ChunkReader:
         for i in (i for i, data in enumerate(found) if data is None):
             by_file.setdefault(pieces[i].segment, []).append(i)
         shares = [[pieces[i] for i in mine] for mine in by_file.values()]
+        self.reads.stored += sum(map(len, shares))
+        self.reads.stored_bytes += sum(piece.place.size for share in shares for piece in share)
         read = _decoders().map(self._stored_bytes, shares) if len(shares) > 1 else map(self._stored_bytes, shares)
         for mine, of_file in zip(by_file.values(), read, strict=True):
             for i, data in zip(mine, of_file, strict=True):
@@ -123,7 +125,7 @@ class ChunkReader:
     def _stored_bytes(self, pieces: Sequence[Chunk]) -> list[bytes | IndexFault]:
         """The bytes of parts of chunks of one file."""
         try:
-            read = self.read_ranges(pieces[0].segment, [(each.place.at, each.place.size) for each in pieces])
+            read = self.store.read_many(pieces[0].segment, [(each.place.at, each.place.size) for each in pieces])
         except IndexFault as fault:
             return [fault] * len(pieces)
         return [self._checked(*pair) for pair in zip(pieces, read, strict=True)]
