@@ -55,6 +55,7 @@ class Footer:
 
     row_count: npt.NDArray[np.int64]  # per row group
     byte_count: npt.NDArray[np.int64]  # per row group, of all its column chunks as stored
+    placed: npt.NDArray[np.int64]  # shape (2, n_row_groups): where readers of splits see each begin, and its bytes
     leaves: tuple[Leaf, ...]  # those under a repeated node are left out: present in the file, but not here
     created_by: str
     metadata: dict[bytes, bytes]  # key_value_metadata
@@ -163,6 +164,7 @@ def _file_metadata(metadata: Struct, file_size: int) -> Footer:
     return Footer(
         row_count=np.array(row_counts, np.int64),
         byte_count=np.array(byte_counts, np.int64),
+        placed=np.array([_place(*group) for group in zip(groups, byte_counts, strict=True)], np.int64).reshape(-1, 2).T,
         leaves=tuple(column.leaf for column in columns if column.leaf is not None),
         created_by=created_by,
         metadata=_key_values(metadata),
@@ -185,6 +187,22 @@ def _row_group(group: Struct, row_count: int, columns: Sequence[Column], trust: 
     if len(chunks) != len(columns):
         raise InvalidParquet(f"a row group has {len(chunks)} column chunks for {len(columns)} columns")
     return tuple(read_chunk(*chunk, row_count) for chunk in zip(chunks, columns, trust, strict=True))
+
+
+def _place(group: Struct, byte_count: int) -> tuple[int, int]:
+    """Where a row group begins, and its bytes, as parquet-mr takes them to see which split of the file has its middle.
+
+    Source: ``ParquetMetadataConverter.filterFileMetaDataByMidpoint`` and ``getOffset``: the first page of the first
+    column chunk, and the row group's own size where it is stated.
+    """
+    size = optional(group, 6, int, "RowGroup.total_compressed_size")
+    chunks = required_list(group, 1, dict, "RowGroup.columns")
+    if not chunks:
+        return 0, 0
+    first = required(chunks[0], 3, dict, "ColumnChunk.meta_data")
+    data = required(first, 9, int, "ColumnMetaData.data_page_offset")
+    dictionary = optional(first, 11, int, "ColumnMetaData.dictionary_page_offset")
+    return data if dictionary is None else min(data, dictionary), byte_count if size is None else size
 
 
 def _key_values(metadata: Struct) -> dict[bytes, bytes]:
