@@ -56,7 +56,7 @@ def byte_ranges(scan: Scan) -> ByteRanges:
     layouts = dict(zip(files[partly].tolist(), _layouts(scan, files[partly]), strict=True))
     ends = np.append(first, len(file))
     found = [
-        _chosen(layouts.get(number, _WHOLE), row_group[ends[i] : ends[i + 1]], int(sizes[number]))
+        chosen(layouts.get(number, _WHOLE), row_group[ends[i] : ends[i + 1]], int(sizes[number]))
         for i, number in enumerate(files.tolist())
     ]
     counts = np.array([ranges.shape[1] for ranges in found], np.int64)
@@ -87,7 +87,7 @@ def _layouts(scan: Scan, files: np.ndarray) -> Iterator[np.ndarray]:
     yield from (_WHOLE for _ in files[MOST_FOOTERS:])
 
 
-def _chosen(placed: np.ndarray, row_groups: np.ndarray, file_size: int) -> np.ndarray:
+def chosen(placed: np.ndarray, row_groups: np.ndarray, file_size: int) -> np.ndarray:
     """Ranges of one file that hold the middles of some row groups and of no others: int64 of shape (2, n_ranges)."""
     begin, size = placed
     if not len(begin) or int(row_groups.max(initial=0)) >= len(begin) or (placed < 0).any():

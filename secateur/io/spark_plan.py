@@ -79,7 +79,7 @@ def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via
     road = via if via != "auto" else "iceberg" if staged is not None else choose_road(scan)
     if via == "auto" and road == "native" and not has_filesystem(spark, scan.opened.table.location):
         road = "blocks"
-    if asks_a_collation(scan) and not (road == "native" and _native_is_exact(scan)):
+    if asks_a_collation(scan) and not (road == "native" and native_is_exact(scan)):
         raise UnsupportedPredicate(
             f"{brief(scan.written)} compares strings by a collation, and its rows can only be read by Spark's own "
             "reader, which is not exact here (push-down on floating columns, or names with wildcards): use "
@@ -90,7 +90,7 @@ def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via
             assert staged is not None
             frame = staged
         case "native":
-            frame = _native(scan, spark)
+            frame = native(scan, spark, with_collations=asks_a_collation(scan))
         case _:
             frame = _blocks(scan, spark, fields)
     selected = frame.where(scan.sql).select(*[quoted_name(field.name) for field in fields])
@@ -145,7 +145,7 @@ def choose_road(scan: Scan) -> str:
     assert blocks is not None
     if asks_a_collation(scan):
         return "native"
-    if not 0 < len(scan.file_ordinals) <= MOST_NATIVE or not _native_is_exact(scan):
+    if not 0 < len(scan.file_ordinals) <= MOST_NATIVE or not native_is_exact(scan):
         return "blocks"
     whole = int(scan.opened.listing.size[scan.file_ordinals].sum())
     return "native" if int(blocks.byte_count.sum()) >= NATIVE_SHARE * whole else "blocks"
@@ -163,7 +163,7 @@ def holds_collation(type_: pa.DataType) -> bool:
     return type_ == COLLATED or any(map(holds_collation, inner))
 
 
-def _native_is_exact(scan: Scan) -> bool:
+def native_is_exact(scan: Scan) -> bool:
     """Whether Spark's own reader, with its push-down, gives the same rows from the same files."""
     schema = scan.opened.schema
     floating = any(
@@ -209,7 +209,11 @@ def holds_float(type_: pa.DataType) -> bool:
     return is_float(type_) or (pa.types.is_struct(type_) and any(holds_float(field.type) for field in type_))
 
 
-def _native(scan: Scan, spark: SparkSession) -> DataFrame:
+def native(scan: Scan, spark: SparkSession, *, with_collations: bool) -> DataFrame:
+    """The surviving files through Spark's own reader; of collations only the files tell, and Spark who reads them all.
+
+    Raises StalePlan where a file is gone, or another one.
+    """
     schema = spark_schema(scan.opened.schema)
     table = scan.opened.table
     paths = [table.full_path(path) for path in scan.files]
@@ -218,7 +222,7 @@ def _native(scan: Scan, spark: SparkSession) -> DataFrame:
     if isinstance(table, ParquetDirectory):  # Spark reads what is there, whatever was planned
         table.require_listed(scan.opened.listing, scan.file_ordinals)
     reader = spark.read.option("basePath", table.location)
-    reader = reader.option("mergeSchema", "true") if asks_a_collation(scan) else reader.schema(schema)
+    reader = reader.option("mergeSchema", "true") if with_collations else reader.schema(schema)
     try:
         with _looked_up_by_the_driver(spark, len(paths)):
             return reader.parquet(*paths)

@@ -145,9 +145,9 @@ def _in_one_zone(filters: Iterable[Filter], settings: Settings) -> tuple[list[Fi
 def _answer(scan: Scan, number: int) -> Answer:
     blocks, report = scan.survivors.blocks, scan.report
     assert blocks is not None
-    before = report.stages[0].before.blocks
-    of_all = "" if before is None else f" of {before:,}"
+    before = report.stages[0].before  # where some file was not looked into, its row groups are not counted
+    of_all = f" row groups of {before.files:,} files" if before.blocks is None else f" of {before.blocks:,} row groups"
     degraded = "".join(f"; degraded: {reason}" for reason in report.degraded)
-    text = f"{len(blocks):,}{of_all} row groups{'' if report.index != 'none' else ', without an index'}{degraded}"
+    text = f"{len(blocks):,}{of_all}{'' if report.index != 'none' else ', without an index'}{degraded}"
     size, rows = int(blocks.byte_count.sum()), int(blocks.row_count.sum())
     return Answer(text, number, size, rows, byte_ranges(scan), scan.opened.listing)

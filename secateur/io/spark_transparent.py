@@ -24,6 +24,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col, nanvl
 from pyspark.sql.types import StructType
 
+from secateur.errors import UnsupportedTable
 from secateur.io.catalog import OpenedTable, open_snapshot_of
 from secateur.io.parquet_dir import ParquetDirectory
 from secateur.io.scan import Settings, plan_scan
@@ -33,6 +34,8 @@ from secateur.io.spark_plan import (
     holds_collation,
     holds_float,
     is_found_by_spark,
+    native,
+    native_is_exact,
     spark_schema,
     to_spark,
 )
@@ -139,10 +142,15 @@ def _public(spark: SparkSession, table: Table, settings: Settings) -> DataFrame:
     """All rows of the table as it is now, by a road that needs nothing of Spark but its public interface.
 
     Where that is Spark's own reader, filters on floating columns are kept from its push-down, which loses NaN: they are
-    wrapped in a function that changes nothing. What cannot be wrapped, in structs, is read by pyarrow.
+    wrapped in a function that changes nothing. What cannot be wrapped, in structs, is read by pyarrow. Raises
+    UnsupportedTable for collations where only Spark's own reader would keep them, and it is not exact.
     """
     plan = plan_scan(table, Truth(True), Truth(True), settings)
     schema = plan.opened.schema
+    if any(holds_collation(field.type) for field in schema):
+        if not native_is_exact(plan):
+            raise UnsupportedTable(f"{table.location} has collations, and names that Spark reads as patterns")
+        return native(plan, spark, with_collations=True)
     inside = any(holds_float(field.type) and not is_float(field.type) for field in schema)
     is_native = isinstance(plan.opened.table, ParquetDirectory)
     frame = to_spark(plan, spark, None, "blocks" if is_native and inside else "auto")

@@ -330,7 +330,10 @@ final class Question {
         DataType type = expression.dataType();
         List found = new ArrayList();
         if (expression instanceof AttributeReference) detail = ((AttributeReference) expression).name();
-        else if (expression instanceof GetStructField) detail = ((GetStructField) expression).extractFieldName();
+        else if (expression instanceof GetStructField) {
+            GetStructField field = (GetStructField) expression; // whose own name is as the query writes it
+            detail = field.childSchema().apply(field.ordinal()).name();
+        }
         else if (expression instanceof Like) detail = String.valueOf(((Like) expression).escapeChar());
         else if (expression instanceof Literal) found.add(((Literal) expression).value());
         else if (expression instanceof InSet) {
