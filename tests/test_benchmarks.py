@@ -54,7 +54,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TINY = "0.002"
-ALONE = {"tpch_pruning", "needle_beside", "plan_synthetic", "plan_range"}  # workloads with a test of their own
+IN_SPARK = ["lookup_spark", "scan_spark", "join_small_side"]
+ALONE = {"tpch_pruning", "needle_beside", "plan_synthetic", "plan_range", *IN_SPARK}  # with a test of their own
 OUTPUT = {"environment", "scale", "results"}
 ENVIRONMENT = {"python", "numpy", "pyarrow", "machine", "cpus", "load"}
 RESULT = {"workload", "description", "seconds", "sizes", "ratios", "kept", "notes"}
@@ -129,6 +130,11 @@ def test_needles_are_found_by_every_peer(spark: SparkSession, data: Path) -> Non
         "plan and read, a value that is there",
         "plan and read, an absent value",
     }
+
+
+@pytest.mark.parametrize("workload", IN_SPARK)
+def test_queries_in_spark_give_the_same_rows(spark: SparkSession, data: Path, workload: str) -> None:
+    check(run_json(workload, data), workload)
 
 
 def test_peers_keep_the_same_blocks_by_the_same_bounds(data: Path) -> None:

@@ -21,6 +21,7 @@ from secateur.io.byte_ranges import byte_ranges, whole_files
 from secateur.io.catalog import OpenedTable
 from secateur.io.parquet_dir import ParquetDirectory
 from secateur.io.scan import Scan, Settings, plan_scan
+from secateur.io.shown import explained
 from secateur.io.spark_answers import FAILED, UNKNOWN, Answer, Question, no_answer, question_of
 from secateur.io.spark_catalyst import Filter, filters_of
 from secateur.pruning.predicate.bind import bind
@@ -62,7 +63,7 @@ class Planner:
             question = question_of(data)
             return self._first(question) if not question.earlier else self._narrowed(question)
         except Exception as error:
-            return no_answer(f"{self.table.location} cannot be read: {error}", FAILED)
+            return no_answer(f"{self.table.location} cannot be read: {explained(error)}", FAILED)
 
     def _first(self, question: Question) -> bytes:
         settings = Settings(use_index=self.uses_index(), session_time_zone=question.zone, case_sensitive=True)
@@ -74,8 +75,9 @@ class Planner:
                 self.table.expire()
                 found = self._planned(filters, settings)
         except Exception as error:
-            _log.warning("%s: every row group is read: %s", self.table.location, error)
-            found = self._everything(question.zone, f"{type(error).__name__}: {error}")
+            reason = f"{type(error).__name__}: {explained(error)}"
+            _log.warning("%s: every row group is read: %s", self.table.location, reason)
+            found = self._everything(question.zone, reason)
         self._require_partitions(found)
         return found.to_bytes(self.table)
 
@@ -98,15 +100,15 @@ class Planner:
         """A part of an earlier answer; UNKNOWN where nothing is left out."""
         earlier = self._earlier.get(question.earlier)
         if earlier is None:
-            return no_answer("forgotten", UNKNOWN)
+            return no_answer("", UNKNOWN)
         try:
             values = self._usable(filters_of(question.filters), earlier.settings)
             predicate = And((earlier.predicate, *values))
             scan = plan_scan(self.table, predicate, predicate, earlier.settings, earlier.opened)
             return _answer(scan, question.earlier).to_bytes(self.table)
         except Exception as error:
-            _log.warning("%s: the values of a join prune nothing: %s", self.table.location, error)
-            return no_answer(str(error), UNKNOWN)
+            _log.warning("%s: the values of a join prune nothing: %s", self.table.location, explained(error))
+            return no_answer("", UNKNOWN)
 
     def _usable(self, filters: Iterable[Filter], settings: Settings) -> list[Predicate]:
         """The filters that can be bound here: one that Spark can compare and binding refuses is left to Spark."""

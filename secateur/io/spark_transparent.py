@@ -64,8 +64,8 @@ def dataframe(spark: SparkSession, table: Table, via: str, uses_index: Callable[
     if reason is None:
         try:
             return _transparent(spark, opened, uses_index)
-        except (Py4JError, PySparkException, TypeError) as error:
-            reason = f"this Spark has other internals: {str(error).strip().splitlines()[0]}"
+        except (Py4JError, PySparkException, TypeError, ValueError) as error:
+            reason = f"this Spark has other internals: {_first_line(error)}"
     if via == "transparent":
         raise ValueError(f"via='transparent' is not there: {reason}")
     return _public(spark, table, settings).alias(f"secateur reads by a public road: {reason}")
@@ -92,7 +92,7 @@ def _is_plain(table: ParquetDirectory) -> bool:
 
 
 def _transparent(spark: SparkSession, opened: OpenedTable, uses_index: Callable[[], bool]) -> DataFrame:
-    """Raises Py4JError, or TypeError for a class that is not there, where Spark has other internals."""
+    """Raises Py4JError, PySparkException, TypeError or ValueError where Spark has other internals."""
     context, table = spark.sparkContext, opened.table
     gateway, jvm = context._gateway, context._jvm
     assert gateway is not None and jvm is not None and isinstance(table, ParquetDirectory)
@@ -125,6 +125,11 @@ def _table_class(gateway: Any, source: str) -> Any:
     compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
     compiler.cook(source)
     return compiler.getClassLoader().loadClass("secateur.PrunedTable")
+
+
+def _first_line(error: Exception) -> str:
+    """The first line of what an error says, or its kind where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _struct(jvm: Any, schema: StructType) -> Any:
