@@ -13,7 +13,7 @@ STAMP := $(VENV)/.installed
 PIP := -m pip install --quiet --disable-pip-version-check -c
 OLDEST_SPARK := 4.1.4
 NEEDS_OLDEST := $(addprefix tests/test_,spark_iceberg.py iceberg_histories.py iceberg_rules.py hand_off.py \
-    spark_source.py)
+    spark_source.py transparent.py transparent_trouble.py)
 
 .PHONY: help demo test oldest lint types format bench conformance docs fuzz fuzz-decoders clean lock
 

@@ -26,6 +26,7 @@ from benchmarks.scale import plan_nothing_pruned, plan_range
 from benchmarks.scale_cold import plan_cold, plan_memory
 from benchmarks.scale_shapes import plan_clustered, plan_in_100k, plan_threads
 from benchmarks.setting import Setting
+from benchmarks.spark_scans import join_small_side, lookup_spark, scan_spark
 from benchmarks.tpch_needles import tpch_needles
 from benchmarks.tpch_pruning import tpch_pruning
 
@@ -75,6 +76,9 @@ WORKLOADS = (
     Workload("plan_threads", "prune(): 1, 2 and 4 threads on one table of 1M blocks", plan_threads),
     Workload("plan_cold", "prune() in a new process: two columns of 50 over 1M blocks", plan_cold),
     Workload("plan_memory", "prune(): what two columns of 20M blocks take of memory", plan_memory),
+    Workload("lookup_spark", "a value of an unclustered column in Spark, 200 files of 10 row groups", lookup_spark),
+    Workload("scan_spark", "queries in Spark that need all of 20M rows", scan_spark),
+    Workload("join_small_side", "20M rows in Spark joined with a few on an unclustered column", join_small_side),
     Workload("tpch_needles", "order keys and parts of comments in TPC-H, scale factor 0.1: blocks kept", tpch_needles),
     Workload("lookup_s3", "prune() and read one of 4M rows on S3 with 15 ms latency (needs Spark and s3a)", lookup_s3),
     Workload("tpch_pruning", "the pruning rate on TPC-H lineitem, scale factor 0.1 (needs Spark once)", tpch_pruning),

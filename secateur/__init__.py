@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from secateur.maintain.vacuum import drop_index, vacuum_index
     from secateur.maintain.verify import Verification, verify_index
     from secateur.pruning.advice import Advice
+    from secateur.transparent import dataframe
 
 __version__ = "0.1.0"
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "build_index",
     "call_function",
     "col",
+    "dataframe",
     "describe_index",
     "drop_index",
     "evaluate",
@@ -62,6 +64,7 @@ __all__ = [
 
 _ON_DEMAND = {  # modules that no query needs, imported when one of their names is asked for
     "secateur.advising": ("advise",),
+    "secateur.transparent": ("dataframe",),
     "secateur.pruning.advice": ("Advice",),
     "secateur.index.zone_table": ("evaluate",),
     "secateur.io.disk_cache": ("DiskCache",),

@@ -134,7 +134,7 @@ def prune(
     settings = Settings(
         limit=limit,
         budget_ms=budget_ms,
-        use_index=use_index and os.environ.get(DISABLE) != "1",
+        use_index=use_index and is_index_enabled(),
         strict=strict,
         session_time_zone=session_time_zone or _active_time_zone(),
         case_sensitive=case_sensitive,
@@ -142,6 +142,11 @@ def prune(
     )
     plan = plan_scan(table, tree, sql, settings)
     return plan if audit is None else _audited(plan, tree, settings, audit)
+
+
+def is_index_enabled() -> bool:
+    """Whether the environment lets queries use an index."""
+    return os.environ.get(DISABLE) != "1"
 
 
 def _audited(plan: Scan, tree: Predicate, settings: Settings, share: float) -> Scan:

@@ -57,13 +57,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TINY = "0.002"
-ALONE = {
-    "lookup_s3",
-    "tpch_pruning",
-    "needle_beside",
-    "plan_synthetic",
-    "plan_range",
-}  # workloads with a test of their own
+IN_SPARK = ["lookup_spark", "scan_spark", "join_small_side"]
+OWN = {"lookup_s3", "tpch_pruning", "needle_beside", "plan_synthetic", "plan_range"}
+ALONE = {*OWN, *IN_SPARK}  # workloads with a test of their own
 OUTPUT = {"environment", "scale", "results"}
 ENVIRONMENT = {"python", "numpy", "pyarrow", "machine", "cpus", "load"}
 RESULT = {"workload", "description", "seconds", "sizes", "ratios", "kept", "notes"}
@@ -151,6 +147,11 @@ def test_a_look_up_on_s3_takes_few_round_trips(data: Path, monkeypatch: pytest.M
     assert peers == {"pyarrow's dataset", *([s3_lookup.SPARK] if is_there else [])}
     assert is_there or "not fetched for tests" in result["notes"][-1]
     assert all("round trips in sequence" in note for note in result["notes"][: 2 + len(peers)])
+
+
+@pytest.mark.parametrize("workload", IN_SPARK)
+def test_queries_in_spark_give_the_same_rows(spark: SparkSession, data: Path, workload: str) -> None:
+    check(run_json(workload, data), workload)
 
 
 def test_peers_keep_the_same_blocks_by_the_same_bounds(data: Path) -> None:

@@ -18,6 +18,7 @@ from secateur.values import COLLATED, is_float
 
 if TYPE_CHECKING:
     from secateur.io.scan import Scan
+    from secateur.io.table import TableSnapshot
 
 LOCAL_BYTES = 8 << 20  # to read so much takes the driver less time than Spark needs to start a task of Python
 MOST_LOCAL_FILES = 64  # to open one of an object store takes some ten milliseconds, and some are opened at once
@@ -73,37 +74,41 @@ def surviving_bytes(scan: Scan) -> np.ndarray:
 def asks_a_collation(scan: Scan) -> bool:
     """Whether the predicate looks at strings that have a collation, which only Spark's own reader keeps with them."""
     unsupported = (leaf for leaf in all_leaves(scan.predicate) if isinstance(leaf, Unsupported))
-    return any(_holds_collation(field.type) for leaf in unsupported for field in leaf.fields)
+    return any(holds_collation(field.type) for leaf in unsupported for field in leaf.fields)
 
 
-def _holds_collation(type_: pa.DataType) -> bool:
+def holds_collation(type_: pa.DataType) -> bool:
     """Whether a type is that of strings with a collation, or of arrays or maps of them."""
     inner = [type_.field(i).type for i in range(type_.num_fields)]
-    return type_ == COLLATED or any(map(_holds_collation, inner))
+    return type_ == COLLATED or any(map(holds_collation, inner))
 
 
 def native_is_exact(scan: Scan) -> bool:
     """Whether Spark's own reader, with its push-down, gives the same rows from the same files."""
     schema = scan.opened.schema
     floating = any(
-        _holds_float(schema.field(name).type) for name in predicate_columns(scan.predicate) if name in schema.names
+        holds_float(schema.field(name).type) for name in predicate_columns(scan.predicate) if name in schema.names
     )
     if scan.opened.table.naming is not None:
         return False  # Spark's reader goes by names, knows nothing of deletes, and nothing of initial defaults
-    table = scan.opened.table
-    local = isinstance(getattr(table, "filesystem", None), pafs.LocalFileSystem)
-    plain = local or ("://" in table.location and getattr(table, "found_by_location", False))
     return (
-        plain
+        is_found_by_spark(scan.opened.table)
         and not floating
         and not _has_wildcard(pa.array([scan.opened.table.location]))
         and not _has_wildcard(scan.paths.take(pa.array(scan.file_ordinals)))
     )
 
 
+def is_found_by_spark(table: TableSnapshot) -> bool:
+    """Whether Spark takes the table's location for the same place."""
+    local = isinstance(getattr(table, "filesystem", None), pafs.LocalFileSystem)
+    return local or ("://" in table.location and getattr(table, "found_by_location", False))
+
+
 def _has_wildcard(paths: pa.Array) -> bool:
     return bool(pc.any(pc.match_substring_regex(paths, GLOB_CHARACTERS)).as_py())
 
 
-def _holds_float(type_: pa.DataType) -> bool:
-    return is_float(type_) or (pa.types.is_struct(type_) and any(_holds_float(field.type) for field in type_))
+def holds_float(type_: pa.DataType) -> bool:
+    """Whether a type is floating, or that of structs with such a field: Spark's reader prunes by those too."""
+    return is_float(type_) or (pa.types.is_struct(type_) and any(holds_float(field.type) for field in type_))

@@ -330,8 +330,13 @@ def read_ahead(read: Callable[[Wanted], Result], files: Iterable[Wanted]) -> Ite
             yield ahead.popleft().result()
 
 
-def plan_scan(table: Table, predicate: Predicate, sql: Sql, settings: Settings) -> Scan:
-    """The plan of a query over the table's current snapshot; `sql` prints as the predicate that Spark is to read."""
+def plan_scan(
+    table: Table, predicate: Predicate, sql: Sql, settings: Settings, opened: OpenedTable | None = None
+) -> Scan:
+    """The plan of a query over the table's current snapshot, or over one that is open.
+
+    `sql` prints as the predicate that Spark is to read.
+    """
     started = time.perf_counter()
     deadline = None if settings.budget_ms is None else started + settings.budget_ms / 1000
     time_zone = settings.session_time_zone
@@ -339,7 +344,8 @@ def plan_scan(table: Table, predicate: Predicate, sql: Sql, settings: Settings) 
     if zone is None:
         raise ValueError(f"unknown time zone {time_zone!r}")
     faults = Faults(settings.strict)
-    opened = open_snapshot_of(table, zone, faults, use_index=settings.use_index)
+    if opened is None:
+        opened = open_snapshot_of(table, zone, faults, use_index=settings.use_index)
     bound = bind(predicate, opened.binding_schema, session_time_zone=time_zone, case_sensitive=settings.case_sensitive)
     executors = None if settings.executors is None else settings.executors(opened, faults)
     rewritten = rewrite(bound)

@@ -91,7 +91,7 @@ def _by(road: str, scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) 
         case "local":
             return _local(scan, spark, fields, MOST_MEMORY)
         case "native":
-            return _native(scan, spark)
+            return native(scan, spark, with_collations=asks_a_collation(scan))
         case "iceberg":
             staged = _read_by_iceberg(scan, spark)
             if staged is None:
@@ -114,7 +114,7 @@ def _by_the_best(road: str, scan: Scan, spark: SparkSession, fields: Sequence[pa
     staged = _read_by_iceberg(scan, spark) if road == "blocks" else None
     if staged is not None:
         return staged
-    if road == "native" and not _has_filesystem(spark, scan.opened.table.location):
+    if road == "native" and not has_filesystem(spark, scan.opened.table.location):
         road = "blocks"
     return _by(road, scan, spark, fields)
 
@@ -167,7 +167,7 @@ def _require_time_zone(scan: Scan, spark: SparkSession) -> None:
         )
 
 
-def _has_filesystem(spark: SparkSession, location: str) -> bool:
+def has_filesystem(spark: SparkSession, location: str) -> bool:
     """Whether Spark itself opens locations of this scheme: of S3 not without a library; unknown on Spark Connect."""
     scheme, separator, _ = location.partition("://")
     if not separator or scheme == "file":
@@ -182,7 +182,11 @@ def _has_filesystem(spark: SparkSession, location: str) -> bool:
     return True
 
 
-def _native(scan: Scan, spark: SparkSession) -> DataFrame:
+def native(scan: Scan, spark: SparkSession, *, with_collations: bool) -> DataFrame:
+    """The surviving files through Spark's own reader; of collations only the files tell, and Spark who reads them all.
+
+    Raises StalePlan where a file is gone, or another one.
+    """
     schema = spark_schema(scan.opened.schema)
     table = scan.opened.table
     paths = [table.full_path(path) for path in scan.files]
@@ -191,7 +195,7 @@ def _native(scan: Scan, spark: SparkSession) -> DataFrame:
     if isinstance(table, ParquetDirectory):  # Spark reads what is there, whatever was planned
         table.require_listed(scan.opened.listing, scan.file_ordinals)
     reader = spark.read.option("basePath", table.location)
-    reader = reader.option("mergeSchema", "true") if asks_a_collation(scan) else reader.schema(schema)
+    reader = reader.option("mergeSchema", "true") if with_collations else reader.schema(schema)
     try:
         with _looked_up_by_the_driver(spark, len(paths)):
             return reader.parquet(*paths)

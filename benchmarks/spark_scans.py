@@ -1,0 +1,117 @@
+"""Queries in Spark on a table that prunes by itself, beside Spark's own reader with its push-down, in one session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import secateur as sc
+from benchmarks.results import Kept, Result, timed
+from benchmarks.scale_tables import changing
+from benchmarks.sessions import spark_session
+from benchmarks.setting import Setting
+from benchmarks.spark_table import ROW_GROUPS, SparkTable, spark_table
+from benchmarks.timing import race
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ONE_IN, MOST_SCAN, ONE_IN_OF_JOIN = 10, 1.1, 8  # the goals: so many times as fast, at most so many times as long
+SPARK = "Spark's own reader, with its push-down"
+SMALL, WANTED = 1_000, 3  # rows of the small side, and of those that its filter keeps
+Query = Callable[["DataFrame"], object]
+
+
+def lookup_spark(setting: Setting) -> Result:
+    """One value of a column by which nothing is sorted, another in every call, from the query to its rows."""
+    data = spark_table(setting)
+    with spark_session() as spark:
+        ours, own = _frames(spark, data)
+
+        def found(frame: DataFrame, call: int) -> list[int]:
+            return [row.id for row in frame.where(f"uid = {_key(data, call)}").collect()]
+
+        def planned(call: int, via: str) -> list[int]:
+            plan = sc.prune(data.table, f"uid = {_key(data, call)}")
+            return [row.id for row in plan.to_spark(spark, via=via).collect()]
+
+        for call in range(3):
+            answers = [found(ours, call), planned(call, "blocks"), planned(call, "native"), found(own, call)]
+            _require(all(answer == answers[0] and len(answer) == 1 for answer in answers), answers)
+        contenders = [partial(found, ours), *(partial(planned, via=via) for via in ("blocks", "native"))]
+        *times, peer = race([changing(each) for each in [*contenders, partial(found, own)]], setting.repetitions)
+        goals = {
+            "dataframe()": 1 / ONE_IN,
+            "prune().to_spark(via='blocks')": None,
+            "prune().to_spark(via='native')": None,
+        }
+        ratios = tuple(
+            timed(f"{name}, one value", time, SPARK, peer, goal)
+            for (name, goal), time in zip(goals.items(), times, strict=True)
+        )
+    left = len(sc.prune(data.table, f"uid = {_key(data, 0)}").blocks)
+    kept = Kept("events", "one value", "blocks", data.files * ROW_GROUPS, 1, {"secateur": left})
+    return Result(_sizes(data), ratios, (kept,))
+
+
+def scan_spark(setting: Setting) -> Result:
+    """Queries that need every row: what is asked of the index is in vain."""
+    data = spark_table(setting)
+    queries: dict[str, Query] = {
+        "count(*)": lambda frame: frame.where("id >= 0").count(),
+        "sum and max of two columns": lambda frame: (
+            frame.where("id >= 0").selectExpr("sum(price)", "max(name)").collect()
+        ),
+        "all columns": lambda frame: frame.where("id >= 0").write.format("noop").mode("overwrite").save(),
+    }
+    ratios = []
+    with spark_session() as spark:
+        ours, own = _frames(spark, data)
+        for name, query in queries.items():
+            _require(query(ours) == query(own), name)
+            time, peer = race([partial(query, ours), partial(query, own)], setting.repetitions)
+            ratios.append(timed(f"dataframe(), {name}", time, SPARK, peer, goal=MOST_SCAN))
+    return Result(_sizes(data), tuple(ratios))
+
+
+def join_small_side(setting: Setting) -> Result:
+    """A join on a column by which nothing is sorted, with a table of which a filter keeps a few rows."""
+    data = spark_table(setting)
+    with spark_session() as spark:
+        ours, own = _frames(spark, data)
+        path = setting.prepared(f"small-side-{data.files}", partial(_write_small, spark, data))
+        small = spark.read.parquet(str(path / "data"))
+
+        def joined(frame: DataFrame, call: int) -> list[int]:
+            few = small.where(f"label = 'group {call % (SMALL // WANTED)}'")
+            return sorted(row.id for row in frame.join(few, frame.uid == few.key).select("id").collect())
+
+        for call in range(2):
+            _require(joined(ours, call) == joined(own, call) and len(joined(ours, call)) == WANTED, call)
+        time, peer = race([changing(partial(joined, frame)) for frame in (ours, own)], setting.repetitions)
+    ratio = timed(f"dataframe(), join with {WANTED} rows", time, SPARK, peer, goal=1 / ONE_IN_OF_JOIN)
+    return Result({**_sizes(data), "rows_of_the_small_side": SMALL}, (ratio,))
+
+
+def _frames(spark: SparkSession, data: SparkTable) -> tuple[DataFrame, DataFrame]:
+    return sc.dataframe(spark, data.table, via="transparent"), spark.read.parquet(data.location)
+
+
+def _key(data: SparkTable, call: int) -> int:
+    return int(data.keys[call % len(data.keys)])
+
+
+def _write_small(spark: SparkSession, data: SparkTable, directory: Path) -> None:
+    rows = [(int(key), f"group {i // WANTED}") for i, key in enumerate(data.keys[-SMALL:])]
+    spark.createDataFrame(rows, "key bigint, label string").coalesce(1).write.parquet(str(directory / "data"))
+
+
+def _require(is_so: bool, what: object) -> None:
+    if not is_so:
+        raise AssertionError(f"Spark and the index do not give the same rows: {what}")
+
+
+def _sizes(data: SparkTable) -> dict[str, int | float]:
+    return {"rows": data.rows, "files": data.files, "blocks": data.files * ROW_GROUPS}

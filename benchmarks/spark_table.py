@@ -1,0 +1,69 @@
+"""A table of 20 million rows for Spark: 200 files of ten row groups, sorted by `id`, with keys `uid` in no order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import secateur as sc
+from benchmarks.indexing import index_here
+from benchmarks.setting import Setting, index_code
+from secateur.index.model import BuildOptions
+from secateur.index.options import filter_options
+from secateur.io.table import Table
+
+FILES, ROW_GROUPS, ROWS = 200, 10, 10_000  # in a file, in a row group
+
+
+@dataclass(frozen=True)
+class SparkTable:
+    """The table with a filter of `uid`, some of its keys in random order, and where Spark reads it by itself."""
+
+    table: Table
+    location: str
+    files: int
+    keys: np.ndarray
+
+    @property
+    def rows(self) -> int:
+        """Of the whole table."""
+        return self.files * ROW_GROUPS * ROWS
+
+
+def spark_table(setting: Setting) -> SparkTable:
+    """The table at the scale of the setting, which takes fewer files; written where it is missing."""
+    files = setting.scaled(FILES, least=2)
+    directory = setting.prepared(f"spark-{files}", partial(_write, files=files))
+    location, index = directory / "data", directory / f"index-{index_code()}"
+    table = sc.open_table(str(location), index_location=str(index))
+    if not index.exists():
+        index_here(table, BuildOptions(filters=filter_options(bloom=["uid"])))
+    return SparkTable(table, str(location), files, np.load(directory / "keys.npy"))
+
+
+def _write(directory: Path, files: int) -> None:
+    rng = np.random.default_rng(12)
+    (directory / "data").mkdir()
+    rows, each = files * ROW_GROUPS * ROWS, ROW_GROUPS * ROWS
+    uids = rng.permutation(rows) * 7
+    names = pa.array([f"user {i:07d} of {i % 97}" for i in range(100_000)])
+    for i in range(files):
+        ids = np.arange(i * each, (i + 1) * each)
+        data = pa.table(
+            {
+                "id": ids,
+                "uid": uids[ids],
+                "kind": pa.array(rng.integers(0, 50, each), pa.int32()),
+                "name": names.take(pa.array(rng.integers(0, len(names), each))),
+                "ts": pa.array(ids * 1_000_000 + 1_767_225_600_000_000, pa.timestamp("us", "UTC")),
+                "price": pa.array(rng.integers(0, 10**6, each), pa.int32()).cast(pa.decimal128(12, 2)),
+                "value": rng.random(each),
+            }
+        )
+        pq.write_table(data, directory / "data" / f"part-{i:04d}.parquet", row_group_size=ROWS)
+    np.save(directory / "keys.npy", rng.permutation(uids)[:10_000])

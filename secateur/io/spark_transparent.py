@@ -1,0 +1,161 @@
+"""A table as an ordinary DataFrame of Spark Classic, whose every scan asks the index when Spark plans a query.
+
+``java/PrunedTable.java`` is a table of Spark's DataSource V2, compiled in the driver by Janino, the compiler that Spark
+ships. Its scans are those of Spark's own Parquet reader. When a query is planned, Java asks the :mod:`.spark_planner`
+once, with the filters of the query, and is answered with ranges of files that hold the surviving row groups; once more
+where a join tells the values of its other side while the query runs. All filters stay with Spark: an answer only leaves
+out what no row of can match, so that the result never depends on it.
+
+Where this road is not there, a public one is taken (:mod:`.spark_plan`), and ``explain(True)`` tells the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.functions import col, nanvl
+from pyspark.sql.types import StructType
+
+from secateur.errors import UnsupportedTable
+from secateur.io.catalog import OpenedTable, open_snapshot_of
+from secateur.io.parquet_dir import ParquetDirectory
+from secateur.io.roads import holds_collation, holds_float, is_found_by_spark, native_is_exact
+from secateur.io.scan import Settings, plan_scan
+from secateur.io.spark_answers import is_local, place_of
+from secateur.io.spark_plan import has_filesystem, native, spark_schema, to_spark
+from secateur.io.spark_planner import Planner
+from secateur.io.table import Table
+from secateur.pruning.predicate.nodes import Truth, quoted_name
+from secateur.pruning.predicate.temporal import zone_of
+from secateur.pruning.report import Faults
+from secateur.values import is_float, kind_of
+
+SOURCE = files("secateur.io") / "java" / "PrunedTable.java"
+ROADS = ("auto", "transparent", "public")
+
+
+def dataframe(spark: SparkSession, table: Table, via: str, uses_index: Callable[[], bool]) -> DataFrame:
+    """The whole table as a DataFrame; see :func:`secateur.dataframe`. Raises as that."""
+    if via not in ROADS:
+        raise ValueError(f"via is one of {', '.join(ROADS)}, not {via!r}")
+    time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    settings = Settings(use_index=uses_index(), session_time_zone=time_zone)
+    zone = zone_of(time_zone)
+    if zone is None:
+        raise ValueError(f"unknown time zone {time_zone!r}")
+    opened = open_snapshot_of(table, zone, Faults(), use_index=settings.use_index)
+    reason = "a public road was asked for" if via == "public" else obstacle(spark, opened)
+    if reason is None:
+        try:
+            return _transparent(spark, opened, uses_index)
+        except (Py4JError, PySparkException, TypeError, ValueError) as error:
+            reason = f"this Spark has other internals: {_first_line(error)}"
+    if via == "transparent":
+        raise ValueError(f"via='transparent' is not there: {reason}")
+    return _public(spark, table, settings).alias(f"secateur reads by a public road: {reason}")
+
+
+def obstacle(spark: SparkSession, opened: OpenedTable) -> str | None:
+    """Why Spark's own reader cannot read the table in place, or cannot be asked to."""
+    table = opened.table
+    if not hasattr(spark, "_jsparkSession"):
+        return "Spark Connect plans in another process"
+    if not isinstance(table, ParquetDirectory):
+        return "only directories of Parquet files are read by Spark's Parquet reader"
+    if any(holds_collation(field.type) for field in opened.schema):
+        return "a column has a collation, which only the files tell"
+    if not is_found_by_spark(table) or not _is_plain(table):
+        return "Spark may find other files by the table's location"
+    return None if has_filesystem(spark, table.location) else "Spark has no library for the table's filesystem"
+
+
+def _is_plain(table: ParquetDirectory) -> bool:
+    """Whether the table's path can be told to Hadoop, which knows no escapes in it."""
+    _, _, path = place_of(table)
+    return path.startswith("/") and (is_local(table) or not set(path) & set("%?#"))
+
+
+def _transparent(spark: SparkSession, opened: OpenedTable, uses_index: Callable[[], bool]) -> DataFrame:
+    """Raises Py4JError, PySparkException, TypeError or ValueError where Spark has other internals."""
+    context, table = spark.sparkContext, opened.table
+    gateway, jvm = context._gateway, context._jvm
+    assert gateway is not None and jvm is not None and isinstance(table, ParquetDirectory)
+    made = _table_class(gateway, SOURCE.read_text(encoding="utf-8"))
+    ensure_callback_server_started(gateway)
+    schema, partitions = spark_schema(opened.schema), opened.listing.partitions.fields
+    named = {field.name for field in partitions}
+    in_files = StructType([field for field in schema.fields if field.name not in named])
+    parts = (
+        spark._jsparkSession,
+        f"secateur {table.location}",
+        *(_struct(jvm, each) for each in (schema, in_files, spark_schema(pa.schema(partitions)))),
+        _listed(jvm, [field.name for field in opened.schema if kind_of(field.type) is not None]),
+        Planner(table, opened.schema, partitions, uses_index),
+    )
+    arguments = gateway.new_array(jvm.java.lang.Object, 1)
+    arguments[0] = _listed(jvm, parts)
+    (constructor,) = made.getConstructors()
+    relation = jvm.org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+    none = jvm.scala.Option.empty()
+    plan = relation.create(constructor.newInstance(arguments), none, none)
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+
+
+@lru_cache(maxsize=4)
+def _table_class(gateway: Any, source: str) -> Any:
+    """The class of tables, compiled once in the driver. Raises Py4JError where Spark's classes are others."""
+    jvm = gateway.jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    compiler.cook(source)
+    return compiler.getClassLoader().loadClass("secateur.PrunedTable")
+
+
+def _first_line(error: Exception) -> str:
+    """The first line of what an error says, or its kind where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _struct(jvm: Any, schema: StructType) -> Any:
+    return jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
+
+
+def _listed(jvm: Any, items: Iterable[object]) -> Any:
+    found = jvm.java.util.ArrayList()
+    for item in items:
+        found.add(item)
+    return found
+
+
+def _public(spark: SparkSession, table: Table, settings: Settings) -> DataFrame:
+    """All rows of the table as it is now, by a road that needs nothing of Spark but its public interface.
+
+    Where that is Spark's own reader, filters on floating columns are kept from its push-down, which loses NaN: they are
+    wrapped in a function that changes nothing. What cannot be wrapped, in structs, is read by pyarrow. Raises
+    UnsupportedTable for collations where only Spark's own reader would keep them, and it is not exact.
+    """
+    plan = plan_scan(table, Truth(True), Truth(True), settings)
+    schema = plan.opened.schema
+    if any(holds_collation(field.type) for field in schema):
+        if not native_is_exact(plan):
+            raise UnsupportedTable(f"{table.location} has collations, and names that Spark reads as patterns")
+        return native(plan, spark, with_collations=True)
+    inside = any(holds_float(field.type) and not is_float(field.type) for field in schema)
+    is_native = isinstance(plan.opened.table, ParquetDirectory)
+    frame = to_spark(plan, spark, None, "blocks" if is_native and inside else "auto")
+    if not is_native:
+        return frame
+    return frame.select(*[_kept(field) for field in schema])
+
+
+def _kept(field: pa.Field) -> Column:
+    column = col(quoted_name(field.name))
+    return nanvl(column, column).alias(field.name) if is_float(field.type) else column
