@@ -20,6 +20,12 @@ from secateur.io.parquet_schema import Column
 from secateur.io.ranges import Range, View
 from secateur.ragged import spread
 
+# What a byte can stand for at most, by CompressionCodec: Snappy copies 64 bytes by 3, LZ4 adds up to 255 with each
+# byte, DEFLATE has codes of 258 bytes in 2 bits, ZSTD blocks of 128 KiB in 4 bytes. Brotli has no such limit.
+_NONE, _SNAPPY, _GZIP, _LZ4, _ZSTD, _LZ4_RAW = 0, 1, 2, 5, 6, 7
+_MOST_GROWTH = {_NONE: 1, _SNAPPY: 32, _GZIP: 1100, _LZ4: 256, _ZSTD: 1 << 15, _LZ4_RAW: 256}
+_LEAST_SIZE = 1 << 17  # bytes that any page may have uncompressed
+
 
 @dataclass(frozen=True, eq=False)
 class ChosenPages:
@@ -90,6 +96,8 @@ class ChosenPages:
             if header.type != DICTIONARY_PAGE:
                 raise InvalidParquet("a data page where the dictionary page should be")
             self._require_sizes(header, len(data))
+            if header.value_count > header.uncompressed:  # every entry takes a byte at least
+                raise InvalidParquet(f"it says that it has {header.value_count} entries in {header.uncompressed} bytes")
         except InvalidParquet as error:
             raise InvalidParquet(f"{self.place}, the dictionary page: {error}") from None
 
@@ -100,6 +108,12 @@ class ChosenPages:
             raise InvalidParquet(
                 f"it says that it has {header.uncompressed} bytes uncompressed, its whole column chunk "
                 f"{self.chunk.uncompressed}"
+            )
+        growth = _MOST_GROWTH.get(self.chunk.codec)
+        if growth is not None and header.uncompressed > growth * header.compressed + _LEAST_SIZE:
+            raise InvalidParquet(
+                f"it says that it has {header.uncompressed} bytes uncompressed, which {header.compressed} bytes of its "
+                "codec cannot stand for"
             )
 
     def only(self, i: int) -> ChosenPages:

@@ -53,8 +53,11 @@ class Head:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The schema as pyarrow reads it."""
-        return opened_small_file(MAGIC + self.footer(0, {})).schema_arrow
+        """The schema as pyarrow reads it. Raises InvalidParquet."""
+        try:
+            return opened_small_file(MAGIC + self.footer(0, {})).schema_arrow
+        except (pa.ArrowException, OSError) as error:
+            raise InvalidParquet(f"the schema cannot be read: {error}") from None
 
     def schema_of(self, names: Collection[str]) -> pa.Schema:
         """The schema of some top-level columns, in the order of the file."""

@@ -41,10 +41,16 @@ class PageReader:
         Equal to reading the whole row group and slicing it. Only the pages that hold a chosen row are read, and the
         dictionaries that they need. Raises InvalidParquet, naming the file, the column and the page.
         """
-        if not len(rows) or not names:
+        leaves = self._leaves(names)
+        if not len(rows) or not leaves:
             yield pa.Table.from_batches([], self.head.schema_of(names))
             return
-        layout = self.layout(row_group, self.head.leaves(names))
+        layout = self.layout(row_group, leaves)
+        if rows.stop[-1] > layout.row_count:
+            raise InvalidParquet(
+                f"row {rows.stop[-1] - 1} of row group {row_group} of {self.shown} is asked for, "
+                f"which has {layout.row_count} rows"
+            )
         chosen = self._chosen(row_group, layout, rows)
         windows = -(-sum(each.byte_count for each in chosen.values()) // WINDOW_BYTES)
         if windows <= 1:
@@ -52,6 +58,12 @@ class PageReader:
             return
         for piece in rows.pieces(windows):
             yield self._table(row_group, self._chosen(row_group, layout, piece), piece)
+
+    def _leaves(self, names: Sequence[str]) -> list[int]:
+        try:
+            return self.head.leaves(names)
+        except InvalidParquet as error:
+            raise InvalidParquet(f"{self.shown}: {error}") from None
 
     def _chosen(self, row_group: int, layout: Layout, rows: ChosenRows) -> dict[int, ChosenPages]:
         """The pages of every leaf that hold some of the rows."""
