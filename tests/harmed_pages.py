@@ -100,7 +100,7 @@ def _whole(name: str, data: bytes, checksums: bool) -> Whole:
     bodies = np.zeros(len(data), bool)
     for each in reader._pages(reader._chosen(0, reader.layout(0, footer.head.leaves(names)), WANTED)).values():
         offsets = each.chosen.pages.offset[each.chosen.number].tolist()
-        for at, page, header in zip(offsets, each.data, each.headers, strict=True):
+        for at, (page, header) in zip(offsets, each.pages, strict=True):
             bodies[at + header.size : at + len(page)] = True
     return Whole(name, data, checksums, reader, rows, bodies)
 

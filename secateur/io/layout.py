@@ -50,10 +50,6 @@ class Layout:
         """Whether the pages of all these chunks are known."""
         return all(chunk.pages is not None for chunk in self.chunks.values())
 
-    def only(self, leaf: int) -> Layout:
-        """The chunk of one leaf."""
-        return Layout(self.row_count, {leaf: self.chunks[leaf]})
-
 
 def chunk_layout(stored: StoredChunk, pages: Pages | None, file_size: int) -> ChunkLayout | None:
     """The layout of one chunk, with the pages that its OffsetIndex tells; None for one outside of its file."""

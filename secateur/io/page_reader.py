@@ -85,23 +85,18 @@ class PageReader:
         wanted = [leaf for leaf, each in chosen.items() if each.is_dictionary_likely]
         ranges = [range_ for each in chosen.values() for range_ in each.ranges]
         data = iter(self._bytes([*ranges, *(chosen[leaf].dictionary for leaf in wanted)]))
-        bodies = {leaf: each.checked(data) for leaf, each in chosen.items()}
+        pages = {leaf: each.checked(data) for leaf, each in chosen.items()}
         dictionaries = dict(zip(wanted, data, strict=True))
         missed = [
             leaf
-            for leaf, pages in bodies.items()
-            if leaf not in dictionaries and any(header.needs_dictionary for _, header in pages)
+            for leaf, own in pages.items()
+            if leaf not in dictionaries and any(header.needs_dictionary for _, header in own)
         ]
         late = self._bytes([chosen[leaf].dictionary for leaf in missed])
         dictionaries |= dict(zip(missed, late, strict=True))
         for leaf, dictionary in dictionaries.items():
             chosen[leaf].require_dictionary(memoryview(dictionary))
-        return {
-            leaf: ReadPages(
-                chosen[leaf], [page for page, _ in pages], [header for _, header in pages], dictionaries.get(leaf, b"")
-            )
-            for leaf, pages in bodies.items()
-        }
+        return {leaf: ReadPages(chosen[leaf], own, dictionaries.get(leaf, b"")) for leaf, own in pages.items()}
 
     def _bytes(self, ranges: Sequence[Range]) -> Sequence[View]:
         try:
@@ -113,12 +108,12 @@ class PageReader:
 
     def _blame(self, read: Mapping[int, ReadPages]) -> None:
         """Raises InvalidParquet for the first page that cannot be decoded by itself."""
-        for leaf, pages in read.items():
-            for i in range(len(pages.data)):
+        for leaf, each in read.items():
+            for i in range(len(each.pages)):
                 try:
-                    require_readable(self.head, leaf, pages.only(i))
+                    require_readable(self.head, leaf, each.only(i))
                 except (pa.ArrowException, OSError, InvalidParquet) as error:
-                    raise pages.chosen.trouble(i, error) from None
+                    raise each.chosen.trouble(i, error) from None
 
     def _named(self, row_group: int, leaf: int) -> str:
         return f"{self.shown}: row group {row_group}, column {display(self.head.columns[leaf].names)}"
