@@ -17,7 +17,8 @@ A result has ``workload``, ``description``, ``seconds`` (of the whole workload, 
 
 ==================  ===================================================================================
 ``subject``         what was measured
-``value``           its figure, in ``unit``: s, B, B/key, B/s, keys/s, blocks, reads, of all (a share)
+``value``           its figure, in ``unit``: s, B, B/key, B/s, keys/s, blocks, reads,
+                    round trips, of all (a share)
 ``reference``       what it is compared with: a floor, a peer, a formula, or a time that is the goal
 ``reference_value``  that figure
 ``ratio``           ``value / reference_value``; null where the reference is 0

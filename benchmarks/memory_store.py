@@ -15,6 +15,7 @@ class MemoryStore:
 
     data: dict[str, bytes] = field(default_factory=dict)
     location: str = "memory:"
+    is_local: bool = True
 
     def files(self, folder: str) -> list[StoredFile]:
         """The files of a folder by name."""

@@ -25,8 +25,8 @@ from benchmarks.setting import Setting
 from benchmarks.timing import race
 from secateur.io.chosen_rows import ChosenRows, all_rows, chosen_rows
 from secateur.io.footer import Footer, read_footer, read_layout
-from secateur.io.layout import Layout
-from secateur.io.page_reader import PageReader, selected_bytes
+from secateur.io.layout import Layout, selected_bytes
+from secateur.io.page_reader import PageReader
 
 ROWS = 1_000_000
 ONE_ROW, TEN_THOUSAND, BYTES, EVERYTHING = 0.066, 0.066, 0.033, 1.1  # goals: of what the plain read takes

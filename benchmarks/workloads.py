@@ -21,6 +21,7 @@ from benchmarks.outliers import outliers
 from benchmarks.page_reads import read_10k_contiguous, read_everything, read_one_row
 from benchmarks.planning import plan_synthetic
 from benchmarks.results import Result
+from benchmarks.s3_lookup import lookup_s3
 from benchmarks.scale import plan_nothing_pruned, plan_range
 from benchmarks.scale_cold import plan_cold, plan_memory
 from benchmarks.scale_shapes import plan_clustered, plan_in_100k, plan_threads
@@ -75,5 +76,6 @@ WORKLOADS = (
     Workload("plan_cold", "prune() in a new process: two columns of 50 over 1M blocks", plan_cold),
     Workload("plan_memory", "prune(): what two columns of 20M blocks take of memory", plan_memory),
     Workload("tpch_needles", "order keys and parts of comments in TPC-H, scale factor 0.1: blocks kept", tpch_needles),
+    Workload("lookup_s3", "prune() and read one of 4M rows on S3 with 15 ms latency (needs Spark and s3a)", lookup_s3),
     Workload("tpch_pruning", "the pruning rate on TPC-H lineitem, scale factor 0.1 (needs Spark once)", tpch_pruning),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import struct
 from collections.abc import Iterator
 from functools import partial
@@ -17,7 +18,10 @@ from fuzz.targets import DELETES, GOLDEN, MANIFEST, PARQUET, index_begin
 from secateur.index import codec
 from secateur.index.codec import Contents, as_it_lies, encode_chunk, read_contents
 from secateur.index.encoding import DTYPES, encode
+from secateur.index.layouts import FileLayouts, layouts_array, of_file, table_arrays
 from secateur.io.disk_piece import PieceName, write_piece
+from secateur.io.file_layouts import file_layouts
+from secateur.io.footer import read_footer
 from secateur.io.kept_manifests import encode_manifests
 from secateur.io.manifest_files import FILES, ByField, Manifest
 from secateur.io.puffin import Blob, encode_puffin
@@ -154,6 +158,40 @@ def _blooms() -> Iterator[bytes]:
     yield bytes.fromhex("1540" + "1c1c0000" * 3 + "00") + bytes(range(32))  # 32 bytes, block, XXH64, uncompressed
 
 
+def _golden_layouts() -> Iterator[tuple[int, FileLayouts]]:
+    for part in ("part=0", "part=1"):
+        opened = pa.BufferReader((GOLDEN / part / "rows.parquet").read_bytes())
+        yield opened.size(), file_layouts(opened, read_footer(opened))
+
+
+def _layouts() -> Iterator[bytes]:
+    for size, found in _golden_layouts():
+        for data in found.blocks:
+            yield from (struct.pack("<I", size) + each for each in (data, as_they_lie(data)))
+
+
+def _layout_tables() -> Iterator[bytes]:
+    for _, found in _golden_layouts():
+        layouts = of_file(found)
+        for how in (encode, as_it_lies):
+            table = encode_chunk(table_arrays(layouts, 0), how)
+            yield struct.pack("<HH", len(layouts), len(table)) + table + layouts_array(layouts).tobytes()
+
+
+def _heads() -> Iterator[bytes]:
+    yield from (found.head for _, found in _golden_layouts())
+
+
+def _page_walks() -> Iterator[bytes]:
+    for version in ("1.0", "2.0"):
+        for column in (pa.array([0] * 100), pa.array([[]] * 100, pa.list_(pa.int8()))):
+            sink, table = io.BytesIO(), pa.table({"a": column})
+            pq.write_table(table, sink, data_page_size=1, write_batch_size=10, data_page_version=version)
+            stored = read_footer(pa.BufferReader(sink.getvalue())).chunks(0)[0].stored
+            assert stored is not None
+            yield sink.getvalue()[4 : 4 + stored.size]
+
+
 def _pieces() -> Iterator[bytes]:
     import tempfile
     from pathlib import Path
@@ -182,5 +220,9 @@ _SEEDS = {
     "pages": _pages,
     "parquet": _parquets,
     "bloom": _blooms,
+    "layout": _layouts,
+    "layout_table": _layout_tables,
+    "head": _heads,
+    "page_walk": _page_walks,
     "piece": _pieces,
 }

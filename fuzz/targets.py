@@ -9,6 +9,7 @@ import struct
 import tempfile
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from fuzz.frame import file_of, unpacked
 from secateur.errors import IndexFault, InvalidParquet
 from secateur.index import codec
 from secateur.index.codec import decode_chunk, read_contents
+from secateur.index.layouts import layout_table_of
 from secateur.index.matrix import Matrix, read_rows
 from secateur.index.postings import blocks_with, posting_table_of
 from secateur.index.segment import COLUMN_KINDS, FILTER_KINDS, blocks_of, codes_of, pages_of, places_of, zone_map_of
@@ -27,13 +29,18 @@ from secateur.index.segment import postings_of as stored_postings_of
 from secateur.index.slabs import slabs_of
 from secateur.index.snapshot import Snapshot, open_snapshot, snapshot_name
 from secateur.io.chosen_rows import chosen_rows
+from secateur.io.column_chunk import StoredChunk
 from secateur.io.disk_piece import PieceName, read_piece
+from secateur.io.encoded_layout import decode_layout, encode_layout
 from secateur.io.footer import chunk_bounds, read_footer, read_layout, read_page_index
+from secateur.io.head import Head
 from secateur.io.kept_manifests import ManifestKey, decode_manifests
 from secateur.io.layout import Layout
 from secateur.io.page_reader import PageReader
+from secateur.io.page_walk import walked
 from secateur.io.parquet_bloom import native_filters, read_filter
 from secateur.io.puffin import decode_puffin
+from secateur.io.ranges import LOCAL_GAP, REMOTE_GAP
 from secateur.io.thrift import MalformedThrift, decode_leading
 from secateur.pruning.predicate.bound import Field
 from secateur.values import Kind
@@ -257,6 +264,43 @@ def bloom(data: bytes) -> None:
             continue
 
 
+def layout(data: bytes) -> None:
+    """A layout of a file of some bytes, and what is made of some of its leaves; layouts of heads, whatever they are."""
+    (size,) = struct.unpack_from("<I", data.ljust(4, b"\0"))
+    found = decode_layout(data[4:], size, "layout")
+    if len(found.chunks) < 100:
+        again = decode_layout(encode_layout(found), size, "layout", range(3))
+        assert [*again.chunks] == [leaf for leaf in found.chunks if leaf < 3]
+
+
+def layout_table(data: bytes) -> None:
+    """The table of the layouts of n blocks, and the layouts in the bytes that follow it."""
+    n, size = struct.unpack_from("<HH", data.ljust(4, b"\0"))
+    body = data[4 + size :]
+    found = layout_table_of(decode_chunk(data[4 : 4 + size], "table"), n, len(data), "table")
+    found.layouts(body[: found.range[1]], "table").take(np.arange(n)[::2])
+
+
+def head(data: bytes) -> None:
+    """The head of a file, and the schema that pyarrow reads in it."""
+    try:
+        found = Head(data)
+        found.leaves(["a"])
+        found.footer(0, {})
+    except KeyError:
+        return
+
+
+def page_walk(data: bytes) -> None:
+    """The headers of the pages of a chunk, of a flat column and a repeated one."""
+    opened = pa.BufferReader(b"PAR1" + data)
+    stored = StoredChunk(4, 0, len(data), 1 << 20, 0, 100, -1, -1)
+    for column in read_footer(pa.BufferReader((GOLDEN / "part=0" / "rows.parquet").read_bytes())).head.columns[:1]:
+        for repetition in (0, 1):
+            for gap in (LOCAL_GAP, REMOTE_GAP):
+                walked(opened, stored, replace(column, repetition=repetition), 100, gap)
+
+
 def piece(data: bytes) -> None:
     """A file of the cache on local disk; its header is that of the key where it is long enough."""
     with tempfile.TemporaryDirectory() as root:
@@ -285,6 +329,10 @@ TARGETS: dict[str, tuple[Target, tuple[type[Exception], ...]]] = {
     "pages": (pages, (InvalidParquet,)),
     "parquet": (parquet, (InvalidParquet,)),
     "bloom": (bloom, ()),
+    "layout": (layout, (IndexFault,)),
+    "layout_table": (layout_table, (IndexFault,)),
+    "head": (head, (InvalidParquet, MalformedThrift)),
+    "page_walk": (page_walk, ()),
     "piece": (piece, (OSError,)),
 }
 

@@ -19,8 +19,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from iceberg_runtime import Runtime, iceberg_runtime
 from iceberg_tables import catalog_in
-from s3_server import S3Server, reserved_port, s3_server, set_environment
 
+from benchmarks.s3_server import S3Server, reserved_port, s3_server, set_environment
 from secateur.session import local_session
 
 if TYPE_CHECKING:

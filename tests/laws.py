@@ -136,7 +136,7 @@ def check_roads(spark: SparkSession, plans: Sequence[Scan], answers: Answers) ->
                 found = rows(pa.Table.from_batches(plan.to_batches(), plan.opened.schema))
                 assert found == answers.matching(plan.sql)
     wanted = [(i, row) for i, plan in enumerate(plans) for row in answers.matching(plan.sql).elements()]
-    for road in ("blocks", "native"):
+    for road in ("local", "blocks", "native"):
         numbered = [plan.to_spark(spark, via=road).withColumn(PLAN, lit(i)) for i, plan in enumerate(plans)]
         found = reduce(lambda a, b: a.unionAll(b), numbered).toArrow()
         number, table = found[PLAN].to_pylist(), found.drop_columns([PLAN])

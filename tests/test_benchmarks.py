@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import secateur as sc
+from benchmarks import s3_lookup
 from benchmarks.__main__ import main
 from benchmarks.indexing import index_here
 from benchmarks.log_tables import blocks_with
@@ -28,6 +29,7 @@ from benchmarks.logs import LEVELS, UNIT, log_lines
 from benchmarks.memory_store import MemoryStore
 from benchmarks.needle_table import NeedleTable, needle_table, rows_of
 from benchmarks.results import Ratio, against
+from benchmarks.s3_spark import s3a_package
 from benchmarks.scale_cold import drop_cached
 from benchmarks.scale_tables import (
     CALLS,
@@ -44,6 +46,7 @@ from benchmarks.scale_tables import (
 )
 from benchmarks.setting import Setting
 from benchmarks.slabs import add_keys
+from benchmarks.spark_packages import jar_of, packages_home
 from benchmarks.synthetic import SCATTERED, SPACE, WIDTH, blocks_of
 from benchmarks.timing import Timing, once, quartiles, race
 from benchmarks.workloads import WORKLOADS
@@ -54,7 +57,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TINY = "0.002"
-ALONE = {"tpch_pruning", "needle_beside", "plan_synthetic", "plan_range"}  # workloads with a test of their own
+ALONE = {
+    "lookup_s3",
+    "tpch_pruning",
+    "needle_beside",
+    "plan_synthetic",
+    "plan_range",
+}  # workloads with a test of their own
 OUTPUT = {"environment", "scale", "results"}
 ENVIRONMENT = {"python", "numpy", "pyarrow", "machine", "cpus", "load"}
 RESULT = {"workload", "description", "seconds", "sizes", "ratios", "kept", "notes"}
@@ -129,6 +138,19 @@ def test_needles_are_found_by_every_peer(spark: SparkSession, data: Path) -> Non
         "plan and read, a value that is there",
         "plan and read, an absent value",
     }
+
+
+def test_a_look_up_on_s3_takes_few_round_trips(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark takes part where its package is there: tests do not fetch hundreds of megabytes."""
+    package = s3a_package()
+    is_there = package is not None and jar_of(package, packages_home()).exists()
+    monkeypatch.setattr(s3_lookup, "s3a_trouble", lambda: "" if is_there else "not fetched for tests")
+    result = run_json("lookup_s3", data)
+    check(result, "lookup_s3")
+    peers = {ratio["reference"] for ratio in result["ratios"] if ratio["unit"] == "s"}
+    assert peers == {"pyarrow's dataset", *([s3_lookup.SPARK] if is_there else [])}
+    assert is_there or "not fetched for tests" in result["notes"][-1]
+    assert all("round trips in sequence" in note for note in result["notes"][: 2 + len(peers)])
 
 
 def test_peers_keep_the_same_blocks_by_the_same_bounds(data: Path) -> None:

@@ -191,6 +191,16 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("here")
+def test_layouts_are_left_out_and_added(tmp_path: Path) -> None:
+    write_file(tmp_path / "0.parquet", {"a": range(10)})
+    assert "\nlayouts" not in run("index", tmp_path, "--no-layouts").stdout
+    assert "1 segments to amend" in run("refresh", tmp_path, "--layouts", "--dry-run").stdout
+    assert "1 segments amended" in run("refresh", tmp_path, "--layouts").stdout
+    assert json.loads(run("inspect", tmp_path, "--json").stdout)["layout_bytes"] > 0
+    assert "\nlayouts" in run("inspect", tmp_path).stdout
+
+
+@pytest.mark.usefixtures("here")
 def test_an_index_grows_and_is_brought_in_order_and_dropped(tmp_path: Path) -> None:
     for i in range(4):
         write_file(tmp_path / f"{i}.parquet", {"a": range(i * 10, i * 10 + 10), "b": ["x"] * 10})

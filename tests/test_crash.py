@@ -19,8 +19,8 @@ from crash_lake import (
     lake_on,
 )
 from faulty_store import DEATHS, ERRORS, FAULTS, DiedError, FaultyStore, Script
-from s3_server import S3Server
 
+from benchmarks.s3_server import S3Server
 from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import SecateurError
 from secateur.index.snapshot import snapshot_name, snapshot_numbers

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import secateur as sc
+from benchmarks.this_process import jobs_in_this_process
+from secateur.index.blocks import OpenedBlocks
 from tests.make_golden import GOLDEN, stamp
 
 VERSIONS = sorted(path.name for path in GOLDEN.iterdir())
@@ -50,6 +52,24 @@ def test_golden_index(golden: Path, predicate: str, ids: list[int], blocks: list
 
 def test_golden_index_is_sound(golden: Path) -> None:
     assert sc.verify_index(sc.open_table(str(golden))).sound
+
+
+def test_an_index_without_layouts_gets_them(golden: Path) -> None:
+    """The first release kept none: readers look at footers until a refresh is asked for them."""
+    table = sc.open_table(str(golden))
+    assert not sc.describe_index(table).layout_bytes
+    plan = sc.prune(table, "id = 17", strict=True)
+    blocks = plan.survivors.blocks
+    assert isinstance(blocks, OpenedBlocks)
+    assert blocks.layouts().blocks == [b""]
+    assert (blocks.placed == -1).all()
+    with jobs_in_this_process() as here:
+        assert sc.refresh_index(table, spark=here).is_current
+        assert sc.refresh_index(table, spark=here, layouts=True).segments_amended == 2
+    blocks = sc.prune(table, "id = 17", strict=True).survivors.blocks
+    assert isinstance(blocks, OpenedBlocks)
+    assert all(blocks.layouts().blocks)
+    assert sc.verify_index(table).sound
 
 
 def test_a_newer_version_is_refused_and_costs_only_time(golden: Path) -> None:

@@ -23,8 +23,9 @@ import secateur as sc
 from secateur.io.block_list import BlockList, FileBlocks, block_list, reading_order
 from secateur.io.packing import MOST_TASKS, TASK_BYTES, pack
 from secateur.io.partitions import Partitions
+from secateur.io.roads import MOST_LOCAL_FILES, MOST_NATIVE, choose_road
 from secateur.io.scan import Scan
-from secateur.io.spark_plan import MOST_NATIVE, choose_road, descriptors
+from secateur.io.spark_plan import descriptors
 from secateur.io.table import Listing
 from secateur.pruning.outcomes import EVERYTHING
 from secateur.pruning.plain_blocks import PlainBlocks
@@ -130,7 +131,9 @@ def test_a_part_of_a_file_has_its_own_row_groups_only() -> None:
     listing = Listing(pa.array(["a", "b"]), np.array([5, 6]), np.zeros(2, np.int64), Partitions((), ()))
     whole = listed(listing, [(0, 0, 0), (0, 1, 0), (1, 0, 1), (1, 1, 0), (1, 2, 1)])
     (only,) = BlockList.from_bytes(whole.between(3, 5).to_bytes()).by_file()
-    assert only == FileBlocks(path="b", size=6, modified=0, row_groups=(1, 2), residual=(0, 1), told={})
+    assert only == FileBlocks(
+        path="b", size=6, modified=0, row_groups=(1, 2), residual=(0, 1), rows=(None, None), told={}
+    )
 
 
 # ---- tasks -----------------------------------------------------------------------------------------------------------
@@ -234,8 +237,10 @@ def test_blocks_and_files_of_a_large_plan_are_arrays(plan: Scan) -> None:
 
 
 def test_sparks_own_reader_is_not_chosen_for_many_files(plan: Scan) -> None:
-    assert choose_road(with_survivors(plan, MOST_NATIVE, 1, 1 << 20)) == "native"
-    assert choose_road(with_survivors(plan, MOST_NATIVE + 1, 1, 1 << 20)) == "blocks"
+    assert choose_road(with_survivors(plan, MOST_NATIVE, 1, 1 << 20)).name == "native"
+    assert choose_road(with_survivors(plan, MOST_NATIVE + 1, 1, 1 << 20)).name == "blocks"
+    assert choose_road(with_survivors(plan, MOST_LOCAL_FILES, 1, 1 << 10)).name == "local"
+    assert choose_road(with_survivors(plan, MOST_LOCAL_FILES + 1, 1, 1 << 10)).name != "local"
 
 
 # ---- through Spark ---------------------------------------------------------------------------------------------------

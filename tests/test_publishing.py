@@ -12,10 +12,11 @@ from typing import Any
 
 import pyarrow.fs as pafs
 import pytest
-from s3_server import ACCESS_KEY, S3Server, every
 
+from benchmarks.s3_server import ACCESS_KEY, S3Server, every
 from secateur.errors import IndexConflict, IndexNotWritable
-from secateur.io.conditional_put import create_object, s3_object
+from secateur.io.conditional_put import create_object
+from secateur.io.s3_client import s3_object
 from secateur.io.store import FileStore
 
 NAME = "snapshots/0000000001.snapshot"

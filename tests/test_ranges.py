@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from itertools import pairwise
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -52,7 +53,7 @@ def test_a_local_disk_is_asked_once_for_what_is_close(wanted: list[tuple[int, in
     file = Recorded(DATA)
     assert [bytes(each) for each in read_ranges(pa.PythonFile(file, mode="r"), wanted, gap)] == slices(wanted)
     assert file.reads == sorted(file.reads)
-    for (start, length), (later, _) in zip(file.reads, file.reads[1:], strict=False):
+    for (start, length), (later, _) in pairwise(file.reads):
         assert later - (start + length) > gap
     assert len(file.reads) <= sum(1 for _, length in wanted if length)
 

@@ -13,11 +13,11 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from s3_server import REGION, S3Server, every, once
 
 import secateur as sc
 from benchmarks.indexing import index_here
-from secateur.errors import IndexFault, IndexNotWritable, InvalidParquet, TableNotFound
+from benchmarks.s3_server import REGION, SLOW, Fails, S3Server, every, once
+from secateur.errors import AccessDenied, IndexFault, IndexNotWritable, InvalidParquet, TableNotFound
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.io.parquet_dir import ParquetDirectory, resolve_location
 
@@ -111,6 +111,27 @@ def test_the_data_source_reads_s3(spark: SparkSession, lake: Lake) -> None:
     assert [tuple(row) for row in frame.collect()] == lake.rows(500, 500)
 
 
+def test_the_data_source_plans_once_and_keeps_the_index(spark: SparkSession, s3: S3Server, lake: Lake) -> None:
+    """Whoever plans reads the index, once; tasks read the files that are left."""
+    index_here(lake.open(), OPTIONS)
+
+    def rows(predicate: str) -> list[tuple[object, ...]]:
+        frame = spark.read.format("secateur").option("predicate", predicate).load(lake.location)
+        return sorted(tuple(row) for row in frame.collect())
+
+    assert rows("twice = 1000") == lake.rows(500, 500)
+    with s3.traffic() as traffic:
+        assert rows("twice = 1800") == lake.rows(900, 900)
+    with s3.traffic() as wide:
+        assert rows("id BETWEEN 100 AND 1100") == lake.rows(100, 1100)
+    for found, files in ((traffic, {"part=2"}), (wide, {"part=0", "part=1", "part=2"})):
+        read = [each.name for each in found.requests if each.kind == "GET"]
+        assert {posixpath.basename(name).partition(".")[0] for name in read if name.endswith(".parquet")} == files
+        assert not [name for name in read if name.endswith(".snapshot")]
+        assert found.counts["LIST"] == 4  # of files and of snapshots, for the schema and for the plan
+    assert not [each for each in wide.requests if each.name.endswith(".filter")]
+
+
 def test_failures_now_and_then_are_healed(s3: S3Server, lake: Lake) -> None:
     with s3.failing(every(10)) as gate:
         index_here(lake.open(), OPTIONS)
@@ -165,6 +186,85 @@ def test_data_that_cannot_be_read_is_an_error_and_not_fewer_rows(s3: S3Server, l
     with s3.failing(lambda method, path: not path.endswith(".parquet")), pytest.raises(TableNotFound):
         sc.prune(table, "id >= 0")
     assert plan.to_arrow().num_rows == 3 * ROWS
+
+
+# ---- while it is read: of the data, and of the index -----------------------------------------------------------------
+
+
+def gets(ending: str, fails: Fails) -> Fails:
+    """Of the reads of names with an ending those that fail."""
+    return lambda method, path: method == "GET" and path.endswith(ending) and fails(method, path)
+
+
+def hasty(s3: S3Server, lake: Lake, seconds: float) -> ParquetDirectory:
+    """The table, opened by a client that waits so long for an answer."""
+    filesystem = pafs.S3FileSystem(endpoint_override=s3.endpoint, region=REGION, request_timeout=seconds)
+    table = sc.open_table(lake.location.removeprefix("s3://"), filesystem=filesystem)
+    assert isinstance(table, ParquetDirectory)
+    return table
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".snapshot", ".segment", ".filter"])
+@pytest.mark.parametrize("how", ["status", "cut", "lost"])
+def test_reads_that_fail_now_and_then_give_all_rows(s3: S3Server, lake: Lake, how: str, ending: str) -> None:
+    index_here(lake.open(), OPTIONS)
+    with s3.failing(gets(ending, every(2, first=1)), how) as gate:
+        table = lake.open()
+        assert arrow_rows(table, "twice = 1000 AND id > 0") == lake.rows(500, 500)
+        assert arrow_rows(table, "id BETWEEN 300 AND 900") == lake.rows(300, 900)
+    assert gate.failed
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".segment"])
+@pytest.mark.parametrize("how", ["slow", "hang"])
+def test_answers_that_come_late_or_not_at_all_are_asked_for_again(
+    s3: S3Server, lake: Lake, how: str, ending: str
+) -> None:
+    """By a client that waits for less than the server takes."""
+    index_here(lake.open(), OPTIONS)
+    with s3.failing(gets(ending, once(ending)), how) as gate:
+        assert arrow_rows(hasty(s3, lake, SLOW / 2), "twice = 1000") == lake.rows(500, 500)
+    assert gate.failed == 1
+
+
+def test_slow_answers_are_waited_for(s3: S3Server, lake: Lake) -> None:
+    index_here(lake.open(), OPTIONS)
+    table = lake.open()
+    with s3.failing(gets("", lambda method, path: "." in path), "slow") as gate, s3.traffic() as traffic:
+        assert arrow_rows(table, "twice = 1000") == lake.rows(500, 500)
+    asked = [(each.name, each.range) for each in traffic.requests if each.kind == "GET"]
+    assert gate.failed == len(asked) == len(set(asked)) > 3
+
+
+@pytest.mark.parametrize("how", ["status", "cut", "slow", "denied"])
+def test_data_that_never_comes_is_a_clear_error(s3: S3Server, lake: Lake, how: str) -> None:
+    index_here(lake.open(), OPTIONS)
+    table = hasty(s3, lake, SLOW / 4)
+    plan = sc.prune(table, "id BETWEEN 300 AND 900", strict=True)
+    expected = AccessDenied if how == "denied" else InvalidParquet
+    with s3.failing(gets("part=1.parquet", lambda method, path: True), how) as gate:
+        with pytest.raises(expected, match=r"part=1\.parquet"):
+            plan.to_arrow()
+        with pytest.raises(expected, match=r"part=1\.parquet"):
+            list(plan.to_batches())
+    assert gate.failed
+    assert sorted(tuple(row.values()) for row in plan.to_arrow().to_pylist()) == lake.rows(300, 900)
+
+
+@pytest.mark.parametrize("ending", [".snapshot", ".segment", ".filter"])
+@pytest.mark.parametrize("how", ["cut", "slow", "denied"])
+def test_an_index_that_never_comes_costs_no_row(s3: S3Server, lake: Lake, how: str, ending: str) -> None:
+    index_here(lake.open(), OPTIONS)
+    with s3.failing(gets(ending, lambda method, path: True), how) as gate:
+        plan = sc.prune(hasty(s3, lake, SLOW / 4), "twice = 1000")
+        assert sorted(tuple(row.values()) for row in plan.to_arrow().to_pylist()) == lake.rows(500, 500)
+        assert "degraded" in plan.explain()
+        with pytest.raises(IndexFault, match=ending):
+            sc.prune(hasty(s3, lake, SLOW / 4), "twice = 1000", strict=True)
+    assert gate.failed
+
+
+# ---- while it is written ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ending", ["0000000002.snapshot", ".segment"])

@@ -17,10 +17,10 @@ import pytest
 from canary import CANARY, leaks
 from click.testing import CliRunner
 from pyiceberg.catalog import load_catalog
-from s3_server import REGION, S3Server
 
 import secateur as sc
 from benchmarks.indexing import index_here
+from benchmarks.s3_server import REGION, S3Server
 from secateur.cli import main
 from secateur.errors import AccessDenied, IndexMissing, InvalidOption, SecateurError, TableNotFound, UnknownColumn
 from secateur.index.model import BLOOM, BuildOptions, FilterOption

@@ -20,9 +20,9 @@ from fsspec.implementations.local import LocalFileSystem
 from pyiceberg.catalog import load_catalog
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
-from s3_server import ACCESS_KEY, REGION, S3Server
 
 import secateur as sc
+from benchmarks.s3_server import ACCESS_KEY, REGION, S3Server
 from secateur.errors import AccessDenied, IndexFault, IndexNotWritable, InvalidOption
 from secateur.io.sent_filesystem import plain, plain_settings, received, sent
 from secateur.io.spark_source import SecateurDataSource

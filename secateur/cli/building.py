@@ -39,6 +39,7 @@ from secateur.pruning.report import human_bytes
     help="False-positive rate of the bloom filters. By default one wrong block for an absent value.",
 )
 @click.option("--no-pages", is_flag=True, help="Leave out the files' page index: a smaller index, whole row groups.")
+@click.option("--no-layouts", is_flag=True, help="Leave out where pages lie: reads of single pages open footers.")
 @click.option("--segment-blocks", type=click.IntRange(min=1), metavar="N", help="Row groups per index segment.")
 @json_option
 @click.pass_obj
@@ -55,6 +56,7 @@ def index(
     gaps: tuple[str, ...],
     fpr: float | None,
     no_pages: bool,
+    no_layouts: bool,
     segment_blocks: int | None,
     as_json: bool,
 ) -> None:
@@ -83,6 +85,7 @@ def index(
             auto=True if auto == ("*",) else auto,
             fpr=fpr,
             pages=not no_pages,
+            layouts=not no_layouts,
             segment_blocks=segment_blocks,
             on_survey=progress[0],
             on_progress=progress[1],
@@ -97,6 +100,7 @@ def index(
 @columns_option("--ngram", help="Add n-grams of these columns of text.")
 @columns_option("--tokens", help="Add the words of these columns of text.")
 @columns_option("--gaps", help="Add the widest gaps between the values of these columns.")
+@click.option("--layouts", is_flag=True, help="Add where pages lie, so that reads of single pages open no footer.")
 @click.option("--repair", is_flag=True, help="Read every byte of the index first, and make anew what is broken.")
 @click.option("--dry-run", is_flag=True, help="Only say what there is to do.")
 @json_option
@@ -109,6 +113,7 @@ def refresh(
     ngram: tuple[str, ...],
     tokens: tuple[str, ...],
     gaps: tuple[str, ...],
+    layouts: bool,
     repair: bool,
     dry_run: bool,
     as_json: bool,
@@ -126,9 +131,9 @@ def refresh(
     """
     table = source.open()
     structures = {"bloom": bloom, "postings": postings, "ngram": ngram, "tokens": tokens, "gaps": gaps}
-    asked: dict[str, Any] = {**structures, "repair": repair}
+    asked: dict[str, Any] = {**structures, "layouts": layouts, "repair": repair}
     done = sc.refresh_index(table, dry_run=True, **asked)
-    if not dry_run and not (done.is_current and not any(structures.values())):
+    if not dry_run and not (done.is_current and not any(structures.values()) and not layouts):
         with _told_if_interrupted(table), spark_session(verbose) as spark, build_progress("indexing") as progress:
             done = sc.refresh_index(table, spark=spark, on_survey=progress[0], on_progress=progress[1], **asked)
     if as_json:
@@ -205,6 +210,7 @@ def index_facts(built: IndexSnapshot) -> list[tuple[str, str]]:
         ("rows", count(built.rows)),
         ("data", human_bytes(built.data_bytes)),
         ("index size", f"{human_bytes(built.index_bytes)}, {share(built.index_bytes, built.data_bytes)} of the data"),
+        ("layouts", human_bytes(built.layout_bytes) if built.layout_bytes else ""),
         ("columns", count(len(built.columns))),
         ("sort key", ", ".join(built.sort_key)),
         *((kind, ", ".join(names)) for kind in KINDS if (names := getattr(built, kind))),

@@ -1,4 +1,4 @@
-"""Amending segments: a segment file goes on with columns and filters that it lacks, and nothing else is read for it.
+"""Amending segments: a segment file goes on with columns, filters and layouts that it lacks, and only they are read.
 
 A segment lacks what was asked for, or what its table got, after it was written. The new file begins with the bytes of
 the old one, so that all chunks stay where the snapshot knows them. Of files that are gone nothing can be read any more:
@@ -27,19 +27,31 @@ from secateur.index.assemble import (
 )
 from secateur.index.codec import SEGMENT, Contents, Place, Writer, read_contents
 from secateur.index.model import POSTINGS, BlockTable, Store
-from secateur.index.segment import BLOCKS, CODE, POSTING, ZONE, add_statistics, blocks_of, columns_meta
-from secateur.index.segments import ChunkName, Directory, Segments, SegmentSummary
+from secateur.index.segment import (
+    BLOCK_KINDS,
+    BLOCKS,
+    CODE,
+    FILTER_KINDS,
+    LAYOUT_TABLE,
+    POSTING,
+    ZONE,
+    add_statistics,
+    blocks_of,
+    columns_meta,
+)
+from secateur.index.segments import ChunkName, Directory, Segments, SegmentSummary, chunk_name, written_name
 from secateur.index.slivers import FOLDER as SLIVERS_FOLDER
 from secateur.ragged import offsets_of
 
 
 @dataclass(frozen=True)
 class Amendment:
-    """A segment, and the numbers of the columns and filters that it lacks."""
+    """A segment, the numbers of the columns and filters that it lacks, and whether it lacks layouts."""
 
     segment: int
     columns: tuple[int, ...]
     filters: tuple[int, ...]
+    layouts: bool
     name: str  # of its file
     size: int
     block_count: int
@@ -49,22 +61,32 @@ class Amendment:
 
 
 def amendments(
-    segments: Segments, files: Sequence[FileIdentity], live: Collection[FileIdentity], anew: Sequence[int] = ()
+    segments: Segments,
+    files: Sequence[FileIdentity],
+    live: Collection[FileIdentity],
+    anew: Sequence[int] = (),
+    *,
+    layouts: bool,
 ) -> list[Amendment]:
-    """What segments lack of their own columns and filters; the columns `anew` are measured again in all of them."""
+    """What segments lack of their own columns and filters, and of layouts where these are kept.
+
+    The columns `anew` are measured again in all of them.
+    """
     kinds = [POSTING if each.kind == POSTINGS else CODE for each in segments.filters]
     filters = _lack(segments, [(kind, f) for f, kind in enumerate(kinds)])
     columns = _lack(segments, [(ZONE, c) for c in range(len(segments.columns))])
     columns[:, list(anew)] = True
+    unlaid = _lack(segments, [(LAYOUT_TABLE, -1)])[:, 0] & layouts
     begin = offsets_of(np.bincount(segments.files.segment, minlength=len(segments)))
     found = []
-    for s in np.flatnonzero(columns.any(axis=1) | filters.any(axis=1)).tolist():
+    for s in np.flatnonzero(columns.any(axis=1) | filters.any(axis=1) | unlaid).tolist():
         own = files[begin[s] : begin[s + 1]]
         found.append(
             Amendment(
                 s,
                 tuple(np.flatnonzero(columns[s]).tolist()),
                 tuple(np.flatnonzero(filters[s]).tolist()),
+                bool(unlaid[s]),
                 segments.name[s],
                 int(segments.size[s]),
                 int(segments.block_count[s]),
@@ -99,6 +121,7 @@ def _recipe_for(amendment: Amendment, recipe: Recipe) -> Recipe:
         gaps=[column for column in recipe.gaps if column in columns],
         sort_key=recipe.sort_key if has_tuples else (),
         tuples=recipe.tuples if has_tuples else None,
+        layouts=amendment.layouts,
     )
 
 
@@ -126,10 +149,11 @@ def amend(amendment: Amendment, name: str, open_file: OpenFile, store: Store, re
     add_statistics(writer, made.segment, len(columns), first_filter)
     places = {}
     for chunk in writer.chunks.keys() - contents.chunks.keys():
-        kind, _, number = chunk.partition("/")
-        is_filter = kind in (CODE, POSTING)
+        kind, number = chunk_name(chunk)
+        is_filter = kind in FILTER_KINDS
         numbers, first = (amendment.filters, first_filter) if is_filter else (amendment.columns, len(columns))
-        places[f"{kind}/{numbers[int(number) - first]}"] = writer.chunks[chunk]
+        own = (kind, number if kind in BLOCK_KINDS else numbers[number - first])
+        places[written_name(own)] = writer.chunks[chunk]
     return Amended(writer.finish(), blocks, made, places)
 
 
@@ -170,12 +194,12 @@ def with_amended(segments: Segments, done: Sequence[tuple[Amendment, SegmentSumm
     name, size, directory = [*segments.name], segments.size.copy(), dict(segments.directory)
     zone_maps = [*segments.zone_maps]
     for written in {chunk for _, summary in done for chunk in summary.places}:
-        directory[_chunk_name(written)] = _copy_of(directory.get(_chunk_name(written)), len(segments))
+        directory[chunk_name(written)] = _copy_of(directory.get(chunk_name(written)), len(segments))
     for amendment, summary in done:
         s = amendment.segment
         name[s], size[s] = summary.name, summary.size
         for chunk, place in summary.places.items():
-            found = directory[_chunk_name(chunk)]
+            found = directory[chunk_name(chunk)]
             found.at[s], found.size[s], found.crc[s] = place
     for c in range(len(zone_maps)):
         new = [(a.segment, summary.zone_maps[a.columns.index(c)]) for a, summary in done if c in a.columns]
@@ -191,8 +215,3 @@ def _copy_of(directory: Directory | None, n: int) -> Directory:
     if directory is None:
         return Directory(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.uint32))
     return Directory(directory.at.copy(), directory.size.copy(), directory.crc.copy())
-
-
-def _chunk_name(chunk: str) -> ChunkName:
-    kind, _, number = chunk.partition("/")
-    return kind, int(number)

@@ -19,6 +19,7 @@ from secateur.index import bitsliced, zonemap
 from secateur.index.gaps import pays
 from secateur.index.hashing import Hashes
 from secateur.index.inversion import postings_of
+from secateur.index.layouts import FileLayouts, Layouts, concat_layouts, of_file, unknown_layouts
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, BlockTable, BuildOptions, Filter, IndexedColumn, Store
 from secateur.index.native import NativeFilters, bit_vector
 from secateur.index.options import filters_of
@@ -53,6 +54,8 @@ class SourceFile(Protocol):
 
     def pages(self, zone_maps: Mapping[IndexedColumn, ZoneMap]) -> dict[IndexedColumn, PageTable]: ...
 
+    def layouts(self) -> FileLayouts: ...
+
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]: ...
 
 
@@ -61,7 +64,7 @@ OpenFile = Callable[[str], SourceFile]
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to keep of every file: the columns, the filters with their false-positive rates, gaps and pages."""
+    """What to keep of every file: the columns, the filters with their false-positive rates, gaps, pages, layouts."""
 
     schema: pa.Schema
     columns: Sequence[IndexedColumn]
@@ -72,6 +75,7 @@ class Recipe:
     pages: bool = True
     sort_key: Sequence[SortColumn] = ()
     tuples: IndexedColumn | None = None  # under which the bounds of the sort key's tuples are kept
+    layouts: bool = True
 
 
 def recipe(schema: pa.Schema, columns: Sequence[IndexedColumn], options: BuildOptions, blocks: int) -> Recipe:
@@ -90,6 +94,7 @@ def recipe(schema: pa.Schema, columns: Sequence[IndexedColumn], options: BuildOp
         options.pages,
         key,
         tuple_column(key, schema),
+        options.layouts,
     )
 
 
@@ -101,6 +106,7 @@ class FileStatistics:
     byte_count: np.ndarray
     zone_maps: Mapping[IndexedColumn, ZoneMap]
     pages: Mapping[IndexedColumn, PageTable]
+    layouts: Layouts | None  # None: they were not asked for
 
 
 @dataclass(frozen=True)
@@ -165,7 +171,9 @@ def assembled(
     by_number = dict(enumerate(collectors))
     postings = {f: postings_of(c.postings) for f, c in by_number.items() if c.filter.kind == POSTINGS}
     codes = {f: c.writer.finish() for f, c in by_number.items() if f not in postings}
-    segment = SegmentData(files, blocks, recipe.columns, zone_maps, pages, codes, postings)
+    layouts = [part.layouts for part in parts if part.layouts is not None]
+    laid = concat_layouts(layouts) if recipe.layouts else None
+    segment = SegmentData(files, blocks, recipe.columns, zone_maps, pages, codes, postings, laid)
     return Assembled(segment, {f: by_number[f].writer.slivers for f in codes})
 
 
@@ -194,7 +202,8 @@ def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector
     if recipe.tuples is not None:
         rows = [values if len(values) == len(key) else None for values in tuples]
         zone_maps[recipe.tuples] = tuple_zone_map(rows, recipe.sort_key)
-    return FileStatistics(source.row_count, source.byte_count, zone_maps, pages)
+    layouts = of_file(source.layouts()) if recipe.layouts else None
+    return FileStatistics(source.row_count, source.byte_count, zone_maps, pages, layouts)
 
 
 def unknown_statistics(
@@ -205,9 +214,8 @@ def unknown_statistics(
     for collector in collectors:
         for _ in range(n):
             collector.take(None)
-    return FileStatistics(
-        row_count, byte_count, {c: zonemap.unknown(ordered_kind(c.type), n) for c in recipe.columns}, {}
-    )
+    zone_maps = {c: zonemap.unknown(ordered_kind(c.type), n) for c in recipe.columns}
+    return FileStatistics(row_count, byte_count, zone_maps, {}, unknown_layouts(n) if recipe.layouts else None)
 
 
 def _with_gaps(zone_map: ZoneMap, row_count: np.ndarray) -> ZoneMap:
@@ -243,7 +251,11 @@ def _equal(a: Keys, b: Keys) -> np.ndarray:
 
 
 def _pages(parts: Sequence[FileStatistics], column: IndexedColumn) -> PageTable | None:
-    """The pages of a column over all files; a file without a page index has one page per block."""
+    """The pages of a column over all files; a file without a page index has one page per block.
+
+    Where there are layouts, these say where pages lie.
+    """
     if not any(column in part.pages for part in parts):
         return None
-    return concat_pages([part.pages.get(column) or whole_blocks(part.zone_maps[column]) for part in parts])
+    found = concat_pages([part.pages.get(column) or whole_blocks(part.zone_maps[column]) for part in parts])
+    return found if all(part.layouts is None for part in parts) else replace(found, places=None)

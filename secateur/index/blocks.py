@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from secateur.index.layouts import Layouts, concat_layouts, unknown_layouts
 from secateur.index.model import BlockTable
 from secateur.index.pages import PageTable, take_pages
 from secateur.index.segment import PAGE
@@ -96,6 +97,12 @@ class Source(Protocol):
     def pages(self, column: Field, segments: np.ndarray) -> Sequence[PageTable | None]: ...
 
     def block_begin(self, segment: int) -> int: ...
+
+    def layouts(self, segments: Sequence[tuple[int, np.ndarray]]) -> Layouts:
+        """The layouts of chosen blocks of some segments."""
+
+    def placed(self, segments: Sequence[tuple[int, np.ndarray]]) -> np.ndarray:
+        """Where readers of splits see chosen blocks of some segments begin, and their bytes."""
 
 
 @dataclass(frozen=True)
@@ -246,6 +253,17 @@ class OpenedBlocks:
         if at < len(self):
             tables.append(_whole(zones.take(slice(at, len(self)))))
         return _concat(tables)
+
+    def layouts(self) -> Layouts:
+        """The layouts of all these blocks, read by exact ranges at once; unknown where the index does not have them."""
+        return concat_layouts([self.source.layouts(list(self._by_segment())), unknown_layouts(len(self._loose))])
+
+    @property
+    def placed(self) -> np.ndarray:
+        """Where readers of splits see every block begin, and its bytes: int64 of shape (2, n); -1 = unknown."""
+        return np.concatenate(
+            [self.source.placed(list(self._by_segment())), unknown_layouts(len(self._loose)).placed], axis=1
+        )
 
     def _by_segment(self) -> Iterator[tuple[int, np.ndarray]]:
         """The segments of which there are blocks, ascending, and the positions of these within them."""

@@ -103,6 +103,8 @@ def size_of(value: object) -> int:
     match value:
         case np.ndarray():
             return value.nbytes + _LEAST_SIZE
+        case bytes():
+            return len(value) + _LEAST_SIZE
         case ZoneMap(lower, upper, null_count, nan_count):
             words = (*lower.words, *upper.words, null_count, nan_count)
             return sum(word.nbytes for word in words) + _LEAST_SIZE

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from typing import Protocol
@@ -53,16 +54,37 @@ class ChunkReader:
     store: Store
     disk: PieceCache | None
     reads: Reads
+    ahead: dict[Chunk, Arrays | IndexFault] = field(default_factory=dict)  # read along with others, not asked for yet
 
-    def read(self, chunks: Sequence[Chunk]) -> list[Arrays | IndexFault]:
-        """The arrays of every chunk, or the fault that it has."""
-        found: list[Arrays | IndexFault | None] = [self._from_disk(chunk) for chunk in chunks]
-        missing = [i for i, arrays in enumerate(found) if arrays is None]
+    def read(self, chunks: Sequence[Chunk], along: Sequence[Chunk] = ()) -> list[Arrays | IndexFault]:
+        """The arrays of every chunk, or the fault that it has.
+
+        Where some have to be read, those in `along` are read with them, and are here when they are asked for.
+        """
+        found: dict[Chunk, Arrays | IndexFault | None] = {chunk: self._nearby(chunk) for chunk in chunks}
+        missing = [chunk for chunk, arrays in found.items() if arrays is None]
+        if missing:
+            others = (chunk for chunk in along if chunk not in found and chunk not in self.ahead)
+            missing += [chunk for chunk in dict.fromkeys(others) if not self._keep_ahead(chunk)]
         self.reads.stored += len(missing)
-        self.reads.stored_bytes += sum(chunks[i].place.size for i in missing)
-        for i, arrays in zip(missing, self._spread([chunks[i] for i in missing]), strict=True):
-            found[i] = arrays
-        return [arrays for arrays in found if arrays is not None]
+        self.reads.stored_bytes += sum(chunk.place.size for chunk in missing)
+        for chunk, read in zip(missing, self._spread(missing), strict=True):
+            if chunk in found:
+                found[chunk] = read
+            else:
+                self.ahead[chunk] = read
+        return [arrays for chunk in chunks if (arrays := found[chunk]) is not None]
+
+    def _nearby(self, chunk: Chunk) -> Arrays | IndexFault | None:
+        """What was read ahead, or lies on disk."""
+        return self.ahead.pop(chunk) if chunk in self.ahead else self._from_disk(chunk)
+
+    def _keep_ahead(self, chunk: Chunk) -> bool:
+        """Whether a chunk lies on disk; what it holds is then kept here."""
+        arrays = self._from_disk(chunk)
+        if arrays is not None:
+            self.ahead[chunk] = arrays
+        return arrays is not None
 
     def _spread(self, chunks: Sequence[Chunk]) -> list[Arrays | IndexFault]:
         """The arrays of chunks of the store; where there are many, several threads read and decode a share each."""
@@ -81,6 +103,47 @@ class ChunkReader:
         self.reads.stored += len(ranges)
         self.reads.stored_bytes += sum(size for _, size in ranges)
         return self.store.read_many(segment, ranges)
+
+    def read_bytes(self, pieces: Sequence[Chunk]) -> list[bytes | IndexFault]:
+        """The bytes of parts of chunks that have a checksum of their own, or the fault of each.
+
+        Those of one file are read together, close ones by one request, those of many files by several threads.
+        """
+        found: list[bytes | IndexFault | None] = [self._piece_from_disk(piece) for piece in pieces]
+        by_file: dict[str, list[int]] = {}
+        for i in (i for i, data in enumerate(found) if data is None):
+            by_file.setdefault(pieces[i].segment, []).append(i)
+        shares = [[pieces[i] for i in mine] for mine in by_file.values()]
+        read = _decoders().map(self._stored_bytes, shares) if len(shares) > 1 else map(self._stored_bytes, shares)
+        for mine, of_file in zip(by_file.values(), read, strict=True):
+            for i, data in zip(mine, of_file, strict=True):
+                found[i] = data
+        return [data for data in found if data is not None]
+
+    def _stored_bytes(self, pieces: Sequence[Chunk]) -> list[bytes | IndexFault]:
+        """The bytes of parts of chunks of one file."""
+        try:
+            read = self.read_ranges(pieces[0].segment, [(each.place.at, each.place.size) for each in pieces])
+        except IndexFault as fault:
+            return [fault] * len(pieces)
+        return [self._checked(*pair) for pair in zip(pieces, read, strict=True)]
+
+    def _checked(self, piece: Chunk, data: bytes) -> bytes | IndexFault:
+        try:
+            check(data, piece.place, str(piece))
+        except IndexFault as fault:
+            return fault
+        if self.disk is not None:
+            self.disk.keep(self._key(piece), data)
+        return data
+
+    def _piece_from_disk(self, piece: Chunk) -> bytes | None:
+        data = None if self.disk is None else self.disk.find(self._key(piece))
+        if data is None or len(data) != piece.place.size or zlib.crc32(data) != piece.place.crc:
+            return None
+        self.reads.cached += 1
+        self.reads.cached_bytes += len(data)
+        return data
 
     def _from_disk(self, chunk: Chunk) -> Arrays | None:
         """The arrays of a chunk as it lies on disk; None where it does not, or is no chunk: the store has it."""

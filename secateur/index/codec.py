@@ -61,7 +61,13 @@ class Writer:
 
     def add(self, name: str, arrays: Sequence[np.ndarray]) -> None:
         """Add a chunk of vectors of integers."""
-        data = encode_chunk(arrays)
+        self._add(name, encode_chunk(arrays))
+
+    def add_bytes(self, name: str, array: np.ndarray) -> None:
+        """Add a chunk of one array of which parts are read by themselves: as it lies, behind its description."""
+        self._add(name, encode_chunk([array], as_it_lies))
+
+    def _add(self, name: str, data: bytes) -> None:
         self.chunks[name] = Place(self._append(data), len(data), zlib.crc32(data))
 
     def add_rows(self, name: str, rows: np.ndarray) -> Matrix:
@@ -107,6 +113,11 @@ def encode_chunk(arrays: Sequence[np.ndarray], encoding: Callable[[np.ndarray], 
     return b"".join(described + parts)
 
 
+def array_begin(at: int, arrays: int) -> int:
+    """Where the first array begins of a chunk that lies at some byte of a file and has so many arrays."""
+    return at + COUNT.size + arrays * ARRAY.size
+
+
 def as_it_lies(array: np.ndarray) -> tuple[int, bytes]:
     """The encoding that needs no decoding: the bytes of the array, or of its only value."""
     if array.strides == (0,) and len(array):
@@ -133,7 +144,7 @@ def _decode_chunk(data: memoryview) -> list[np.ndarray]:
     (count,) = COUNT.unpack_from(data)
     if count > MOST_ARRAYS:
         raise IndexFault(f"the chunk claims {count} arrays")
-    at = COUNT.size + count * ARRAY.size
+    at = array_begin(0, count)
     arrays = []
     for i in range(count):
         encoding, dtype, n, size = ARRAY.unpack_from(data, COUNT.size + i * ARRAY.size)

@@ -17,6 +17,7 @@ from secateur.errors import IndexFault
 from secateur.index.cache import ByteCache
 from secateur.index.chunks import Arrays, Chunk, ChunkReader
 from secateur.index.codec import Place
+from secateur.index.layouts import LayoutTable, layout_table_of
 from secateur.index.matrix import Range
 from secateur.index.model import Filter, Store
 from secateur.index.naming import Naming
@@ -25,6 +26,7 @@ from secateur.index.resident import Layout, ResidentBlocks, ResidentZones
 from secateur.index.segment import (
     BLOCKS,
     CODE,
+    LAYOUT_TABLE,
     PAGE,
     POSTING,
     ZONE,
@@ -46,6 +48,7 @@ from secateur.values import ordered_kind
 Value = TypeVar("Value")
 Resident = TypeVar("Resident", ResidentZones, ResidentBlocks)
 BATCH = 256  # chunks
+FEW = 16  # segments
 Wanted = Sequence[tuple[int, np.ndarray]]  # groups, and segments of each
 
 
@@ -61,6 +64,7 @@ class IndexMemory:
     layout: Layout
     naming: Naming | None = None
     tables: dict[int, ResidentBlocks] = field(default_factory=dict)  # by group: what a query has read stays with it
+    expected: list[Field] = field(default_factory=list)  # columns, as the index calls them, that a query asks for
 
     def called(self, column: Field) -> Field | None:
         """The column as the index calls it; None where it cannot know it."""
@@ -275,15 +279,23 @@ class IndexMemory:
 
         return self._by_segment(PAGE, column, self._directory(PAGE, column), segments, decode)
 
+    def layout_tables(self, segments: np.ndarray) -> list[LayoutTable | None]:
+        """Where the layouts of the blocks of given segments lie; None where there are none, or they cannot be read."""
+
+        def decode(segment: int, arrays: Arrays, where: str) -> LayoutTable:
+            return layout_table_of(arrays, self._block_count(segment), int(self.snapshot.segments.size[segment]), where)
+
+        return self._by_segment(LAYOUT_TABLE, None, self._directory(LAYOUT_TABLE, None), segments, decode)
+
     def _by_segment(
         self,
         kind: str,
-        what: Field | Filter,
+        what: Field | Filter | None,
         directory: Directory | None,
         segments: np.ndarray,
         decode: Callable[[int, Arrays, str], Value],
     ) -> list[Value | None]:
-        """What the chunks of one kind, of a column or a filter, hold: from memory or read in bulk."""
+        """What the chunks of one kind, of a column, a filter or neither, hold: from memory or read in bulk."""
         if directory is None:
             return [None] * len(segments)
         names = self.snapshot.segments.name
@@ -302,7 +314,7 @@ class IndexMemory:
         decode: Callable[[int, Arrays, str], Value],
         segment: int,
         kind: str,
-        what: Field | Filter,
+        what: Field | Filter | None,
         directory: Directory,
         read: Arrays | IndexFault | None,
     ) -> Callable[[], Value]:
@@ -322,9 +334,36 @@ class IndexMemory:
         return None
 
     def _read(self, kind: str, directory: Directory, segments: Sequence[int]) -> list[Arrays | IndexFault]:
+        return self.chunks.read(self._chunks(kind, directory, segments), self._along(segments))
+
+    def _chunks(self, kind: str, directory: Directory, segments: Sequence[int]) -> list[Chunk]:
         names = self.snapshot.segments.name
         at, size, crc = directory.at, directory.size, directory.crc
-        return self.chunks.read([Chunk(names[s], kind, Place(int(at[s]), int(size[s]), int(crc[s]))) for s in segments])
+        return [Chunk(names[s], kind, Place(int(at[s]), int(size[s]), int(crc[s]))) for s in segments if size[s]]
+
+    def _along(self, segments: Sequence[int]) -> list[Chunk]:
+        """What the query will ask of these segments besides: a store that is waited for is asked for all of it at once.
+
+        Of many segments pruning leaves few, of which alone the next chunks are read.
+        """
+        if self.store.is_local or len(segments) > FEW or not self.expected:
+            return []
+        wanted = [(BLOCKS, None), *((kind, column) for column in self.expected for kind in (ZONE, PAGE))]
+        directories = [(kind, column, self._directory(kind, column)) for kind, column in wanted]
+        return [
+            chunk
+            for kind, column, directory in directories
+            if directory is not None
+            for chunk in self._chunks(kind, directory, [s for s in segments if not self._is_here(kind, column, s)])
+        ]
+
+    def _is_here(self, kind: str, column: Field | None, segment: int) -> bool:
+        """Whether what a chunk holds is in memory."""
+        if kind == PAGE:
+            return self.cache.holds((self.store.location, self.snapshot.segments.name[segment], kind, column))
+        group, within = self.layout.place(segment)
+        resident = self.cache.peek(self._group_key((kind,) if column is None else (kind, column), group))
+        return resident is not None and bool(resident.complete or resident.loaded[within])
 
     def _block_count(self, segment: int) -> int:
         return int(self.snapshot.segments.block_count[segment])

@@ -15,6 +15,7 @@ from secateur.index import zonemap
 from secateur.index.assemble import FileIdentity
 from secateur.index.gaps import gap_table
 from secateur.index.inversion import postings_of
+from secateur.index.layouts import Layouts, concat_layouts, unknown_layouts
 from secateur.index.model import BlockTable, Store
 from secateur.index.pages import PageTable, concat_pages, take_pages, whole_blocks
 from secateur.index.postings import Postings, values_by_block
@@ -79,6 +80,7 @@ def merge(store: Store, snapshot: Snapshot, plan: MergePlan, codes: Mapping[int,
         pages,
         dict(codes),
         {f: postings_of(hashes, known_from) for f, (hashes, known_from) in postings.items()},
+        _layouts(taken, order),
     )
 
 
@@ -94,6 +96,7 @@ class _Taken:
     zone_maps: Sequence[ZoneMap]
     pages: Mapping[int, PageTable]
     postings: Mapping[int, _Hashes]
+    layouts: Layouts | None
 
 
 def _taken(segment: SegmentData, part: Part) -> _Taken:
@@ -103,6 +106,7 @@ def _taken(segment: SegmentData, part: Part) -> _Taken:
         [zone_map.take(chosen) for zone_map in segment.zone_maps],
         {c: take_pages(pages, chosen) for c, pages in segment.pages.items()},
         {f: _values(postings, chosen) for f, postings in segment.postings.items()},
+        None if segment.layouts is None else segment.layouts.take(chosen),
     )
 
 
@@ -132,6 +136,14 @@ def _with_gaps(zone_map: ZoneMap, most: int) -> ZoneMap:
 def _pages(parts: Sequence[_Taken], c: int) -> PageTable:
     """The pages of a column in all parts; a part without has one page per block."""
     return concat_pages([part.pages.get(c) or whole_blocks(part.zone_maps[c]) for part in parts])
+
+
+def _layouts(parts: Sequence[_Taken], order: np.ndarray) -> Layouts | None:
+    """The layouts of all parts, where one has some."""
+    if all(part.layouts is None for part in parts):
+        return None
+    every = [unknown_layouts(len(part.blocks)) if part.layouts is None else part.layouts for part in parts]
+    return concat_layouts(every).take(order)
 
 
 def _postings(parts: Sequence[_Hashes], order: np.ndarray) -> _Hashes:

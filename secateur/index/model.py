@@ -29,6 +29,10 @@ class Store(Protocol):
     def location(self) -> str:
         """Where this is, for messages."""
 
+    @property
+    def is_local(self) -> bool:
+        """Whether reading takes no request: exact reads one after the other are then the quickest."""
+
     def files(self, folder: str) -> list[StoredFile]:
         """The files of a folder by name; empty if there is none."""
 
@@ -125,6 +129,7 @@ class BuildOptions:
     segment_blocks: int | None = None
     fan_out: int = 32
     choices: tuple[Choice, ...] = ()  # that were left to the build
+    layouts: bool = True
 
 
 def type_name(type_: pa.DataType) -> str:

@@ -17,6 +17,8 @@ from secateur.index.blocks import LOOSE, LooseBlocks, OpenedBlocks
 from secateur.index.cache import ByteCache
 from secateur.index.chunks import ChunkReader, PieceCache
 from secateur.index.coverage import Coverage, CoveredFiles, LiveFiles, covered, uncovered
+from secateur.index.layout_reader import layouts_at, placed_at
+from secateur.index.layouts import Layouts, concat_layouts
 from secateur.index.lookup import answers, holders
 from secateur.index.memory import IndexMemory
 from secateur.index.model import BlockTable, Store, StoredFile
@@ -187,6 +189,12 @@ class IndexCatalog:
                 residents = self.memory.zones(column, [(run.group, run.segments) for run in new])
                 for run, resident in zip(new, residents, strict=True):
                     run.columns[column] = resident.zones.take(run.within)
+
+    def expect(self, columns: Sequence[Field]) -> None:
+        """What a query asks of few segments it asks for the given columns: what it needs of these is read together."""
+        if self.memory is not None:
+            known = (own for column in columns if (own := self.memory.called(column)) is not None)
+            self.memory.expected[:] = dict.fromkeys(known)
 
     # ---- look-ups
 
@@ -364,6 +372,19 @@ class IndexCatalog:
         """The pages of a column in the given segments; None where there are none, or they cannot be read."""
         return self.memory.pages(column, segments) if self.memory is not None else []
 
+    def layouts(self, segments: Sequence[tuple[int, np.ndarray]]) -> Layouts:
+        """The layouts of chosen blocks of some segments; unknown where there are none, or they cannot be read."""
+        return concat_layouts([]) if self.memory is None else layouts_at(self.memory, segments)
+
+    def placed(self, segments: Sequence[tuple[int, np.ndarray]]) -> np.ndarray:
+        """Where readers of splits see chosen blocks of some segments begin, and their bytes; -1 = unknown."""
+        return concat_layouts([]).placed if self.memory is None else placed_at(self.memory, segments)
+
+    @property
+    def faults(self) -> Faults:
+        """The index trouble of the query."""
+        return self._faults
+
     def block_begin(self, segment: int) -> int:
         """The number of the first block of a segment."""
         assert self.memory is not None
@@ -426,5 +447,5 @@ def current_snapshot(store: Store, cache: ByteCache | None = None) -> Snapshot |
 
 def _opened(store: Store, number: int, file: StoredFile, cache: ByteCache | None) -> Snapshot:
     if cache is None:
-        return open_snapshot(store, number)
-    return cache.get((store.location, file), lambda: open_snapshot(store, number))
+        return open_snapshot(store, number, file.size)
+    return cache.get((store.location, file), lambda: open_snapshot(store, number, file.size))

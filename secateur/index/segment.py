@@ -2,7 +2,8 @@
 
 docs/format.md, "Segment files". The column with number c of the segment's ``columns`` has its chunks under ``zone/c``,
 ``page/c`` and ``place/c``, so a predicate on two columns reads the chunks of two; the filter with number f has its
-chunks under ``code/f`` or ``posting/f``. Encoders and decoders of every kind of chunk stand here side by side; where a
+chunks under ``code/f`` or ``posting/f``. Layouts lie apart
+(:mod:`secateur.index.layouts`). Encoders and decoders of every kind of chunk stand here side by side; where a
 chunk lies is known to the snapshot.
 """
 
@@ -16,6 +17,7 @@ import numpy as np
 from secateur.errors import IndexFault
 from secateur.index.codec import SEGMENT, Place, Writer, is_repeated
 from secateur.index.gaps import gap_arrays, gaps_of
+from secateur.index.layouts import Layouts, layouts_array, table_arrays
 from secateur.index.matrix import Matrix, salt_of, signed_salt
 from secateur.index.model import BlockTable, IndexedColumn, type_name
 from secateur.index.pages import PageTable, Places
@@ -25,6 +27,8 @@ from secateur.index.zonemap import ZoneMap
 from secateur.values import Keys, Kind, same_width
 
 BLOCKS, ZONE, PAGE, PLACE, CODE, POSTING = "blocks", "zone", "page", "place", "code", "posting"  # kinds of chunks
+LAYOUTS, LAYOUT_TABLE = "layouts", "layout-table"
+BLOCK_KINDS = (BLOCKS, LAYOUTS, LAYOUT_TABLE)  # of which a segment has one each, whatever its columns
 COLUMN_KINDS = (ZONE, PAGE, PLACE)  # of which a column may have one each
 FILTER_KINDS = (CODE, POSTING)  # of which a filter has one
 
@@ -40,6 +44,7 @@ class SegmentData:
     pages: Mapping[int, PageTable] = field(default_factory=dict)
     codes: Mapping[int, np.ndarray] = field(default_factory=dict)  # of every block's filter, int16, by filter
     postings: Mapping[int, Postings] = field(default_factory=dict)  # by filter
+    layouts: Layouts | None = None  # None: they were not asked for
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ def columns_meta(columns: Sequence[IndexedColumn]) -> list[dict[str, object]]:
 
 
 def add_statistics(writer: Writer, segment: SegmentData, first_column: int = 0, first_filter: int = 0) -> None:
-    """Add the chunks of all columns and filters of a segment, which are numbered from the given ones on."""
+    """Add the chunks of all columns and filters of a segment, numbered from the given ones on, and of its layouts."""
     for c, zone_map in enumerate(segment.zone_maps, first_column):
         writer.add(f"{ZONE}/{c}", zone_arrays(zone_map))
     for c, pages in segment.pages.items():
@@ -80,6 +85,9 @@ def add_statistics(writer: Writer, segment: SegmentData, first_column: int = 0, 
         matrix = writer.add_rows(name, postings.rows)
         where = np.array([matrix.at, signed_salt(matrix.salt)], np.int64)
         writer.add(name, [where, *posting_arrays(postings.table)])
+    if segment.layouts is not None:
+        writer.add_bytes(LAYOUTS, layouts_array(segment.layouts))
+        writer.add(LAYOUT_TABLE, table_arrays(segment.layouts, writer.chunks[LAYOUTS].at))
 
 
 def zone_arrays(zone_map: ZoneMap) -> list[np.ndarray]:

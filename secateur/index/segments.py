@@ -15,7 +15,7 @@ import pyarrow as pa
 from secateur.index import zonemap
 from secateur.index.codec import Place
 from secateur.index.model import Filter, IndexedColumn
-from secateur.index.segment import BLOCKS, COLUMN_KINDS, FILTER_KINDS
+from secateur.index.segment import BLOCK_KINDS, BLOCKS, COLUMN_KINDS, FILTER_KINDS
 from secateur.index.slabs import Slabs, no_slabs
 from secateur.index.slivers import Sliver
 from secateur.index.sort_key import is_tuple_column
@@ -23,7 +23,8 @@ from secateur.index.zonemap import ZoneMap
 from secateur.ragged import elements_of, offsets_of
 from secateur.values import ordered_kind, same_keys
 
-ChunkName = tuple[str, int]  # kind of chunk, number of the column or filter; -1 for the block table
+ChunkName = tuple[str, int]  # kind of chunk, number of the column or filter; -1 where it is of neither
+OF_BLOCKS: tuple[ChunkName, ...] = tuple((kind, -1) for kind in BLOCK_KINDS)
 BLOCK_TABLE: ChunkName = (BLOCKS, -1)
 
 
@@ -123,7 +124,7 @@ class Segments:
     def under(self, columns: Sequence[IndexedColumn], filters: Sequence[Filter]) -> Segments:
         """The same segments under other columns and filters: nothing is known of those that they do not have."""
         numbers = [self._number(column) for column in columns]
-        directory = {BLOCK_TABLE: self.directory[BLOCK_TABLE]}
+        directory = {chunk: self.directory[chunk] for chunk in OF_BLOCKS if chunk in self.directory}
         slabs = {}
         own_filters = [self._filter(each) for each in filters]
         for kinds, own in ((COLUMN_KINDS, numbers), (FILTER_KINDS, own_filters)):
@@ -180,7 +181,7 @@ def summarised(
         np.repeat(np.arange(len(summaries), dtype=np.int32), [len(summary.files) for summary in summaries]),
     )
     directory = {
-        chunk: _directory([summary.places.get(_name(chunk)) for summary in summaries])
+        chunk: _directory([summary.places.get(written_name(chunk)) for summary in summaries])
         for chunk in chunk_names(columns, filters)
     }
     return Segments(
@@ -200,17 +201,23 @@ def summarised(
 def chunk_names(columns: Sequence[IndexedColumn], filters: Sequence[Filter]) -> list[ChunkName]:
     """The chunks that segments with these columns and filters may have."""
     of_columns = [(kind, c) for c in range(len(columns)) for kind in COLUMN_KINDS]
-    return [BLOCK_TABLE, *of_columns, *((kind, f) for f in range(len(filters)) for kind in FILTER_KINDS)]
+    return [*OF_BLOCKS, *of_columns, *((kind, f) for f in range(len(filters)) for kind in FILTER_KINDS)]
 
 
 def _concat(parts: Sequence[ZoneMap], column: IndexedColumn) -> ZoneMap:
     return zonemap.concat(parts) if parts else zonemap.unknown(ordered_kind(column.type), 0)
 
 
-def _name(chunk: ChunkName) -> str:
+def written_name(chunk: ChunkName) -> str:
     """The name of a chunk in its segment file."""
     kind, number = chunk
     return kind if number < 0 else f"{kind}/{number}"
+
+
+def chunk_name(written: str) -> ChunkName:
+    """The chunk that has a name in segment files."""
+    kind, _, number = written.partition("/")
+    return kind, int(number) if number else -1
 
 
 def _directory(places: Sequence[Place | None]) -> Directory:

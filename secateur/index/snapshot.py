@@ -36,7 +36,7 @@ from secateur.index.model import (
 )
 from secateur.index.names import FILTER_NAME, MANIFESTS_NAME, SEGMENT_NAME, require_names
 from secateur.index.segment import zone_arrays, zone_map_of
-from secateur.index.segments import ChunkName, Directory, FileCounts, FileTable, Segments, chunk_names
+from secateur.index.segments import ChunkName, Directory, FileCounts, FileTable, Segments, chunk_names, written_name
 from secateur.index.slabs import Slabs, slabs_of
 from secateur.index.zonemap import ZoneMap, unknown
 from secateur.pruning.predicate.bound import Field
@@ -48,6 +48,7 @@ _NAME = re.compile(r"(\d{10})\.snapshot")
 MOST_BLOCKS, MOST_FILES = 1 << 31, 1 << 31  # of all segments; what is allocated for them is bounded by that
 MOST_SEGMENT_BLOCKS = 1 << 26
 MOST_REPEATED = 1 << 16  # times that a letter follows itself
+READ_AT_ONCE = 1 << 20  # bytes of the end of a snapshot on an object store: in less than two requests would take
 _INT64 = np.dtype("<i8")
 _TEXTS = (_INT64, np.dtype("u1"))  # offsets, bytes
 
@@ -93,7 +94,7 @@ def encode_snapshot(
     live[order] = np.arange(len(order))
     writer.add("files", [files.size, files.modified, *counts, files.segment, live])
     for chunk, found in segments.directory.items():
-        writer.add(_directory_name(chunk), [found.at, found.size, found.crc])
+        writer.add(f"where/{written_name(chunk)}", [found.at, found.size, found.crc])
     for f, slabs in segments.slabs.items():
         writer.add(f"slabs/{f}", [*text_parts(pa.array(slabs.file_name, pa.large_string())), *slabs.arrays()])
     tree = tree_over(segments.row_count, options.fan_out) if len(segments) else None
@@ -101,11 +102,6 @@ def encode_snapshot(
         if tree is not None:
             writer.add(f"tree/{c}", zone_arrays(btree.merge_up(zone_map, tree)))
     return writer.finish()
-
-
-def _directory_name(chunk: ChunkName) -> str:
-    kind, number = chunk
-    return f"where/{kind}" if number < 0 else f"where/{kind}/{number}"
 
 
 @dataclass(frozen=True)
@@ -243,7 +239,7 @@ class Snapshot:
 
     def _directory(self, chunk: ChunkName) -> Directory | None:
         if chunk not in self._directories:
-            name = _directory_name(chunk)
+            name = f"where/{written_name(chunk)}"
             self._directories[chunk] = self._read_directory(name) if name in self._contents.chunks else None
         return self._directories[chunk]
 
@@ -343,6 +339,7 @@ def _options(meta: dict[str, Any]) -> BuildOptions:
         segment_blocks=None if blocks is None else int(blocks),
         fan_out=int(meta["fan_out"]),
         choices=tuple(_choice(each) for each in meta["choices"]),
+        layouts=bool(meta.get("layouts", False)),  # which snapshots of the first release do not tell
     )
 
 
@@ -376,15 +373,27 @@ def snapshot_numbers(store: Store) -> list[int]:
     return list(snapshot_files(store))
 
 
-def open_snapshot(store: Store, number: int) -> Snapshot:
-    """The snapshot with this number. Raises IndexFault."""
+def open_snapshot(store: Store, number: int, size: int | None = None) -> Snapshot:
+    """The snapshot with this number, whose size in bytes need not be looked up where it is given. Raises IndexFault."""
     name = snapshot_name(number)
+    size = store.size(name) if size is None else size
 
-    def read(offset: int, size: int) -> bytes:
-        return store.read(name, offset, size)
+    def read_exactly(offset: int, count: int) -> bytes:
+        return store.read(name, offset, count)
 
-    size = store.size(name)
+    read = read_exactly if store.is_local or size <= 0 else _with_end(read_exactly, size)
     snapshot = Snapshot(read_contents(name, SNAPSHOT, size, read), read, size)
     if snapshot.number != number:
         raise IndexFault(f"{name} says that it is number {snapshot.number}")
     return snapshot
+
+
+def _with_end(read: ReadRange, size: int) -> ReadRange:
+    """Reads a file of so many bytes whose end is read at once: all of it where it is not long."""
+    start = max(0, size - READ_AT_ONCE)
+    end = read(start, size - start)
+
+    def read_rest(offset: int, count: int) -> bytes:
+        return end[offset - start : offset - start + count] if offset >= start else read(offset, count)
+
+    return read_rest

@@ -8,6 +8,7 @@ import numpy as np
 
 from secateur.errors import IndexFault
 from secateur.index.codec import Place, ReadRange, check, decode_chunk
+from secateur.index.layouts import Layouts, layout_table_of
 from secateur.index.matrix import read_rows
 from secateur.index.model import POSTINGS, BlockTable, Store
 from secateur.index.pages import PageTable
@@ -15,6 +16,7 @@ from secateur.index.postings import Postings
 from secateur.index.segment import (
     BLOCKS,
     CODE,
+    LAYOUT_TABLE,
     PAGE,
     PLACE,
     POSTING,
@@ -103,6 +105,15 @@ class StoredSegment:
         rows = read_rows(stored.rows, every, lambda ranges: [self.read(*each) for each in ranges], self._where(POSTING))
         return Postings(stored.table, rows)
 
+    def layouts(self) -> Layouts | None:
+        """The layouts of all blocks; None where there are none."""
+        arrays = self._arrays(LAYOUT_TABLE, self.snapshot.directory(LAYOUT_TABLE, None))
+        if arrays is None:
+            return None
+        size, where = int(self.snapshot.segments.size[self.number]), self._where(LAYOUT_TABLE)
+        table = layout_table_of(arrays, self.block_count, size, where)
+        return table.layouts(self.read(*table.range), where)
+
     def _arrays(self, kind: str, directory: Directory | None) -> list[np.ndarray] | None:
         if directory is None or not directory.size[self.number]:
             return None
@@ -138,4 +149,4 @@ def read_segment(store: Store, snapshot: Snapshot, number: int) -> SegmentData:
     pages = {c: found for c in columns if (found := stored.pages(c, blocks.row_count.astype(np.int64))) is not None}
     postings = {f: stored.postings(f) for f, each in enumerate(snapshot.filters) if each.kind == POSTINGS}
     zone_maps = [stored.zone_map(c) for c in columns]
-    return SegmentData((), blocks, snapshot.columns, zone_maps, pages, {}, postings)
+    return SegmentData((), blocks, snapshot.columns, zone_maps, pages, {}, postings, stored.layouts())

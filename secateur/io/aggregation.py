@@ -69,6 +69,7 @@ def _read(plan: Scan, answers: Answers, asked: Sequence[Aggregate], positions: n
         blocks.file[chosen],
         blocks.row_group[chosen],
         plan.residuals.of_block[chosen],
+        plan.ranges_at(chosen),
     )
     for found in read_ahead(lambda file: over_rows(asked, reader.read(file)), listed.by_file()):
         answers.add(asked, found)

@@ -12,12 +12,21 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from secateur.arrays import binaries
+from secateur.index.layouts import Layouts, unknown_layouts
+from secateur.io.chosen_rows import ChosenRows
+from secateur.io.row_source import StoredRows
 from secateur.io.table import Listing
+from secateur.pruning.survivors import RowRanges, no_ranges
+from secateur.ragged import offsets_of
 
 _ZSTD = pa.Codec("zstd")
 _PATH, _SIZE, _MODIFIED, _TOLD = 0, 1, 2, 3  # columns of the files
 _COUNT = pa.field("count", pa.int32())
-_BLOCKS = pa.schema([("row_group", pa.int32()), ("residual", pa.int32())])
+_BLOCKS = pa.schema([("row_group", pa.int32()), ("residual", pa.int32()), ("ranges", pa.int32())])
+_LAYOUTS = pa.schema([("head", pa.int32()), ("layout", pa.large_binary())])
+_HEADS = pa.schema([("head", pa.large_binary())])
+_RANGES = pa.schema([("start", pa.int64()), ("stop", pa.int64())])
 
 
 @dataclass(frozen=True)
@@ -29,7 +38,9 @@ class FileBlocks:
     modified: int  # when, in nanoseconds, or what the table's listing has in place of it
     row_groups: tuple[int, ...]
     residual: tuple[int, ...]  # of every row group, among the reader's
+    rows: tuple[ChosenRows | None, ...]  # of every row group those that may match; None: all
     told: Mapping[str, pa.Scalar]  # what the table's listing tells readers of the file
+    stored: StoredRows | None = None  # what the index tells of where their pages lie
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +51,8 @@ class BlockList:
     first: np.ndarray  # int64 of shape (n_files + 1,)
     row_group: np.ndarray  # int32 of shape (n_blocks,)
     residual: np.ndarray  # int32 of shape (n_blocks,), among the reader's
+    ranges: RowRanges  # of rows that may match; none of a block of which all rows may
+    layouts: Layouts | None = None  # where pages lie; None: readers look at footers
 
     def __len__(self) -> int:
         return len(self.row_group)
@@ -50,7 +63,12 @@ class BlockList:
         high = int(self.first.searchsorted(stop, "left"))
         first = self.first[low : high + 1].clip(start, stop) - start
         return BlockList(
-            self.files.slice(low, high - low), first, self.row_group[start:stop], self.residual[start:stop]
+            self.files.slice(low, high - low),
+            first,
+            self.row_group[start:stop],
+            self.residual[start:stop],
+            self.ranges.between(start, stop),
+            None if self.layouts is None else self.layouts.take(np.arange(start, stop)),
         )
 
     def by_file(self) -> Iterator[FileBlocks]:
@@ -65,20 +83,53 @@ class BlockList:
                 modified=self.files.column(_MODIFIED)[i].as_py(),
                 row_groups=tuple(self.row_group[blocks].tolist()),
                 residual=tuple(self.residual[blocks].tolist()),
+                rows=tuple(self._rows(block) for block in range(blocks.start, blocks.stop)),
                 told=dict(told) if told.is_valid else {},
+                stored=self._stored(blocks),
             )
 
+    def _rows(self, block: int) -> ChosenRows | None:
+        begin, end = self.ranges.offsets[block : block + 2].tolist()
+        return ChosenRows(self.ranges.start[begin:end], self.ranges.stop[begin:end]) if begin < end else None
+
+    def _stored(self, blocks: slice) -> StoredRows | None:
+        """What the index tells of blocks of one file, which have one head."""
+        if self.layouts is None:
+            return None
+        known = dict(zip(self.row_group[blocks].tolist(), self.layouts.blocks[blocks], strict=True))
+        if not any(known.values()):
+            return None
+        return StoredRows(self.layouts.heads[int(self.layouts.head[blocks].max())], known)
+
     def to_bytes(self) -> bytes:
-        """Three messages of Arrow IPC (schema and rows of the files, rows of the blocks), compressed together.
+        """Messages of Arrow IPC, compressed together: schema and rows of the files, blocks, ranges, layouts, heads.
 
         Compressed one by one, Arrow's buffers cost twice the time for a task of some hundred blocks.
         """
         count = pa.array(np.diff(self.first), pa.int32())
         files = pa.RecordBatch.from_arrays([*self.files.columns, count], schema=self.files.schema.append(_COUNT))
-        blocks = pa.RecordBatch.from_arrays([pa.array(self.row_group), pa.array(self.residual)], schema=_BLOCKS)
-        messages = [files.schema.serialize(), files.serialize(), blocks.serialize()]
+        counts = np.diff(self.ranges.offsets).astype(np.int32)
+        blocks = pa.RecordBatch.from_arrays([*map(pa.array, (self.row_group, self.residual, counts))], schema=_BLOCKS)
+        ranges = pa.RecordBatch.from_arrays([pa.array(self.ranges.start), pa.array(self.ranges.stop)], schema=_RANGES)
+        messages = [
+            files.schema.serialize(),
+            files.serialize(),
+            blocks.serialize(),
+            ranges.serialize(),
+            *self._layout_messages(),
+        ]
         data: bytes = _ZSTD.compress(b"".join(messages), asbytes=True)
         return data
+
+    def _layout_messages(self) -> list[pa.Buffer]:
+        """None where there are no layouts."""
+        if self.layouts is None:
+            return []
+        head, blocks, heads = pa.array(self.layouts.head), binaries(self.layouts.blocks), binaries(self.layouts.heads)
+        return [
+            pa.RecordBatch.from_arrays([head, blocks], schema=_LAYOUTS).serialize(),
+            pa.RecordBatch.from_arrays([heads], schema=_HEADS).serialize(),
+        ]
 
     @staticmethod
     def from_bytes(data: bytes) -> BlockList:
@@ -87,11 +138,25 @@ class BlockList:
         messages = pa.ipc.MessageReader.open_stream(stream)
         schema = pa.ipc.read_schema(messages.read_next_message())
         counted = pa.ipc.read_record_batch(messages.read_next_message(), schema)
-        row_group, residual = pa.ipc.read_record_batch(messages.read_next_message(), _BLOCKS).columns
+        row_group, residual, counts = pa.ipc.read_record_batch(messages.read_next_message(), _BLOCKS).columns
+        start, stop = pa.ipc.read_record_batch(messages.read_next_message(), _RANGES).columns
+        ranges = RowRanges(offsets_of(counts.to_numpy()), start.to_numpy(), stop.to_numpy())
+        layouts = _layouts_in(messages)
         *columns, count = counted.columns
         files = pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(schema)[:-1]))
         first = np.cumsum(np.append(0, count.to_numpy()), dtype=np.int64)
-        return BlockList(files, first, row_group.to_numpy(), residual.to_numpy())
+        return BlockList(files, first, row_group.to_numpy(), residual.to_numpy(), ranges, layouts)
+
+
+def _layouts_in(messages: pa.ipc.MessageReader) -> Layouts | None:
+    """What is left of the messages of a list; no layouts where nothing is."""
+    try:
+        message = messages.read_next_message()
+    except (StopIteration, EOFError):
+        return None
+    head, blocks = pa.ipc.read_record_batch(message, _LAYOUTS).columns
+    (heads,) = pa.ipc.read_record_batch(messages.read_next_message(), _HEADS).columns
+    return Layouts(heads.to_pylist(), head.to_numpy(), unknown_layouts(len(blocks)).placed, blocks.to_pylist())
 
 
 def reading_order(file: np.ndarray, row_group: np.ndarray) -> np.ndarray:
@@ -103,9 +168,18 @@ def reading_order(file: np.ndarray, row_group: np.ndarray) -> np.ndarray:
 
 
 def block_list(
-    listing: Listing, told: pa.StructArray, file: np.ndarray, row_group: np.ndarray, residual: np.ndarray
+    listing: Listing,
+    told: pa.StructArray,
+    file: np.ndarray,
+    row_group: np.ndarray,
+    residual: np.ndarray,
+    ranges: RowRanges | None = None,
+    layouts: Layouts | None = None,
 ) -> BlockList:
-    """Blocks in reading order, by the positions of their files in the listing; `told` of every file that has some."""
+    """Blocks in reading order, by the positions of their files in the listing; `told` of every file that has some.
+
+    Without `ranges` all rows of them are read, and all of those that have none there.
+    """
     starts = np.flatnonzero(np.diff(file, prepend=-1))
     ordinals = file[starts]
     sizes, modified = (pa.array(each[ordinals], pa.int64()) for each in (listing.size, listing.modified))
@@ -115,4 +189,6 @@ def block_list(
         np.append(starts, len(file)),
         row_group.astype(np.int32, copy=False),
         residual.astype(np.int32),
+        no_ranges(len(file)) if ranges is None else ranges,
+        layouts,
     )

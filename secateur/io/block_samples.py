@@ -20,6 +20,7 @@ from secateur.index.trials import (
 )
 from secateur.io.block_list import BlockList, FileBlocks, block_list
 from secateur.io.index_coverage import columns_with_gaps, not_covered
+from secateur.io.late import Positioned
 from secateur.io.row_groups import BlockReader, block_reader
 from secateur.io.scan import Scan, read_ahead
 from secateur.io.table import METADATA
@@ -154,9 +155,9 @@ def read_facts(tried: Tried, whole: Sample, samples: Sequence[Sample]) -> dict[P
     reader, listed = _reader(tried, whole.plan, places)
     of_file = [list(own) for _, own in groupby(places, key=lambda place: place[0])]
 
-    def of_block(place: Place, batches: Iterator[pa.RecordBatch]) -> Facts | None:
+    def of_block(place: Place, batches: Iterator[Positioned]) -> Facts | None:
         try:
-            batch = _one_batch(list(batches), reader.fields)
+            batch = _one_batch([batch for _, batch in batches], reader.fields)
         except OldCalendar:
             return None
         matches = {number: _matches(samples[number].plan.predicate, batch) for number in plans[place]}
@@ -165,7 +166,7 @@ def read_facts(tried: Tried, whole: Sample, samples: Sequence[Sample]) -> dict[P
         return Facts(matches, held, found, batch if place in sorted_ else None)
 
     def of_blocks(file: tuple[list[Place], FileBlocks]) -> list[Facts | None]:
-        return [of_block(place, batches) for place, batches in zip(file[0], reader.read_whole(file[1]), strict=True)]
+        return [of_block(place, batches) for place, batches in zip(file[0], reader.live(file[1]), strict=True)]
 
     found = read_ahead(of_blocks, zip(of_file, listed.by_file(), strict=True))
     pairs = zip(places, chain.from_iterable(found), strict=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,6 +23,8 @@ from secateur.io.partitions import overlapping
 from secateur.io.schema import merge_schemas
 from secateur.io.table import METADATA, METADATA_FIELD, Listing, Table, TableSnapshot
 from secateur.pruning.report import Faults
+
+FindIndex = Callable[[], Snapshot | None]  # raises IndexFault
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,15 @@ def open_snapshot_of(
     """List the table, unless a listing is given, and match its index. Raises TableNotFound without a Parquet file."""
     table = handle.snapshot()
     before = table.metadata_tables.manifests_read
-    listing = table.listing(zone) if listing is None else listing
+    find_index = _index_of(table) if use_index else lambda: None
+    if listing is None:
+        listing, find_index = _listed(table, zone, find_index)
     read = table.metadata_tables.manifests_read.since(before)
     if not len(listing.size) and table.declared_schema is None:
         raise TableNotFound(f"{table.location} holds no Parquet file")
     snapshot: Snapshot | None = None
-    if use_index:
-        with faults.tolerated():
-            snapshot = current_snapshot(table.store, table.cache)
+    with faults.tolerated():
+        snapshot = find_index()
     footers = FooterSource(table, listing)
     caches = Caches(table.store, table.cache, table.disk)
     catalog = open_catalog(listing, caches, snapshot, footers.open, faults, table.naming)
@@ -63,6 +66,22 @@ def open_snapshot_of(
         listing = replace(listing, own_metadata=True)
         catalog = open_catalog(listing, caches, snapshot, footers.open, faults, table.naming)
     return OpenedTable(table, listing, schema, catalog, read)
+
+
+def _listed(table: TableSnapshot, zone: dt.tzinfo, find_index: FindIndex) -> tuple[Listing, FindIndex]:
+    """The live files, and what gives the index: a store that is waited for is asked for both at once.
+
+    A format that has snapshots asks for its index itself to know its files.
+    """
+    if table.store.is_local or table.id is not None:
+        return table.listing(zone), find_index
+    with ThreadPoolExecutor(1) as thread:
+        found = thread.submit(find_index)
+        return table.listing(zone), found.result
+
+
+def _index_of(table: TableSnapshot) -> FindIndex:
+    return lambda: current_snapshot(table.store, table.cache)
 
 
 def opened_strictly(table: Table, listing: Listing | None = None) -> OpenedTable:

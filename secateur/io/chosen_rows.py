@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -35,6 +36,11 @@ class ChosenRows:
         """Of these rows the ones at some places, which ascend."""
         return chosen_rows(self.positions[places])
 
+    def between(self, begin: int, stop: int) -> ChosenRows:
+        """Those of these rows that lie in [begin, stop)."""
+        first, last = np.searchsorted(self.stop, begin, "right"), np.searchsorted(self.start, stop, "left")
+        return ChosenRows(self.start[first:last].clip(begin), self.stop[first:last].clip(max=stop))
+
     def pieces(self, n: int) -> list[ChosenRows]:
         """The same rows in up to n pieces of about equal numbers of rows, in order."""
         total = len(self)
@@ -59,6 +65,8 @@ class ChosenRows:
         held = np.cumsum(cover.stop - cover.start) - (cover.stop - cover.start)  # where each range begins in the table
         piece = np.searchsorted(cover.start, self.start, "right") - 1
         begin = self.start - cover.start[piece] + held[piece]
+        if not len(begin):
+            return table.slice(0, 0)
         if len(begin) > MOST_SLICES or len(self) < len(cover) * LEAST_SHARE:
             with suppress(pa.ArrowNotImplementedError):  # of views, and of extension types in lists
                 return table.take(from_numpy(spread(begin, self.stop - self.start)))
@@ -68,8 +76,8 @@ class ChosenRows:
 
 def all_rows(row_count: int) -> ChosenRows:
     """Every row of a row group."""
-    n = np.array([row_count], np.int64)
-    return ChosenRows(n[:0] if not row_count else n - row_count, n[:0] if not row_count else n)
+    stop = np.array([row_count] if row_count else [], np.int64)
+    return ChosenRows(np.zeros_like(stop), stop)
 
 
 def chosen_rows(positions: np.ndarray) -> ChosenRows:
@@ -78,6 +86,38 @@ def chosen_rows(positions: np.ndarray) -> ChosenRows:
     first = np.append(0, cut + 1)[: len(positions)]
     last = np.append(cut, len(positions) - 1)[: len(positions)]
     return ChosenRows(positions[first], positions[last] + 1)
+
+
+def cut_out(batches: Iterator[pa.RecordBatch], rows: ChosenRows) -> Iterator[pa.RecordBatch]:
+    """The chosen rows out of batches of all rows of a row group, in order."""
+    begin = 0
+    for batch in batches:
+        end = begin + batch.num_rows
+        here = rows.between(begin, end)
+        if len(here):
+            whole = ChosenRows(np.array([begin]), np.array([end]))
+            yield from here.within(whole, pa.Table.from_batches([batch])).combine_chunks().to_batches()
+        begin = end
+
+
+def with_positions(
+    batches: Iterator[pa.RecordBatch], rows: ChosenRows | None
+) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+    """Batches of the chosen rows of a row group, or of all, in order, each with the positions of its rows."""
+    positions = None if rows is None else rows.positions
+    begin = 0
+    for batch in batches:
+        end = begin + batch.num_rows
+        yield np.arange(begin, end) if positions is None else positions[begin:end], batch
+        begin = end
+
+
+def intersection(a: ChosenRows, b: ChosenRows) -> ChosenRows:
+    """The rows that are among both."""
+    first = np.searchsorted(b.stop, a.start, "right")
+    count = np.maximum(np.searchsorted(b.start, a.stop, "left") - first, 0)
+    own, other = np.repeat(np.arange(len(a.start)), count), spread(first, count)
+    return ChosenRows(np.maximum(a.start[own], b.start[other]), np.minimum(a.stop[own], b.stop[other]))
 
 
 def merged(start: np.ndarray, stop: np.ndarray) -> ChosenRows:

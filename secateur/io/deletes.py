@@ -6,7 +6,7 @@ Source: Iceberg's specification, "Row-level Deletes", and "Puffin spec", blob ty
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -138,18 +138,13 @@ class Deletions:
         own = {id_of(field): field for each in self.keys for field in each.fields}
         return [*wanted, *(field for number, field in own.items() if number not in known)]
 
-    def alive(
-        self, batches: Iterator[pa.RecordBatch], first_row: int, fields: Sequence[pa.Field]
-    ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-        """Which rows of every batch of a row group live; it begins at a row of its file, and has the given fields."""
+    def alive(self, batch: pa.RecordBatch, rows: np.ndarray, fields: Sequence[pa.Field]) -> np.ndarray:
+        """Which rows of a batch with the given fields live, by their positions in the file, which ascend: bool."""
         place = {id_of(field): i for i, field in enumerate(fields)}
-        columns = [[place[id_of(field)] for field in each.fields] for each in self.keys]
-        begin = first_row
-        for batch in batches:
-            n = batch.num_rows
-            alive = np.ones(n, bool)
-            alive[self.positions[slice(*np.searchsorted(self.positions, [begin, begin + n]))] - begin] = False
-            for each, own in zip(self.keys, columns, strict=True):
-                alive &= each.survive([batch.column(i) for i in own])
-            begin += n
-            yield alive, batch
+        alive = np.ones(batch.num_rows, bool)
+        if len(rows) and len(self.positions):
+            near = self.positions[slice(*np.searchsorted(self.positions, [rows[0], rows[-1] + 1]))]
+            alive = ~np.isin(rows, near, assume_unique=True)
+        for each in self.keys:
+            alive &= each.survive([batch.column(place[id_of(field)]) for field in each.fields])
+        return alive

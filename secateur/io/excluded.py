@@ -13,7 +13,7 @@ from secateur.io.catalog import OpenedTable
 from secateur.io.row_groups import BlockReader
 from secateur.io.scan import Scan
 from secateur.io.table import METADATA
-from secateur.pruning.survivors import RowRanges, in_ranges, joined_ranges
+from secateur.pruning.survivors import RowRanges, in_ranges, joined_ranges, no_ranges
 from secateur.ragged import offsets_of
 
 _ROW_GROUP_BITS = 32
@@ -70,8 +70,7 @@ def excluded_by(plan: Scan) -> Excluded:
     order = reading_order(everything.file, everything.row_group)
     file, row_group, row_count = (getattr(everything, name)[order] for name in ("file", "row_group", "row_count"))
     pruned = np.flatnonzero(~np.isin(_keys(file, row_group), _keys(kept.file, kept.row_group)))
-    nothing = RowRanges(np.zeros(len(pruned) + 1, np.int64), *(np.zeros(0, np.int64) for _ in range(2)))
-    whole = Excluded(file[pruned], row_group[pruned], row_count[pruned].astype(np.int64), nothing)
+    whole = Excluded(file[pruned], row_group[pruned], row_count[pruned].astype(np.int64), no_ranges(len(pruned)))
     partly = _read_in_part(plan)
     return _joined(whole, partly) if len(partly) else whole
 
@@ -82,7 +81,7 @@ def _read_in_part(plan: Scan) -> Excluded:
     assert blocks is not None
     if ranges is None:
         nothing = np.zeros(0, np.int64)
-        return Excluded(nothing, nothing, nothing, RowRanges(np.zeros(1, np.int64), nothing, nothing))
+        return Excluded(nothing, nothing, nothing, no_ranges(0))
     rows = np.diff(offsets_of(ranges.stop - ranges.start)[ranges.offsets])
     order = plan.order()
     partly = order[rows[order] < blocks.row_count[order]]

@@ -69,14 +69,18 @@ class Footer:
 
     row_count: npt.NDArray[np.int64]  # per row group
     byte_count: npt.NDArray[np.int64]  # per row group, of all its column chunks as stored
+    placed: npt.NDArray[np.int64]  # shape (2, n_row_groups): where readers of splits see each begin, and its bytes
     leaves: tuple[Leaf, ...]  # those under a repeated node are left out: present in the file, but not here
     created_by: str
-    metadata: dict[bytes, bytes]  # key_value_metadata
     head: Head = field(repr=False)
     _columns: tuple[Column, ...] = field(repr=False)  # by ordinal
     _trust: tuple[Trust, ...] = field(repr=False)  # by ordinal
     _chunks: tuple[tuple[Chunk, ...], ...] = field(repr=False)  # by row group, then ordinal
     _file_size: int = field(repr=False)  # bytes
+
+    def chunks(self, row_group: int) -> tuple[Chunk, ...]:
+        """The column chunks of a row group, by the ordinals of their leaves."""
+        return self._chunks[row_group]
 
 
 def read_footer(file: pa.NativeFile) -> Footer:
@@ -207,9 +211,9 @@ def _file_metadata(fields: Mapping[int, WireField], file_size: int) -> Footer:
     return Footer(
         row_count=np.array(row_counts, np.int64),
         byte_count=np.array(byte_counts, np.int64),
+        placed=np.array([_place(*group) for group in zip(groups, byte_counts, strict=True)], np.int64).reshape(-1, 2).T,
         leaves=tuple(column.leaf for column in columns if column.leaf is not None),
         created_by=created_by,
-        metadata=_key_values(metadata),
         head=head_of(fields),
         _columns=columns,
         _trust=trust,
@@ -232,11 +236,20 @@ def _row_group(group: Struct, row_count: int, columns: Sequence[Column], trust: 
     return tuple(read_chunk(*chunk, row_count) for chunk in zip(chunks, columns, trust, strict=True))
 
 
-def _key_values(metadata: Struct) -> dict[bytes, bytes]:
-    pairs = optional_list(metadata, 5, dict, "FileMetaData.key_value_metadata") or []
-    return {
-        required(pair, 1, bytes, "KeyValue.key"): optional(pair, 2, bytes, "KeyValue.value") or b"" for pair in pairs
-    }
+def _place(group: Struct, byte_count: int) -> tuple[int, int]:
+    """Where a row group begins, and its bytes, as parquet-mr takes them to see which split of the file has its middle.
+
+    Source: ``ParquetMetadataConverter.filterFileMetaDataByMidpoint`` and ``getOffset``: the first page of the first
+    column chunk, and the row group's own size where it is stated.
+    """
+    size = optional(group, 6, int, "RowGroup.total_compressed_size")
+    chunks = required_list(group, 1, dict, "RowGroup.columns")
+    if not chunks:
+        return 0, 0
+    first = required(chunks[0], 3, dict, "ColumnChunk.meta_data")
+    data = required(first, 9, int, "ColumnMetaData.data_page_offset")
+    dictionary = optional(first, 11, int, "ColumnMetaData.dictionary_page_offset")
+    return data if dictionary is None else min(data, dictionary), byte_count if size is None else size
 
 
 def _type_ordered(metadata: Struct, n_columns: int) -> list[bool]:

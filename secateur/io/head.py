@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +18,7 @@ from secateur.errors import InvalidParquet
 from secateur.io import thrift_encoding as thrift
 from secateur.io.page_header import PLAIN, RLE
 from secateur.io.parquet_schema import Column, read_columns
-from secateur.io.thrift import WireField, required_list, wire_fields
+from secateur.io.thrift import Struct, WireField, optional, optional_list, required, required_list, wire_fields
 
 MAGIC = b"PAR1"
 _VERSION, _SCHEMA, _ROW_COUNT, _ROW_GROUPS, _METADATA, _CREATED_BY, _COLUMN_ORDERS = range(1, 8)
@@ -58,6 +58,12 @@ class Head:
             return opened_small_file(MAGIC + self.footer(0, {})).schema_arrow
         except (pa.ArrowException, OSError) as error:
             raise InvalidParquet(f"the schema cannot be read: {error}") from None
+
+    @cached_property
+    def metadata(self) -> dict[bytes, bytes]:
+        """What key_value_metadata says."""
+        fields = {number: field.value for number, field in self._fields.items()}
+        return _key_values(optional_list(fields, _METADATA, dict, "FileMetaData.key_value_metadata") or [])
 
     def schema_of(self, names: Collection[str]) -> pa.Schema:
         """The schema of some top-level columns, in the order of the file."""
@@ -102,6 +108,12 @@ class Head:
         return tuple(_column_chunk(own, ChunkPlace(len(MAGIC), 0, 0, 0, 0)) for own in self._own)
 
 
+@lru_cache(maxsize=64)
+def known_head(data: bytes) -> Head:
+    """A head as an index keeps it; files of one writer share it, and what is decoded of it."""
+    return Head(data)
+
+
 def head_of(footer: Mapping[int, WireField]) -> Head:
     """The head of a FileMetaData, of which the fields are known."""
     return Head(_footer({number: field for number, field in footer.items() if number in _KEPT}, 0, []))
@@ -113,6 +125,12 @@ def _footer(fields: Mapping[int, WireField], row_count: int, row_groups: Sequenc
     own = [(_ROW_COUNT, thrift.I64, thrift.integer(row_count)), (_ROW_GROUPS, thrift.LIST, groups)]
     kept = [(number, field.kind, field.data) for number, field in fields.items() if number in _KEPT]
     return thrift.structure(sorted([*kept, *own]))
+
+
+def _key_values(pairs: Sequence[Struct]) -> dict[bytes, bytes]:
+    return {
+        required(pair, 1, bytes, "KeyValue.key"): optional(pair, 2, bytes, "KeyValue.value") or b"" for pair in pairs
+    }
 
 
 def _own_metadata(column: Column) -> bytes:

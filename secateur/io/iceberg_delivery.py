@@ -15,14 +15,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from secateur.arrays import flags
 from secateur.errors import StalePlan, UnsupportedTable
 from secateur.index.cache import ByteCache
+from secateur.io.chosen_rows import ChosenRows, with_positions
 from secateur.io.deletes import DeletedKeys, Deletions, read_positions, read_vector, require_parquet
 from secateur.io.iceberg_file import IcebergFile, View
 from secateur.io.listed_file import ListedFile, still_listed
 from secateur.io.locations import FileSystems
 from secateur.io.manifest_files import EQUALITY_DELETES
-from secateur.io.parquet_file import open_parquet
+from secateur.io.objects import open_file
+from secateur.io.page_pruning import PagePruner
+from secateur.io.parquet_file import open_parquet, open_rows
 from secateur.io.table import Delivery
 from secateur.ragged import offsets_of
 
@@ -49,13 +53,13 @@ class IcebergReader:
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "expire": _nothing}
 
-    def open(self, path: str, listed: ListedFile | None = None) -> IcebergFile:
+    def open(self, path: str) -> IcebergFile:
         """A data file by what manifests call it; where it has vanished, the next query looks for a new snapshot.
 
         Raises StalePlan, InvalidParquet.
         """
         try:
-            return IcebergFile(open_parquet(*self.files.of(path), path, listed), self.view)
+            return IcebergFile(open_parquet(*self.files.of(path), path).rows, self.view)
         except StalePlan:
             self.expire()
             raise
@@ -63,7 +67,6 @@ class IcebergReader:
     def open_rows(self, file: FileBlocks) -> IcebergRows:
         """The live rows of a data file."""
         listed = ListedFile(*self.files.of(file.path), file.path, file.size, 0)
-        opened = self.open(file.path, listed)
         told = file.told
         constants = {int(name): each["value"] for name, each in told["constants"].items() if each.is_valid}
         positions = told["deleted"].as_py()
@@ -71,7 +74,14 @@ class IcebergReader:
             np.frombuffer(positions or b"", np.int64),
             tuple(self.keys[i] for i in told["keys"].as_py() or ()),
         )
-        return IcebergRows(replace(opened, constants=constants), deletions, listed)
+        try:
+            # Positions of deleted rows count from the first row of the file, which only its footer tells.
+            stored = None if len(deletions.positions) else file.stored
+            rows = open_rows(*self.files.of(file.path), file.path, listed, stored)
+        except StalePlan:
+            self.expire()
+            raise
+        return IcebergRows(IcebergFile(rows, self.view, constants), deletions, listed)
 
 
 @dataclass(frozen=True)
@@ -91,26 +101,35 @@ class IcebergRows:
         """None: what partitions tell stands in only where the file lacks the column."""
         return {}
 
-    def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
-        """The rows of a row group that are not deleted."""
-        return (batch for _, batch in self._live(row_group, fields))
-
-    def positioned(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-        """The rows that are not deleted, with their positions within the row group."""
-        begin = 0
-        for alive, batch in self._live(row_group, fields):
-            yield begin + np.flatnonzero(alive), batch
-            begin += len(alive)
-
-    def _live(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-        """Which rows of every batch live, and these rows."""
+    def positioned(
+        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None = None
+    ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+        """The chosen rows that are not deleted, with their positions within the row group."""
         wanted = self.deletions.fields(fields)
-        first_row = int(offsets_of(self.row_count)[min(row_group, len(self.row_count))])
+        first_row = self._first_row(row_group) if len(self.deletions.positions) else 0
         names = list(range(len(fields))) if fields else None
-        batches = still_listed(self.file.read(row_group, wanted), self.listed)
-        for alive, whole in self.deletions.alive(batches, first_row, wanted):
-            batch = whole if alive.all() else whole.filter(pa.array(alive))
-            yield alive, batch if names is None or len(wanted) == len(fields) else batch.select(names)
+        batches = still_listed(self.file.read(row_group, wanted, rows), self.listed)
+        for positions, whole in with_positions(batches, rows):
+            alive = self.deletions.alive(whole, first_row + positions, wanted)
+            batch = whole if alive.all() else whole.filter(flags(alive))
+            yield positions[alive], batch if names is None or len(wanted) == len(fields) else batch.select(names)
+
+    def _first_row(self, row_group: int) -> int:
+        """The position in the file of the first row of a row group."""
+        return int(offsets_of(self.row_count)[min(row_group, len(self.row_count))])
+
+    def at(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows) -> Iterator[pa.RecordBatch]:
+        """The chosen rows of a row group, deleted or not."""
+        return still_listed(self.file.read(row_group, fields, rows), self.listed)
+
+    @cached_property
+    def pages(self) -> PagePruner:
+        """The file's own page index."""
+        return PagePruner(lambda: self.file, (), self.file.rows.is_stored)
+
+    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> bool:
+        """Whether values of some columns are few bytes."""
+        return self.file.is_light(row_group, fields, rows)
 
 
 def delivered(
@@ -223,11 +242,11 @@ class DeleteFiles:
         return self.cache.get(("deleted keys", path, fields), lambda: self._read_keys(path, fields))
 
     def _read_keys(self, path: str, fields: tuple[pa.Field, ...]) -> DeletedKeys:
-        file = open_parquet(*self.reader.files.of(path), path)
+        file = open_parquet(*self.reader.files.of(path), path).rows
         view = View(pa.schema(fields), {}, frozenset(), self.reader.view.mapping)
         batches = [
             batch
-            for row_group in range(len(file.row_count))
+            for row_group in range(len(file.opened.row_count))
             for batch in IcebergFile(file, view).read(row_group, fields)
         ]
         rows = pa.Table.from_batches(batches, pa.schema(fields)).combine_chunks()
@@ -241,7 +260,7 @@ class DeleteFiles:
 
     def _open(self, path: str) -> pa.NativeFile:
         filesystem, inner = self.reader.files.of(path)
-        return filesystem.open_input_file(inner)
+        return open_file(filesystem, inner)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

@@ -11,15 +11,18 @@ import pyarrow as pa
 
 from secateur.errors import InvalidParquet, NotInFile
 from secateur.index import zonemap
+from secateur.index.layouts import FileLayouts
 from secateur.index.model import IndexedColumn
 from secateur.index.naming import Path
 from secateur.index.native import NativeFilters
 from secateur.index.pages import PageTable
 from secateur.index.zonemap import ZoneMap
+from secateur.io.chosen_rows import ChosenRows
 from secateur.io.field_ids import MappedName, fields_by_id, has_ids, id_of, paths, with_mapped_ids
 from secateur.io.parquet_bloom import no_filters
 from secateur.io.parquet_file import ParquetSource
 from secateur.io.projection import absent, is_uuid, projected
+from secateur.io.row_source import RowSource
 from secateur.values import ordered_kind
 
 
@@ -47,13 +50,18 @@ class View:
 class IcebergFile:
     """An open data file; see :class:`secateur.io.table.FileSource`."""
 
-    source: ParquetSource
+    rows: RowSource
     view: View
     constants: Mapping[int, pa.Scalar] | None = None  # what its partition tells, by id; None: it was not asked
 
     @property
     def path(self) -> str:
-        return self.source.path
+        return self.rows.path
+
+    @property
+    def source(self) -> ParquetSource:
+        """The file with its footer."""
+        return self.rows.opened
 
     @property
     def row_count(self) -> np.ndarray:
@@ -71,7 +79,7 @@ class IcebergFile:
     @cached_property
     def stored(self) -> pa.Schema:
         """The file's own schema with ids. Raises InvalidParquet where there is no way to tell them."""
-        own = self.source.reader.schema_arrow
+        own = self.rows.head.schema
         if has_ids(own) or not len(own):
             return own
         if self.view.mapping is None:
@@ -123,6 +131,10 @@ class IcebergFile:
         found = self.source.pages({stored: zone_maps[column] for stored, column in own.items()})
         return {own[stored]: pages for stored, pages in found.items()}
 
+    def layouts(self) -> FileLayouts:
+        """What reads of single pages need of all row groups."""
+        return self.source.layouts()
+
     def native_filters(self, path: Path, type_: pa.DataType, fpr: float) -> NativeFilters:
         """The file's own bloom filters of a column."""
         own = self.stored_path(path)
@@ -133,8 +145,10 @@ class IcebergFile:
     def _field(self, path: Path) -> pa.Field:
         return self.view.fields[self.view.ids[path][-1]]
 
-    def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
-        """One row group's values of some top-level columns, which are known by the ids of their fields.
+    def read(
+        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The chosen rows of a row group, or all: some top-level columns, which are known by the ids of their fields.
 
         Raises NotInFile where only the partition knows them, OldCalendar, StalePlan, InvalidParquet.
         """
@@ -144,15 +158,20 @@ class IcebergFile:
         values = {**self.view.defaults, **(self.constants or {})}
         names = [own[id_of(each)].name for each in fields if id_of(each) in own]
         schema = pa.schema(fields)
-        for batch in self.source.batches(row_group, names):
+        for batch in self.rows.batches(row_group, names, rows):
             arrays = [
                 projected(batch.column(own[id_of(each)].name), own[id_of(each)], each, values)
                 if id_of(each) in own
                 else absent(each, batch.num_rows, values)
                 for each in fields
             ]
-            self.source.require_todays_calendar(arrays)
+            self.rows.require_todays_calendar(arrays)
             yield pa.RecordBatch.from_arrays(arrays, schema=schema) if fields else batch
+
+    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> bool:
+        """Whether the chosen values of some columns are few bytes."""
+        own = {id_of(each): each.name for each in self.stored}
+        return self.rows.is_light_by_name(row_group, [own[id_of(f)] for f in fields if id_of(f) in own], rows)
 
     def _require_stored(self, fields: Sequence[pa.Field]) -> None:
         """Raises NotInFile where the file lacks a column, or a part of one, that its partition may tell."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from secateur.io.chosen_rows import ChosenRows
 from secateur.io.column_chunk import StoredChunk
 from secateur.io.page_index import Pages
 
@@ -50,12 +51,19 @@ class Layout:
         """Whether the pages of all these chunks are known."""
         return all(chunk.pages is not None for chunk in self.chunks.values())
 
+    @property
+    def byte_count(self) -> int:
+        """Compressed bytes of all these chunks."""
+        return sum(chunk.size for chunk in self.chunks.values())
+
 
 def chunk_layout(stored: StoredChunk, pages: Pages | None, file_size: int) -> ChunkLayout | None:
     """The layout of one chunk, with the pages that its OffsetIndex tells; None for one outside of its file."""
     start = stored.dictionary if 0 < stored.dictionary < stored.data else stored.data
     stop = start + stored.size
-    if start < MAGIC_BYTES or stop > file_size or min(stored.value_count, stored.uncompressed) < 0:
+    if start < MAGIC_BYTES or stop > file_size or stored.data > stop:
+        return None
+    if min(stored.value_count, stored.uncompressed, stored.codec) < 0:
         return None
     if pages is not None and not _within(pages, start, stored.data, stop):
         pages = None
@@ -88,3 +96,19 @@ def selected_pages(pages: Pages, start: np.ndarray, stop: np.ndarray) -> np.ndar
     """Which pages hold a row of the ranges [start, stop), which ascend and do not overlap: bool of shape (n_pages,)."""
     begin, end = pages.first_row, pages.first_row + pages.rows
     return np.searchsorted(start, end, "left") > np.searchsorted(stop, begin, "right")
+
+
+def selected_bytes(layout: Layout, rows: ChosenRows) -> int:
+    """Compressed bytes of the pages that hold some of the rows, with their dictionaries, over all chunks of a layout.
+
+    Of a chunk whose pages are not known, all bytes.
+    """
+    return sum(_selected_bytes(chunk, rows) for chunk in layout.chunks.values())
+
+
+def _selected_bytes(chunk: ChunkLayout, rows: ChosenRows) -> int:
+    if chunk.pages is None:
+        return chunk.size
+    chosen = selected_pages(chunk.pages, rows.start, rows.stop)
+    dictionary = chunk.dictionary if chosen[: chunk.dictionary_pages].any() else 0
+    return int(chunk.pages.size[chosen].sum()) + dictionary

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from secateur.errors import InvalidParquet, StalePlan
+from secateur.io.objects import ObjectFile
 
 _LAST_MODIFIED = b"Last-Modified"  # of an object, as the answer to the request that opened it tells
 _SECOND = 10**9  # nanoseconds: what such an answer is exact to
@@ -36,14 +37,12 @@ class ListedFile:
         Asked after opening it: what is open then is what was listed, whatever comes later to its place. An object that
         is open tells its time itself, so that no request is made for it.
         """
+        if isinstance(file, ObjectFile):
+            return  # every answer to it is held against this file
         if file is not None and not self.is_local:
-            self._compare(file.size(), 0)
             modified = _modified(file) if self.modified else None
-            if modified is not None:
-                if abs(modified - self.modified) >= _SECOND:
-                    raise self._changed("it was modified since")
-                return
-            if not self.modified:
+            self.accept(file.size(), modified or self.modified)
+            if modified is not None or not self.modified:
                 return
         try:
             info = self.filesystem.get_file_info(self.path)
@@ -52,6 +51,12 @@ class ListedFile:
         if info.type != pafs.FileType.File:
             raise vanished(self.shown)
         self._compare(info.size, info.mtime_ns or 0)
+
+    def accept(self, size: int, modified: int) -> None:
+        """Raises StalePlan where an answer of an object store, whose times are exact to the second, is of another."""
+        self._compare(size, 0)
+        if self.modified and abs(modified - self.modified) >= _SECOND:
+            raise self._changed("it was modified since")
 
     def _compare(self, size: int, modified: int) -> None:
         if size != self.size:

@@ -16,7 +16,7 @@ from secateur.errors import InvalidParquet
 from secateur.io.chosen_pages import ChosenPages, chosen_pages
 from secateur.io.chosen_rows import ChosenRows
 from secateur.io.head import Head
-from secateur.io.layout import ChunkLayout, Layout, selected_pages
+from secateur.io.layout import Layout
 from secateur.io.page_file import ReadPages, decoded, require_readable
 from secateur.io.parquet_schema import display
 from secateur.io.ranges import LOCAL_GAP, Range, View, read_ranges
@@ -117,19 +117,3 @@ class PageReader:
 
     def _named(self, row_group: int, leaf: int) -> str:
         return f"{self.shown}: row group {row_group}, column {display(self.head.columns[leaf].names)}"
-
-
-def selected_bytes(layout: Layout, rows: ChosenRows) -> int:
-    """Compressed bytes of the pages that hold some of the rows, with their dictionaries, over all chunks of a layout.
-
-    Of a chunk whose pages are not known, all bytes.
-    """
-    return sum(_selected_bytes(chunk, rows) for chunk in layout.chunks.values())
-
-
-def _selected_bytes(chunk: ChunkLayout, rows: ChosenRows) -> int:
-    if chunk.pages is None:
-        return chunk.size
-    chosen = selected_pages(chunk.pages, rows.start, rows.stop)
-    dictionary = chunk.dictionary if chosen[: chunk.dictionary_pages].any() else 0
-    return int(chunk.pages.size[chosen].sum()) + dictionary

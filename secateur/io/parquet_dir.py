@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,12 @@ from secateur.arrays import from_numpy
 from secateur.errors import StalePlan, TableNotFound, UnsupportedTable
 from secateur.index.cache import ByteCache
 from secateur.io.caches import disk_cache_for, memory_cache
+from secateur.io.chosen_rows import ChosenRows, with_positions
 from secateur.io.directory import Files, FileSystem, list_files
 from secateur.io.freshness import LatestListing, seconds_of
 from secateur.io.listed_file import ListedFile, still_listed
 from secateur.io.metadata_tables import DirectoryTables
+from secateur.io.page_pruning import PagePruner
 from secateur.io.sent_filesystem import received, sent
 from secateur.io.shown import cannot_open, shown_location, trouble
 from secateur.io.store import FileStore
@@ -31,9 +34,11 @@ if TYPE_CHECKING:
     from secateur.io.block_list import FileBlocks
     from secateur.io.disk_cache import DiskCache
     from secateur.io.parquet_file import ParquetSource
+    from secateur.io.row_source import RowSource
 
 INDEX_DIRECTORY = "_secateur"  # beside the data; engines ignore names that begin with an underscore
 FOOTER_THREADS = 16
+_MARKS = {"_delta_log": "Delta", ".hoodie": "Hudi"}  # directories of other formats
 
 
 @dataclass(frozen=True)
@@ -110,12 +115,12 @@ class ParquetDirectory:
         with ThreadPoolExecutor(FOOTER_THREADS) as threads:
             yield from threads.map(schema_of, ordinals.tolist())
 
-    def open_file(self, path: str, listed: ListedFile | None = None) -> ParquetSource:
+    def open_file(self, path: str) -> ParquetSource:
         """One file by its path below the table; where it has vanished, the next query lists anew."""
         from secateur.io.parquet_file import open_parquet  # which a query that the index answers does not need
 
         try:
-            return open_parquet(self.filesystem, posixpath.join(self.root, path), self.full_path(path), listed)
+            return open_parquet(self.filesystem, posixpath.join(self.root, path), self.full_path(path))
         except StalePlan:
             self.expire()
             raise
@@ -160,7 +165,13 @@ class ParquetDirectory:
         """A file for reading, the one that was listed. Raises as :meth:`open_file`; StalePlan for another."""
         path = posixpath.join(self.root, file.path)
         listed = ListedFile(self.filesystem, path, self.full_path(file.path), file.size, file.modified)
-        source = self.open_file(file.path, listed)
+        from secateur.io.parquet_file import open_rows
+
+        try:
+            source = open_rows(self.filesystem, path, self.full_path(file.path), listed, file.stored)
+        except StalePlan:
+            self.expire()
+            raise
         return DirectoryRows(source, {METADATA: metadata_of(file.path), **file.told}, listed)
 
     def full_path(self, path: str) -> str:
@@ -172,24 +183,32 @@ class ParquetDirectory:
 class DirectoryRows:
     """The rows of one file of a directory; see :class:`secateur.io.table.FileRows`."""
 
-    source: ParquetSource
+    source: RowSource
     constants: Mapping[str, pa.Scalar]  # partition values, and `_metadata`
     listed: ListedFile
 
     @property
     def row_count(self) -> np.ndarray:
-        return self.source.row_count
+        return self.source.opened.row_count
 
-    def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
-        """The rows of a row group."""
-        return still_listed(self.source.read(row_group, fields), self.listed)
+    def positioned(
+        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None = None
+    ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+        """The chosen rows of a row group, with their positions within it."""
+        return with_positions(still_listed(self.source.read(row_group, fields, rows), self.listed), rows)
 
-    def positioned(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-        """The rows of a row group, with their positions within it."""
-        begin = 0
-        for batch in self.read(row_group, fields):
-            yield begin + np.arange(batch.num_rows), batch
-            begin += batch.num_rows
+    def at(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows) -> Iterator[pa.RecordBatch]:
+        """The chosen rows of a row group."""
+        return still_listed(self.source.read(row_group, fields, rows), self.listed)
+
+    @cached_property
+    def pages(self) -> PagePruner:
+        """The file's own page index."""
+        return PagePruner(lambda: self.source.opened, self.constants, self.source.is_stored)
+
+    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> bool:
+        """Whether values of some columns are few bytes."""
+        return self.source.is_light(row_group, fields, rows)
 
 
 def open_directory(
@@ -207,14 +226,7 @@ def open_directory(
     """
     seconds = seconds_of(freshness)
     shown, resolved, root = resolve_location(location, filesystem)
-    info = _looked_up(resolved, root, shown)
-    if info.type == pafs.FileType.NotFound:
-        raise TableNotFound(f"no such table: {shown} does not exist")
-    if info.type != pafs.FileType.Directory:
-        raise TableNotFound(f"{shown} is a file; open the directory that holds the table's Parquet files")
-    _refuse_other_formats(resolved, root, shown)
-    if has_iceberg_metadata(resolved, root):
-        raise UnsupportedTable(f"{shown} is an Iceberg table: not all of its files are live")
+    _require_plain(resolved, root, shown)
     if index_location is None:
         store = FileStore(resolved, posixpath.join(root, INDEX_DIRECTORY))
     else:
@@ -223,6 +235,28 @@ def open_directory(
     disk = disk_cache or disk_cache_for(store.filesystem)
     found_by_location = "://" not in shown or (filesystem is None and location.rstrip("/") == shown)
     return ParquetDirectory(shown, resolved, root, store, schema, seconds, found_by_location, disk)
+
+
+def _require_plain(filesystem: FileSystem, root: str, shown: str) -> None:
+    """Raises TableNotFound where there is no directory, UnsupportedTable for formats whose files are not all live."""
+    asks: list[Callable[[], Any]] = [
+        partial(_looked_up, filesystem, root, shown),
+        partial(has_iceberg_metadata, filesystem, root),
+        *(partial(_looked_up, filesystem, posixpath.join(root, name), shown) for name in _MARKS),
+    ]
+    with ThreadPoolExecutor(len(asks)) as threads:  # an object store is waited for once, not for each
+        info, is_iceberg, *marks = threads.map(lambda ask: ask(), asks)
+    if info.type == pafs.FileType.NotFound:
+        raise TableNotFound(f"no such table: {shown} does not exist")
+    if info.type != pafs.FileType.Directory:
+        raise TableNotFound(f"{shown} is a file; open the directory that holds the table's Parquet files")
+    for format_, mark in zip(_MARKS.values(), marks, strict=True):
+        if mark.type == pafs.FileType.Directory:
+            raise UnsupportedTable(
+                f"{shown} is a {format_} table; directories of Parquet files and Iceberg tables can be opened"
+            )
+    if is_iceberg:
+        raise UnsupportedTable(f"{shown} is an Iceberg table: not all of its files are live")
 
 
 def has_iceberg_metadata(filesystem: FileSystem, root: str) -> bool:
@@ -238,15 +272,6 @@ def _looked_up(filesystem: FileSystem, asked: str | pafs.FileSelector, shown: st
         return filesystem.get_file_info(asked)
     except OSError as error:
         raise trouble(f"cannot look up {shown}", error, TableNotFound) from None
-
-
-def _refuse_other_formats(filesystem: FileSystem, root: str, shown: str) -> None:
-    """Raises UnsupportedTable for a Delta or Hudi table, among whose files are some that are not live."""
-    for name, format_ in (("_delta_log", "Delta"), (".hoodie", "Hudi")):
-        if _looked_up(filesystem, posixpath.join(root, name), shown).type == pafs.FileType.Directory:
-            raise UnsupportedTable(
-                f"{shown} is a {format_} table; directories of Parquet files and Iceberg tables can be opened"
-            )
 
 
 def resolve_location(location: str, filesystem: FileSystem | None) -> tuple[str, FileSystem, str]:

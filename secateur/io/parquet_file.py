@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from secateur.errors import InvalidParquet, OldCalendar, StalePlan
+from secateur.errors import InvalidParquet
 from secateur.index import zonemap
+from secateur.index.layouts import FileLayouts
 from secateur.index.model import IndexedColumn
 from secateur.index.native import NativeFilters
 from secateur.index.pages import PageTable, Places, page_row_counts
 from secateur.index.zonemap import ZoneMap
-from secateur.io.footer import Bounds, Footer, Leaf, PageIndex, chunk_bounds, read_footer, read_page_index
+from secateur.io.file_layouts import file_layouts
+from secateur.io.footer import (
+    Bounds,
+    Footer,
+    Leaf,
+    PageIndex,
+    chunk_bounds,
+    read_footer,
+    read_page_index,
+)
 from secateur.io.listed_file import ListedFile, vanished
+from secateur.io.objects import ObjectFile, open_file
+from secateur.io.old_calendar import has_legacy_calendar
 from secateur.io.parquet_bloom import native_filters, no_filters
 from secateur.io.ranges import LOCAL_GAP, gap_of
-from secateur.io.schema import conform, file_schema, spark_type
+from secateur.io.row_source import RowSource, StoredRows
+from secateur.io.schema import file_schema, spark_type
 from secateur.io.shown import trouble
 from secateur.values import is_float, ordered_kind, same_keys
-
-BATCH_ROWS = 65_536
-_SPARK_VERSION = b"org.apache.spark.version"
-_LEGACY_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
-_CALENDARS_AGREE = {  # from here on; source: RebaseDateTime.lastSwitchJulianDay, lastSwitchJulianTs
-    pa.date32(): dt.date(1582, 10, 15),
-    pa.timestamp("us", "UTC"): dt.datetime(1900, 1, 1, tzinfo=dt.UTC),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +89,13 @@ class ParquetSource:
             if leaf.path in indexes
         }
 
+    def layouts(self) -> FileLayouts:
+        """What reads of single pages need of all row groups. Raises InvalidParquet."""
+        try:
+            return file_layouts(self.file, self.footer, self.gap)
+        except OSError as error:
+            raise trouble(f"cannot read {self.path}", error, InvalidParquet) from None
+
     def native_filters(self, path: tuple[str, ...], type_: pa.DataType, fpr: float) -> NativeFilters:
         """The file's own bloom filters of a column, of which a key of the table's type can be asked.
 
@@ -128,17 +138,7 @@ class ParquetSource:
 
     def _in_legacy_calendar(self, type_: pa.DataType) -> bool:
         """Whether values of a type were written in the hybrid calendar, which Spark rebases when it reads."""
-        return (pa.types.is_date(type_) or pa.types.is_timestamp(type_)) and self._has_legacy_calendar
-
-    @cached_property
-    def _has_legacy_calendar(self) -> bool:
-        """Whether days and instants are of the hybrid calendar.
-
-        Source: ``DataSourceUtils.datetimeRebaseSpec`` and ``int96RebaseSpec``.
-        """
-        version = self.footer.metadata.get(_SPARK_VERSION, b"").split(b".")[0]
-        old = version.isdigit() and int(version) < 3
-        return old or any(key in self.footer.metadata for key in _LEGACY_CALENDAR)
+        return (pa.types.is_date(type_) or pa.types.is_timestamp(type_)) and has_legacy_calendar(self.footer.head)
 
     def leaf(self, path: tuple[str, ...]) -> Leaf | None:
         """The leaf column of a path, whatever its case; None where it has none that is outside lists and maps."""
@@ -159,42 +159,13 @@ class ParquetSource:
         return type_
 
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
-        """One row group's values of some top-level columns of the table, as batches of the table's types.
+        """All rows of a row group; see :meth:`secateur.io.row_source.RowSource.read`."""
+        return self.rows.read(row_group, fields)
 
-        Raises OldCalendar for days and instants that only Spark converts, StalePlan, InvalidParquet.
-        """
-        wanted = {field.name.lower() for field in fields}
-        names = [name for name in self.reader.schema_arrow.names if name.lower() in wanted]
-        schema = pa.schema(fields)
-        for batch in self.batches(row_group, names):
-            arrays = conform(batch, fields)
-            self.require_todays_calendar(arrays)
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema) if fields else batch
-
-    def batches(self, row_group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """One row group's values of some top-level columns of the file, as they are; raises StalePlan, InvalidParquet.
-
-        Without any column, its rows as a batch of a column that is not the table's.
-        """
-        if row_group >= self.reader.num_row_groups:
-            raise StalePlan(
-                f"the plan is stale: {self.path} has no row group {row_group}, so it has changed: plan again"
-            )
-        if not names:  # pyarrow gives no rows where it reads no column
-            yield pa.RecordBatch.from_arrays([pa.nulls(int(self.row_count[row_group]))], names=[""])
-            return
-        try:
-            yield from self.reader.iter_batches(BATCH_ROWS, row_groups=[row_group], columns=names, use_threads=False)
-        except (pa.ArrowException, OSError) as error:
-            raise trouble(f"cannot read row group {row_group} of {self.path}", error, InvalidParquet) from None
-
-    def require_todays_calendar(self, arrays: Sequence[pa.Array]) -> None:
-        """Raises OldCalendar where values have days or instants that only Spark converts."""
-        if self._has_legacy_calendar and any(map(_calendars_differ, arrays)):
-            raise OldCalendar(
-                f"{self.path} holds days before 1582-10-15 or instants before 1900 in the calendar of Spark 2, "
-                "which only Spark converts: use plan.to_spark(spark, via='native')"
-            )
+    @cached_property
+    def rows(self) -> RowSource:
+        """The rows of the file."""
+        return RowSource(self.path, self.file, self.gap, lambda: self)
 
 
 def _keys_agree(stored: pa.DataType, type_: pa.DataType) -> bool:
@@ -204,44 +175,57 @@ def _keys_agree(stored: pa.DataType, type_: pa.DataType) -> bool:
     return same_keys(stored, type_)
 
 
-def _calendars_differ(array: pa.Array) -> bool:
-    """Whether an array holds a day or an instant from before the old calendar and today's agree."""
-    match array.type:
-        case pa.StructType():
-            return any(map(_calendars_differ, array.flatten()))
-        case pa.ListType():
-            return _calendars_differ(array.flatten())
-        case pa.MapType():
-            return _calendars_differ(array.keys) or _calendars_differ(array.items)
-        case type_:
-            since = _CALENDARS_AGREE.get(type_)
-            return since is not None and bool(pc.any(pc.less(array, pa.scalar(since, type_))).as_py())
-
-
 def _folded(path: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part.lower() for part in path)
 
 
 def open_parquet(filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile | None = None) -> ParquetSource:
-    """A Parquet file opened for reading, the one that was `listed`, if any.
+    """A Parquet file opened for reading, the one that was `listed`, if any, with its footer.
 
     Raises InvalidParquet, StalePlan or AccessDenied, naming the file as `shown`.
     """
+    return with_footer(open_data(filesystem, path, shown, listed), shown, gap_of(filesystem))
+
+
+def open_rows(
+    filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile, stored: StoredRows | None
+) -> RowSource:
+    """The rows of a Parquet file, the one that was `listed`; its footer is read where `stored` does not do.
+
+    Raises InvalidParquet, StalePlan or AccessDenied, naming the file as `shown`.
+    """
+    if stored is None:
+        return open_parquet(filesystem, path, shown, listed).rows
+    file, gap = open_data(filesystem, path, shown, listed), gap_of(filesystem)
+    return RowSource(shown, file, gap, lambda: with_footer(file, shown, gap), stored)
+
+
+def open_data(filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile | None) -> pa.NativeFile:
+    """A file opened for reading, the one that was `listed`, if any. Raises InvalidParquet, StalePlan, AccessDenied."""
     try:
-        file = filesystem.open_input_file(path)
+        if listed is None:
+            return open_file(filesystem, path)
+        file = open_file(filesystem, path, listed.size, listed.accept)
+        listed.require(file)
+        return file
     except (FileNotFoundError, NotADirectoryError):
         raise vanished(shown) from None
     except OSError as error:
         if listed is not None:
             listed.require()
         raise trouble(f"cannot open {shown}", error, InvalidParquet) from None
-    if listed is not None:
-        listed.require(file)
+
+
+def with_footer(file: pa.NativeFile, shown: str, gap: int) -> ParquetSource:
+    """An open file with its footer. Raises InvalidParquet, StalePlan, AccessDenied."""
     try:
         footer = read_footer(file)
-        reader = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
-        return ParquetSource(shown, file, footer, reader, gap_of(filesystem))
+        reads_ahead = isinstance(file, ObjectFile)  # see RowSource; pyarrow would ask it for one range at a time
+        reader = pq.ParquetFile(file, coerce_int96_timestamp_unit="us", pre_buffer=not reads_ahead)
+        return ParquetSource(shown, file, footer, reader, gap)
     except InvalidParquet as error:
         raise InvalidParquet(f"{shown}: {error}") from None
+    except FileNotFoundError:
+        raise vanished(shown) from None
     except (pa.ArrowException, OSError) as error:
         raise trouble(shown, error, InvalidParquet) from None

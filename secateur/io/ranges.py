@@ -23,6 +23,7 @@ View: TypeAlias = "bytes | memoryview"
 LOCAL_GAP = 64 << 10  # bytes; what a disk reads ahead
 REMOTE_GAP = 1 << 20  # bytes; 10 ms to the first byte, at 100 MB/s
 LONGEST = 8 << 20  # bytes of a request to an object store: a longer one takes longer than two at once
+ENDLESS = 1 << 63
 READ_THREADS = 16  # requests under way at once, of one call
 # pyarrow's client of S3 tries a failed request again, but not where the answer that tells of the failure is longer than
 # the range that was asked for: then it says this.
@@ -38,18 +39,27 @@ def gap_of(filesystem: pafs.FileSystem) -> int:
 def read_ranges(file: pa.NativeFile, ranges: Sequence[Range], gap: int = LOCAL_GAP) -> list[View]:
     """The bytes of every (offset, length), in the order asked; ranges may repeat, overlap, and be empty.
 
-    Ranges at most `gap` bytes apart are read together. With a gap greater than that of a local disk, as
-    :func:`gap_of` has it, up to 16 requests are under way at once, none longer than 8 MiB. What lies between ranges
-    is given up as soon as it was read: beyond the bytes asked for, memory is taken for 16 requests.
+    Ranges at most 64 KiB apart are read together. With a `gap` beyond that, as :func:`gap_of` has it for object stores,
+    up to 16 requests are under way at once, none longer than 8 MiB, and where there would be more, ranges are read
+    together that are at most the gap apart. What lies between ranges is given up as soon as it was read: beyond the
+    bytes asked for, memory is taken for 16 requests.
 
     Raises InvalidParquet for a range that does not lie in the file, before any is read, and where fewer bytes come
     than were asked for; OSError where the file cannot be read.
     """
     _require_inside(file.size(), ranges)
+    return fetch_ranges(file, ranges, gap)
+
+
+def fetch_ranges(file: pa.NativeFile, ranges: Sequence[Range], gap: int) -> list[View]:
+    """As :func:`read_ranges`, of a file whose size is not asked for: what lies beyond it is seen when it is read."""
     is_remote = gap > LOCAL_GAP
-    pieces = [_pieces(*each, LONGEST) if is_remote else [each] for each in ranges]
+    longest = LONGEST if is_remote else ENDLESS
+    pieces = [_pieces(*each, longest) for each in ranges]
     wanted = sorted({piece for several in pieces for piece in several if piece[1]})
-    runs = list(_runs(wanted, gap, LONGEST if is_remote else file.size()))
+    runs = list(_runs(wanted, min(gap, LOCAL_GAP), longest))
+    if is_remote and len(runs) > READ_THREADS:
+        runs = list(_runs(wanted, gap, longest))
     read: dict[Range, View] = {}
     if is_remote and len(runs) > 1:
         with ThreadPoolExecutor(min(READ_THREADS, len(runs))) as threads:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +10,14 @@ import pyarrow as pa
 
 from secateur.io.block_list import BlockList, FileBlocks
 from secateur.io.catalog import OpenedTable
-from secateur.io.partitions import constant
+from secateur.io.late import OpenedRows, Positioned, Test
 from secateur.io.table import METADATA, Delivery, FileRows
 from secateur.pruning.predicate.bound import columns, is_supported
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.residual import Residuals
 from secateur.pruning.rows import matching_rows
+
+BATCH_BYTES = 16 << 20  # of what is handed on at once
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class BlockReader:
     def read(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
         """The batches of some row groups of one file, with exactly the rows that match."""
         names = [field.name for field in self.fields]
-        return (batch.select(names) for batch in self._matching(blocks))
+        return (part for batch in self._matching(blocks) for part in bounded(batch.select(names)))
 
     def read_all(self, blocks: BlockList) -> Iterator[pa.RecordBatch]:
         """The batches of a list of blocks, file by file."""
@@ -44,49 +46,39 @@ class BlockReader:
         return sum(batch.num_rows for batch in self._matching(blocks))
 
     def positioned(self, blocks: FileBlocks) -> Iterator[tuple[int, np.ndarray, pa.RecordBatch]]:
-        """All rows of some row groups of one file, whatever residuals say: the needed columns, batch by batch.
+        """The live rows of some row groups of one file, whatever residuals say: the needed columns, batch by batch.
 
         With the row group of every batch, and the positions of its rows within that.
         """
-        source = self.open(blocks)
-        constants = self._constants(source)
-        inside = [field for field in self.needed if field.name not in constants]
-        for row_group in blocks.row_groups:
-            for positions, batch in source.positioned(row_group, inside):
-                yield row_group, positions, self._complete(batch, constants)
+        for row_group, of_row_group in zip(blocks.row_groups, self.live(blocks), strict=True):
+            for positions, batch in of_row_group:
+                yield row_group, positions, batch
 
-    def _constants(self, source: FileRows) -> dict[str, pa.Scalar]:
-        return {name: value for name, value in source.constants.items() if name not in self.own}
+    def live(self, blocks: FileBlocks) -> Iterator[Iterator[Positioned]]:
+        """Of some row groups of one file, which is opened once, the live rows of each, with their positions in it."""
+        opened = self._opened(blocks)
+        for row_group, rows in zip(blocks.row_groups, blocks.rows, strict=True):
+            yield opened.live(row_group, self.needed, rows)
 
     def _matching(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
-        for batches, residual in zip(self.read_whole(blocks), blocks.residual, strict=True):
+        opened = self._opened(blocks)
+        for row_group, residual, rows in zip(blocks.row_groups, blocks.residual, blocks.rows, strict=True):
             predicate = self.residuals[residual]
-            for batch in batches:
-                rows = batch if predicate is None else batch.filter(pa.array(self.rows(predicate, batch)))
-                if rows.num_rows:
-                    yield rows
+            if predicate is None:
+                yield from (batch for _, batch in opened.live(row_group, self.needed, rows) if batch.num_rows)
+            else:
+                yield from opened.matching(row_group, self.needed, rows, Test(predicate, self.rows))
 
-    def read_whole(self, blocks: FileBlocks) -> Iterator[Iterator[pa.RecordBatch]]:
-        """Of some row groups of one file, which is opened once, the batches of each, with all of its rows."""
+    def _opened(self, blocks: FileBlocks) -> OpenedRows:
         source = self.open(blocks)
-        constants = self._constants(source)
-        for row_group in blocks.row_groups:
-            yield self._batches(source, row_group, constants)
+        constants = {name: value for name, value in source.constants.items() if name not in self.own}
+        return OpenedRows(source, constants)
 
-    def _batches(
-        self, source: FileRows, row_group: int, constants: Mapping[str, pa.Scalar]
-    ) -> Iterator[pa.RecordBatch]:
-        """The needed columns of one row group, those in the file and those that are constant there."""
-        inside = [field for field in self.needed if field.name not in constants]
-        return (self._complete(batch, constants) for batch in source.read(row_group, inside))
 
-    def _complete(self, batch: pa.RecordBatch, constants: Mapping[str, pa.Scalar]) -> pa.RecordBatch:
-        """The batch with its partition values, in the order of `needed`."""
-        arrays = [
-            constant(constants[field.name], batch.num_rows) if field.name in constants else batch.column(field.name)
-            for field in self.needed
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(self.needed)) if arrays else batch
+def bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch in parts of at most BATCH_BYTES, or of a single row."""
+    step = -(-batch.num_rows // max(1, -(-batch.nbytes // BATCH_BYTES)))
+    return (batch.slice(at, step) for at in range(0, batch.num_rows, max(1, step)))
 
 
 def block_reader(

@@ -20,9 +20,11 @@ import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
 from secateur.errors import UnsupportedPredicate
+from secateur.index.blocks import OpenedBlocks
 from secateur.index.sort_key import parse_sort_key, tuple_condition
 from secateur.io.catalog import OpenedTable, open_snapshot_of
 from secateur.io.field_ids import called_by_id
+from secateur.io.roads import choose_road
 from secateur.io.table import Delivery, Table
 from secateur.pruning.affected import Affected, affected_files
 from secateur.pruning.metrics import FileMetrics
@@ -30,7 +32,7 @@ from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.bind import bind
-from secateur.pruning.predicate.bound import Within, left_to_spark
+from secateur.pruning.predicate.bound import Within, fields, left_to_spark
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Column, Predicate, Sql
 from secateur.pruning.predicate.resolve import Binder, named_columns, resolve
@@ -38,16 +40,19 @@ from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.report import Faults
 from secateur.pruning.reporters import tell
-from secateur.pruning.survivors import Executors, Query, Survivors
+from secateur.pruning.survivors import Executors, Query, RowRanges, Survivors
 
 if TYPE_CHECKING:
+    from secateur.index.layouts import Layouts
     from secateur.io.block_list import BlockList
+    from secateur.io.head import Head
     from secateur.io.row_groups import BlockReader
     from secateur.io.spark_plan import DataFrame, SparkSession
     from secateur.pruning.explanation import Explanation
     from secateur.pruning.why import FileWhy, Why
 
 READ_THREADS = 8
+MOST_LAYOUTS = 256  # blocks; of more, readers look at the footers of their files, many at once
 Wanted = TypeVar("Wanted")
 Result = TypeVar("Result")
 
@@ -102,7 +107,7 @@ class Scan(ScanPlan):
         self.require_supported()
         reader = self._reader(self.fields(columns))
         left = self.limit
-        for batch in reader.read_all(self.blocks_at(self.order())):
+        for batch in reader.read_all(self.blocks_at(self.order(), reader)):
             if left is not None:
                 batch = batch.slice(0, left)
                 left -= batch.num_rows
@@ -118,7 +123,7 @@ class Scan(ScanPlan):
             return pa.Table.from_batches(self.to_batches(columns), schema).combine_chunks()
         self.require_supported()
         reader = self._reader(fields)
-        parts = read_ahead(lambda file: list(reader.read(file)), self.blocks_at(self.order()).by_file())
+        parts = read_ahead(lambda file: list(reader.read(file)), self.blocks_at(self.order(), reader).by_file())
         return pa.Table.from_batches([batch for part in parts for batch in part], schema)
 
     def count(self) -> int:
@@ -131,7 +136,7 @@ class Scan(ScanPlan):
             self.require_supported()
             reader = self._reader(())
             order = self.order()
-            unsure = self.blocks_at(order[~sure[order]])
+            unsure = self.blocks_at(order[~sure[order]], reader)
             total += sum(read_ahead(reader.count, unsure.by_file()))
         return total if self.limit is None else min(total, self.limit)
 
@@ -215,18 +220,18 @@ class Scan(ScanPlan):
         return why(self, block, row_group)
 
     def explain(self, format: str = "text", *, verbose: bool = False) -> str:
-        """The report as a text table, or as JSON with ``explain("json")``.
+        """The report as a text table, or as JSON with ``explain("json")``, and the road that rows take to Spark.
 
         `verbose` adds what could serve every conjunct: which structures there are, how many of all blocks each alone
         leaves, and what is missing, as the argument that makes it. For that zone maps, filters and pages are read over
         the whole index, and no data file is opened.
         """
-        report = super().explain(format)
-        if not verbose:
-            return report
+        report, road = super().explain(format), choose_road(self)
         if format == "json":
-            return json.dumps({**json.loads(report), "explanation": asdict(self.explanation)}, indent=2)
-        return f"{report}\n\n{self.explanation}"
+            more = {"explanation": asdict(self.explanation)} if verbose else {}
+            return json.dumps({**json.loads(report), "road": asdict(road), **more}, indent=2)
+        told = f"{report}\nroad to Spark: {road}"
+        return f"{told}\n\n{self.explanation}" if verbose else told
 
     @cached_property
     def explanation(self) -> Explanation:
@@ -253,8 +258,8 @@ class Scan(ScanPlan):
         assert blocks is not None
         return reading_order(blocks.file, blocks.row_group)
 
-    def blocks_at(self, positions: np.ndarray) -> BlockList:
-        """Surviving blocks as readers are told of them, by their positions in the order of :meth:`order`."""
+    def blocks_at(self, positions: np.ndarray, reader: BlockReader) -> BlockList:
+        """Surviving blocks as a reader is told of them, by their positions in the order of :meth:`order`."""
         from secateur.io.block_list import block_list
 
         blocks = self.survivors.blocks
@@ -262,8 +267,38 @@ class Scan(ScanPlan):
         file = blocks.file[positions]
         told = self.delivery.told.take(from_numpy(np.searchsorted(self.file_ordinals, np.unique(file))))
         return block_list(
-            self.opened.listing, told, file, blocks.row_group[positions], self.residuals.of_block[positions]
+            self.opened.listing,
+            told,
+            file,
+            blocks.row_group[positions],
+            self.residuals.of_block[positions],
+            self.ranges_at(positions),
+            self._layouts_at(positions, [field.name for field in reader.needed]),
         )
+
+    def _layouts_at(self, positions: np.ndarray, names: Sequence[str]) -> Layouts | None:
+        """What the index keeps of where some columns of surviving blocks lie; None where these are too many to ask."""
+        from secateur.io.stored_layouts import layouts_of
+
+        blocks = self.survivors.blocks
+        if not isinstance(blocks, OpenedBlocks) or len(positions) > MOST_LAYOUTS:
+            return None
+        order = np.argsort(positions)
+        wanted = {name.lower() for name in names}
+        by_id = self.opened.table.naming is not None
+
+        def leaves(head: Head) -> list[int]:
+            own = head.schema.names
+            return head.leaves(own if by_id else [name for name in own if name.lower() in wanted])
+
+        found = layouts_of(self.opened, blocks.take(positions[order]), leaves).layouts
+        return found.take(np.argsort(order))
+
+    def ranges_at(self, positions: np.ndarray) -> RowRanges | None:
+        """The row ranges of surviving blocks of which not all rows may match; None where no pages were looked at."""
+        blocks, ranges = self.survivors.blocks, self.survivors.row_ranges
+        assert blocks is not None
+        return None if ranges is None else ranges.take(positions).partial(blocks.row_count[positions])
 
     @cached_property
     def delivery(self) -> Delivery:
@@ -308,6 +343,7 @@ def plan_scan(table: Table, predicate: Predicate, sql: Sql, settings: Settings) 
     bound = bind(predicate, opened.binding_schema, session_time_zone=time_zone, case_sensitive=settings.case_sensitive)
     executors = None if settings.executors is None else settings.executors(opened, faults)
     rewritten = rewrite(bound)
+    opened.catalog.expect(fields(rewritten))
     query = Query(rewritten, opened.catalog, settings.limit, deadline, executors, implied_by(rewritten, opened))
     survivors, report = run(query, faults, predicate=brief(sql), index=_describe(opened))
     binder = Binder(opened.binding_schema, zone, settings.case_sensitive)

@@ -1,8 +1,10 @@
 """Handing a plan to Spark: the road is chosen by what survives, and can be forced with ``via``.
 
-- ``blocks``: tasks get (file, row groups), read just those with pyarrow and stream the matching rows through
-  ``mapInArrow``. Works on Spark Connect. Exact in row groups. Each task is a row of a DataFrame, so it gets its own
-  blocks and no others; in the closure of the function, all of them would go to every task.
+- ``local``: the driver reads what survives, where it is a few megabytes, and hands it on as a local relation: Spark
+  filters it as it plans, and no task runs. Works on Spark Connect.
+- ``blocks``: tasks get (file, row groups, row ranges), read just the pages that can hold a match and stream the
+  matching rows through ``mapInArrow``. Works on Spark Connect. Exact in pages. Each task is a row of a DataFrame, so it
+  gets its own blocks and no others; in the closure of the function, all of them would go to every task.
 - ``native``: Spark's own vectorised reader over the surviving files. Exact in files.
 - ``iceberg``: Iceberg's own vectorised reader over the surviving row groups of an Iceberg table, with their deletes.
   Taken wherever the session has Iceberg's Spark runtime.
@@ -22,37 +24,34 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.fs as pafs
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from secateur.errors import StalePlan, UnsupportedPredicate
+from secateur.errors import OldCalendar, StalePlan, UnsupportedPredicate
 from secateur.io.block_list import BlockList
 from secateur.io.packing import pack
 from secateur.io.parquet_dir import ParquetDirectory
+from secateur.io.roads import asks_a_collation, choose_road, native_is_exact, surviving_bytes
 from secateur.io.row_groups import BlockReader, block_reader
+from secateur.io.scan import read_ahead
+from secateur.io.worker import settle
 from secateur.pruning.predicate.abbreviation import brief
-from secateur.pruning.predicate.bound import Unsupported, all_leaves
-from secateur.pruning.predicate.bound import columns as predicate_columns
 from secateur.pruning.predicate.nodes import quoted_name
 from secateur.pruning.rows import possible_rows
-from secateur.values import COLLATED, is_float
 
 if TYPE_CHECKING:
     from secateur.io.scan import Scan
 
-NATIVE_SHARE = 0.5  # of the bytes of the surviving files; above it, reading whole files natively is cheaper
-MOST_NATIVE = 50_000  # files; each path is an object that goes to the JVM by itself, and a status that Spark looks up
 MOST_LOOKED_UP = 500  # files; a status takes about a millisecond on a local disk, and tens on an object store
+LOCAL_MEMORY = 64 << 20  # of rows that the driver reads by its own choice, and hands on
+MOST_MEMORY = 1 << 40  # of those that it is told to read
 _DISCOVERY_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
-GLOB_CHARACTERS = r"[*?\[\]{}\\]"
-__all__ = ["DataFrame", "SparkSession", "choose_road", "descriptors", "session_time_zone", "spark_schema", "to_spark"]
+__all__ = ["DataFrame", "SparkSession", "descriptors", "session_time_zone", "spark_schema", "to_spark"]
 
-ROADS = ("auto", "blocks", "native", "iceberg")
+ROADS = ("auto", "local", "blocks", "native", "iceberg")
 
 
 @dataclass(frozen=True)
@@ -74,52 +73,86 @@ def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via
         raise ValueError(f"via is one of {', '.join(ROADS)}, not {via!r}")
     _require_time_zone(scan, spark)
     fields = scan.fields(columns)
-    staged = _staged(scan, spark, via)
-    road = via if via != "auto" else "iceberg" if staged is not None else choose_road(scan)
-    if via == "auto" and road == "native" and not _has_filesystem(spark, scan.opened.table.location):
-        road = "blocks"
-    if asks_a_collation(scan) and not (road == "native" and _native_is_exact(scan)):
+    road = choose_road(scan).name if via == "auto" else via
+    if asks_a_collation(scan) and not (road == "native" and native_is_exact(scan)):
         raise UnsupportedPredicate(
             f"{brief(scan.written)} compares strings by a collation, and its rows can only be read by Spark's own "
             "reader, which is not exact here (push-down on floating columns, or names with wildcards): use "
             "spark.read.parquet"
         )
-    match road:
-        case "iceberg":
-            assert staged is not None
-            frame = staged
-        case "native":
-            frame = _native(scan, spark)
-        case _:
-            frame = _blocks(scan, spark, fields)
+    frame = _by(road, scan, spark, fields) if via != "auto" else _by_the_best(road, scan, spark, fields)
     selected = frame.where(scan.sql).select(*[quoted_name(field.name) for field in fields])
     return selected if scan.limit is None else selected.limit(scan.limit)
 
 
-def _staged(scan: Scan, spark: SparkSession, via: str) -> DataFrame | None:
-    """The surviving row groups of an Iceberg table through Iceberg's own reader; None where that cannot be had.
+def _by(road: str, scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
+    """What a road gives, for Spark to filter. Raises ValueError for ``iceberg`` where that cannot be had."""
+    match road:
+        case "local":
+            return _local(scan, spark, fields, MOST_MEMORY)
+        case "native":
+            return _native(scan, spark)
+        case "iceberg":
+            staged = _read_by_iceberg(scan, spark)
+            if staged is None:
+                raise ValueError(
+                    "via='iceberg' needs an Iceberg table, a row to read, and a session with the Iceberg Spark runtime "
+                    "for its version of Spark that can load the table"
+                )
+            return staged
+        case _:
+            return _blocks(scan, spark, fields)
 
-    Raises ValueError where that road was asked for by name.
-    """
-    if via not in ("auto", "iceberg"):
-        return None
-    frame = _read_by_iceberg(scan, spark) if scan.opened.table.id is not None else None
-    if frame is None and via == "iceberg":
-        raise ValueError(
-            "via='iceberg' needs an Iceberg table, a row to read, and a session with the Iceberg Spark runtime for its "
-            "version of Spark that can load the table"
-        )
-    return frame
+
+def _by_the_best(road: str, scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
+    """What the chosen road gives, or another one where this session, or the data, turns out not to suit it."""
+    if road == "local":
+        try:
+            return _local(scan, spark, fields, LOCAL_MEMORY)
+        except (TooMuch, OldCalendar):
+            road = "native" if native_is_exact(scan) else "blocks"
+    staged = _read_by_iceberg(scan, spark) if road == "blocks" else None
+    if staged is not None:
+        return staged
+    if road == "native" and not _has_filesystem(spark, scan.opened.table.location):
+        road = "blocks"
+    return _by(road, scan, spark, fields)
+
+
+class TooMuch(Exception):
+    """More is to be read than the driver is to hold."""
+
+
+def _local(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field], most: int) -> DataFrame:
+    """The rows, read here, as a local relation, which Spark filters as it plans. Raises TooMuch."""
+    reader = _loose(block_reader(scan.opened, scan.delivery, fields, scan.residuals, scan.named))
+    schema, batches, size = spark_schema(pa.schema(reader.fields)), [], 0
+    for file in read_ahead(lambda blocks: list(reader.read(blocks)), scan.blocks_at(scan.order(), reader).by_file()):
+        batches += file
+        size += sum(batch.nbytes for batch in file)
+        if size > most:
+            raise TooMuch
+    if not batches:
+        return spark.createDataFrame([], schema)
+    # Spark loses all rows of a table that begins with two empty chunks.
+    return spark.createDataFrame(pa.Table.from_batches(batches).combine_chunks(), schema)
+
+
+def _loose(reader: BlockReader) -> BlockReader:
+    """The reader of all that Spark needs to apply the predicate again, of the rows on which it may be TRUE."""
+    return replace(reader, fields=reader.needed, rows=possible_rows)
 
 
 def _read_by_iceberg(scan: Scan, spark: SparkSession) -> DataFrame | None:
+    """The surviving row groups of an Iceberg table through Iceberg's own reader; None where that cannot be had."""
+    if scan.opened.table.id is None:
+        return None
     from secateur.io.iceberg_read_tasks import texts_of  # PyIceberg need not be there
     from secateur.io.iceberg_snapshot import IcebergSnapshot
     from secateur.io.spark_iceberg import find_table, read_tasks
 
     table = scan.opened.table
-    assert isinstance(table, IcebergSnapshot)
-    if not len(scan.file_ordinals):
+    if not isinstance(table, IcebergSnapshot) or not len(scan.file_ordinals):
         return None
     name = find_table(spark, table.identifier, table.location, str(table.metadata.table_uuid))
     return None if name is None else read_tasks(spark, name, texts_of(scan, table), table.schema_of.schema_id)
@@ -132,53 +165,6 @@ def _require_time_zone(scan: Scan, spark: SparkSession) -> None:
             f"the plan was made for the session time zone {scan.session_time_zone}, this session has {zone}: "
             f"pass session_time_zone={zone!r} to prune()"
         )
-
-
-def choose_road(scan: Scan) -> str:
-    """The cheaper road that is sure to be right.
-
-    ``native`` where at least NATIVE_SHARE of the bytes of the surviving files survive, and these files are at most
-    MOST_NATIVE: above that, handing Spark their paths one by one takes longer than it saves.
-    """
-    blocks = scan.survivors.blocks
-    assert blocks is not None
-    if asks_a_collation(scan):
-        return "native"
-    if not 0 < len(scan.file_ordinals) <= MOST_NATIVE or not _native_is_exact(scan):
-        return "blocks"
-    whole = int(scan.opened.listing.size[scan.file_ordinals].sum())
-    return "native" if int(blocks.byte_count.sum()) >= NATIVE_SHARE * whole else "blocks"
-
-
-def asks_a_collation(scan: Scan) -> bool:
-    """Whether the predicate looks at strings that have a collation, which only Spark's own reader keeps with them."""
-    unsupported = (leaf for leaf in all_leaves(scan.predicate) if isinstance(leaf, Unsupported))
-    return any(_holds_collation(field.type) for leaf in unsupported for field in leaf.fields)
-
-
-def _holds_collation(type_: pa.DataType) -> bool:
-    """Whether a type is that of strings with a collation, or of arrays or maps of them."""
-    inner = [type_.field(i).type for i in range(type_.num_fields)]
-    return type_ == COLLATED or any(map(_holds_collation, inner))
-
-
-def _native_is_exact(scan: Scan) -> bool:
-    """Whether Spark's own reader, with its push-down, gives the same rows from the same files."""
-    schema = scan.opened.schema
-    floating = any(
-        _holds_float(schema.field(name).type) for name in predicate_columns(scan.predicate) if name in schema.names
-    )
-    if scan.opened.table.naming is not None:
-        return False  # Spark's reader goes by names, knows nothing of deletes, and nothing of initial defaults
-    table = scan.opened.table
-    local = isinstance(getattr(table, "filesystem", None), pafs.LocalFileSystem)
-    plain = local or ("://" in table.location and getattr(table, "found_by_location", False))
-    return (
-        plain
-        and not floating
-        and not _has_wildcard(pa.array([scan.opened.table.location]))
-        and not _has_wildcard(scan.paths.take(pa.array(scan.file_ordinals)))
-    )
 
 
 def _has_filesystem(spark: SparkSession, location: str) -> bool:
@@ -194,14 +180,6 @@ def _has_filesystem(spark: SparkSession, location: str) -> bool:
     except (PySparkException, Py4JError):
         return False
     return True
-
-
-def _has_wildcard(paths: pa.Array) -> bool:
-    return bool(pc.any(pc.match_substring_regex(paths, GLOB_CHARACTERS)).as_py())
-
-
-def _holds_float(type_: pa.DataType) -> bool:
-    return is_float(type_) or (pa.types.is_struct(type_) and any(_holds_float(field.type) for field in type_))
 
 
 def _native(scan: Scan, spark: SparkSession) -> DataFrame:
@@ -239,12 +217,13 @@ def _looked_up_by_the_driver(spark: SparkSession, paths: int) -> Iterator[None]:
 
 def _blocks(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
     work = descriptors(scan, fields)
-    reader = replace(work.reader, fields=work.reader.needed, rows=possible_rows)  # Spark applies the predicate again
+    reader = _loose(work.reader)
     schema = spark_schema(pa.schema(reader.fields))
     if not work.tasks:
         return spark.createDataFrame([], schema)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
         for batch in batches:
             for task in batch.column("task").to_pylist():
                 yield from reader.read_all(BlockList.from_bytes(task))
@@ -267,8 +246,8 @@ def descriptors(scan: Scan, fields: Sequence[pa.Field]) -> Descriptors:
     assert scan.survivors.blocks is not None
     reader = block_reader(opened, scan.delivery, fields, scan.residuals, scan.named)
     order = scan.order()
-    blocks = scan.blocks_at(order)
-    cuts = pack(blocks.first, scan.survivors.blocks.byte_count[order]).tolist()
+    blocks = scan.blocks_at(order, reader)
+    cuts = pack(blocks.first, surviving_bytes(scan)[order]).tolist()
     return Descriptors(reader, tuple(blocks.between(start, stop).to_bytes() for start, stop in pairwise(cuts)))
 
 

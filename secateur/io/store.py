@@ -22,7 +22,8 @@ import pyarrow.fs as pafs
 from secateur.errors import IndexConflict, IndexFault, IndexNotWritable, InvalidParquet
 from secateur.index.model import StoredFile
 from secateur.io.conditional_put import create_object
-from secateur.io.ranges import READ_THREADS, gap_of, read_ranges
+from secateur.io.objects import open_file
+from secateur.io.ranges import READ_THREADS, fetch_ranges, gap_of
 from secateur.io.sent_filesystem import received, sent
 from secateur.io.shown import explained
 
@@ -105,9 +106,9 @@ class FileStore:
             os.close(descriptor)
 
     def _read_remote(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        with self.filesystem.open_input_file(self._path(name)) as file:
+        with open_file(self.filesystem, self._path(name)) as file:
             try:
-                return list(map(bytes, read_ranges(file, ranges, gap_of(self.filesystem))))
+                return list(map(bytes, fetch_ranges(file, ranges, gap_of(self.filesystem))))
             except InvalidParquet as short:
                 raise IndexFault(f"{self._path(name)}: {short}") from None
 

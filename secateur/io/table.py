@@ -30,8 +30,10 @@ from secateur.values import is_float, kind_of
 
 if TYPE_CHECKING:
     from secateur.io.block_list import FileBlocks
+    from secateur.io.chosen_rows import ChosenRows
     from secateur.io.disk_cache import DiskCache
     from secateur.io.metadata_tables import MetadataTables
+    from secateur.io.page_pruning import PagePruner
 
 METADATA = "_metadata"  # Spark's hidden column of files; `file_name` of it is known here
 FILE_NAME = (METADATA, "file_name")
@@ -133,11 +135,23 @@ class FileRows(Protocol):
     def constants(self) -> Mapping[str, pa.Scalar]:
         """Columns that have one value in the file, which is not read for them."""
 
-    def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
-        """The rows of a row group that are not deleted: values of some top-level columns, none of them constant."""
+    def positioned(
+        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None = None
+    ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+        """The chosen rows of a row group, or all, that are not deleted: some top-level columns, none of them constant.
 
-    def positioned(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-        """What :meth:`read` gives, every batch with the positions of its rows within the row group, ascending."""
+        Every batch with the positions of its rows within the row group, which ascend.
+        """
+
+    def at(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows) -> Iterator[pa.RecordBatch]:
+        """Exactly the chosen rows of a row group, whether they are deleted or not: values of top-level columns."""
+
+    @property
+    def pages(self) -> PagePruner:
+        """What the file's own page index rules out."""
+
+    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> bool:
+        """Whether values of some columns are so few bytes that reading them costs less than a request of their own."""
 
 
 @dataclass(frozen=True)

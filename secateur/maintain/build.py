@@ -54,6 +54,7 @@ def build_index(
     auto: Sequence[str] | bool = (),
     fpr: float | None = None,
     pages: bool = True,
+    layouts: bool = True,
     segment_blocks: int | None = None,
     fan_out: int = FAN_OUT,
     on_progress: OnProgress | None = None,
@@ -63,9 +64,11 @@ def build_index(
 
     Zone maps cover every column with an order. `sort_key` names the columns by which the data is clustered, as in ORDER
     BY (``["day", "user_id DESC NULLS LAST"]``): segments are cut in their order, and of several columns the least and
-    greatest tuple of every block is kept, for which they are read. `pages` keeps the files' page index. A segment has
-    about `segment_blocks` blocks, and a node of the tree above them `fan_out` children. `on_survey` is told the totals
-    once footers are read, `on_progress` the files, rows and bytes done.
+    greatest tuple of every block is kept, for which they are read. `pages` keeps the files' page index, and `layouts`
+    where the pages of all columns lie, so that a read of single pages opens no footer; of a file without a page index
+    the headers of its pages are read for that, and on an object store all that is between them. A segment has about
+    `segment_blocks` blocks, and a node of the tree above them `fan_out` children. `on_survey` is told the totals once
+    footers are read, `on_progress` the files, rows and bytes done.
 
     Structures for look-ups are made of the columns that are named, or of a mapping of names to settings. Of an array
     its elements are looked up, of a map its keys.
@@ -87,7 +90,7 @@ def build_index(
     if fan_out < 2:
         raise InvalidOption(f"fan_out is {fan_out}; a node of a tree has 2 children or more")
     filters = filter_options(bloom, postings, ngram, tokens)
-    options = BuildOptions(tuple(sort_key), filters, tuple(gaps), fpr, pages, segment_blocks, fan_out)
+    options = BuildOptions(tuple(sort_key), filters, tuple(gaps), fpr, pages, segment_blocks, fan_out, layouts=layouts)
     now = table.snapshot(fresh=True)
     listing, files = settled(now)
     if not len(listing.size) and now.declared_schema is None:

@@ -10,6 +10,7 @@ from secateur.errors import IndexFault
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Choice, Filter
 from secateur.index.naming import Naming
 from secateur.index.options import called_in_table
+from secateur.index.segment import LAYOUT_TABLE, LAYOUTS
 from secateur.index.snapshot import Snapshot, snapshot_numbers
 from secateur.index.sort_key import is_tuple_column
 from secateur.io.catalog import opened_strictly
@@ -31,6 +32,7 @@ class IndexSnapshot:
     rows: int
     data_bytes: int
     index_bytes: int
+    layout_bytes: int  # of these, what tells where pages lie; 0 where that is not kept
     columns: tuple[str, ...]
     bloom: tuple[str, ...]
     postings: tuple[str, ...]
@@ -79,6 +81,7 @@ def _described(table: Table, snapshot: Snapshot, listing: Listing | None) -> Ind
         rows=int(files.row_count.sum()),
         data_bytes=int(files.byte_count.sum()),
         index_bytes=_index_bytes(snapshot),
+        layout_bytes=_layout_bytes(snapshot),
         columns=tuple(
             ".".join(_in_table(column.path, naming)) for column in snapshot.columns if not is_tuple_column(column.path)
         ),
@@ -107,6 +110,11 @@ def _filtered(filters: Sequence[Filter], kind: str) -> tuple[str, ...]:
 def _index_bytes(snapshot: Snapshot) -> int:
     filters = sum(filter_files(snapshot).values()) + (0 if snapshot.made_of is None else snapshot.made_of.size)
     return int(snapshot.segments.size.sum()) + filters + snapshot.nbytes
+
+
+def _layout_bytes(snapshot: Snapshot) -> int:
+    found = (snapshot.directory(kind, None) for kind in (LAYOUTS, LAYOUT_TABLE))
+    return sum(int(each.size.sum()) for each in found if each is not None)
 
 
 def filter_files(snapshot: Snapshot) -> dict[str, int]:

@@ -97,7 +97,7 @@ def _planned(store: Store, snapshot: Snapshot, live: set[FileIdentity]) -> Regro
     known = indexed_files(segments.files)
     is_live = np.array([file in live for file in known], bool)
     fixed = np.zeros(len(segments), bool)
-    fixed[[each.segment for each in amendments(segments, known, live)]] = True
+    fixed[[each.segment for each in amendments(segments, known, live, layouts=snapshot.options.layouts)]] = True
     return regroup(store, snapshot, is_live, fixed)
 
 

@@ -41,7 +41,7 @@ class Refreshed:
     files_changed: int  # of another size or time than the index has of them
     files_removed: int  # that are live no more, in segments that have no other: they leave the index
     files_lost: int  # of segments that are gone: indexed anew
-    segments_amended: int  # that got columns or filters which they lacked
+    segments_amended: int  # that got columns, filters or layouts which they lacked
 
     @property
     def is_current(self) -> bool:
@@ -59,6 +59,7 @@ def refresh_index(
     ngram: Columns = (),
     tokens: Columns = (),
     gaps: Sequence[str] = (),
+    layouts: bool = False,
     repair: bool = False,
     dry_run: bool = False,
     on_progress: OnProgress | None = None,
@@ -68,8 +69,9 @@ def refresh_index(
 
     Structures for look-ups may be added to those that the index has, in the words of :func:`secateur.build_index`. A
     segment that lacks some, or a column that the table got later, is amended: of its files only the columns in question
-    are read, or only footers. Segments and filters whose files are gone are made anew; with `repair` every byte of the
-    index is read first, and those are made anew too whose files are broken. All else stays as it is.
+    are read, or only footers. `layouts` adds those to an index that was made without. Segments and filters whose files
+    are gone are made anew; with `repair` every byte of the index is read first, and those are made anew too whose files
+    are broken. All else stays as it is.
 
     With `dry_run` nothing is written, and `spark` is not needed: columns that new files bring are not foreseen then.
 
@@ -78,7 +80,7 @@ def refresh_index(
     """
     snapshot = require_snapshot(table)
     now = table.snapshot(fresh=True)
-    added = BuildOptions(filters=filter_options(bloom, postings, ngram, tokens), gaps=tuple(gaps))
+    added = BuildOptions(filters=filter_options(bloom, postings, ngram, tokens), gaps=tuple(gaps), layouts=layouts)
     added = _called_in_index(now, added)
     listing, files = _listed(now) if dry_run else settled(now)
     plan = difference(table.store, snapshot, files, broken_files(table.store, snapshot) if repair else ())
@@ -119,9 +121,14 @@ def _called_in_index(table: TableSnapshot, added: BuildOptions) -> BuildOptions:
 
 
 def _joined(own: BuildOptions, added: BuildOptions) -> BuildOptions:
-    """The options of an index, which may name columns that are no more, with more filters and gaps."""
+    """The options of an index, which may name columns that are no more, with more filters, gaps and layouts."""
     filters, gaps = (*own.filters, *added.filters), (*own.gaps, *added.gaps)
-    return replace(own, filters=tuple(dict.fromkeys(filters)), gaps=tuple(dict.fromkeys(gaps)))
+    return replace(
+        own,
+        filters=tuple(dict.fromkeys(filters)),
+        gaps=tuple(dict.fromkeys(gaps)),
+        layouts=own.layouts or added.layouts,
+    )
 
 
 def _under(segments: Segments, schema: pa.Schema, options: BuildOptions) -> Segments:
@@ -133,7 +140,7 @@ def _lacking(kept: Segments, plan: Difference, snapshot: Snapshot, options: Buil
     """What the kept segments lack; columns whose gaps were not asked for before are measured anew."""
     gaps = set(options.gaps) - set(snapshot.options.gaps)
     anew = [c for c, column in enumerate(kept.columns) if ".".join(column.path) in gaps]
-    return amendments(kept, indexed_files(kept.files), plan.live, anew)
+    return amendments(kept, indexed_files(kept.files), plan.live, anew, layouts=options.layouts)
 
 
 def _refreshed(

@@ -15,6 +15,7 @@ from secateur.index.btree import contradicted_nodes
 from secateur.index.codec import FILTERS, MANIFESTS, SEGMENT, Place, read_contents
 from secateur.index.segments import Directory
 from secateur.index.snapshot import Snapshot
+from secateur.index.stored import stored_segment
 from secateur.io.store import FileStore
 from secateur.io.table import Table
 from secateur.maintain.describe import filter_files
@@ -173,7 +174,16 @@ def _verify_segment(store: FileStore, snapshot: Snapshot, directories: Sequence[
         own = set(contents.chunks.values())
         named = [Place(int(d.at[segment]), int(d.size[segment]), int(d.crc[segment])) for d in directories]
         lost = [f"{name}: no chunk is {place}" for place in named if place.size and place not in own]
-        return lost + contents.verify(read)
+        return lost + (contents.verify(read) or _verify_layouts(store, snapshot, segment))
+    except IndexFault as fault:
+        return [str(fault)]
+
+
+def _verify_layouts(store: FileStore, snapshot: Snapshot, segment: int) -> list[str]:
+    """The fault of a segment whose layouts are not what its table of them says: each has a checksum of its own."""
+    try:
+        stored_segment(store, snapshot, segment).layouts()
+        return []
     except IndexFault as fault:
         return [str(fault)]
 

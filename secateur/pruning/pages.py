@@ -7,6 +7,7 @@ work on pages as they do on blocks.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from secateur.pruning.conjuncts import alive
 from secateur.pruning.predicate.bound import Field, fields
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.statistics import Blocks, Pages
+from secateur.pruning.statistics import Blocks, Pages, Statistics
 from secateur.pruning.survivors import PageCounts, Query, RowRanges, Survivors
 from secateur.pruning.zones import Zones
 from secateur.ragged import offsets_of
@@ -27,11 +28,11 @@ BLOCKS_AT_ONCE = 1 << 15  # bounds what is in memory of their pages
 class Blocklets:
     """Statistics over blocklets: `block` and [start, stop) of each, in order of block and row."""
 
-    blocks: Blocks
+    blocks: Statistics
     block: np.ndarray
     start: np.ndarray
     stop: np.ndarray
-    pages: dict[Field, Pages]
+    pages: Mapping[Field, Pages]
 
     def __len__(self) -> int:
         return len(self.block)
@@ -113,12 +114,24 @@ def may_match_in_pages(predicate: Predicate, blocks: Blocks) -> np.ndarray:
     return found
 
 
+def surviving_rows(
+    predicate: Predicate, block: Statistics, pages: Mapping[Field, Pages]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The ranges [start, stop) of the rows of one block that page bounds cannot rule out; pages of one column at least.
+
+    Of columns without pages the bounds of the block count. Ranges ascend, and none touches the next.
+    """
+    blocklets = _cut(block, pages)
+    found = _merged(blocklets, alive(predicate, blocklets).units, np.zeros(1, np.int64))
+    return found.start, found.stop
+
+
 def _whole(blocks: Blocks, chosen: np.ndarray) -> Spans:
     """All rows of some blocks."""
     return Spans(chosen, np.zeros(len(chosen), np.int64), blocks.row_count[chosen])
 
 
-def _cut(blocks: Blocks, pages: dict[Field, Pages]) -> Blocklets:
+def _cut(blocks: Statistics, pages: Mapping[Field, Pages]) -> Blocklets:
     keys = sorted_distinct(np.concatenate([_keys(p) for p in pages.values()]))
     block, start = keys >> 40, keys & ((1 << 40) - 1)
     last = np.append(np.diff(block) > 0, True)

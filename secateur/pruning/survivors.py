@@ -64,6 +64,25 @@ class RowRanges:
         chosen = elements_of(self.offsets, blocks)
         return RowRanges(offsets_of(np.diff(self.offsets)[blocks]), self.start[chosen], self.stop[chosen])
 
+    def between(self, start: int, stop: int) -> RowRanges:
+        """The ranges of the blocks [start, stop)."""
+        begin, end = self.offsets[[start, stop]].tolist()
+        return RowRanges(self.offsets[start : stop + 1] - begin, self.start[begin:end], self.stop[begin:end])
+
+    def partial(self, row_count: np.ndarray) -> RowRanges:
+        """The ranges of the blocks of which not all rows are in them, the blocks having so many; none of the others."""
+        counts = np.diff(self.offsets)
+        rows = np.diff(offsets_of(self.stop - self.start)[self.offsets])
+        partly = rows < row_count
+        kept = np.repeat(partly, counts)
+        return RowRanges(offsets_of(np.where(partly, counts, 0)), self.start[kept], self.stop[kept])
+
+
+def no_ranges(blocks: int) -> RowRanges:
+    """No range of any of so many blocks."""
+    nothing = np.zeros(0, np.int64)
+    return RowRanges(np.zeros(blocks + 1, np.int64), nothing, nothing)
+
 
 def in_ranges(start: np.ndarray, stop: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Which rows of a block are in some of its ranges, which ascend and do not overlap: bool, like `rows`."""

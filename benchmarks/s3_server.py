@@ -1,4 +1,4 @@
-"""An S3 server on this machine: moto's, behind a gate that decides one request after the other and fails some of them.
+"""An S3 server on this machine: moto's, behind a gate that delays requests, counts them, and fails some of them.
 
 S3 itself decides conditional puts of one name one after the other; moto, asked by many threads, does not.
 """
@@ -16,12 +16,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.s3_traffic import Request, Traffic, described
+
 ACCESS_KEY, SECRET_KEY = "AKIATESTONLYTESTONLY", "test-only-secret-of-no-account"
 REGION = "eu-central-1"
 Start = Callable[..., Any]  # of a WSGI response
 Fails = Callable[[str, str], bool]  # of a method and a path
 
 HANGS = 5.0  # seconds, more than clients wait that are told to be quick
+SLOW = 1.0  # seconds, less than that
 _ERROR = "<?xml version='1.0'?><Error><Code>{}</Code><Message>injected</Message></Error>"
 _FAILED = ("500 Internal Server Error", _ERROR.format("InternalError").encode())
 _DENIED = ("403 Forbidden", _ERROR.format("AccessDenied").encode())
@@ -29,38 +32,79 @@ _DENIED = ("403 Forbidden", _ERROR.format("AccessDenied").encode())
 
 @dataclass
 class Gate:
-    """What stands before the server: it fails requests that a test chooses, and counts these."""
+    """What stands before the server: it delays requests, fails those that a test chooses, and keeps account of all.
+
+    Requests wait for the latency at the same time, and are then decided one after the other. How they fail: ``status``
+    with a 500, ``denied`` with a 403; ``hang`` without an answer for a while, and then none at all; ``lost`` as 500,
+    but what was asked for is done, and no further request fails; ``slow`` answers after a second; of ``cut`` half of
+    the answer comes.
+    """
 
     inner: Any
     fails: Fails = lambda method, path: False
-    how: str = "status"  # 500; "denied": 403; "hang": no answer for a while, then none at all; "lost": done, then 500
+    how: str = "status"
+    latency: float = 0.0  # seconds that are added to every request
     failed: int = 0
     access_key: str = ""  # of the last request
     token: str = ""  # the session token of the last request
     seen: set[tuple[str, str, str]] = field(default_factory=set)  # methods and paths of requests, and access keys
+    requests: list[Request] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
-        body = _body(environ)
-        environ |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
+        came, what, status, size = time.perf_counter(), described(environ), 0, 0
+
+        def answered(line: str, *rest: Any) -> Any:
+            nonlocal status
+            status = int(line.partition(" ")[0])
+            return start(line, *rest)
+
+        try:
+            body = _body(environ)
+            environ |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
+            time.sleep(self.latency)
+            answer, parts = self._answer(environ, answered)
+            size = 0 if what[0] == "HEAD" else len(answer)
+            return parts
+        finally:
+            self.requests.append(Request(*what, status, size, came, time.perf_counter()))
+
+    def _answer(self, environ: dict[str, Any], start: Start) -> tuple[bytes, Iterable[bytes]]:
+        """The body of the answer, and how it is sent."""
         _, _, signed = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")
+        answer = b""
         with self._lock:
             self.access_key = signed.partition("/")[0]
             self.token = environ.get("HTTP_X_AMZ_SECURITY_TOKEN", "")
             self.seen.add((environ["REQUEST_METHOD"], environ["PATH_INFO"], self.access_key))
             failing = self.fails(environ["REQUEST_METHOD"], environ["PATH_INFO"])
             self.failed += failing
-            if not failing:
-                return [b"".join(self.inner(environ, start))]
-            if self.how == "lost":
+            how = self.how if failing else ""
+            if how in ("", "slow", "cut"):
+                answer = b"".join(self.inner(environ, start))
+            elif how == "lost":
                 self.fails = lambda method, path: False
                 b"".join(self.inner(environ, lambda *answer: None))
-        if self.how == "hang":
-            time.sleep(HANGS)
-            raise ConnectionAbortedError("injected")
-        status, answer = _DENIED if self.how == "denied" else _FAILED
-        start(status, [("Content-Type", "text/xml"), ("Content-Length", str(len(answer)))])
-        return [answer]
+        match how:
+            case "":
+                return answer, [answer]
+            case "slow":
+                time.sleep(SLOW)
+                return answer, [answer]
+            case "cut":
+                return answer, _half(answer)
+            case "hang":
+                time.sleep(HANGS)
+                raise ConnectionAbortedError("injected")
+            case _:
+                status, answer = _DENIED if how == "denied" else _FAILED
+                start(status, [("Content-Type", "text/xml"), ("Content-Length", str(len(answer)))])
+                return answer, [answer]
+
+
+def _half(answer: bytes) -> Iterator[bytes]:
+    yield answer[: len(answer) // 2]
+    raise ConnectionAbortedError("injected")
 
 
 def _body(environ: dict[str, Any]) -> bytes:
@@ -99,6 +143,16 @@ class S3Server:
         seen = ((path, key) for own, path, key in self.gate.seen if own == method and path.endswith(ending))
         return {key for path, key in seen if path.startswith(f"/{root}/")}
 
+    @contextmanager
+    def traffic(self, latency: float = 0.0) -> Iterator[Traffic]:
+        """The requests that come meanwhile; each takes `latency` seconds more than it would."""
+        self.gate.requests = found = list[Request]()
+        self.gate.latency = latency
+        try:
+            yield Traffic(found)
+        finally:
+            self.gate.requests, self.gate.latency = [], 0.0
+
     def names(self, prefix: str = "") -> list[str]:
         """The keys in the bucket."""
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
@@ -122,9 +176,9 @@ class S3Server:
             connection.sendall(head.encode() + data[: len(data) // 2])
 
 
-def every(n: int) -> Fails:
-    """Every n-th request."""
-    count = 0
+def every(n: int, *, first: int | None = None) -> Fails:
+    """Every n-th request, the first of them the n-th unless another is named."""
+    count = n - (n if first is None else first)
 
     def fails(method: str, path: str) -> bool:
         nonlocal count
@@ -154,22 +208,27 @@ def reserved_port() -> socket.socket:
     return bound
 
 
+def environment_of(port: int) -> dict[str, str]:
+    """What clients of S3 take from the environment."""
+    return {
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+
+
 def set_environment(port: int) -> None:
-    """What clients of S3 take from the environment: the JVM of Spark has to be started after."""
-    os.environ.update(
-        AWS_ACCESS_KEY_ID=ACCESS_KEY,
-        AWS_SECRET_ACCESS_KEY=SECRET_KEY,
-        AWS_REGION=REGION,
-        AWS_DEFAULT_REGION=REGION,
-        AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}",
-        AWS_EC2_METADATA_DISABLED="true",
-    )
+    """Lead clients to a server: the JVM of Spark has to be started after."""
+    os.environ.update(environment_of(port))
 
 
 @contextmanager
 def s3_server(bound: socket.socket, bucket: str) -> Iterator[S3Server]:
     """A server at a port that is bound, with a bucket."""
-    from moto.server import DomainDispatcherApplication, create_backend_app
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it says every request

@@ -1,0 +1,55 @@
+"""Processes that a workload talks to: what they do does not take from the time of what is measured here.
+
+A partner is a module that answers every line of JSON on its standard input with one on its standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True)
+class Partner:
+    """A process that runs."""
+
+    process: subprocess.Popen[str]
+
+    def ask(self, what: Any) -> Any:
+        """Its answer. Raises RuntimeError where it has ended instead."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(what) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"{self.process.args!r} ended with {self.process.wait()} instead of an answer")
+        return json.loads(answer)
+
+
+@contextmanager
+def partner(module: str, *arguments: str, environment: Mapping[str, str]) -> Iterator[Partner]:
+    """A process that runs a module until this ends."""
+    command = [sys.executable, "-m", module, *arguments]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, cwd=ROOT, env={**environment}, text=True, **pipes)
+    try:
+        yield Partner(process)
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()  # on which it ends by itself
+        process.wait()
+
+
+def answer_all(answer: Callable[[Any], Any]) -> None:
+    """Answer until there is nobody to ask any more."""
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line))), flush=True)

@@ -1,0 +1,143 @@
+"""A point look-up on an object store that is waited for: a table and its index on a loopback S3, 15 ms a request."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+import secateur as sc
+from benchmarks.indexing import index_here
+from benchmarks.partners import partner
+from benchmarks.results import Ratio, Result, unpaired
+from benchmarks.s3_process import BUCKET, RemoteServer
+from benchmarks.s3_server import environment_of
+from benchmarks.s3_spark import s3a_trouble
+from benchmarks.s3_traffic import Traffic
+from benchmarks.setting import Setting
+from benchmarks.timing import Timing, once
+from secateur.index.model import BLOOM, BuildOptions, FilterOption
+from secateur.io.disk_cache import DiskCache
+
+LATENCY = 0.015  # seconds added to every request
+FILES, ROW_GROUPS, ROWS = 200, 10, 2_000  # files, row groups of each, rows of these
+MOST_ROUND_TRIPS = 4
+DISK_BYTES = 1 << 30
+FASTER = 30  # times than Spark's own reader, at least
+PEER_RUNS = 2
+SPARK = "Spark's own reader over s3a"
+PATH = f"{BUCKET}/events"
+MULTIPLIER, MODULUS = 1_000_003, 2_147_483_647  # which make of row numbers keys in no order, each once
+
+Find = Callable[[int], int]  # the rows with a key
+
+
+def lookup_s3(setting: Setting) -> Result:
+    """prune() and to_arrow() for a new value every time, the snapshot of the index in memory; and peers."""
+    files = setting.scaled(FILES, least=2)
+    keys = _keys(files)
+    with _server() as server, tempfile.TemporaryDirectory() as folder:
+        filesystem, location = pafs.FileSystem.from_uri(f"s3://{PATH}")[0], f"s3://{PATH}"
+        for number in range(files):
+            pq.write_table(_rows(number), f"{PATH}/{number:05d}.parquet", filesystem=filesystem, row_group_size=ROWS)
+        index_here(sc.open_table(location), BuildOptions(filters=(FilterOption(BLOOM, "user_id"),)))
+        table = sc.open_table(location, disk_cache=DiskCache(Path(folder), DISK_BYTES))
+
+        def find(key: int) -> int:
+            return sc.prune(table, f"user_id = {key}", strict=True).to_arrow().num_rows
+
+        cold, _ = _measured(server, find, keys, 1)
+        warm, own = _measured(server, find, keys, 2 * setting.repetitions)
+        peers = {"pyarrow's dataset": _measured(server, _by_dataset(filesystem), keys, PEER_RUNS)}
+        trouble = s3a_trouble()
+        if not trouble:
+            peers[SPARK] = _by_spark(server, location.replace("s3", "s3a", 1), keys)
+    found = {"cold": cold, "warm": warm, **{name: traffic for name, (traffic, _) in peers.items()}}
+    notes = [f"{name}: {traffic}" for name, traffic in found.items()]
+    goals = {SPARK: 1 / FASTER}
+    looked_up = (
+        replace(unpaired("look-up", own, name, timing), goal=goals.get(name)) for name, (_, timing) in peers.items()
+    )
+    return Result(
+        {"files": files, "row_groups": files * ROW_GROUPS, "rows": files * ROW_GROUPS * ROWS, "latency": LATENCY},
+        (
+            *looked_up,
+            Ratio("round trips in sequence", warm.round_trips, "round trips", "the most", MOST_ROUND_TRIPS, goal=1.0),
+        ),
+        notes=(*notes, *([f"Spark was not measured, for s3a cannot be had: {trouble}"] if trouble else [])),
+    )
+
+
+@contextmanager
+def _server() -> Iterator[RemoteServer]:
+    """A server in a process of its own, and the environment that leads clients there."""
+    with partner("benchmarks.s3_process", environment=os.environ) as process:
+        server = RemoteServer(process)
+        with patch.dict(os.environ, environment_of(server.port)):
+            yield server
+
+
+def _rows(file: int) -> pa.Table:
+    n = ROW_GROUPS * ROWS
+    ids = np.arange(file * n, (file + 1) * n)
+    names = np.char.add("customer-", (ids % 99_991).astype("U"))
+    return pa.table({"id": ids, "user_id": _key(ids), "amount": ids % 1_009 / 7, "name": names, "day": ids // 50_000})
+
+
+def _key(row: Any) -> Any:
+    return row * MULTIPLIER % MODULUS
+
+
+def _keys(files: int) -> Iterator[int]:
+    """Those of rows all over the table."""
+    rng = np.random.default_rng(7)
+    while True:
+        yield int(_key(int(rng.integers(files * ROW_GROUPS * ROWS))))
+
+
+def _measured(server: RemoteServer, find: Find, keys: Iterator[int], runs: int) -> tuple[Traffic, Timing]:
+    """The traffic of the run with the most round trips, and the seconds of all."""
+    traffics, seconds = [], []
+    for key in islice(keys, runs):
+        with server.traffic(LATENCY) as traffic:
+            timing, rows = once(partial(find, key))
+        if rows != 1:
+            raise AssertionError(f"{rows} rows have the key {key} instead of one")
+        traffics.append(traffic)
+        seconds.append(timing.seconds)
+    return max(traffics, key=lambda traffic: traffic.round_trips), Timing(tuple(seconds))
+
+
+def _by_dataset(filesystem: pafs.FileSystem) -> Find:
+    """As pyarrow reads: by bounds of row groups."""
+
+    def find(key: int) -> int:
+        return ds.dataset(PATH, filesystem=filesystem).to_table(filter=pc.field("user_id") == key).num_rows
+
+    return find
+
+
+def _by_spark(server: RemoteServer, location: str, keys: Iterator[int]) -> tuple[Traffic, Timing]:
+    """As Spark reads, with its push-down; one run before warms it."""
+    endpoint = os.environ["AWS_ENDPOINT_URL"]
+    with partner("benchmarks.s3_spark", endpoint, environment=os.environ) as spark:
+
+        def find(key: int) -> int:
+            return int(spark.ask([location, f"user_id = {key}"]))
+
+        find(next(keys))
+        return _measured(server, find, keys, PEER_RUNS)

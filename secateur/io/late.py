@@ -1,0 +1,110 @@
+"""Late materialisation: the columns of the predicate first, and of the others only the pages with matching rows.
+
+Where the others are few bytes, or would be read almost whole, they are read straight through.
+Source: Abadi et al., "Materialization Strategies in a Column-Oriented DBMS", ICDE 2007.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.arrays import flags
+from secateur.io.chosen_rows import ChosenRows, chosen_rows
+from secateur.io.partitions import constant
+from secateur.io.table import FileRows
+from secateur.pruning.predicate.bound import columns
+from secateur.pruning.predicate.nodes import Predicate
+
+Positioned: TypeAlias = tuple[np.ndarray, pa.RecordBatch]  # the positions of the rows of a batch in their row group
+
+
+@dataclass(frozen=True)
+class Test:
+    """What rows have to satisfy."""
+
+    predicate: Predicate
+    rows: Callable[[Predicate, pa.RecordBatch], np.ndarray]  # bool, of a batch that has the predicate's columns
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The top-level columns that it asks for."""
+        return frozenset(columns(self.predicate))
+
+    def __call__(self, batch: pa.RecordBatch) -> np.ndarray:
+        return self.rows(self.predicate, batch)
+
+
+@dataclass(frozen=True)
+class OpenedRows:
+    """The rows of an open file, with the columns that have one value in it."""
+
+    source: FileRows
+    constants: Mapping[str, pa.Scalar]
+
+    def live(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> Iterator[Positioned]:
+        """The chosen rows of a row group, or all, that are not deleted."""
+        for positions, batch in self.source.positioned(row_group, self._stored(fields), rows):
+            yield positions, self._complete(batch, fields) if fields else batch
+
+    def matching(
+        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None, test: Test
+    ) -> Iterator[pa.RecordBatch]:
+        """The live rows among the chosen ones, or all, that pass a test; none of its columns is missing in `fields`."""
+        rows = self.source.pages.may_match(row_group, test.predicate, rows)
+        if rows is not None and not len(rows):
+            return
+        first = [field for field in fields if field.name in test.columns]
+        others = [field for field in self._stored(fields) if field.name not in test.columns]
+        if not self._stored(first) or not others or self.source.is_light(row_group, others, rows):
+            for _, batch in self.live(row_group, fields, rows):
+                passed = test(batch)
+                if passed.any():
+                    yield batch if passed.all() else batch.filter(flags(passed))
+        else:
+            yield from self._late(row_group, fields, (first, others), rows, test)
+
+    def _late(
+        self,
+        row_group: int,
+        fields: Sequence[pa.Field],
+        split: tuple[Sequence[pa.Field], Sequence[pa.Field]],
+        rows: ChosenRows | None,
+        test: Test,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows that pass, of which the columns of the test are read first, and then the others."""
+        first, others = split
+        passed, parts = [np.zeros(0, np.int64)], []
+        for positions, batch in self.live(row_group, first, rows):
+            passing = test(batch)
+            passed.append(positions[passing])
+            parts.append(batch.filter(flags(passing)))
+        chosen = chosen_rows(np.concatenate(passed))
+        if not len(chosen):
+            return
+        known = pa.Table.from_batches(parts).combine_chunks()
+        begin = 0
+        for batch in self.source.at(row_group, others, chosen):
+            (own,) = known.slice(begin, batch.num_rows).combine_chunks().to_batches()
+            begin += batch.num_rows
+            joined = pa.RecordBatch.from_arrays(
+                [*own.columns, *batch.columns], schema=pa.schema([*own.schema, *batch.schema])
+            )
+            yield self._complete(joined, fields)
+
+    def _stored(self, fields: Sequence[pa.Field]) -> list[pa.Field]:
+        """Those of some fields that are not constant."""
+        return [field for field in fields if field.name not in self.constants]
+
+    def _complete(self, batch: pa.RecordBatch, fields: Sequence[pa.Field]) -> pa.RecordBatch:
+        """The fields in their order: from a batch, and where it lacks them, from what is constant."""
+        n, has = batch.num_rows, frozenset(batch.schema.names)
+        arrays = [
+            batch.column(field.name) if field.name in has else constant(self.constants[field.name], n)
+            for field in fields
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -1,0 +1,57 @@
+"""Reads a table through Spark Connect by every road, and prints what differs from Spark's own reader, as JSON.
+
+Run by itself: a process has a session of Spark Classic or of Spark Connect.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+
+from pyspark.sql import DataFrame, SparkSession
+
+import secateur as sc
+from secateur.java import require_java
+
+PREDICATES = (
+    "id = 77 OR name = 'n500'",
+    "id BETWEEN 100 AND 700 AND price > 3.5",
+    "upper(name) = 'N12' OR id IN (1, 2, 3)",
+    "array_join(tags, '') = 't1' AND id < 50",  # which only Spark evaluates
+    "id < 0",
+    "id IS NOT NULL",
+)
+ROADS = ("auto", "local", "blocks", "native")
+
+
+def answer(frame: DataFrame) -> tuple[str, list[str]]:
+    """The schema, and the rows in some order that depends on them alone."""
+    return frame.schema.simpleString(), sorted(map(str, frame.collect()))
+
+
+def main(root: str) -> None:
+    require_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    warnings.simplefilter("ignore")  # settings of the server that a client cannot change
+    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    table = sc.open_table(root)
+    whole = spark.read.parquet(root)
+    told: dict[str, object] = {"session": type(spark).__module__}
+    for predicate in PREDICATES:
+        wanted = answer(whole.where(predicate))
+        narrow_wanted = answer(whole.where(predicate).select("name", "id"))
+        plan = sc.prune(table, predicate)
+        for road in ROADS:
+            told[f"{road}: {predicate}"] = answer(plan.to_spark(spark, via=road)) == wanted
+            narrow = plan.to_spark(spark, ["name", "id"], via=road)
+            told[f"{road}: {predicate}: columns"] = answer(narrow) == narrow_wanted
+        source = spark.read.format("secateur").load(root).where(predicate)
+        told[f"format: {predicate}"] = answer(source) == wanted
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
