@@ -10,7 +10,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -216,6 +216,7 @@ def page_index(data: bytes) -> None:
     _read_all(pa.BufferReader(bytes(whole)))
 
 
+@cache
 def index_begin() -> int:
     """Where the page index of the golden file begins."""
     opened = pa.BufferReader(PARQUET.read_bytes())

@@ -67,7 +67,11 @@ class Head:
 
     def schema_of(self, names: Collection[str]) -> pa.Schema:
         """The schema of some top-level columns, in the order of the file."""
-        return pa.schema([field for field in self.schema if field.name in names], self.schema.metadata)
+        return pa.schema([field for field in self._fields_of_schema if field.name in names], self.schema.metadata)
+
+    @cached_property
+    def _fields_of_schema(self) -> tuple[pa.Field, ...]:
+        return tuple(self.schema)
 
     def leaves(self, names: Collection[str]) -> list[int]:
         """The ordinals of all leaves of some top-level columns, ascending.
