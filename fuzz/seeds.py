@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from fuzz.frame import chunks_of, packed
-from fuzz.targets import DELETES, GOLDEN, MANIFEST, index_begin
+from fuzz.targets import DELETES, GOLDEN, MANIFEST, PARQUET, index_begin
 from secateur.index import codec
 from secateur.index.codec import Contents, as_it_lies, encode_chunk, read_contents
 from secateur.index.encoding import DTYPES, encode
@@ -134,8 +134,23 @@ def _footers() -> Iterator[bytes]:
         yield data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
 
 
+def _pages() -> Iterator[bytes]:
+    yield PARQUET.read_bytes()[4 : index_begin()]
+
+
+def _parquets() -> Iterator[bytes]:
+    yield PARQUET.read_bytes()
+    for version, compression in (("1.0", "snappy"), ("2.0", "none")):
+        table = pa.table({"a": [1, None, 3], "b": ["x", "x", None], "c": [[1], [], [2, 3]]})
+        sink = pa.BufferOutputStream()
+        pq.write_table(
+            table, sink, data_page_version=version, compression=compression, write_page_index=True, max_rows_per_page=2
+        )
+        yield sink.getvalue().to_pybytes()
+
+
 def _page_indexes() -> Iterator[bytes]:
-    data = (GOLDEN / "part=0" / "rows.parquet").read_bytes()
+    data = PARQUET.read_bytes()
     yield data[index_begin() : len(data) - 8 - int.from_bytes(data[-8:-4], "little")]
 
 
@@ -202,6 +217,8 @@ _SEEDS = {
     "thrift": _footers,
     "footer": _footers,
     "page_index": _page_indexes,
+    "pages": _pages,
+    "parquet": _parquets,
     "bloom": _blooms,
     "layout": _layouts,
     "layout_table": _layout_tables,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 import tempfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -28,12 +28,15 @@ from secateur.index.segment import COLUMN_KINDS, FILTER_KINDS, blocks_of, codes_
 from secateur.index.segment import postings_of as stored_postings_of
 from secateur.index.slabs import slabs_of
 from secateur.index.snapshot import Snapshot, open_snapshot, snapshot_name
+from secateur.io.chosen_rows import chosen_rows
 from secateur.io.column_chunk import StoredChunk
 from secateur.io.disk_piece import PieceName, read_piece
 from secateur.io.encoded_layout import decode_layout, encode_layout
-from secateur.io.footer import chunk_bounds, read_footer, read_page_index
+from secateur.io.footer import chunk_bounds, read_footer, read_layout, read_page_index
 from secateur.io.head import Head
 from secateur.io.kept_manifests import ManifestKey, decode_manifests
+from secateur.io.layout import Layout
+from secateur.io.page_reader import PageReader
 from secateur.io.page_walk import walked
 from secateur.io.parquet_bloom import native_filters, read_filter
 from secateur.io.parquet_schema import Column
@@ -45,6 +48,7 @@ from secateur.values import Kind
 
 Target = Callable[[bytes], None]
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden" / "v1"
+PARQUET = GOLDEN / "part=0" / "rows.parquet"
 MANIFEST = ManifestKey("m", 1, 1, False)
 DELETES = ManifestKey("d", 1, 1, True)
 
@@ -206,19 +210,51 @@ def _read_all(opened: pa.NativeFile) -> None:
 
 def page_index(data: bytes) -> None:
     """The page index of a Parquet file, whose footer says where it lies."""
-    whole = bytearray((GOLDEN / "part=0" / "rows.parquet").read_bytes())
+    whole = bytearray(PARQUET.read_bytes())
     end = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
     begin = index_begin()
     whole[begin:end] = data[: end - begin].ljust(end - begin, b"\0")
     _read_all(pa.BufferReader(bytes(whole)))
 
 
+@cache
 def index_begin() -> int:
     """Where the page index of the golden file begins."""
-    opened = pa.BufferReader((GOLDEN / "part=0" / "rows.parquet").read_bytes())
+    opened = pa.BufferReader(PARQUET.read_bytes())
     found = read_footer(opened)
     places = [place for group in found._chunks for each in group for place in (each.column_index, each.offset_index)]
     return min(place[0] for place in places if place is not None)
+
+
+def pages(data: bytes) -> None:
+    """The pages of a Parquet file, whose footer and page index are as they were."""
+    whole = bytearray(PARQUET.read_bytes())
+    end = index_begin()
+    whole[4:end] = data[: end - 4].ljust(end - 4, b"\0")
+    _read_pages(bytes(whole))
+
+
+def _read_pages(data: bytes) -> None:
+    """Some rows of every row group by their pages, where these are known."""
+    opened = pa.BufferReader(data)
+    found = read_footer(opened)
+    for row_group, n in enumerate(found.row_count[:5].tolist()):
+        layout = read_layout(opened, found, row_group, range(len(found.head.columns)))
+        if n and layout is not None and layout.has_pages:
+            reader = PageReader("it", opened, found.head, partial(_same, layout))
+            rows = chosen_rows(np.unique([0, n // 2, n - 1]))
+            for table in reader.read(row_group, found.head.schema.names, rows):
+                if len(table) != len(rows):
+                    raise AssertionError(f"{len(table)} rows instead of {len(rows)}")
+
+
+def _same(layout: Layout, row_group: int, leaves: Sequence[int]) -> Layout:
+    return layout
+
+
+def parquet(data: bytes) -> None:
+    """A Parquet file, read by its pages."""
+    _read_pages(data)
 
 
 def bloom(data: bytes) -> None:
@@ -297,6 +333,8 @@ TARGETS: dict[str, tuple[Target, tuple[type[Exception], ...]]] = {
     "thrift": (thrift, (MalformedThrift,)),
     "footer": (footer, (InvalidParquet,)),
     "page_index": (page_index, (InvalidParquet,)),
+    "pages": (pages, (InvalidParquet,)),
+    "parquet": (parquet, (InvalidParquet,)),
     "bloom": (bloom, ()),
     "layout": (layout, (IndexFault,)),
     "layout_table": (layout_table, (IndexFault,)),

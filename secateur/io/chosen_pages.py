@@ -1,13 +1,14 @@
 """The pages of one column chunk that hold chosen rows: which they are, and their bytes once they were read.
 
 Before anything of a page is decoded its header is held against the layout: its length, its kind, how many rows it has,
-and that it takes no more memory than its chunk says.
+and that it takes no more memory than its bytes can stand for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,23 +21,27 @@ from secateur.io.parquet_schema import Column
 from secateur.io.ranges import Range, View
 from secateur.ragged import spread
 
+# What a byte can stand for at most, by CompressionCodec: Snappy copies 64 bytes by 3, LZ4 adds up to 255 with each
+# byte, DEFLATE has codes of 258 bytes in 2 bits, ZSTD blocks of 128 KiB in 4 bytes. Brotli has no such limit.
+_NONE, _SNAPPY, _GZIP, _LZ4, _ZSTD, _LZ4_RAW = 0, 1, 2, 5, 6, 7
+_MOST_GROWTH = {_NONE: 1, _SNAPPY: 32, _GZIP: 1100, _LZ4: 256, _ZSTD: 1 << 15, _LZ4_RAW: 256}
+_LEAST_SIZE = 1 << 17  # bytes that any page may have uncompressed
+
+
+Page: TypeAlias = tuple[memoryview, PageHeader]  # all its bytes
+
 
 @dataclass(frozen=True, eq=False)
 class ChosenPages:
-    """Which pages of a chunk are read for some rows. The chunk's pages are known."""
+    """Which pages of a chunk are read for some rows."""
 
     place: str  # file, row group and column, for errors
     column: Column
     chunk: ChunkLayout
+    pages: Pages  # all of the chunk
     number: np.ndarray  # of the pages, ascending
     cover: ChosenRows  # all rows of these pages
     ranges: Sequence[Range]  # of bytes; pages that follow one another are one
-
-    @property
-    def pages(self) -> Pages:
-        """All pages of the chunk."""
-        assert self.chunk.pages is not None  # as said above
-        return self.chunk.pages
 
     @property
     def byte_count(self) -> int:
@@ -53,9 +58,9 @@ class ChosenPages:
         """Whether some of the pages is said to need the dictionary."""
         return bool(self.chunk.dictionary) and int(self.number[0]) < self.chunk.dictionary_pages
 
-    def checked(self, data: Iterator[View]) -> list[tuple[memoryview, PageHeader]]:
-        """The pages, out of the bytes of their ranges, and their headers. Raises InvalidParquet."""
-        found: list[tuple[memoryview, PageHeader]] = []
+    def checked(self, data: Iterator[View]) -> list[Page]:
+        """The pages, out of the bytes of their ranges. Raises InvalidParquet."""
+        found: list[Page] = []
         sizes, rows = self.pages.size[self.number].tolist(), self.pages.rows[self.number].tolist()
         for _ in self.ranges:
             run, at = memoryview(next(data)), 0
@@ -90,21 +95,25 @@ class ChosenPages:
             if header.type != DICTIONARY_PAGE:
                 raise InvalidParquet("a data page where the dictionary page should be")
             self._require_sizes(header, len(data))
+            if header.value_count > header.uncompressed:  # every entry takes a byte at least
+                raise InvalidParquet(f"it says that it has {header.value_count} entries in {header.uncompressed} bytes")
         except InvalidParquet as error:
             raise InvalidParquet(f"{self.place}, the dictionary page: {error}") from None
 
     def _require_sizes(self, header: PageHeader, size: int) -> None:
         if header.size + header.compressed != size:
             raise InvalidParquet(f"it says that it has {header.size + header.compressed} bytes instead of {size}")
-        if header.uncompressed > self.chunk.uncompressed:
+        growth = _MOST_GROWTH.get(self.chunk.codec)
+        most = self.chunk.uncompressed if growth is None else growth * header.compressed + _LEAST_SIZE
+        if header.uncompressed > most:
             raise InvalidParquet(
-                f"it says that it has {header.uncompressed} bytes uncompressed, its whole column chunk "
-                f"{self.chunk.uncompressed}"
+                f"it says that it has {header.uncompressed} bytes uncompressed, of {header.compressed} in the file, "
+                f"which can be {most} at most"
             )
 
     def only(self, i: int) -> ChosenPages:
         """The i-th of these pages."""
-        return _chosen(self.place, self.column, self.chunk, self.number[i : i + 1])
+        return _chosen(self.place, self.column, self.chunk, self.pages, self.number[i : i + 1])
 
     def trouble(self, i: int, error: Exception) -> InvalidParquet:
         """An error that names the i-th of these pages."""
@@ -114,23 +123,19 @@ class ChosenPages:
 
 
 def chosen_pages(place: str, column: Column, chunk: ChunkLayout, rows: ChosenRows) -> ChosenPages:
-    """The pages of a chunk, which are known, that hold some of these rows; there is at least one row."""
+    """The pages of a chunk that hold some of these rows, of which there are some; its pages are known."""
     pages = chunk.pages
     assert pages is not None  # as said above
     first = np.searchsorted(pages.first_row, rows.start, "right") - 1
     last = np.searchsorted(pages.first_row, rows.stop, "left") - 1
-    if len(first) == 1:
-        return _chosen(place, column, chunk, np.arange(first[0], last[0] + 1))
-    return _chosen(place, column, chunk, np.unique(spread(first, last - first + 1)))
+    return _chosen(place, column, chunk, pages, np.unique(spread(first, last - first + 1)))
 
 
-def _chosen(place: str, column: Column, chunk: ChunkLayout, number: np.ndarray) -> ChosenPages:
-    """Some pages of a chunk."""
-    pages = chunk.pages
-    assert pages is not None  # of a chunk of which pages are chosen
+def _chosen(place: str, column: Column, chunk: ChunkLayout, pages: Pages, number: np.ndarray) -> ChosenPages:
+    """Pages by their numbers."""
     first_row, offset = pages.first_row[number], pages.offset[number]
     end, stop = first_row + pages.rows[number], offset + pages.size[number]
     apart = np.flatnonzero(offset[1:] != stop[:-1])
     first, last = np.append(0, apart + 1), np.append(apart, len(number) - 1)
     ranges = list(zip(offset[first].tolist(), (stop[last] - offset[first]).tolist(), strict=True))
-    return ChosenPages(place, column, chunk, number, merged(first_row, end), ranges)
+    return ChosenPages(place, column, chunk, pages, number, merged(first_row, end), ranges)

@@ -53,8 +53,11 @@ class Head:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The schema as pyarrow reads it."""
-        return opened_small_file(MAGIC + self.footer(0, {})).schema_arrow
+        """The schema as pyarrow reads it. Raises InvalidParquet."""
+        try:
+            return opened_small_file(MAGIC + self.footer(0, {})).schema_arrow
+        except (pa.ArrowException, OSError) as error:
+            raise InvalidParquet(f"the schema cannot be read: {error}") from None
 
     @cached_property
     def metadata(self) -> dict[bytes, bytes]:
@@ -64,7 +67,11 @@ class Head:
 
     def schema_of(self, names: Collection[str]) -> pa.Schema:
         """The schema of some top-level columns, in the order of the file."""
-        return pa.schema([field for field in self.schema if field.name in names], self.schema.metadata)
+        return pa.schema([field for field in self._fields_of_schema if field.name in names], self.schema.metadata)
+
+    @cached_property
+    def _fields_of_schema(self) -> tuple[pa.Field, ...]:
+        return tuple(self.schema)
 
     def leaves(self, names: Collection[str]) -> list[int]:
         """The ordinals of all leaves of some top-level columns, ascending.

@@ -56,10 +56,6 @@ class Layout:
         """Compressed bytes of all these chunks."""
         return sum(chunk.size for chunk in self.chunks.values())
 
-    def only(self, leaf: int) -> Layout:
-        """The chunk of one leaf."""
-        return Layout(self.row_count, {leaf: self.chunks[leaf]})
-
 
 def chunk_layout(stored: StoredChunk, pages: Pages | None, file_size: int) -> ChunkLayout | None:
     """The layout of one chunk, with the pages that its OffsetIndex tells; None for one outside of its file."""

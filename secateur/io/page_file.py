@@ -14,11 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from secateur.errors import InvalidParquet
-from secateur.io.chosen_pages import ChosenPages
+from secateur.io.chosen_pages import ChosenPages, Page
 from secateur.io.chosen_rows import ChosenRows
 from secateur.io.head import MAGIC, ChunkPlace, Head, opened_small_file
 from secateur.io.nested import joined
-from secateur.io.page_header import PageHeader
 from secateur.io.ranges import View
 
 
@@ -27,13 +26,12 @@ class ReadPages:
     """The bytes of chosen pages, and of the dictionary that they need."""
 
     chosen: ChosenPages
-    data: Sequence[memoryview]
-    headers: Sequence[PageHeader]
+    pages: Sequence[Page]
     dictionary: View  # empty where none is needed
 
     def only(self, i: int) -> ReadPages:
         """The i-th of the pages."""
-        return ReadPages(self.chosen.only(i), self.data[i : i + 1], self.headers[i : i + 1], self.dictionary)
+        return ReadPages(self.chosen.only(i), self.pages[i : i + 1], self.dictionary)
 
 
 def decoded(head: Head, read: Mapping[int, ReadPages], rows: ChosenRows) -> pa.Table:
@@ -43,16 +41,16 @@ def decoded(head: Head, read: Mapping[int, ReadPages], rows: ChosenRows) -> pa.T
     """
     file = opened_small_file(small_file(head, read))
     found: dict[str, list[pa.ChunkedArray]] = {}
-    for leaf, pages in read.items():
-        table = rows.within(pages.chosen.cover, _decoded_leaf(file, leaf, pages))
+    for leaf, each in read.items():
+        table = rows.within(each.chosen.cover, _decoded_leaf(file, leaf, each.chosen))
         found.setdefault(table.column_names[0], []).append(table.column(0))
     schema = head.schema_of(found)
     return pa.Table.from_arrays([_whole(field.type, found[field.name]) for field in schema], schema=schema)
 
 
-def require_readable(head: Head, leaf: int, pages: ReadPages) -> None:
+def require_readable(head: Head, leaf: int, read: ReadPages) -> None:
     """Decode some pages by themselves. Raises what :func:`decoded` does."""
-    _decoded_leaf(opened_small_file(small_file(head, {leaf: pages})), leaf, pages)
+    _decoded_leaf(opened_small_file(small_file(head, {leaf: read})), leaf, read.chosen)
 
 
 def small_file(head: Head, read: Mapping[int, ReadPages]) -> bytes:
@@ -60,23 +58,22 @@ def small_file(head: Head, read: Mapping[int, ReadPages]) -> bytes:
     parts: list[View] = [MAGIC]
     places: dict[int, ChunkPlace] = {}
     start = len(MAGIC)
-    for leaf, pages in read.items():
-        own = [pages.dictionary, *pages.data]
+    for leaf, each in read.items():
+        own = [each.dictionary, *(page for page, _ in each.pages)]
         size = sum(map(len, own))
-        values = sum(header.value_count for header in pages.headers)
-        places[leaf] = ChunkPlace(start, size, len(pages.dictionary), values, pages.chosen.chunk.codec)
+        values = sum(header.value_count for _, header in each.pages)
+        places[leaf] = ChunkPlace(start, size, len(each.dictionary), values, each.chosen.chunk.codec)
         parts += own
         start += size
-    rows = max(len(pages.chosen.cover) for pages in read.values())
+    rows = max(len(each.chosen.cover) for each in read.values())
     return b"".join([*parts, head.footer(rows + 1, places)])
 
 
-def _decoded_leaf(file: pq.ParquetFile, leaf: int, pages: ReadPages) -> pa.Table:
+def _decoded_leaf(file: pq.ParquetFile, leaf: int, chosen: ChosenPages) -> pa.Table:
     """A table of one column, of which only this leaf is there."""
     table = file.reader.read_row_group(0, column_indices=[leaf], use_threads=False)
-    found, expected = len(table), len(pages.chosen.cover)
-    if found != expected:
-        raise InvalidParquet(f"{pages.chosen.place}: its pages hold {found} rows instead of {expected}")
+    if len(table) != len(chosen.cover):
+        raise InvalidParquet(f"{chosen.place}: its pages hold {len(table)} rows instead of {len(chosen.cover)}")
     return table
 
 

@@ -1,4 +1,4 @@
-"""The header of a page, held against what the layout says of the page before anything of it is decoded.
+"""The header of a page: what it says of itself.
 
 Source: parquet.thrift, PageHeader, DataPageHeader, DataPageHeaderV2, DictionaryPageHeader.
 """

@@ -41,10 +41,16 @@ class PageReader:
         Equal to reading the whole row group and slicing it. Only the pages that hold a chosen row are read, and the
         dictionaries that they need. Raises InvalidParquet, naming the file, the column and the page.
         """
-        if not len(rows) or not names:
+        leaves = self._leaves(names)
+        if not len(rows) or not leaves:
             yield pa.Table.from_batches([], self.head.schema_of(names))
             return
-        layout = self.layout(row_group, self.head.leaves(names))
+        layout = self.layout(row_group, leaves)
+        if rows.stop[-1] > layout.row_count:
+            raise InvalidParquet(
+                f"row {rows.stop[-1] - 1} of row group {row_group} of {self.shown} is asked for, "
+                f"which has {layout.row_count} rows"
+            )
         chosen = self._chosen(row_group, layout, rows)
         windows = -(-sum(each.byte_count for each in chosen.values()) // WINDOW_BYTES)
         if windows <= 1:
@@ -52,6 +58,12 @@ class PageReader:
             return
         for piece in rows.pieces(windows):
             yield self._table(row_group, self._chosen(row_group, layout, piece), piece)
+
+    def _leaves(self, names: Sequence[str]) -> list[int]:
+        try:
+            return self.head.leaves(names)
+        except InvalidParquet as error:
+            raise InvalidParquet(f"{self.shown}: {error}") from None
 
     def _chosen(self, row_group: int, layout: Layout, rows: ChosenRows) -> dict[int, ChosenPages]:
         """The pages of every leaf that hold some of the rows."""
@@ -73,23 +85,18 @@ class PageReader:
         wanted = [leaf for leaf, each in chosen.items() if each.is_dictionary_likely]
         ranges = [range_ for each in chosen.values() for range_ in each.ranges]
         data = iter(self._bytes([*ranges, *(chosen[leaf].dictionary for leaf in wanted)]))
-        bodies = {leaf: each.checked(data) for leaf, each in chosen.items()}
+        pages = {leaf: each.checked(data) for leaf, each in chosen.items()}
         dictionaries = dict(zip(wanted, data, strict=True))
         missed = [
             leaf
-            for leaf, pages in bodies.items()
-            if leaf not in dictionaries and any(header.needs_dictionary for _, header in pages)
+            for leaf, own in pages.items()
+            if leaf not in dictionaries and any(header.needs_dictionary for _, header in own)
         ]
         late = self._bytes([chosen[leaf].dictionary for leaf in missed])
         dictionaries |= dict(zip(missed, late, strict=True))
         for leaf, dictionary in dictionaries.items():
             chosen[leaf].require_dictionary(memoryview(dictionary))
-        return {
-            leaf: ReadPages(
-                chosen[leaf], [page for page, _ in pages], [header for _, header in pages], dictionaries.get(leaf, b"")
-            )
-            for leaf, pages in bodies.items()
-        }
+        return {leaf: ReadPages(chosen[leaf], own, dictionaries.get(leaf, b"")) for leaf, own in pages.items()}
 
     def _bytes(self, ranges: Sequence[Range]) -> Sequence[View]:
         try:
@@ -101,12 +108,12 @@ class PageReader:
 
     def _blame(self, read: Mapping[int, ReadPages]) -> None:
         """Raises InvalidParquet for the first page that cannot be decoded by itself."""
-        for leaf, pages in read.items():
-            for i in range(len(pages.data)):
+        for leaf, each in read.items():
+            for i in range(len(each.pages)):
                 try:
-                    require_readable(self.head, leaf, pages.only(i))
+                    require_readable(self.head, leaf, each.only(i))
                 except (pa.ArrowException, OSError, InvalidParquet) as error:
-                    raise pages.chosen.trouble(i, error) from None
+                    raise each.chosen.trouble(i, error) from None
 
     def _named(self, row_group: int, leaf: int) -> str:
         return f"{self.shown}: row group {row_group}, column {display(self.head.columns[leaf].names)}"
