@@ -28,7 +28,7 @@ from secateur.io.scan import Scan
 def read_whole(plan: Scan) -> Counter[str]:
     """The rows of a plan, of which every row group is read whole and filtered."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_source, "MOST_BY_PAGES", -1.0)
+        patch.setattr(row_source.RowSource, "_reads_pages", lambda *_: False)
         patch.setattr(row_source.RowSource, "is_light_by_name", lambda *_: True)
         patch.setattr(PagePruner, "may_match", lambda self, row_group, predicate, rows: rows)
         return rows(plan.to_arrow())
@@ -37,7 +37,7 @@ def read_whole(plan: Scan) -> Counter[str]:
 def read_late(plan: Scan) -> Counter[str]:
     """The rows of a plan, of which the predicate's columns are always read first, and always by pages."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_source, "MOST_BY_PAGES", 2.0)
+        patch.setattr(row_source, "PAGE_COST", 0)
         patch.setattr(row_source.RowSource, "is_light_by_name", lambda *_: False)
         return rows(plan.to_arrow())
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from secateur.arrays import from_numpy
+from secateur.arrays import flags, from_numpy
 from secateur.ragged import spread
 
 MOST_SLICES = 64  # ranges; beyond them it is cheaper to gather rows than to cut slices and put them together
@@ -68,8 +68,13 @@ class ChosenRows:
         if not len(begin):
             return table.slice(0, 0)
         if len(begin) > MOST_SLICES or len(self) < len(cover) * LEAST_SHARE:
+            places = spread(begin, self.stop - self.start)
             with suppress(pa.ArrowNotImplementedError):  # of views, and of extension types in lists
-                return table.take(from_numpy(spread(begin, self.stop - self.start)))
+                if len(places) < len(cover) * LEAST_SHARE:
+                    return table.take(from_numpy(places))
+                mask = np.zeros(len(cover), bool)
+                mask[places] = True
+                return table.filter(flags(mask))
         lengths = (self.stop - self.start).tolist()
         return pa.concat_tables([table.slice(at, n) for at, n in zip(begin.tolist(), lengths, strict=True)])
 

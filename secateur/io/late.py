@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.arrays import flags
-from secateur.io.chosen_rows import ChosenRows, chosen_rows
+from secateur.io.chosen_rows import MOST_SLICES, ChosenRows, chosen_rows, with_positions
 from secateur.io.partitions import constant
 from secateur.io.table import FileRows
 from secateur.pruning.predicate.bound import columns
 from secateur.pruning.predicate.nodes import Predicate
 
+CELL = 256  # rows; a page has more, so that scattered rows are as good as the cells that they lie in
 Positioned: TypeAlias = tuple[np.ndarray, pa.RecordBatch]  # the positions of the rows of a batch in their row group
 
 
@@ -83,18 +84,33 @@ class OpenedRows:
             passing = test(batch)
             passed.append(positions[passing])
             parts.append(batch.filter(flags(passing)))
-        chosen = chosen_rows(np.concatenate(passed))
+        chosen = np.concatenate(passed)
         if not len(chosen):
             return
-        known = pa.Table.from_batches(parts).combine_chunks()
+        (known,) = pa.Table.from_batches(parts).combine_chunks().to_batches()
         begin = 0
-        for batch in self.source.at(row_group, others, chosen):
-            (own,) = known.slice(begin, batch.num_rows).combine_chunks().to_batches()
+        for batch in self._at(row_group, others, chosen):
+            own = known.slice(begin, batch.num_rows)
             begin += batch.num_rows
             joined = pa.RecordBatch.from_arrays(
                 [*own.columns, *batch.columns], schema=pa.schema([*own.schema, *batch.schema])
             )
             yield self._complete(joined, fields)
+
+    def _at(self, row_group: int, fields: Sequence[pa.Field], positions: np.ndarray) -> Iterator[pa.RecordBatch]:
+        """Rows of a row group at some positions, deleted or not; those between are read where many ranges are near."""
+        exact = chosen_rows(positions)
+        if len(exact.start) <= MOST_SLICES:
+            yield from self.source.at(row_group, fields, exact)
+            return
+        cells = chosen_rows(np.unique(positions // CELL))
+        near = ChosenRows(cells.start * CELL, (cells.stop * CELL).clip(max=positions[-1] + 1))
+        wanted = np.zeros(int(positions[-1]) + 1, bool)
+        wanted[positions] = True
+        for rows, batch in with_positions(self.source.at(row_group, fields, near), near):
+            own = wanted[rows]
+            if own.any():
+                yield batch.filter(flags(own))
 
     def _stored(self, fields: Sequence[pa.Field]) -> list[pa.Field]:
         """Those of some fields that are not constant."""

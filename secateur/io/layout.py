@@ -112,3 +112,9 @@ def _selected_bytes(chunk: ChunkLayout, rows: ChosenRows) -> int:
     chosen = selected_pages(chunk.pages, rows.start, rows.stop)
     dictionary = chunk.dictionary if chosen[: chunk.dictionary_pages].any() else 0
     return int(chunk.pages.size[chosen].sum()) + dictionary
+
+
+def selected_count(layout: Layout, rows: ChosenRows) -> int:
+    """How many pages hold some of the rows, over all chunks whose pages are known."""
+    known = (chunk.pages for chunk in layout.chunks.values() if chunk.pages is not None)
+    return sum(int(np.count_nonzero(selected_pages(pages, rows.start, rows.stop))) for pages in known)
