@@ -33,7 +33,7 @@ BATCH_ROWS = 65_536
 # What reading by pages costs, in bytes of a row group that pyarrow reads whole, batch by batch, at 300 MB/s: more for
 # every byte, for all rows of a page are in memory at once; and 25 us for every page, whose header is decoded here.
 BYTE_COST, PAGE_COST = 1.7, 8 << 10
-MOST_COPIED = 16 << 20  # bytes of a row group that is read whole by its pages, to do without the footer
+MOST_COPIED = 4 << 20  # bytes of a row group that is read whole by its pages, to do without the footer
 
 
 @dataclass(frozen=True)
