@@ -279,3 +279,18 @@ def test_partition_values_reach_the_rows(tmp_path_factory: pytest.TempPathFactor
     assert sorted(found.select(["rid", "p"]).to_pylist(), key=lambda row: row["rid"]) == [
         {"rid": i, "p": value} for i, value in enumerate(typed)
     ]
+
+
+def test_sparks_own_reader_gets_the_surviving_row_groups_alone(spark: SparkSession, write_table: WriteTable) -> None:
+    names = {f"{i}.parquet": {"id": range(i * 100, i * 100 + 100)} for i in range(4)}
+    root = write_table(names, row_group_size=10)
+    table = sc.open_table(str(root))
+    plan = sc.prune(table, "id IN (7, 133, 139)")
+    frame = plan.to_spark(spark, via="native")
+    told = frame._jdf.queryExecution().toString()
+    assert "IndexPruning: 2 of 40 row groups" in told
+    assert sorted(row.id for row in frame.collect()) == [7, 133, 139]
+    by_name = sc.prune(table, "_metadata.file_name = '1.parquet' AND id < 120")
+    hidden = by_name.to_spark(spark, via="native")
+    assert "IndexPruning" not in hidden._jdf.queryExecution().toString(), "a column that such tables do not have"
+    assert sorted(row.id for row in hidden.collect()) == list(range(100, 120))

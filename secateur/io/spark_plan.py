@@ -5,7 +5,8 @@
 - ``blocks``: tasks get (file, row groups, row ranges), read just the pages that can hold a match and stream the
   matching rows through ``mapInArrow``. Works on Spark Connect. Exact in pages. Each task is a row of a DataFrame, so it
   gets its own blocks and no others; in the closure of the function, all of them would go to every task.
-- ``native``: Spark's own vectorised reader over the surviving files. Exact in files.
+- ``native``: Spark's own vectorised reader over the surviving row groups (:mod:`.spark_transparent`), or where that
+  cannot be had, as on Spark Connect, over the surviving files.
 - ``iceberg``: Iceberg's own vectorised reader over the surviving row groups of an Iceberg table, with their deletes.
   Taken wherever the session has Iceberg's Spark runtime.
 
@@ -183,10 +184,12 @@ def has_filesystem(spark: SparkSession, location: str) -> bool:
 
 
 def native(scan: Scan, spark: SparkSession, *, with_collations: bool) -> DataFrame:
-    """The surviving files through Spark's own reader; of collations only the files tell, and Spark who reads them all.
+    """What survives through Spark's own reader: exactly the row groups on Spark Classic, elsewhere the files.
 
-    Raises StalePlan where a file is gone, or another one.
+    Of collations only the files tell, and Spark who reads them all. Raises StalePlan where a file is gone, or another.
     """
+    from secateur.io.spark_transparent import of_plan  # which takes the public roads where it has none of its own
+
     schema = spark_schema(scan.opened.schema)
     table = scan.opened.table
     paths = [table.full_path(path) for path in scan.files]
@@ -194,6 +197,9 @@ def native(scan: Scan, spark: SparkSession, *, with_collations: bool) -> DataFra
         return spark.createDataFrame([], spark_schema(scan.opened.binding_schema))
     if isinstance(table, ParquetDirectory):  # Spark reads what is there, whatever was planned
         table.require_listed(scan.opened.listing, scan.file_ordinals)
+    exact = None if with_collations else of_plan(scan, spark)
+    if exact is not None:
+        return exact
     reader = spark.read.option("basePath", table.location)
     reader = reader.option("mergeSchema", "true") if with_collations else reader.schema(schema)
     try:

@@ -136,6 +136,28 @@ class Planner:
             raise StalePlan("its partition columns have changed since the DataFrame was made: make it again")
 
 
+@dataclass(frozen=True)
+class Planned:
+    """Answers the scans of a DataFrame over one plan: with its row groups, whatever the filters."""
+
+    plan: Scan
+
+    class Java:
+        implements = ("java.util.function.Function",)
+
+    def apply(self, data: bytes) -> bytes:
+        """The answer to a question, both in bytes. Where the row groups are not to be had, the query fails."""
+        table = self.plan.opened.table
+        assert isinstance(table, ParquetDirectory)
+        try:
+            if question_of(data).earlier:
+                return no_answer("", UNKNOWN)
+            table.require_listed(self.plan.opened.listing, self.plan.file_ordinals)
+            return _answer(self.plan, 1).to_bytes(table)
+        except Exception as error:
+            return no_answer(explained(error), FAILED)
+
+
 def _in_one_zone(filters: Iterable[Filter], settings: Settings) -> tuple[list[Filter], Settings]:
     """The filters that read times in one zone: that of when the query was analysed, if the session's is another now."""
     known = list(filters)

@@ -28,11 +28,11 @@ from secateur.errors import UnsupportedTable
 from secateur.io.catalog import OpenedTable, open_snapshot_of
 from secateur.io.parquet_dir import ParquetDirectory
 from secateur.io.roads import holds_collation, holds_float, is_found_by_spark, native_is_exact
-from secateur.io.scan import Settings, plan_scan
+from secateur.io.scan import Scan, Settings, plan_scan
 from secateur.io.spark_answers import is_local, place_of
 from secateur.io.spark_plan import has_filesystem, native, spark_schema, to_spark
-from secateur.io.spark_planner import Planner
-from secateur.io.table import Table
+from secateur.io.spark_planner import Planned, Planner
+from secateur.io.table import METADATA, Table
 from secateur.pruning.predicate.nodes import Truth, quoted_name
 from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.report import Faults
@@ -55,7 +55,7 @@ def dataframe(spark: SparkSession, table: Table, via: str, uses_index: Callable[
     reason = "a public road was asked for" if via == "public" else obstacle(spark, opened)
     if reason is None:
         try:
-            return _transparent(spark, opened, uses_index)
+            return _over(spark, opened, Planner(*_parts(opened), uses_index))
         except (Py4JError, PySparkException, TypeError, ValueError) as error:
             reason = f"this Spark has other internals: {_first_line(error)}"
     if via == "transparent":
@@ -83,8 +83,29 @@ def _is_plain(table: ParquetDirectory) -> bool:
     return path.startswith("/") and (is_local(table) or not set(path) & set("%?#"))
 
 
-def _transparent(spark: SparkSession, opened: OpenedTable, uses_index: Callable[[], bool]) -> DataFrame:
-    """Raises Py4JError, PySparkException, TypeError or ValueError where Spark has other internals."""
+def of_plan(plan: Scan, spark: SparkSession) -> DataFrame | None:
+    """The surviving row groups of a plan, and no others, through Spark's own reader; None where that cannot be had.
+
+    What is asked of Spark's hidden column of files cannot be: tables of DataSource V2 do not have it.
+    """
+    if METADATA in plan.named or obstacle(spark, plan.opened) is not None:
+        return None
+    try:
+        return _over(spark, plan.opened, Planned(plan))
+    except (Py4JError, PySparkException, TypeError, ValueError):
+        return None
+
+
+def _parts(opened: OpenedTable) -> tuple[ParquetDirectory, pa.Schema, tuple[pa.Field, ...]]:
+    assert isinstance(opened.table, ParquetDirectory)
+    return opened.table, opened.schema, opened.listing.partitions.fields
+
+
+def _over(spark: SparkSession, opened: OpenedTable, asked: Planner | Planned) -> DataFrame:
+    """The table, whose scans ask which row groups to read.
+
+    Raises Py4JError, PySparkException, TypeError or ValueError where Spark has other internals.
+    """
     context, table = spark.sparkContext, opened.table
     gateway, jvm = context._gateway, context._jvm
     assert gateway is not None and jvm is not None and isinstance(table, ParquetDirectory)
@@ -98,7 +119,7 @@ def _transparent(spark: SparkSession, opened: OpenedTable, uses_index: Callable[
         f"secateur {table.location}",
         *(_struct(jvm, each) for each in (schema, in_files, spark_schema(pa.schema(partitions)))),
         _listed(jvm, [field.name for field in opened.schema if kind_of(field.type) is not None]),
-        Planner(table, opened.schema, partitions, uses_index),
+        asked,
     )
     arguments = gateway.new_array(jvm.java.lang.Object, 1)
     arguments[0] = _listed(jvm, parts)
