@@ -53,6 +53,7 @@ class Gate:
 
     def __call__(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
         came, what, status, size = time.perf_counter(), described(environ), 0, 0
+        requests = self.requests  # of now: a request that hangs may be answered while others are counted
 
         def answered(line: str, *rest: Any) -> Any:
             nonlocal status
@@ -67,7 +68,7 @@ class Gate:
             size = 0 if what[0] == "HEAD" else len(answer)
             return parts
         finally:
-            self.requests.append(Request(*what, status, size, came, time.perf_counter()))
+            requests.append(Request(*what, status, size, came, time.perf_counter()))
 
     def _answer(self, environ: dict[str, Any], start: Start) -> tuple[bytes, Iterable[bytes]]:
         """The body of the answer, and how it is sent."""

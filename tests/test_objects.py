@@ -21,12 +21,17 @@ from hypothesis import strategies as st
 import secateur as sc
 from benchmarks.indexing import index_here
 from benchmarks.s3_server import REGION, S3Server, once
-from secateur.errors import InvalidParquet, StalePlan
+from benchmarks.s3_traffic import Traffic
+from secateur.errors import IndexFault, InvalidParquet, StalePlan
+from secateur.index.blocks import OpenedBlocks
+from secateur.index.memory import FEW_READ, SHORT, IndexMemory
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
+from secateur.index.segment import LAYOUT_TABLE, LAYOUTS
 from secateur.io.objects import ObjectFile, open_file
 from secateur.io.parquet_dir import ParquetDirectory
 from secateur.io.ranges import REMOTE_GAP, read_ranges
 from secateur.io.row_groups import block_reader
+from secateur.io.scan import Scan
 
 LATENCY = 0.15  # seconds: requests that are sent together overlap whatever else the machine does
 DATA = bytes(i * i % 251 for i in range(100_000))
@@ -233,12 +238,113 @@ def test_few_round_trips(table: ParquetDirectory, s3: S3Server) -> None:
         assert found(plan) == [2007]
     assert planning.counts["LIST"] == 2
     assert planning.counts.keys() == reading.counts.keys() | {"LIST"} == {"GET", "LIST"}
-    assert planning.round_trips <= 4  # listings; snapshot; filters; what else is known of the segment
-    assert reading.round_trips <= 3  # where layouts lie in the segment; layouts; pages
-    assert len(reading.requests) <= 4
+    assert planning.round_trips <= 4  # listings; snapshot; filters; what else is known of the segment, layouts too
+    assert reading.round_trips == 1  # pages
+    assert len(reading.requests) <= 2
     with s3.traffic(LATENCY) as again:
         assert found(sc.prune(cold, f"user = {user(7011)} AND id > 0", strict=True)) == [7011]
-    assert again.round_trips <= 4  # the listing; filters; layouts; pages
+    assert again.round_trips <= 3  # the listing; filters; pages
+
+
+def test_a_look_up_in_another_segment_takes_four_round_trips(
+    filesystem: pafs.S3FileSystem, folder: str, s3: S3Server
+) -> None:
+    known = unread(filesystem, folder)
+    assert found(sc.prune(known, f"user = {user(2007)}", strict=True)) == [2007]
+    with s3.traffic(LATENCY) as warm:
+        assert found(sc.prune(known, f"user = {user(7011)}", strict=True)) == [7011]
+    assert warm.round_trips <= 4  # the listing; filters; what is known of the segment; pages
+
+
+def unread(filesystem: pafs.S3FileSystem, folder: str) -> ParquetDirectory:
+    """Six files of four row groups, a segment each, with an index of which nothing was read yet."""
+    for i in range(6):
+        write(filesystem, f"{folder}/t/{i}.parquet", rows(i * ROWS))
+    indexed = sc.open_table(f"s3://{folder}/t")
+    index_here(indexed, BuildOptions(filters=(FilterOption(BLOOM, "user"),), segment_blocks=4))
+    return sc.open_table(f"s3://{folder}/t")
+
+
+def memory_of(plan: Scan) -> IndexMemory:
+    assert plan.opened.catalog.memory is not None
+    return plan.opened.catalog.memory
+
+
+def layouts_asked_for(plan: Scan, traffic: Traffic) -> int:
+    """How many requests were for bytes of layouts."""
+    directory = memory_of(plan).snapshot.directory(LAYOUTS, None)
+    assert directory is not None
+    places = zip(memory_of(plan).snapshot.segments.name, directory.at.tolist(), directory.size.tolist(), strict=True)
+    asked = [(request.name, int(request.range.split("-")[0])) for request in traffic.requests if request.range]
+    return sum(path.endswith(name) and at <= first < at + size for name, at, size in places for path, first in asked)
+
+
+@pytest.mark.parametrize(("predicate", "short", "along"), [
+    (f"user = {user(2007)}", SHORT, 1),
+    (f"user = {user(2007)}", 64, 0),
+    (f"id IN (7, {ROWS + 7}, {2 * ROWS + 7}, {3 * ROWS + 7})", SHORT, FEW_READ),
+    (f"id IN (7, {ROWS + 7}, {2 * ROWS + 7}, {3 * ROWS + 7}, {4 * ROWS + 7})", SHORT, 0),
+], ids=["one", "long", "few", "many"])  # fmt: skip
+def test_only_few_and_short_layouts_are_read_along(
+    filesystem: pafs.S3FileSystem,
+    folder: str,
+    s3: S3Server,
+    monkeypatch: pytest.MonkeyPatch,
+    predicate: str,
+    short: int,
+    along: int,
+) -> None:
+    """And they are what is read of them alone, whatever was read along."""
+    monkeypatch.setattr("secateur.index.memory.SHORT", short)
+    cold = unread(filesystem, folder)
+    with s3.traffic() as planning:
+        plan = sc.prune(cold, predicate, strict=True)
+    assert layouts_asked_for(plan, planning) == along
+    blocks = plan.survivors.blocks
+    assert isinstance(blocks, OpenedBlocks)
+    with s3.traffic() as reading:
+        mine = blocks.layouts()
+    assert bool(layouts_asked_for(plan, reading)) == (not along)
+    monkeypatch.setattr("secateur.index.memory.SHORT", 0)
+    other = sc.prune(sc.open_table(cold.location), predicate, strict=True).survivors.blocks
+    assert isinstance(other, OpenedBlocks)
+    alone = other.layouts()
+    assert all(mine.blocks)
+    assert [*mine.blocks] == [*alone.blocks]
+    assert [*mine.heads] == [*alone.heads]
+    assert mine.head.tolist() == alone.head.tolist()
+
+
+@pytest.mark.parametrize(
+    ("chunk", "keeps", "sound"),
+    [(LAYOUTS, None, {500}), (LAYOUT_TABLE, None, set()), (LAYOUTS, -9, set()), (LAYOUT_TABLE, -9, set())],
+    ids=["layouts", "table", "cut off in layouts", "cut off in the table"],
+)
+def test_broken_layouts_that_are_read_along_disturb_no_plan(
+    filesystem: pafs.S3FileSystem, folder: str, chunk: str, keeps: int | None, sound: set[int]
+) -> None:
+    """Who reads finds them again: those that are sound are there, and the others are told. No row is lost."""
+    indexed = unread(filesystem, folder)
+    snapshot = memory_of(sc.prune(indexed, f"user = {user(2007)}", strict=True)).snapshot
+    directory = snapshot.directory(chunk, None)
+    assert directory is not None
+    path = f"{folder}/t/_secateur/{snapshot.segments.name[0]}"
+    with filesystem.open_input_file(path) as file:
+        data = bytearray(file.read())
+    end = int(directory.at[0] + directory.size[0])
+    data[end - 9] ^= 1
+    put(filesystem, path, bytes(data[: None if keeps is None else end + keeps]))
+    harmed = sc.open_table(indexed.location)
+    for first in (500, 1_500):  # the second block of the segment, and the last, whose layout has the broken byte
+        plan = sc.prune(harmed, f"user = {user(first + 7)}", strict=True)
+        blocks = plan.survivors.blocks
+        assert isinstance(blocks, OpenedBlocks)
+        if first in sound:
+            assert all(blocks.layouts().blocks)
+        else:
+            with pytest.raises(IndexFault):
+                blocks.layouts()
+        assert found(sc.prune(harmed, f"user = {user(first + 7)}")) == [first + 7]
 
 
 def test_columns_apart_are_read_at_once(filesystem: pafs.S3FileSystem, folder: str, s3: S3Server) -> None:

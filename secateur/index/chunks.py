@@ -61,7 +61,7 @@ class ChunkReader:
 
         Where some have to be read, those in `along` are read with them, and are here when they are asked for.
         """
-        found: dict[Chunk, Arrays | IndexFault | None] = {chunk: self._nearby(chunk) for chunk in chunks}
+        found: dict[Chunk, Arrays | IndexFault | None] = {chunk: self.nearby(chunk) for chunk in chunks}
         missing = [chunk for chunk, arrays in found.items() if arrays is None]
         if missing:
             others = (chunk for chunk in along if chunk not in found and chunk not in self.ahead)
@@ -75,8 +75,8 @@ class ChunkReader:
                 self.ahead[chunk] = read
         return [arrays for chunk in chunks if (arrays := found[chunk]) is not None]
 
-    def _nearby(self, chunk: Chunk) -> Arrays | IndexFault | None:
-        """What was read ahead, or lies on disk."""
+    def nearby(self, chunk: Chunk) -> Arrays | IndexFault | None:
+        """What was read along with others, for this time only, or lies on disk; None where it has to be read."""
         return self.ahead.pop(chunk) if chunk in self.ahead else self._from_disk(chunk)
 
     def _keep_ahead(self, chunk: Chunk) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -36,8 +37,7 @@ def layouts_at(memory: IndexMemory, wanted: Wanted) -> Layouts:
     tables = _tables(memory, wanted)
     pieces: dict[Chunk, bytes | None] = {}
     for table, (segment, within) in zip(tables, wanted, strict=True):
-        for place in [] if table is None else _places(table, within):
-            pieces[_piece(memory, segment, place)] = None
+        pieces |= {} if table is None else _nearby(memory, segment, _places(table, within))
     _load(memory, pieces)
     parts = [
         unknown_layouts(len(within)) if table is None else _layouts(memory, segment, table, within, pieces)
@@ -61,11 +61,30 @@ def _piece(memory: IndexMemory, segment: int, place: Place) -> Chunk:
     return Chunk(memory.snapshot.segments.name[segment], LAYOUTS, place)
 
 
+def _nearby(memory: IndexMemory, segment: int, places: Sequence[Place]) -> dict[Chunk, bytes | None]:
+    """The bytes of pieces of a segment that are in memory, or in what was read along; None for the others."""
+    found = {(piece := _piece(memory, segment, place)): _in_memory(memory, piece) for place in places}
+    along = memory.near_layouts(segment) if None in found.values() else None
+    if along is None:
+        return found
+    return {piece: _part(*along, piece.place) if data is None else data for piece, data in found.items()}
+
+
+def _in_memory(memory: IndexMemory, piece: Chunk) -> bytes | None:
+    found: bytes | None = memory.cache.peek((memory.store.location, piece))
+    return found
+
+
+def _part(begin: int, data: np.ndarray, place: Place) -> bytes | None:
+    """The bytes of a place; None where they are not those: they are then read by themselves, and the fault is told."""
+    at = place.at - begin
+    part = data[at : at + place.size].tobytes() if at >= 0 else b""
+    return part if zlib.crc32(part) == place.crc and len(part) == place.size else None
+
+
 def _load(memory: IndexMemory, pieces: dict[Chunk, bytes | None]) -> None:
-    """Fill in the bytes of all pieces, from memory or read at once; None stays where they cannot be read."""
+    """Fill in the bytes of all other pieces, read at once; None stays where they cannot be read."""
     location = memory.store.location
-    for piece in pieces:
-        pieces[piece] = memory.cache.peek((location, piece))
     missing = [piece for piece, data in pieces.items() if data is None]
     for piece, data in zip(missing, memory.chunks.read_bytes(missing), strict=True):
         with memory.faults.tolerated():
