@@ -81,7 +81,7 @@ def check_file(path: Path | str) -> tuple[Footer, dict[tuple[str, ...], Any]]:
         sum(metadata.row_group(g).column(c).total_compressed_size for c in range(metadata.num_columns)) for g in groups
     ]
     assert footer.created_by == metadata.created_by
-    assert footer.metadata == (metadata.metadata or {})
+    assert footer.head.metadata == (metadata.metadata or {})
     for leaf in footer.leaves:
         assert metadata.schema.column(leaf.ordinal).path == ".".join(leaf.path)
     tables = [reader.read_row_group(g) for g in groups]

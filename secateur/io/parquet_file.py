@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from secateur.errors import InvalidParquet
 from secateur.index import zonemap
+from secateur.index.cache import ByteCache
 from secateur.index.layouts import FileLayouts
 from secateur.index.model import IndexedColumn
 from secateur.index.native import NativeFilters
@@ -33,7 +34,7 @@ from secateur.io.objects import ObjectFile, open_file
 from secateur.io.old_calendar import has_legacy_calendar
 from secateur.io.parquet_bloom import native_filters, no_filters
 from secateur.io.ranges import LOCAL_GAP, gap_of
-from secateur.io.row_source import RowSource, StoredRows
+from secateur.io.row_source import Layouts, RowSource, StoredRows
 from secateur.io.schema import file_schema, spark_type
 from secateur.io.shown import trouble
 from secateur.values import is_float, ordered_kind, same_keys
@@ -48,6 +49,7 @@ class ParquetSource:
     footer: Footer
     reader: pq.ParquetFile
     gap: int = LOCAL_GAP  # bytes; how far apart ranges of it may lie to be read together
+    known_layouts: Layouts = field(default_factory=dict)  # of its row groups, as far as they were read
 
     @property
     def row_count(self) -> np.ndarray:
@@ -184,7 +186,7 @@ def open_parquet(filesystem: pafs.FileSystem, path: str, shown: str, listed: Lis
 
     Raises InvalidParquet, StalePlan or AccessDenied, naming the file as `shown`.
     """
-    return with_footer(open_data(filesystem, path, shown, listed), shown, gap_of(filesystem))
+    return with_footer(open_data(filesystem, path, shown, listed), shown, gap_of(filesystem), listed)
 
 
 def open_rows(
@@ -197,7 +199,7 @@ def open_rows(
     if stored is None:
         return open_parquet(filesystem, path, shown, listed).rows
     file, gap = open_data(filesystem, path, shown, listed), gap_of(filesystem)
-    return RowSource(shown, file, gap, lambda: with_footer(file, shown, gap), stored)
+    return RowSource(shown, file, gap, lambda: with_footer(file, shown, gap, listed), stored)
 
 
 def open_data(filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile | None) -> pa.NativeFile:
@@ -216,16 +218,47 @@ def open_data(filesystem: pafs.FileSystem, path: str, shown: str, listed: Listed
         raise trouble(f"cannot open {shown}", error, InvalidParquet) from None
 
 
-def with_footer(file: pa.NativeFile, shown: str, gap: int) -> ParquetSource:
-    """An open file with its footer. Raises InvalidParquet, StalePlan, AccessDenied."""
+def with_footer(file: pa.NativeFile, shown: str, gap: int, listed: ListedFile | None) -> ParquetSource:
+    """An open file with its footer, which is parsed once in this process for a file that is known by its time.
+
+    Raises InvalidParquet, StalePlan, AccessDenied.
+    """
     try:
-        footer = read_footer(file)
+        known = _parsed(file) if listed is None or not listed.modified % _SECOND else _kept(file, shown, listed)
         reads_ahead = isinstance(file, ObjectFile)  # see RowSource; pyarrow would ask it for one range at a time
-        reader = pq.ParquetFile(file, coerce_int96_timestamp_unit="us", pre_buffer=not reads_ahead)
-        return ParquetSource(shown, file, footer, reader, gap)
+        reader = pq.ParquetFile(
+            file, metadata=known.metadata, coerce_int96_timestamp_unit="us", pre_buffer=not reads_ahead
+        )
+        return ParquetSource(shown, file, known.footer, reader, gap, known.layouts)
     except InvalidParquet as error:
         raise InvalidParquet(f"{shown}: {error}") from None
     except FileNotFoundError:
         raise vanished(shown) from None
     except (pa.ArrowException, OSError) as error:
         raise trouble(shown, error, InvalidParquet) from None
+
+
+@dataclass(frozen=True, eq=False)
+class Parsed:
+    """The footer of a file, as it is read here and by pyarrow, and layouts of its row groups."""
+
+    footer: Footer
+    metadata: pq.FileMetaData
+    layouts: Layouts
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory, about: Python's objects take some ten times what is stored."""
+        return 10 * int(self.metadata.serialized_size)
+
+
+def _parsed(file: pa.NativeFile) -> Parsed:
+    return Parsed(read_footer(file), pq.ParquetFile(file).metadata, {})
+
+
+def _kept(file: pa.NativeFile, shown: str, listed: ListedFile) -> Parsed:
+    return _FOOTERS.get((shown, listed.size, listed.modified), lambda: _parsed(file))
+
+
+_FOOTERS = ByteCache(64 << 20)
+_SECOND = 10**9  # nanoseconds; a time of whole seconds may be another file's as well, as on S3

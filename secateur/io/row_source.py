@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +25,8 @@ from secateur.io.ranges import Range
 from secateur.io.schema import conform
 from secateur.io.shown import trouble
 from secateur.io.stored_layouts import decoded
+
+Layouts: TypeAlias = dict[tuple[int, tuple[int, ...]], Layout | None]  # by row group and leaves
 
 if TYPE_CHECKING:
     from secateur.io.parquet_file import ParquetSource
@@ -164,26 +166,26 @@ class RowSource:
             return None
 
     def _layout(self, row_group: int, leaves: tuple[int, ...]) -> Layout | None:
-        key = row_group, leaves
-        if key not in self._layouts:
-            found = self._stored_layout(row_group, leaves)
-            if found is None:
-                footer = self.opened.footer
-                found = read_layout(self.file, footer, row_group, leaves, self.gap)
-            self._layouts[key] = found
-        return self._layouts[key]
+        found = self._stored_layout(row_group, leaves)
+        if found is not None:
+            return found
+        known, key = self.opened.known_layouts, (row_group, leaves)
+        if key not in known:
+            known[key] = read_layout(self.file, self.opened.footer, row_group, leaves, self.gap)
+        return known[key]
 
     def _stored_layout(self, row_group: int, leaves: tuple[int, ...]) -> Layout | None:
         """What the index tells; None where it does not have the pages of all these leaves."""
-        if self.stored is None:
-            return None
-        try:
-            return decoded(self.stored.layouts.get(row_group, b""), self.file.size(), leaves)
-        except IndexFault:  # the footer tells as well
-            return None
+        key = row_group, leaves
+        if self.stored is not None and key not in self._decoded:
+            try:
+                self._decoded[key] = decoded(self.stored.layouts.get(row_group, b""), self.file.size(), leaves)
+            except IndexFault:  # the footer tells as well
+                self._decoded[key] = None
+        return self._decoded.get(key)
 
     @cached_property
-    def _layouts(self) -> dict[tuple[int, tuple[int, ...]], Layout | None]:
+    def _decoded(self) -> Layouts:
         return {}
 
     def require_todays_calendar(self, arrays: Sequence[pa.Array]) -> None:
