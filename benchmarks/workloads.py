@@ -12,6 +12,7 @@ from benchmarks.footers import footers
 from benchmarks.hashing import hashing
 from benchmarks.iceberg_planning import plan_iceberg
 from benchmarks.inverted import postings
+from benchmarks.late_reads import read_late
 from benchmarks.leaves import conjunction_1m, in_list_100k, leaf_int64, leaf_string
 from benchmarks.listing import listing
 from benchmarks.log_search import ngram_log
@@ -64,6 +65,7 @@ WORKLOADS = (
     Workload("read_one_row", "one of 1M rows of 20 columns by its pages (beside DataFusion)", read_one_row),
     Workload("read_10k_contiguous", "10,000 rows of 1M in a row by their pages", read_10k_contiguous),
     Workload("read_everything", "all rows, and k scattered ones, by their pages", read_everything),
+    Workload("read_late", "plans that keep from nothing to nearly all of 1M rows, read late", read_late),
     Workload("listing", "a directory of 100,000 files listed, flat and in 300 directories", listing),
     Workload("build_read", "a file of 500,000 rows summarised, with filters of two columns", build_read),
     Workload("build_filters", "filters of 4M keys and 400,000 log lines, column by column", build_filters),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from conformance.engine import Engine
 from conformance.engines.pyiceberg_scan import PyIcebergScan
+from conformance.engines.secateur_frame import SecateurFrame
 from conformance.engines.secateur_scan import SecateurScan
 from conformance.engines.spark_reader import SparkReader
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 ENGINES: dict[str, Callable[[SparkSession], Engine]] = {
     "secateur": SecateurScan,
     "secateur-spark": lambda spark: SecateurScan(spark, through_spark=True),
+    "secateur-dataframe": SecateurFrame,
     "spark": SparkReader,
     "pyiceberg": lambda spark: PyIcebergScan(),
 }

@@ -20,6 +20,7 @@ from secateur.io.table import FileRows
 from secateur.pruning.predicate.bound import columns
 from secateur.pruning.predicate.nodes import Predicate
 
+MOST_PASSING = 0.2  # of the rows of the first batch; where more pass, nearly every page of other columns is needed
 CELL = 256  # rows; a page has more, so that scattered rows are as good as the cells that they lie in
 Positioned: TypeAlias = tuple[np.ndarray, pa.RecordBatch]  # the positions of the rows of a batch in their row group
 
@@ -62,12 +63,18 @@ class OpenedRows:
         first = [field for field in fields if field.name in test.columns]
         others = [field for field in self._stored(fields) if field.name not in test.columns]
         if not self._stored(first) or not others or self.source.is_light(row_group, others, rows):
-            for _, batch in self.live(row_group, fields, rows):
-                passed = test(batch)
-                if passed.any():
-                    yield batch if passed.all() else batch.filter(flags(passed))
+            yield from self._straight(row_group, fields, rows, test)
         else:
             yield from self._late(row_group, fields, (first, others), rows, test)
+
+    def _straight(
+        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None, test: Test
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows that pass, of which all columns are read at once."""
+        for _, batch in self.live(row_group, fields, rows):
+            passed = test(batch)
+            if passed.any():
+                yield batch if passed.all() else batch.filter(flags(passed))
 
     def _late(
         self,
@@ -77,11 +84,15 @@ class OpenedRows:
         rows: ChosenRows | None,
         test: Test,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows that pass, of which the columns of the test are read first, and then the others."""
+        """The rows that pass, of which the columns of the test are read first, and then the others if few pass."""
         first, others = split
-        passed, parts = [np.zeros(0, np.int64)], []
+        passed = [np.zeros(0, np.int64)]
+        parts: list[pa.RecordBatch] = []
         for positions, batch in self.live(row_group, first, rows):
             passing = test(batch)
+            if not parts and np.count_nonzero(passing) > MOST_PASSING * len(passing):
+                yield from self._straight(row_group, fields, rows, test)
+                return
             passed.append(positions[passing])
             parts.append(batch.filter(flags(passing)))
         chosen = np.concatenate(passed)
