@@ -26,8 +26,9 @@ def dataframe(spark: SparkSession, table: Table, *, via: str = "auto") -> DataFr
     Columns and their types are those of when the DataFrame was made.
 
     No row is ever lost to the index: Spark applies all filters itself, and an index that is missing, stale or broken,
-    or any error while it is asked, keeps row groups, which ``explain()`` tells. Filters on floating columns are kept
-    from Spark's Parquet push-down, which loses rows with NaN.
+    or any error while it is asked, keeps row groups, which ``explain()`` tells. Filters
+    to which Spark's own Parquet push-down loses rows are kept from it: on floating columns, for NULL, and on columns
+    with a dot in their names.
 
     Elsewhere a public road is taken, and ``explain(True)`` tells why: the rows of the table as it is at the call, of
     which queries on the DataFrame prune no more than Spark does by itself. That is Spark's own reader where it is

@@ -16,8 +16,9 @@ from pyspark.sql import SparkSession
 
 from conformance.__main__ import main, summary
 from conformance.classes import CLASSES
-from conformance.engine import FORMATS, ROW_ID, Aggregate, Answer, Place, Query, Question, Refused, Rows
+from conformance.engine import FORMATS, ROW_ID, Aggregate, Answer, Engine, Place, Query, Question, Refused, Rows
 from conformance.engines.pyiceberg_scan import PyIcebergScan
+from conformance.engines.secateur_frame import SecateurFrame
 from conformance.engines.secateur_scan import Planned, SecateurScan
 from conformance.exam import Exam, compared
 from conformance.files import write_file
@@ -38,6 +39,7 @@ APPLYING = [
     if bug.cases_of(format)
 ]
 THROUGH_SPARK = [(32, "parquet"), (5, "iceberg")]
+AS_A_FRAME = [8, 15, 16, 28, 38]  # those to which Spark's own reader loses rows, and pages
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +83,12 @@ def test_no_row_is_lost_through_spark(spark: SparkSession, oracle: Oracle, numbe
     check(SecateurScan(spark, through_spark=True), oracle, number, format)
 
 
-def check(engine: SecateurScan, oracle: Oracle, number: int, format: str) -> None:
+@pytest.mark.parametrize("number", AS_A_FRAME)
+def test_no_row_is_lost_as_a_dataframe(spark: SparkSession, oracle: Oracle, number: int) -> None:
+    check(SecateurFrame(spark), oracle, number, "parquet")
+
+
+def check(engine: Engine, oracle: Oracle, number: int, format: str) -> None:
     result = run_class(engine, oracle, CLASSES[number], format)
     assert result.asked
     assert not result.wrong, "\n".join(map(str, result.wrong))

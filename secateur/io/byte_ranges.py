@@ -10,12 +10,13 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from secateur.errors import InvalidParquet
+from secateur.errors import IndexFault, InvalidParquet
 from secateur.index.blocks import OpenedBlocks
 from secateur.io.listed_file import ListedFile
 from secateur.io.parquet_dir import FOOTER_THREADS, ParquetDirectory
@@ -76,7 +77,8 @@ def _placed(blocks: Blocks, order: np.ndarray, wanted: np.ndarray) -> np.ndarray
     placed = np.full((2, len(order)), -1, np.int64)
     if isinstance(blocks, OpenedBlocks) and wanted.any():
         asked = np.sort(order[wanted])
-        placed[:, wanted] = blocks.take(asked).placed[:, np.searchsorted(asked, order[wanted])]
+        with suppress(IndexFault):  # of a strict plan: once it is made it needs no index
+            placed[:, wanted] = blocks.take(asked).placed[:, np.searchsorted(asked, order[wanted])]
     return placed
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
-from secateur.pruning.predicate.bound import Unsupported, all_leaves
+from secateur.pruning.predicate.bound import Missing, Unsupported, all_leaves
 from secateur.pruning.predicate.bound import columns as predicate_columns
 from secateur.pruning.report import human_bytes
 from secateur.ragged import offsets_of
@@ -84,16 +84,19 @@ def holds_collation(type_: pa.DataType) -> bool:
 
 
 def native_is_exact(scan: Scan) -> bool:
-    """Whether Spark's own reader, with its push-down, gives the same rows from the same files."""
-    schema = scan.opened.schema
-    floating = any(
-        holds_float(schema.field(name).type) for name in predicate_columns(scan.predicate) if name in schema.names
-    )
+    """Whether Spark's own reader, with its push-down, gives the same rows from the same files.
+
+    It loses rows to bounds of floats, which leave NaN out; to conditions that ask for NULL, where files have no null
+    counts or wrong ones; and to names with a dot, which it takes for fields of structs.
+    """
     if scan.opened.table.naming is not None:
         return False  # Spark's reader goes by names, knows nothing of deletes, and nothing of initial defaults
+    schema = scan.opened.schema
+    asked = [schema.field(name) for name in predicate_columns(scan.predicate) if name in schema.names]
     return (
         is_found_by_spark(scan.opened.table)
-        and not floating
+        and not any(holds_float(field.type) or "." in field.name for field in asked)
+        and not any(isinstance(leaf, Missing) for leaf in all_leaves(scan.predicate))
         and not _has_wildcard(pa.array([scan.opened.table.location]))
         and not _has_wildcard(scan.paths.take(pa.array(scan.file_ordinals)))
     )

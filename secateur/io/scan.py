@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
-from secateur.errors import UnsupportedPredicate
+from secateur.errors import IndexFault, UnsupportedPredicate
 from secateur.index.blocks import OpenedBlocks
 from secateur.index.sort_key import parse_sort_key, tuple_condition
 from secateur.io.catalog import OpenedTable, open_snapshot_of
@@ -291,7 +291,10 @@ class Scan(ScanPlan):
             own = head.schema.names
             return head.leaves(own if by_id else [name for name in own if name.lower() in wanted])
 
-        found = layouts_of(self.opened, blocks.take(positions[order]), leaves).layouts
+        try:
+            found = layouts_of(self.opened, blocks.take(positions[order]), leaves).layouts
+        except IndexFault:  # of a strict plan: once it is made it needs no index
+            return None
         return found.take(np.argsort(order))
 
     def ranges_at(self, positions: np.ndarray) -> RowRanges | None:

@@ -10,9 +10,8 @@
 - ``iceberg``: Iceberg's own vectorised reader over the surviving row groups of an Iceberg table, with their deletes.
   Taken wherever the session has Iceberg's Spark runtime.
 
-Either way Spark applies the predicate itself, so the answer does not depend on the reader. ``native`` is not taken
-for predicates on floating columns: Spark's own Parquet push-down loses rows with NaN, which Parquet's bounds leave
-out and Spark orders above every number.
+Either way Spark applies the predicate itself, so the answer does not depend on the reader. ``native`` is not chosen
+where Spark's own Parquet push-down may lose rows: see :func:`.roads.native_is_exact`.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via
     if asks_a_collation(scan) and not (road == "native" and native_is_exact(scan)):
         raise UnsupportedPredicate(
             f"{brief(scan.written)} compares strings by a collation, and its rows can only be read by Spark's own "
-            "reader, which is not exact here (push-down on floating columns, or names with wildcards): use "
+            "reader, which is not exact here (floating columns, IS NULL, dots or wildcards in names): use "
             "spark.read.parquet"
         )
     frame = _by(road, scan, spark, fields) if via != "auto" else _by_the_best(road, scan, spark, fields)

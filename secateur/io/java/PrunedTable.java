@@ -128,14 +128,14 @@ final class PrunedScanBuilder
 
     public void pruneColumns(StructType required) { parquet.pruneColumns(required); }
 
-    /** All filters stay with Spark. Its reader gets none on floating columns: Parquet's bounds leave out NaN. */
+    /** All filters stay with Spark. Its reader gets those to which it loses no row. */
     public Seq pushFilters(Seq given) {
         List pushed = new ArrayList();
         for (Iterator all = given.iterator(); all.hasNext();) {
             Expression filter = (Expression) all.next();
             if (filter.deterministic()) {
                 filters.add(filter);
-                if (!isFloating(filter)) pushed.add(filter);
+                if (isExact(filter)) pushed.add(filter);
             }
         }
         parquet.pushFilters(PrunedTable.seq(pushed));
@@ -146,14 +146,24 @@ final class PrunedScanBuilder
 
     public Scan build() { return new PrunedScan(table, parquet.build(), Question.of(filters)); }
 
-    private static boolean isFloating(Expression expression) {
+    /**
+     * Whether Spark's reader loses no row to a filter. It does to those that ask for NULL, where files have no null counts
+     * or wrong ones; to names with a dot, which it takes for fields of structs; and to bounds of floats, without NaN.
+     */
+    private static boolean isExact(Expression expression) {
         String type = expression.dataType().catalogString();
-        if (type.contains("float") || type.contains("double")) return true;
+        if (!EXACT.contains(expression.getClass().getSimpleName())) return false;
+        if (type.contains("float") || type.contains("double")) return false;
+        if (expression instanceof AttributeReference) return !((AttributeReference) expression).name().contains(".");
         for (Iterator all = expression.children().iterator(); all.hasNext();) {
-            if (isFloating((Expression) all.next())) return true;
+            if (!isExact((Expression) all.next())) return false;
         }
-        return false;
+        return true;
     }
+
+    private static final Set EXACT = new HashSet(Arrays.asList(new String[] {
+        "And", "Or", "EqualTo", "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "In", "InSet",
+        "StartsWith", "IsNotNull", "Literal", "AttributeReference"}));
 }
 
 final class PrunedScan implements Scan, SupportsReportStatistics, SupportsMetadata, SupportsRuntimeV2Filtering {
