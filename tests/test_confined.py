@@ -48,13 +48,13 @@ def lake(write_table: WriteTable, tmp_path: Path) -> Path:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The Parquet files that are opened while a test runs."""
     found: list[str] = []
-    real = parquet_file.open_parquet
+    real = parquet_file.open_data
 
-    def watched(filesystem: pa.fs.FileSystem, path: str, *others: Any) -> parquet_file.ParquetSource:
+    def watched(filesystem: pa.fs.FileSystem, path: str, *others: Any) -> pa.NativeFile:
         found.append(path)
         return real(filesystem, path, *others)
 
-    monkeypatch.setattr(parquet_file, "open_parquet", watched)
+    monkeypatch.setattr(parquet_file, "open_data", watched)
     return found
 
 
