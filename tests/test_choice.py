@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import KINDS, ColumnKind, array_of
 
 from secateur.index.bitsliced import rate_for
-from secateur.index.choice import SAMPLED_VALUES, ColumnSample, choose, sample_of
+from secateur.index.choice import MOST_BYTES, SAMPLED_VALUES, ColumnSample, choose, sample_of
 from secateur.index.inversion import postings_of
 from secateur.index.matrix import Matrix
 from secateur.index.model import Choice
@@ -98,12 +98,17 @@ def whole(values: np.ndarray) -> ColumnSample | None:
 columns = st.sampled_from(KINDS).flatmap(lambda kind: st.tuples(st.just(kind), st.lists(kind.values, max_size=20)))
 
 
+def _cut(key: object) -> object:
+    """A key as a sample has it: of long texts the first bytes."""
+    return key[:MOST_BYTES] if isinstance(key, bytes) else key
+
+
 @given(columns)
 def test_a_sample_tells_of_all_values(column: tuple[ColumnKind, list[object]]) -> None:
     kind, values = column
     sample = sample_of(array_of([*values, None, *values], kind.type))
     keys = keys_of(array_of(values, kind.type))
-    distinct = {keys.at(i) for i in range(len(keys))}
+    distinct = {_cut(keys.at(i)) for i in range(len(keys))}
     if not distinct:
         assert sample is None
         return
