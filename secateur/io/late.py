@@ -20,7 +20,7 @@ from secateur.io.table import FileRows
 from secateur.pruning.predicate.bound import columns
 from secateur.pruning.predicate.nodes import Predicate
 
-MOST_PASSING = 0.2  # of the rows of the first batch; where more pass, nearly every page of other columns is needed
+PAGE_CELL, MOST_HIT = 4096, 0.9  # rows, fewer than most pages have; share of such cells in the first batch with a match
 CELL = 256  # rows; a page has more, so that scattered rows are as good as the cells that they lie in
 Positioned: TypeAlias = tuple[np.ndarray, pa.RecordBatch]  # the positions of the rows of a batch in their row group
 
@@ -90,7 +90,7 @@ class OpenedRows:
         parts: list[pa.RecordBatch] = []
         for positions, batch in self.live(row_group, first, rows):
             passing = test(batch)
-            if not parts and np.count_nonzero(passing) > MOST_PASSING * len(passing):
+            if not parts and _hits_most_pages(positions, passing):
                 yield from self._straight(row_group, fields, rows, test)
                 return
             passed.append(positions[passing])
@@ -135,3 +135,9 @@ class OpenedRows:
             for field in fields
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _hits_most_pages(positions: np.ndarray, passing: np.ndarray) -> bool:
+    """Whether matches lie so close to each other that nearly every page of other columns will be needed."""
+    cells = positions // PAGE_CELL
+    return len(np.unique(cells[passing])) > MOST_HIT * len(np.unique(cells))
