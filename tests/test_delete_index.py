@@ -169,12 +169,13 @@ def test_rows_survive_that_nothing_deletes(
     expected = [row for i, row in enumerate(rows) if i + first_row not in positions and repr(row) not in deleted]
     deletions = Deletions(np.array(sorted(positions), np.int64), (DeletedKeys((ID, F), tuple(columns(keys))),))
     batch = pa.RecordBatch.from_arrays(columns(rows), schema=pa.schema([ID, F]))
-    parts = (batch.slice(i, cut) for i in range(0, len(rows), cut))
     fields = deletions.fields([ID])
+    positions_in_file = np.arange(first_row, first_row + len(rows))
+    parts = [(batch.slice(i, cut), positions_in_file[i : i + cut]) for i in range(0, len(rows), cut)]
     found = [
         (row["id"], row["f"])
-        for alive, part in deletions.alive(parts, first_row, fields)
-        for row in part.filter(pa.array(alive)).to_pylist()
+        for part, at in parts
+        for row in part.filter(pa.array(deletions.alive(part, at, fields))).to_pylist()
     ]
     assert [field.name for field in fields] == ["id", "f"]
     assert list(map(repr, found)) == list(map(repr, expected))
