@@ -14,7 +14,6 @@ from secateur.io.row_groups import BlockReader
 from secateur.io.scan import Scan
 from secateur.io.table import METADATA
 from secateur.pruning.survivors import RowRanges, in_ranges, joined_ranges, no_ranges
-from secateur.ragged import offsets_of
 
 _ROW_GROUP_BITS = 32
 
@@ -82,9 +81,8 @@ def _read_in_part(plan: Scan) -> Excluded:
     if ranges is None:
         nothing = np.zeros(0, np.int64)
         return Excluded(nothing, nothing, nothing, no_ranges(0))
-    rows = np.diff(offsets_of(ranges.stop - ranges.start)[ranges.offsets])
     order = plan.order()
-    partly = order[rows[order] < blocks.row_count[order]]
+    partly = order[ranges.row_counts[order] < blocks.row_count[order]]
     count = blocks.row_count[partly].astype(np.int64)
     return Excluded(blocks.file[partly], blocks.row_group[partly], count, ranges.take(partly))
 

@@ -13,7 +13,6 @@ import pyarrow.fs as pafs
 from secateur.pruning.predicate.bound import Missing, Unsupported, all_leaves
 from secateur.pruning.predicate.bound import columns as predicate_columns
 from secateur.pruning.report import human_bytes
-from secateur.ragged import offsets_of
 from secateur.values import COLLATED, is_float
 
 if TYPE_CHECKING:
@@ -67,8 +66,7 @@ def surviving_bytes(scan: Scan) -> np.ndarray:
     assert blocks is not None
     if ranges is None:
         return blocks.byte_count
-    rows = np.diff(offsets_of(ranges.stop - ranges.start)[ranges.offsets])
-    return (blocks.byte_count * (rows / np.maximum(blocks.row_count, 1))).astype(np.int64)
+    return (blocks.byte_count * (ranges.row_counts / np.maximum(blocks.row_count, 1))).astype(np.int64)
 
 
 def asks_a_collation(scan: Scan) -> bool:

@@ -59,6 +59,11 @@ class RowRanges:
     start: np.ndarray  # int64, within the block
     stop: np.ndarray
 
+    @property
+    def row_counts(self) -> np.ndarray:
+        """How many rows of every block are in its ranges: int64."""
+        return np.diff(offsets_of(self.stop - self.start)[self.offsets])
+
     def take(self, blocks: np.ndarray) -> RowRanges:
         """The ranges of the given blocks."""
         chosen = elements_of(self.offsets, blocks)
@@ -71,9 +76,7 @@ class RowRanges:
 
     def partial(self, row_count: np.ndarray) -> RowRanges:
         """The ranges of the blocks of which not all rows are in them, the blocks having so many; none of the others."""
-        counts = np.diff(self.offsets)
-        rows = np.diff(offsets_of(self.stop - self.start)[self.offsets])
-        partly = rows < row_count
+        counts, partly = np.diff(self.offsets), self.row_counts < row_count
         kept = np.repeat(partly, counts)
         return RowRanges(offsets_of(np.where(partly, counts, 0)), self.start[kept], self.stop[kept])
 
