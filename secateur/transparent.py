@@ -26,18 +26,17 @@ def dataframe(spark: SparkSession, table: Table, *, via: str = "auto") -> DataFr
     Columns and their types are those of when the DataFrame was made.
 
     No row is ever lost to the index: Spark applies all filters itself, and an index that is missing, stale or broken,
-    or any error while it is asked, keeps row groups, which ``explain()`` tells. Filters
-    to which Spark's own Parquet push-down loses rows are kept from it: on floating columns, for NULL, and on columns
-    with a dot in their names.
+    or any error while it is asked, keeps row groups, which ``explain()`` tells. Filters to which Spark's own Parquet
+    push-down loses rows are kept from it: on floating columns, for NULL, and on columns with a dot in their names.
 
     Elsewhere a public road is taken, and ``explain(True)`` tells why: the rows of the table as it is at the call, of
-    which queries on the DataFrame prune no more than Spark does by itself. That is Spark's own reader where it is
-    exact, as for plans that keep all; for Iceberg tables Iceberg's own reader, if the session has it; else pyarrow in
-    Python workers. So it is on Spark Connect, for columns with a collation, and where Spark's internals are not those
-    of 4.1 to 4.3. ``via="transparent"`` raises ValueError instead; ``via="public"`` takes that road anyway.
+    which queries prune by partitions alone. That is Spark's own reader of a directory, with Parquet's filters off; for
+    Iceberg tables Iceberg's own reader, if the session has it; else pyarrow in Python workers. So it is on Spark
+    Connect, for columns with a collation, and where Spark's internals are not those of 4.1 to 4.3.
+    ``via="transparent"`` raises ValueError instead; ``via="public"`` takes that road anyway.
 
     Raises ValueError, TableNotFound, InvalidParquet. A query raises where the live files cannot be listed.
     """
-    from secateur.io.spark_transparent import dataframe as made
+    from secateur.io.spark_dataframe import dataframe as made
 
     return made(spark, table, via, is_index_enabled)

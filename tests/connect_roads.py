@@ -23,6 +23,8 @@ PREDICATES = (
     "id < 0",
     "id IS NOT NULL",
 )
+PUSH_DOWN = "spark.sql.parquet.filterPushdown"
+LOST_BY_PUSH_DOWN = ("x > 5", "`a.b` = 'n7'", "`a.b` IS NULL")  # where Spark's reader filters, as is its default
 ROADS = ("auto", "local", "blocks", "native")
 
 
@@ -50,6 +52,12 @@ def main(root: str) -> None:
             told[f"{road}: {predicate}: columns"] = answer(narrow) == narrow_wanted
         source = spark.read.format("secateur").load(root).where(predicate)
         told[f"format: {predicate}"] = answer(source) == wanted
+    frame = sc.dataframe(spark, table)
+    for predicate in (*PREDICATES, *LOST_BY_PUSH_DOWN):
+        spark.conf.set(PUSH_DOWN, "false")
+        wanted = answer(whole.where(predicate))
+        spark.conf.set(PUSH_DOWN, "true")
+        told[f"dataframe: {predicate}"] = answer(frame.where(predicate)) == wanted
     print(json.dumps(told))
 
 

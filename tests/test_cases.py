@@ -39,7 +39,7 @@ from oracle import ask
 
 import secateur as sc
 from secateur.errors import SecateurError
-from secateur.io.spark_plan import spark_schema
+from secateur.io.spark_files import spark_schema
 from secateur.pruning.functions import types
 from secateur.pruning.functions.registry import RULES
 from secateur.pruning.outcomes import FALSE, NULL, TRUE

@@ -84,8 +84,9 @@ def test_no_row_is_lost_through_spark(spark: SparkSession, oracle: Oracle, numbe
 
 
 @pytest.mark.parametrize("number", AS_A_FRAME)
-def test_no_row_is_lost_as_a_dataframe(spark: SparkSession, oracle: Oracle, number: int) -> None:
-    check(SecateurFrame(spark), oracle, number, "parquet")
+@pytest.mark.parametrize("via", ["transparent", "public"])
+def test_no_row_is_lost_as_a_dataframe(spark: SparkSession, oracle: Oracle, number: int, via: str) -> None:
+    check(SecateurFrame(spark, via), oracle, number, "parquet")
 
 
 def check(engine: Engine, oracle: Oracle, number: int, format: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from connect_roads import PREDICATES, ROADS
+from connect_roads import LOST_BY_PUSH_DOWN, PREDICATES, ROADS
 
 import secateur as sc
 from benchmarks.this_process import jobs_in_this_process
@@ -28,6 +28,8 @@ def test_every_road_of_connect_gives_the_rows_of_sparks_own_reader(tmp_path: Pat
             "local": pa.array([datetime(2026, 1, 1) + timedelta(hours=i) for i in range(n)], pa.timestamp("us")),
             "tags": pa.array([[f"t{i % 3}"] * (i % 4) for i in range(n)], pa.list_(pa.string())),
             "who": pa.array([{"a": i, "b": [{"c": i}]} for i in range(n)]),
+            "x": [float("nan") if i % 50 == 0 else i / n for i in range(n)],
+            "a.b": pa.array([f"n{i}" if i % 9 else None for i in range(n)]),
             "m": pa.array([[("k", i)] for i in range(n)], pa.map_(pa.string(), pa.int32())),
         }
     )
@@ -44,5 +46,5 @@ def test_every_road_of_connect_gives_the_rows_of_sparks_own_reader(tmp_path: Pat
     assert done.returncode == 0, done.stderr[-20_000:]
     told = json.loads(done.stdout.splitlines()[-1])
     assert told.pop("session").startswith("pyspark.sql.connect")
-    assert len(told) == len(PREDICATES) * (2 * len(ROADS) + 1)
+    assert len(told) == len(PREDICATES) * (2 * len(ROADS) + 2) + len(LOST_BY_PUSH_DOWN)
     assert [what for what, equal in told.items() if not equal] == []

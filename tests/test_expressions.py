@@ -27,7 +27,7 @@ from strategies import ZONES
 
 from secateur.errors import IncomparableLiteral
 from secateur.index import zonemap
-from secateur.io.spark_plan import spark_schema
+from secateur.io.spark_files import spark_schema
 from secateur.pruning import outcomes as sets
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE

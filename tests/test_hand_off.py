@@ -32,6 +32,7 @@ from secateur.pruning.plain_blocks import PlainBlocks
 from secateur.pruning.survivors import Survivors
 
 if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
     from pyspark.sql import SparkSession
 
 PARTITION_VALUES = {
@@ -294,3 +295,39 @@ def test_sparks_own_reader_gets_the_surviving_row_groups_alone(spark: SparkSessi
     hidden = by_name.to_spark(spark, via="native")
     assert "IndexPruning" not in hidden._jdf.queryExecution().toString(), "a column that such tables do not have"
     assert sorted(row.id for row in hidden.collect()) == list(range(100, 120))
+
+
+def test_no_filter_is_left_to_parquet_where_spark_reads_files(spark: SparkSession, write_table: WriteTable) -> None:
+    """Bounds leave NaN out, and a name with a dot is taken for a field of a struct: also by filters that come later."""
+    data = {"id": [1, 2, 3], "x": [1.0, np.nan, 0.0], "a.b": ["u", "v", None], "a": [{"b": "w"}] * 3}
+    table = sc.open_table(str(write_table({"1.parquet": data})))
+    plan = sc.prune(table, "_metadata.file_name = '1.parquet' AND id > 0")
+    spark.conf.set("spark.sql.parquet.filterPushdown", "true")
+    try:
+        for frame in (plan.to_spark(spark, via="native"), sc.dataframe(spark, table, via="public")):
+            for query, wanted in {
+                "x > 5": [2],
+                "`a.b` = 'v'": [2],
+                "`a.b` IS NULL": [3],
+                "a.b = 'w'": [1, 2, 3],
+            }.items():
+                found = frame.where(query)
+                assert "PushedFilters: [" in found._jdf.queryExecution().toString(), "else this test sees nothing"
+                assert sorted(row.id for row in found.collect()) == wanted, query
+    finally:
+        spark.conf.set("spark.sql.parquet.filterPushdown", "false")
+
+
+def test_sparks_own_reader_does_not_read_what_only_a_format_knows(spark: SparkSession, catalog: Catalog) -> None:
+    catalog.create_table("db.t", pa.schema([("id", pa.int64())])).append(pa.table({"id": [1, 2, 3]}))
+    plan = sc.prune(sc.open_table("db.t", catalog=catalog), "id > 1")
+    with pytest.raises(ValueError, match="via='native' needs a directory"):
+        plan.to_spark(spark, via="native")
+
+
+def test_sparks_own_reader_takes_no_name_for_a_pattern(spark: SparkSession, write_table: WriteTable) -> None:
+    root = write_table({"[1].parquet": {"id": [1]}, "1.parquet": {"id": [2]}})
+    plan = sc.prune(sc.open_table(str(root)), "_metadata.file_name IS NOT NULL AND id < 2")
+    assert [row.id for row in plan.to_spark(spark).collect()] == [1]
+    with pytest.raises(ValueError, match="without wildcards"):
+        plan.to_spark(spark, via="native")

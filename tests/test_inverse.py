@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from oracle import ask
 from pyspark.sql import SparkSession
 
-from secateur.io.spark_plan import spark_schema
+from secateur.io.spark_files import spark_schema
 from secateur.pruning import rangeset
 from secateur.pruning.evaluate import Columns, interval_of
 from secateur.pruning.functions.text import first_characters

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from laws import check_table
 from strategies import KINDS, ZONES, FileSpec, TableSpec, predicates, table_specs
 
-from secateur.io.spark_plan import spark_schema
+from secateur.io.spark_files import spark_schema
 from secateur.values import Kind, kind_of
 
 if TYPE_CHECKING:

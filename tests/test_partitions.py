@@ -19,7 +19,7 @@ from strategies import TEXTS, ZONES
 import secateur as sc
 from secateur.errors import IncompatibleSchemas
 from secateur.io.partitions import DEFAULT_PARTITION, unescape
-from secateur.io.spark_plan import spark_schema
+from secateur.io.spark_files import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

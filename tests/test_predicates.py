@@ -26,7 +26,7 @@ from trees import flat
 
 import secateur as sc
 from secateur.errors import IncomparableLiteral, InvalidPredicate
-from secateur.io.spark_plan import spark_schema
+from secateur.io.spark_files import spark_schema
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import is_supported

@@ -18,7 +18,7 @@ from test_questions import expressions, likes, quoted
 
 import secateur as sc
 from secateur.errors import InvalidPredicate, UnsupportedPredicate
-from secateur.io.spark_plan import spark_schema
+from secateur.io.spark_files import spark_schema
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import Holds, Matches, Unsupported, all_leaves
 from secateur.pruning.predicate.parse import parse

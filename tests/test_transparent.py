@@ -26,7 +26,7 @@ from pyspark.sql.functions import broadcast, lit
 from strategies import ZONES, TableSpec, predicates, table_specs
 
 import secateur as sc
-from secateur.io.spark_plan import spark_schema
+from secateur.io.spark_files import spark_schema
 
 ROWS, DAYS = 6_000, ["2026-01-01", "2026-01-02", "__HIVE_DEFAULT_PARTITION__"]
 BLOCKS = 30  # of 200 rows

@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 
 
 class SecateurFrame(SparkReader):
-    """``sc.dataframe(spark, table).where(...)``, with Spark's filter push-down on, as is its default."""
+    """``sc.dataframe(spark, table).where(...)``, with Spark's filter push-down on, as is its default.
+
+    By its own road, or by the public one, which is there for Spark Connect.
+    """
 
     name = "secateur-dataframe"
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, via: str = "auto") -> None:
         super().__init__(spark)
         self.version = f"secateur {sc.__version__}"
-        self._scan = SecateurScan(spark)
+        self._scan, self._via = SecateurScan(spark), via
 
     def index(self, place: Place, hints: Hints) -> None:
         self._scan.index(place, hints)
@@ -38,4 +41,4 @@ class SecateurFrame(SparkReader):
         return self._scan.index_files(place)
 
     def _frame(self, place: Place) -> DataFrame:
-        return sc.dataframe(self.spark, self._scan.table(place))
+        return sc.dataframe(self.spark, self._scan.table(place), via=self._via)

@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
-from secateur.pruning.predicate.bound import Missing, Unsupported, all_leaves
-from secateur.pruning.predicate.bound import columns as predicate_columns
+from secateur.pruning.predicate.bound import Unsupported, all_leaves
 from secateur.pruning.report import human_bytes
-from secateur.values import COLLATED, is_float
+from secateur.values import COLLATED
 
 if TYPE_CHECKING:
     from secateur.io.scan import Scan
@@ -51,8 +50,8 @@ def choose_road(scan: Scan) -> Road:
     if bytes_ <= LOCAL_BYTES and len(scan.file_ordinals) <= MOST_LOCAL_FILES:
         return Road("local", f"{human_bytes(bytes_)} survive, which the driver reads without a Spark job")
     share = f"{human_bytes(bytes_)} survive of {len(scan.file_ordinals):,} files with {human_bytes(_whole(scan))}"
-    if len(scan.file_ordinals) <= MOST_NATIVE and bytes_ >= NATIVE_SHARE * _whole(scan) and native_is_exact(scan):
-        return Road("native", f"{share}, which Spark's own reader reads whole")
+    if len(scan.file_ordinals) <= MOST_NATIVE and bytes_ >= NATIVE_SHARE * _whole(scan) and is_read_by_spark(scan):
+        return Road("native", f"{share}, which Spark's own reader reads by row groups, or files")
     return Road("blocks", f"{share}, of which tasks read the pages that can hold a match")
 
 
@@ -81,20 +80,12 @@ def holds_collation(type_: pa.DataType) -> bool:
     return type_ == COLLATED or any(map(holds_collation, inner))
 
 
-def native_is_exact(scan: Scan) -> bool:
-    """Whether Spark's own reader, with its push-down, gives the same rows from the same files.
-
-    It loses rows to bounds of floats, which leave NaN out; to conditions that ask for NULL, where files have no null
-    counts or wrong ones; and to names with a dot, which it takes for fields of structs.
-    """
+def is_read_by_spark(scan: Scan) -> bool:
+    """Whether Spark's own reader, given the surviving files, reads these and no others, and all that counts in them."""
     if scan.opened.table.naming is not None:
-        return False  # Spark's reader goes by names, knows nothing of deletes, and nothing of initial defaults
-    schema = scan.opened.schema
-    asked = [schema.field(name) for name in predicate_columns(scan.predicate) if name in schema.names]
+        return False  # that reader goes by names, knows nothing of deletes, and nothing of initial defaults
     return (
         is_found_by_spark(scan.opened.table)
-        and not any(holds_float(field.type) or "." in field.name for field in asked)
-        and not any(isinstance(leaf, Missing) for leaf in all_leaves(scan.predicate))
         and not _has_wildcard(pa.array([scan.opened.table.location]))
         and not _has_wildcard(scan.paths.take(pa.array(scan.file_ordinals)))
     )
@@ -108,8 +99,3 @@ def is_found_by_spark(table: TableSnapshot) -> bool:
 
 def _has_wildcard(paths: pa.Array) -> bool:
     return bool(pc.any(pc.match_substring_regex(paths, GLOB_CHARACTERS)).as_py())
-
-
-def holds_float(type_: pa.DataType) -> bool:
-    """Whether a type is floating, or that of structs with such a field: Spark's reader prunes by those too."""
-    return is_float(type_) or (pa.types.is_struct(type_) and any(holds_float(field.type) for field in type_))

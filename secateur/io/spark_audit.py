@@ -24,7 +24,8 @@ from secateur.io.block_list import BlockList
 from secateur.io.excluded import Excluded, from_keys, reading_of
 from secateur.io.roads import asks_a_collation
 from secateur.io.scan import Scan
-from secateur.io.spark_plan import one_partition_each, spark_schema
+from secateur.io.spark_files import spark_schema
+from secateur.io.spark_plan import one_partition_each
 from secateur.pruning.predicate.bound import columns
 from secateur.pruning.survivors import in_ranges
 from secateur.ragged import offsets_of

@@ -5,18 +5,18 @@
 - ``blocks``: tasks get (file, row groups, row ranges), read just the pages that can hold a match and stream the
   matching rows through ``mapInArrow``. Works on Spark Connect. Exact in pages. Each task is a row of a DataFrame, so it
   gets its own blocks and no others; in the closure of the function, all of them would go to every task.
-- ``native``: Spark's own vectorised reader over the surviving row groups (:mod:`.spark_transparent`), or where that
-  cannot be had, as on Spark Connect, over the surviving files.
+- ``native``: Spark's own vectorised reader over the surviving row groups of a directory (:mod:`.spark_transparent`), or
+  where that cannot be had, as on Spark Connect, over the surviving files (:mod:`.spark_files`).
 - ``iceberg``: Iceberg's own vectorised reader over the surviving row groups of an Iceberg table, with their deletes.
   Taken wherever the session has Iceberg's Spark runtime.
 
-Either way Spark applies the predicate itself, so the answer does not depend on the reader. ``native`` is not chosen
-where Spark's own Parquet push-down may lose rows: see :func:`.roads.native_is_exact`.
+Either way Spark applies the predicate itself, so the answer does not depend on the reader.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -24,19 +24,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from py4j.protocol import Py4JError
-from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
 from secateur.errors import OldCalendar, StalePlan, UnsupportedPredicate
 from secateur.io.block_list import BlockList
 from secateur.io.packing import pack
 from secateur.io.parquet_dir import ParquetDirectory
-from secateur.io.roads import asks_a_collation, choose_road, native_is_exact, surviving_bytes
+from secateur.io.roads import asks_a_collation, choose_road, is_read_by_spark, surviving_bytes
 from secateur.io.row_groups import BlockReader, block_reader
 from secateur.io.scan import read_ahead
+from secateur.io.spark_files import by_files, has_filesystem, spark_schema
+from secateur.io.spark_transparent import of_plan
 from secateur.io.worker import settle
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.nodes import quoted_name
@@ -45,10 +43,7 @@ from secateur.pruning.rows import possible_rows
 if TYPE_CHECKING:
     from secateur.io.scan import Scan
 
-MOST_LOOKED_UP = 500  # files; a status takes about a millisecond on a local disk, and tens on an object store
 LOCAL_MEMORY = 64 << 20  # of rows that the driver reads by its own choice, and hands on
-MOST_MEMORY = 1 << 40  # of those that it is told to read
-_DISCOVERY_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 __all__ = ["DataFrame", "SparkSession", "descriptors", "session_time_zone", "spark_schema", "to_spark"]
 
 ROADS = ("auto", "local", "blocks", "native", "iceberg")
@@ -74,10 +69,10 @@ def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via
     _require_time_zone(scan, spark)
     fields = scan.fields(columns)
     road = choose_road(scan).name if via == "auto" else via
-    if asks_a_collation(scan) and not (road == "native" and native_is_exact(scan)):
+    if asks_a_collation(scan) and not (road == "native" and is_read_by_spark(scan)):
         raise UnsupportedPredicate(
             f"{brief(scan.written)} compares strings by a collation, and its rows can only be read by Spark's own "
-            "reader, which is not exact here (floating columns, IS NULL, dots or wildcards in names): use "
+            "reader of a directory (via='native') that it finds by its location, without wildcards in names: use "
             "spark.read.parquet"
         )
     frame = _by(road, scan, spark, fields) if via != "auto" else _by_the_best(road, scan, spark, fields)
@@ -86,12 +81,12 @@ def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via
 
 
 def _by(road: str, scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
-    """What a road gives, for Spark to filter. Raises ValueError for ``iceberg`` where that cannot be had."""
+    """What a road gives, for Spark to filter. Raises ValueError for ``native`` or ``iceberg`` that cannot be had."""
     match road:
         case "local":
-            return _local(scan, spark, fields, MOST_MEMORY)
+            return _local(scan, spark, fields, math.inf)
         case "native":
-            return native(scan, spark, with_collations=asks_a_collation(scan))
+            return _native(scan, spark)
         case "iceberg":
             staged = _read_by_iceberg(scan, spark)
             if staged is None:
@@ -110,7 +105,7 @@ def _by_the_best(road: str, scan: Scan, spark: SparkSession, fields: Sequence[pa
         try:
             return _local(scan, spark, fields, LOCAL_MEMORY)
         except (TooMuch, OldCalendar):
-            road = "native" if native_is_exact(scan) else "blocks"
+            road = "native" if is_read_by_spark(scan) else "blocks"
     staged = _read_by_iceberg(scan, spark) if road == "blocks" else None
     if staged is not None:
         return staged
@@ -123,7 +118,7 @@ class TooMuch(Exception):
     """More is to be read than the driver is to hold."""
 
 
-def _local(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field], most: int) -> DataFrame:
+def _local(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field], most: float) -> DataFrame:
     """The rows, read here, as a local relation, which Spark filters as it plans. Raises TooMuch."""
     reader = _loose(block_reader(scan.opened, scan.delivery, fields, scan.residuals, scan.named))
     schema, batches, size = spark_schema(pa.schema(reader.fields)), [], 0
@@ -167,61 +162,25 @@ def _require_time_zone(scan: Scan, spark: SparkSession) -> None:
         )
 
 
-def has_filesystem(spark: SparkSession, location: str) -> bool:
-    """Whether Spark itself opens locations of this scheme: of S3 not without a library; unknown on Spark Connect."""
-    scheme, separator, _ = location.partition("://")
-    if not separator or scheme == "file":
-        return True
-    try:
-        context = spark.sparkContext
-        jvm, configuration = context._jvm, context._jsc.hadoopConfiguration()
-        assert jvm is not None
-        jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, configuration)
-    except (PySparkException, Py4JError):
-        return False
-    return True
-
-
-def native(scan: Scan, spark: SparkSession, *, with_collations: bool) -> DataFrame:
+def _native(scan: Scan, spark: SparkSession) -> DataFrame:
     """What survives through Spark's own reader: exactly the row groups on Spark Classic, elsewhere the files.
 
-    Of collations only the files tell, and Spark who reads them all. Raises StalePlan where a file is gone, or another.
+    Raises StalePlan where a file is gone, or another one, for Spark reads what is there, whatever was planned; and
+    ValueError where Spark would read other files, or rows that an Iceberg table has deleted.
     """
-    from secateur.io.spark_transparent import of_plan  # which takes the public roads where it has none of its own
-
-    schema = spark_schema(scan.opened.schema)
-    table = scan.opened.table
-    paths = [table.full_path(path) for path in scan.files]
-    if not paths:
+    if not len(scan.file_ordinals):
         return spark.createDataFrame([], spark_schema(scan.opened.binding_schema))
-    if isinstance(table, ParquetDirectory):  # Spark reads what is there, whatever was planned
-        table.require_listed(scan.opened.listing, scan.file_ordinals)
+    if isinstance(scan.opened.table, ParquetDirectory):
+        scan.opened.table.require_listed(scan.opened.listing, scan.file_ordinals)
+    with_collations = asks_a_collation(scan)
     exact = None if with_collations else of_plan(scan, spark)
     if exact is not None:
         return exact
-    reader = spark.read.option("basePath", table.location)
-    reader = reader.option("mergeSchema", "true") if with_collations else reader.schema(schema)
-    try:
-        with _looked_up_by_the_driver(spark, len(paths)):
-            return reader.parquet(*paths)
-    except AnalysisException:
-        if isinstance(table, ParquetDirectory):
-            table.require_listed(scan.opened.listing, scan.file_ordinals)
-        raise
-
-
-@contextlib.contextmanager
-def _looked_up_by_the_driver(spark: SparkSession, paths: int) -> Iterator[None]:
-    """Let the driver ask for the status of some hundred files itself; above 32 Spark starts a job for it."""
-    if paths > MOST_LOOKED_UP:
-        yield
-        return
-    threshold = spark.conf.get(_DISCOVERY_THRESHOLD)
-    spark.conf.set(_DISCOVERY_THRESHOLD, MOST_LOOKED_UP)
-    try:
-        yield
-    finally:
-        spark.conf.set(_DISCOVERY_THRESHOLD, str(threshold))
+    if not is_read_by_spark(scan):
+        raise ValueError(
+            "via='native' needs a directory of Parquet files that Spark finds by its location, without wildcards in it"
+        )
+    return by_files(scan, spark, with_collations=with_collations)
 
 
 def _blocks(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
@@ -258,11 +217,6 @@ def descriptors(scan: Scan, fields: Sequence[pa.Field]) -> Descriptors:
     blocks = scan.blocks_at(order, reader)
     cuts = pack(blocks.first, surviving_bytes(scan)[order]).tolist()
     return Descriptors(reader, tuple(blocks.between(start, stop).to_bytes() for start, stop in pairwise(cuts)))
-
-
-def spark_schema(schema: pa.Schema) -> StructType:
-    """The Spark schema of Arrow fields; timestamps without zone are TIMESTAMP_NTZ."""
-    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
 def session_time_zone() -> str:

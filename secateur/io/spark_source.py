@@ -38,12 +38,13 @@ from secateur.io.opening import Moment, open_at
 from secateur.io.row_groups import BlockReader
 from secateur.io.scan import Settings, plan_scan
 from secateur.io.shown import ENVIRONMENT, shown_location, tells_secrets
+from secateur.io.spark_files import spark_schema
 from secateur.io.spark_filters import predicate_of
-from secateur.io.spark_plan import descriptors, spark_schema
+from secateur.io.spark_plan import descriptors
 from secateur.io.table import Table
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import is_supported
-from secateur.pruning.predicate.nodes import And, Predicate, Truth
+from secateur.pruning.predicate.nodes import And, Predicate, Truth, quoted_name
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.report import Faults
@@ -159,7 +160,7 @@ class SecateurReader(DataSourceReader):
         """The tasks that read the surviving blocks. Raises UnsupportedPredicate, and as :func:`secateur.prune`."""
         scan = plan_scan(_opened(self.location), self.predicate, self.predicate, self.settings)
         scan.require_supported()
-        work = descriptors(scan, scan.fields(self.schema.names))
+        work = descriptors(scan, scan.fields([quoted_name(name) for name in self.schema.names]))
         reader = zlib.compress(cloudpickle.dumps(work.reader))
         return [Task(reader, task) for task in work.tasks]
 

@@ -6,7 +6,7 @@ once, with the filters of the query, and is answered with ranges of files that h
 where a join tells the values of its other side while the query runs. All filters stay with Spark: an answer only leaves
 out what no row of can match, so that the result never depends on it.
 
-Where this road is not there, a public one is taken (:mod:`.spark_plan`), and ``explain(True)`` tells the reason.
+Where this road is not there, a public one is taken (:mod:`.spark_dataframe`).
 """
 
 from __future__ import annotations
@@ -20,47 +20,31 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import col, nanvl
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from secateur.errors import UnsupportedTable
-from secateur.io.catalog import OpenedTable, open_snapshot_of
+from secateur.io.catalog import OpenedTable
 from secateur.io.parquet_dir import ParquetDirectory
-from secateur.io.roads import holds_collation, holds_float, is_found_by_spark, native_is_exact
-from secateur.io.scan import Scan, Settings, plan_scan
+from secateur.io.roads import holds_collation, is_found_by_spark
+from secateur.io.scan import Scan
 from secateur.io.spark_answers import is_local, place_of
-from secateur.io.spark_plan import has_filesystem, native, spark_schema, to_spark
+from secateur.io.spark_files import has_filesystem, spark_schema
 from secateur.io.spark_planner import Planned, Planner
-from secateur.io.table import METADATA, Table
-from secateur.pruning.predicate.nodes import Truth, quoted_name
-from secateur.pruning.predicate.temporal import zone_of
-from secateur.pruning.report import Faults
-from secateur.values import is_float, kind_of
+from secateur.io.table import METADATA
+from secateur.values import kind_of
 
 SOURCE = files("secateur.io") / "java" / "PrunedTable.java"
-ROADS = ("auto", "transparent", "public")
 
 
-def dataframe(spark: SparkSession, table: Table, via: str, uses_index: Callable[[], bool]) -> DataFrame:
-    """The whole table as a DataFrame; see :func:`secateur.dataframe`. Raises as that."""
-    if via not in ROADS:
-        raise ValueError(f"via is one of {', '.join(ROADS)}, not {via!r}")
-    time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
-    settings = Settings(use_index=uses_index(), session_time_zone=time_zone)
-    zone = zone_of(time_zone)
-    if zone is None:
-        raise ValueError(f"unknown time zone {time_zone!r}")
-    opened = open_snapshot_of(table, zone, Faults(), use_index=settings.use_index)
-    reason = "a public road was asked for" if via == "public" else obstacle(spark, opened)
-    if reason is None:
-        try:
-            return _over(spark, opened, Planner(*_parts(opened), uses_index))
-        except (Py4JError, PySparkException, TypeError, ValueError) as error:
-            reason = f"this Spark has other internals: {_first_line(error)}"
-    if via == "transparent":
-        raise ValueError(f"via='transparent' is not there: {reason}")
-    return _public(spark, table, settings).alias(f"secateur reads by a public road: {reason}")
+def of_table(opened: OpenedTable, spark: SparkSession, uses_index: Callable[[], bool]) -> DataFrame | str:
+    """The whole table, of which every query is pruned when it is planned; or why this session cannot have it."""
+    reason = obstacle(spark, opened)
+    if reason is not None:
+        return reason
+    try:
+        return _over(spark, opened, Planner(*_parts(opened), uses_index))
+    except (Py4JError, PySparkException, TypeError, ValueError) as error:
+        return f"this Spark has other internals: {_first_line(error)}"
 
 
 def obstacle(spark: SparkSession, opened: OpenedTable) -> str | None:
@@ -154,29 +138,3 @@ def _listed(jvm: Any, items: Iterable[object]) -> Any:
     for item in items:
         found.add(item)
     return found
-
-
-def _public(spark: SparkSession, table: Table, settings: Settings) -> DataFrame:
-    """All rows of the table as it is now, by a road that needs nothing of Spark but its public interface.
-
-    Where that is Spark's own reader, filters on floating columns are kept from its push-down, which loses NaN: they are
-    wrapped in a function that changes nothing. What cannot be wrapped, in structs, is read by pyarrow. Raises
-    UnsupportedTable for collations where only Spark's own reader would keep them, and it is not exact.
-    """
-    plan = plan_scan(table, Truth(True), Truth(True), settings)
-    schema = plan.opened.schema
-    if any(holds_collation(field.type) for field in schema):
-        if not native_is_exact(plan):
-            raise UnsupportedTable(f"{table.location} has collations, and names that Spark reads as patterns")
-        return native(plan, spark, with_collations=True)
-    inside = any(holds_float(field.type) and not is_float(field.type) for field in schema)
-    is_native = isinstance(plan.opened.table, ParquetDirectory)
-    frame = to_spark(plan, spark, None, "blocks" if is_native and inside else "auto")
-    if not is_native:
-        return frame
-    return frame.select(*[_kept(field) for field in schema])
-
-
-def _kept(field: pa.Field) -> Column:
-    column = col(quoted_name(field.name))
-    return nanvl(column, column).alias(field.name) if is_float(field.type) else column

@@ -1,0 +1,56 @@
+"""A table as an ordinary DataFrame, by the best road that the session has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame, SparkSession
+
+from secateur.errors import UnsupportedTable
+from secateur.io.catalog import open_snapshot_of
+from secateur.io.roads import holds_collation, is_read_by_spark
+from secateur.io.scan import Settings, plan_scan
+from secateur.io.spark_files import by_files, has_filesystem
+from secateur.io.spark_plan import to_spark
+from secateur.io.spark_transparent import of_table
+from secateur.io.table import Table
+from secateur.pruning.predicate.nodes import Truth
+from secateur.pruning.predicate.temporal import zone_of
+from secateur.pruning.report import Faults
+
+ROADS = ("auto", "transparent", "public")
+
+
+def dataframe(spark: SparkSession, table: Table, via: str, uses_index: Callable[[], bool]) -> DataFrame:
+    """The whole table as a DataFrame; see :func:`secateur.dataframe`. Raises as that."""
+    if via not in ROADS:
+        raise ValueError(f"via is one of {', '.join(ROADS)}, not {via!r}")
+    time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    settings = Settings(use_index=uses_index(), session_time_zone=time_zone)
+    zone = zone_of(time_zone)
+    if zone is None:
+        raise ValueError(f"unknown time zone {time_zone!r}")
+    reason = "a public road was asked for"
+    if via != "public":
+        opened = open_snapshot_of(table, zone, Faults(), use_index=settings.use_index)
+        found = of_table(opened, spark, uses_index)
+        if isinstance(found, DataFrame):
+            return found
+        reason = found
+    if via == "transparent":
+        raise ValueError(f"via='transparent' is not there: {reason}")
+    return _public(spark, table, settings).alias(f"secateur reads by a public road: {reason}")
+
+
+def _public(spark: SparkSession, table: Table, settings: Settings) -> DataFrame:
+    """All rows of the table as it is now, by a road that needs nothing of Spark but its public interface.
+
+    Raises UnsupportedTable for collations, which only Spark's own reader keeps, where that would read other files.
+    """
+    plan = plan_scan(table, Truth(True), Truth(True), settings)
+    with_collations = any(holds_collation(field.type) for field in plan.opened.schema)
+    if with_collations and not is_read_by_spark(plan):
+        raise UnsupportedTable(f"{table.location} has collations, and names that Spark reads as patterns")
+    if len(plan.file_ordinals) and is_read_by_spark(plan) and has_filesystem(spark, plan.opened.table.location):
+        return by_files(plan, spark, with_collations=with_collations)
+    return to_spark(plan, spark, None, "auto")
