@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secateur.ragged import elements_of, offsets_of
+from secateur.ragged import elements_of, offsets_of, runs_of
 
 
 @given(st.lists(st.integers(0, 5), max_size=20), st.data())
@@ -19,3 +21,12 @@ def test_elements_of_chosen_runs(counts: list[int], data: st.DataObject) -> None
     found = elements_of(offsets, np.array(chosen, np.int64))
     assert found.dtype == np.int64
     assert found.tolist() == [element for i in chosen for element in runs[i]]
+
+
+@given(st.lists(st.integers(0, 3), max_size=20))
+def test_runs(values: list[int]) -> None:
+    """Of equal values, here; of none, one and many elements."""
+    array = np.array(values, np.int64)
+    first, last = runs_of(array[1:] != array[:-1], len(array))
+    runs = [list(run) for _, run in itertools.groupby(range(len(values)), values.__getitem__)]
+    assert [*zip(first.tolist(), last.tolist(), strict=True)] == [(run[0], run[-1]) for run in runs]

@@ -22,6 +22,7 @@ from secateur.io.listed_file import ListedFile
 from secateur.io.parquet_dir import FOOTER_THREADS, ParquetDirectory
 from secateur.io.parquet_file import open_parquet
 from secateur.pruning.statistics import Blocks
+from secateur.ragged import runs_of
 
 if TYPE_CHECKING:
     from secateur.io.scan import Scan
@@ -90,8 +91,8 @@ def stored_ranges(placed: np.ndarray) -> np.ndarray | None:
     begin, stop = placed[0], placed[0] + np.maximum(placed[1], 1)
     if (placed < 0).any() or (begin[1:] < stop[:-1]).any():
         return None
-    apart = np.flatnonzero(begin[1:] > stop[:-1])
-    return np.stack([begin[np.append(0, apart + 1)], stop[np.append(apart, len(stop) - 1)]])
+    first, last = runs_of(begin[1:] > stop[:-1], len(begin))
+    return np.stack([begin[first], stop[last]])
 
 
 def _layouts(scan: Scan, files: np.ndarray) -> Iterator[np.ndarray]:

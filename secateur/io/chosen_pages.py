@@ -14,12 +14,12 @@ import numpy as np
 
 from secateur.errors import InvalidParquet
 from secateur.io.chosen_rows import ChosenRows, merged
-from secateur.io.layout import ChunkLayout
+from secateur.io.layout import ChunkLayout, selected_pages
 from secateur.io.page_header import DICTIONARY_PAGE, PageHeader, page_header
 from secateur.io.page_index import Pages
 from secateur.io.parquet_schema import Column
 from secateur.io.ranges import Range, View
-from secateur.ragged import spread
+from secateur.ragged import runs_of
 
 # What a byte can stand for at most, by CompressionCodec: Snappy copies 64 bytes by 3, LZ4 adds up to 255 with each
 # byte, DEFLATE has codes of 258 bytes in 2 bits, ZSTD blocks of 128 KiB in 4 bytes. Brotli has no such limit.
@@ -126,16 +126,13 @@ def chosen_pages(place: str, column: Column, chunk: ChunkLayout, rows: ChosenRow
     """The pages of a chunk that hold some of these rows, of which there are some; its pages are known."""
     pages = chunk.pages
     assert pages is not None  # as said above
-    first = np.searchsorted(pages.first_row, rows.start, "right") - 1
-    last = np.searchsorted(pages.first_row, rows.stop, "left") - 1
-    return _chosen(place, column, chunk, pages, np.unique(spread(first, last - first + 1)))
+    return _chosen(place, column, chunk, pages, np.flatnonzero(selected_pages(pages, rows.start, rows.stop)))
 
 
 def _chosen(place: str, column: Column, chunk: ChunkLayout, pages: Pages, number: np.ndarray) -> ChosenPages:
     """Pages by their numbers."""
     first_row, offset = pages.first_row[number], pages.offset[number]
     end, stop = first_row + pages.rows[number], offset + pages.size[number]
-    apart = np.flatnonzero(offset[1:] != stop[:-1])
-    first, last = np.append(0, apart + 1), np.append(apart, len(number) - 1)
+    first, last = runs_of(offset[1:] != stop[:-1], len(number))
     ranges = list(zip(offset[first].tolist(), (stop[last] - offset[first]).tolist(), strict=True))
     return ChosenPages(place, column, chunk, pages, number, merged(first_row, end), ranges)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.arrays import flags, from_numpy
-from secateur.ragged import spread
+from secateur.ragged import runs_of, spread
 
 MOST_SLICES = 64  # ranges; beyond them it is cheaper to gather rows than to cut slices and put them together
 LEAST_SHARE = 0.25  # of the rows of a table, below which a slice would keep too much memory
@@ -31,10 +31,6 @@ class ChosenRows:
     def positions(self) -> np.ndarray:
         """The rows one by one: int64, ascending."""
         return spread(self.start, self.stop - self.start)
-
-    def at(self, places: np.ndarray) -> ChosenRows:
-        """Of these rows the ones at some places, which ascend."""
-        return chosen_rows(self.positions[places])
 
     def between(self, begin: int, stop: int) -> ChosenRows:
         """Those of these rows that lie in [begin, stop)."""
@@ -87,9 +83,7 @@ def all_rows(row_count: int) -> ChosenRows:
 
 def chosen_rows(positions: np.ndarray) -> ChosenRows:
     """The rows at some positions, which ascend."""
-    cut = np.flatnonzero(np.diff(positions) > 1)
-    first = np.append(0, cut + 1)[: len(positions)]
-    last = np.append(cut, len(positions) - 1)[: len(positions)]
+    first, last = runs_of(np.diff(positions) > 1, len(positions))
     return ChosenRows(positions[first], positions[last] + 1)
 
 
@@ -127,7 +121,5 @@ def intersection(a: ChosenRows, b: ChosenRows) -> ChosenRows:
 
 def merged(start: np.ndarray, stop: np.ndarray) -> ChosenRows:
     """Ranges whose starts and stops ascend, with those made one that overlap or touch."""
-    apart = np.flatnonzero(start[1:] > stop[:-1])
-    return ChosenRows(
-        start[np.append(0, apart + 1)[: len(start)]], stop[np.append(apart, len(start) - 1)[: len(start)]]
-    )
+    first, last = runs_of(start[1:] > stop[:-1], len(start))
+    return ChosenRows(start[first], stop[last])

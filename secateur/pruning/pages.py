@@ -18,7 +18,7 @@ from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.statistics import Blocks, Pages, Statistics
 from secateur.pruning.survivors import PageCounts, Query, RowRanges, Survivors
 from secateur.pruning.zones import Zones
-from secateur.ragged import offsets_of
+from secateur.ragged import offsets_of, runs_of
 from secateur.values import sorted_distinct
 
 BLOCKS_AT_ONCE = 1 << 15  # bounds what is in memory of their pages
@@ -153,8 +153,7 @@ def _merged(blocklets: Blocklets, survives: np.ndarray, chosen: np.ndarray) -> S
     block = blocklets.block[survives]
     start, stop = blocklets.start[survives], blocklets.stop[survives]
     touches = (block[1:] == block[:-1]) & (start[1:] == stop[:-1])
-    first = np.flatnonzero(np.append(True, ~touches)) if len(start) else np.zeros(0, np.int64)
-    last = np.append(first[1:], len(start))[: len(first)] - 1
+    first, last = runs_of(~touches, len(start))
     return Spans(chosen[block[first]], start[first], stop[last])
 
 
