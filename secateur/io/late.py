@@ -26,7 +26,7 @@ Positioned: TypeAlias = tuple[np.ndarray, pa.RecordBatch]  # the positions of th
 
 
 @dataclass(frozen=True)
-class Test:
+class Condition:
     """What rows have to satisfy."""
 
     predicate: Predicate
@@ -54,25 +54,25 @@ class OpenedRows:
             yield positions, self._complete(batch, fields) if fields else batch
 
     def matching(
-        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None, test: Test
+        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None, condition: Condition
     ) -> Iterator[pa.RecordBatch]:
-        """The live rows among the chosen ones, or all, that pass a test; none of its columns is missing in `fields`."""
-        rows = self.source.pages.may_match(row_group, test.predicate, rows)
+        """The live rows among the chosen ones, or all, that meet a condition, all columns of which are in `fields`."""
+        rows = self.source.pages.may_match(row_group, condition.predicate, rows)
         if rows is not None and not len(rows):
             return
-        first = [field for field in fields if field.name in test.columns]
-        others = [field for field in self._stored(fields) if field.name not in test.columns]
+        first = [field for field in fields if field.name in condition.columns]
+        others = [field for field in self._stored(fields) if field.name not in condition.columns]
         if not self._stored(first) or not others or self.source.is_light(row_group, others, rows):
-            yield from self._straight(row_group, fields, rows, test)
+            yield from self._straight(row_group, fields, rows, condition)
         else:
-            yield from self._late(row_group, fields, (first, others), rows, test)
+            yield from self._late(row_group, fields, (first, others), rows, condition)
 
     def _straight(
-        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None, test: Test
+        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None, condition: Condition
     ) -> Iterator[pa.RecordBatch]:
         """The rows that pass, of which all columns are read at once."""
         for _, batch in self.live(row_group, fields, rows):
-            passed = test(batch)
+            passed = condition(batch)
             if passed.any():
                 yield batch if passed.all() else batch.filter(flags(passed))
 
@@ -82,31 +82,31 @@ class OpenedRows:
         fields: Sequence[pa.Field],
         split: tuple[Sequence[pa.Field], Sequence[pa.Field]],
         rows: ChosenRows | None,
-        test: Test,
+        condition: Condition,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows that pass, of which the columns of the test are read first, and then the others if few pass."""
+        """The rows that pass, of which the columns of the condition are read first, and then the others if few pass."""
         first, others = split
         passed = [np.zeros(0, np.int64)]
         parts: list[pa.RecordBatch] = []
         for positions, batch in self.live(row_group, first, rows):
-            passing = test(batch)
+            passing = condition(batch)
             if not parts and _hits_most_pages(positions, passing):
-                yield from self._straight(row_group, fields, rows, test)
+                yield from self._straight(row_group, fields, rows, condition)
                 return
             passed.append(positions[passing])
             parts.append(batch.filter(flags(passing)))
         chosen = np.concatenate(passed)
         if not len(chosen):
             return
-        (known,) = pa.Table.from_batches(parts).combine_chunks().to_batches()
-        begin = 0
+        known, begin = pa.Table.from_batches(parts), 0
         for batch in self._at(row_group, others, chosen):
-            own = known.slice(begin, batch.num_rows)
+            own = known.slice(
+                begin, batch.num_rows
+            ).combine_chunks()  # of all rows, texts can be too long for one chunk
             begin += batch.num_rows
-            joined = pa.RecordBatch.from_arrays(
-                [*own.columns, *batch.columns], schema=pa.schema([*own.schema, *batch.schema])
-            )
-            yield self._complete(joined, fields)
+            schema = pa.schema([*own.schema, *batch.schema])
+            for part in pa.Table.from_arrays([*own.columns, *batch.columns], schema=schema).to_batches():
+                yield self._complete(part, fields)
 
     def _at(self, row_group: int, fields: Sequence[pa.Field], positions: np.ndarray) -> Iterator[pa.RecordBatch]:
         """Rows of a row group at some positions, deleted or not; those between are read where many ranges are near."""

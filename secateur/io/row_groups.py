@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from secateur.io.block_list import BlockList, FileBlocks
 from secateur.io.catalog import OpenedTable
-from secateur.io.late import OpenedRows, Positioned, Test
+from secateur.io.late import Condition, OpenedRows, Positioned
 from secateur.io.table import METADATA, Delivery, FileRows
 from secateur.pruning.predicate.bound import columns, is_supported
 from secateur.pruning.predicate.nodes import Predicate
@@ -67,7 +67,7 @@ class BlockReader:
             if predicate is None:
                 yield from (batch for _, batch in opened.live(row_group, self.needed, rows) if batch.num_rows)
             else:
-                yield from opened.matching(row_group, self.needed, rows, Test(predicate, self.rows))
+                yield from opened.matching(row_group, self.needed, rows, Condition(predicate, self.rows))
 
     def _opened(self, blocks: FileBlocks) -> OpenedRows:
         source = self.open(blocks)

@@ -86,7 +86,7 @@ public final class PrunedTable implements Table, SupportsRead {
     final StructType dataSchema; // of its files, without the columns that directories name
     final StructType partitionSchema;
     final String[] filterable; // columns of which the values of a join's other side are worth asking
-    final Function python; // a question in bytes to an answer in bytes, see secateur/io/spark_questions.py
+    final Function python; // a question in bytes to an answer in bytes, see secateur/io/spark_answers.py
 
     /** The fields in their order: Py4J puts objects of Python into lists, but not into the array of a reflective call. */
     public PrunedTable(List parts) {
