@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from secateur.io.block_list import block_list
 from secateur.io.row_groups import block_reader
 from secateur.io.scan import Scan, read_ahead
+from secateur.io.surviving_blocks import surviving_blocks
 from secateur.pruning.aggregates import COUNT, Aggregate, Answers, Call, bind_aggregate, over_rows
 from secateur.pruning.predicate.resolve import Binder
 from secateur.pruning.predicate.temporal import zone_of
@@ -62,15 +62,7 @@ def _read(plan: Scan, answers: Answers, asked: Sequence[Aggregate], positions: n
     delivery = opened.table.delivery(opened.listing, ordinals)
     reader = block_reader(opened, delivery, [schema.field(name) for name in names], plan.residuals)
     order = plan.order()
-    chosen = order[np.isin(order, positions)]
-    listed = block_list(
-        opened.listing,
-        delivery.told,
-        blocks.file[chosen],
-        blocks.row_group[chosen],
-        plan.residuals.of_block[chosen],
-        plan.ranges_at(chosen),
-    )
+    listed = surviving_blocks(plan, order[np.isin(order, positions)], reader, delivery.told)
     for found in read_ahead(lambda file: over_rows(asked, reader.read(file)), listed.by_file()):
         answers.add(asked, found)
     answers.unread[positions] = False

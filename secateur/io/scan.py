@@ -19,8 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
-from secateur.errors import IndexFault, UnsupportedPredicate
-from secateur.index.blocks import OpenedBlocks
+from secateur.errors import UnsupportedPredicate
 from secateur.index.sort_key import parse_sort_key, tuple_condition
 from secateur.io.catalog import OpenedTable, open_snapshot_of
 from secateur.io.field_ids import called_by_id
@@ -40,19 +39,16 @@ from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.report import Faults
 from secateur.pruning.reporters import tell
-from secateur.pruning.survivors import Executors, Query, RowRanges, Survivors
+from secateur.pruning.survivors import Executors, Query, Survivors
 
 if TYPE_CHECKING:
-    from secateur.index.layouts import Layouts
     from secateur.io.block_list import BlockList
-    from secateur.io.head import Head
     from secateur.io.row_groups import BlockReader
     from secateur.io.spark_plan import DataFrame, SparkSession
     from secateur.pruning.explanation import Explanation
     from secateur.pruning.why import FileWhy, Why
 
 READ_THREADS = 8
-MOST_LAYOUTS = 256  # blocks; of more, readers look at the footers of their files, many at once
 Wanted = TypeVar("Wanted")
 Result = TypeVar("Result")
 
@@ -260,48 +256,12 @@ class Scan(ScanPlan):
 
     def blocks_at(self, positions: np.ndarray, reader: BlockReader) -> BlockList:
         """Surviving blocks as a reader is told of them, by their positions in the order of :meth:`order`."""
-        from secateur.io.block_list import block_list
+        from secateur.io.surviving_blocks import surviving_blocks
 
-        blocks = self.survivors.blocks
-        assert blocks is not None
-        file = blocks.file[positions]
-        told = self.delivery.told.take(from_numpy(np.searchsorted(self.file_ordinals, np.unique(file))))
-        return block_list(
-            self.opened.listing,
-            told,
-            file,
-            blocks.row_group[positions],
-            self.residuals.of_block[positions],
-            self.ranges_at(positions),
-            self._layouts_at(positions, [field.name for field in reader.needed]),
-        )
-
-    def _layouts_at(self, positions: np.ndarray, names: Sequence[str]) -> Layouts | None:
-        """What the index keeps of where some columns of surviving blocks lie; None where these are too many to ask."""
-        from secateur.io.stored_layouts import layouts_of
-
-        blocks = self.survivors.blocks
-        if not isinstance(blocks, OpenedBlocks) or len(positions) > MOST_LAYOUTS:
-            return None
-        order = np.argsort(positions)
-        wanted = {name.lower() for name in names}
-        by_id = self.opened.table.naming is not None
-
-        def leaves(head: Head) -> list[int]:
-            own = head.schema.names
-            return head.leaves(own if by_id else [name for name in own if name.lower() in wanted])
-
-        try:
-            found = layouts_of(self.opened, blocks.take(positions[order]), leaves).layouts
-        except IndexFault:  # of a strict plan: once it is made it needs no index
-            return None
-        return found.take(np.argsort(order))
-
-    def ranges_at(self, positions: np.ndarray) -> RowRanges | None:
-        """The row ranges of surviving blocks of which not all rows may match; None where no pages were looked at."""
-        blocks, ranges = self.survivors.blocks, self.survivors.row_ranges
-        assert blocks is not None
-        return None if ranges is None else ranges.take(positions).partial(blocks.row_count[positions])
+        assert self.survivors.blocks is not None
+        files = np.unique(self.survivors.blocks.file[positions])
+        told = self.delivery.told.take(from_numpy(np.searchsorted(self.file_ordinals, files)))
+        return surviving_blocks(self, positions, reader, told)
 
     @cached_property
     def delivery(self) -> Delivery:
