@@ -24,7 +24,8 @@ from benchmarks.scale_tables import changing
 from benchmarks.setting import Setting
 from benchmarks.timing import race
 from secateur.io.chosen_rows import ChosenRows, all_rows, chosen_rows
-from secateur.io.footer import Footer, read_footer, read_layout
+from secateur.io.file_layouts import read_layout
+from secateur.io.footer import Footer, read_footer
 from secateur.io.layout import Layout, selected_bytes
 from secateur.io.page_reader import PageReader
 
@@ -55,8 +56,9 @@ class PageTable:
     @cached_property
     def layout(self) -> Layout:
         """The pages of all columns."""
-        found = read_layout(self.file, self.footer, 0, range(len(self.footer.head.columns)))
-        if found is None or not found.has_pages:
+        leaves = range(len(self.footer.head.columns))
+        found = read_layout(self.file, self.footer, 0, leaves)
+        if found.of(leaves) is None or not found.has_pages:
             raise AssertionError("the file has no page index")
         return found
 

@@ -32,7 +32,8 @@ from secateur.io.chosen_rows import chosen_rows
 from secateur.io.column_chunk import StoredChunk
 from secateur.io.disk_piece import PieceName, read_piece
 from secateur.io.encoded_layout import decode_layout, encode_layout
-from secateur.io.footer import chunk_bounds, read_footer, read_layout, read_page_index
+from secateur.io.file_layouts import read_layout
+from secateur.io.footer import chunk_bounds, read_footer, read_page_index
 from secateur.io.head import Head
 from secateur.io.kept_manifests import ManifestKey, decode_manifests
 from secateur.io.layout import Layout
@@ -239,7 +240,8 @@ def _read_pages(data: bytes) -> None:
     opened = pa.BufferReader(data)
     found = read_footer(opened)
     for row_group, n in enumerate(found.row_count[:5].tolist()):
-        layout = read_layout(opened, found, row_group, range(len(found.head.columns)))
+        leaves = range(len(found.head.columns))
+        layout = read_layout(opened, found, row_group, leaves).of(leaves)
         if n and layout is not None and layout.has_pages:
             reader = PageReader("it", opened, found.head, partial(_same, layout))
             rows = chosen_rows(np.unique([0, n // 2, n - 1]))

@@ -23,7 +23,8 @@ import pyarrow.parquet as pq
 from secateur.errors import InvalidParquet
 from secateur.io import thrift_encoding as thrift
 from secateur.io.chosen_rows import ChosenRows, chosen_rows
-from secateur.io.footer import read_footer, read_layout
+from secateur.io.file_layouts import read_layout
+from secateur.io.footer import read_footer
 from secateur.io.layout import Layout
 from secateur.io.page_index import Pages
 from secateur.io.page_reader import PageReader
@@ -55,7 +56,7 @@ class Whole:
 
 
 def _layout(file: pa.NativeFile, footer: Any, leaves: Sequence[int]) -> Layout:
-    found = read_layout(file, footer, 0, leaves)
+    found = read_layout(file, footer, 0, leaves).of(leaves)
     if found is None or not found.has_pages:
         raise InvalidParquet("the pages are not known, and the row group is read whole")
     return found

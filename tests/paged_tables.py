@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 from small_tables import TYPES
+
+from secateur.io.encoded_layout import decode_layout
+from secateur.io.layout import Layout
 
 NESTED = {
     "list": pa.list_(pa.int32()),
@@ -66,3 +70,9 @@ def parquet(table: pa.Table, **options: Any) -> pa.BufferReader:
     sink = io.BytesIO()
     pq.write_table(table, sink, **options)
     return pa.BufferReader(sink.getvalue())
+
+
+def with_pages(data: bytes, file_size: int, leaves: Collection[int]) -> Layout | None:
+    """The layout of some leaves out of what an index has of a block; None where the pages of one are not known."""
+    layout = decode_layout(data, file_size, "it").of(leaves) if data else None
+    return layout if layout is not None and layout.has_pages else None

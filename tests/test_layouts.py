@@ -17,7 +17,7 @@ from conftest import WriteTable, examples, write_file
 from hypothesis import given
 from hypothesis import strategies as st
 from lying_index import element, lie_in_segment, snapshot_of
-from paged_tables import OPTIONS, parquet, tables
+from paged_tables import OPTIONS, parquet, tables, with_pages
 from pyiceberg.catalog import Catalog
 
 import secateur as sc
@@ -32,15 +32,15 @@ from secateur.index.model import BuildOptions
 from secateur.index.segment import LAYOUT_TABLE, LAYOUTS
 from secateur.io.chosen_rows import all_rows, chosen_rows
 from secateur.io.encoded_layout import decode_layout, encode_layout
-from secateur.io.file_layouts import file_layouts, layouts_of_file
-from secateur.io.footer import read_footer, read_layout
+from secateur.io.file_layouts import file_layouts, layouts_of_file, read_layout
+from secateur.io.footer import read_footer
 from secateur.io.head import Head
 from secateur.io.layout import Layout
 from secateur.io.page_reader import PageReader
 from secateur.io.parquet_dir import ParquetDirectory, resolve_location
 from secateur.io.ranges import REMOTE_GAP
 from secateur.io.scan import Scan
-from secateur.io.stored_layouts import decoded, layouts_of
+from secateur.io.stored_layouts import layouts_of
 
 
 def plain(layout: Layout | None) -> Any:
@@ -67,7 +67,7 @@ def test_an_encoded_layout_is_that_of_the_files_footer(
     assert found.placed.tolist() == footer.placed.tolist()
     for row_group, encoded in enumerate(found.blocks):
         leaves = data.draw(st.sets(st.integers(0, len(footer.head.columns) - 1)))
-        own = read_layout(file, footer, row_group, sorted(leaves))
+        own = read_layout(file, footer, row_group, sorted(leaves)).of(leaves)
         mine = decode_layout(encoded, file.size(), "it", leaves)
         if own is None:  # of no rows, for which there may be no chunk
             assert not footer.row_count[row_group]
@@ -91,7 +91,7 @@ def test_rows_read_by_stored_layouts_are_those_of_a_full_read(
     for row_group, encoded in enumerate(found.blocks):
         expected = whole.read_row_group(row_group)
         names = data.draw(st.lists(st.sampled_from(table.schema.names), min_size=1, unique=True))
-        layout = decoded(encoded, file.size(), Head(found.head).leaves(names))
+        layout = with_pages(encoded, file.size(), Head(found.head).leaves(names))
         if layout is None or not len(expected):
             continue
         rows = data.draw(st.sets(st.integers(0, len(expected) - 1), min_size=1, max_size=9).map(sorted))
@@ -190,7 +190,7 @@ def test_a_read_opens_no_footer(lake: Path) -> None:
     plan, found = stored(sc.open_table(str(lake)), "id = 777")
     (file,), (row_group,) = opened_blocks(plan).file.tolist(), opened_blocks(plan).row_group.tolist()
     path = lake / plan.opened.listing.paths[file].as_py()
-    layout = decoded(found.blocks[0], path.stat().st_size, [0, 1])
+    layout = with_pages(found.blocks[0], path.stat().st_size, [0, 1])
     assert layout is not None
     data, read = path.read_bytes(), []
 
@@ -251,7 +251,7 @@ def test_only_the_columns_that_are_read_are_kept(lake: Path) -> None:
         (data,) = layouts_of(plan.opened, opened_blocks(plan), partial(Head.leaves, names=[column])).layouts.blocks
         size = int(plan.opened.listing.size[opened_blocks(plan).file[0]])
         assert [*decode_layout(data, size, "it").chunks] == kept
-        assert decoded(data, size, kept[-1:]) is not None
+        assert with_pages(data, size, kept[-1:]) is not None
         assert len(opened_blocks(plan).layouts().blocks[0]) >= len(data)
 
 
@@ -289,7 +289,7 @@ def test_iceberg(catalog: Catalog) -> None:
     found = layouts_of(plan.opened, opened_blocks(plan), everything).layouts
     (uri,) = plan.files
     with pa.OSFile(uri.removeprefix("file://")) as file:
-        layout = decoded(found.blocks[0], file.size(), [1])
+        layout = with_pages(found.blocks[0], file.size(), [1])
         assert layout is not None
         (read,) = reader(file, found.heads[0], layout).read(0, ["text"], chosen_rows(np.array([7])))
     assert read.to_pylist() == [{"text": f"text {ROWS + 7}"}]
@@ -308,12 +308,12 @@ def test_object_store(s3: S3Server, tmp_path: Path) -> None:
     plan, found = stored(table, f"id % {ROWS} = 250")
     assert len(found.blocks) == 3
     sizes = plan.opened.listing.size[opened_blocks(plan).file].tolist()
-    assert all(decoded(data, size, [0, 1]) for data, size in zip(found.blocks, sizes, strict=True))
+    assert all(with_pages(data, size, [0, 1]) for data, size in zip(found.blocks, sizes, strict=True))
     before, one = stored(sc.open_table(location), "id = 250")  # what another process has read is on local disk
     assert not before.opened.catalog.reads.stored
     assert before.opened.catalog.reads.cached
     with filesystem.open_input_file(f"{root}/0.parquet") as file:
-        layout = decoded(one.blocks[0], file.size(), [0])
+        layout = with_pages(one.blocks[0], file.size(), [0])
         assert layout is not None
         own = PageReader("it", file, Head(one.heads[0]), lambda row_group, leaves: layout, REMOTE_GAP)
         (read,) = own.read(2, ["id"], chosen_rows(np.array([50])))
@@ -332,15 +332,15 @@ def test_a_column_that_cannot_be_read_by_pages_keeps_the_others() -> None:
     table = pa.table({"a": np.arange(1000), "b": [[i, i] for i in range(1000)]})
     file = parquet(table, data_page_size=100, write_batch_size=10)
     found = file_layouts(file, read_footer(file))
-    assert decoded(found.blocks[0], file.size(), [0]) is not None
-    assert decoded(found.blocks[0], file.size(), [1]) is None
+    assert with_pages(found.blocks[0], file.size(), [0]) is not None
+    assert with_pages(found.blocks[0], file.size(), [1]) is None
 
 
 # ---- trouble ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("chunk", [LAYOUTS, LAYOUT_TABLE])
-def test_broken_layouts_cost_time_and_no_rows(lake: Path, chunk: str) -> None:
+def test_broken_layouts_cost_time_and_no_rows(lake: Path, chunk: str, caplog: pytest.LogCaptureFixture) -> None:
     snapshot = snapshot_of(lake / "_secateur")
     directory = snapshot.directory(chunk, None)
     assert directory is not None
@@ -355,6 +355,7 @@ def test_broken_layouts_cost_time_and_no_rows(lake: Path, chunk: str) -> None:
     assert b"" in found.layouts.blocks
     assert any(found.layouts.blocks)
     assert plan.to_arrow()["id"].to_pylist() == [*range(3 * ROWS)]
+    assert "is read by footers: " in caplog.text
     assert not sc.verify_index(table).sound
     strict = sc.prune(table, "true", strict=True)
     with pytest.raises(IndexFault, match="checksum"):
@@ -463,7 +464,7 @@ def test_all_rows_of_a_file_without_a_page_index_are_read_by_pages() -> None:
     file = parquet(table, data_page_size=500, write_batch_size=50, row_group_size=1000)
     found = file_layouts(file, read_footer(file))
     for row_group, data in enumerate(found.blocks):
-        layout = decoded(data, file.size(), [0, 1])
+        layout = with_pages(data, file.size(), [0, 1])
         assert layout is not None
         read = pa.concat_tables(reader(file, found.head, layout).read(row_group, ["a", "b"], all_rows(1000)))
         assert read.equals(table.slice(row_group * 1000, 1000))

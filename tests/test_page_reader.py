@@ -20,7 +20,8 @@ from parquet_files import chosen, difference, parquet_files
 
 from secateur.io import page_reader
 from secateur.io.chosen_rows import chosen_rows
-from secateur.io.footer import read_footer, read_layout
+from secateur.io.file_layouts import read_layout
+from secateur.io.footer import read_footer
 from secateur.io.layout import Layout
 from secateur.io.page_reader import PageReader
 from secateur.io.ranges import LOCAL_GAP, REMOTE_GAP
@@ -38,7 +39,7 @@ def reader_of(data: bytes, gap: int = LOCAL_GAP) -> PageReader:
     footer = read_footer(file)
 
     def layout(row_group: int, leaves: Sequence[int]) -> Layout:
-        found = read_layout(file, footer, row_group, leaves)
+        found = read_layout(file, footer, row_group, leaves).of(leaves)
         assert found is not None
         return found
 

@@ -1,7 +1,8 @@
-"""What an index keeps of a file for reads of single pages: its head, and the layouts of its row groups."""
+"""The layouts of a file's row groups, out of its footer, its page index and its pages; what an index keeps of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -34,29 +35,49 @@ def layouts_of_file(file: pa.NativeFile, footer: Footer, gap: int = LOCAL_GAP) -
     far as they add up. On an object store, where `gap` is greater than that of a local disk, such chunks are read
     whole, many at once. Raises OSError.
     """
-    indexes = _offset_indexes(file, footer, gap)
-    return [_layout(file, footer, row_group, indexes, gap) for row_group in range(len(footer.row_count))]
+    chunks = [chunk for row_group in range(len(footer.row_count)) for chunk in footer.chunks(row_group)]
+    indexes, leaves = _offset_indexes(file, chunks, gap), range(len(footer.head.columns))
+    stated = [_stated(file, footer, row_group, leaves, indexes) for row_group in range(len(footer.row_count))]
+    return [_completed(file, footer, row_group, layout, gap) for row_group, layout in enumerate(stated)]
 
 
-def _layout(file: pa.NativeFile, footer: Footer, row_group: int, indexes: dict[Range, bytes], gap: int) -> Layout:
-    rows, columns = int(footer.row_count[row_group]), footer.head.columns
-    found: dict[int, ChunkLayout] = {}
-    unknown = []
-    for leaf, chunk in enumerate(footer.chunks(row_group)):
-        pages = _pages(chunk, indexes, rows, file.size())
-        layout = None if chunk.stored is None else chunk_layout(chunk.stored, pages, file.size())
+def read_layout(
+    file: pa.NativeFile, footer: Footer, row_group: int, leaves: Sequence[int], gap: int = LOCAL_GAP
+) -> Layout:
+    """Where some leaves of a row group lie, by their ordinals; without those that can only be read by pyarrow.
+
+    The pages of a leaf are unknown where it has no usable OffsetIndex. Raises OSError.
+    """
+    chunks = footer.chunks(row_group)
+    indexes = _offset_indexes(file, [chunks[leaf] for leaf in leaves], gap)
+    return _stated(file, footer, row_group, leaves, indexes)
+
+
+def _stated(
+    file: pa.NativeFile, footer: Footer, row_group: int, leaves: Sequence[int], indexes: dict[Range, bytes]
+) -> Layout:
+    """What the footer and the OffsetIndexes tell of some leaves."""
+    rows, size, found = int(footer.row_count[row_group]), file.size(), {}
+    for leaf in leaves:
+        chunk = footer.chunks(row_group)[leaf]
+        pages = _pages(chunk, indexes, rows, size)
+        layout = None if chunk.stored is None else chunk_layout(chunk.stored, pages, size)
         if layout is not None:
             found[leaf] = layout
-            if layout.pages is None:
-                unknown.append(leaf)
-    walk = partial(_walked, file, footer, row_group, columns, gap)
+    return Layout(rows, found)
+
+
+def _completed(file: pa.NativeFile, footer: Footer, row_group: int, layout: Layout, gap: int) -> Layout:
+    """A layout with the pages that no OffsetIndex tells, as far as their headers do."""
+    unknown = [leaf for leaf, chunk in layout.chunks.items() if chunk.pages is None]
+    walk = partial(_walked, file, footer, row_group, footer.head.columns, gap)
     if gap > LOCAL_GAP and len(unknown) > 1:
         with ThreadPoolExecutor(min(READ_THREADS, len(unknown))) as threads:
-            layouts = list(threads.map(walk, unknown))
+            chunks = list(threads.map(walk, unknown))
     else:
-        layouts = list(map(walk, unknown))
-    found |= {leaf: layout for leaf, layout in zip(unknown, layouts, strict=True) if layout is not None}
-    return Layout(rows, found)
+        chunks = list(map(walk, unknown))
+    found = {leaf: chunk for leaf, chunk in zip(unknown, chunks, strict=True) if chunk is not None}
+    return Layout(layout.row_count, {**layout.chunks, **found})
 
 
 def _walked(
@@ -69,10 +90,9 @@ def _walked(
     return None if found is None else chunk_layout(*found, file.size())
 
 
-def _offset_indexes(file: pa.NativeFile, footer: Footer, gap: int) -> dict[Range, bytes]:
-    """The bytes of all OffsetIndexes that lie in the file; none where they are together longer than it."""
+def _offset_indexes(file: pa.NativeFile, chunks: Sequence[Chunk], gap: int) -> dict[Range, bytes]:
+    """The bytes of the OffsetIndexes that lie in the file; none where they are together longer than it."""
     size = file.size()
-    chunks = (chunk for row_group in range(len(footer.row_count)) for chunk in footer.chunks(row_group))
     places = [each for chunk in chunks if (each := chunk.offset_index) is not None and sum(each) <= size]
     if sum(length for _, length in places) > size:
         return {}

@@ -20,7 +20,6 @@ from secateur.errors import InvalidParquet
 from secateur.io.bounds import Bounds, decode_bounds
 from secateur.io.column_chunk import Chunk, Trust, column_trust, read_chunk
 from secateur.io.head import Head, head_of
-from secateur.io.layout import ChunkLayout, Layout, chunk_layout
 from secateur.io.page_index import (
     PageIndex,
     Pages,
@@ -52,7 +51,6 @@ __all__ = [
     "PageIndex",
     "chunk_bounds",
     "read_footer",
-    "read_layout",
     "read_page_index",
     "stored_chunks",
 ]
@@ -130,32 +128,6 @@ def read_page_index(
     data = dict(zip(places, map(bytes, read_ranges(file, places, gap)), strict=True))
     indexes = {path: _leaf_page_index(footer, leaf, data) for path, leaf in wanted.items()}
     return {path: index for path, index in indexes.items() if index is not None}
-
-
-def read_layout(
-    file: pa.NativeFile, footer: Footer, row_group: int, leaves: Sequence[int], gap: int = LOCAL_GAP
-) -> Layout | None:
-    """Where some leaves of a row group lie, by their ordinals; None where one of them can only be read by pyarrow.
-
-    The pages of a leaf are unknown where it has no usable OffsetIndex. Raises InvalidParquet where one lies outside the
-    file or cannot be decoded.
-    """
-    row_count, chunks = int(footer.row_count[row_group]), footer._chunks[row_group]
-    places = {leaf: place for leaf in leaves if (place := chunks[leaf].offset_index) is not None}
-    data = dict(zip(places, map(bytes, read_ranges(file, list(places.values()), gap)), strict=True))
-    found: dict[int, ChunkLayout] = {}
-    for leaf in leaves:
-        stored = chunks[leaf].stored
-        try:
-            pages = read_pages(decode_struct(data[leaf]), row_count, footer._file_size) if leaf in data else None
-        except MalformedThrift as error:
-            name = display(footer._columns[leaf].names)
-            raise InvalidParquet(f"the page index of {name} is malformed: {error}") from error
-        layout = None if stored is None else chunk_layout(stored, pages, footer._file_size)
-        if layout is None:
-            return None
-        found[leaf] = layout
-    return Layout(row_count, found)
 
 
 def stored_chunks(footer: Footer, leaf: Leaf) -> tuple[Column, list[Chunk]]:

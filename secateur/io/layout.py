@@ -8,7 +8,7 @@ Source: parquet.thrift, ColumnMetaData, PageEncodingStats, OffsetIndex.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,6 +55,12 @@ class Layout:
     def byte_count(self) -> int:
         """Compressed bytes of all these chunks."""
         return sum(chunk.size for chunk in self.chunks.values())
+
+    def of(self, leaves: Collection[int]) -> Layout | None:
+        """The same of some leaves alone; None where one of them is not here."""
+        if not all(leaf in self.chunks for leaf in leaves):
+            return None
+        return Layout(self.row_count, {leaf: self.chunks[leaf] for leaf in leaves})
 
 
 def chunk_layout(stored: StoredChunk, pages: Pages | None, file_size: int) -> ChunkLayout | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -29,15 +30,18 @@ from secateur.io.footer import (
     read_footer,
     read_page_index,
 )
+from secateur.io.layout import ChunkLayout
 from secateur.io.listed_file import ListedFile, vanished
 from secateur.io.objects import ObjectFile, open_file
 from secateur.io.old_calendar import has_legacy_calendar
 from secateur.io.parquet_bloom import native_filters, no_filters
 from secateur.io.ranges import LOCAL_GAP, gap_of
-from secateur.io.row_source import Layouts, RowSource, StoredRows
+from secateur.io.row_source import RowSource, StoredRows
 from secateur.io.schema import file_schema, spark_type
 from secateur.io.shown import trouble
 from secateur.values import is_float, ordered_kind, same_keys
+
+KnownLayouts: TypeAlias = dict[int, dict[int, ChunkLayout | None]]  # by row group and leaf
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +53,7 @@ class ParquetSource:
     footer: Footer
     reader: pq.ParquetFile
     gap: int = LOCAL_GAP  # bytes; how far apart ranges of it may lie to be read together
-    known_layouts: Layouts = field(default_factory=dict)  # of its row groups, as far as they were read
+    known_layouts: KnownLayouts = field(default_factory=dict)  # as far as they were read
 
     @property
     def row_count(self) -> np.ndarray:
@@ -244,7 +248,7 @@ class Parsed:
 
     footer: Footer
     metadata: pq.FileMetaData
-    layouts: Layouts
+    layouts: KnownLayouts
 
     @property
     def nbytes(self) -> int:

@@ -6,16 +6,18 @@ Of a file of which an index keeps the head and the layouts of row groups, rows a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from secateur.errors import IndexFault, InvalidParquet, OldCalendar, StalePlan
 from secateur.io.chosen_rows import ChosenRows, all_rows, cut_out
-from secateur.io.footer import read_layout
+from secateur.io.encoded_layout import decode_layout
+from secateur.io.file_layouts import read_layout
 from secateur.io.head import Head, known_head
 from secateur.io.layout import Layout, selected_bytes, selected_count
 from secateur.io.objects import ObjectFile
@@ -24,9 +26,6 @@ from secateur.io.page_reader import PageReader
 from secateur.io.ranges import Range
 from secateur.io.schema import conform
 from secateur.io.shown import trouble
-from secateur.io.stored_layouts import decoded
-
-Layouts: TypeAlias = dict[tuple[int, tuple[int, ...]], Layout | None]  # by row group and leaves
 
 if TYPE_CHECKING:
     from secateur.io.parquet_file import ParquetSource
@@ -106,7 +105,7 @@ class RowSource:
 
     def _row_count(self, row_group: int) -> int:
         """Rows of a row group. Raises StalePlan where the file does not have it."""
-        layout = self._stored_layout(row_group, ())
+        layout = self._stored_layout(row_group)
         if layout is not None:
             return layout.row_count
         counts = self.opened.row_count
@@ -152,7 +151,7 @@ class RowSource:
         """Reads those row groups of which a layout has all pages."""
 
         def layout(row_group: int, leaves: Sequence[int]) -> Layout:
-            found = self._layout(row_group, tuple(leaves))
+            found = self._layout(row_group, leaves)
             assert found is not None
             return found
 
@@ -161,32 +160,40 @@ class RowSource:
     def _layout_of(self, row_group: int, names: Sequence[str]) -> Layout | None:
         """Where some columns lie; None where only pyarrow can tell, or nobody."""
         try:
-            return self._layout(row_group, tuple(self.head.leaves(names)))
+            return self._layout(row_group, self.head.leaves(names))
         except InvalidParquet:
             return None
 
-    def _layout(self, row_group: int, leaves: tuple[int, ...]) -> Layout | None:
-        found = self._stored_layout(row_group, leaves)
-        if found is not None:
-            return found
-        known, key = self.opened.known_layouts, (row_group, leaves)
-        if key not in known:
-            known[key] = read_layout(self.file, self.opened.footer, row_group, leaves, self.gap)
-        return known[key]
+    def _layout(self, row_group: int, leaves: Sequence[int]) -> Layout | None:
+        stored = self._stored_layout(row_group)
+        found = None if stored is None else stored.of(leaves)
+        return found if found is not None and found.has_pages else self._own_layout(row_group, leaves)
 
-    def _stored_layout(self, row_group: int, leaves: tuple[int, ...]) -> Layout | None:
-        """What the index tells; None where it does not have the pages of all these leaves."""
-        key = row_group, leaves
-        if self.stored is not None and key not in self._decoded:
-            try:
-                self._decoded[key] = decoded(self.stored.layouts.get(row_group, b""), self.file.size(), leaves)
-            except IndexFault:  # the footer tells as well
-                self._decoded[key] = None
-        return self._decoded.get(key)
+    def _stored_layout(self, row_group: int) -> Layout | None:
+        """What the index tells of a row group; None where it does not."""
+        if self.stored is None:
+            return None
+        if row_group not in self._decoded:
+            data = self.stored.layouts.get(row_group)
+            self._decoded[row_group] = None
+            with suppress(IndexFault):  # the footer tells as well
+                self._decoded[row_group] = decode_layout(data, self.file.size(), "a layout") if data else None
+        return self._decoded[row_group]
 
     @cached_property
-    def _decoded(self) -> Layouts:
+    def _decoded(self) -> dict[int, Layout | None]:
         return {}
+
+    def _own_layout(self, row_group: int, leaves: Sequence[int]) -> Layout | None:
+        """What the file tells; None where it does not of one of these leaves."""
+        opened = self.opened
+        known = opened.known_layouts.setdefault(row_group, {})
+        unread = [leaf for leaf in leaves if leaf not in known]
+        if unread:
+            read = read_layout(self.file, opened.footer, row_group, unread, self.gap)
+            known.update({leaf: read.chunks.get(leaf) for leaf in unread})
+        chunks = {leaf: chunk for leaf in leaves if (chunk := known[leaf]) is not None}
+        return Layout(int(opened.row_count[row_group]), chunks).of(leaves)
 
     def require_todays_calendar(self, arrays: Sequence[pa.Array]) -> None:
         """Raises OldCalendar where values have days or instants that only Spark converts."""

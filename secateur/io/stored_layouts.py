@@ -6,7 +6,7 @@ and every page's header against the layout.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from secateur.errors import IndexFault, InvalidParquet
@@ -15,7 +15,6 @@ from secateur.index.layouts import Layouts
 from secateur.io.catalog import OpenedTable
 from secateur.io.encoded_layout import decode_layout, encode_layout
 from secateur.io.head import Head, known_head
-from secateur.io.layout import Layout
 from secateur.io.thrift import MalformedThrift
 
 SHORT = 1 << 10  # bytes of a layout; of what is less, a part takes hardly less
@@ -67,12 +66,3 @@ def _part(data: bytes, leaves: Leaves, file_size: int) -> bytes:
     """The layout of some leaves at least. Raises IndexFault."""
     part = decode_layout(data, file_size, "a layout", leaves)
     return encode_layout(part) if len(data) > SHORT else data
-
-
-def decoded(data: bytes, file_size: int, leaves: Sequence[int]) -> Layout | None:
-    """The layout of some leaves as a page reader takes it; None where it does not have all of their pages.
-
-    Raises IndexFault for bytes that are no layout.
-    """
-    found = decode_layout(data, file_size, "a layout", leaves) if data else None
-    return found if found is not None and len(found.chunks) == len(leaves) and found.has_pages else None
