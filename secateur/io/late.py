@@ -100,9 +100,7 @@ class OpenedRows:
             return
         known, begin = pa.Table.from_batches(parts), 0
         for batch in self._at(row_group, others, chosen):
-            own = known.slice(
-                begin, batch.num_rows
-            ).combine_chunks()  # of all rows, texts can be too long for one chunk
+            own = known.slice(begin, batch.num_rows).combine_chunks()  # the texts of all can be too long for one chunk
             begin += batch.num_rows
             schema = pa.schema([*own.schema, *batch.schema])
             for part in pa.Table.from_arrays([*own.columns, *batch.columns], schema=schema).to_batches():
