@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 ONE_IN, MOST_SCAN, ONE_IN_OF_JOIN = 10, 1.1, 8  # the goals: so many times as fast, at most so many times as long
 SPARK = "Spark's own reader, with its push-down"
 SMALL, WANTED = 1_000, 3  # rows of the small side, and of those that its filter keeps
+WARMING = 20  # seconds for each contender: a join takes 0.8 s at first, and 0.2 s from the hundredth on
 ROADS = ("auto", "blocks", "native")  # auto: the driver reads so little itself
 
 Query = Callable[["DataFrame"], object]
@@ -43,7 +44,9 @@ def lookup_spark(setting: Setting) -> Result:
             answers = [found(ours, call), *(planned(call, via) for via in ROADS), found(own, call)]
             _require(all(answer == answers[0] and len(answer) == 1 for answer in answers), answers)
         contenders = [partial(found, ours), *(partial(planned, via=via) for via in ROADS)]
-        *times, peer = race([changing(each) for each in [*contenders, partial(found, own)]], setting.repetitions)
+        *times, peer = race(
+            [changing(each) for each in [*contenders, partial(found, own)]], setting.repetitions, _warming(setting)
+        )
         goals = {
             "dataframe()": 1 / ONE_IN,
             **{f"prune().to_spark(via={via!r})": 1 / ONE_IN if via == "auto" else None for via in ROADS},
@@ -91,9 +94,15 @@ def join_small_side(setting: Setting) -> Result:
 
         for call in range(2):
             _require(joined(ours, call) == joined(own, call) and len(joined(ours, call)) == WANTED, call)
-        time, peer = race([changing(partial(joined, frame)) for frame in (ours, own)], setting.repetitions)
+        contenders = [changing(partial(joined, frame)) for frame in (ours, own)]
+        time, peer = race(contenders, setting.repetitions, _warming(setting))
     ratio = timed(f"dataframe(), join with {WANTED} rows", time, SPARK, peer, goal=1 / ONE_IN_OF_JOIN)
     return Result({**_sizes(data), "rows_of_the_small_side": SMALL}, (ratio,))
+
+
+def _warming(setting: Setting) -> float:
+    """Seconds until a JVM has compiled most of what plans and runs a query of a tenth of a second."""
+    return WARMING * min(1, setting.scale)
 
 
 def _frames(spark: SparkSession, data: SparkTable) -> tuple[DataFrame, DataFrame]:

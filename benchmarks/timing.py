@@ -31,13 +31,14 @@ class Timing:
         return median(self.samples)
 
 
-def race(contenders: Sequence[Contender], repetitions: int) -> list[Timing]:
+def race(contenders: Sequence[Contender], repetitions: int, warming: float = 0) -> list[Timing]:
     """The times of the contenders, called in turn `repetitions` times or, where they are quick, up to five times more.
 
-    Every contender is called once before, which warms what it uses. The garbage collector is off while the clock runs.
+    Every contender is called before, at least once and for `warming` seconds, which warms what it uses. The garbage
+    collector is off while the clock runs.
     """
     with garbage_kept():
-        first = [_sample(contender, 1) for contender in contenders]
+        first = [_warmed(contender, warming) for contender in contenders]
         calls = [max(1, ceil(LEAST_SAMPLE / max(seconds, 1e-9))) for seconds in first]
         once = sum(n * seconds for n, seconds in zip(calls, first, strict=True))
         affordable = int(repetitions * ENOUGH / once)
@@ -46,6 +47,15 @@ def race(contenders: Sequence[Contender], repetitions: int) -> list[Timing]:
             [_sample(contender, n) for contender, n in zip(contenders, calls, strict=True)] for _ in range(rounds)
         ]
     return [Timing(times) for times in zip(*samples, strict=True)]
+
+
+def _warmed(contender: Contender, seconds: float) -> float:
+    """The seconds of the last of some calls."""
+    end = time.perf_counter() + seconds
+    while True:
+        last = _sample(contender, 1)
+        if time.perf_counter() >= end:
+            return last
 
 
 def _sample(contender: Contender, calls: int) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import json
 import re
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -330,6 +331,19 @@ def test_contenders_take_turns_without_the_collector() -> None:
     assert {name for name, _ in calls} == {"a", "b"}
     assert not any(enabled for _, enabled in calls)
     assert gc.isenabled()
+
+
+def test_contenders_are_called_for_a_while_before() -> None:
+    calls: list[float] = []
+
+    def slow() -> None:
+        calls.append(time.perf_counter())
+        time.sleep(0.01)
+
+    (timing,) = race([slow], 1, warming=0.05)
+    before = len(calls) - len(timing.samples)
+    assert before > 1
+    assert calls[before] - calls[0] >= 0.05
 
 
 def test_once_gives_the_answer() -> None:
