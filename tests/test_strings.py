@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from conftest import WriteTable
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import check_table
 from oracle import rows
+from pyspark.errors import AnalysisException
 
 import secateur as sc
-from secateur.errors import UnsupportedPredicate
+from secateur.errors import UnsupportedPredicate, UnsupportedTable
 from secateur.pruning.functions.text import RULES
 from secateur.pruning.interval import Argument
 
@@ -48,6 +50,33 @@ def test_c19_a_collation_keeps_every_block_and_compares_as_spark_does(
         plan.to_arrow()
     with pytest.raises(UnsupportedPredicate, match="collation"):
         plan.to_spark(spark, via="blocks")
+
+
+@pytest.mark.parametrize("columns", [None, ["s"], ["id", "st"]])
+@pytest.mark.parametrize("predicate", ["id IN (3, 4)", "id > 99"])
+def test_c19_a_collation_is_handed_on(
+    spark: SparkSession, lake: Path, columns: list[str] | None, predicate: str
+) -> None:
+    """A later filter would else compare without it, and lose rows; one file lacks the columns."""
+    pq.write_table(pa.table({"id": [4]}), lake / "without.parquet")
+    plan = sc.prune(sc.open_table(str(lake)), predicate)
+    for via in ("auto", "native"):
+        found = plan.to_spark(spark, columns, via=via)
+        wanted = spark.read.option("mergeSchema", "true").parquet(str(lake)).where(predicate).select(*found.columns)
+        assert found.schema == wanted.schema
+        assert rows(found.toArrow()) == rows(wanted.toArrow())
+        if "s" in found.columns:
+            assert found.where("s = 'NAME3'").count() == (predicate != "id > 99")
+    for via in ("blocks", "local"):
+        with pytest.raises(UnsupportedTable, match="has a collation"):
+            plan.to_spark(spark, columns, via=via)
+        assert plan.to_spark(spark, ["id"], via=via).count() == 3 * (predicate != "id > 99")
+
+
+def test_c19_a_reader_that_keeps_no_collation_is_refused(spark: SparkSession, lake: Path) -> None:
+    with pytest.raises(AnalysisException, match=r"s, st has a collation, which format\(\"secateur\"\) does not keep"):
+        spark.read.format("secateur").load(str(lake))
+    assert spark.read.format("secateur").schema("id bigint, plain string").load(str(lake)).count() == 10
 
 
 def test_other_columns_of_such_a_table_prune(spark: SparkSession, lake: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,15 +37,15 @@ class Road:
         return f"{self.name}: {self.why}"
 
 
-def choose_road(scan: Scan) -> Road:
-    """The cheapest road that is sure to be right, of those that every session has.
+def choose_road(scan: Scan, fields: Sequence[pa.Field] | None = None) -> Road:
+    """The cheapest road for some fields, or all, that is sure to be right, of those that every session has.
 
     - ``local`` where at most LOCAL_BYTES survive, in at most MOST_LOCAL_FILES files.
     - ``native`` where at least NATIVE_SHARE of the bytes of the surviving files survive, and these files are at most
       MOST_NATIVE: above that, handing Spark their paths one by one takes longer than it saves.
     - ``blocks`` else.
     """
-    if asks_a_collation(scan):
+    if needs_collations(scan, scan.opened.schema if fields is None else fields):
         return Road("native", "only Spark's own reader keeps the collations of strings")
     bytes_ = int(surviving_bytes(scan).sum())
     if bytes_ <= LOCAL_BYTES and len(scan.file_ordinals) <= MOST_LOCAL_FILES:
@@ -66,6 +67,11 @@ def surviving_bytes(scan: Scan) -> np.ndarray:
     if ranges is None:
         return blocks.byte_count
     return (blocks.byte_count * (ranges.row_counts / np.maximum(blocks.row_count, 1))).astype(np.int64)
+
+
+def needs_collations(scan: Scan, fields: Iterable[pa.Field]) -> bool:
+    """Whether strings with a collation are looked at by the predicate, or are to be handed on in some fields."""
+    return asks_a_collation(scan) or any(holds_collation(field.type) for field in fields)
 
 
 def asks_a_collation(scan: Scan) -> bool:

@@ -51,6 +51,6 @@ def _public(spark: SparkSession, table: Table, settings: Settings) -> DataFrame:
     with_collations = any(holds_collation(field.type) for field in plan.opened.schema)
     if with_collations and not is_read_by_spark(plan):
         raise UnsupportedTable(f"{table.location} has collations, and names that Spark reads as patterns")
-    if len(plan.file_ordinals) and is_read_by_spark(plan) and has_filesystem(spark, plan.opened.table.location):
-        return by_files(plan, spark, with_collations=with_collations)
+    if with_collations or (is_read_by_spark(plan) and has_filesystem(spark, plan.opened.table.location)):
+        return by_files(plan.opened, plan.file_ordinals, spark, with_collations=with_collations)
     return to_spark(plan, spark, None, "auto")

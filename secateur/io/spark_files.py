@@ -11,18 +11,21 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql.functions import lit
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from secateur.arrays import from_numpy
 from secateur.io.parquet_dir import ParquetDirectory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from secateur.io.scan import Scan
+    from secateur.io.catalog import OpenedTable
 
 MOST_LOOKED_UP = 500  # files; a status takes about a millisecond on a local disk, and tens on an object store
 _DISCOVERY_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
@@ -32,23 +35,30 @@ _NO_PUSH_DOWN = {
 }
 
 
-def by_files(scan: Scan, spark: SparkSession, *, with_collations: bool) -> DataFrame:
-    """All rows of the surviving files of a plan for which :func:`.roads.is_read_by_spark`, of which there are some.
+def by_files(opened: OpenedTable, files: np.ndarray, spark: SparkSession, *, with_collations: bool) -> DataFrame:
+    """All rows of some files of a table for which Spark's own reader can be taken (:func:`.roads.is_read_by_spark`).
 
     Collations are told by the files alone, and Spark who reads them all. Raises StalePlan where a file is gone.
     """
-    table = scan.opened.table
+    table, listing = opened.table, opened.listing
     assert isinstance(table, ParquetDirectory)
-    paths = [table.full_path(path) for path in scan.files]
+    schema = spark_schema(opened.schema)
+    told = files if len(files) or not with_collations else np.arange(min(1, len(listing.size)))
+    if not len(told):
+        return spark.createDataFrame([], schema)
+    paths = [table.full_path(path) for path in listing.paths.take(from_numpy(told)).to_pylist()]
     reader = spark.read.options(**_NO_PUSH_DOWN).option("basePath", table.location)
-    schema = spark_schema(scan.opened.schema)
-    reader = reader.option("mergeSchema", "true") if with_collations else reader.schema(schema)
     try:
         with _looked_up_by_the_driver(spark, len(paths)):
-            return reader.parquet(*paths)
+            if not with_collations:
+                return reader.schema(schema).parquet(*paths)
+            found = reader.option("mergeSchema", "true").parquet(*paths)
     except AnalysisException:
-        table.require_listed(scan.opened.listing, scan.file_ordinals)
+        table.require_listed(listing, told)
         raise
+    known = {name.lower() for name in found.columns}
+    missing = {f.name: lit(None).cast(f.dataType) for f in schema.fields if f.name.lower() not in known}
+    return found.withColumns(missing) if len(files) else found.withColumns(missing).where(lit(False))
 
 
 @contextlib.contextmanager

@@ -20,17 +20,24 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from secateur.errors import OldCalendar, StalePlan, UnsupportedPredicate
+from secateur.errors import OldCalendar, StalePlan, UnsupportedPredicate, UnsupportedTable
 from secateur.io.block_list import BlockList
 from secateur.io.packing import pack
 from secateur.io.parquet_dir import ParquetDirectory
-from secateur.io.roads import asks_a_collation, choose_road, is_read_by_spark, surviving_bytes
+from secateur.io.roads import (
+    asks_a_collation,
+    choose_road,
+    holds_collation,
+    is_read_by_spark,
+    needs_collations,
+    surviving_bytes,
+)
 from secateur.io.row_groups import BlockReader, block_reader
 from secateur.io.scan import read_ahead
 from secateur.io.spark_files import by_files, has_filesystem, spark_schema
@@ -68,16 +75,20 @@ def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via
         raise ValueError(f"via is one of {', '.join(ROADS)}, not {via!r}")
     _require_time_zone(scan, spark)
     fields = scan.fields(columns)
-    road = choose_road(scan).name if via == "auto" else via
-    if asks_a_collation(scan) and not (road == "native" and is_read_by_spark(scan)):
-        raise UnsupportedPredicate(
-            f"{brief(scan.written)} compares strings by a collation, and its rows can only be read by Spark's own "
-            "reader of a directory (via='native') that it finds by its location, without wildcards in names: use "
-            "spark.read.parquet"
-        )
+    road = choose_road(scan, fields).name if via == "auto" else via
+    if needs_collations(scan, fields) and not (road == "native" and is_read_by_spark(scan)):
+        _refuse_collations(scan, fields)
     frame = _by(road, scan, spark, fields) if via != "auto" else _by_the_best(road, scan, spark, fields)
     selected = frame.where(scan.sql).select(*[quoted_name(field.name) for field in fields])
     return selected if scan.limit is None else selected.limit(scan.limit)
+
+
+def _refuse_collations(scan: Scan, fields: Sequence[pa.Field]) -> NoReturn:
+    reads = "only Spark's own reader keeps it (via='native'), of a directory that it finds, without wildcards in names"
+    if asks_a_collation(scan):
+        raise UnsupportedPredicate(f"{brief(scan.written)} compares strings by a collation, and {reads}")
+    names = ", ".join(field.name for field in fields if holds_collation(field.type))
+    raise UnsupportedTable(f"{names} has a collation, and {reads}: leave it out of the columns, or use that road")
 
 
 def _by(road: str, scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
@@ -86,7 +97,7 @@ def _by(road: str, scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) 
         case "local":
             return _local(scan, spark, fields, math.inf)
         case "native":
-            return _native(scan, spark)
+            return _native(scan, spark, fields)
         case "iceberg":
             staged = _read_by_iceberg(scan, spark)
             if staged is None:
@@ -109,7 +120,7 @@ def _by_the_best(road: str, scan: Scan, spark: SparkSession, fields: Sequence[pa
     staged = _read_by_iceberg(scan, spark) if road == "blocks" else None
     if staged is not None:
         return staged
-    if road == "native" and not has_filesystem(spark, scan.opened.table.location):
+    if road == "native" and not (needs_collations(scan, fields) or has_filesystem(spark, scan.opened.table.location)):
         road = "blocks"
     return _by(road, scan, spark, fields)
 
@@ -162,17 +173,17 @@ def _require_time_zone(scan: Scan, spark: SparkSession) -> None:
         )
 
 
-def _native(scan: Scan, spark: SparkSession) -> DataFrame:
+def _native(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
     """What survives through Spark's own reader: exactly the row groups on Spark Classic, elsewhere the files.
 
     Raises StalePlan where a file is gone, or another one, for Spark reads what is there, whatever was planned; and
     ValueError where Spark would read other files, or rows that an Iceberg table has deleted.
     """
-    if not len(scan.file_ordinals):
+    with_collations = needs_collations(scan, fields)
+    if not len(scan.file_ordinals) and not with_collations:
         return spark.createDataFrame([], spark_schema(scan.opened.binding_schema))
     if isinstance(scan.opened.table, ParquetDirectory):
         scan.opened.table.require_listed(scan.opened.listing, scan.file_ordinals)
-    with_collations = asks_a_collation(scan)
     exact = None if with_collations else of_plan(scan, spark)
     if exact is not None:
         return exact
@@ -180,7 +191,7 @@ def _native(scan: Scan, spark: SparkSession) -> DataFrame:
         raise ValueError(
             "via='native' needs a directory of Parquet files that Spark finds by its location, without wildcards in it"
         )
-    return by_files(scan, spark, with_collations=with_collations)
+    return by_files(scan.opened, scan.file_ordinals, spark, with_collations=with_collations)
 
 
 def _blocks(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:

@@ -31,10 +31,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from secateur.errors import IncomparableLiteral, InvalidOption, TableNotFound, UnsupportedPredicate
+from secateur.errors import IncomparableLiteral, InvalidOption, TableNotFound, UnsupportedPredicate, UnsupportedTable
 from secateur.io.block_list import BlockList
 from secateur.io.catalog import open_snapshot_of
 from secateur.io.opening import Moment, open_at
+from secateur.io.roads import holds_collation
 from secateur.io.row_groups import BlockReader
 from secateur.io.scan import Settings, plan_scan
 from secateur.io.shown import ENVIRONMENT, shown_location, tells_secrets
@@ -101,10 +102,17 @@ class SecateurDataSource(DataSource):
         return Location(path, self.options.get("catalog"), moment, self.options.get("index_location"))
 
     def schema(self) -> StructType:
-        """The table's schema."""
+        """The table's schema. Raises UnsupportedTable for strings with a collation, which would compare without it."""
         zone = zone_of("UTC")
         assert zone is not None
-        return spark_schema(open_snapshot_of(_opened(self._location), zone, Faults()).schema)
+        opened = open_snapshot_of(_opened(self._location), zone, Faults())
+        collated = [field.name for field in opened.schema if holds_collation(field.type)]
+        if collated:
+            raise UnsupportedTable(
+                f'{", ".join(collated)} has a collation, which format("secateur") does not keep: '
+                "use secateur.dataframe(), or give a schema without it"
+            )
+        return spark_schema(opened.schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader of one query."""
