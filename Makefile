@@ -15,7 +15,7 @@ OLDEST_SPARK := 4.1.4
 NEEDS_OLDEST := $(addprefix tests/test_,spark_iceberg.py iceberg_histories.py iceberg_rules.py hand_off.py \
     spark_source.py transparent.py transparent_trouble.py)
 
-.PHONY: help demo test oldest lint types format bench conformance docs fuzz fuzz-decoders clean lock
+.PHONY: help demo test test-full oldest lint types format bench conformance docs fuzz fuzz-decoders clean lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +25,9 @@ demo: $(STAMP) ## make a table, index it, and show what a query then skips
 
 test: lint types oldest ## every check: lint, types, and all tests
 	$(BIN)/python -m pytest
+
+test-full: ## every check, with all examples and the tests that take long: about an hour
+	HYPOTHESIS_PROFILE=full $(MAKE) test
 
 oldest: $(OLDEST)/.installed ## the tests of what needs the oldest Spark supported, 4.1: Iceberg's runtime, and the hand-off
 	$(OLDEST)/bin/python -m pytest $(NEEDS_OLDEST)

@@ -1,8 +1,4 @@
-"""What the tests share: one Spark session, which is the oracle, and a way to write tables.
-
-Hypothesis runs the same examples every time, so that a failure is a change of the code. ``HYPOTHESIS_PROFILE=nightly``
-draws new and many more of them.
-"""
+"""What the tests share: one Spark session, which is the oracle, and a way to write tables."""
 
 from __future__ import annotations
 
@@ -16,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from iceberg_runtime import Runtime, iceberg_runtime
 from iceberg_tables import catalog_in
+from profiles import PROFILE
 
 from benchmarks.s3_server import S3Server, reserved_port, s3_server, set_environment
 from secateur.session import local_session
@@ -27,20 +23,10 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyspark.sql import SparkSession
 
-SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
-settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=SLOW_IS_FINE, database=None)
-settings.register_profile("nightly", settings.get_profile("ci"), derandomize=False, max_examples=1000, print_blob=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
-
-def examples(ci: int, *, shrink: bool = True) -> settings:
-    """The number of examples of a test: `ci` of them, ten times as many in the nightly profile.
-
-    A test whose examples take seconds does not shrink a failing one: its message has to name what failed.
-    """
-    nightly = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
-    phases = tuple(Phase) if shrink else (Phase.explicit, Phase.generate)
-    return settings(max_examples=ci * 10 if nightly else ci, phases=phases, report_multiple_bugs=shrink)
+def pytest_report_header() -> str:
+    """What is told first of a run."""
+    return f"profile: {PROFILE}"
 
 
 @pytest.fixture(scope="session", autouse=True)

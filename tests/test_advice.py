@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from conftest import examples, write_file
+from conftest import write_file
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from small_tables import WHERES, files, written
 from test_why_stages import MADE, PREDICATES, Made, table_of
 

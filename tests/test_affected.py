@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from conftest import WriteTable, examples
+from conftest import WriteTable
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from small_tables import WHERE, Where, files, rows_of, written
 
 import secateur as sc

@@ -11,9 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import WriteTable, examples
+from conftest import WriteTable
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from small_tables import LONG, POOLS, TYPES, WHERE, Row, Where, files, rows_of, written
 
 import secateur as sc

@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from secateur import arrays
 

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from conftest import WriteTable, examples
+from conftest import WriteTable
 from hypothesis import given
 from hypothesis import strategies as st
 from iceberg_row_deletes import committed, equality_deletes, position_deletes
 from iceberg_tables import catalog_in
 from lying_index import element, lie_in_filters, lie_in_segment, lie_in_snapshot
+from profiles import examples
 from small_tables import WHERE, Where, files, rows_of, written
 
 import secateur as sc
@@ -56,7 +57,7 @@ def root(write_table: WriteTable) -> Path:
     return root
 
 
-@examples(ci=15)
+@examples(15)
 @given(files(), WHERE, st.data())
 def test_what_a_plan_leaves_out_holds_no_match(chosen: list[Any], where: Where, data: st.DataObject) -> None:
     """Of tables of every type, of which the index covers some files: all excluded blocks are read."""

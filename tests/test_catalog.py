@@ -20,9 +20,9 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from catalog_checks import Query
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from random_index import Index, make_index, refreshed, zone_list
 from strategies import BY_NAME
 from units import measured
@@ -109,7 +109,7 @@ def sometimes(seed: int, share: float) -> Callable[[], bool]:
     return lambda: bool(random.random() < share)
 
 
-@examples(ci=40, shrink=False)
+@examples(40, shrink=False)
 @given(circumstances, seeds, st.integers(0, 6), st.sampled_from([0.0, 0.0, 0.1, 0.4]))
 def test_a_query_reads_what_was_written(around: Circumstances, seed: int, segments: int, harm: float) -> None:
     """One query after the other, of one snapshot and of the next, with one cache."""
@@ -120,7 +120,7 @@ def test_a_query_reads_what_was_written(around: Circumstances, seed: int, segmen
             query(each, kept, seed + i, strict=harm == 0.0).run()
 
 
-@examples(ci=20, shrink=False)
+@examples(20, shrink=False)
 @given(circumstances, seeds, st.sampled_from([0.0, 0.2]), st.integers(2, 6))
 def test_queries_at_once_read_what_was_written(around: Circumstances, seed: int, harm: float, threads: int) -> None:
     """Of two snapshots, by threads that share the cache: whoever fills an array, and whenever it is dropped."""
@@ -144,7 +144,7 @@ def hasty_threads() -> Iterator[None]:
 # ---- faults that come and go -----------------------------------------------------------------------------------------
 
 
-@examples(ci=50, shrink=False)
+@examples(50, shrink=False)
 @given(circumstances, seeds, st.integers(1, 6), st.sampled_from([0.1, 0.5, 0.9]))
 def test_reads_that_fail_now_and_then(around: Circumstances, seed: int, segments: int, failing: float) -> None:
     """What is said is right or nothing, every block stays, and what a query has opened it keeps. Nothing sticks."""
@@ -155,7 +155,7 @@ def test_reads_that_fail_now_and_then(around: Circumstances, seed: int, segments
         query(index, kept, seed, strict=True).run()
 
 
-@examples(ci=20, shrink=False)
+@examples(20, shrink=False)
 @given(circumstances, seeds, st.integers(2, 6))
 def test_reads_that_fail_now_and_then_at_once(around: Circumstances, seed: int, threads: int) -> None:
     """By threads that share a cache: what one could not read another can."""

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import xxhash
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from index_files import NAME, Memory, with_contents, with_trailer
 from integer_arrays import arrays
+from profiles import examples
 from strategies import KINDS
 
 from secateur.errors import IndexFault
@@ -72,7 +72,7 @@ def everything(store: Memory) -> list[Any]:
 # ---- there and back --------------------------------------------------------------------------------------------------
 
 
-@examples(ci=150)
+@examples(150)
 @given(st.lists(some_arrays, max_size=4))
 def test_chunks_are_read_as_they_were_written(chunks: list[list[np.ndarray]]) -> None:
     """Of every type and length, in every encoding; the place is that of the bytes, aligned and with their checksum."""
@@ -93,7 +93,7 @@ def test_chunks_are_read_as_they_were_written(chunks: list[list[np.ndarray]]) ->
     assert contents.verify(store.reader(NAME)) == []
 
 
-@examples(ci=100)
+@examples(100)
 @given(some_arrays)
 def test_a_chunk_as_it_lies(given_arrays: list[np.ndarray]) -> None:
     """Without encoding: nothing to decode but constants, which stay without memory of their own."""
@@ -157,7 +157,7 @@ def test_every_length_may_be_cut_off() -> None:
 # ---- lies: right checksums prove that nothing was damaged, not that it was written right -----------------------------
 
 
-@examples(ci=300)
+@examples(300)
 @given(some_arrays, st.data())
 def test_any_bytes_are_a_chunk_or_a_fault(given_arrays: list[np.ndarray], data: st.DataObject) -> None:
     """Cut, lengthened, or with other bytes in its description."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -38,6 +37,7 @@ from crash_lake import (
     vacuum,
 )
 from faulty_store import FaultyStore, Script
+from profiles import NIGHTLY
 
 import secateur as sc
 from benchmarks.this_process import jobs_in_this_process
@@ -45,7 +45,6 @@ from secateur.errors import IndexConflict, IndexFault, IndexMissing, SecateurErr
 from secateur.index.snapshot import snapshot_numbers
 from secateur.io.parquet_dir import ParquetDirectory
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 Do = Callable[[ParquetDirectory], None]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,13 +18,13 @@ from crash_lake import (
     lake_on,
 )
 from faulty_store import DEATHS, ERRORS, FAULTS, DiedError, FaultyStore, Script
+from profiles import NIGHTLY
 
 from benchmarks.s3_server import S3Server
 from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import SecateurError
 from secateur.index.snapshot import snapshot_name, snapshot_numbers
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 PLACES = ("disk", "remote")
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from pyroaring import BitMap64
 from test_harm import within
 
@@ -102,7 +102,7 @@ def changed(draw: st.DrawFn, name: str) -> bytes:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-@examples(ci=15)
+@examples(15)
 @given(data=st.data())
 def test_what_is_harmed_is_refused(name: str, data: st.DataObject) -> None:
     harmed = data.draw(changed(name))
@@ -115,7 +115,7 @@ def vector(rows: BitMap64) -> bytes:
     return len(body).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
 
 
-@examples(ci=30)
+@examples(30)
 @given(st.sets(st.integers(0, 2**63 - 1), max_size=50), st.integers(0, 2**40), st.integers(0, 3000))
 def test_vectors_are_unpacked(some: set[int], first: int, count: int) -> None:
     rows = sorted(some | set(range(first, first + count)))

@@ -13,11 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from iceberg_row_deletes import committed, equality_deletes, position_deletes
 from iceberg_tables import catalog_in
+from profiles import examples
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from statistics_of import Case, Units, bound, cases
 from strategies import BY_NAME
 from units import measured
@@ -18,7 +18,7 @@ from secateur.pruning.predicate.bound import Field
 from secateur.pruning.zones import Zones
 
 
-@examples(ci=500)
+@examples(500)
 @given(cases(), st.data())
 def test_may_match_is_the_bit_of_evaluate(case: Case, data: st.DataObject) -> None:
     """On units with rows, of all or of those chosen."""
@@ -31,7 +31,7 @@ def test_may_match_is_the_bit_of_evaluate(case: Case, data: st.DataObject) -> No
     assert may_match(case.predicate, case.units, chosen).tolist() == found[chosen].tolist(), case.sql
 
 
-@examples(ci=400)
+@examples(400)
 @given(cases(most=30), st.sampled_from([2, 2, 3, 4, 7, 40]))
 def test_a_descent_is_a_flat_evaluation(case: Case, fan_out: int) -> None:
     """It leaves the segments alive: whole those which surely match, by their own zone maps or by those above them."""

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import disk_cache_work
 import pytest
-from conftest import examples
 from disk_cache_work import hammer, value_of
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from secateur.io.disk_cache import DiskCache, default_disk_cache, parse_bytes
 from secateur.io.disk_room import occupied_bytes

@@ -8,10 +8,10 @@ import tracemalloc
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from integer_arrays import array_of, arrays
+from profiles import examples
 
 from secateur.errors import IndexFault
 from secateur.index.encoding import (
@@ -57,7 +57,7 @@ def as_documented(encoding: int, dtype: np.dtype, n: int, stored: bytes) -> list
 # ---- there and back --------------------------------------------------------------------------------------------------
 
 
-@examples(ci=400)
+@examples(400)
 @given(arrays())
 def test_an_array_is_decoded_as_it_was_encoded(array: np.ndarray) -> None:
     """Of every type, length and shape, wrapping differences included; by the decoder, and as documented."""
@@ -69,7 +69,7 @@ def test_an_array_is_decoded_as_it_was_encoded(array: np.ndarray) -> None:
     assert as_documented(encoding, array.dtype, len(array), stored) == unsigned
 
 
-@examples(ci=100)
+@examples(100)
 @given(arrays(), st.integers(1, 3))
 def test_arrays_that_do_not_lie_together(array: np.ndarray, step: int) -> None:
     """Every other element, or backwards: views without memory of their own."""
@@ -82,7 +82,7 @@ def _described(array: np.ndarray) -> tuple[int, np.dtype, int, bytes]:
     return encoding, array.dtype, len(array), stored
 
 
-@examples(ci=200)
+@examples(200)
 @given(arrays())
 def test_no_encoding_takes_more_than_the_elements(array: np.ndarray) -> None:
     encoding, stored = encode(array)
@@ -155,7 +155,7 @@ def test_a_constant_takes_no_memory() -> None:
     assert peak < 100_000
 
 
-@examples(ci=50)
+@examples(50)
 @given(arrays())
 def test_what_is_decoded_is_read_only_or_nobody_elses(array: np.ndarray) -> None:
     """What is decoded may share memory with what was read; whoever writes into it does not change the file's bytes."""
@@ -167,7 +167,7 @@ def test_what_is_decoded_is_read_only_or_nobody_elses(array: np.ndarray) -> None
 # ---- harm ------------------------------------------------------------------------------------------------------------
 
 
-@examples(ci=300)
+@examples(300)
 @given(arrays(), st.data())
 def test_any_description_gives_its_elements_or_a_fault(array: np.ndarray, data: st.DataObject) -> None:
     """Of another encoding, type, length or with other bytes: so many elements of that type, or an IndexFault."""

@@ -19,10 +19,10 @@ import expressions
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import examples
 from hypothesis import event, given
 from hypothesis import strategies as st
 from oracle import ask
+from profiles import examples
 from strategies import ZONES
 
 from secateur.errors import IncomparableLiteral
@@ -62,7 +62,7 @@ seeds = st.integers(0, 2**40)
 ROWS = 40
 
 
-@examples(ci=6, shrink=False)
+@examples(6, shrink=False)
 @given(seed=seeds, zone=st.sampled_from(ZONES))
 def test_rows_and_groups_of_rows_are_as_spark_answers(spark: SparkSession, seed: int, zone: str) -> None:
     chance = random.Random(seed)
@@ -213,7 +213,7 @@ def windows(n: int) -> list[tuple[int, int]]:
     return [*runs, (0, n)]
 
 
-@examples(ci=50, shrink=False)
+@examples(50, shrink=False)
 @given(
     seed=seeds,
     zone=st.sampled_from(ZONES),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from filter_files import without_bands
+from profiles import by_profile
 
 import secateur as sc
 from secateur.errors import IndexFault
@@ -20,7 +20,7 @@ from tests.make_golden import GOLDEN, stamp
 PREDICATE = "id IN (3, 17, 52) OR wide = 7900000000000000000000 OR (part = 1 AND ratio < 6 AND name > 'name-040')"
 TEXTS = "name LIKE 'name-03_é%' AND price < 9 OR price = 12.75"  # reads n-grams, tokens and postings
 IDS = {PREDICATE: [3, 17, 41, 52, 79], TEXTS: [31, 32, 33, 34, 35, 51]}
-STRIDE = 1 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 61  # bytes between two flips
+STRIDE = by_profile(quick=397, full=61, nightly=1)  # bytes between two flips
 
 
 @pytest.fixture

@@ -19,11 +19,12 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import WriteTable, examples, write_file
+from conftest import WriteTable, write_file
 from crash_lake import NO_SPARK
 from filter_files import Cuts, without_bands
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from random_filters import KINDS, asked_of
 from random_index import Index, make_index, refreshed
 from statistics_of import bound
@@ -99,7 +100,7 @@ def allowed(index: Index, predicate: Predicate, blocks: Blocks, block_numbers: n
     return survives(fold(predicate, blocks.row_count, outcomes_of))
 
 
-@examples(ci=60, shrink=False)
+@examples(60, shrink=False)
 @given(circumstances, seeds, st.integers(0, 6), st.sampled_from([0.0, 1 / 8, 2.0]), predicates, predicates)
 def test_c35_filters_and_zone_maps_leave_what_each_block_allows(
     around: Circumstances, seed: int, segments: int, selective: float, first: str, second: str
@@ -127,7 +128,7 @@ def test_c35_filters_and_zone_maps_leave_what_each_block_allows(
             check_rows(each, survivors)
 
 
-@examples(ci=60, shrink=False)
+@examples(60, shrink=False)
 @given(circumstances, seeds, st.integers(1, 6), st.sampled_from([0.0, 1 / 8, 2.0]), predicates)
 def test_c04_no_row_is_lost_to_broken_filters(
     around: Circumstances, seed: int, segments: int, selective: float, text: str
@@ -139,7 +140,7 @@ def test_c04_no_row_is_lost_to_broken_filters(
         check_rows(index, survivors)
 
 
-@examples(ci=40, shrink=False)
+@examples(40, shrink=False)
 @given(seeds, st.integers(1, 6), predicates)
 def test_c25_filters_only_ever_take_truth_from_leaves(seed: int, segments: int, text: str) -> None:
     """No row is denied under NOT, no block is sure to match that is not, and none is left that was left out before."""
@@ -389,7 +390,7 @@ def test_the_index_has_filters_of_all_kinds_in_many_files(built: Path) -> None:
     assert described.index_bytes == sum(path.stat().st_size for path in (built / "_secateur").rglob("*.*"))
 
 
-@examples(ci=70)
+@examples(70)
 @given(on_files)
 def test_rows_are_found_by_filters_of_all_kinds(built: Path, condition: Condition) -> None:
     """And no block is read that would not be without them."""
@@ -486,7 +487,7 @@ def test_c04_one_broken_file_costs_the_blocks_of_its_slab(lake: Path, harm: Call
     assert missed >= 6
 
 
-@examples(ci=30)
+@examples(30)
 @given(on_files, st.lists(st.integers(0, 10**6), min_size=1, max_size=30), st.sampled_from([gone, cut, flipped]))
 def test_no_row_is_lost_to_broken_files(
     built: Path,

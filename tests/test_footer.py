@@ -20,8 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import examples
 
 from secateur.errors import InvalidParquet
 from secateur.io.footer import Bounds, Footer, Leaf, chunk_bounds, read_footer, read_page_index
@@ -121,7 +122,6 @@ def check_pages(pages: Any, columns: list[list[Any]], leaf: Leaf) -> None:
 # --------------------------------------------------------------------------- data
 
 EXACT = Context(prec=60)
-EXAMPLES = settings().max_examples  # of the profile in use
 SPECIALS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "bool": (pa.bool_(), [True, False]),
     **{
@@ -386,7 +386,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
     return table
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(100)
 @given(tables(), st.sampled_from(["1.0", "2.0"]), st.booleans(), st.integers(1, 30), st.integers(1, 70))
 def test_bounds_hold(
     tmp_path: Path, table: pa.Table, data_page: str, dictionary: bool, page_rows: int, group_rows: int
@@ -402,7 +402,7 @@ def test_bounds_hold(
     check_file(tmp_path / "t.parquet")
 
 
-@settings(max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(50)
 @given(tables(), st.integers(1, 70), st.integers(1, 2000))
 def test_bounds_of_polars_hold(tmp_path: Path, table: pa.Table, group_rows: int, page_bytes: int) -> None:
     polars = pytest.importorskip("polars")
@@ -1022,7 +1022,7 @@ def read_or_refuse(data: bytes) -> None:
         read_all(data)
 
 
-@settings(max_examples=4 * EXAMPLES, deadline=5000)
+@settings(examples(400), deadline=5000)
 @given(st.data())
 def test_corrupt_files_are_read_or_refused(data: st.DataObject) -> None:
     original, start = data.draw(st.sampled_from(small_files()))

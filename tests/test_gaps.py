@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from strategies import KINDS, ColumnKind, array_of
 
 from secateur.errors import IndexFault
@@ -63,7 +63,7 @@ def width(low: int, high: int, values: dict[int, float] | None) -> float:
 # ---- the gaps of a block ---------------------------------------------------------------------------------------------
 
 
-@examples(ci=400)
+@examples(400)
 @given(columns, counts)
 def test_gaps_lie_between_neighbours_and_are_the_widest(column: tuple[ColumnKind, list[Any]], g: int) -> None:
     """For every type: infinities, NaN, both zeros and both ends of the integers included."""
@@ -166,7 +166,7 @@ def blocks_of_a_column(draw: st.DrawFn) -> tuple[list[pa.Array | None], RangeSet
     return blocks, draw(some_sets(words(array_of(pool, kind.type))))
 
 
-@examples(ci=500)
+@examples(500)
 @given(blocks_of_a_column(), counts)
 def test_a_block_with_a_value_in_the_set_is_reached(case: tuple[list[pa.Array | None], RangeSet], g: int) -> None:
     """For every type; and so are those of which nothing is known, by any set that is not empty."""
@@ -181,7 +181,7 @@ def test_a_block_with_a_value_in_the_set_is_reached(case: tuple[list[pa.Array | 
             assert reached or not ranges.contains(keys_of(block)).any()
 
 
-@examples(ci=300)
+@examples(300)
 @given(blocks_of_a_column())
 def test_of_few_values_gaps_are_exact(case: tuple[list[pa.Array | None], RangeSet]) -> None:
     """Where the values are the ends of all intervals, or adjacent to each other, only their own keys reach a block."""
@@ -202,7 +202,7 @@ def meets(ranges: RangeSet, begin: int, end: int) -> bool:
     return any(max(a, begin) <= min(b - 1, end) for a, b in zip(thresholds[::2], thresholds[1::2], strict=False))
 
 
-@examples(ci=500)
+@examples(500)
 @given(st.lists(st.tuples(*[ends] * 10), min_size=1, max_size=8), counts, some_sets([]), st.booleans())
 def test_any_gaps_against_intervals_one_by_one(
     blocks: list[tuple[int, ...]], g: int, ranges: RangeSet, ordered: bool
@@ -355,7 +355,7 @@ def test_gaps_that_lie_are_a_fault(name: str) -> None:
         gaps_of(LIES[name], 2, "the lie")
 
 
-@examples(ci=300)
+@examples(300)
 @given(counts, st.integers(0, 3), st.data())
 def test_any_arrays_are_a_fault_or_gaps(g: int, n: int, data: st.DataObject) -> None:
     """A fault just where an end is less than the one before it."""

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import WriteTable, examples
+from conftest import WriteTable
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from pyspark.sql.functions import spark_partition_id
 
 import secateur as sc
@@ -267,7 +268,7 @@ def test_every_task_is_a_partition(spark: SparkSession, write_table: WriteTable)
     assert sorted(found["id"].to_pylist()) == sorted(plan.to_arrow(["id"])["id"].to_pylist())
 
 
-@examples(ci=10)
+@examples(10)
 @given(values=st.lists(st.integers(0, 3) | st.none(), min_size=1, max_size=6))
 def test_partition_values_reach_the_rows(tmp_path_factory: pytest.TempPathFactory, values: list[int | None]) -> None:
     root = tmp_path_factory.mktemp("lake")

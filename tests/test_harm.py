@@ -13,10 +13,10 @@ from types import FrameType
 
 import pyarrow as pa
 import pytest
-from conftest import examples
 from crash_lake import build
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import NIGHTLY, examples
 from pyiceberg.catalog import Catalog
 from test_faults import IDS, PREDICATE, TEXTS, ask, index_files, is_refused
 
@@ -24,7 +24,6 @@ import secateur as sc
 from benchmarks.this_process import jobs_in_this_process
 from tests.make_golden import GOLDEN, stamp
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 MOST_SECONDS = 20
 
 
@@ -168,7 +167,7 @@ CHANGES = st.tuples(
 )
 
 
-@examples(ci=25)
+@examples(25)
 @given(st.lists(CHANGES, min_size=1, max_size=5, unique_by=lambda change: change[0]))
 def test_several_files_may_be_harmed_at_once(
     pristine: Path, changes: list[tuple[str, str | tuple[float, int] | float | bytes]]

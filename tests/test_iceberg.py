@@ -3,7 +3,6 @@ predicates."""
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from iceberg_tables import WORDS, History, catalog_in, new_history
+from profiles import by_profile
 from pyiceberg.catalog import Catalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import DateType, DecimalType, DoubleType, IntegerType, LongType, NestedField, StringType, UUIDType
@@ -23,8 +23,6 @@ import secateur as sc
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 
 
 def conditions(history: History, draw: random.Random) -> list[str]:
@@ -104,7 +102,7 @@ def assert_the_roads_to_spark_agree(spark: SparkSession, name: str, catalog: Cat
     assert Counter(oracle.by_row_id(frame.toArrow()).values()) == expected
 
 
-@pytest.mark.parametrize("seed", range(60 if NIGHTLY else 3))
+@pytest.mark.parametrize("seed", by_profile(quick=[1], full=range(3), nightly=range(60)))
 @pytest.mark.parametrize("format_version", [1, 2])
 def test_every_state_of_a_history_is_read_as_iceberg_reads_it(
     tmp_path: Path, spark: SparkSession, seed: int, format_version: int

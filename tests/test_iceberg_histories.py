@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import random
 from collections import Counter
 from collections.abc import Mapping
@@ -21,14 +20,16 @@ import pyarrow as pa
 import pytest
 from iceberg_histories import UUID, UUIDS, WORDS, SparkHistory
 from iceberg_spark import location
+from profiles import by_profile
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 import secateur as sc
 from secateur.errors import UnsupportedPredicate
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
-CASES = [(version, seed) for version in (1, 2, 3) for seed in range(20)] if NIGHTLY else [(1, 0), (2, 1), (3, 0)]
+FEW = [(1, 0), (2, 1), (3, 0)]  # versions of the format, and seeds
+EVERY = [(version, seed) for version in (1, 2, 3) for seed in range(20)]
+CASES = by_profile(quick=FEW[2:], full=FEW, nightly=EVERY)
 STEPS = 12
 CHECKED = (5, 11)
 NUMBERS = itertools.count()

@@ -6,9 +6,9 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 from pyiceberg.table.puffin import PuffinFile

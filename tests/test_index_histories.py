@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 import pyarrow.fs as pafs
-from conftest import examples
 from crash_lake import (
     QUESTIONS,
     ROWS,
@@ -31,6 +30,7 @@ from faulty_store import DEATHS, FAULTS, DiedError, FaultyStore, Script
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from profiles import examples
 
 import secateur as sc
 from benchmarks.this_process import jobs_in_this_process
@@ -114,4 +114,4 @@ class IndexHistory(RuleBasedStateMachine):
 
 
 TestIndexHistory = IndexHistory.TestCase
-TestIndexHistory.settings = settings(examples(ci=4, shrink=False), stateful_step_count=20)
+TestIndexHistory.settings = settings(examples(4, shrink=False), stateful_step_count=20)

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from bound_form import bound_form
-from conftest import examples
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from oracle import ask
+from profiles import examples
 from pyspark.sql import SparkSession
 
 from secateur.io.spark_files import spark_schema
@@ -327,7 +327,7 @@ def ranges_near(values: list[Key], kind: Kind) -> st.SearchStrategy[RangeSet]:
     )
 
 
-@examples(ci=400)
+@examples(400)
 @given(st.data(), st.sampled_from(CASES), st.sampled_from([*ZONES, "America/St_Johns"]))
 def test_a_set_pulled_back_is_where_the_function_lies_in_it(
     data: st.DataObject, case: tuple[str, str], zone: str

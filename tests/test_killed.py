@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -25,12 +24,12 @@ from crash_lake import (
     lake_on,
 )
 from killed import PROCESSES, killed_at, start_server, steps_of, work_on
+from profiles import NIGHTLY
 
 import secateur as sc
 from benchmarks.this_process import jobs_in_this_process
 from secateur.index.snapshot import snapshot_numbers
 
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 KILLS = 4  # of every action, in the short run
 
 

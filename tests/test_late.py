@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import rows
+from profiles import examples
 from strategies import KINDS, TableSpec, predicates, table_specs
 
 import secateur as sc

@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import WriteTable, examples, write_file
+from conftest import WriteTable, write_file
 from hypothesis import given
 from hypothesis import strategies as st
 from lying_index import element, lie_in_segment, snapshot_of
 from paged_tables import OPTIONS, parquet, tables, with_pages
+from profiles import examples
 from pyiceberg.catalog import Catalog
 
 import secateur as sc
@@ -54,7 +55,7 @@ def plain(layout: Layout | None) -> Any:
     return layout.row_count, chunks
 
 
-@examples(ci=100)
+@examples(100)
 @given(tables(), OPTIONS, st.booleans(), st.data())
 def test_an_encoded_layout_is_that_of_the_files_footer(
     table: pa.Table, options: dict[str, Any], index: bool, data: st.DataObject
@@ -80,7 +81,7 @@ def test_an_encoded_layout_is_that_of_the_files_footer(
         }
 
 
-@examples(ci=60)
+@examples(60)
 @given(tables(), OPTIONS, st.booleans(), st.data())
 def test_rows_read_by_stored_layouts_are_those_of_a_full_read(
     table: pa.Table, options: dict[str, Any], index: bool, data: st.DataObject
@@ -149,7 +150,7 @@ def rows_of(first: int, **more: Any) -> pa.Table:
     return pa.table({"id": ids, "text": [f"text {i}" for i in ids], **more})
 
 
-@examples(ci=10, shrink=False)
+@examples(10, shrink=False)
 @given(st.lists(st.tuples(st.integers(1, 3), st.booleans(), st.booleans()), min_size=1, max_size=4), st.data())
 def test_layouts_stay_with_their_blocks(appends: list[tuple[int, bool, bool]], data: st.DataObject) -> None:
     """Through refreshes, added columns, removed files and optimizations."""

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 import secateur as sc
 from secateur.errors import IncompatibleSchemas, StalePlan, TableNotFound
@@ -30,7 +31,6 @@ from secateur.io.freshness import LatestListing
 from secateur.io.parquet_dir import ParquetDirectory
 from secateur.io.partitions import Partitions
 from secateur.io.table import Listing
-from tests.conftest import examples
 
 LOCAL = pafs.LocalFileSystem()
 BEGAN = 1_600_000_000_123_456_789  # nanoseconds: no float holds it

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import WriteTable
 from laws import check_table
+from profiles import by_profile
 
 import secateur as sc
 from secateur.index import interleave, slabs, slivers
@@ -101,7 +102,7 @@ def blocks_left(root: Path, texts: Sequence[str], **options: Any) -> list[int]:
     return [len(sc.prune(table, text, **options).blocks) for text in texts]
 
 
-@pytest.mark.parametrize("structures", STRUCTURES, ids=["bloom", "postings", "native", "auto"])
+@pytest.mark.parametrize("structures", by_profile(quick=STRUCTURES[:2], full=STRUCTURES, nightly=STRUCTURES))
 def test_look_ups_are_right_through_a_refresh(
     spark: SparkSession, write_table: WriteTable, structures: dict[str, Any]
 ) -> None:

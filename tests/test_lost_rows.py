@@ -11,9 +11,9 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 from catalog_checks import Query
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from random_filters import KINDS
 from random_index import Block, Index, make_index, refreshed
 from statistics_of import bound
@@ -93,7 +93,7 @@ def run(asked: Query, predicate: Predicate, names: Sequence[str] = ALL_STAGES) -
     return survivors
 
 
-@examples(ci=90, shrink=False)
+@examples(90, shrink=False)
 @given(circumstances, seeds, st.integers(0, 6), st.sampled_from([0.0, 0.1, 0.4]), st.data())
 def test_no_row_is_lost(around: Circumstances, seed: int, segments: int, harm: float, data: st.DataObject) -> None:
     """By an index that is harmed, stale and partial, before and after a refresh."""
@@ -104,7 +104,7 @@ def test_no_row_is_lost(around: Circumstances, seed: int, segments: int, harm: f
             check_rows(each, run(query(each, kept, seed + i, strict=harm == 0.0), data.draw(questions(each))))
 
 
-@examples(ci=90, shrink=False)
+@examples(90, shrink=False)
 @given(circumstances, seeds, st.integers(1, 6), st.sampled_from([0.1, 0.5, 0.9]), st.data())
 def test_no_row_is_lost_where_reads_fail(
     around: Circumstances, seed: int, segments: int, failing: float, data: st.DataObject
@@ -118,7 +118,7 @@ def test_no_row_is_lost_where_reads_fail(
             check_rows(index, survivors)
 
 
-@examples(ci=90, shrink=False)
+@examples(90, shrink=False)
 @given(circumstances, seeds, st.integers(0, 6), st.data())
 def test_zone_maps_keep_what_a_flat_evaluation_keeps(
     around: Circumstances, seed: int, segments: int, data: st.DataObject

@@ -12,9 +12,9 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import xxhash
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from secateur.errors import IndexFault
 from secateur.index import matrix
@@ -82,7 +82,7 @@ def part_of(rows: np.ndarray, strips: range | None) -> np.ndarray:
 # ---- there and back --------------------------------------------------------------------------------------------------
 
 
-@examples(ci=300)
+@examples(300)
 @given(shapes, st.sampled_from([0.0, 1 / 16, 2.0]), st.sampled_from([0, 5_000, 1 << 26]), st.data())
 def test_rows_are_read_as_they_were_written(
     shape: tuple[int, int], share: float, most: int, data: st.DataObject
@@ -99,7 +99,7 @@ def test_rows_are_read_as_they_were_written(
     assert np.array_equal(found, expected)
 
 
-@examples(ci=200)
+@examples(200)
 @given(shapes)
 def test_a_matrix_lies_where_it_says(shape: tuple[int, int]) -> None:
     """As many bytes as are told; bands of no less than half of BAND bytes, strips of no more than STRIP."""
@@ -111,7 +111,7 @@ def test_a_matrix_lies_where_it_says(shape: tuple[int, int]) -> None:
     assert placed.stride == placed.band_width + CHECKSUM * -(-placed.band_width // STRIP)
 
 
-@examples(ci=150)
+@examples(150)
 @given(shapes.filter(lambda shape: shape[0] > 0), st.data())
 def test_no_more_is_read_than_has_to_be(shape: tuple[int, int], data: st.DataObject) -> None:
     """Of every row its band, or the strips that are asked for; at once where most bands are wanted."""
@@ -171,7 +171,7 @@ def test_every_byte_may_be_flipped(shape: tuple[int, int], flip: int) -> None:
             read_rows(placed, np.arange(shape[0]), harmed, "it")
 
 
-@examples(ci=200)
+@examples(200)
 @given(shapes.filter(lambda shape: shape[0] > 0), st.data())
 def test_a_flipped_bit_is_noticed_by_who_reads_it(shape: tuple[int, int], data: st.DataObject) -> None:
     """And by nobody else, who gets what was written."""
@@ -198,7 +198,7 @@ def strips_of(placed: Matrix) -> list[tuple[int, int, int]]:
     ]
 
 
-@examples(ci=150)
+@examples(150)
 @given(st.sampled_from([(1030, 1), (9, 200), (4, 600), (3, 2 * STRIP), (2, 3 * STRIP)]), st.booleans(), st.data())
 def test_a_strip_in_the_place_of_another_is_noticed(
     shape: tuple[int, int], of_another: bool, data: st.DataObject

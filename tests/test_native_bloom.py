@@ -22,10 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from conftest import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from make_spark_bloom import FILE
+from profiles import examples
 from strategies import BY_NAME, KINDS, array_of
 from test_footer import chunk_of, edited, encode, metadata_of, parquet_bytes
 from xxhash import xxh64_intdigest

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import examples, write_file
+from conftest import write_file
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from small_tables import files
 from test_refresh import ALL, PREDICATES, kept
 
@@ -22,7 +23,7 @@ from secateur.errors import IndexConflict, IndexFault
 from secateur.io.parquet_dir import ParquetDirectory
 
 
-@examples(ci=15, shrink=False)
+@examples(15, shrink=False)
 @given(st.lists(files(), min_size=2, max_size=5), st.sampled_from([(), ("i",), ("s DESC", "i"), ("f",)]), st.data())
 def test_what_was_pruned_is_pruned(appends: list[Any], sort_key: tuple[str, ...], data: st.DataObject) -> None:
     """By an index that appends and removals have made, before and after; a second time there is nothing to do."""

@@ -14,10 +14,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import examples
 from hypothesis import event, given
 from hypothesis import strategies as st
 from laws import check_table
+from profiles import examples
 from strategies import KINDS, ZONES, FileSpec, TableSpec, predicates, table_specs
 
 from secateur.io.spark_files import spark_schema
@@ -72,7 +72,7 @@ def structures(case: Case) -> dict[str, Any]:
             return {"bloom": names, "ngram": dict.fromkeys(texts, 3)}
 
 
-@examples(ci=10, shrink=False)
+@examples(10, shrink=False)
 @given(case=cases(table_specs()))
 def test_plans_are_right_on_random_tables(spark: SparkSession, case: Case) -> None:
     """Pages, structures for look-ups on every column, and segments of a few blocks under a tree."""
@@ -122,7 +122,7 @@ tables_with_instants = of_spark.filter(lambda spec: any(kind.name == "ts" for ki
 
 @pytest.mark.parametrize("write", [write_with_polars, write_with_duckdb])
 def test_plans_are_right_on_files_of(spark: SparkSession, write: Callable[[FileSpec, Path], None]) -> None:
-    @examples(ci=3, shrink=False)
+    @examples(3, shrink=False)
     @given(case=cases(common_tables))
     def check(case: Case) -> None:
         check_case(spark, case, write)
@@ -134,7 +134,7 @@ def test_plans_are_right_on_files_of(spark: SparkSession, write: Callable[[FileS
 def test_c20_plans_are_right_on_files_of_spark(spark: SparkSession, timestamps: str) -> None:
     """INT96 has no statistics, and is an instant though it names no zone."""
 
-    @examples(ci=2, shrink=False)
+    @examples(2, shrink=False)
     @given(case=cases(tables_with_instants))
     def check(case: Case) -> None:
         check_case(spark, case, lambda file, path: write_with_spark(spark, file, path))

@@ -5,7 +5,6 @@ With checksums in the pages, every changed byte of their values is noticed. See 
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from ast import literal_eval
@@ -14,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from harmed_pages import Whole, files
+from profiles import NIGHTLY
 
 from secateur.errors import InvalidParquet
 from secateur.io.chosen_rows import chosen_rows
 
 PROGRAM = Path(__file__).parent / "harmed_pages.py"
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 
 
 def harmed(*arguments: object) -> dict[str, int]:

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from parquet_files import chosen, difference, parquet_files
+from profiles import examples
 
 from secateur.io import page_reader
 from secateur.io.chosen_rows import chosen_rows
@@ -72,7 +72,7 @@ def reads(draw: st.DrawFn, names: Sequence[str], row_counts: Sequence[int]) -> t
     return row_group, order[: draw(st.integers(1, len(names)))], draw(chosen(row_counts[row_group]))
 
 
-@examples(ci=100, shrink=False)
+@examples(100, shrink=False)
 @given(st.data())
 def test_chosen_rows_are_those_of_the_full_read(data: st.DataObject) -> None:
     file = data.draw(parquet_files())

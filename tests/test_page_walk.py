@@ -15,10 +15,10 @@ import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from paged_tables import OPTIONS, parquet, tables, with_pages
+from profiles import examples
 
 from secateur.io.chosen_rows import all_rows
 from secateur.io.file_layouts import file_layouts, read_layout
@@ -70,7 +70,7 @@ def check(file: pa.NativeFile, is_version_2: bool, gap: int) -> int:
     return count
 
 
-@examples(ci=100)
+@examples(100)
 @given(tables(), OPTIONS, st.sampled_from(GAPS))
 def test_headers_tell_what_the_page_index_does(table: pa.Table, options: dict[str, Any], gap: int) -> None:
     """Of repeated columns those of version 2 alone: the others do not tell rows, but where one page has them all."""
@@ -182,7 +182,7 @@ def test_a_chunk_that_says_something_else_has_no_pages(small: pa.BufferReader, c
     assert told(replace(stored, **other), row_count=100) is None
 
 
-@examples(ci=200)
+@examples(200)
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 255)), min_size=1, max_size=3))
 def test_harmed_headers_are_refused_or_add_up(changes: list[tuple[int, int]]) -> None:
     table = pa.table({"a": np.arange(100)})

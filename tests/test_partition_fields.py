@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import examples
 from hypothesis import example, given
 from hypothesis import strategies as st
+from profiles import examples
 from pyiceberg.conversions import to_bytes
 from pyiceberg.transforms import (
     BucketTransform,

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from conftest import WriteTable, examples, write_file
+from conftest import WriteTable, write_file
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import ask, plain, rows
+from profiles import examples
 from strategies import TEXTS, ZONES
 
 import secateur as sc
@@ -142,7 +143,7 @@ values = st.one_of(digits, fractions, days, moments, words, st.just(DEFAULT_PART
 )
 
 
-@examples(ci=15, shrink=False)
+@examples(15, shrink=False)
 @given(
     columns=st.lists(st.lists(values, min_size=1, max_size=3, unique=True), min_size=1, max_size=8),
     zone=st.sampled_from(ZONES),

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import examples
 from filter_files import hash_values
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from index_files import NAME, Memory
 from integer_arrays import arrays
+from profiles import examples
 
 from secateur.errors import IndexFault
 from secateur.index.codec import SEGMENT, Contents, Writer, read_contents
@@ -93,7 +93,7 @@ awkward = (
 few_blocks = st.lists(st.none() | st.lists(awkward, max_size=20).map(lambda values: hashes_of(*values)), max_size=20)
 
 
-@examples(ci=300)
+@examples(300)
 @given(few_blocks, st.lists(awkward, max_size=10))
 def test_any_hashes_are_found_by_their_prefixes(blocks: Hashes, others: list[int]) -> None:
     """Also those that lie close together, in any order, repeated, and at both ends: exactly what prefixes tell."""
@@ -122,7 +122,7 @@ def many_blocks(draw: st.DrawFn) -> tuple[list[np.ndarray | None], np.ndarray]:
     return blocks, np.concatenate([pool, random.integers(0, 2**64, 100, np.uint64)])
 
 
-@examples(ci=150)
+@examples(150)
 @given(many_blocks(), st.data())
 def test_random_hashes_are_found_exactly(case: tuple[list[np.ndarray | None], np.ndarray], data: st.DataObject) -> None:
     """One value, some, and thousands at once, of up to 40,000 pairs."""
@@ -225,7 +225,7 @@ def test_the_most_blocks() -> None:
 # ---- size, and how often it is wrong ---------------------------------------------------------------------------------
 
 
-@examples(ci=100)
+@examples(100)
 @given(many_blocks())
 def test_sizes_are_as_told_and_the_smaller_form_is_taken(case: tuple[list[np.ndarray | None], np.ndarray]) -> None:
     blocks, _ = case
@@ -309,7 +309,7 @@ def stored(request: pytest.FixtureRequest) -> tuple[list[np.ndarray | None], Pos
     return blocks, postings
 
 
-@examples(ci=300)
+@examples(300)
 @given(position=st.integers(0, 2**20), bit=st.integers(0, 7))
 def test_no_harm_to_a_byte_loses_a_block(
     stored: tuple[list[np.ndarray | None], Postings], position: int, bit: int
@@ -398,7 +398,7 @@ def test_of_other_blocks() -> None:
         posting_table_of(posting_arrays(table)[:2], 9, "here")
 
 
-@examples(ci=300)
+@examples(300)
 @given(arrays(), arrays(), arrays())
 def test_any_arrays_are_a_fault_or_a_table(header: np.ndarray, prefixes: np.ndarray, unknown: np.ndarray) -> None:
     try:
@@ -409,7 +409,7 @@ def test_any_arrays_are_a_fault_or_a_table(header: np.ndarray, prefixes: np.ndar
         assert table.rows <= len(prefixes)
 
 
-@examples(ci=300)
+@examples(300)
 @given(
     st.sampled_from([Form.BITMAPS, Form.PAIRS]),
     st.integers(0, 40),
@@ -436,7 +436,7 @@ def test_any_rows_are_a_fault_or_an_answer(form: Form, shift: int, page: int, ha
         assert answer[0]
 
 
-@examples(ci=200)
+@examples(200)
 @given(row=st.integers(0, 10**6), column=st.integers(0, 10**6), bit=st.integers(0, 7))
 def test_steps_and_blocks_that_lie_behind_a_right_checksum(row: int, column: int, bit: int) -> None:
     """Pages whose steps are wrong do not end where the next begins; a block that is not there is a fault too."""

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import ask
+from profiles import examples
 from pyspark.errors import PySparkException
 from strategies import KINDS, TEXTS, TableSpec, binaries, decimals, floats, integers, predicates, table_specs
 from trees import flat
@@ -257,7 +257,7 @@ def expressions(draw: st.DrawFn) -> Predicate:
     return draw(st.sampled_from(operations))()
 
 
-@examples(ci=300)
+@examples(300)
 @given(expressions())
 def test_what_is_printed_parses_to_the_same(predicate: Predicate) -> None:
     """Whatever the names and the values: nothing is lost, nothing becomes opaque, and it prints alike."""
@@ -267,7 +267,7 @@ def test_what_is_printed_parses_to_the_same(predicate: Predicate) -> None:
     assert str(again).replace("(", "").replace(")", "") == str(predicate).replace("(", "").replace(")", "")
 
 
-@examples(ci=6, shrink=False)
+@examples(6, shrink=False)
 @given(
     table_specs().flatmap(lambda spec: st.tuples(st.just(spec), st.lists(predicates(spec), min_size=60, max_size=60)))
 )

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import examples
 from hypothesis import event, given
 from hypothesis import strategies as st
 from naive_filters import may_be, text_may_be, tokens
+from profiles import examples
 
 import secateur as sc
 from secateur.errors import InvalidPredicate, UnsupportedPredicate
@@ -301,7 +301,7 @@ def quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-@examples(ci=400)
+@examples(400)
 @given(like=likes(), other=some_text)
 def test_a_text_that_is_like_a_pattern_holds_its_pieces(like: tuple[str, str, str], other: str) -> None:
     pattern, regex, text = like
@@ -310,7 +310,7 @@ def test_a_text_that_is_like_a_pattern_holds_its_pieces(like: tuple[str, str, st
             check_pieces(f"s LIKE {quoted(pattern)}", each)
 
 
-@examples(ci=600)
+@examples(600)
 @given(branches=st.lists(expressions(), min_size=1, max_size=2), before=some_text, after=some_text)
 def test_a_text_in_which_an_expression_is_found_holds_its_pieces(
     branches: list[tuple[str, str]], before: str, after: str
@@ -327,7 +327,7 @@ odd_letters = st.sampled_from([*"abkiAKIsS ", "é", "É", "ß", "\u212a", "\u017
 odd_text = st.text(odd_letters, max_size=6)
 
 
-@examples(ci=400)
+@examples(400)
 @given(
     needle=odd_text,
     before=odd_text,
@@ -356,7 +356,7 @@ some_bytes = st.sampled_from([0x61, 0x62, 0x20, 0xC3, 0xA9, 0xE2, 0x84, 0xAA, 0x
 any_bytes = st.lists(some_bytes, min_size=1, max_size=8).map(bytes)
 
 
-@examples(ci=400)
+@examples(400)
 @given(text=any_bytes, start=st.integers(0, 8), length=st.integers(1, 4))
 def test_bytes_that_are_no_text_hold_the_pieces_of_what_is_decoded_of_them(
     text: bytes, start: int, length: int
@@ -376,7 +376,7 @@ def test_the_characters_that_case_turns_into_ascii() -> None:
 # ---- tokens ----------------------------------------------------------------------------------------------------------
 
 
-@examples(ci=300)
+@examples(300)
 @given(
     text=st.text(st.sampled_from([*"ab1_ .-", "é"]), max_size=8).map(str.encode),
     starts=st.booleans(),
@@ -391,7 +391,7 @@ def test_the_tokens_of_a_piece_are_those_of_all_texts_that_hold_it(text: bytes, 
 words = st.text(st.sampled_from([*"abA1_", "é", "😀"]), min_size=1, max_size=3)
 
 
-@examples(ci=300)
+@examples(300)
 @given(word=words, texts=st.lists(st.text(st.sampled_from([*"abA1_ .-\n", "é", "😀"]), max_size=8), max_size=5))
 def test_a_token_is_found_as_a_whole(word: str, texts: list[str]) -> None:
     texts += [f"{texts[0]} {word}.{texts[-1]}", word] if texts else []
@@ -572,7 +572,7 @@ class NoStatistics:
 lists = st.lists(st.none() | st.lists(st.none() | st.sampled_from(["a", "b", "", "é"]), max_size=4), max_size=6)
 
 
-@examples(ci=200)
+@examples(200)
 @given(values=lists, sought=st.sampled_from(["a", "b", "", "z"]), skipped=st.integers(0, 3), absent=st.booleans())
 def test_elements_of_rows_are_looked_at_as_sql_has_it(
     values: list[list[str | None] | None], sought: str, skipped: int, absent: bool
@@ -610,7 +610,7 @@ def contains(row: list[str | None] | None, wanted: set[str]) -> int:
 maps = st.lists(st.none() | st.dictionaries(st.integers(-2, 2), st.none() | st.just("v"), max_size=3), max_size=6)
 
 
-@examples(ci=100)
+@examples(100)
 @given(values=maps, sought=st.integers(-2, 3), skipped=st.integers(0, 3))
 def test_keys_of_rows_are_looked_at_as_sql_has_it(
     values: list[dict[int, str | None] | None], sought: int, skipped: int

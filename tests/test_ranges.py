@@ -10,9 +10,9 @@ from unittest.mock import patch
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from secateur.errors import InvalidParquet
 from secateur.io import ranges

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import WriteTable, examples, write_file
+from conftest import WriteTable, write_file
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from small_tables import files
 
 import secateur as sc
@@ -62,7 +63,7 @@ def steps(draw: st.DrawFn) -> list[dict[str, Any]]:
     return found
 
 
-@examples(ci=15, shrink=False)
+@examples(15, shrink=False)
 @given(files(), steps(), st.booleans())
 def test_what_is_added_later_prunes_as_what_was_there_from_the_start(
     written: list[tuple[str, pa.Table, int]], asked: list[dict[str, Any]], one_by_one: bool

@@ -5,9 +5,9 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations, pairwise
 
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from benchmarks.s3_server import S3Server
 from benchmarks.s3_traffic import Request, Traffic

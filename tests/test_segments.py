@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from index_files import SNAPSHOT_NAME, Memory, keys_list
+from profiles import examples
 from strategies import BY_NAME
 from units import measured
 
@@ -277,7 +277,7 @@ def nothing_of(column: IndexedColumn) -> Any:
 random_segments = some_shape.flatmap(lambda shape: segments_of(shape, "a"))
 
 
-@examples(ci=150)
+@examples(150)
 @given(random_segments)
 def test_summaries_become_segments(case: tuple[Segments, list[Record]]) -> None:
     segments, expected = case
@@ -285,7 +285,7 @@ def test_summaries_become_segments(case: tuple[Segments, list[Record]]) -> None:
     assert records(segments) == expected
 
 
-@examples(ci=150)
+@examples(150)
 @given(random_segments, st.data())
 def test_taken_segments_keep_what_is_theirs(case: tuple[Segments, list[Record]], data: st.DataObject) -> None:
     """In whatever order; none twice, for a run of columns belongs to one segment."""
@@ -296,7 +296,7 @@ def test_taken_segments_keep_what_is_theirs(case: tuple[Segments, list[Record]],
     assert records(taken) == [expected[i] for i in chosen]
 
 
-@examples(ci=200)
+@examples(200)
 @given(random_segments, some_shape)
 def test_segments_under_other_columns(case: tuple[Segments, list[Record]], shape: Shape) -> None:
     """And other filters: renumbered, widened, of other types, new or gone."""
@@ -307,7 +307,7 @@ def test_segments_under_other_columns(case: tuple[Segments, list[Record]], shape
     assert records(found) == [under(record, (segments.columns, segments.filters), shape) for record in expected]
 
 
-@examples(ci=150)
+@examples(150)
 @given(some_shape.flatmap(lambda shape: st.tuples(segments_of(shape, "a"), segments_of(shape, "b"))))
 def test_joined_segments_keep_what_is_theirs(pair: tuple[tuple[Segments, list[Record]], ...]) -> None:
     (first, records_of_first), (second, records_of_second) = pair
@@ -316,7 +316,7 @@ def test_joined_segments_keep_what_is_theirs(pair: tuple[tuple[Segments, list[Re
     assert records(found) == records_of_first + records_of_second
 
 
-@examples(ci=150)
+@examples(150)
 @given(random_segments, st.sampled_from([*sorted(TYPES), "other"]))
 def test_segments_in_key_order(case: tuple[Segments, list[Record]], name: str) -> None:
     """By the lower bounds of the first column of the sort key; as they were where it is not indexed, or they tie."""
@@ -329,7 +329,7 @@ def test_segments_in_key_order(case: tuple[Segments, list[Record]], name: str) -
     assert records(in_key_order(segments, [])) == case[1]
 
 
-@examples(ci=150)
+@examples(150)
 @given(random_segments, some_shape, st.data())
 def test_segments_through_refreshes(case: tuple[Segments, list[Record]], shape: Shape, data: st.DataObject) -> None:
     """As a refresh does: those with live files, under the new columns, joined with new ones, in order, published."""

@@ -9,9 +9,9 @@ import mmh3
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from strategies import KINDS, ColumnKind, array_of
 
 from secateur.index import hashing, sketch
@@ -35,7 +35,7 @@ def feed(found: Sketch, values: pa.Array, at: list[int]) -> None:
     found.end()
 
 
-@examples(ci=150)
+@examples(150)
 @given(columns, cuts)
 def test_bounds_and_gaps_in_chunks_are_those_of_the_whole(column: tuple[ColumnKind, list[Any]], at: list[int]) -> None:
     kind, values = column
@@ -92,7 +92,7 @@ def hashed(kind: str, blocks: list[list[str] | None], at: list[int]) -> list[lis
 texts = st.lists(st.text(max_size=3), max_size=20)
 
 
-@examples(ci=150)
+@examples(150)
 @given(st.lists(st.none() | texts, max_size=4), cuts)
 def test_hashes_in_chunks_are_those_of_the_whole(blocks: list[list[str] | None], at: list[int]) -> None:
     expected = [None if b is None else {mmh3.hash64(text.encode(), signed=False)[0] for text in b} for b in blocks]

@@ -16,7 +16,6 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from bitarray import bitarray
-from conftest import examples
 from filter_files import (
     JOINED_BYTES,
     PART_BYTES,
@@ -43,6 +42,7 @@ from index_files import (
     sound_store,
     with_arrays,
 )
+from profiles import examples
 
 from secateur.errors import IndexFault
 from secateur.index import matrix, probing
@@ -164,7 +164,7 @@ def dense(world: World, slabs: Slabs, m: int, segments: Sequence[int]) -> np.nda
 # ---- slivers, side by side -------------------------------------------------------------------------------------------
 
 
-@examples(ci=150)
+@examples(150)
 @given(shapes)
 def test_slivers_hold_the_filters_of_their_blocks(shape: Shape) -> None:
     """All blocks of one code, in order; whole columns but in the last sliver. Any rows of them are read."""
@@ -188,7 +188,7 @@ def test_slivers_hold_the_filters_of_their_blocks(shape: Shape) -> None:
                 assert not found[:, sliver.blocks :].any()
 
 
-@examples(ci=200)
+@examples(200)
 @given(worlds)
 def test_columns_of_matrices_are_the_filters_of_blocks(world: World) -> None:
     """Bit by bit, repeated where sizes are joined; nothing is set elsewhere."""
@@ -207,7 +207,7 @@ def test_columns_of_matrices_are_the_filters_of_blocks(world: World) -> None:
         assert np.array_equal(found, dense(world, slabs, m, range(len(world.segments))))
 
 
-@examples(ci=200)
+@examples(200)
 @given(shapes)
 def test_slabs_are_laid_as_they_should_be(shape: Shape) -> None:
     """Every filter has one column; slabs, parts and files are no larger than they may be."""
@@ -231,7 +231,7 @@ def test_slabs_are_laid_as_they_should_be(shape: Shape) -> None:
     assert [world.store.size(name) for name in slabs.file_name] == slabs.file_size.tolist()
 
 
-@examples(ci=100)
+@examples(100)
 @given(st.dictionaries(st.integers(6, 14), st.integers(1, 3000), min_size=1, max_size=6), st.sampled_from([0, 1 << 16]))
 def test_few_small_filters_join_larger_ones(counts: dict[int, int], least: int) -> None:
     """Where that costs little: a slab grows by a twentieth for a size, or by what does not matter."""
@@ -297,7 +297,7 @@ def random_rows(seed: int, log2_rows: int, width: int, share: float, parts: int)
     return Rows(bits, Slabs(list(store.data), sizes, *one, *np.array(table, np.int64).T.copy(), *run), store)
 
 
-@examples(ci=250)
+@examples(250)
 @given(
     seed=st.integers(0, 2**32 - 1),
     width=st.sampled_from([8, 16, 24, 40, 72]),
@@ -363,7 +363,7 @@ def test_no_column_at_all() -> None:
     assert columns_with(rows.slabs, 0, np.array([[3]]), (0, 0), rows.read).tolist() == []
 
 
-@examples(ci=60)
+@examples(60)
 @given(seed=st.integers(0, 99), part=st.integers(0, 3), bit=st.integers(0, 2**30), row=st.integers(0, 63))
 def test_a_flipped_bit_is_a_fault_where_it_is_read(seed: int, part: int, bit: int, row: int) -> None:
     with narrow():
@@ -437,7 +437,7 @@ def some_values(data: st.DataObject, *worlds: World) -> list[bytes]:
     return data.draw(st.lists(one, min_size=1, max_size=3) | st.just(held or [b"-"]))
 
 
-@examples(ci=80)
+@examples(80)
 @given(worlds, st.data())
 def test_values_are_found_where_they_are(world: World, data: st.DataObject) -> None:
     """Exactly where the bits of a block's own filter say so: one value, some, or all that there are."""
@@ -454,7 +454,7 @@ def taken(version: Version, random: np.random.Generator) -> Version:
     return Version(version.slabs.take(chosen, n), [version.segments[i] for i in chosen.tolist()])
 
 
-@examples(ci=100)
+@examples(100)
 @given(shapes, shapes, st.lists(st.sampled_from(["take", "join", "join and take"]), max_size=4))
 def test_slabs_through_refreshes(first: Shape, second: Shape, steps: list[str]) -> None:
     """Segments dropped, put into another order and joined with those of another build, again and again."""
@@ -486,7 +486,7 @@ def assert_same(a: Slabs, b: Slabs) -> None:
     assert [each.tolist() for each in a.arrays()] == [each.tolist() for each in b.arrays()]
 
 
-@examples(ci=100)
+@examples(100)
 @given(worlds)
 def test_arrays_there_and_back(world: World) -> None:
     slabs = world.slabs
@@ -623,7 +623,7 @@ def test_slabs_of_another_snapshot_are_a_fault() -> None:
             slabs_of(names, arrays, np.array(counts, np.int64), WHERE)
 
 
-@examples(ci=300)
+@examples(300)
 @given(
     st.lists(st.tuples(st.integers(0, 14), st.integers(0, 1), st.sampled_from(AWKWARD)), min_size=1, max_size=3),
 )

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from profiles import examples
 from strategies import BY_NAME, KINDS, ColumnKind, array_of, conditions, connected
 
 from secateur.errors import EvaluationError, IncomparableLiteral, UnsupportedPredicate

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from pyspark.sql import SparkSession
 
 import secateur as sc

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from conftest import WriteTable, examples
+from conftest import WriteTable
 from hypothesis import event, given
 from hypothesis import strategies as st
 from laws import check_table
 from naive_filters import may_be, text_may_be
 from oracle import ask, rows
+from profiles import examples
 from test_questions import expressions, likes, quoted
 
 import secateur as sc
@@ -223,7 +224,7 @@ def pattern_conditions(draw: st.DrawFn) -> tuple[str, str]:
     return f"{draw(st.sampled_from(['s', 's', 'lower(s)']))} RLIKE {quoted(pattern)}", text
 
 
-@examples(ci=4, shrink=False)
+@examples(4, shrink=False)
 @given(drawn=st.lists(pattern_conditions(), min_size=60, max_size=60))
 def test_java_finds_what_holds_the_pieces(spark: SparkSession, drawn: list[tuple[str, str]]) -> None:
     texts = list(dict.fromkeys([*(text for _, text in drawn), *(text for text in TEXTS if text is not None)]))

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import Answers, ask, in_order
+from profiles import examples
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast, lit
 from strategies import ZONES, TableSpec, predicates, table_specs
@@ -298,7 +298,7 @@ def check(frame: DataFrame, answers: Answers, texts: Sequence[str]) -> None:
     assert Counter(zip(number, in_order(table), strict=True)) == wanted, texts
 
 
-@examples(ci=8, shrink=False)
+@examples(8, shrink=False)
 @given(data=st.data(), spec=table_specs(), zone=st.sampled_from(ZONES), indexed=st.booleans())
 def test_random_tables(spark: SparkSession, data: st.DataObject, spec: TableSpec, zone: str, indexed: bool) -> None:
     texts = data.draw(st.lists(predicates(spec), min_size=EACH, max_size=EACH, unique=True))
@@ -314,7 +314,7 @@ def test_random_tables(spark: SparkSession, data: st.DataObject, spec: TableSpec
         check(sc.dataframe(spark, table, via="transparent"), answers, usable)
 
 
-@examples(ci=3, shrink=False)
+@examples(3, shrink=False)
 @given(seed=st.integers(0, 2**40), zone=st.sampled_from(ZONES), ansi=st.booleans())
 def test_random_expressions(spark: SparkSession, seed: int, zone: str, ansi: bool) -> None:
     """In ANSI mode, where Spark raises errors, and without, where it gives NULL or wraps around instead."""

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from bound_form import bound_form
-from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import ask
+from profiles import examples
 from strategies import BINARIES, DAYS, MOMENTS, TEXTS
 
 import secateur as sc
@@ -136,7 +136,7 @@ def asked(predicate: Predicate, type_: pa.DataType, zone: str) -> object:
 
 
 @pytest.mark.parametrize("column", COLUMNS, ids=str)
-@examples(ci=150)
+@examples(150)
 @given(st.data(), st.sampled_from(ZONES), st.booleans())
 def test_an_array_asks_for_what_its_literals_ask_for(
     column: pa.DataType, data: st.DataObject, zone: str, negated: bool

@@ -15,11 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from conftest import examples, write_file
+from conftest import write_file
 from hypothesis import given
 from iceberg_row_deletes import committed, equality_deletes, position_deletes
 from iceberg_tables import catalog_in
 from lying_index import array, element, lie_in_filters, lie_in_segment, lie_in_snapshot, snapshot_of
+from profiles import examples
 from pyspark.sql import SparkSession
 from small_tables import files, written
 
@@ -107,7 +108,7 @@ def test_a_share_of_the_blocks_is_read(built: Path) -> None:
     assert found_in(sc.open_table(str(built)), None).blocks == 18
 
 
-@examples(ci=25)
+@examples(25)
 @given(files())
 def test_statistics_of_every_type_are_true(chosen: list[Any]) -> None:
     """NaN, NULL, cut texts, missing columns: what a build records, the audit finds right."""

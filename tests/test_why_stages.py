@@ -11,9 +11,10 @@ from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
-from conftest import examples, write_file
+from conftest import write_file
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from strategies import connected
 from test_deleted_rows import histories, made
 

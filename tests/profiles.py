@@ -1,0 +1,44 @@
+"""How thorough a run of the tests is: ``HYPOTHESIS_PROFILE`` is quick, as it is by default, full or nightly.
+
+Quick takes some minutes, as many as one waits for; full is for what is to be released. Both give the same examples
+every time, so that a failure is a change of the code; nightly gives others every time, and ten times as many as full.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TypeVar
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
+NIGHTLY = PROFILE == "nightly"
+FULL = NIGHTLY or PROFILE == "full"
+SHARE = {"quick": 1 / 6, "full": 1, "nightly": 10}[PROFILE]  # of the examples that a test names
+
+Amount = TypeVar("Amount")
+
+slow = pytest.mark.skipif(not FULL, reason="takes long beside what it adds to others: it runs in make test-full")
+
+_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
+settings.register_profile("full", derandomize=True, deadline=None, suppress_health_check=_FINE, database=None)
+settings.register_profile("quick", settings.get_profile("full"), max_examples=round(100 * SHARE))
+settings.register_profile(
+    "nightly", settings.get_profile("full"), derandomize=False, max_examples=1000, print_blob=True
+)
+settings.load_profile(PROFILE)
+
+
+def by_profile(quick: Amount, full: Amount, nightly: Amount) -> Amount:
+    """What is tried in the profile in use."""
+    return {"quick": quick, "full": full, "nightly": nightly}[PROFILE]
+
+
+def examples(n: int, *, shrink: bool = True) -> settings:
+    """The number of examples of a test: `n` of them in the full profile.
+
+    A test whose examples take seconds does not shrink a failing one: its message has to name what failed.
+    """
+    phases = tuple(Phase) if shrink else (Phase.explicit, Phase.generate)
+    return settings(max_examples=max(1, round(n * SHARE)), phases=phases, report_multiple_bugs=shrink)
