@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from iceberg_histories import add_by_java, create
 from iceberg_spark import add_equality_deletes, data_files, java_table, location
+from profiles import by_profile
 from pyspark.sql import DataFrame, SparkSession
 
 import secateur as sc
@@ -218,7 +219,7 @@ VALUES = """
 """
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", by_profile(quick=[1], full=[1, 2], nightly=[1, 2]))
 def test_partition_values_of_every_transform_bound_their_columns(
     iceberg: SparkSession, name: str, version: int
 ) -> None:

@@ -102,7 +102,7 @@ def blocks_left(root: Path, texts: Sequence[str], **options: Any) -> list[int]:
     return [len(sc.prune(table, text, **options).blocks) for text in texts]
 
 
-@pytest.mark.parametrize("structures", by_profile(quick=STRUCTURES[:2], full=STRUCTURES, nightly=STRUCTURES))
+@pytest.mark.parametrize("structures", by_profile(quick=STRUCTURES[:1], full=STRUCTURES, nightly=STRUCTURES))
 def test_look_ups_are_right_through_a_refresh(
     spark: SparkSession, write_table: WriteTable, structures: dict[str, Any]
 ) -> None:

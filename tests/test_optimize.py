@@ -13,7 +13,7 @@ import pytest
 from conftest import write_file
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import examples
+from profiles import examples, slow
 from small_tables import files
 from test_refresh import ALL, PREDICATES, kept
 
@@ -77,6 +77,7 @@ def _append(root: Path, i: int) -> None:
     write_file(root / f"{i:03}.parquet", data, row_group_size=10)
 
 
+@slow
 def test_appends_prune_like_one_build(appended: ParquetDirectory, tmp_path: Path) -> None:
     once = sc.open_table(appended.root, index_location=str(tmp_path / "_once"))
     with jobs_in_this_process() as here:
