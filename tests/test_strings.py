@@ -20,6 +20,7 @@ import secateur as sc
 from secateur.errors import UnsupportedPredicate, UnsupportedTable
 from secateur.pruning.functions.text import RULES
 from secateur.pruning.interval import Argument
+from secateur.values import COLLATED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,6 +72,12 @@ def test_c19_a_collation_is_handed_on(
         with pytest.raises(UnsupportedTable, match="has a collation"):
             plan.to_spark(spark, columns, via=via)
         assert plan.to_spark(spark, ["id"], via=via).count() == 3 * (predicate != "id > 99")
+
+
+def test_a_table_with_collations_may_have_no_file(spark: SparkSession, tmp_path: Path) -> None:
+    table = sc.open_table(str(tmp_path), schema=pa.schema([("id", pa.int64()), ("s", COLLATED)]))
+    assert sc.dataframe(spark, table).where("s = 'name3'").collect() == []
+    assert sc.prune(table, "s = 'name3'").to_spark(spark).collect() == []
 
 
 def test_c19_a_reader_that_keeps_no_collation_is_refused(spark: SparkSession, lake: Path) -> None:

@@ -10,7 +10,7 @@ from secateur.errors import UnsupportedTable
 from secateur.io.catalog import open_snapshot_of
 from secateur.io.roads import holds_collation, is_read_by_spark
 from secateur.io.scan import Settings, plan_scan
-from secateur.io.spark_files import by_files, has_filesystem
+from secateur.io.spark_files import by_files, has_filesystem, with_collations
 from secateur.io.spark_plan import to_spark
 from secateur.io.spark_transparent import of_table
 from secateur.io.table import Table
@@ -48,9 +48,10 @@ def _public(spark: SparkSession, table: Table, settings: Settings) -> DataFrame:
     Raises UnsupportedTable for collations, which only Spark's own reader keeps, where that would read other files.
     """
     plan = plan_scan(table, Truth(True), Truth(True), settings)
-    with_collations = any(holds_collation(field.type) for field in plan.opened.schema)
-    if with_collations and not is_read_by_spark(plan):
-        raise UnsupportedTable(f"{table.location} has collations, and names that Spark reads as patterns")
-    if with_collations or (is_read_by_spark(plan) and has_filesystem(spark, plan.opened.table.location)):
-        return by_files(plan.opened, plan.file_ordinals, spark, with_collations=with_collations)
+    if any(holds_collation(field.type) for field in plan.opened.schema):
+        if not is_read_by_spark(plan):
+            raise UnsupportedTable(f"{table.location} has collations, and names that Spark reads as patterns")
+        return with_collations(plan.opened, plan.file_ordinals, spark)
+    if is_read_by_spark(plan) and has_filesystem(spark, plan.opened.table.location):
+        return by_files(plan.opened, plan.file_ordinals, spark)
     return to_spark(plan, spark, None, "auto")

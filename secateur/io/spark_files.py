@@ -22,7 +22,7 @@ from secateur.arrays import from_numpy
 from secateur.io.parquet_dir import ParquetDirectory
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.types import StructType
 
     from secateur.io.catalog import OpenedTable
@@ -35,30 +35,46 @@ _NO_PUSH_DOWN = {
 }
 
 
-def by_files(opened: OpenedTable, files: np.ndarray, spark: SparkSession, *, with_collations: bool) -> DataFrame:
+def by_files(opened: OpenedTable, files: np.ndarray, spark: SparkSession) -> DataFrame:
     """All rows of some files of a table for which Spark's own reader can be taken (:func:`.roads.is_read_by_spark`).
 
-    Collations are told by the files alone, and Spark who reads them all. Raises StalePlan where a file is gone.
+    Raises StalePlan where a file is gone.
     """
+    schema = spark_schema(opened.schema)
+    if not len(files):
+        return spark.createDataFrame([], schema)
+    return _read(opened, files, spark, _reader(spark, opened).schema(schema))
+
+
+def with_collations(opened: OpenedTable, files: np.ndarray, spark: SparkSession) -> DataFrame:
+    """As :func:`by_files`, with the collations of strings: they are told by the files alone, and Spark who reads them.
+
+    Where no file is wanted, the first one of the table tells.
+    """
+    if not len(opened.listing.size):
+        return by_files(opened, files, spark)
+    told = files if len(files) else np.zeros(1, np.int64)
+    found = _read(opened, told, spark, _reader(spark, opened).option("mergeSchema", "true"))
+    known = {name.lower() for name in found.columns}
+    fields = spark_schema(opened.schema).fields
+    found = found.withColumns({f.name: lit(None).cast(f.dataType) for f in fields if f.name.lower() not in known})
+    return found if len(files) else found.where(lit(False))
+
+
+def _reader(spark: SparkSession, opened: OpenedTable) -> DataFrameReader:
+    return spark.read.options(**_NO_PUSH_DOWN).option("basePath", opened.table.location)
+
+
+def _read(opened: OpenedTable, files: np.ndarray, spark: SparkSession, reader: DataFrameReader) -> DataFrame:
     table, listing = opened.table, opened.listing
     assert isinstance(table, ParquetDirectory)
-    schema = spark_schema(opened.schema)
-    told = files if len(files) or not with_collations else np.arange(min(1, len(listing.size)))
-    if not len(told):
-        return spark.createDataFrame([], schema)
-    paths = [table.full_path(path) for path in listing.paths.take(from_numpy(told)).to_pylist()]
-    reader = spark.read.options(**_NO_PUSH_DOWN).option("basePath", table.location)
+    paths = [table.full_path(path) for path in listing.paths.take(from_numpy(files)).to_pylist()]
     try:
         with _looked_up_by_the_driver(spark, len(paths)):
-            if not with_collations:
-                return reader.schema(schema).parquet(*paths)
-            found = reader.option("mergeSchema", "true").parquet(*paths)
+            return reader.parquet(*paths)
     except AnalysisException:
-        table.require_listed(listing, told)
+        table.require_listed(listing, files)
         raise
-    known = {name.lower() for name in found.columns}
-    missing = {f.name: lit(None).cast(f.dataType) for f in schema.fields if f.name.lower() not in known}
-    return found.withColumns(missing) if len(files) else found.withColumns(missing).where(lit(False))
 
 
 @contextlib.contextmanager

@@ -40,7 +40,7 @@ from secateur.io.roads import (
 )
 from secateur.io.row_groups import BlockReader, block_reader
 from secateur.io.scan import read_ahead
-from secateur.io.spark_files import by_files, has_filesystem, spark_schema
+from secateur.io.spark_files import by_files, has_filesystem, spark_schema, with_collations
 from secateur.io.spark_transparent import of_plan
 from secateur.io.worker import settle
 from secateur.pruning.predicate.abbreviation import brief
@@ -179,19 +179,19 @@ def _native(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> Data
     Raises StalePlan where a file is gone, or another one, for Spark reads what is there, whatever was planned; and
     ValueError where Spark would read other files, or rows that an Iceberg table has deleted.
     """
-    with_collations = needs_collations(scan, fields)
-    if not len(scan.file_ordinals) and not with_collations:
+    is_collated = needs_collations(scan, fields)
+    if not len(scan.file_ordinals) and not is_collated:
         return spark.createDataFrame([], spark_schema(scan.opened.binding_schema))
     if isinstance(scan.opened.table, ParquetDirectory):
         scan.opened.table.require_listed(scan.opened.listing, scan.file_ordinals)
-    exact = None if with_collations else of_plan(scan, spark)
+    exact = None if is_collated else of_plan(scan, spark)
     if exact is not None:
         return exact
     if not is_read_by_spark(scan):
         raise ValueError(
             "via='native' needs a directory of Parquet files that Spark finds by its location, without wildcards in it"
         )
-    return by_files(scan.opened, scan.file_ordinals, spark, with_collations=with_collations)
+    return (with_collations if is_collated else by_files)(scan.opened, scan.file_ordinals, spark)
 
 
 def _blocks(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
