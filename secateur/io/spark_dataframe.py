@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from secateur.errors import UnsupportedTable
 from secateur.io.catalog import open_snapshot_of
 from secateur.io.roads import holds_collation, is_read_by_spark
-from secateur.io.scan import Settings, plan_scan
+from secateur.io.scan import Scan, Settings, plan_scan
 from secateur.io.spark_files import by_files, has_filesystem, with_collations
 from secateur.io.spark_plan import to_spark
 from secateur.io.spark_transparent import of_table
@@ -30,27 +30,26 @@ def dataframe(spark: SparkSession, table: Table, via: str, uses_index: Callable[
     zone = zone_of(time_zone)
     if zone is None:
         raise ValueError(f"unknown time zone {time_zone!r}")
-    reason = "a public road was asked for"
-    if via != "public":
-        opened = open_snapshot_of(table, zone, Faults(), use_index=settings.use_index)
-        found = of_table(opened, spark, uses_index)
-        if isinstance(found, DataFrame):
-            return found
-        reason = found
+    opened = open_snapshot_of(table, zone, Faults(), use_index=settings.use_index)
+    found = "a public road was asked for" if via == "public" else of_table(opened, spark, uses_index)
+    if isinstance(found, DataFrame):
+        return found
     if via == "transparent":
-        raise ValueError(f"via='transparent' is not there: {reason}")
-    return _public(spark, table, settings).alias(f"secateur reads by a public road: {reason}")
+        raise ValueError(f"via='transparent' is not there: {found}")
+    plan = plan_scan(table, Truth(True), Truth(True), settings, opened)
+    return _public(spark, plan).alias(f"secateur reads by a public road: {found}")
 
 
-def _public(spark: SparkSession, table: Table, settings: Settings) -> DataFrame:
+def _public(spark: SparkSession, plan: Scan) -> DataFrame:
     """All rows of the table as it is now, by a road that needs nothing of Spark but its public interface.
 
     Raises UnsupportedTable for collations, which only Spark's own reader keeps, where that would read other files.
     """
-    plan = plan_scan(table, Truth(True), Truth(True), settings)
     if any(holds_collation(field.type) for field in plan.opened.schema):
         if not is_read_by_spark(plan):
-            raise UnsupportedTable(f"{table.location} has collations, and names that Spark reads as patterns")
+            raise UnsupportedTable(
+                f"{plan.opened.table.location} has collations, and names that Spark reads as patterns"
+            )
         return with_collations(plan.opened, plan.file_ordinals, spark)
     if is_read_by_spark(plan) and has_filesystem(spark, plan.opened.table.location):
         return by_files(plan.opened, plan.file_ordinals, spark)
