@@ -23,7 +23,7 @@ help: ## this list
 demo: $(STAMP) ## make a table, index it, and show what a query then skips
 	$(BIN)/secateur demo
 
-test: lint types oldest ## every check: lint, types, and all tests
+test: lint types oldest ## every check: lint, types, and the tests, in their quick profile
 	$(BIN)/python -m pytest
 
 test-full: ## every check, with all examples and the tests that take long: about an hour

@@ -67,8 +67,9 @@ class Descriptors:
 def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via: str) -> DataFrame:
     """A DataFrame with exactly the rows of ``table.where(predicate)``, or any `limit` of them.
 
-    Raises UnknownColumn, ValueError for an unknown road, and StalePlan where the session's time zone is not the
-    one that the predicate was bound in, or where Spark's own reader is to read a file that is gone or another one.
+    Raises UnknownColumn, ValueError for an unknown road, or one that the table does not have, UnsupportedPredicate and
+    UnsupportedTable for collations that a road would lose, and StalePlan where the session's time zone is not the one
+    that the predicate was bound in, or where Spark's own reader is to read a file that is gone or another one.
     Tasks of the road ``blocks`` find that out when they run: the error of the action tells the StalePlan.
     """
     if via not in ROADS:
