@@ -15,7 +15,7 @@ from benchmarks.results import Kept, Ratio, Result, timed, unpaired
 from benchmarks.setting import Setting
 from benchmarks.this_process import jobs_in_this_process
 from benchmarks.timing import once, race
-from secateur.io.parquet_dir import ParquetDirectory
+from secateur.io.tables.directory.table import ParquetDirectory
 
 APPENDS = 1000
 ROWS = 1000  # of a file, in two row groups

@@ -18,14 +18,14 @@ from benchmarks.setting import Setting
 from benchmarks.slabs import lay_slivers
 from benchmarks.synthetic import publish
 from benchmarks.timing import race
-from secateur.index.assemble import Assembled, Collector, Recipe, assemble, recipe, summarise
-from secateur.index.bitsliced import least_bytes
-from secateur.index.hashing import Hashes, distinct
+from secateur.index.build.assemble import Assembled, Collector, Recipe, assemble, recipe, summarise
+from secateur.index.build.options import filter_options
+from secateur.index.filters.bloom import least_bytes
+from secateur.index.filters.bloom_fragment import SliverWriter
+from secateur.index.filters.hashing import Hashes, distinct
 from secateur.index.model import BLOOM, NGRAM, TOKEN, BuildOptions, FilterOption, indexed_columns
-from secateur.index.options import filter_options
-from secateur.index.segment import encode_segment
-from secateur.index.slivers import SliverWriter
-from secateur.io.parquet_file import ParquetSource, open_parquet
+from secateur.index.segments.segment_file import encode_segment
+from secateur.io.parquet.parquet_file import ParquetSource, open_parquet
 
 ROWS = 500_000
 KEYS = 4_000_000  # rows of the file of columns that filters are made of

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from benchmarks.results import Result, timed
 from benchmarks.setting import Setting
 from benchmarks.timing import race
-from secateur.io.footer import chunk_bounds, read_footer
+from secateur.io.parquet.footer import chunk_bounds, read_footer
 
 ROW_GROUPS = 200
 ROWS_PER_GROUP = 20

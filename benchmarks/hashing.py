@@ -12,8 +12,8 @@ import pyarrow as pa
 from benchmarks.results import Ratio, Result, timed
 from benchmarks.setting import Setting
 from benchmarks.timing import race
-from secateur.index.grams import add_grams, add_tokens, grams_within
-from secateur.index.hashing import DistinctHashes, Hashes, distinct, hash_present
+from secateur.index.filters.hashing import DistinctHashes, Hashes, distinct, hash_present
+from secateur.index.filters.ngrams import add_grams, add_tokens, grams_within
 
 KEYS = 500_000
 REPEATED = 100  # times

@@ -26,15 +26,15 @@ from benchmarks.setting import Setting
 from benchmarks.synthetic import EPOCH, MINUTE, ROWS, SCATTERED, Bounds, Shape, bounds_of, publish
 from benchmarks.synthetic_table import BLOCK_BYTES, FILE_BLOCKS
 from benchmarks.timing import once, race
+from secateur.index.build.survey import segment_size
 from secateur.index.model import BlockTable, BuildOptions, IndexedColumn, indexed_columns
-from secateur.index.segment import SegmentData
-from secateur.index.segments import summarised
-from secateur.index.snapshot import encode_snapshot, snapshot_name
-from secateur.index.survey import segment_size
-from secateur.index.zonemap import ZoneMap
-from secateur.io.field_ids import called_by_id
-from secateur.io.iceberg_table import IcebergTable
-from secateur.io.scan import Scan
+from secateur.index.segments.segment_file import SegmentData
+from secateur.index.segments.segment_table import summarised
+from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
+from secateur.index.zones.zonemap import ZoneMap
+from secateur.io.scan.planned_scan import Scan
+from secateur.io.tables.field_ids import called_by_id
+from secateur.io.tables.iceberg.table import IcebergTable
 from secateur.maintain.publish import keep_manifests
 from secateur.values import Keys, Kind
 

@@ -6,15 +6,15 @@ import datetime as dt
 
 from benchmarks.slabs import lay_slivers
 from benchmarks.synthetic import publish
-from secateur.index.assemble import assemble, recipe
-from secateur.index.interleave import FOLDER
+from secateur.index.build.assemble import assemble, recipe
+from secateur.index.build.options import checked, filters_of
+from secateur.index.build.survey import FileSurvey, cut
+from secateur.index.filters.transpose import FOLDER
 from secateur.index.model import BuildOptions
-from secateur.index.options import checked, filters_of
-from secateur.index.segments import summarised
-from secateur.index.snapshot import encode_snapshot, snapshot_name
-from secateur.index.survey import FileSurvey, cut
-from secateur.io.schema import merge_schemas
-from secateur.io.table import Table, TableSnapshot
+from secateur.index.segments.segment_table import summarised
+from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
+from secateur.io.parquet.arrow_types import merge_schemas
+from secateur.io.tables.table import Table, TableSnapshot
 from secateur.maintain.publish import keep_manifests, summarised_columns
 
 

@@ -17,16 +17,16 @@ from benchmarks.setting import Setting
 from benchmarks.synthetic import publish, with_files
 from benchmarks.synthetic_table import BLOCK_BYTES, FILE_BLOCKS, SyntheticTable, table_at
 from benchmarks.timing import race
-from secateur.index import zonemap
-from secateur.index.hashing import hash_keys
-from secateur.index.inversion import postings_of
+from secateur.index.build.options import filter_options, filters_of
+from secateur.index.build.survey import MOST_POSTINGS, segment_size
+from secateur.index.filters.hashing import hash_keys
+from secateur.index.filters.postings_build import postings_of
 from secateur.index.model import BlockTable, BuildOptions, IndexedColumn
-from secateur.index.options import filter_options, filters_of
-from secateur.index.segment import SegmentData
-from secateur.index.segments import summarised
-from secateur.index.snapshot import encode_snapshot, snapshot_name
-from secateur.index.survey import MOST_POSTINGS, segment_size
-from secateur.io.scan import Scan
+from secateur.index.segments.segment_file import SegmentData
+from secateur.index.segments.segment_table import summarised
+from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
+from secateur.index.zones import zonemap
+from secateur.io.scan.planned_scan import Scan
 from secateur.values import Keys, Kind
 
 BLOCKS = 10_000

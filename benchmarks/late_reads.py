@@ -15,8 +15,8 @@ from benchmarks.page_reads import PageTable, page_table
 from benchmarks.results import Result, timed
 from benchmarks.setting import Setting
 from benchmarks.timing import race
-from secateur.io.row_source import BATCH_ROWS
-from secateur.io.scan import Scan
+from secateur.io.parquet.row_group_reader import BATCH_ROWS
+from secateur.io.scan.planned_scan import Scan
 from secateur.pruning.rows import matching_rows
 
 MOST = 1.1  # the goal: of what the straight read takes

@@ -11,7 +11,7 @@ import pyarrow.fs as pafs
 from benchmarks.results import Ratio, Result, timed
 from benchmarks.setting import Setting
 from benchmarks.timing import race
-from secateur.io.parquet_dir import open_directory
+from secateur.io.tables.directory.table import open_directory
 
 FILES = 100_000
 FOLDERS = (1, 300)

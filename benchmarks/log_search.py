@@ -25,13 +25,13 @@ from benchmarks.scale_tables import changing
 from benchmarks.setting import Setting
 from benchmarks.synthetic_table import FILE_BLOCKS, SyntheticTable
 from benchmarks.timing import race
-from secateur.index.bitsliced import positions
-from secateur.index.grams import grams_within, token_key
-from secateur.index.hashing import hash_canonical
+from secateur.index.build.options import NGRAM_BYTES
+from secateur.index.filters.bloom import positions
+from secateur.index.filters.bloom_matrix import Slabs, encoding_and_size
+from secateur.index.filters.hashing import hash_canonical
+from secateur.index.filters.ngrams import grams_within, token_key
 from secateur.index.model import NGRAM, TOKEN, BuildOptions, FilterOption
-from secateur.index.options import NGRAM_BYTES
-from secateur.index.slabs import Slabs, encoding_and_size
-from secateur.io.scan import Scan
+from secateur.io.scan.planned_scan import Scan
 from secateur.pruning.predicate.nodes import Predicate
 
 BLOCKS, FILES = 1_000, 10  # of the table of Parquet files

@@ -18,18 +18,18 @@ from benchmarks.setting import Setting, index_code
 from benchmarks.slabs import lay_slivers
 from benchmarks.synthetic import publish, with_files
 from benchmarks.synthetic_table import BLOCK_BYTES, FILE_BLOCKS, SyntheticTable, table_at
-from secateur.index import zonemap
-from secateur.index.assemble import recipe
-from secateur.index.bitsliced import bits_of, log2_bits_for, probes_for
-from secateur.index.hashing import DistinctHashes, Hashes
+from secateur.index.build.assemble import recipe
+from secateur.index.build.column_sketch import add_hashes
+from secateur.index.filters.bloom import bits_of, log2_bits_for, probes_for
+from secateur.index.filters.bloom_fragment import SliverWriter
+from secateur.index.filters.bloom_matrix import OWN
+from secateur.index.filters.hashing import DistinctHashes, Hashes
 from secateur.index.model import BlockTable, BuildOptions, Filter, FilterOption, IndexedColumn, indexed_columns
-from secateur.index.segment import SegmentData
-from secateur.index.segments import SegmentSummary, summarised
-from secateur.index.sketch import add_hashes
-from secateur.index.slabs import OWN
-from secateur.index.slivers import SliverWriter
-from secateur.index.snapshot import encode_snapshot, snapshot_name
-from secateur.io.table import Table
+from secateur.index.segments.segment_file import SegmentData
+from secateur.index.segments.segment_table import SegmentSummary, summarised
+from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
+from secateur.index.zones import zonemap
+from secateur.io.tables.table import Table
 from secateur.pruning.predicate.pieces import Piece, tokens_within
 from secateur.values import Kind
 

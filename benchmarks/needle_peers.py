@@ -18,13 +18,13 @@ from benchmarks.scale_tables import changing
 from benchmarks.sessions import spark_session
 from benchmarks.setting import Setting, index_code
 from benchmarks.timing import race
-from secateur.index.bitsliced import positions
-from secateur.index.hashing import hash_keys
-from secateur.index.matrix import read_rows
+from secateur.index.build.options import filter_options
+from secateur.index.container.checked_matrix import read_rows
+from secateur.index.filters.bloom import positions
+from secateur.index.filters.bloom_matrix import encoding_and_size
+from secateur.index.filters.hashing import hash_keys
 from secateur.index.model import BuildOptions
-from secateur.index.options import filter_options
-from secateur.index.slabs import encoding_and_size
-from secateur.io.table import Table
+from secateur.io.tables.table import Table
 from secateur.values import Kind
 
 ROW_GROUPS, FILES = 2_000, 10

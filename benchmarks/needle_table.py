@@ -15,10 +15,10 @@ import secateur as sc
 from benchmarks.setting import Setting
 from benchmarks.synthetic import KEY_SPACE, Shape, blocks_between, open_synthetic, write_index
 from benchmarks.synthetic_table import FILE_BLOCKS, SyntheticTable
-from secateur.index.bitsliced import positions
-from secateur.index.hashing import hash_keys
-from secateur.index.slabs import Slabs, encoding_and_size
-from secateur.io.scan import Scan
+from secateur.index.filters.bloom import positions
+from secateur.index.filters.bloom_matrix import Slabs, encoding_and_size
+from secateur.index.filters.hashing import hash_keys
+from secateur.io.scan.planned_scan import Scan
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.questions import Values

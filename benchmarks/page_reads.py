@@ -23,11 +23,11 @@ from benchmarks.results import Ratio, Result, timed
 from benchmarks.scale_tables import changing
 from benchmarks.setting import Setting
 from benchmarks.timing import race
-from secateur.io.chosen_rows import ChosenRows, all_rows, chosen_rows
-from secateur.io.file_layouts import read_layout
-from secateur.io.footer import Footer, read_footer
-from secateur.io.layout import Layout, selected_bytes
-from secateur.io.page_reader import PageReader
+from secateur.io.parquet.chunk_locations import Layout, selected_bytes
+from secateur.io.parquet.file_locations import read_layout
+from secateur.io.parquet.footer import Footer, read_footer
+from secateur.io.parquet.page_reader import PageReader
+from secateur.io.parquet.row_selection import ChosenRows, all_rows, chosen_rows
 
 ROWS = 1_000_000
 ONE_ROW, TEN_THOUSAND, BYTES, EVERYTHING = 0.066, 0.066, 0.033, 1.1  # goals: of what the plain read takes

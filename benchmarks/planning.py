@@ -26,7 +26,7 @@ from benchmarks.setting import Setting
 from benchmarks.synthetic import Blocks, Shape, blocks_of, open_synthetic, write_index
 from benchmarks.synthetic_table import FILE_BLOCKS, SyntheticTable
 from benchmarks.timing import Timing, once, race
-from secateur.io.scan import Scan
+from secateur.io.scan.planned_scan import Scan
 
 BLOCKS = 100_000
 
@@ -45,7 +45,11 @@ def plan_synthetic(setting: Setting) -> Result:
             plan = _prune(table, question)
             kept.append(_kept(question, plan, blocks, arrow_kept, duckdb_keeps(connection, question.duckdb)))
             notes.append(_stage_times(question, plan))
-    sizes = {"blocks": n, "files": n // FILE_BLOCKS, "segments": len(list((directory / "index/segments").iterdir()))}
+    sizes = {
+        "blocks": n,
+        "files": n // FILE_BLOCKS,
+        "segments": len(list((directory / "index/segments/segment_table").iterdir())),
+    }
     return Result(sizes, tuple(ratios), tuple(kept), tuple(notes))
 
 

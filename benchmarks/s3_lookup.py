@@ -31,7 +31,7 @@ from benchmarks.s3_traffic import Traffic
 from benchmarks.setting import Setting
 from benchmarks.timing import Timing, once
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
-from secateur.io.disk_cache import DiskCache
+from secateur.io.storage.disk_cache import DiskCache
 
 LATENCY = 0.015  # seconds added to every request
 FILES, ROW_GROUPS, ROWS = 200, 10, 2_000  # files, row groups of each, rows of these

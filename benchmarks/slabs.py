@@ -7,14 +7,14 @@ from functools import partial
 
 import numpy as np
 
-from secateur.index import interleave
-from secateur.index.bitsliced import positions, probes_for, shape_for
-from secateur.index.hashing import Hashes, hash_keys
-from secateur.index.interleave import MatrixPlan, PartPlan
+from secateur.index.filters import transpose
+from secateur.index.filters.bloom import positions, probes_for, shape_for
+from secateur.index.filters.bloom_fragment import FOLDER, SliverWriter
+from secateur.index.filters.bloom_matrix import FEWER, OWN, Slabs
+from secateur.index.filters.hashing import Hashes, hash_keys
+from secateur.index.filters.transpose import MatrixPlan, PartPlan
 from secateur.index.model import Store
-from secateur.index.segments import SegmentSummary
-from secateur.index.slabs import FEWER, OWN, Slabs
-from secateur.index.slivers import FOLDER, SliverWriter
+from secateur.index.segments.segment_table import SegmentSummary
 from secateur.values import Kind
 
 AT_ONCE = 1 << 25  # bits in memory, each in a byte
@@ -58,17 +58,17 @@ def lay_slivers(store: Store, summaries: Sequence[SegmentSummary], rates: Sequen
     """
     found = {}
     for f, rate in enumerate(rates):
-        matrices = interleave.plan_matrices([summary.slivers.get(f, ()) for summary in summaries])
+        matrices = transpose.plan_matrices([summary.slivers.get(f, ()) for summary in summaries])
         files = []
-        for i, parts in enumerate(interleave.plan_files(matrices)):
-            name = f"{interleave.FOLDER}/000000000000-{f:03d}{i:06d}.filter"
-            files.append((parts, interleave.write_file(store, name, parts, partial(_rows_of, store, matrices))))
+        for i, parts in enumerate(transpose.plan_files(matrices)):
+            name = f"{transpose.FOLDER}/000000000000-{f:03d}{i:06d}.filter"
+            files.append((parts, transpose.write_file(store, name, parts, partial(_rows_of, store, matrices))))
         if matrices:
-            found[f] = interleave.slabs_written(matrices, rate, files)
+            found[f] = transpose.slabs_written(matrices, rate, files)
     for file in store.files(FOLDER):
         store.delete(file.name)
     return found
 
 
 def _rows_of(store: Store, matrices: Sequence[MatrixPlan], part: PartPlan) -> np.ndarray:
-    return interleave.interleaved(store, matrices[part.matrix], part)
+    return transpose.interleaved(store, matrices[part.matrix], part)

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import secateur as sc
 from benchmarks.indexing import index_here
 from benchmarks.setting import Setting, index_code
+from secateur.index.build.options import filter_options
 from secateur.index.model import BuildOptions
-from secateur.index.options import filter_options
-from secateur.io.table import Table
+from secateur.io.tables.table import Table
 
 FILES, ROW_GROUPS, ROWS = 200, 10, 10_000  # in a file, in a row group
 

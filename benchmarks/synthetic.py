@@ -17,18 +17,19 @@ import pyarrow as pa
 
 from benchmarks.slabs import add_keys, lay_slivers
 from benchmarks.synthetic_table import BLOCK_BYTES, FILE_BLOCKS, SyntheticTable, table_at
-from secateur.index import slivers, zonemap
-from secateur.index.bitsliced import rate_for
+from secateur.index.build.options import filter_options, filters_of
+from secateur.index.build.survey import segment_size
+from secateur.index.filters import bloom_fragment
+from secateur.index.filters.bloom import rate_for
+from secateur.index.filters.bloom_fragment import Sliver, SliverWriter
 from secateur.index.model import BlockTable, BuildOptions, IndexedColumn, Store, indexed_columns
-from secateur.index.options import filter_options, filters_of
-from secateur.index.pages import PageTable, Places
-from secateur.index.segment import SegmentData, encode_segment
-from secateur.index.segments import FileTable, Segments, SegmentSummary, summarised
-from secateur.index.slivers import Sliver, SliverWriter
-from secateur.index.snapshot import encode_snapshot, snapshot_name
-from secateur.index.survey import segment_size
-from secateur.index.zonemap import ZoneMap
-from secateur.io.table import Listing
+from secateur.index.segments.segment_file import SegmentData, encode_segment
+from secateur.index.segments.segment_table import FileTable, Segments, SegmentSummary, summarised
+from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
+from secateur.index.zones import zonemap
+from secateur.index.zones.page_statistics import PageTable, Places
+from secateur.index.zones.zonemap import ZoneMap
+from secateur.io.tables.table import Listing
 from secateur.values import Keys, Kind, float_keys
 
 PAGES = 10  # per block, of ts and amount
@@ -142,7 +143,7 @@ def write_index(directory: Path, shape: Shape) -> None:
     summaries = []
     for number, (start, stop) in enumerate(shape.segments):
         name = f"000000000000-{number:06d}"
-        writers = [SliverWriter(table.store, f"{slivers.FOLDER}/{name}", rate) for rate in rates]
+        writers = [SliverWriter(table.store, f"{bloom_fragment.FOLDER}/{name}", rate) for rate in rates]
         segment = _segment(shape, columns, start, stop, writers)
         made = {f: writer.slivers for f, writer in enumerate(writers)}
         summaries.append(publish(table.store, f"segments/{name}.segment", segment, made))
@@ -224,14 +225,16 @@ def _page_table(lower: np.ndarray, upper: np.ndarray) -> PageTable:
     return PageTable(np.arange(n + 1) * count, first_row, _bounds(lower.ravel(), upper.ravel()), places)
 
 
-def publish(store: Store, name: str, segment: SegmentData, slivers: Mapping[int, Sequence[Sliver]]) -> SegmentSummary:
+def publish(
+    store: Store, name: str, segment: SegmentData, bloom_fragment: Mapping[int, Sequence[Sliver]]
+) -> SegmentSummary:
     """Write a segment, and summarise it with the slivers of its filters."""
     encoded = encode_segment(segment)
     store.put(name, encoded.data)
     row_count = segment.blocks.row_count
     merged = [zonemap.merge(zone_map, row_count, np.zeros(1, np.int64)) for zone_map in segment.zone_maps]
     sizes = (len(encoded.data), int(row_count.sum()), len(row_count))
-    return SegmentSummary(name, *sizes, segment.files, _file_counts(segment), merged, encoded.places, slivers)
+    return SegmentSummary(name, *sizes, segment.files, _file_counts(segment), merged, encoded.places, bloom_fragment)
 
 
 def _file_counts(segment: SegmentData) -> np.ndarray:

@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
-from secateur.index.cache import ByteCache
-from secateur.io.caches import memory_cache
-from secateur.io.disk_cache import DiskCache
-from secateur.io.metadata_tables import DirectoryTables
-from secateur.io.parquet_file import ParquetSource
-from secateur.io.partitions import Partitions
-from secateur.io.store import FileStore
-from secateur.io.table import Delivery, Listing
+from secateur.index.read.memory_cache import ByteCache
+from secateur.io.parquet.parquet_file import ParquetSource
+from secateur.io.storage.cache_directory import memory_cache
+from secateur.io.storage.disk_cache import DiskCache
+from secateur.io.storage.index_store import FileStore
+from secateur.io.tables.directory.hive_partitions import Partitions
+from secateur.io.tables.metadata_tables import DirectoryTables
+from secateur.io.tables.table import Delivery, Listing
 
 FILE_BLOCKS = 4
 BLOCK_BYTES = 128 << 20
@@ -31,7 +31,7 @@ MODIFIED = 1_700_000_000_000_000_000
 
 @dataclass(frozen=True)
 class SyntheticTable:
-    """A listing and an index without data; see :class:`secateur.io.table.Table`.
+    """A listing and an index without data; see :class:`secateur.io.tables.table.Table`.
 
     Every query is given the same listing, made beforehand, whose id is computed once: neither listing a directory nor
     that is part of what is measured.

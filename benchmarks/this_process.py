@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from unittest.mock import patch
 
 import secateur.maintain
-from secateur.index.tasks import Work
+from secateur.index.build.spark_tasks import Work
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,9 +18,9 @@ from benchmarks.indexing import filter_bytes, index_here
 from benchmarks.results import Kept, Ratio, Result
 from benchmarks.setting import Setting, index_code
 from benchmarks.tpch import SCALE_FACTOR, write_orders, write_tables
+from secateur.index.build.options import filter_options
 from secateur.index.model import BuildOptions
-from secateur.index.options import filter_options
-from secateur.io.table import Table
+from secateur.io.tables.table import Table
 
 KEYS = 20  # order keys looked for
 PATTERNS = ("special%requests", "unusual accounts", "Customer%Complaints", "furiously ironic asymptotes", "zzyzx")

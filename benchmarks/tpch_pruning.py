@@ -18,8 +18,8 @@ from benchmarks.setting import Setting, index_code
 from benchmarks.timing import race
 from benchmarks.tpch import BLOOM, LAYOUTS, QUESTIONS, SCALE_FACTOR, Layout, Question, write_tables
 from secateur.errors import IndexMissing
-from secateur.io.parquet_dir import ParquetDirectory, open_directory
-from secateur.io.scan import Scan
+from secateur.io.scan.planned_scan import Scan
+from secateur.io.tables.directory.table import ParquetDirectory, open_directory
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _rows(fragments: list[ds.ParquetFileFragment]) -> Rows:
 
 def _pages_by_column(table: ParquetDirectory) -> dict[str, int]:
     """How many pages every column has over the whole table."""
-    from secateur.io.footer import read_page_index
+    from secateur.io.parquet.footer import read_page_index
 
     counts: dict[str, int] = {}
     for path in sorted(Path(table.location).glob("*.parquet")):

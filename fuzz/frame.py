@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from secateur.index.codec import ALIGNMENT, HEADER, MAGIC, TRAILER, VERSION, Contents
-from secateur.io.store import FileStore
+from secateur.index.container.index_file import ALIGNMENT, HEADER, MAGIC, TRAILER, VERSION, Contents
+from secateur.io.storage.index_store import FileStore
 
 _JSON = struct.Struct("<I")
 _CHUNK = struct.Struct("<BI")  # lengths of a name and of the bytes behind it

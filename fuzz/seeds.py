@@ -15,17 +15,17 @@ from pyroaring import BitMap64
 
 from fuzz.frame import chunks_of, packed
 from fuzz.targets import DELETES, GOLDEN, MANIFEST, PARQUET, index_begin
-from secateur.index import codec
-from secateur.index.codec import Contents, as_it_lies, encode_chunk, read_contents
-from secateur.index.encoding import DTYPES, encode
-from secateur.index.layouts import FileLayouts, layouts_array, of_file, table_arrays
-from secateur.io.disk_piece import PieceName, write_piece
-from secateur.io.file_layouts import file_layouts
-from secateur.io.footer import read_footer
-from secateur.io.kept_manifests import encode_manifests
-from secateur.io.manifest_files import FILES, ByField, Manifest
-from secateur.io.puffin import Blob, encode_puffin
-from secateur.io.store import FileStore
+from secateur.index.container import index_file
+from secateur.index.container.array_codec import DTYPES, encode
+from secateur.index.container.index_file import Contents, as_it_lies, encode_chunk, read_contents
+from secateur.index.zones.page_locations import FileLayouts, layouts_array, of_file, table_arrays
+from secateur.io.parquet.file_locations import file_layouts
+from secateur.io.parquet.footer import read_footer
+from secateur.io.storage.disk_cache_entry import PieceName, write_piece
+from secateur.io.storage.index_store import FileStore
+from secateur.io.tables.iceberg.manifest_arrays import FILES, ByField, Manifest
+from secateur.io.tables.iceberg.manifest_cache import encode_manifests
+from secateur.io.tables.iceberg.puffin import Blob, encode_puffin
 
 STORE = FileStore(pafs.LocalFileSystem(), str(GOLDEN / "_secateur"))
 MOST_BLOCKS = 4  # of a segment of the golden index
@@ -38,7 +38,7 @@ def seeds(name: str) -> list[bytes]:
 
 def as_they_lie(chunk: bytes) -> bytes:
     """A chunk whose arrays are not compressed, so that a changed byte changes one element."""
-    return encode_chunk(codec.decode_chunk(chunk, "seed"), as_it_lies)
+    return encode_chunk(index_file.decode_chunk(chunk, "seed"), as_it_lies)
 
 
 def _opened(folder: str, kind: int) -> Iterator[tuple[str, Contents]]:
@@ -47,7 +47,7 @@ def _opened(folder: str, kind: int) -> Iterator[tuple[str, Contents]]:
 
 
 def _golden_chunks() -> Iterator[tuple[str, bytes]]:
-    for folder, kind in (("segments", codec.SEGMENT), ("snapshots", codec.SNAPSHOT)):
+    for folder, kind in (("segments", index_file.SEGMENT), ("snapshots", index_file.SNAPSHOT)):
         for name, contents in _opened(folder, kind):
             yield from chunks_of(contents, STORE, name).items()
 
@@ -68,29 +68,29 @@ def _contents() -> Iterator[bytes]:
 
 
 def _snapshots() -> Iterator[bytes]:
-    for name, contents in _opened("snapshots", codec.SNAPSHOT):
+    for name, contents in _opened("snapshots", index_file.SNAPSHOT):
         found = chunks_of(contents, STORE, name)
         yield packed(contents.meta, found)
         yield packed(contents.meta, {name: as_they_lie(each) for name, each in found.items()})
 
 
 def _segments() -> Iterator[bytes]:
-    for name, contents in _opened("segments", codec.SEGMENT):
+    for name, contents in _opened("segments", index_file.SEGMENT):
         for n in (2, MOST_BLOCKS):
             for data in chunks_of(contents, STORE, name).values():
                 yield from (struct.pack("<HH", n, 2) + each for each in (data, as_they_lie(data)))
 
 
 def _slabs() -> Iterator[bytes]:
-    for name, contents in _opened("snapshots", codec.SNAPSHOT):
+    for name, contents in _opened("snapshots", index_file.SNAPSHOT):
         for chunk, data in chunks_of(contents, STORE, name).items():
             if chunk.startswith("slabs/"):
-                arrays = codec.decode_chunk(data, chunk)[2:]
+                arrays = index_file.decode_chunk(data, chunk)[2:]
                 yield from (struct.pack("<H", 2) + encode_chunk(arrays, how) for how in (encode, as_it_lies))
 
 
 def _matrices() -> Iterator[bytes]:
-    for name, contents in _opened("filters", codec.FILTERS):
+    for name, contents in _opened("filters", index_file.FILTERS):
         for each in contents.matrices.values():
             wanted = [0, 1, each.rows - 1, 2, 3, 5, 7, 7]
             header = struct.pack("<QIIQ8H", 0, each.rows, each.width, each.salt, *wanted)
@@ -100,7 +100,7 @@ def _matrices() -> Iterator[bytes]:
 def _postings() -> Iterator[bytes]:
     for n, (chunk, data) in ((n, each) for n in (2, MOST_BLOCKS) for each in _golden_chunks()):
         if chunk.startswith("posting/"):
-            table = encode_chunk(codec.decode_chunk(data, chunk)[1:])
+            table = encode_chunk(index_file.decode_chunk(data, chunk)[1:])
             yield struct.pack("<HQH", n, 1 << 60, len(table)) + table + bytes(range(256))
 
 
@@ -122,7 +122,7 @@ def _manifests() -> Iterator[bytes]:
     partition = {1000: pa.array([1, None], pa.int32()), 1001: pa.array(["x", "y"])}
     kept = {key: Manifest(files, partition, counts, counts, bounds, bounds) for key in (MANIFEST, DELETES)}
     data = encode_manifests(kept)
-    contents = read_contents("f", codec.MANIFESTS, len(data), lambda at, size: data[at : at + size])
+    contents = read_contents("f", index_file.MANIFESTS, len(data), lambda at, size: data[at : at + size])
     found = {name: data[at : at + size] for name, (at, size, _) in contents.chunks.items()}
     yield packed(contents.meta, found)
     yield packed(contents.meta, {name: as_they_lie(each) for name, each in found.items()})

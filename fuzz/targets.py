@@ -19,31 +19,39 @@ import pyarrow as pa
 from benchmarks.memory_store import MemoryStore
 from fuzz.frame import file_of, unpacked
 from secateur.errors import IndexFault, InvalidParquet
-from secateur.index import codec
-from secateur.index.codec import decode_chunk, read_contents
-from secateur.index.layouts import layout_table_of
-from secateur.index.matrix import Matrix, read_rows
-from secateur.index.postings import blocks_with, posting_table_of
-from secateur.index.segment import COLUMN_KINDS, FILTER_KINDS, blocks_of, codes_of, pages_of, places_of, zone_map_of
-from secateur.index.segment import postings_of as stored_postings_of
-from secateur.index.slabs import slabs_of
-from secateur.index.snapshot import Snapshot, open_snapshot, snapshot_name
-from secateur.io.chosen_rows import chosen_rows
-from secateur.io.column_chunk import StoredChunk
-from secateur.io.disk_piece import PieceName, read_piece
-from secateur.io.encoded_layout import decode_layout, encode_layout
-from secateur.io.file_layouts import read_layout
-from secateur.io.footer import chunk_bounds, read_footer, read_page_index
-from secateur.io.head import Head
-from secateur.io.kept_manifests import ManifestKey, decode_manifests
-from secateur.io.layout import Layout
-from secateur.io.page_reader import PageReader
-from secateur.io.page_walk import walked
-from secateur.io.parquet_bloom import native_filters, read_filter
-from secateur.io.parquet_schema import Column
-from secateur.io.puffin import decode_puffin
-from secateur.io.ranges import LOCAL_GAP, REMOTE_GAP
-from secateur.io.thrift import MalformedThrift, decode_leading
+from secateur.index.container import index_file
+from secateur.index.container.checked_matrix import Matrix, read_rows
+from secateur.index.container.index_file import decode_chunk, read_contents
+from secateur.index.filters.bloom_matrix import slabs_of
+from secateur.index.filters.postings import blocks_with, posting_table_of
+from secateur.index.segments.segment_file import (
+    COLUMN_KINDS,
+    FILTER_KINDS,
+    blocks_of,
+    codes_of,
+    pages_of,
+    places_of,
+    zone_map_of,
+)
+from secateur.index.segments.segment_file import postings_of as stored_postings_of
+from secateur.index.segments.snapshot import Snapshot, open_snapshot, snapshot_name
+from secateur.index.zones.page_locations import layout_table_of
+from secateur.io.parquet.bloom_filter import native_filters, read_filter
+from secateur.io.parquet.chunk_locations import Layout
+from secateur.io.parquet.column_chunk import StoredChunk
+from secateur.io.parquet.file_locations import read_layout
+from secateur.io.parquet.file_metadata import Head
+from secateur.io.parquet.footer import chunk_bounds, read_footer, read_page_index
+from secateur.io.parquet.location_codec import decode_layout, encode_layout
+from secateur.io.parquet.page_reader import PageReader
+from secateur.io.parquet.page_walk import walked
+from secateur.io.parquet.row_selection import chosen_rows
+from secateur.io.parquet.schema import Column
+from secateur.io.parquet.thrift import MalformedThrift, decode_leading
+from secateur.io.storage.byte_ranges import LOCAL_GAP, REMOTE_GAP
+from secateur.io.storage.disk_cache_entry import PieceName, read_piece
+from secateur.io.tables.iceberg.manifest_cache import ManifestKey, decode_manifests
+from secateur.io.tables.iceberg.puffin import decode_puffin
 from secateur.pruning.predicate.bound import Field
 from secateur.values import Kind
 
@@ -63,11 +71,11 @@ def chunk(data: bytes) -> None:
 def file(data: bytes) -> None:
     """Any index file, its checksums as they are."""
     read = partial(MemoryStore({"f": data}).read, "f")
-    for kind in (codec.SNAPSHOT, codec.SEGMENT, codec.FILTERS, codec.MANIFESTS):
+    for kind in (index_file.SNAPSHOT, index_file.SEGMENT, index_file.FILTERS, index_file.MANIFESTS):
         attempt(partial(_verified, kind, len(data), read))
 
 
-def _verified(kind: int, size: int, read: codec.ReadRange) -> list[str]:
+def _verified(kind: int, size: int, read: index_file.ReadRange) -> list[str]:
     return read_contents("f", kind, size, read).verify(read)
 
 
@@ -75,9 +83,11 @@ def contents(data: bytes) -> None:
     """A table of contents in JSON, behind some bytes that its places may be of."""
     packed = pa.compress(data, codec="zstd", asbytes=True)
     crc, body = zlib.crc32(packed), bytes(4096)
-    trailer = codec.TRAILER.pack(4096, len(packed), len(data), crc, codec.VERSION, codec.SEGMENT, codec.MAGIC)
+    trailer = index_file.TRAILER.pack(
+        4096, len(packed), len(data), crc, index_file.VERSION, index_file.SEGMENT, index_file.MAGIC
+    )
     whole = MemoryStore({"f": body + packed + trailer})
-    found = read_contents("f", codec.SEGMENT, whole.size("f"), lambda at, size: whole.read("f", at, size))
+    found = read_contents("f", index_file.SEGMENT, whole.size("f"), lambda at, size: whole.read("f", at, size))
     found.verify(lambda at, size: whole.read("f", at, size))
 
 
@@ -85,7 +95,7 @@ def snapshot(data: bytes) -> None:
     """All that a snapshot tells."""
     text, chunks = unpacked(data)
     name = snapshot_name(1)
-    found = open_snapshot(MemoryStore({name: file_of(codec.SNAPSHOT, text, chunks)}), 1)
+    found = open_snapshot(MemoryStore({name: file_of(index_file.SNAPSHOT, text, chunks)}), 1)
     each: list[Callable[[], object]] = [lambda: found.segments.block_begin, lambda: found.files, lambda: found.live]
     each += [lambda: found.tree, partial(found.directory, "blocks", None), found.as_segments]
     for column in found.columns[:20]:
@@ -176,7 +186,7 @@ def puffin(data: bytes) -> None:
 
 def vector(data: bytes) -> None:
     """A deletion vector whose frame is right."""
-    from secateur.io.deletes import decoded_vector
+    from secateur.io.tables.iceberg.delete_files import decoded_vector
 
     body = bytes.fromhex("d1d33964") + data
     decoded_vector(len(body).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big"), "vector")
@@ -185,7 +195,7 @@ def vector(data: bytes) -> None:
 def manifests(data: bytes) -> None:
     """What is kept of the manifests of a table."""
     text, chunks = unpacked(data)
-    store = MemoryStore({"f": file_of(codec.MANIFESTS, text, chunks)})
+    store = MemoryStore({"f": file_of(index_file.MANIFESTS, text, chunks)})
     decode_manifests("f", store.size("f"), lambda at, size: store.read("f", at, size), [MANIFEST, DELETES])
 
 

@@ -10,16 +10,16 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from secateur.api import aggregate, open_table, prune
 from secateur.errors import SecateurError
-from secateur.planning import aggregate, open_table, prune
 from secateur.pruning.predicate.expressions import call_function, col, has_token, when
 from secateur.pruning.reporters import add_reporter, remove_reporter
 
 if TYPE_CHECKING:
     from secateur import inspect
     from secateur.advising import advise
-    from secateur.index.zone_table import evaluate
-    from secateur.io.disk_cache import DiskCache
+    from secateur.index.zones.zone_table import evaluate
+    from secateur.io.storage.disk_cache import DiskCache
     from secateur.maintain.build import build_index
     from secateur.maintain.describe import IndexSnapshot, describe_index
     from secateur.maintain.optimize import Optimized, optimize_index
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from secateur.maintain.register import register_index
     from secateur.maintain.vacuum import drop_index, vacuum_index
     from secateur.maintain.verify import Verification, verify_index
-    from secateur.pruning.advice import Advice
+    from secateur.pruning.explain.advice import Advice
     from secateur.transparent import dataframe
 
 __version__ = "0.1.0"
@@ -65,9 +65,9 @@ __all__ = [
 _ON_DEMAND = {  # modules that no query needs, imported when one of their names is asked for
     "secateur.advising": ("advise",),
     "secateur.transparent": ("dataframe",),
-    "secateur.pruning.advice": ("Advice",),
-    "secateur.index.zone_table": ("evaluate",),
-    "secateur.io.disk_cache": ("DiskCache",),
+    "secateur.pruning.explain.advice": ("Advice",),
+    "secateur.index.zones.zone_table": ("evaluate",),
+    "secateur.io.storage.disk_cache": ("DiskCache",),
     "secateur.maintain.build": ("build_index",),
     "secateur.maintain.describe": ("IndexSnapshot", "describe_index"),
     "secateur.maintain.optimize": ("Optimized", "optimize_index"),

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from secateur.api import prune
 from secateur.errors import StalePlan
-from secateur.io.advising import advice
-from secateur.io.table import Table
-from secateur.planning import prune
-from secateur.pruning.advice import Advice
+from secateur.io.scan.advice import advice
+from secateur.io.tables.table import Table
+from secateur.pruning.explain.advice import Advice
 from secateur.pruning.predicate.nodes import Predicate, Truth
 
 if TYPE_CHECKING:
-    from secateur.io.iceberg_expressions import BooleanExpression
-    from secateur.io.spark_column import Column
+    from secateur.io.spark.column.sql import Column
+    from secateur.io.tables.iceberg.expressions import BooleanExpression
 
 SAMPLE_BLOCKS = 64
 

@@ -7,7 +7,7 @@
 They tell of the snapshot that queries of the handle read: of a past one, where it was opened so.
 """
 
-from secateur.io.index_coverage import coverage
-from secateur.io.inspection import blocks, files, manifests, segments, snapshots
+from secateur.io.scan.index_coverage import coverage
+from secateur.io.scan.inspection import blocks, files, manifests, segments, snapshots
 
 __all__ = ["blocks", "coverage", "files", "manifests", "segments", "snapshots"]

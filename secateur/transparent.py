@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from secateur.io.table import Table
-from secateur.planning import is_index_enabled
+from secateur.api import is_index_enabled
+from secateur.io.tables.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +37,6 @@ def dataframe(spark: SparkSession, table: Table, *, via: str = "auto") -> DataFr
 
     Raises ValueError, TableNotFound, InvalidParquet. A query raises where the live files cannot be listed.
     """
-    from secateur.io.spark_dataframe import dataframe as made
+    from secateur.io.spark.planner.dataframe import dataframe as made
 
     return made(spark, table, via, is_index_enabled)

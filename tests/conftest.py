@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from iceberg_runtime import Runtime, iceberg_runtime
-from iceberg_tables import catalog_in
-from profiles import PROFILE
+from support.iceberg_runtime import Runtime, iceberg_runtime
+from support.iceberg_tables import catalog_in
+from support.profiles import PROFILE
 
 from benchmarks.s3_server import S3Server, reserved_port, s3_server, set_environment
 from secateur.session import local_session

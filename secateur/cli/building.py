@@ -16,8 +16,8 @@ from secateur.cli.options import Source, columns_option, json_option, table_opti
 from secateur.cli.output import count, print_json, share, show_facts
 from secateur.cli.spark import build_progress, spark_session
 from secateur.cli.status import Interrupted
-from secateur.index.snapshot import snapshot_numbers
-from secateur.io.table import Table
+from secateur.index.segments.snapshot import snapshot_numbers
+from secateur.io.tables.table import Table
 from secateur.maintain.describe import IndexSnapshot
 from secateur.maintain.refresh import Refreshed
 from secateur.pruning.report import human_bytes

@@ -33,10 +33,10 @@ from secateur.cli.status import FOUND_WRONG
 from secateur.cli.tables import TABLES, show_table
 from secateur.index.model import StoredFile
 from secateur.index.naming import Naming
-from secateur.index.snapshot import Snapshot
-from secateur.index.sort_key import is_tuple_column, parse_sort_key
-from secateur.io.catalog import open_snapshot_of
-from secateur.io.shown import shown_location
+from secateur.index.segments.snapshot import Snapshot
+from secateur.index.zones.sort_key import is_tuple_column, parse_sort_key
+from secateur.io.scan.opened_table import open_snapshot_of
+from secateur.io.storage.redaction import shown_location
 from secateur.maintain.verify import RANDOM_PREDICATES, Verification
 from secateur.pruning.report import Faults, human_bytes
 

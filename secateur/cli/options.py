@@ -12,11 +12,11 @@ import click
 
 import secateur as sc
 from secateur.errors import SecateurError
-from secateur.io.shown import without_secrets
+from secateur.io.storage.redaction import without_secrets
 from secateur.pruning.predicate.temporal import zone_of
 
 if TYPE_CHECKING:
-    from secateur.io.table import Table
+    from secateur.io.tables.table import Table
 
 F = TypeVar("F", bound=Callable[..., Any])
 

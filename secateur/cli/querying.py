@@ -26,7 +26,7 @@ from secateur.cli.output import (
     show_sheet,
 )
 from secateur.cli.waterfall import waterfall
-from secateur.io.scan import Scan
+from secateur.io.scan.planned_scan import Scan
 from secateur.pruning.report import human_bytes
 
 

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 from secateur.cli.output import is_terminal, say
 from secateur.errors import SecateurError
-from secateur.index.build import OnProgress
+from secateur.index.build.build import OnProgress
 from secateur.pruning.report import human_bytes
 from secateur.session import local_session
 

@@ -13,7 +13,7 @@ import secateur as sc
 from secateur.demo.lineitem import Copy, locked, make_copies
 from secateur.demo.questions import DATE_RANGES, LOOK_UP, questions
 from secateur.demo.trials import Trial, answer_of, ask, references
-from secateur.index.build import OnProgress
+from secateur.index.build.build import OnProgress
 from secateur.maintain.describe import IndexSnapshot
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from secateur.index.sort_key import is_tuple_column
+from secateur.index.zones.sort_key import is_tuple_column
 from secateur.pruning.predicate.bound import Field
 
 Path = tuple[str, ...]

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from secateur import planning
+from secateur import api
 from secateur.errors import IndexFault, InvalidParquet, SecateurError, StalePlan, UnsupportedTable
-from secateur.index.sort_key import is_tuple_column
-from secateur.index.tasks import RunTasks, run_tasks, task_count
-from secateur.io.block_list import block_list, reading_order
-from secateur.io.catalog import OpenedTable, open_snapshot_of
-from secateur.io.excluded import excluded_by, sampled
-from secateur.io.scan import Scan
-from secateur.io.spark_audit import Asked, Match, matches_left_out
-from secateur.io.statistics_audit import AuditFault, Found, Piece, StatisticsAudit
-from secateur.io.table import Table
+from secateur.index.build.spark_tasks import RunTasks, run_tasks, task_count
+from secateur.index.zones.sort_key import is_tuple_column
+from secateur.io.scan.block_list import block_list, reading_order
+from secateur.io.scan.index_audit import AuditFault, Found, Piece, StatisticsAudit
+from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
+from secateur.io.scan.planned_scan import Scan
+from secateur.io.scan.pruned_blocks import excluded_by, sampled
+from secateur.io.spark.audit import Asked, Match, matches_left_out
+from secateur.io.tables.table import Table
 from secateur.maintain.random_predicates import DrawnColumn, python_values, random_predicates
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Faults
@@ -97,10 +97,10 @@ def audit_index(
     run, parallel = partial(run_tasks, spark), partial(task_count, spark)
     found, covered = compared(opened, run, parallel, share, seed, on_progress)
     found.skipped += faults.drain()
-    plans = [planning.prune(table, given, session_time_zone=zone) for given in predicates]
+    plans = [api.prune(table, given, session_time_zone=zone) for given in predicates]
     for made in random_predicates(_drawn_columns(opened, found, draw), random, draw):
         try:
-            plans.append(planning.prune(table, made, session_time_zone=zone))
+            plans.append(api.prune(table, made, session_time_zone=zone))
         except SecateurError as error:
             found.skipped.append(f"{made}: {error}")
     asked = [each for plan in plans if (each := _asked(plan, plans[0], share, draw, found)) is not None]

@@ -11,13 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.errors import InvalidOption, TableNotFound
-from secateur.index.amend import Amendment, with_amended
-from secateur.index.assemble import recipe
-from secateur.index.bitsliced import rate_for
-from secateur.index.btree import FAN_OUT
-from secateur.index.build import OnProgress, new_build, total, write_segments
-from secateur.index.model import POSTINGS, BuildOptions
-from secateur.index.options import (
+from secateur.index.build.add_columns import Amendment, with_amended
+from secateur.index.build.assemble import recipe
+from secateur.index.build.build import OnProgress, new_build, total, write_segments
+from secateur.index.build.filter_files import write_slabs
+from secateur.index.build.options import (
     Columns,
     auto_columns,
     called_in_index,
@@ -26,13 +24,15 @@ from secateur.index.options import (
     filters_of,
     with_choices,
 )
-from secateur.index.sampling import choices
-from secateur.index.segments import Segments, joined, summarised
-from secateur.index.slab_files import write_slabs
-from secateur.index.slabs import no_slabs
-from secateur.index.survey import FileSurvey, cut, survey
-from secateur.index.tasks import RunTasks, run_tasks
-from secateur.io.table import Table, TableSnapshot
+from secateur.index.build.sampling import choices
+from secateur.index.build.spark_tasks import RunTasks, run_tasks
+from secateur.index.build.survey import FileSurvey, cut, survey
+from secateur.index.filters.bloom import rate_for
+from secateur.index.filters.bloom_matrix import no_slabs
+from secateur.index.model import POSTINGS, BuildOptions
+from secateur.index.segments.segment_table import Segments, joined, summarised
+from secateur.index.zones.segment_tree import FAN_OUT
+from secateur.io.tables.table import Table, TableSnapshot
 from secateur.maintain.describe import IndexSnapshot, described
 from secateur.maintain.entries import settled
 from secateur.maintain.publish import declared_schema, index_schema, publish, sort_paths, summarised_columns

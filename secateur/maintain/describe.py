@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from secateur.errors import IndexFault
+from secateur.index.build.options import called_in_table
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Choice, Filter
 from secateur.index.naming import Naming
-from secateur.index.options import called_in_table
-from secateur.index.segment import LAYOUT_TABLE, LAYOUTS
-from secateur.index.snapshot import Snapshot, snapshot_numbers
-from secateur.index.sort_key import is_tuple_column
-from secateur.io.catalog import opened_strictly
-from secateur.io.index_coverage import Covered, covered
-from secateur.io.table import Listing, Table
+from secateur.index.segments.segment_file import LAYOUT_TABLE, LAYOUTS
+from secateur.index.segments.snapshot import Snapshot, snapshot_numbers
+from secateur.index.zones.sort_key import is_tuple_column
+from secateur.io.scan.index_coverage import Covered, covered
+from secateur.io.scan.opened_table import opened_strictly
+from secateur.io.tables.table import Listing, Table
 from secateur.maintain.entries import require_snapshot
 
 

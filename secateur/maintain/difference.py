@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from secateur.index.assemble import FileIdentity
-from secateur.index.build import FOLDER as SEGMENTS_FOLDER
-from secateur.index.interleave import FOLDER as FILTERS_FOLDER
-from secateur.index.segment import CODE
-from secateur.index.segments import Directory, Segments
-from secateur.index.snapshot import Snapshot
-from secateur.io.store import FileStore
+from secateur.index.build.assemble import FileIdentity
+from secateur.index.build.build import FOLDER as SEGMENTS_FOLDER
+from secateur.index.filters.transpose import FOLDER as FILTERS_FOLDER
+from secateur.index.segments.segment_file import CODE
+from secateur.index.segments.segment_table import Directory, Segments
+from secateur.index.segments.snapshot import Snapshot
+from secateur.io.storage.index_store import FileStore
 from secateur.maintain.entries import indexed_files
 
 

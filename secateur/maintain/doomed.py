@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 
+from secateur.index.file_names import build_of
 from secateur.index.model import Store
-from secateur.index.names import build_of
 
 FOLDER = "doomed"
 

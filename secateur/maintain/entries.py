@@ -8,11 +8,11 @@ import time
 import numpy as np
 
 from secateur.errors import IndexMissing
-from secateur.index.assemble import FileIdentity
-from secateur.index.reader import current_snapshot
-from secateur.index.segments import FileTable
-from secateur.index.snapshot import Snapshot
-from secateur.io.table import Listing, Table, TableSnapshot
+from secateur.index.build.assemble import FileIdentity
+from secateur.index.read.index_view import current_snapshot
+from secateur.index.segments.segment_table import FileTable
+from secateur.index.segments.snapshot import Snapshot
+from secateur.io.tables.table import Listing, Table, TableSnapshot
 
 _SECOND = 10**9  # nanoseconds
 MOST_WAIT = 2.0  # seconds

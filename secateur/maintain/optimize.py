@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from secateur.errors import InvalidOption
-from secateur.index.amend import amendments
-from secateur.index.assemble import Assembled, FileIdentity
-from secateur.index.build import FOLDER as SEGMENTS_FOLDER
-from secateur.index.build import OnProgress, Sizes, decode_summary, encode_summary, new_build, total, watching
-from secateur.index.interleave import PartPlan
-from secateur.index.merge import MergePlan, merge, plan_merge
+from secateur.index.build.add_columns import amendments
+from secateur.index.build.assemble import Assembled, FileIdentity
+from secateur.index.build.build import FOLDER as SEGMENTS_FOLDER
+from secateur.index.build.build import OnProgress, Sizes, decode_summary, encode_summary, new_build, total, watching
+from secateur.index.build.filter_files import lay_side_by_side
+from secateur.index.build.spark_tasks import RunTasks, run_tasks
+from secateur.index.compact.merge_filters import Columns, Gathering, columns_of, merged_columns, plan_slabs
+from secateur.index.compact.merge_segments import MergePlan, merge, plan_merge
+from secateur.index.compact.plan_segments import Regrouping, regroup
+from secateur.index.filters.bloom_matrix import Slabs, no_slabs
+from secateur.index.filters.transpose import PartPlan
 from secateur.index.model import POSTINGS, Store
-from secateur.index.regroup import Regrouping, regroup
-from secateur.index.relay import Columns, Gathering, columns_of, merged_columns, plan_slabs
-from secateur.index.segment import encode_segment
-from secateur.index.segments import Segments, SegmentSummary, joined, summarised
-from secateur.index.slab_files import lay_side_by_side
-from secateur.index.slabs import Slabs, no_slabs
-from secateur.index.snapshot import Snapshot, open_snapshot
-from secateur.index.stored import stored_segment
-from secateur.index.tasks import RunTasks, run_tasks
-from secateur.io.table import Table
+from secateur.index.segments.segment_file import encode_segment
+from secateur.index.segments.segment_table import Segments, SegmentSummary, joined, summarised
+from secateur.index.segments.snapshot import Snapshot, open_snapshot
+from secateur.index.segments.stored_segment import stored_segment
+from secateur.io.tables.table import Table
 from secateur.maintain.describe import IndexSnapshot, described, filter_files
 from secateur.maintain.entries import indexed_files, live_files, require_snapshot
 from secateur.maintain.publish import publish

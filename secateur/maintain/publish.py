@@ -9,16 +9,23 @@ from collections.abc import Sequence, Set
 import pyarrow as pa
 
 from secateur.errors import IndexConflict, IndexFault, SecateurError
-from secateur.index.build import MANIFESTS_FOLDER
+from secateur.index.build.build import MANIFESTS_FOLDER
+from secateur.index.file_names import build_of
 from secateur.index.model import BuildOptions, IndexedColumn, indexed_columns
-from secateur.index.names import build_of
-from secateur.index.segments import Segments, in_key_order
-from secateur.index.snapshot import MadeOf, Snapshot, encode_snapshot, open_snapshot, snapshot_name, snapshot_numbers
-from secateur.index.sort_key import parse_sort_key, tuple_column
-from secateur.io.field_ids import called_by_id
-from secateur.io.schema import merge_schemas
-from secateur.io.store import FileStore
-from secateur.io.table import TableSnapshot
+from secateur.index.segments.segment_table import Segments, in_key_order
+from secateur.index.segments.snapshot import (
+    MadeOf,
+    Snapshot,
+    encode_snapshot,
+    open_snapshot,
+    snapshot_name,
+    snapshot_numbers,
+)
+from secateur.index.zones.sort_key import parse_sort_key, tuple_column
+from secateur.io.parquet.arrow_types import merge_schemas
+from secateur.io.storage.index_store import FileStore
+from secateur.io.tables.field_ids import called_by_id
+from secateur.io.tables.table import TableSnapshot
 from secateur.maintain.doomed import doomed_builds
 
 MOST_TRIES = 20  # of a build whose number others take

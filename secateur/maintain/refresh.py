@@ -9,16 +9,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from secateur.errors import InvalidOption
-from secateur.index.amend import Amendment, amendments
-from secateur.index.assemble import FileIdentity
-from secateur.index.build import OnProgress, new_build
+from secateur.index.build.add_columns import Amendment, amendments
+from secateur.index.build.assemble import FileIdentity
+from secateur.index.build.build import OnProgress, new_build
+from secateur.index.build.options import Columns, called_in_index, checked, filter_options, filters_of
+from secateur.index.build.spark_tasks import run_tasks
+from secateur.index.build.survey import survey
 from secateur.index.model import BuildOptions
-from secateur.index.options import Columns, called_in_index, checked, filter_options, filters_of
-from secateur.index.segments import Segments
-from secateur.index.snapshot import Snapshot
-from secateur.index.survey import survey
-from secateur.index.tasks import run_tasks
-from secateur.io.table import Listing, Table, TableSnapshot
+from secateur.index.segments.segment_table import Segments
+from secateur.index.segments.snapshot import Snapshot
+from secateur.io.tables.table import Listing, Table, TableSnapshot
 from secateur.maintain.build import write_index
 from secateur.maintain.describe import IndexSnapshot, described
 from secateur.maintain.difference import Difference, difference

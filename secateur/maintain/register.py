@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from secateur.errors import UnsupportedTable
-from secateur.io.table import Table
+from secateur.io.tables.table import Table
 from secateur.maintain.entries import require_snapshot
 
 

@@ -6,13 +6,13 @@ import time
 from collections.abc import Iterable, Iterator
 
 from secateur.errors import IndexFault, IndexMissing
-from secateur.index.build import FOLDERS
+from secateur.index.build.build import FOLDERS
+from secateur.index.file_names import build_of
 from secateur.index.model import StoredFile
-from secateur.index.names import build_of
-from secateur.index.snapshot import FOLDER as SNAPSHOTS_FOLDER
-from secateur.index.snapshot import Snapshot, open_snapshot, snapshot_files, snapshot_name
-from secateur.io.store import FileStore
-from secateur.io.table import Table
+from secateur.index.segments.snapshot import FOLDER as SNAPSHOTS_FOLDER
+from secateur.index.segments.snapshot import Snapshot, open_snapshot, snapshot_files, snapshot_name
+from secateur.io.storage.index_store import FileStore
+from secateur.io.tables.table import Table
 from secateur.maintain.describe import filter_files
 from secateur.maintain.doomed import FOLDER as DOOMED_FOLDER
 from secateur.maintain.doomed import doomed

@@ -11,13 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from secateur.errors import IndexFault
-from secateur.index.btree import contradicted_nodes
-from secateur.index.codec import FILTERS, MANIFESTS, SEGMENT, Place, read_contents
-from secateur.index.segments import Directory
-from secateur.index.snapshot import Snapshot
-from secateur.index.stored import stored_segment
-from secateur.io.store import FileStore
-from secateur.io.table import Table
+from secateur.index.container.index_file import FILTERS, MANIFESTS, SEGMENT, Place, read_contents
+from secateur.index.segments.segment_table import Directory
+from secateur.index.segments.snapshot import Snapshot
+from secateur.index.segments.stored_segment import stored_segment
+from secateur.index.zones.segment_tree import contradicted_nodes
+from secateur.io.storage.index_store import FileStore
+from secateur.io.tables.table import Table
 from secateur.maintain.describe import filter_files
 from secateur.maintain.entries import indexed_files, live_files, require_snapshot
 from secateur.pruning.predicate.bound import Field

@@ -12,15 +12,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from secateur.pruning.deletes import has_deletes, prune_deleted
-from secateur.pruning.files import prune_files
-from secateur.pruning.filters import prune_by_filters
-from secateur.pruning.limit import prune_by_limit
-from secateur.pruning.pages import prune_pages
 from secateur.pruning.predicate.bound import unbounded
-from secateur.pruning.ranges import prune_blocks, prune_segments
 from secateur.pruning.report import Counts, Faults, Report, StageReport, summary
-from secateur.pruning.survivors import Query, Survivors, count
+from secateur.pruning.stages.deletes import has_deletes, prune_deleted
+from secateur.pruning.stages.files import prune_files
+from secateur.pruning.stages.filters import prune_by_filters
+from secateur.pruning.stages.limit import prune_by_limit
+from secateur.pruning.stages.pages import prune_pages
+from secateur.pruning.stages.survivors import Query, Survivors, count
+from secateur.pruning.stages.zone_maps import prune_blocks, prune_segments
 
 _log = logging.getLogger("secateur")
 

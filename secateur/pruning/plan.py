@@ -12,7 +12,7 @@ from secateur.arrays import flags, from_numpy
 from secateur.pruning.predicate.nodes import Predicate, Sql
 from secateur.pruning.report import Report
 from secateur.pruning.residual import Residuals, residuals_of
-from secateur.pruning.survivors import Left, Survivors, whole_blocks
+from secateur.pruning.stages.survivors import Left, Survivors, whole_blocks
 
 
 @dataclass(frozen=True)

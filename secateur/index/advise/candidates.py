@@ -1,0 +1,92 @@
+"""Which filters and gaps could serve a leaf of a predicate, and the arguments of a build that make them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from secateur.index.build.options import NGRAM_BYTES
+from secateur.index.filters.ngrams import LEAST_GRAM
+from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter, FilterOption
+from secateur.index.read.lookup import asked_parts
+from secateur.pruning.explain.explanation import STRUCTURES
+from secateur.pruning.predicate.bound import Field, Leaf, Within
+from secateur.pruning.questions import Question, Texts, Values, questions
+from secateur.values import Kind, kind_of
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A filter that could be made of a column, named as predicates name it."""
+
+    column: Field
+    option: FilterOption
+
+    @property
+    def structure(self) -> str:
+        """What it is called in arguments, and in what is told of coverage."""
+        return STRUCTURES[self.option.kind]
+
+    @property
+    def argument(self) -> str:
+        """The argument of a build or a refresh that asks for it: ``bloom=['user_id']``."""
+        name, option = str(self.column), self.option
+        match option:
+            case FilterOption(kind="ngram", folded=True):
+                setting: object = {name: {"n": option.gram, "fold": True}}
+            case FilterOption(kind="ngram") if option.gram != NGRAM_BYTES:
+                setting = {name: option.gram}
+            case FilterOption(kind="token", folded=True):
+                setting = {name: {"fold": True}}
+            case _:
+                setting = [name]
+        return f"{self.structure}={setting}"
+
+
+def offers(leaf: Leaf) -> list[Offer]:
+    """The filters that could rule out a block for a leaf; each once."""
+    return list(dict.fromkeys(offer for question in questions(leaf) for offer in _offers(question)))
+
+
+def _offers(question: Question) -> Iterator[Offer]:
+    name = ".".join(question.column.path)
+    match question:
+        case Values():
+            options = [FilterOption(kind, name) for kind in (BLOOM, POSTINGS)]
+        case Texts(folded=folded):
+            grams = (FilterOption(NGRAM, name, n, folded) for n in range(NGRAM_BYTES, LEAST_GRAM - 1, -1))
+            longest = [option for option in grams if serves(option, question)][:1]
+            whole = FilterOption(TOKEN, name, folded=folded)
+            options = [*longest, whole] if serves(whole, question) else longest
+    return (Offer(question.column, option) for option in options)
+
+
+def serves(option: FilterOption, question: Question) -> bool:
+    """Whether a filter tells anything of a question: one of texts has to hold a gram, or a whole token."""
+    match question:
+        case Texts(alternatives=alternatives, tokens=tokens) if option.kind in (NGRAM, TOKEN):
+            return all(asked_parts(filter_of(option, question), alternative, tokens) for alternative in alternatives)
+        case Values():
+            return option.kind in (BLOOM, POSTINGS)
+        case _:
+            return False
+
+
+def filter_of(option: FilterOption, question: Question) -> Filter:
+    """The filter of an option over the column of a question."""
+    type_ = question.type if isinstance(question, Values) else question.column.type
+    return Filter(option.kind, question.column.path, type_, option.gram, option.folded)
+
+
+def gap_columns(leaf: Leaf) -> list[Field]:
+    """The columns whose gaps could rule out a block for a leaf: numbers and times of 64 bits."""
+    match leaf:
+        case Within(Field() as column) if kind_of(column.type) is Kind.WORD:
+            return [column]
+        case _:
+            return []
+
+
+def gaps_argument(column: Field) -> str:
+    """The argument that asks for the gaps of a column."""
+    return f"gaps={[str(column)]}"

@@ -1,0 +1,120 @@
+"""What zone maps would leave if a table were sorted by another column: tried on the rows of sampled blocks.
+
+The sampled rows are sorted and cut into as many blocks as they came from. Such a block reaches over more values of the
+column than one of the whole table would, as the sample is thinner. So it is cut further, into as many slices as it
+stands for blocks: a slice has its own bounds of the sort column, and of all others those of its block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.arrays import from_numpy, truths
+from secateur.index.zones import zonemap
+from secateur.pruning.outcomes import survives
+from secateur.pruning.predicate.bound import Field, Leaf
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.rows import column
+from secateur.pruning.stages.survivors import evaluate_refuted
+from secateur.pruning.zones import Zones
+from secateur.values import Kind, is_float, kind_of
+
+MOST_SLICES = 1 << 14
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """The rows of sampled blocks in the order of a column, cut into blocks and slices; statistics over the slices."""
+
+    rows: pa.RecordBatch  # in their order
+    order: np.ndarray  # of the rows as they were
+    by: Field
+    block_edges: np.ndarray  # rows at which blocks begin, and the end
+    slice_edges: np.ndarray
+    _zones: dict[Field, Zones | None]
+
+    def __len__(self) -> int:
+        return len(self.slice_edges) - 1
+
+    @property
+    def row_count(self) -> np.ndarray:
+        return np.diff(self.slice_edges)
+
+    def zones(self, field: Field) -> Zones | None:
+        """The zone maps of a column; nothing is known of one that was not read."""
+        if field not in self._zones:
+            self._zones[field] = self._made(field)
+        return self._zones[field]
+
+    def _made(self, field: Field) -> Zones | None:
+        if kind_of(field.type) is None or field.path[0] not in self.rows.schema.names:
+            return None
+        values = column(self.rows, field)
+        if field == self.by:
+            return _of_sorted(values, self.slice_edges)
+        return _of_parts(values, self.block_edges).take(self._block_of_slice)
+
+    @property
+    def _block_of_slice(self) -> np.ndarray:
+        return np.searchsorted(self.block_edges, self.slice_edges[:-1], "right") - 1
+
+    def share_left(self, predicate: Predicate, true_of: Mapping[Leaf, np.ndarray]) -> float:
+        """The share of the slices, so of the table's blocks, that may hold a match.
+
+        `true_of` are the rows, as they were, for which leaves that filters serve are TRUE.
+        """
+        refuted = {}
+        for leaf, rows in true_of.items():
+            held = np.add.reduceat(rows[self.order].astype(np.int64), self.block_edges[:-1]) > 0
+            refuted[leaf] = ~held[self._block_of_slice]
+        return float(survives(evaluate_refuted(predicate, self, refuted)).mean())
+
+
+def sorted_by(rows: pa.RecordBatch, by: Field, sampled: int, blocks: int) -> Sorted:
+    """Rows of `sampled` blocks, at least one row, in the order of a column, for a table of so many blocks."""
+    order = pc.sort_indices(column(rows, by)).to_numpy().astype(np.int64)
+    n = len(order)
+    count = min(sampled, n)
+    slices = max(1, min(-(-blocks // count), n // count, MOST_SLICES // count))
+    block_edges = np.arange(count + 1) * n // count
+    slice_edges = np.unique(np.concatenate([_cut(a, b, slices) for a, b in pairwise(block_edges.tolist())]))
+    return Sorted(rows.take(from_numpy(order)), order, by, block_edges, slice_edges, {})
+
+
+def _cut(start: int, stop: int, parts: int) -> np.ndarray:
+    return start + np.arange(parts + 1) * (stop - start) // parts
+
+
+def _of_sorted(values: pa.Array, edges: np.ndarray) -> Zones:
+    """The zone maps of parts of ascending values, behind which stand NaN and then NULL."""
+    type_, n = values.type, len(values)
+    known = n - values.null_count
+    numbers = known - (int(truths(pc.is_nan(values)).sum()) if is_float(type_) else 0)
+    start, stop = edges[:-1], edges[1:]
+    inside = start < numbers
+    lower = values.take(pa.array(np.minimum(start, max(numbers - 1, 0)), mask=~inside))
+    upper = values.take(pa.array(np.maximum(np.minimum(stop, numbers) - 1, 0), mask=~inside))
+    null_count = stop - np.clip(known, start, stop)
+    nan_count = stop - np.clip(numbers, start, stop) - null_count
+    counts = stop - start
+    return zonemap.from_bounds(type_, lower, upper, null_count, nan_count, counts).zones(counts)
+
+
+def _of_parts(values: pa.Array, edges: np.ndarray) -> Zones:
+    """The zone maps of parts of values."""
+    counts = np.diff(edges)
+    measured = [
+        zonemap.of_values(values.slice(int(start), int(count)), values.type)
+        for start, count in zip(edges[:-1], counts, strict=True)
+    ]
+    lower, upper, nulls, nans = zip(*measured, strict=True)
+    type_ = pa.binary() if kind_of(values.type) is Kind.BYTES else values.type
+    low, high = (pa.array(list(side), type_) for side in (lower, upper))
+    made = zonemap.from_bounds(values.type, low, high, np.array(nulls), np.array(nans), counts)
+    return made.zones(counts)

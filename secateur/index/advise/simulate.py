@@ -1,0 +1,144 @@
+"""What a filter or gaps that an index does not have would rule out of sampled blocks: made of their values, and asked.
+
+A trial asks the hashes themselves, so it has no false positives; what these add follows from a filter's rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.index.advise.candidates import Offer, filter_of, serves
+from secateur.index.build.assemble import NGRAM_FPR
+from secateur.index.build.auto_index import GAPS, SAMPLED_BLOCKS, ColumnSample, holders_of_a_value, sample_of, sizes_of
+from secateur.index.build.column_sketch import add_hashes, elements
+from secateur.index.build.survey import segment_size
+from secateur.index.filters.bloom import fewer_probes_for, log2_bits_for, rate_for
+from secateur.index.filters.hashing import DistinctHashes, hash_canonical, hash_keys
+from secateur.index.model import BLOOM, NGRAM, POSTINGS
+from secateur.index.read.lookup import asked_parts
+from secateur.index.zones.gaps import MOST_GAPS, gap_table, pays
+from secateur.index.zones.gaps import Gaps as BlockGaps
+from secateur.pruning.predicate.bound import Leaf
+from secateur.pruning.questions import Question, Values, questions
+from secateur.pruning.zones import Gaps
+from secateur.values import Kind, ordered_kind
+
+
+@dataclass(frozen=True)
+class Held:
+    """What one filter over one block would say."""
+
+    count: int | None  # distinct hashes; None where these are too many for a filter
+    may_hold: Mapping[Leaf, bool]  # what each leaf asks for
+
+
+def held_by(offer: Offer, asked: Sequence[Leaf], values: pa.Array) -> Held:
+    """What a filter over a block's values of its column would say of some leaves that it serves, at least one."""
+    of_leaf = {leaf: [each for each in questions(leaf) if serves(offer.option, each)] for leaf in asked}
+    found = DistinctHashes()
+    add_hashes(filter_of(offer.option, of_leaf[asked[0]][0]), elements(values), found)
+    hashes = found.found()
+    if hashes is None:
+        return Held(None, dict.fromkeys(asked, True))
+    first = hashes.first
+    return Held(len(first), {leaf: all(_is_held(offer, each, first) for each in own) for leaf, own in of_leaf.items()})
+
+
+def _is_held(offer: Offer, question: Question, hashes: np.ndarray) -> bool:
+    if isinstance(question, Values):
+        kind = ordered_kind(question.type)
+        return bool(_found(hash_keys(question.points.tolist(), kind).first, hashes).any())
+    own = filter_of(offer.option, question)
+    parts = (asked_parts(own, alternative, question.tokens) for alternative in question.alternatives)
+    return any(bool(_found(hash_canonical(each).first, hashes).all()) for each in parts)
+
+
+def _found(asked: np.ndarray, hashes: np.ndarray) -> np.ndarray:
+    """Which of a few hashes are among many: bool, of the distinct ones that are asked for."""
+    asked = np.unique(asked)
+    at = np.minimum(np.searchsorted(asked, hashes), len(asked) - 1)
+    found = np.zeros(len(asked), bool)
+    found[at[asked[at] == hashes]] = True
+    return found
+
+
+def false_positives(offer: Offer, leaf: Leaf, blocks: int) -> float:
+    """The share of blocks without what a leaf asks for that the filter keeps; one of texts asks for several parts."""
+    if offer.option.kind != BLOOM:
+        return 0.0
+    points = max(len(question.points) for question in questions(leaf) if isinstance(question, Values))
+    return min(1.0, points * rate_for(blocks, None))
+
+
+# ---- what a column is like -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A column over the sampled blocks of a whole table."""
+
+    samples: Sequence[ColumnSample]  # of those that hold values
+    blocks: int  # of the table
+
+    @cached_property
+    def typical(self) -> float | None:
+        """How many blocks of the table hold a value that is in it; None where none was found."""
+        some = self.samples[:: -(-len(self.samples) // SAMPLED_BLOCKS) or 1]
+        return holders_of_a_value(some, self.blocks) if some else None
+
+    def bytes(self, structure: str) -> int:
+        """What bloom filters, postings or gaps of it would take."""
+        if self.typical is None:
+            return 0
+        rate = rate_for(self.blocks, None)
+        return sizes_of(self.samples, self.typical, self.blocks, segment_size(self.blocks), rate)[structure]
+
+    @cached_property
+    def has_gaps(self) -> bool:
+        """Whether a build would keep its gaps, which have to be worth their bytes."""
+        if not self.samples or self.samples[0].keys.kind is not Kind.WORD:
+            return False
+        table = gap_table([gaps_of(each) for each in self.samples], MOST_GAPS)
+        lower, upper = (np.array([each.keys.words[0][end] for each in self.samples]) for end in (-2, -1))
+        return pays(table, lower, upper)
+
+
+def gaps_of(sample: ColumnSample) -> BlockGaps:
+    """The gaps of a block."""
+    return sample.gaps[0], sample.gaps[1]
+
+
+def sample_of_column(values: pa.Array) -> ColumnSample | None:
+    """The sample of a block's values, of an array's elements or a map's keys; None where it holds none."""
+    return sample_of(elements(values))
+
+
+def bytes_of(offer: Offer, column: Sampled, held: Sequence[Held]) -> int:
+    """What a filter would take in the index, by what it would hold of sampled blocks.
+
+    Where grams and words come again, a build may choose fewer probes, and with them the larger filters counted here.
+    """
+    if offer.option.kind in (BLOOM, POSTINGS):
+        return column.bytes(offer.option.kind)
+    rate = NGRAM_FPR if offer.option.kind == NGRAM else rate_for(column.blocks, None)
+    bits = [1 << log2_bits_for(each.count, rate, fewer_probes_for(rate)) for each in held if each.count is not None]
+    return int(column.blocks * sum(bits) / max(len(held), 1) / 8)
+
+
+def gap_bytes(column: Sampled) -> int:
+    """What gaps would take in the index."""
+    return column.bytes(GAPS)
+
+
+# ---- gaps ------------------------------------------------------------------------------------------------------------
+
+
+def gaps_over(blocks: Sequence[BlockGaps | None]) -> Gaps:
+    """The gaps of some blocks, None where a block holds no value, as zone maps have them."""
+    table = gap_table(blocks, MOST_GAPS)
+    return table.low, table.high

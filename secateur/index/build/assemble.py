@@ -1,0 +1,262 @@
+"""Making one segment from its files: footers first, then only the columns that footers do not settle.
+
+A column is read where a footer lacks a bound or a null count, where it is floating (Parquet's bounds leave NaN out,
+and do not say so), where it gets a filter or gaps, and where it is one of several columns of the sort key, whose tuples
+are bounded. It is read once, some megabytes of it at a time, and all that is measured of it is measured then; of
+the sort key's columns a row group's values are held together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.index.build.column_sketch import BoundsSketch, FilterSketch, Reading, ValuesSketch, measure
+from secateur.index.build.options import filters_of
+from secateur.index.filters import bloom
+from secateur.index.filters.bloom_fragment import Sliver, SliverWriter
+from secateur.index.filters.hashing import Hashes
+from secateur.index.filters.parquet_bloom import NativeFilters, bit_vector
+from secateur.index.filters.postings_build import postings_of
+from secateur.index.model import BLOOM, NGRAM, POSTINGS, BlockTable, BuildOptions, Filter, IndexedColumn, Store
+from secateur.index.segments.segment_file import SegmentData
+from secateur.index.zones import zonemap
+from secateur.index.zones.gaps import pays
+from secateur.index.zones.page_locations import FileLayouts, Layouts, concat_layouts, of_file, unknown_layouts
+from secateur.index.zones.page_statistics import PageTable, concat_pages, whole_blocks
+from secateur.index.zones.sort_key import SortColumn, parse_sort_key, tuple_column, tuple_zone_map
+from secateur.index.zones.zonemap import ZoneMap
+from secateur.values import Keys, is_float, ordered_kind, same_width
+
+NGRAM_FPR = 0.01  # of one gram; a needle has several, all of which must be there
+
+FileIdentity = tuple[str, int, int]  # path below the table, size, modified (ns)
+
+
+class SourceFile(Protocol):
+    """An open file of the table, as the build sees it."""
+
+    @property
+    def row_count(self) -> np.ndarray: ...
+
+    @property
+    def byte_count(self) -> np.ndarray: ...
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def zone_map(self, path: tuple[str, ...], type_: pa.DataType) -> ZoneMap: ...
+
+    def native_filters(self, path: tuple[str, ...], type_: pa.DataType, fpr: float) -> NativeFilters: ...
+
+    def pages(self, zone_maps: Mapping[IndexedColumn, ZoneMap]) -> dict[IndexedColumn, PageTable]: ...
+
+    def layouts(self) -> FileLayouts: ...
+
+    def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]: ...
+
+
+OpenFile = Callable[[str], SourceFile]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to keep of every file: the columns, the filters with their false-positive rates, gaps, pages, layouts."""
+
+    schema: pa.Schema
+    columns: Sequence[IndexedColumn]
+    filters: Sequence[Filter] = ()
+    rates: Sequence[float] = ()  # of the filters
+    native: Sequence[Filter] = ()  # those that are taken from the files where these have them
+    gaps: Sequence[IndexedColumn] = ()
+    pages: bool = True
+    sort_key: Sequence[SortColumn] = ()
+    tuples: IndexedColumn | None = None  # under which the bounds of the sort key's tuples are kept
+    layouts: bool = True
+
+
+def recipe(schema: pa.Schema, columns: Sequence[IndexedColumn], options: BuildOptions, blocks: int) -> Recipe:
+    """The recipe that build options mean for a table of so many blocks."""
+    filters = filters_of(options, schema)
+    rate = bloom.rate_for(blocks, options.fpr)
+    native = {option.column for option in options.filters if option.native}
+    key = parse_sort_key(options.sort_key)
+    return Recipe(
+        schema,
+        columns,
+        filters,
+        [NGRAM_FPR if each.kind == NGRAM and options.fpr is None else rate for each in filters],
+        [each for each in filters if each.kind == BLOOM and ".".join(each.path) in native],
+        [column for column in columns if ".".join(column.path) in options.gaps],
+        options.pages,
+        key,
+        tuple_column(key, schema),
+        options.layouts,
+    )
+
+
+@dataclass(frozen=True)
+class FileStatistics:
+    """What a segment keeps of one file, but for its filters."""
+
+    row_count: np.ndarray
+    byte_count: np.ndarray
+    zone_maps: Mapping[IndexedColumn, ZoneMap]
+    pages: Mapping[IndexedColumn, PageTable]
+    layouts: Layouts | None  # None: they were not asked for
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """A segment, and the slivers of its filters, by number of the filter."""
+
+    segment: SegmentData
+    slivers: Mapping[int, Sequence[Sliver]]
+
+
+@dataclass
+class Collector:
+    """The filters of one kind and column over the blocks of a segment, in order."""
+
+    filter: Filter
+    is_native: bool
+    writer: SliverWriter
+    postings: list[np.ndarray | None] = field(default_factory=list)
+
+    def take(self, hashes: Hashes | None) -> None:
+        """The hashes of the next block; distinct where they are for postings."""
+        if self.filter.kind == POSTINGS:
+            self.postings.append(None if hashes is None else hashes.first)
+        else:
+            self.writer.add(hashes)
+
+
+def assemble(
+    files: Sequence[FileIdentity], open_file: OpenFile, recipe: Recipe, store: Store, prefix: str
+) -> Assembled:
+    """The segment of some files; slivers of its filters are written under names with a prefix.
+
+    Raises InvalidParquet, StalePlan, IndexNotWritable.
+    """
+    collectors = collectors_of(recipe, store, prefix)
+    return assembled(
+        [summarise(open_file(path), recipe, collectors) for path, _, _ in files], files, recipe, collectors
+    )
+
+
+def collectors_of(recipe: Recipe, store: Store, prefix: str) -> list[Collector]:
+    """A collector for every filter; slivers are written under names with a prefix."""
+    return [
+        Collector(each, each in recipe.native, SliverWriter(store, f"{prefix}-{f:02d}", rate))
+        for f, (each, rate) in enumerate(zip(recipe.filters, recipe.rates, strict=True))
+    ]
+
+
+def assembled(
+    parts: Sequence[FileStatistics], files: Sequence[FileIdentity], recipe: Recipe, collectors: Sequence[Collector]
+) -> Assembled:
+    """The segment of some files, of each of which the statistics are known. Raises IndexNotWritable."""
+    counts = [len(part.row_count) for part in parts]
+    blocks = BlockTable(
+        np.repeat(np.arange(len(files), dtype=np.int32), counts),
+        np.concatenate([np.arange(n, dtype=np.int32) for n in counts]),
+        np.concatenate([part.row_count for part in parts]),
+        np.concatenate([part.byte_count for part in parts]),
+    )
+    zone_maps = [_with_gaps(zonemap.concat([p.zone_maps[c] for p in parts]), blocks.row_count) for c in recipe.columns]
+    pages = {c: table for c, column in enumerate(recipe.columns) if (table := _pages(parts, column)) is not None}
+    by_number = dict(enumerate(collectors))
+    postings = {f: postings_of(c.postings) for f, c in by_number.items() if c.filter.kind == POSTINGS}
+    codes = {f: c.writer.finish() for f, c in by_number.items() if f not in postings}
+    layouts = [part.layouts for part in parts if part.layouts is not None]
+    laid = concat_layouts(layouts) if recipe.layouts else None
+    segment = SegmentData(files, blocks, recipe.columns, zone_maps, pages, codes, postings, laid)
+    return Assembled(segment, {f: by_number[f].writer.slivers for f in codes})
+
+
+def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector]) -> FileStatistics:
+    """The statistics of one file; what its filters hold goes to the collectors."""
+    zone_maps = {c: source.zone_map(c.path, c.type) for c in recipe.columns if c != recipe.tuples}
+    unsettled = [c for c, zone_map in zone_maps.items() if _unsettled(zone_map, c, source.row_count)]
+    bounds = {c: BoundsSketch(c, c in recipe.gaps) for c in dict.fromkeys((*unsettled, *recipe.gaps))}
+    key = [ValuesSketch() for _ in recipe.sort_key] if recipe.tuples is not None else []
+    always = [Reading(column.path, sketch) for column, sketch in bounds.items()]
+    always += [Reading(column.path, sketch) for column, sketch in zip(recipe.sort_key, key, strict=False)]
+    filters = [(c, Reading(c.filter.path, FilterSketch(c.filter, c.take)), _native(source, c)) for c in collectors]
+    tuples = []
+    for row_group in range(len(source.row_count)):
+        readings = [*always]
+        for collector, reading, native in filters:
+            found = None if native is None else native.filters[row_group]
+            if native is None or native.encoding is None or found is None:
+                readings.append(reading)
+            else:
+                collector.writer.add_bits(native.encoding.code, np.unpackbits(bit_vector(found), bitorder="little"))
+        measure(source.read, row_group, readings, recipe.schema)
+        tuples.append([values for sketch in key if (values := sketch.values) is not None])
+    zone_maps |= {column: sketch.zone_map(source.row_count) for column, sketch in bounds.items()}
+    pages = source.pages(zone_maps) if recipe.pages else {}
+    if recipe.tuples is not None:
+        rows = [values if len(values) == len(key) else None for values in tuples]
+        zone_maps[recipe.tuples] = tuple_zone_map(rows, recipe.sort_key)
+    layouts = of_file(source.layouts()) if recipe.layouts else None
+    return FileStatistics(source.row_count, source.byte_count, zone_maps, pages, layouts)
+
+
+def unknown_statistics(
+    row_count: np.ndarray, byte_count: np.ndarray, recipe: Recipe, collectors: Sequence[Collector]
+) -> FileStatistics:
+    """What is known of a file that is gone: its row groups. Nothing is, and filters keep its blocks."""
+    n = len(row_count)
+    for collector in collectors:
+        for _ in range(n):
+            collector.take(None)
+    zone_maps = {c: zonemap.unknown(ordered_kind(c.type), n) for c in recipe.columns}
+    return FileStatistics(row_count, byte_count, zone_maps, {}, unknown_layouts(n) if recipe.layouts else None)
+
+
+def _with_gaps(zone_map: ZoneMap, row_count: np.ndarray) -> ZoneMap:
+    """The zone map with its gaps where they rule out so much that they are worth their bytes."""
+    if zone_map.gaps is None:
+        return zone_map
+    filled = np.flatnonzero(zone_map.null_count != row_count)
+    lower, upper = (side.words[0][filled] for side in (zone_map.lower, zone_map.upper))
+    return zone_map if pays(zone_map.gaps.take(filled), lower, upper) else replace(zone_map, gaps=None)
+
+
+def _native(source: SourceFile, collector: Collector) -> NativeFilters | None:
+    """The filters that the file itself has; None where they are not wanted."""
+    if not collector.is_native:
+        return None
+    wanted = collector.filter
+    return source.native_filters(wanted.path, wanted.type, collector.writer.fpr)
+
+
+def _unsettled(zone_map: ZoneMap, column: IndexedColumn, row_count: np.ndarray) -> bool:
+    """Whether the footer leaves something open that the data can tell."""
+    has_values = zone_map.null_count != row_count
+    if is_float(column.type):
+        return bool((has_values & (zone_map.nan_count < 0)).any())
+    nothing = zonemap.unknown(zone_map.lower.kind, len(zone_map))
+    open_bounds = _equal(zone_map.lower, nothing.lower) | _equal(zone_map.upper, nothing.upper)
+    return bool((has_values & (open_bounds | (zone_map.null_count < 0))).any())
+
+
+def _equal(a: Keys, b: Keys) -> np.ndarray:
+    a, b = same_width([a, b])
+    return np.logical_and.reduce([x == y for x, y in zip(a.words, b.words, strict=True)])
+
+
+def _pages(parts: Sequence[FileStatistics], column: IndexedColumn) -> PageTable | None:
+    """The pages of a column over all files; a file without a page index has one page per block.
+
+    Where there are layouts, these say where pages lie.
+    """
+    if not any(column in part.pages for part in parts):
+        return None
+    found = concat_pages([part.pages.get(column) or whole_blocks(part.zone_maps[column]) for part in parts])
+    return found if all(part.layouts is None for part in parts) else replace(found, places=None)

@@ -1,0 +1,170 @@
+"""Choosing between zone maps, gaps, postings and bloom filters, column by column, by a sample of blocks.
+
+What matters is how many blocks a look-up reads that do not hold the value. So a value of a sampled block is looked for
+in the others: how many of them hold it, and the bounds of how many contain it. From the distinct values per block and
+how often they come again follows what every structure would take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.index.filters.bloom import log2_bits_for
+from secateur.index.filters.hashing import hash_binaries
+from secateur.index.filters.murmur3 import hash_words
+from secateur.index.filters.postings import size_of_bitmaps, size_of_pairs
+from secateur.index.model import BLOOM, POSTINGS, Choice
+from secateur.index.zones.gaps import MOST_GAPS, gap_table, spared, widest_gaps
+from secateur.values import Keys, Kind, concatenate, keys_of
+
+SAMPLED_BLOCKS = 24
+SAMPLED_VALUES = 256  # of a block: those with the least hashes, so that blocks can be compared
+NEARLY = 0.01  # share of all blocks that gaps may leave beside: they serve ranges too, and take less than filters
+ENOUGH = 2.0  # times as many blocks as hold a value may be left for a structure to be good enough
+EVERYWHERE = 0.5  # share of blocks that hold a value, above which there is nothing to rule out
+MOST_BYTES = 64  # of a string that is compared
+ZONE_MAP, GAPS = "zone map", "gaps"
+
+
+@dataclass(frozen=True)
+class ColumnSample:
+    """One column of one block: some of its distinct values by hash, its bounds, and its gaps."""
+
+    distinct: int
+    hashes: np.ndarray  # uint64, ascending
+    keys: Keys  # of these values, then the least and the greatest of all
+    gaps: np.ndarray  # int64 of shape (2, g): low and high ends
+
+
+def sample_of(values: pa.Array) -> ColumnSample | None:
+    """The sample of a block's values of a column with an order; None where all are NULL."""
+    if pa.types.is_string(values.type) or pa.types.is_binary(values.type):
+        values = pc.binary_slice(values.cast(pa.binary()), 0, MOST_BYTES)
+    distinct = pc.unique(values.drop_null())
+    if not len(distinct):
+        return None
+    keys = keys_of(distinct)
+    order = np.lexsort(tuple(reversed(keys.words)))
+    hashes = _hashes(distinct, keys)
+    chosen = np.argsort(hashes)[:SAMPLED_VALUES]
+    gaps = widest_gaps(distinct, MOST_GAPS) if keys.kind is Kind.WORD else (np.zeros(0, np.int64),) * 2
+    return ColumnSample(len(keys), hashes[chosen], keys.take(np.append(chosen, order[[0, -1]])), np.stack(gaps))
+
+
+def _hashes(distinct: pa.Array, keys: Keys) -> np.ndarray:
+    """A hash of every value, in their order."""
+    if keys.kind is Kind.BYTES:
+        return hash_binaries(distinct).first
+    return hash_words(keys.words[-1].view(np.uint64), 8)[0]
+
+
+def choose(column: str, samples: Sequence[ColumnSample], blocks: int, segment_blocks: int, fpr: float) -> Choice:
+    """What serves look-ups by value in a column of a table of so many blocks; at least one sample."""
+    by_bounds, held = _bounded(samples), holders_of_a_value(samples, blocks)
+    bounded = max(held, 1 + (blocks - 1) * by_bounds)
+    sizes = sizes_of(samples, held, blocks, segment_blocks, fpr)
+    after_gaps = max(held, 1 + (blocks - 1) * _left_by_gaps(samples, by_bounds))
+    value = f"of {blocks:,} blocks about {held:,.0f} hold a value"
+    if bounded <= ENOUGH * held:
+        return Choice(column, ZONE_MAP, f"{value}, and bounds leave {bounded:,.0f}", sizes)
+    if held > EVERYWHERE * blocks:
+        return Choice(column, ZONE_MAP, f"{value}: too many for anything to be ruled out", sizes)
+    if after_gaps <= ENOUGH * held + NEARLY * blocks:
+        return Choice(column, GAPS, f"{value}; bounds leave {bounded:,.0f}, gaps {after_gaps:,.0f}", sizes)
+    best = min((BLOOM, POSTINGS), key=sizes.__getitem__)
+    other = POSTINGS if best == BLOOM else BLOOM
+    why = f"{value}, bounds leave {bounded:,.0f}; {other} would take {sizes[other] / sizes[best]:.1f} times as much"
+    return Choice(column, best, why, sizes)
+
+
+def holders_of_a_value(samples: Sequence[ColumnSample], blocks: int) -> float:
+    """How many of so many blocks hold a value that one of them does; at least one sample."""
+    return 1 + (blocks - 1) * _shared(samples)
+
+
+def sizes_of(
+    samples: Sequence[ColumnSample], held: float, blocks: int, segment_blocks: int, fpr: float
+) -> dict[str, int]:
+    """What every structure for look-ups by value would take, in bytes; gaps only of columns that can have them.
+
+    `held` is how many blocks hold a value.
+    """
+    distinct = float(np.mean([sample.distinct for sample in samples]))
+    sizes = _sizes(distinct, held, blocks, segment_blocks, fpr)
+    if samples[0].keys.kind is not Kind.WORD:
+        del sizes[GAPS]
+    return sizes
+
+
+def _shared(samples: Sequence[ColumnSample]) -> float:
+    """The share of other blocks that hold a value, by the values with the least hashes of both."""
+    shares = []
+    for i, own in enumerate(samples):
+        for j, other in enumerate(samples):
+            if i != j:
+                least = min(_reach(own), _reach(other))
+                mine = own.hashes[own.hashes <= least]
+                shares.append(float(np.isin(mine, other.hashes).mean()) if len(mine) else 0.0)
+    return float(np.mean(shares)) if shares else 0.0
+
+
+def _reach(sample: ColumnSample) -> int:
+    """Up to which hash all values of a block are in its sample."""
+    return int(sample.hashes[-1]) if sample.distinct > len(sample.hashes) else 2**64 - 1
+
+
+def _bounded(samples: Sequence[ColumnSample]) -> float:
+    """The share of other blocks whose bounds contain a value."""
+    ranks = _ranks([sample.keys for sample in samples])
+    lower, upper = (np.array([rank[end] for rank in ranks]) for end in (-2, -1))
+    shares = []
+    for i, rank in enumerate(ranks):
+        others = np.arange(len(samples)) != i
+        inside = (rank[:-2, None] >= lower[others]) & (rank[:-2, None] <= upper[others])
+        shares.append(float(inside.mean()) if inside.size else 0.0)
+    return float(np.mean(shares))
+
+
+def _ranks(parts: Sequence[Keys]) -> list[np.ndarray]:
+    """The keys of all parts by their place in order, equal ones alike."""
+    whole = concatenate(parts)
+    order = np.lexsort(tuple(reversed(whole.words)))
+    ordered = whole.take(order)
+    steps = np.logical_or.reduce([word[1:] != word[:-1] for word in ordered.words])
+    ranks = np.empty(len(whole), np.int64)
+    ranks[order] = np.concatenate([[0], np.cumsum(steps)])
+    return np.split(ranks, np.cumsum([len(part) for part in parts])[:-1])
+
+
+def _left_by_gaps(samples: Sequence[ColumnSample], by_bounds: float) -> float:
+    """The share of other blocks that gaps leave, of which bounds leave a share.
+
+    What gaps spare is a share of all blocks that bounds leave, the value's own among them, which is always left.
+    """
+    others = len(samples) - 1
+    left = (1 + others * by_bounds) * (1 - _spared(samples))
+    return max(0.0, left - 1) / others if others else 0.0
+
+
+def _spared(samples: Sequence[ColumnSample]) -> float:
+    """The share of blocks that gaps rule out, of those that bounds leave."""
+    if samples[0].keys.kind is not Kind.WORD or not any(sample.gaps.size for sample in samples):
+        return 0.0
+    table = gap_table([(sample.gaps[0], sample.gaps[1]) for sample in samples], MOST_GAPS)
+    lower, upper = (np.array([sample.keys.words[0][end] for sample in samples]) for end in (-2, -1))
+    return spared(table, lower, upper)
+
+
+def _sizes(distinct: float, held: float, blocks: int, segment_blocks: int, fpr: float) -> dict[str, int]:
+    """What every structure would take, in bytes."""
+    segments, size = -(-blocks // segment_blocks), min(segment_blocks, blocks)
+    pairs = distinct * size
+    values = pairs / (1 + (size - 1) * max(held - 1, 0) / max(blocks - 1, 1))
+    postings = min(size_of_bitmaps(int(values), size), size_of_pairs(int(pairs), size))
+    bloom = blocks * 2 ** log2_bits_for(int(distinct), fpr) // 8
+    return {BLOOM: bloom, POSTINGS: segments * postings, GAPS: 16 * MOST_GAPS * blocks}

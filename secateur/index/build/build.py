@@ -1,0 +1,217 @@
+"""The build as Spark jobs: executors read footers and columns and write segment files; the driver gets summaries.
+
+Three passes. The survey reads every footer and returns, per file, counts, the schema and where the file begins in the
+sort key; the driver then cuts the files, in key order, into segments. The second pass makes the segments, and writes
+their filters aside in slivers. The third lays the slivers side by side. Partitions are few and fat: a task takes a list
+of files and writes as many segments as they make.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from secateur.errors import IndexFault, SecateurError
+from secateur.index.build.add_columns import Amendment, amend
+from secateur.index.build.assemble import Assembled, FileIdentity, OpenFile, Recipe, assemble
+from secateur.index.build.spark_tasks import RunTasks, read_result
+from secateur.index.build.survey import FileSurvey
+from secateur.index.container import index_file
+from secateur.index.container.checked_matrix import Matrix
+from secateur.index.container.index_file import Place, Writer
+from secateur.index.filters import bloom_fragment, transpose
+from secateur.index.filters.bloom_fragment import Sliver
+from secateur.index.model import Store
+from secateur.index.segments.segment_file import encode_segment, zone_arrays, zone_map_of
+from secateur.index.segments.segment_table import SegmentSummary
+from secateur.index.segments.snapshot import open_snapshot, snapshot_numbers
+from secateur.index.zones import zonemap
+from secateur.values import Kind
+
+FOLDER, MANIFESTS_FOLDER = "segments", "manifests"
+FOLDERS = (FOLDER, transpose.FOLDER, bloom_fragment.FOLDER, MANIFESTS_FOLDER)  # all that a build writes into
+POLL_SECONDS = 0.25
+_log = logging.getLogger("secateur")
+
+Sizes = tuple[int, int, int]  # files, rows, bytes
+OnProgress = Callable[[int, int, int], None]  # the same, done so far
+
+
+def total(sizes: Iterable[Sizes]) -> Sizes:
+    """The sum of some sizes."""
+    files, rows, bytes_ = 0, 0, 0
+    for each in sizes:
+        files, rows, bytes_ = files + each[0], rows + each[1], bytes_ + each[2]
+    return files, rows, bytes_
+
+
+@contextmanager
+def new_build(store: Store) -> Iterator[str]:
+    """The name of a build. On an error or an interrupt what it wrote is removed, and its slivers always.
+
+    What cannot be removed is left to a vacuum: whether the build was published is another matter.
+    """
+    build = uuid.uuid4().hex[:12]
+    try:
+        yield build
+    except BaseException:
+        if not _is_published(store, build):
+            _remove(store, build, FOLDERS)
+        raise
+    finally:
+        _remove(store, build, (bloom_fragment.FOLDER,))
+
+
+def _is_published(store: Store, build: str) -> bool:
+    """Whether a snapshot names segments of a build, or cannot be read."""
+    try:
+        names = (name for number in snapshot_numbers(store) for name in open_snapshot(store, number).segments.name)
+        return any(name.startswith(f"{FOLDER}/{build}-") for name in names)
+    except IndexFault:
+        return True
+
+
+def _remove(store: Store, build: str, folders: Sequence[str]) -> None:
+    try:
+        for folder in folders:
+            for file in store.files(folder):
+                if file.name.startswith(f"{folder}/{build}"):
+                    store.delete(file.name)
+    except SecateurError as error:
+        _log.warning("files of the build %s are left over, for a vacuum to remove: %s", build, error)
+
+
+def write_segments(
+    run: RunTasks,
+    build: str,
+    open_file: OpenFile,
+    store: Store,
+    segments: Sequence[Sequence[FileSurvey]],
+    recipe: Recipe,
+    on_progress: OnProgress | None = None,
+    amended: Sequence[Amendment] = (),
+) -> list[SegmentSummary]:
+    """The second pass: every segment and the slivers of its filters written by an executor, its summary here.
+
+    Behind the new segments those that are amended; their summaries have zone maps of the amended columns alone.
+    """
+    files = [[item.file for item in segment] for segment in segments]
+
+    def work(mine: Sequence[int]) -> Iterator[bytes]:
+        for i in mine:
+            name = f"{build}-{i:06d}"
+            if i < len(files):
+                yield _write_segment(i, name, files[i], open_file, store, recipe)
+            else:
+                yield _write_amended(i, name, amended[i - len(files)], open_file, store, recipe)
+
+    sizes = [_sizes(segment) for segment in segments] + [each.sizes for each in amended]
+    with watching(store, build, sizes, on_progress):
+        found = dict(decode_summary(data) for data in run(work, len(files) + len(amended)))
+    return [found[i] for i in range(len(files) + len(amended))]
+
+
+def _write_segment(
+    i: int, name: str, files: Sequence[FileIdentity], open_file: OpenFile, store: Store, recipe: Recipe
+) -> bytes:
+    made = assemble(files, open_file, recipe, store, f"{bloom_fragment.FOLDER}/{name}")
+    encoded = encode_segment(made.segment)
+    store.put(f"{FOLDER}/{name}.segment", encoded.data)
+    return encode_summary(i, name, len(encoded.data), made, encoded.places, made.slivers)
+
+
+def _write_amended(i: int, name: str, amendment: Amendment, open_file: OpenFile, store: Store, recipe: Recipe) -> bytes:
+    done = amend(amendment, name, open_file, store, recipe)
+    store.put(f"{FOLDER}/{name}.segment", done.data)
+    own = {amendment.filters[f]: found for f, found in done.made.slivers.items()}
+    return encode_summary(i, name, len(done.data), done.made, done.places, own)
+
+
+def encode_summary(
+    i: int,
+    name: str,
+    size: int,
+    made: Assembled,
+    places: Mapping[str, Place],
+    own: Mapping[int, Sequence[Sliver]],
+) -> bytes:
+    """What a task tells the driver of the segment with number i that it wrote."""
+    segment = made.segment
+    blocks, files = segment.blocks, segment.files
+    row_count = int(blocks.row_count.sum())
+    per_file = [
+        np.bincount(blocks.file, weights, len(files)) for weights in (None, blocks.row_count, blocks.byte_count)
+    ]
+    meta = {
+        "i": i,
+        "name": f"{FOLDER}/{name}.segment",
+        "size": size,
+        "rows": row_count,
+        "blocks": len(blocks),
+        "files": files,
+        "places": places,
+        "kinds": [zone_map.lower.kind.value for zone_map in segment.zone_maps],
+        "slivers": own,
+    }
+    writer = Writer(index_file.SUMMARY, meta)
+    writer.add("file_counts", [each.astype(np.int64) for each in per_file])
+    for c, zone_map in enumerate(segment.zone_maps):
+        merged = zonemap.merge(zone_map, blocks.row_count, np.zeros(1, np.int64)) if len(blocks) else zone_map
+        writer.add(f"zone/{c}", zone_arrays(merged if len(merged) else zonemap.unknown(zone_map.lower.kind, 1)))
+    return writer.finish()
+
+
+def decode_summary(data: bytes) -> tuple[int, SegmentSummary]:
+    contents, read = read_result(data)
+    meta = contents.meta
+    zone_maps = [
+        zone_map_of(contents.arrays(f"zone/{c}", read), Kind(kind), 1, "task result")
+        for c, kind in enumerate(meta["kinds"])
+    ]
+    files = [(str(path), int(size), int(modified)) for path, size, modified in meta["files"]]
+    counts = np.stack(contents.arrays("file_counts", read), axis=1)
+    places = {chunk: Place(*place) for chunk, place in meta["places"].items()}
+    sizes = (meta["size"], meta["rows"], meta["blocks"])
+    own = {int(f): [_sliver(*each) for each in found] for f, found in meta["slivers"].items()}
+    return meta["i"], SegmentSummary(meta["name"], *sizes, files, counts, zone_maps, places, own)
+
+
+def _sliver(name: str, code: int, count: int, rows: Sequence[int]) -> Sliver:
+    return Sliver(name, code, count, Matrix(*rows))
+
+
+def _sizes(segment: Sequence[FileSurvey]) -> Sizes:
+    return total((1, item.row_count, item.byte_count) for item in segment)
+
+
+@contextmanager
+def watching(store: Store, build: str, sizes: Sequence[Sizes], on_progress: OnProgress | None) -> Iterator[None]:
+    """Report progress while a build runs: the segment files that are there say what is done."""
+    if on_progress is None:
+        yield
+        return
+    done = threading.Event()
+
+    def report() -> None:
+        prefix = f"{FOLDER}/{build}-"
+        names = (file.name for file in store.files(FOLDER))
+        written = (int(name[len(prefix) :].partition(".")[0]) for name in names if name.startswith(prefix))
+        on_progress(*total(sizes[i] for i in written))
+
+    def poll() -> None:
+        while not done.wait(POLL_SECONDS):
+            report()
+
+    watcher = threading.Thread(target=poll, daemon=True)
+    watcher.start()
+    try:
+        yield
+        report()
+    finally:
+        done.set()
+        watcher.join()

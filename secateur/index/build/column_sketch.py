@@ -1,0 +1,216 @@
+"""What is measured of a column as its values pass by, chunk by chunk: bounds and filters, block by block.
+
+A sketch takes the values of a block in chunks, then is told that the block ends, or that its values cannot be known.
+What it holds between two blocks is bounded, whatever a row group holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.errors import NotInFile, OldCalendar
+from secateur.index.filters.hashing import MOST, DistinctHashes, Hashes, hash_present
+from secateur.index.filters.ngrams import add_grams, add_tokens
+from secateur.index.model import POSTINGS, Filter, IndexedColumn
+from secateur.index.zones import zonemap
+from secateur.index.zones.gaps import MOST_GAPS, Gaps, gap_table, widest_gaps
+from secateur.index.zones.zonemap import ZoneMap
+from secateur.values import Kind, kind_of
+
+CHUNK_BYTES = 1 << 26
+MOST_SORTED = 1 << 24  # values of a block that are sorted for their gaps
+
+ReadColumns = Callable[[int, Sequence[pa.Field]], Iterator[pa.RecordBatch]]  # of a row group
+Measured = tuple[pa.Scalar | None, pa.Scalar | None, int, int]  # lower, upper, null count, NaN count
+
+
+class Sketch(Protocol):
+    """Takes the values of one column."""
+
+    def add(self, values: pa.Array) -> None:
+        """Some values of the block."""
+
+    def end(self) -> None:
+        """The block ends."""
+
+    def give_up(self) -> None:
+        """The block ends, and some of its values cannot be known."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A sketch, and the column whose values it takes."""
+
+    path: tuple[str, ...]
+    sketch: Sketch
+
+
+def measure(read: ReadColumns, row_group: int, readings: Sequence[Reading], schema: pa.Schema) -> None:
+    """Pass the values of one row group to sketches, every top-level column read once."""
+    for root in dict.fromkeys(reading.path[0] for reading in readings):
+        mine = [reading for reading in readings if reading.path[0] == root]
+        try:
+            for values in _chunks(batch.column(0) for batch in read(row_group, [schema.field(root)])):
+                for reading in mine:
+                    reading.sketch.add(nested(values, reading.path[1:]))
+        except (OldCalendar, NotInFile):
+            for reading in mine:
+                reading.sketch.give_up()
+        else:
+            for reading in mine:
+                reading.sketch.end()
+
+
+def _chunks(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+    """Arrays that follow each other as fewer, of about :data:`CHUNK_BYTES` each."""
+    held: list[pa.Array] = []
+    size = 0
+    for values in batches:
+        held.append(values)
+        size += values.nbytes
+        if size >= CHUNK_BYTES:
+            yield pa.concat_arrays(held)
+            held, size = [], 0
+    if held:
+        yield pa.concat_arrays(held)
+
+
+def nested(values: pa.Array, path: Sequence[str]) -> pa.Array:
+    """A field of structs, NULL where a struct on the way is."""
+    for name in path:
+        values = pc.struct_field(values, name)
+    return values
+
+
+@dataclass
+class ValuesSketch:
+    """The values themselves, of one block at a time; None where they cannot be known."""
+
+    values: pa.Array | None = None
+    _parts: list[pa.Array] = field(default_factory=list)
+
+    def add(self, values: pa.Array) -> None:
+        self._parts.append(values)
+
+    def end(self) -> None:
+        self.values = pa.concat_arrays(self._parts) if self._parts else None
+        self._parts.clear()
+
+    def give_up(self) -> None:
+        self.values = None
+        self._parts.clear()
+
+
+@dataclass
+class BoundsSketch:
+    """Exact zone maps, and the gaps between values where these are wanted."""
+
+    column: IndexedColumn
+    has_gaps: bool = False
+    blocks: list[Measured] = field(default_factory=list)
+    gaps: list[Gaps | None] = field(default_factory=list)
+    _parts: list[Measured] = field(default_factory=list)
+    _values: list[pa.Array] = field(default_factory=list)
+
+    def add(self, values: pa.Array) -> None:
+        self._parts.append(zonemap.of_values(values, self.column.type))
+        if self.has_gaps and self._is_sortable:
+            self._values.append(values)
+
+    @property
+    def _is_sortable(self) -> bool:
+        """Whether there are not too many values for gaps; where there are, some are missing."""
+        return sum(map(len, self._values)) <= MOST_SORTED
+
+    def end(self) -> None:
+        self.blocks.append(self._merged())
+        whole = pa.concat_arrays(self._values) if self._values and self._is_sortable else None
+        self.gaps.append(None if whole is None else widest_gaps(whole, MOST_GAPS))
+        self._clear()
+
+    def give_up(self) -> None:
+        self.blocks.append((None, None, -1, -1))
+        self.gaps.append(None)
+        self._clear()
+
+    def _clear(self) -> None:
+        self._parts.clear()
+        self._values.clear()
+
+    def _merged(self) -> Measured:
+        if len(self._parts) == 1:
+            return self._parts[0]
+        lower, upper, nulls, nans = zip(*self._parts, strict=True) if self._parts else ((), (), (0,), (0,))
+        least, greatest = (pa.array(list(side), self._type) for side in (lower, upper))
+        return pc.min(least), pc.max(greatest), sum(nulls), sum(nans)
+
+    @property
+    def _type(self) -> pa.DataType:
+        return pa.binary() if kind_of(self.column.type) is Kind.BYTES else self.column.type
+
+    def zone_map(self, row_count: np.ndarray) -> ZoneMap:
+        """The zone maps of all blocks so far."""
+        lower, upper, nulls, nans = zip(*self.blocks, strict=True) if self.blocks else ((), (), (), ())
+        low, high = (pa.array(list(side), self._type) for side in (lower, upper))
+        null_count, nan_count = (np.array(side, np.int64) for side in (nulls, nans))
+        found = zonemap.from_bounds(self.column.type, low, high, null_count, nan_count, row_count)
+        return replace(found, gaps=gap_table(self.gaps, MOST_GAPS)) if self.has_gaps else found
+
+
+@dataclass
+class FilterSketch:
+    """The hashes of every block, handed on as soon as it ends; None for one that is not known.
+
+    Bloom filters do not ask for distinct ones: they are made so only where a block has more than may be held.
+    """
+
+    filter: Filter
+    take: Callable[[Hashes | None], None]
+    _hashes: DistinctHashes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._hashes = DistinctHashes() if self.filter.kind == POSTINGS else DistinctHashes(enough=MOST)
+
+    def add(self, values: pa.Array) -> None:
+        add_hashes(self.filter, elements(values), self._hashes)
+
+    def end(self) -> None:
+        self.take(self._hashes.found() if self.filter.kind == POSTINGS else self._hashes.held())
+        self._begin()
+
+    def give_up(self) -> None:
+        self.take(None)
+        self._begin()
+
+
+def elements(values: pa.Array) -> pa.Array:
+    """What a filter hashes of values: an array's elements, a map's keys, else the values."""
+    if pa.types.is_map(values.type):
+        return pc.struct_field(values.drop_null().cast(_as_list(values.type)).flatten(), 0)
+    return values.flatten() if pa.types.is_list(values.type) else values
+
+
+def _as_list(type_: pa.DataType) -> pa.DataType:
+    """The type of a map as a list of its entries, whose flattening leaves out what NULL maps hide."""
+    return pa.list_(pa.struct([type_.key_field, type_.item_field]))
+
+
+def add_hashes(kind: Filter, values: pa.Array, found: DistinctHashes) -> None:
+    """Add what a filter hashes of some values."""
+    values = values.cast(kind.type) if values.type != kind.type else values
+    match kind.kind:
+        case "ngram":
+            add_grams(found, values, kind.gram, folded=kind.folded)
+        case "token":
+            add_tokens(found, values, folded=kind.folded)
+        case _:
+            found.add(hash_present(values))

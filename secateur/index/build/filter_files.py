@@ -1,0 +1,88 @@
+"""Writing the files of slabs: by the driver where they are few, else by tasks, a file each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from secateur.errors import IndexConflict, IndexFault
+from secateur.index.build.assemble import Recipe
+from secateur.index.build.spark_tasks import RunTasks
+from secateur.index.container.checked_matrix import Matrix
+from secateur.index.filters import transpose
+from secateur.index.filters.bloom_matrix import Slabs
+from secateur.index.filters.transpose import MatrixPlan, PartPlan, WrittenFile
+from secateur.index.model import Store
+from secateur.index.segments.segment_table import SegmentSummary
+
+
+def write_slabs(
+    run: RunTasks, build: str, store: Store, summaries: Sequence[SegmentSummary], recipe: Recipe
+) -> dict[int, Slabs]:
+    """The third pass: the slivers of all segments laid side by side, filter by filter.
+
+    Raises IndexConflict where somebody has removed slivers, IndexNotWritable.
+    """
+    plans = {}
+    for f in sorted({f for summary in summaries for f in summary.slivers}):
+        plans[f] = transpose.plan_matrices([summary.slivers.get(f, ()) for summary in summaries])
+
+    def rows_of(f: int, part: PartPlan) -> np.ndarray:
+        return transpose.interleaved(store, plans[f][part.matrix], part)
+
+    try:
+        return lay_side_by_side(run, build, store, plans, rows_of, dict(enumerate(recipe.rates)))
+    except IndexFault as fault:
+        raise IndexConflict(
+            f"what the build wrote aside cannot be read back: {fault}. A vacuum with a short grace period, or a drop, "
+            "may have removed it. Nothing was published: build again"
+        ) from None
+
+
+def lay_side_by_side(
+    run: RunTasks,
+    build: str,
+    store: Store,
+    plans: Mapping[int, Sequence[MatrixPlan]],
+    rows_of: Callable[[int, PartPlan], np.ndarray],
+    rates: Mapping[int, float],
+) -> dict[int, Slabs]:
+    """The slabs of every filter, as they are planned; `rows_of` gives the rows of one part.
+
+    What fits into one file per filter is written here: starting a job would take longer.
+    """
+    files = [(f, parts) for f, matrices in plans.items() for parts in transpose.plan_files(matrices)]
+
+    def write(i: int) -> WrittenFile:
+        f, parts = files[i]
+        return transpose.write_file(store, f"{transpose.FOLDER}/{build}-{i:06d}.filter", parts, partial(rows_of, f))
+
+    is_little = len({f for f, _ in files}) == len(files)
+    written = [write(i) for i in range(len(files))] if is_little else _written(run, write, len(files))
+    return {
+        f: transpose.slabs_written(
+            matrices,
+            rates[f],
+            [(parts, done) for (g, parts), done in zip(files, written, strict=True) if g == f],
+        )
+        for f, matrices in plans.items()
+        if matrices
+    }
+
+
+def _written(run: RunTasks, write: Callable[[int], WrittenFile], count: int) -> list[WrittenFile]:
+    """Files that tasks write."""
+
+    def work(mine: Sequence[int]) -> Iterator[bytes]:
+        for i in mine:
+            yield json.dumps((i, write(i))).encode()
+
+    found = dict(map(json.loads, run(work, count)))
+    return [_written_file(*found[i]) for i in range(count)]
+
+
+def _written_file(name: str, size: int, parts: Sequence[Sequence[int]]) -> WrittenFile:
+    return WrittenFile(name, size, [Matrix(*part) for part in parts])

@@ -1,0 +1,196 @@
+"""What a build is asked for, from the shapes in which callers say it, checked against the table's schema."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import pyarrow as pa
+
+from secateur.errors import InvalidOption
+from secateur.index.build.auto_index import GAPS
+from secateur.index.filters.ngrams import LEAST_GRAM, MOST_GRAM
+from secateur.index.model import (
+    BLOOM,
+    NGRAM,
+    POSTINGS,
+    TOKEN,
+    BuildOptions,
+    Choice,
+    Filter,
+    FilterOption,
+    IndexedColumn,
+    indexed_columns,
+)
+from secateur.index.naming import Naming, Path
+from secateur.index.zones.sort_key import parse_sort_key
+from secateur.pruning.predicate.bound import Field, element_type
+from secateur.pruning.predicate.expressions import split_name
+from secateur.pruning.predicate.nodes import Column
+from secateur.pruning.predicate.resolve import Binder, resolve
+from secateur.values import Kind, kind_of
+
+Columns = Sequence[str] | Mapping[str, object]
+NGRAM_BYTES = 5
+NATIVE = "native"
+
+
+def filter_options(
+    bloom: Columns = (), postings: Columns = (), ngram: Columns = (), tokens: Columns = ()
+) -> tuple[FilterOption, ...]:
+    """The filters that a caller asks for: names of columns, or names with settings. Raises InvalidOption."""
+    wanted = ((BLOOM, bloom), (POSTINGS, postings), (NGRAM, ngram), (TOKEN, tokens))
+    return tuple(_option(kind, name, setting) for kind, columns in wanted for name, setting in _settings(columns))
+
+
+def _settings(columns: Columns) -> Iterator[tuple[str, object]]:
+    if isinstance(columns, str):
+        raise InvalidOption(f"{columns!r} is one text; write a list of columns: [{columns!r}]")
+    yield from columns.items() if isinstance(columns, Mapping) else ((name, None) for name in columns)
+
+
+def _option(kind: str, column: str, setting: object) -> FilterOption:
+    match kind, setting:
+        case "ngram", None:
+            return FilterOption(kind, column, gram=NGRAM_BYTES)
+        case "ngram", int(gram) if LEAST_GRAM <= gram <= MOST_GRAM:
+            return FilterOption(kind, column, gram=gram)
+        case "ngram", {**given} if given.keys() <= {"n", "fold"}:
+            found = _option(kind, column, given.get("n"))
+            return replace(found, folded=bool(given.get("fold", False)))
+        case "token", {**given} if given.keys() <= {"fold"}:
+            return FilterOption(kind, column, folded=bool(given.get("fold", False)))
+        case "bloom", "native":
+            return FilterOption(kind, column, native=True)
+        case (("bloom" | "postings" | "token"), None):
+            return FilterOption(kind, column)
+    raise InvalidOption(f"{setting!r} is no setting of {kind} for column {column!r}: {_SETTINGS[kind]}")
+
+
+_SETTINGS = {
+    BLOOM: f"there is {NATIVE!r}, for filters that the files have already",
+    POSTINGS: "it has none",
+    NGRAM: f"give the bytes of a gram, {LEAST_GRAM} to {MOST_GRAM}, or {{'n': {NGRAM_BYTES}, 'fold': True}}",
+    TOKEN: "there is {'fold': True}, for words in any case",
+}
+
+
+def checked(options: BuildOptions, schema: pa.Schema) -> BuildOptions:
+    """The options with column names as the schema spells them.
+
+    Raises UnknownColumn, AmbiguousColumn, and InvalidOption for a column of which a structure cannot be made.
+    """
+    binder = Binder(schema, dt.UTC)
+
+    def path(name: tuple[str, ...]) -> tuple[str, ...]:
+        return resolve(Column(name), binder).path
+
+    key = (replace(column, path=path(column.path)) for column in parse_sort_key(options.sort_key))
+    found = replace(
+        options,
+        sort_key=tuple(map(str, key)),
+        filters=tuple(replace(each, column=".".join(path(split_name(each.column)))) for each in options.filters),
+        gaps=tuple(".".join(path(split_name(name))) for name in options.gaps),
+    )
+    known = {".".join(column.path): column.type for column in indexed_columns(schema)}
+    for name in found.gaps:
+        if name not in known or kind_of(known[name]) is not Kind.WORD:
+            raise InvalidOption(f"gaps are kept of numbers and times of 64 bits, and {name} holds none")
+    for option in found.filters:
+        _filter(option, schema)
+    return found
+
+
+def called_in_index(
+    options: BuildOptions, auto: Sequence[str] | bool, schema: pa.Schema, naming: Naming
+) -> tuple[BuildOptions, Sequence[str] | bool]:
+    """Options, and columns that a sample is to decide about, with columns as an index calls them.
+
+    `options` are checked against the schema. Raises UnknownColumn for one of `auto` that it does not have.
+    """
+    if not isinstance(auto, bool):
+        binder = Binder(schema, dt.UTC)
+        auto = [".".join(naming.in_index[resolve(Column(split_name(name)), binder).path]) for name in auto]
+    return _renamed(options, naming.in_index), auto
+
+
+def called_in_table(options: BuildOptions, naming: Naming) -> BuildOptions:
+    """Options with columns as the table calls them; those that it has no more, by their ids."""
+    return _renamed(options, naming.in_table)
+
+
+def _renamed(options: BuildOptions, names: Mapping[Path, Path]) -> BuildOptions:
+    def renamed(column: str) -> str:
+        return ".".join(next((own for known, own in names.items() if ".".join(known) == column), (column,)))
+
+    key = (replace(each, path=names.get(each.path, each.path)) for each in parse_sort_key(options.sort_key))
+    return replace(
+        options,
+        sort_key=tuple(map(str, key)),
+        filters=tuple(replace(each, column=renamed(each.column)) for each in options.filters),
+        gaps=tuple(map(renamed, options.gaps)),
+        choices=tuple(replace(each, column=renamed(each.column)) for each in options.choices),
+    )
+
+
+def auto_columns(auto: Sequence[str] | bool, options: BuildOptions, schema: pa.Schema) -> list[IndexedColumn]:
+    """The columns that a sample decides about: those named, or all of which nothing was asked. Raises UnknownColumn."""
+    columns = indexed_columns(schema)
+    if isinstance(auto, bool):
+        asked = {option.column for option in options.filters} | {*options.gaps}
+        return [column for column in columns if auto and ".".join(column.path) not in asked]
+    binder = Binder(schema, dt.UTC)
+    paths = [resolve(Column(split_name(name)), binder).path for name in auto]
+    return [column for column in columns if column.path in paths]
+
+
+def with_choices(options: BuildOptions, choices: Sequence[Choice]) -> BuildOptions:
+    """The options with what was chosen."""
+    chosen = [FilterOption(each.structure, each.column) for each in choices if each.structure in (BLOOM, POSTINGS)]
+    gaps = [each.column for each in choices if each.structure == GAPS]
+    filters, own_gaps = dict.fromkeys((*options.filters, *chosen)), dict.fromkeys((*options.gaps, *gaps))
+    return replace(options, filters=tuple(filters), gaps=tuple(own_gaps), choices=tuple(choices))
+
+
+def filters_of(options: BuildOptions, schema: pa.Schema) -> list[Filter]:
+    """The filters that options mean for a table; none of a column that is no more, or of which none can be made now."""
+    found = []
+    for option in options.filters:
+        with suppress(InvalidOption):
+            found.append(_filter(option, schema))
+    return found
+
+
+def _filter(option: FilterOption, schema: pa.Schema) -> Filter:
+    """The filter of an option. Raises InvalidOption where it cannot be made."""
+    field = _field(option.column, schema)
+    if field is None:
+        raise InvalidOption(f"the table has no column {option.column}")
+    type_ = hashed_type(field.type)
+    if kind_of(type_) is None:
+        raise InvalidOption(
+            f"{option.kind} cannot be kept of {option.column}, a {field.type}: its values have no order"
+        )
+    if option.kind in (NGRAM, TOKEN) and type_ != pa.string():
+        raise InvalidOption(f"{option.kind} is of text, and {option.column} is a {field.type}")
+    return Filter(option.kind, field.path, type_, option.gram, option.folded)
+
+
+def _field(name: str, schema: pa.Schema) -> Field | None:
+    """The column with this dotted path, spelled as the schema does."""
+    pending = [Field((field.name,), field.type) for field in schema]
+    while pending:
+        field = pending.pop()
+        if ".".join(field.path) == name:
+            return field
+        if pa.types.is_struct(field.type) and name.startswith(".".join(field.path) + "."):
+            pending += [Field((*field.path, child.name), child.type) for child in field.type]
+    return None
+
+
+def hashed_type(type_: pa.DataType) -> pa.DataType:
+    """The type of what a filter of a column hashes: an array's elements, a map's keys, else its values."""
+    inner = element_type(type_)
+    return type_ if inner is None else inner

@@ -1,0 +1,89 @@
+"""Work spread over Spark tasks: few and fat, their results as bytes."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from secateur import errors
+from secateur.errors import SecateurError
+from secateur.index.container import index_file
+from secateur.index.container.index_file import read_contents
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TASKS_PER_CORE = 4
+
+Work = Callable[[Sequence[int]], Iterator[bytes]]  # of some numbers
+RunTasks = Callable[[Work, int], Iterator[bytes]]  # over all numbers below one
+
+
+def run_tasks(spark: SparkSession, work: Work, n: int) -> Iterator[bytes]:
+    """Run `work` over the numbers below n, spread over Spark tasks in runs; its results in any order."""
+    if not n:
+        return
+    tasks = task_count(spark, n)
+    shares = [share.tolist() for share in np.array_split(np.arange(n), tasks)]
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for share in batch.column(0).to_pylist():
+                yield from _results(work(shares[share]))
+
+    tag = f"secateur-{uuid.uuid4().hex[:8]}"
+    spark.addTag(tag)
+    try:
+        results = (
+            spark.range(0, tasks, 1, tasks).mapInArrow(task, "result binary, error string, message string").toArrow()
+        )
+    except BaseException:
+        spark.interruptTag(tag)
+        raise
+    finally:
+        spark.removeTag(tag)
+    for error, message in zip(results["error"].to_pylist(), results["message"].to_pylist(), strict=True):
+        if error:
+            raise getattr(errors, error)(message)
+    yield from results["result"].to_pylist()
+
+
+def _results(found: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
+    """Results as batches; a mistake in the data travels as a row, so that the driver raises it as it was."""
+    names = ["result", "error", "message"]
+    types = (pa.binary(), pa.string(), pa.string())
+    try:
+        for result in found:
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([v], t) for v, t in zip((result, None, None), types, strict=True)], names
+            )
+    except SecateurError as error:
+        row = (None, type(error).__name__, str(error))
+        yield pa.RecordBatch.from_arrays([pa.array([v], t) for v, t in zip(row, types, strict=True)], names)
+
+
+def task_count(spark: SparkSession, n: int) -> int:
+    """The tasks over which n pieces of work are spread."""
+    return min(n, _parallelism(spark) * TASKS_PER_CORE)
+
+
+def _parallelism(spark: SparkSession) -> int:
+    from pyspark.errors import PySparkException
+
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except PySparkException:  # Spark Connect has no SparkContext
+        return int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+
+
+def read_result(data: bytes) -> tuple[index_file.Contents, index_file.ReadRange]:
+    """A result that was made by :class:`secateur.index.container.index_file.Writer`, and what reads its chunks."""
+
+    def read(offset: int, size: int) -> bytes:
+        return data[offset : offset + size]
+
+    return read_contents("task result", index_file.SUMMARY, len(data), read), read

@@ -1,0 +1,148 @@
+"""Laying bit-sliced filters side by side anew: the columns of old matrices gathered into those of new ones.
+
+Where blocks move to other segments, their filters move to other slabs. A part of a new matrix is some rows of it, so
+it is made of the same rows of old matrices, each of which is read once per part. The bits of a filter stay as they are.
+So does the number of its probes, which depends on the build that made it: the code of a filter that moves names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from secateur.errors import IndexFault
+from secateur.index.compact.merge_segments import MergePlan
+from secateur.index.container.checked_matrix import Matrix, Range
+from secateur.index.file_names import build_of
+from secateur.index.filters.bloom_fragment import Sliver
+from secateur.index.filters.bloom_matrix import COUNTED, NONE, OWN_ENCODINGS, Slabs, code_of, encoding_and_size
+from secateur.index.filters.probe import matrix_rows
+from secateur.index.filters.transpose import MatrixPlan, PartPlan, plan_matrices
+from secateur.index.model import Store
+
+AT_ONCE = 1 << 25  # bits of a part that are in memory, each in a byte
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where the filters of some blocks lie: arrays of shape (n_blocks,)."""
+
+    code: np.ndarray  # under which they are to be kept, int16; NONE for a block without
+    matrix: np.ndarray  # int32; -1 for a block without
+    column: np.ndarray  # int32, of the matrix
+
+    def take(self, blocks: np.ndarray) -> Columns:
+        """Those of the given blocks."""
+        return Columns(self.code[blocks], self.matrix[blocks], self.column[blocks])
+
+
+def columns_of(slabs: Slabs, segment: int, codes: np.ndarray, name: str) -> Columns:
+    """Where the filters of the blocks of a segment lie, whose codes are given. Raises IndexFault."""
+    found = Columns(np.full(len(codes), NONE, np.int16), *(np.full(len(codes), -1, np.int32) for _ in range(2)))
+    for run in np.flatnonzero(slabs.segment == segment).tolist():
+        members = np.flatnonzero(codes == slabs.run_code[run])
+        if len(members) != slabs.count[run]:
+            raise IndexFault(f"{name}: the codes of its filters are not those of the snapshot")
+        matrix = int(slabs.run_matrix[run])
+        found.code[members] = _kept_code(int(slabs.run_code[run]), int(slabs.probes[matrix]))
+        found.matrix[members] = matrix
+        found.column[members] = slabs.begin[run] + np.arange(len(members))
+    if ((found.code == NONE) != (codes == NONE)).any():
+        raise IndexFault(f"{name}: some of its filters are in no slab")
+    return found
+
+
+def _kept_code(code: int, probes: int) -> int:
+    """The code of a filter that names its probes; filters found in files have a code that is enough."""
+    encoding, size = encoding_and_size(code)
+    return code_of(COUNTED + probes, size) if encoding in OWN_ENCODINGS else code
+
+
+def merged_columns(plan: MergePlan, by_segment: Mapping[int, Columns]) -> Columns:
+    """Where the filters of the blocks of a merged segment lie, in its order."""
+    parts = [by_segment[part.segment].take(part.blocks) for part in plan.parts]
+    names = ("code", "matrix", "column")
+    whole = Columns(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return whole.take(plan.order)
+
+
+def plan_slabs(segments: Sequence[Columns]) -> list[MatrixPlan]:
+    """The matrices for the filters of some segments."""
+    nowhere = Matrix(0, 0, 0, 0)
+    counts = [np.unique(each.code[each.code != NONE], return_counts=True) for each in segments]
+    return plan_matrices([[Sliver("", int(c), int(n), nowhere) for c, n in zip(*own, strict=True)] for own in counts])
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """Fills the parts of new matrices from the slabs that have their filters now."""
+
+    store: Store
+    slabs: Slabs
+    segments: Sequence[Columns]
+    matrices: Sequence[MatrixPlan]
+
+    def rows_of(self, part: PartPlan) -> np.ndarray:
+        """The rows of a part: uint8 of shape (rows, width). Raises IndexFault."""
+        plan = self.matrices[part.matrix]
+        moves = list(self._moves(plan))
+        found = np.empty((part.rows, plan.width), np.uint8)
+        step = max(1, AT_ONCE // (8 * plan.width))
+        for start in range(0, part.rows, step):
+            rows = np.arange(part.first + start, part.first + min(start + step, part.rows))
+            bits = np.zeros((len(rows), 8 * plan.width), np.uint8)
+            for move in moves:
+                bits[:, move.to] = self._bits(move, rows)
+            found[start : start + len(rows)] = np.packbits(bits, axis=1, bitorder="little")
+        return found
+
+    def _moves(self, plan: MatrixPlan) -> Iterator[_Move]:
+        """Which columns come from which matrix, those of one size of filters together."""
+        found: dict[tuple[int, int], list[tuple[np.ndarray, np.ndarray]]] = {}
+        for run in plan.runs:
+            own = self.segments[run.segment]
+            members = np.flatnonzero(own.code == run.code)
+            to, bits = run.begin + np.arange(len(members)), 1 << encoding_and_size(run.code)[1]
+            order = np.argsort(own.matrix[members], kind="stable")
+            cuts = np.flatnonzero(np.diff(own.matrix[members][order])) + 1
+            for chosen in np.split(order, cuts):
+                matrix = int(own.matrix[members[chosen[0]]])
+                found.setdefault((matrix, bits), []).append((own.column[members[chosen]], to[chosen]))
+        for (matrix, bits), pairs in found.items():
+            column, to = (np.concatenate(each) for each in zip(*pairs, strict=True))
+            yield _Move(matrix, bits, column, to)
+
+    def _bits(self, move: _Move, rows: np.ndarray) -> np.ndarray:
+        """The bits of the moved columns in some rows, which follow each other: uint8 of shape (n_rows, n_columns)."""
+        distinct, which = np.unique(rows % move.bits, return_inverse=True)
+        width = int(self.slabs.width[move.matrix])
+        strips = range(Matrix(0, 1, width, 0).strips)
+        packed = matrix_rows(self.slabs, move.matrix, distinct, strips, self._read)
+        bits = (packed[:, move.column >> 3] >> (move.column & 7).astype(np.uint8)) & 1
+        return bits if len(distinct) == len(rows) and (which == np.arange(len(rows))).all() else bits[which]
+
+    def _read(self, name: str, ranges: Sequence[Range]) -> list[bytes]:
+        return self.store.read_many(name, ranges)
+
+
+@dataclass(frozen=True)
+class _Move:
+    """Columns of an old matrix that become columns of a new one."""
+
+    matrix: int
+    bits: int  # of every filter: row r of the new matrix is row r mod this of the filter
+    column: np.ndarray  # in the old matrix
+    to: np.ndarray  # in the new one
+
+
+def live_blocks_by_build(slabs: Slabs) -> dict[str | None, int]:
+    """How many live filters the files of every build hold."""
+    first = np.searchsorted(slabs.part_matrix, np.arange(len(slabs.code)))
+    builds = [build_of(slabs.file_name[f]) for f in slabs.file[first].tolist()]
+    live = np.bincount(slabs.run_matrix, np.where(slabs.segment >= 0, slabs.count, 0), len(slabs.code))
+    found = dict.fromkeys(builds, 0)
+    for build, count in zip(builds, live.tolist(), strict=True):
+        found[build] += int(count)
+    return found

@@ -1,0 +1,151 @@
+"""Making one segment of the files of several, from what the index has of them: no data is read.
+
+Statistics are taken over block by block, so the new segment prunes exactly as the old ones did. Of postings a value is
+known by as many bits of its hash as the segment knows that kept fewest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from secateur.index.build.assemble import FileIdentity
+from secateur.index.filters.postings import Postings, values_by_block
+from secateur.index.filters.postings_build import postings_of
+from secateur.index.model import BlockTable, Store
+from secateur.index.segments.segment_file import SegmentData
+from secateur.index.segments.snapshot import Snapshot
+from secateur.index.segments.stored_segment import read_segment
+from secateur.index.zones import zonemap
+from secateur.index.zones.gaps import gap_table
+from secateur.index.zones.page_locations import Layouts, concat_layouts, unknown_layouts
+from secateur.index.zones.page_statistics import PageTable, concat_pages, take_pages, whole_blocks
+from secateur.index.zones.zonemap import ZoneMap
+from secateur.ragged import offsets_of, spread
+
+
+@dataclass(frozen=True)
+class Part:
+    """Files of one segment: which blocks of it they have, and to which file of the new segment each belongs."""
+
+    segment: int
+    blocks: np.ndarray  # positions in the segment
+    file: np.ndarray  # of every block, its number in the new segment
+
+
+@dataclass(frozen=True)
+class MergePlan:
+    """A segment to be made, of the blocks of others."""
+
+    files: Sequence[FileIdentity]
+    parts: Sequence[Part]
+    order: np.ndarray  # of the blocks of all parts, by their files
+
+
+def plan_merge(snapshot: Snapshot, entries: np.ndarray) -> MergePlan:
+    """The segment of some entries of the table of files, in their order. Raises IndexFault."""
+    table = snapshot.files
+    first = offsets_of(table.block_count)[:-1] - snapshot.segments.block_begin[table.segment]  # within the segment
+    segment, count = table.segment[entries], table.block_count[entries]
+    by_segment = np.argsort(segment, kind="stable")
+    cuts = np.flatnonzero(np.diff(segment[by_segment])) + 1
+    parts = []
+    for mine in np.split(by_segment, cuts) if len(entries) else ():
+        blocks = spread(first[entries[mine]], count[mine])
+        parts.append(Part(int(segment[mine[0]]), blocks, np.repeat(mine, count[mine])))
+    file = np.concatenate([np.zeros(0, np.int64), *(part.file for part in parts)])
+    chosen = table.take(entries)
+    identities = zip(chosen.path.to_pylist(), chosen.size.tolist(), chosen.modified.tolist(), strict=True)
+    return MergePlan(list(identities), parts, np.argsort(file, kind="stable"))
+
+
+def merge(store: Store, snapshot: Snapshot, plan: MergePlan, codes: Mapping[int, np.ndarray]) -> SegmentData:
+    """The planned segment; `codes` are those of the filters of its blocks. Raises IndexFault."""
+    taken = [_taken(read_segment(store, snapshot, part.segment), part) for part in plan.parts]
+    order = plan.order
+    blocks = BlockTable(
+        np.concatenate([part.file for part in plan.parts]).astype(np.int32)[order],
+        *(np.concatenate([getattr(each.blocks, name) for each in taken])[order] for name in _COUNTS),
+    )
+    zone_maps = [_joined([each.zone_maps[c] for each in taken]).take(order) for c in range(len(snapshot.columns))]
+    pages = {c: take_pages(_pages(taken, c), order) for c in sorted({c for each in taken for c in each.pages})}
+    postings = {f: _postings([each.postings[f] for each in taken], order) for f in taken[0].postings}
+    return SegmentData(
+        plan.files,
+        blocks,
+        snapshot.columns,
+        zone_maps,
+        pages,
+        dict(codes),
+        {f: postings_of(hashes, known_from) for f, (hashes, known_from) in postings.items()},
+        _layouts(taken, order),
+    )
+
+
+_COUNTS = ("row_group", "row_count", "byte_count")
+_Hashes = tuple[list[np.ndarray | None], int]  # of every block, and the bits from which on they are known
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """Some blocks of a segment."""
+
+    blocks: BlockTable
+    zone_maps: Sequence[ZoneMap]
+    pages: Mapping[int, PageTable]
+    postings: Mapping[int, _Hashes]
+    layouts: Layouts | None
+
+
+def _taken(segment: SegmentData, part: Part) -> _Taken:
+    chosen, table = part.blocks, segment.blocks
+    return _Taken(
+        BlockTable(*(getattr(table, name)[chosen] for name in ("file", *_COUNTS))),
+        [zone_map.take(chosen) for zone_map in segment.zone_maps],
+        {c: take_pages(pages, chosen) for c, pages in segment.pages.items()},
+        {f: _values(postings, chosen) for f, postings in segment.postings.items()},
+        None if segment.layouts is None else segment.layouts.take(chosen),
+    )
+
+
+def _values(postings: Postings, chosen: np.ndarray) -> _Hashes:
+    found = values_by_block(postings, "postings")
+    return [found[block] for block in chosen.tolist()], postings.table.shift
+
+
+def _joined(parts: Sequence[ZoneMap]) -> ZoneMap:
+    """The zone maps of all parts; gaps of those that have some, where others have none that would say anything."""
+    gaps = [part.gaps for part in parts if part.gaps is not None]
+    most = max((len(each.low) for each in gaps), default=0)
+    return zonemap.concat([_with_gaps(part, most) for part in parts])
+
+
+def _with_gaps(zone_map: ZoneMap, most: int) -> ZoneMap:
+    if not most:
+        return zone_map
+    nothing = gap_table([None] * len(zone_map), most)
+    if zone_map.gaps is None:
+        return replace(zone_map, gaps=nothing)
+    own = zone_map.gaps
+    low, high = (np.concatenate([a, b[: most - len(a)]]) for a, b in ((own.low, nothing.low), (own.high, nothing.high)))
+    return replace(zone_map, gaps=replace(own, low=low, high=high))
+
+
+def _pages(parts: Sequence[_Taken], c: int) -> PageTable:
+    """The pages of a column in all parts; a part without has one page per block."""
+    return concat_pages([part.pages.get(c) or whole_blocks(part.zone_maps[c]) for part in parts])
+
+
+def _layouts(parts: Sequence[_Taken], order: np.ndarray) -> Layouts | None:
+    """The layouts of all parts, where one has some."""
+    if all(part.layouts is None for part in parts):
+        return None
+    every = [unknown_layouts(len(part.blocks)) if part.layouts is None else part.layouts for part in parts]
+    return concat_layouts(every).take(order)
+
+
+def _postings(parts: Sequence[_Hashes], order: np.ndarray) -> _Hashes:
+    every = [hashes for part, _ in parts for hashes in part]
+    return [every[i] for i in order.tolist()], max(shift for _, shift in parts)

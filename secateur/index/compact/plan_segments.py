@@ -1,0 +1,188 @@
+"""Which segments of an index to make anew, and of which files: what appends and removals left is brought in order.
+
+The files are taken in key order, as a build takes them. A segment stays as it is if its files follow each other there
+and it is worth it; the files between such segments are cut into new ones. So an index that is in order stays as it is,
+and appends cost about what was appended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.index.build.survey import FileSurvey, as_bytes, in_key_order, target_blocks
+from secateur.index.compact.merge_filters import live_blocks_by_build
+from secateur.index.file_names import build_of
+from secateur.index.filters.bloom_matrix import SLAB_BLOCKS
+from secateur.index.model import POSTINGS, Store
+from secateur.index.segments.segment_table import Segments
+from secateur.index.segments.snapshot import Snapshot
+from secateur.index.segments.stored_segment import stored_segment
+from secateur.index.zones import zonemap
+from secateur.index.zones.sort_key import parse_sort_key
+from secateur.index.zones.zonemap import ZoneMap
+from secateur.ragged import offsets_of
+
+LEAST_FILLED = 1 / 2  # of the blocks that a segment is to have, with which it may stay
+LEAST_LIVE = 3 / 4  # of its blocks that are live, with which it may stay
+LEAST_SLAB = 1 / 4  # of the blocks of the table, or of a slab, with which the slabs of a build are not little
+_NO_SCHEMA = pa.schema([])
+
+
+@dataclass(frozen=True)
+class Regrouping:
+    """The segments that stay, ascending, and of every new segment its entries in the table of files, in order."""
+
+    stay: np.ndarray
+    made: Sequence[np.ndarray]
+
+
+def regroup(store: Store, snapshot: Snapshot, is_live: np.ndarray, fixed: np.ndarray) -> Regrouping:
+    """How to bring an index in order; `is_live` says it of its entries, `fixed` which segments stay in any case.
+
+    Raises IndexFault where bounds of the sort key cannot be read.
+    """
+    segments = snapshot.as_segments()
+    free = is_live & ~fixed[segments.files.segment]
+    blocks, rows = int(segments.files.block_count[is_live].sum()), int(segments.files.row_count[is_live].sum())
+    has_postings = any(each.kind == POSTINGS for each in snapshot.filters)
+    target = target_blocks(blocks, rows, snapshot.options.segment_blocks, has_postings=has_postings)
+    if snapshot.options.segment_blocks is None:
+        target = 1 << (target.bit_length() - 1)  # so that a table which grows is seldom cut otherwise
+    surveys = _surveys(store, snapshot, np.flatnonzero(free))
+    entry_of = {survey.file: int(entry) for survey, entry in zip(surveys, np.flatnonzero(free), strict=True)}
+    orders = [np.array([entry_of[each.file] for each in part], np.int64) for part in in_key_order(surveys)]
+    worth = _is_filled(segments, is_live, target) & ~fixed
+    found = _cut(segments, orders, worth, target)
+    little, slabs = _in_little_slabs(segments, blocks)
+    if len(found.made) or slabs > 1:
+        found = _cut(segments, orders, worth & ~little, target)
+    stay = np.union1d(np.flatnonzero(fixed), found.stay)
+    return Regrouping(stay, found.made)
+
+
+def _is_filled(segments: Segments, is_live: np.ndarray, target: int) -> np.ndarray:
+    """Which segments have enough live blocks."""
+    weights = np.where(is_live, segments.files.block_count, 0)
+    live = np.bincount(segments.files.segment, weights, minlength=len(segments))
+    return (live >= LEAST_FILLED * target) & (live >= LEAST_LIVE * segments.block_count)
+
+
+def _in_little_slabs(segments: Segments, blocks: int) -> tuple[np.ndarray, int]:
+    """Which segments have filters in little slabs, and how many of these the filter has that has most.
+
+    A look-up reads its rows of every slab, so there are to be few: those of the last builds are laid together until
+    they are a good part of the whole.
+    """
+    little = np.zeros(len(segments), bool)
+    most = 0
+    for slabs in segments.slabs.values():
+        least = LEAST_SLAB * min(blocks, SLAB_BLOCKS)
+        names = {name for name, count in live_blocks_by_build(slabs).items() if 0 < count < least}
+        most = max(most, len(names))
+        little[slabs.segments_in(build_of(name) in names for name in slabs.file_name)] = True
+    return little, most
+
+
+def _cut(segments: Segments, orders: Sequence[np.ndarray], worth: np.ndarray, target: int) -> Regrouping:
+    """The files of some orders, each of which is cut by itself."""
+    stay: list[int] = []
+    made: list[np.ndarray] = []
+    for order in orders:
+        whole = _together(segments, order) & worth
+        for is_whole, entries in _stretches(segments.files.segment[order], whole, order):
+            if is_whole:
+                stay.append(int(segments.files.segment[entries[0]]))
+                continue
+            for group in _groups(segments.files.block_count, entries, target):
+                same = _is_segment(segments, group)
+                stay.append(int(segments.files.segment[group[0]])) if same else made.append(group)
+    return Regrouping(np.array(sorted(stay), np.int64), made)
+
+
+def _together(segments: Segments, order: np.ndarray) -> np.ndarray:
+    """Which segments have all their free files in an order, one behind the other: bool of shape (n_segments,)."""
+    own = segments.files.segment[order]
+    n = len(segments)
+    first, last = np.full(n, len(order)), np.full(n, -1)
+    np.minimum.at(first, own, np.arange(len(order)))
+    np.maximum.at(last, own, np.arange(len(order)))
+    return (last >= 0) & (last - first + 1 == np.bincount(own, minlength=n))
+
+
+def _stretches(segment: np.ndarray, whole: np.ndarray, order: np.ndarray) -> Iterator[tuple[bool, np.ndarray]]:
+    """The files of every segment that stays, and those between two of them."""
+    label = np.where(whole[segment], segment, -1)
+    cuts = np.flatnonzero(np.diff(label)) + 1
+    for entries, own in zip(np.split(order, cuts), np.split(label, cuts), strict=True):
+        if len(entries):
+            yield bool(own[0] >= 0), entries
+
+
+def _groups(block_count: np.ndarray, entries: np.ndarray, target: int) -> Iterator[np.ndarray]:
+    """Files that follow each other, of about `target` blocks together; as even as files allow."""
+    total = int(block_count[entries].sum())
+    number = max(1, round(total / target))
+    middle = offsets_of(block_count[entries])[:-1] + block_count[entries] / 2
+    group = np.minimum((middle * number / max(total, 1)).astype(np.int64), number - 1)
+    yield from (part for part in np.split(entries, np.flatnonzero(np.diff(group)) + 1) if len(part))
+
+
+def _is_segment(segments: Segments, entries: np.ndarray) -> bool:
+    """Whether some entries are all that a segment has."""
+    own = segments.files.segment[entries]
+    return bool((own == own[0]).all()) and len(entries) == int((segments.files.segment == own[0]).sum())
+
+
+# ---- keys of files ---------------------------------------------------------------------------------------------------
+
+
+def _surveys(store: Store, snapshot: Snapshot, entries: np.ndarray) -> list[FileSurvey]:
+    """Entries as a survey would find them; without a sort key they stay in the order of their segments."""
+    chosen = snapshot.files.take(entries)
+    keys = [found for c in _key_columns(snapshot) if (found := _ends(store, snapshot, c)) is not None]
+    if keys:
+        begins = [tuple(begin[e] for begin, _ in keys) for e in entries.tolist()]
+        last = [keys[0][1][e] for e in entries.tolist()]
+    else:
+        last = [int(s).to_bytes(8, "big") for s in chosen.segment]
+        begins = [(each,) for each in last]
+    identities = zip(chosen.path.to_pylist(), chosen.size.tolist(), chosen.modified.tolist(), strict=True)
+    counts = zip(chosen.block_count.tolist(), chosen.row_count.tolist(), chosen.byte_count.tolist(), strict=True)
+    return [
+        FileSurvey(file, *count, _NO_SCHEMA, begin, end)
+        for file, count, begin, end in zip(identities, counts, begins, last, strict=True)
+    ]
+
+
+def _key_columns(snapshot: Snapshot) -> list[int]:
+    """The numbers of the columns of the sort key that the index has."""
+    paths = [column.path for column in snapshot.columns]
+    return [paths.index(each.path) for each in parse_sort_key(snapshot.options.sort_key) if each.path in paths]
+
+
+def _ends(store: Store, snapshot: Snapshot, c: int) -> tuple[list[bytes], list[bytes]] | None:
+    """The least lower and the greatest upper bound of a column in every entry, as bytes that order as they do."""
+    parts = [stored_segment(store, snapshot, s).zone_map(c) for s in range(len(snapshot.segments))]
+    if not parts:
+        return None
+    whole, count = zonemap.concat([_bare(part) for part in parts]), snapshot.files.block_count
+    filled = np.flatnonzero(count)
+    if not len(filled):
+        return None
+    merged = zonemap.merge(whole, np.full(len(whole), -1), offsets_of(count)[filled])
+    ends = []
+    for bounds in (merged.lower, merged.upper):
+        found = [b""] * len(count)
+        for entry, end in zip(filled.tolist(), as_bytes(bounds), strict=True):
+            found[entry] = end
+        ends.append(found)
+    return ends[0], ends[1]
+
+
+def _bare(zone_map: ZoneMap) -> ZoneMap:
+    """Without gaps."""
+    return ZoneMap(zone_map.lower, zone_map.upper, zone_map.null_count, zone_map.nan_count)

@@ -1,0 +1,115 @@
+"""Slivers: filters of the blocks of one segment, bit-sliced and written aside until a build lays them side by side.
+
+An executor that makes a segment fills columns of eight filters of one size each. When :data:`SLIVER_BYTES` of them are
+full they are written as one sliver, so what is in memory does not depend on how much a segment holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from secateur.index.container import index_file
+from secateur.index.container.checked_matrix import Matrix, read_rows
+from secateur.index.container.index_file import Writer
+from secateur.index.filters.bloom import GROUP, Column, bits_of, fitted, probes_for, shape_for
+from secateur.index.filters.bloom_matrix import FEWER, NONE, OWN, code_of, encoding_and_size
+from secateur.index.filters.hashing import Hashes, distinct
+from secateur.index.model import Store
+
+FOLDER = "slivers"
+SLIVER_BYTES = 1 << 25
+FEW = 1 << 12  # hashes that are made distinct: of few bits one cannot tell closely how many values they hold
+BAND = 1 << 16  # bytes of a sliver that have a checksum together
+
+
+class Sliver(NamedTuple):
+    """Filters of one size, of blocks that follow each other among those of that size in a segment."""
+
+    name: str  # of its file
+    code: int
+    blocks: int
+    rows: Matrix  # its bytes in rows of BAND bytes
+
+    @property
+    def width(self) -> int:
+        """Bytes of a row by bit position."""
+        return -(-self.blocks // GROUP)
+
+    @property
+    def log2_bits(self) -> int:
+        """Of every filter."""
+        return encoding_and_size(self.code)[1]
+
+
+@dataclass
+class SliverWriter:
+    """Takes the filters of one column block by block and writes the slivers that they make."""
+
+    store: Store
+    prefix: str  # of the names of slivers
+    fpr: float
+    codes: list[int] = field(default_factory=list)  # of the blocks so far
+    slivers: list[Sliver] = field(default_factory=list)
+    _open: dict[int, list[Column]] = field(default_factory=dict)
+
+    def add(self, hashes: Hashes | None) -> None:
+        """The filter of the next block, of its values, distinct or not; None where they are not known."""
+        if hashes is None:
+            self.codes.append(NONE)
+            return
+        if len(hashes) <= FEW:
+            hashes = distinct(hashes)
+        probes, log2_bits = shape_for(len(hashes), self.fpr)
+        bits = bits_of(hashes, probes, log2_bits)
+        encoding = OWN if probes == probes_for(self.fpr) else FEWER
+        self.add_bits(encoding, bits if len(hashes) <= FEW else fitted(bits, self.fpr, probes))
+
+    def add_bits(self, encoding: int, bits: np.ndarray) -> None:
+        """The filter of the next block, whose bits (0 or 1, uint8) are known: of values hashed in some encoding."""
+        self._column(code_of(encoding, len(bits).bit_length() - 1)).add(bits)
+        self._write_full()
+
+    def _column(self, code: int) -> Column:
+        self.codes.append(code)
+        columns = self._open.setdefault(code, [])
+        if not columns or columns[-1].is_full:
+            columns.append(Column(encoding_and_size(code)[1]))
+        return columns[-1]
+
+    def _write_full(self) -> None:
+        columns = self._open[self.codes[-1]]
+        if columns[-1].is_full and sum(len(column.bytes) for column in columns) >= SLIVER_BYTES:
+            self._write(self.codes[-1])
+
+    def finish(self) -> np.ndarray:
+        """Write what is left; the code of every block, int16."""
+        for code in sorted(self._open):
+            self._write(code)
+        return np.array(self.codes, np.int16)
+
+    def _write(self, code: int) -> None:
+        columns = self._open.pop(code)
+        rows = np.ascontiguousarray(np.stack([column.bytes for column in columns]).T)
+        padded = np.zeros(-(-rows.size // BAND) * BAND, np.uint8)
+        padded[: rows.size] = rows.reshape(-1)
+        writer = Writer(index_file.SLIVER, {})
+        matrix = writer.add_rows("rows", padded.reshape(-1, BAND))
+        name = f"{self.prefix}-{len(self.slivers):04d}.sliver"
+        self.store.put_aside(name, writer.finish())
+        self.slivers.append(Sliver(name, code, sum(column.count for column in columns), matrix))
+
+
+def read_sliver(store: Store, sliver: Sliver, first: int, end: int) -> np.ndarray:
+    """Rows [first, end) of a sliver by bit position: uint8 of shape (end - first, width). Raises IndexFault."""
+    low, high = first * sliver.width, end * sliver.width
+
+    def read(ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        return store.read_many(sliver.name, ranges)
+
+    bands = read_rows(sliver.rows, np.arange(low // BAND, -(-high // BAND)), read, sliver.name).reshape(-1)
+    start = low - low // BAND * BAND
+    return bands[start : start + high - low].reshape(-1, sliver.width)

@@ -1,0 +1,223 @@
+"""Laying slivers side by side: the slabs of a build, planned on the driver and written part by part.
+
+A part is some rows of a matrix over all its columns, so a task reads of every sliver the bytes of these rows and of
+nothing else. Filters of a size that few blocks have join those of the next greater size, where they are repeated: m is
+a power of two, so row r of a repeated filter is row r mod m of the filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from secateur.index.container import index_file
+from secateur.index.container.checked_matrix import Matrix, signed_salt
+from secateur.index.container.index_file import Writer
+from secateur.index.filters import parquet_bloom
+from secateur.index.filters.bloom import GROUP, fewer_probes_for, probes_for
+from secateur.index.filters.bloom_fragment import Sliver, read_sliver
+from secateur.index.filters.bloom_matrix import (
+    COUNTED,
+    FEWER,
+    OWN,
+    OWN_ENCODINGS,
+    SLAB_BLOCKS,
+    WORD,
+    Slabs,
+    encoding_and_size,
+)
+from secateur.index.model import Store
+
+FOLDER = "filters"
+PART_BYTES = 1 << 25
+JOINED_SHARE = 0.05  # of a slab's bytes, by which repeating small filters may make it larger
+JOINED_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Run:
+    """The slivers of one size of one segment, and the column of a matrix where they begin."""
+
+    segment: int
+    slivers: Sequence[Sliver]
+    begin: int
+
+    @property
+    def count(self) -> int:
+        """Blocks."""
+        return sum(sliver.blocks for sliver in self.slivers)
+
+    @property
+    def code(self) -> int:
+        """Of every filter."""
+        return self.slivers[0].code
+
+    @property
+    def width(self) -> int:
+        """Bytes of a row."""
+        return sum(sliver.width for sliver in self.slivers)
+
+
+@dataclass(frozen=True)
+class MatrixPlan:
+    """One matrix of a slab: filters of one size, of many segments."""
+
+    code: int
+    runs: Sequence[Run]
+
+    @property
+    def width(self) -> int:
+        """Bytes of a row."""
+        last = self.runs[-1]
+        return -(-(last.begin // GROUP + last.width) // WORD) * WORD
+
+
+@dataclass(frozen=True)
+class PartPlan:
+    """Rows [first, first + rows) of a matrix."""
+
+    matrix: int
+    first: int
+    rows: int
+
+
+def plan_matrices(slivers: Sequence[Sequence[Sliver]]) -> list[MatrixPlan]:
+    """The matrices of all slabs, from the slivers of every segment."""
+    return [matrix for slab in _slabs(slivers) for matrix in _matrices(slivers, slab)]
+
+
+def _slabs(slivers: Sequence[Sequence[Sliver]]) -> Iterator[range]:
+    """Segments that follow each other, of about as many blocks as a slab may have."""
+    first = blocks = 0
+    for segment, mine in enumerate(slivers):
+        count = sum(sliver.blocks for sliver in mine)
+        if blocks and blocks + count > SLAB_BLOCKS:
+            yield range(first, segment)
+            first, blocks = segment, 0
+        blocks += count
+    yield range(first, len(slivers))
+
+
+def _matrices(slivers: Sequence[Sequence[Sliver]], segments: range) -> Iterator[MatrixPlan]:
+    counts: dict[int, int] = {}
+    for segment in segments:
+        for sliver in slivers[segment]:
+            counts[sliver.code] = counts.get(sliver.code, 0) + sliver.blocks
+    target = _joined(counts)
+    for code in sorted(set(target.values())):
+        runs, begin = [], 0
+        for segment in segments:
+            for own in sorted(c for c in counts if target[c] == code):
+                mine = [sliver for sliver in slivers[segment] if sliver.code == own]
+                if mine:
+                    runs.append(Run(segment, mine, begin))
+                    begin += GROUP * runs[-1].width
+        yield MatrixPlan(code, runs)
+
+
+def _joined(counts: dict[int, int]) -> dict[int, int]:
+    """The code under which the filters of every code are kept, from the number of filters of each."""
+    size = {code: 1 << encoding_and_size(code)[1] for code in counts}
+    total = sum(counts[code] * size[code] for code in counts) // 8
+    target = {code: code for code in counts}
+    held = dict(counts)
+    for code, greater in pairwise(sorted(counts)):
+        encoding, _ = encoding_and_size(code)
+        if encoding not in OWN_ENCODINGS or encoding != encoding_and_size(greater)[0]:
+            continue
+        added = held[code] * (size[greater] - size[code]) // 8
+        if added <= max(JOINED_SHARE * total, JOINED_BYTES):
+            held[greater] += held.pop(code)
+            target = {each: greater if to == code else to for each, to in target.items()}
+    return target
+
+
+def plan_files(matrices: Sequence[MatrixPlan]) -> list[list[PartPlan]]:
+    """The parts of all matrices, as the files that hold them."""
+    files: list[list[PartPlan]] = []
+    room = 0
+    for number, matrix in enumerate(matrices):
+        bits = 1 << encoding_and_size(matrix.code)[1]
+        rows = bits
+        while rows > 1 and rows * matrix.width > PART_BYTES:
+            rows //= 2
+        for first in range(0, bits, rows):
+            if not files or rows * matrix.width > room:
+                files.append([])
+                room = PART_BYTES
+            files[-1].append(PartPlan(number, first, rows))
+            room -= rows * matrix.width
+    return files
+
+
+class WrittenFile(NamedTuple):
+    """A filter file as it was written: its size, and where its parts lie."""
+
+    name: str
+    size: int
+    parts: Sequence[Matrix]
+
+
+RowsOf = Callable[[PartPlan], np.ndarray]  # of a part: uint8 of shape (rows, width)
+
+
+def write_file(store: Store, name: str, parts: Sequence[PartPlan], rows_of: RowsOf) -> WrittenFile:
+    """One filter file. Raises IndexFault, IndexNotWritable."""
+    writer = Writer(index_file.FILTERS, {})
+    places = [writer.add_rows(str(i), rows_of(part)) for i, part in enumerate(parts)]
+    data = writer.finish()
+    store.put(name, data)
+    return WrittenFile(name, len(data), places)
+
+
+def interleaved(store: Store, matrix: MatrixPlan, part: PartPlan) -> np.ndarray:
+    """The rows of a part, from the slivers in the store: uint8 of shape (rows, width). Raises IndexFault."""
+    found = np.zeros((part.rows, matrix.width), np.uint8)
+    for run in matrix.runs:
+        at = run.begin // GROUP
+        for sliver in run.slivers:
+            bits = 1 << sliver.log2_bits
+            rows = min(part.rows, bits)
+            first = part.first % bits
+            mine = read_sliver(store, sliver, first, first + rows)
+            found.reshape(-1, rows, matrix.width)[:, :, at : at + sliver.width] = mine
+            at += sliver.width
+    return found
+
+
+def slabs_written(
+    matrices: Sequence[MatrixPlan], fpr: float, files: Sequence[tuple[Sequence[PartPlan], WrittenFile]]
+) -> Slabs:
+    """The description of the slabs, with filters of a rate, whose parts were written to files."""
+    parts = [
+        (plan.matrix, plan.first, plan.rows, number, place.at, signed_salt(place.salt))
+        for number, (plans, written) in enumerate(files)
+        for plan, place in zip(plans, written.parts, strict=True)
+    ]
+    runs = [(m, r.segment, r.code, r.begin, r.count) for m, plan in enumerate(matrices) for r in plan.runs]
+    return Slabs(
+        [written.name for _, written in files],
+        np.array([written.size for _, written in files], np.int64),
+        np.array([plan.code for plan in matrices], np.int64),
+        np.array([_probes_of(plan.code, fpr) for plan in matrices], np.int64),
+        np.array([plan.width for plan in matrices], np.int64),
+        *_columns(parts, 6),
+        *_columns(runs, 5),
+    )
+
+
+def _probes_of(code: int, fpr: float) -> int:
+    """The probes of filters of a code."""
+    encoding, _ = encoding_and_size(code)
+    if encoding in OWN_ENCODINGS and encoding > COUNTED:
+        return encoding - COUNTED
+    return {OWN: probes_for(fpr), FEWER: fewer_probes_for(fpr)}.get(encoding, parquet_bloom.WORDS)
+
+
+def _columns(rows: Sequence[Sequence[int]], count: int) -> list[np.ndarray]:
+    table = np.array(rows, np.int64).reshape(-1, count)
+    return [np.ascontiguousarray(table[:, i]) for i in range(count)]

@@ -1,0 +1,301 @@
+"""Blocks by their numbers: where each lies, and its statistics as stages ask for them.
+
+The blocks of an index snapshot are numbered through its segments; blocks of files that no segment serves follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.index.model import BlockTable
+from secateur.index.segments.segment_file import PAGE
+from secateur.index.zones.page_locations import Layouts, concat_layouts, unknown_layouts
+from secateur.index.zones.page_statistics import PageTable, take_pages
+from secateur.index.zones.sort_key import is_tuple_column
+from secateur.index.zones.zonemap import ZoneMap, concat
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.report import Counts
+from secateur.pruning.statistics import Pages
+from secateur.pruning.zones import Zones, concat_zones, unknown_zones
+from secateur.ragged import offsets_of
+from secateur.values import Kind, kind_of
+
+LOOSE = -1  # the segment number of blocks that no segment holds
+
+
+class OpenFile(Protocol):
+    """An open file of the table, with the statistics of its footer."""
+
+    def zone_map(self, path: tuple[str, ...], type_: pa.DataType) -> ZoneMap: ...
+
+
+@dataclass(frozen=True)
+class LooseBlocks:
+    """Blocks of files that no segment serves; `blocks.file` is the live file of each."""
+
+    blocks: BlockTable
+    sources: Sequence[OpenFile]  # whose blocks these are, in order
+
+    def zones(self, column: Field) -> Zones:
+        """The zone maps of a column with an order; nothing is known of the tuples of a sort key."""
+        if is_tuple_column(column.path):
+            return unknown_zones(Kind.BYTES, len(self.blocks))
+        return self._zone_map(column).zones(self.blocks.row_count)
+
+    def null_counts(self, column: Field) -> np.ndarray:
+        """How many NULLs every block has in a column with an order; -1 where unknown."""
+        return self._zone_map(column).null_count
+
+    def _zone_map(self, column: Field) -> ZoneMap:
+        return concat([source.zone_map(column.path, column.type) for source in self.sources])
+
+    def followed_by(self, others: LooseBlocks) -> LooseBlocks:
+        """These blocks, and others behind them."""
+        pairs = zip(vars(self.blocks).values(), vars(others.blocks).values(), strict=True)
+        return LooseBlocks(BlockTable(*map(np.concatenate, pairs)), [*self.sources, *others.sources])
+
+
+class Source(Protocol):
+    """The index seen through the live files of its table: what opened blocks ask for their statistics."""
+
+    @property
+    def total(self) -> int:
+        """The number of blocks in segments; loose blocks follow."""
+
+    @property
+    def loose(self) -> LooseBlocks | None: ...
+
+    def file_zones(self, column: Field) -> Zones | None:
+        """What the names of the live files tell of a column."""
+
+    def is_indexed(self, column: Field) -> bool: ...
+
+    def has(self, kind: str, column: Field) -> bool:
+        """Whether some segment has a chunk of a kind for a column."""
+
+    def segment_of(self, numbers: np.ndarray) -> np.ndarray: ...
+
+    def segments_of(self, numbers: np.ndarray) -> np.ndarray: ...
+
+    def tables_at(self, numbers: np.ndarray) -> list[tuple[int, BlockTable, np.ndarray | slice]]: ...
+
+    def live_of(self, group: int, file: np.ndarray) -> np.ndarray: ...
+
+    def zones_at(self, column: Field, numbers: np.ndarray) -> Sequence[Zones]:
+        """The zone maps of an indexed column at the given blocks of segments, in parts."""
+
+    def null_counts(self, column: Field, segments: np.ndarray) -> Sequence[np.ndarray | None]:
+        """The NULLs of an indexed column in the blocks of every segment; None where they cannot be read."""
+
+    def pages(self, column: Field, segments: np.ndarray) -> Sequence[PageTable | None]: ...
+
+    def block_begin(self, segment: int) -> int: ...
+
+    def layouts(self, segments: Sequence[tuple[int, np.ndarray]]) -> Layouts:
+        """The layouts of chosen blocks of some segments."""
+
+    def placed(self, segments: Sequence[tuple[int, np.ndarray]]) -> np.ndarray:
+        """Where readers of splits see chosen blocks of some segments begin, and their bytes."""
+
+
+@dataclass(frozen=True)
+class OpenedBlocks:
+    """Some blocks, ascending by number; see :class:`secateur.pruning.statistics.Blocks`.
+
+    What cannot be read of the index is unknown, and noted as a fault.
+    """
+
+    source: Source
+    numbers: np.ndarray  # int64, ascending
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def take(self, indices: np.ndarray | slice) -> OpenedBlocks:
+        """The given blocks only, in ascending order."""
+        return replace(self, numbers=self.numbers[indices])
+
+    @cached_property
+    def _indexed(self) -> np.ndarray:
+        """The blocks of segments."""
+        return self.numbers[: np.searchsorted(self.numbers, self.source.total)]
+
+    @cached_property
+    def _loose(self) -> np.ndarray:
+        """The positions of the others among the loose blocks."""
+        return self.numbers[len(self._indexed) :] - self.source.total
+
+    @cached_property
+    def _tables(self) -> list[tuple[int, BlockTable, np.ndarray | slice]]:
+        """The block tables that hold the blocks of segments: the group, its table, and their positions in it."""
+        return self.source.tables_at(self._indexed)
+
+    @cached_property
+    def file(self) -> np.ndarray:
+        live = [self.source.live_of(group, table.file[within]) for group, table, within in self._tables]
+        return self._with_loose("file", live)
+
+    @cached_property
+    def row_group(self) -> np.ndarray:
+        return self._gathered("row_group")
+
+    @cached_property
+    def row_count(self) -> np.ndarray:
+        return self._gathered("row_count")
+
+    @cached_property
+    def byte_count(self) -> np.ndarray:
+        return self._gathered("byte_count")
+
+    def _gathered(self, name: str) -> np.ndarray:
+        return self._with_loose(name, [getattr(table, name)[within] for _, table, within in self._tables])
+
+    def _with_loose(self, name: str, parts: list[np.ndarray]) -> np.ndarray:
+        """An array of the blocks of segments, and behind it that of the loose ones."""
+        if len(self._loose) and self.source.loose is not None:
+            parts = [*parts, getattr(self.source.loose.blocks, name)[self._loose]]
+        dtype = np.int32 if name == "row_group" else np.int64
+        return np.concatenate([np.zeros(0, dtype), *(part.astype(dtype, copy=False) for part in parts)])
+
+    @cached_property
+    def segment(self) -> np.ndarray:
+        return np.concatenate([self.source.segment_of(self._indexed), np.full(len(self._loose), LOOSE)])
+
+    @cached_property
+    def counts(self) -> Counts:
+        """Segments, files, blocks, rows and bytes: in the order of numbers the blocks of one of them are together."""
+        parts = [(table, within) for _, table, within in self._tables]
+        if len(self._loose) and self.source.loose is not None:
+            parts.append((self.source.loose.blocks, self._loose))
+        counts = np.array([_counts(table, within) for table, within in parts] or [(0, 0, 0)])
+        files, rows, size = counts.sum(axis=0).tolist()
+        segments = len(self.source.segments_of(self._indexed))
+        return Counts(segments=segments, files=files, blocks=len(self), rows=rows, bytes=size)
+
+    @cached_property
+    def _columns(self) -> dict[Field, Zones | None]:
+        """The zone maps gathered so far."""
+        return {}
+
+    def zones(self, column: Field) -> Zones | None:
+        """The zone maps of a column; what cannot be read is unknown."""
+        if column not in self._columns:
+            self._columns[column] = self._gathered_zones(column)
+        return self._columns[column]
+
+    def _gathered_zones(self, column: Field) -> Zones | None:
+        by_name = self.source.file_zones(column)
+        if by_name is not None:
+            return by_name.take(self.file)
+        kind = kind_of(column.type)
+        if kind is None or not len(self) or not (self.source.is_indexed(column) or len(self._loose)):
+            return None
+        parts: list[Zones] = []
+        if len(self._indexed):
+            indexed = self.source.is_indexed(column)
+            nothing = [unknown_zones(kind, len(self._indexed))]
+            parts += self.source.zones_at(column, self._indexed) if indexed else nothing
+        if len(self._loose) and self.source.loose is not None:
+            parts.append(self.source.loose.zones(column).take(self._loose))
+        return concat_zones(parts)
+
+    def null_counts(self, column: Field) -> np.ndarray:
+        """How many NULLs every block has in a column; -1 where that is unknown, or only names of files tell."""
+        found = np.full(len(self), -1)
+        if kind_of(column.type) is None or self.source.file_zones(column) is not None:
+            return found
+        if len(self._indexed) and self.source.is_indexed(column):
+            parts = list(self._by_segment())
+            counts = self.source.null_counts(column, np.array([segment for segment, _ in parts], np.int64))
+            known = [
+                np.full(len(at), -1) if own is None else own[at] for (_, at), own in zip(parts, counts, strict=True)
+            ]
+            found[: len(self._indexed)] = np.concatenate(known)
+        if len(self._loose) and self.source.loose is not None:
+            found[len(self._indexed) :] = self.source.loose.null_counts(column)[self._loose]
+        return found
+
+    def among(self, numbers: np.ndarray) -> np.ndarray:
+        """Which blocks have one of the numbers, ascending, or are of no segment: bool of shape (n,)."""
+        found = np.zeros(len(self), bool)
+        if len(numbers):
+            found = numbers.take(np.searchsorted(numbers, self.numbers), mode="clip") == self.numbers
+        found[len(self._indexed) :] = True
+        return found
+
+    def has_pages(self, column: Field) -> bool:
+        """Whether pages of a column may be known in some block."""
+        return len(self._indexed) > 0 and self.source.has(PAGE, column)
+
+    def pages(self, column: Field) -> Pages | None:
+        """The pages of a column; None where no page index covers it."""
+        kind = kind_of(column.type)
+        if kind is None or self.source.file_zones(column) is not None:
+            return None
+        parts = list(self._by_segment())
+        found = self.source.pages(column, np.array([segment for segment, _ in parts], np.int64))
+        if all(table is None for table in found):
+            return None
+        zones = self.zones(column)
+        assert zones is not None
+        tables, at = [], 0
+        for (_, within), table in zip(parts, found, strict=True):
+            here = slice(at, at + len(within))
+            tables.append(_whole(zones.take(here)) if table is None else _taken(table, within, self.row_count[here]))
+            at += len(within)
+        if at < len(self):
+            tables.append(_whole(zones.take(slice(at, len(self)))))
+        return _concat(tables)
+
+    def layouts(self) -> Layouts:
+        """The layouts of all these blocks, read by exact ranges at once; unknown where the index does not have them."""
+        return concat_layouts([self.source.layouts(list(self._by_segment())), unknown_layouts(len(self._loose))])
+
+    @property
+    def placed(self) -> np.ndarray:
+        """Where readers of splits see every block begin, and its bytes: int64 of shape (2, n); -1 = unknown."""
+        return np.concatenate(
+            [self.source.placed(list(self._by_segment())), unknown_layouts(len(self._loose)).placed], axis=1
+        )
+
+    def _by_segment(self) -> Iterator[tuple[int, np.ndarray]]:
+        """The segments of which there are blocks, ascending, and the positions of these within them."""
+        segment = self.source.segment_of(self._indexed)
+        cuts = np.flatnonzero(np.diff(segment, prepend=-1, append=-1)) if len(segment) else np.zeros(0, np.int64)
+        for first, end in pairwise(cuts.tolist()):
+            number = int(segment[first])
+            yield number, self._indexed[first:end] - self.source.block_begin(number)
+
+
+def _counts(table: BlockTable, within: np.ndarray | slice) -> tuple[int, int, int]:
+    """Files, rows and bytes of blocks of one table, in which the blocks of a file are together."""
+    return _runs(table.file[within]), int(table.row_count[within].sum()), int(table.byte_count[within].sum())
+
+
+def _runs(values: np.ndarray) -> int:
+    """How many runs of equal values there are."""
+    return int(np.count_nonzero(values[1:] != values[:-1])) + 1 if len(values) else 0
+
+
+def _taken(table: PageTable, blocks: np.ndarray, block_rows: np.ndarray) -> Pages:
+    chosen = take_pages(table, blocks)
+    return Pages(chosen.offsets, chosen.first_row, chosen.zone_map.zones(chosen.row_counts(block_rows)))
+
+
+def _whole(zones: Zones) -> Pages:
+    """Every block as one page."""
+    n = len(zones.value)
+    return Pages(np.arange(n + 1, dtype=np.int64), np.zeros(n, np.int64), zones)
+
+
+def _concat(parts: Sequence[Pages]) -> Pages:
+    counts = np.concatenate([np.diff(part.offsets) for part in parts])
+    first_row = np.concatenate([part.first_row for part in parts])
+    return Pages(offsets_of(counts), first_row, concat_zones([part.zones for part in parts]))

@@ -1,0 +1,451 @@
+"""The index of a table seen through its live files: what the pipeline prunes with.
+
+Blocks of segments are numbered through the snapshot; those of files that no segment serves come from their footers and
+follow. Candidates are looked at in runs: long arrays as they lie in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from secateur.errors import IndexFault
+from secateur.index.model import BlockTable, Store, StoredFile
+from secateur.index.naming import Naming
+from secateur.index.read.blocks import LOOSE, LooseBlocks, OpenedBlocks
+from secateur.index.read.chunk_reader import ChunkReader, PieceCache
+from secateur.index.read.coverage import Coverage, CoveredFiles, LiveFiles, covered, uncovered
+from secateur.index.read.group_arrays import layout_of
+from secateur.index.read.loader import IndexMemory
+from secateur.index.read.location_reader import layouts_at, placed_at
+from secateur.index.read.lookup import answers, holders
+from secateur.index.read.memory_cache import ByteCache
+from secateur.index.read.runs import LooseRun, SegmentRun
+from secateur.index.segments.snapshot import Snapshot, open_snapshot, snapshot_files
+from secateur.index.zones import segment_tree
+from secateur.index.zones.page_locations import Layouts, concat_layouts
+from secateur.index.zones.page_statistics import PageTable
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.questions import Answer, Question
+from secateur.pruning.report import Counts, Faults, Reads
+from secateur.pruning.statistics import Descent, Run, Statistics
+from secateur.pruning.zones import Zones
+from secateur.ragged import elements_of
+
+FooterReader = Callable[[np.ndarray], LooseBlocks]
+FEW_RUNS = 8  # of neighbouring segments in a group; where there are more, the group is looked at as a whole
+_NOTHING = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Caches:
+    """Where an index is read from, and kept once it is read."""
+
+    store: Store
+    memory: ByteCache
+    disk: PieceCache | None = None
+
+
+class IndexCatalog:
+    """The index of a table for one query; see :class:`secateur.pruning.statistics.Catalog`."""
+
+    def __init__(
+        self,
+        live: LiveFiles,
+        coverage: Coverage,
+        memory: IndexMemory | None,
+        read_footers: FooterReader,
+        faults: Faults,
+    ) -> None:
+        self.coverage, self.memory = coverage, memory
+        self._live, self._read_footers, self._faults = live, read_footers, faults
+        self.reads = Reads() if memory is None else memory.chunks.reads
+        self.loose: LooseBlocks | None = None
+        self._undecided: set[int] = set()  # segments of which all blocks were taken for candidates
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The index snapshot; None where there is none that can be read."""
+        return None if self.memory is None else self.memory.snapshot
+
+    @property
+    def files(self) -> CoveredFiles:
+        """The live files."""
+        return CoveredFiles(self._live, self.coverage)
+
+    @property
+    def file_rows(self) -> np.ndarray:
+        """The rows of every live file, by its entry or by its footer; -1 where it has neither been looked up."""
+        found = np.full(len(self.files), -1)
+        if self.coverage.counts_of is not None:
+            entries = np.flatnonzero(self.coverage.live >= 0)
+            found[self.coverage.live[entries]] = self.coverage.counts_of.row_count[entries]
+        if self.loose is not None:
+            blocks = self.loose.blocks
+            found[blocks.file] = 0
+            np.add.at(found, blocks.file, blocks.row_count)
+        return found
+
+    def everywhere(self, files: np.ndarray | None) -> np.ndarray:
+        """The segments that hold a block of a surviving file (None: all files survive), ascending."""
+        return self.coverage.segments(files)
+
+    def counts(self, files: np.ndarray | None, segments: np.ndarray) -> Counts:
+        """How much the surviving files hold in the given segments and outside of all."""
+        return self.coverage.counts(files, segments)
+
+    def descend(self, predicate: Predicate, implied: Predicate | None) -> Descent:
+        """The segments that may hold a match by the tree above them; `implied` only ever rules out."""
+        snapshot = self.snapshot
+        if snapshot is None or not len(snapshot.segments):
+            return Descent(_NOTHING, _NOTHING, "no index")
+        found = segment_tree.descend(predicate, snapshot.tree, self._tree_zones, implied)
+        note = f"tree of fan-out {snapshot.tree.fan_out}, {found.visited:,} nodes visited"
+        whole = f", {len(found.whole):,} segments match whole" if len(found.whole) else ""
+        return Descent(found.segments, found.whole, note + whole)
+
+    def _tree_zones(self, column: Field) -> Zones | None:
+        assert self.memory is not None
+        snapshot = self.memory.snapshot
+        if self.file_zones(column) is not None:  # which hold where files have a column of that name too
+            return None
+        with self._faults.tolerated():
+            zone_map = self.memory.tree_zones(column)
+            return None if zone_map is None else zone_map.zones(snapshot.tree.row_count)
+        return None
+
+    def merged(self, segments: np.ndarray) -> Statistics:
+        """The merged zone maps of some segments, by which the tree above them decides."""
+        assert self.memory is not None
+        return segment_tree.Nodes(self.memory.snapshot.tree.row_count[segments], segments, self._tree_zones)
+
+    def segment_of_file(self, file: int) -> int:
+        """The segment that holds the blocks of a live file; LOOSE where none does."""
+        entries = np.flatnonzero(self.coverage.live == file)
+        return int(np.searchsorted(self.coverage.begin, entries[0], "right")) - 1 if len(entries) else LOOSE
+
+    # ---- candidates
+
+    def runs(self, files: np.ndarray | None, segments: np.ndarray) -> Sequence[Run]:
+        """The blocks of the surviving files in the given segments."""
+        runs: list[Run] = []
+        if self.memory is not None and len(segments):
+            complete = self.coverage.complete_under(files)
+            for group, mine in self.memory.by_group(segments):
+                runs += self._runs_of(group, mine, files, complete)
+        return runs
+
+    def loose_runs(self, files: np.ndarray | None) -> Sequence[Run]:
+        """The blocks of surviving files that no segment covers, by their footers."""
+        self._open_loose(self.coverage.loose(files))
+        return [] if self.loose is None else [LooseRun(self.total, self.loose, self._live)]
+
+    def _runs_of(
+        self, group: int, segments: np.ndarray, files: np.ndarray | None, complete: np.ndarray
+    ) -> Iterator[SegmentRun]:
+        """The runs of neighbouring segments of a group; or one over all of them, where there are many."""
+        assert self.memory is not None
+        begin = self.memory.layout.block_begin
+        cuts = np.flatnonzero(np.diff(segments) != 1) + 1
+        for part in np.split(segments, cuts) if len(cuts) < FEW_RUNS else (segments,):
+            first, end = int(begin[part[0]]), int(begin[part[-1] + 1])
+            candidates = None
+            if not complete[part].all() or len(part) <= part[-1] - part[0]:
+                candidates = self._candidates(first, end, part, files, complete)
+            yield SegmentRun(self.memory, self.coverage.live, self._live, group, part, first, end, candidates)
+
+    def _candidates(
+        self, first: int, end: int, segments: np.ndarray, files: np.ndarray | None, complete: np.ndarray
+    ) -> np.ndarray:
+        """Which of the blocks [first, end) are in the segments, and of surviving files."""
+        assert self.memory is not None
+        begin = self.memory.layout.block_begin
+        candidates = np.zeros(end - first, bool)
+        for segment in segments.tolist():
+            here = slice(int(begin[segment]) - first, int(begin[segment + 1]) - first)
+            candidates[here] = True if complete[segment] else self._survive(segment, files)
+        return candidates
+
+    def _survive(self, segment: int, files: np.ndarray | None) -> np.ndarray | bool:
+        """Which blocks of a segment are of surviving files; all where that cannot be read: opening them decides."""
+        assert self.memory is not None
+        group, within = self.memory.layout.place(segment)
+        (resident,) = self.memory.blocks([(group, np.array([segment]))])
+        if not resident.loaded[within]:
+            self._undecided.add(segment)
+            return True
+        live = self.live_of(group, resident.of(within).file)
+        return live >= 0 if files is None else (live >= 0) & files[live]
+
+    def load(self, columns: Sequence[Field], runs: Sequence[Run]) -> None:
+        """Bring the zone maps of columns over some runs into memory, all at once."""
+        mine = [run for run in runs if isinstance(run, SegmentRun)]
+        for column in columns:
+            if self.memory is not None and self.file_zones(column) is None and self.is_indexed(column):
+                new = [run for run in mine if column not in run.columns]
+                residents = self.memory.zones(column, [(run.group, run.segments) for run in new])
+                for run, resident in zip(new, residents, strict=True):
+                    run.columns[column] = resident.zones.take(run.within)
+
+    def expect(self, columns: Sequence[Field]) -> None:
+        """What a query asks of few segments it asks for the given columns: what it needs of these is read together."""
+        if self.memory is not None:
+            known = (own for column in columns if (own := self.memory.called(column)) is not None)
+            self.memory.expected[:] = dict.fromkeys(known)
+
+    # ---- look-ups
+
+    def block_count(self, segments: np.ndarray) -> int:
+        """How many blocks the given segments have."""
+        return 0 if self.memory is None else int(np.diff(self.memory.layout.block_begin)[segments].sum())
+
+    def holders(self, question: Question, segments: np.ndarray) -> np.ndarray | None:
+        """The blocks of some segments, ascending, that may hold what is asked for; None where no filter tells."""
+        asked = self._asked_of_index(question, segments)
+        return None if self.memory is None or asked is None else holders(self.memory, asked, segments)
+
+    def answers(self, question: Question, segments: np.ndarray) -> list[Answer]:
+        """What every filter that tells of some segments says by itself."""
+        asked = self._asked_of_index(question, segments)
+        return [] if self.memory is None or asked is None else answers(self.memory, asked, segments)
+
+    def _asked_of_index(self, question: Question, segments: np.ndarray) -> Question | None:
+        """A question with its column as the index calls it; None where filters cannot tell."""
+        if self.memory is None or self.file_zones(question.column) is not None or not len(segments):
+            return None
+        column = self.memory.called(question.column)
+        return None if column is None else replace(question, column=column)
+
+    def choose(self, numbers: np.ndarray, whole: np.ndarray, files: np.ndarray | None) -> OpenedBlocks:
+        """The blocks with these numbers, those of whole segments, and the loose ones: of surviving files."""
+        assert self.memory is not None
+        begin = self.memory.layout.block_begin
+        chosen = np.union1d(numbers, elements_of(begin, whole)) if len(whole) else numbers
+        loose = [np.arange(run.begin, run.begin + len(run)) for run in self.loose_runs(files)]
+        blocks = self.open(np.concatenate([chosen, *loose]), files)
+        live = blocks.file
+        return blocks.take(np.flatnonzero((live >= 0) & (True if files is None else files[live])))
+
+    # ---- blocks
+
+    def blocks_of(self, files: np.ndarray) -> OpenedBlocks:
+        """All blocks with rows of the files that a mask chooses, whatever survives."""
+        runs = [*self.runs(files, self.everywhere(files)), *self.loose_runs(files)]
+        blocks = self.open(np.concatenate([_NOTHING, *(run.begin + np.arange(len(run)) for run in runs)]), files)
+        live = blocks.file
+        return blocks.take(np.flatnonzero((live >= 0) & files[live]))
+
+    def known(self) -> tuple[list[OpenedBlocks], int]:
+        """All blocks with rows of live files of which no data file has to be opened, and the number of other files.
+
+        First those of segments, then those whose footers a query has read.
+        """
+        parts = []
+        if self.memory is not None:
+            wanted = list(self.memory.by_group(self.coverage.everywhere))
+            begin, blocks = self.memory.layout.group_begin, self.memory.layout.block_begin
+            loaded = [
+                mine[resident.loaded[mine - begin[group]]]
+                for resident, (group, mine) in zip(self.memory.blocks(wanted), wanted, strict=True)
+            ]
+            found = OpenedBlocks(self, elements_of(blocks, np.concatenate([_NOTHING, *loaded])))
+            parts.append(found.take(np.flatnonzero((found.file >= 0) & (found.row_count > 0))))
+        if self.loose is not None:
+            found = OpenedBlocks(self, self.total + np.arange(len(self.loose.blocks)))
+            parts.append(found.take(np.flatnonzero(found.row_count)))
+        read = _NOTHING if self.loose is None else self.loose.blocks.file
+        return parts, len(np.setdiff1d(self.coverage.uncovered, read))
+
+    @property
+    def total(self) -> int:
+        """The number of blocks in segments; loose blocks follow."""
+        return 0 if self.memory is None else int(self.memory.layout.block_begin[-1])
+
+    def by_footers(self, files: np.ndarray | None) -> OpenedBlocks:
+        """All blocks of the surviving files, without the index, which is given up."""
+        self.memory, self.coverage, self.loose = None, uncovered(self._live), None
+        runs = self.loose_runs(files)
+        return self.open(np.arange(sum(map(len, runs))), files)
+
+    def open(self, numbers: np.ndarray, files: np.ndarray | None) -> OpenedBlocks:
+        """The blocks with these numbers that have rows; where a block table cannot be read, all of its files."""
+        has_empty = False
+        if self.memory is not None:
+            wanted = list(self.memory.by_group(self.segments_of(numbers)))
+            residents = self.memory.blocks(wanted)
+            begin = self.memory.layout.group_begin
+            unread = [
+                mine[~resident.loaded[mine - begin[group]]]
+                for resident, (group, mine) in zip(residents, wanted, strict=True)
+            ]
+            if any(map(len, unread)) or self._undecided:
+                numbers = self._replaced(numbers, np.concatenate([_NOTHING, *unread]), files)
+            has_empty = any(resident.has_empty for resident in residents)
+        blocks = OpenedBlocks(self, numbers)
+        return blocks.take(np.flatnonzero(blocks.row_count)) if has_empty or self.loose is not None else blocks
+
+    def _replaced(self, numbers: np.ndarray, unread: np.ndarray, files: np.ndarray | None) -> np.ndarray:
+        """The numbers without those of some segments, for whose files loose blocks stand; and without dead files'."""
+        indexed = numbers[numbers < self.total]
+        loose = numbers[len(indexed) :] - self.total
+        if len(unread):
+            indexed = indexed[~np.isin(self.segment_of(indexed), unread)]
+            loose = np.union1d(loose, self._blocks_instead(unread, files))
+        return np.concatenate([self._alive(indexed, files), self.total + loose])
+
+    def _blocks_instead(self, unread: np.ndarray, files: np.ndarray | None) -> np.ndarray:
+        """The loose blocks that stand for segments: those of their surviving files, by their footers."""
+        live = self.coverage.live[elements_of(self.coverage.begin, unread)]
+        found = live[(live >= 0) & (True if files is None else files[live])]
+        self._open_loose(found)
+        return _NOTHING if self.loose is None else np.flatnonzero(np.isin(self.loose.blocks.file, found))
+
+    def _alive(self, numbers: np.ndarray, files: np.ndarray | None) -> np.ndarray:
+        """The blocks without those of dead files, where block tables can be read now that could not before."""
+        late = np.flatnonzero(np.isin(self.segment_of(numbers), list(self._undecided)))
+        live = OpenedBlocks(self, numbers[late]).file
+        return np.delete(numbers, late[(live < 0) | (False if files is None else ~files[live])])
+
+    def _open_loose(self, files: np.ndarray) -> None:
+        """Open the blocks of live files by their footers, behind those that are open already."""
+        have = _NOTHING if self.loose is None else self.loose.blocks.file
+        new = np.setdiff1d(files, have)
+        if len(new):
+            found = self._read_footers(new)
+            self.loose = found if self.loose is None else self.loose.followed_by(found)
+
+    def segments_of(self, numbers: np.ndarray) -> np.ndarray:
+        """The segments that hold any of the blocks, ascending."""
+        if self.memory is None:
+            return _NOTHING
+        return np.flatnonzero(np.diff(np.searchsorted(numbers, self.memory.layout.block_begin)))
+
+    def file_zones(self, column: Field) -> Zones | None:
+        """What the names of the live files tell of a column."""
+        return self._live.zones(column)
+
+    def is_indexed(self, column: Field) -> bool:
+        """Whether segments may have zone maps of a column."""
+        return self.memory is not None and self.memory.knows(column)
+
+    def has(self, kind: str, column: Field) -> bool:
+        """Whether some segment has a chunk of a kind for a column."""
+        return self.memory is not None and self.memory.has(kind, column)
+
+    def segment_of(self, numbers: np.ndarray) -> np.ndarray:
+        """The segment of every block of a segment; the blocks ascend."""
+        if self.memory is None:
+            return np.zeros(len(numbers), np.int64)
+        counts = np.diff(np.searchsorted(numbers, self.memory.layout.block_begin))
+        return np.repeat(np.arange(len(counts)), counts)
+
+    def tables_at(self, numbers: np.ndarray) -> list[tuple[int, BlockTable, np.ndarray | slice]]:
+        """The block tables that hold the given blocks of segments: the group, its table, and their positions in it."""
+        if self.memory is None or not len(numbers):
+            return []
+        wanted = list(self.memory.by_group(self.segments_of(numbers)))
+        tables = [resident.table for resident in self.memory.blocks(wanted)]
+        groups = [group for group, _ in wanted]
+        return list(zip(groups, tables, self._within_groups(numbers), strict=True))
+
+    def live_of(self, group: int, file: np.ndarray) -> np.ndarray:
+        """The live files of files of a group."""
+        assert self.memory is not None
+        return self.coverage.live[int(self.memory.layout.files_of(group)[0]) + file.astype(np.int64)]
+
+    def zones_at(self, column: Field, numbers: np.ndarray) -> list[Zones]:
+        """The zone maps of an indexed column at the given blocks of segments, in parts."""
+        if self.memory is None:
+            return []
+        residents = self.memory.zones(column, list(self.memory.by_group(self.segments_of(numbers))))
+        within = self._within_groups(numbers)
+        return [resident.zones.take(each) for resident, each in zip(residents, within, strict=True)]
+
+    def null_counts(self, column: Field, segments: np.ndarray) -> Sequence[np.ndarray | None]:
+        """The NULLs of an indexed column in the blocks of every segment; None where they cannot be read."""
+        return [None] * len(segments) if self.memory is None else self.memory.null_counts(column, segments)
+
+    def pages(self, column: Field, segments: np.ndarray) -> Sequence[PageTable | None]:
+        """The pages of a column in the given segments; None where there are none, or they cannot be read."""
+        return self.memory.pages(column, segments) if self.memory is not None else []
+
+    def layouts(self, segments: Sequence[tuple[int, np.ndarray]]) -> Layouts:
+        """The layouts of chosen blocks of some segments; unknown where there are none, or they cannot be read."""
+        return concat_layouts([]) if self.memory is None else layouts_at(self.memory, segments)
+
+    def placed(self, segments: Sequence[tuple[int, np.ndarray]]) -> np.ndarray:
+        """Where readers of splits see chosen blocks of some segments begin, and their bytes; -1 = unknown."""
+        return concat_layouts([]).placed if self.memory is None else placed_at(self.memory, segments)
+
+    @property
+    def faults(self) -> Faults:
+        """The index trouble of the query."""
+        return self._faults
+
+    def block_begin(self, segment: int) -> int:
+        """The number of the first block of a segment."""
+        assert self.memory is not None
+        return int(self.memory.layout.block_begin[segment])
+
+    def _within_groups(self, numbers: np.ndarray) -> list[np.ndarray | slice]:
+        """The positions of the blocks within their groups, group by group, ascending."""
+        assert self.memory is not None
+        begin = self.memory.layout.group_block_begin
+        cuts = np.searchsorted(numbers, begin)
+        groups = np.flatnonzero(np.diff(cuts)).tolist()
+        return [_as_slice(numbers[cuts[group] : cuts[group + 1]] - begin[group]) for group in groups]
+
+
+def _as_slice(positions: np.ndarray) -> np.ndarray | slice:
+    """Ascending positions, as a slice where they are all that there are between the first and the last."""
+    first, last = int(positions[0]), int(positions[-1])
+    return slice(first, last + 1) if last - first + 1 == len(positions) else positions
+
+
+def open_catalog(
+    live: LiveFiles,
+    caches: Caches,
+    snapshot: Snapshot | None,
+    read_footers: FooterReader,
+    faults: Faults,
+    naming: Naming | None = None,
+) -> IndexCatalog:
+    """The catalog of a table with these live files; one without an index where its snapshot has a fault."""
+    with faults.tolerated():
+        if snapshot is not None:
+            memory, version = caches.memory, (caches.store.location, snapshot.number, snapshot.created)
+            segments = snapshot.segments  # here, where trouble is tolerated: they are asked for everywhere
+            layout = memory.get((*version, "layout"), lambda: layout_of(segments))
+            coverage = memory.get((*version, "coverage", live.id), lambda: covered(live, snapshot))
+            chunks = ChunkReader(caches.store, caches.disk, Reads())
+            found = IndexMemory(caches.store, memory, chunks, faults, snapshot, layout, naming)
+            return IndexCatalog(live, coverage, found, read_footers, faults)
+    return IndexCatalog(live, uncovered(live), None, read_footers, faults)
+
+
+def current_snapshot(store: Store, cache: ByteCache | None = None) -> Snapshot | None:
+    """The snapshot with the highest number, or None where there is no index. Raises IndexFault.
+
+    A snapshot that was read before is taken from the cache: by size and time of its file too, for numbers begin again
+    after an index was dropped. One that is removed between listing and reading is no fault: what is current then
+    counts.
+    """
+    files = snapshot_files(store)
+    while files:
+        number = max(files)
+        try:
+            return _opened(store, number, files[number], cache)
+        except IndexFault:
+            before, files = files, snapshot_files(store)
+            if files.get(number) == before[number]:
+                raise
+    return None
+
+
+def _opened(store: Store, number: int, file: StoredFile, cache: ByteCache | None) -> Snapshot:
+    if cache is None:
+        return open_snapshot(store, number, file.size)
+    return cache.get((store.location, file), lambda: open_snapshot(store, number, file.size))

@@ -1,0 +1,116 @@
+"""Reading the layouts of chosen blocks: first where they lie, which stays in memory, then their bytes, at once."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from secateur.errors import IndexFault
+from secateur.index.container.index_file import Place
+from secateur.index.read.chunk_reader import Chunk
+from secateur.index.read.loader import IndexMemory
+from secateur.index.segments.segment_file import LAYOUTS
+from secateur.index.zones.page_locations import UNKNOWN, Layouts, LayoutTable, concat_layouts, unknown_layouts
+
+Wanted = Sequence[tuple[int, np.ndarray]]  # segments, ascending, and positions of blocks in each
+
+
+def placed_at(memory: IndexMemory, wanted: Wanted) -> np.ndarray:
+    """Where readers of splits see the blocks begin, and their bytes: int64 of shape (2, n); -1 = unknown.
+
+    No layout is read for it, only the tables that say where they lie.
+    """
+    parts = [
+        unknown_layouts(len(within)).placed if table is None else table.placed[:, within]
+        for table, (_, within) in zip(_tables(memory, wanted), wanted, strict=True)
+    ]
+    return np.concatenate([unknown_layouts(0).placed, *parts], axis=1)
+
+
+def layouts_at(memory: IndexMemory, wanted: Wanted) -> Layouts:
+    """The layouts of the blocks with their heads, by exact ranges; what cannot be read is unknown, and noted.
+
+    Of every block a Python object: for those that are to be read by pages.
+    """
+    tables = _tables(memory, wanted)
+    pieces: dict[Chunk, bytes | None] = {}
+    for table, (segment, within) in zip(tables, wanted, strict=True):
+        pieces |= {} if table is None else _nearby(memory, segment, _places(table, within))
+    _load(memory, pieces)
+    parts = [
+        unknown_layouts(len(within)) if table is None else _layouts(memory, segment, table, within, pieces)
+        for table, (segment, within) in zip(tables, wanted, strict=True)
+    ]
+    return concat_layouts(parts)
+
+
+def _tables(memory: IndexMemory, wanted: Wanted) -> list[LayoutTable | None]:
+    return memory.layout_tables(np.array([segment for segment, _ in wanted], np.int64))
+
+
+def _places(table: LayoutTable, within: np.ndarray) -> list[Place]:
+    """Where the heads and the layouts of blocks lie."""
+    heads = np.unique(table.head[within])
+    places = [table.head_place(number) for number in heads[heads >= 0].tolist()]
+    return [place for place in [*places, *map(table.place, within.tolist())] if place.size]
+
+
+def _piece(memory: IndexMemory, segment: int, place: Place) -> Chunk:
+    return Chunk(memory.snapshot.segments.name[segment], LAYOUTS, place)
+
+
+def _nearby(memory: IndexMemory, segment: int, places: Sequence[Place]) -> dict[Chunk, bytes | None]:
+    """The bytes of pieces of a segment that are in memory, or in what was read along; None for the others."""
+    found = {(piece := _piece(memory, segment, place)): _in_memory(memory, piece) for place in places}
+    along = memory.near_layouts(segment) if None in found.values() else None
+    if along is None:
+        return found
+    return {piece: _part(*along, piece.place) if data is None else data for piece, data in found.items()}
+
+
+def _in_memory(memory: IndexMemory, piece: Chunk) -> bytes | None:
+    found: bytes | None = memory.cache.peek((memory.store.location, piece))
+    return found
+
+
+def _part(begin: int, data: np.ndarray, place: Place) -> bytes | None:
+    """The bytes of a place; None where they are not those: they are then read by themselves, and the fault is told."""
+    at = place.at - begin
+    part = data[at : at + place.size].tobytes() if at >= 0 else b""
+    return part if zlib.crc32(part) == place.crc and len(part) == place.size else None
+
+
+def _load(memory: IndexMemory, pieces: dict[Chunk, bytes | None]) -> None:
+    """Fill in the bytes of all other pieces, read at once; None stays where they cannot be read."""
+    location = memory.store.location
+    missing = [piece for piece, data in pieces.items() if data is None]
+    for piece, data in zip(missing, memory.chunks.read_bytes(missing), strict=True):
+        with memory.faults.tolerated():
+            pieces[piece] = memory.cache.get((location, piece), lambda data=data: _sound(data))  # type: ignore[misc]
+
+
+def _sound(data: bytes | IndexFault) -> bytes:
+    if isinstance(data, IndexFault):
+        raise data
+    return data
+
+
+def _layouts(
+    memory: IndexMemory, segment: int, table: LayoutTable, within: np.ndarray, pieces: dict[Chunk, bytes | None]
+) -> Layouts:
+    """The layouts of blocks of one segment; unknown where their bytes, or those of the head, could not be read."""
+
+    def bytes_of(place: Place) -> bytes:
+        return pieces.get(_piece(memory, segment, place)) or b""
+
+    head = table.head[within]
+    numbers = np.unique(head[head >= 0])
+    heads = [bytes_of(table.head_place(number)) for number in numbers.tolist()]
+    read = np.array([*map(len, heads), 0], bool)
+    at = np.searchsorted(numbers, head)
+    known = (head >= 0) & read[at]
+    blocks = [bytes_of(table.place(block)) if k else b"" for block, k in zip(within.tolist(), known, strict=True)]
+    own = np.where(known, at, UNKNOWN).astype(np.int32)
+    return Layouts(heads, own, table.placed[:, within], blocks)

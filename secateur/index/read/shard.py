@@ -1,0 +1,162 @@
+"""A share of a query's segments, pruned in another process: what goes there, and what comes back, as arrays.
+
+The process opens the snapshot by its number and reads the chunks of its own segments. Of the table it is told which of
+these segments' files are live, and what their names tell. It looks at filters, zone maps and pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import IndexFault
+from secateur.index.container import index_file
+from secateur.index.container.index_file import Writer, read_contents
+from secateur.index.model import Store
+from secateur.index.naming import Naming
+from secateur.index.read.blocks import LooseBlocks
+from secateur.index.read.chunk_reader import ChunkReader
+from secateur.index.read.coverage import Coverage, NamesOnly
+from secateur.index.read.group_arrays import layout_of
+from secateur.index.read.index_view import IndexCatalog
+from secateur.index.read.loader import IndexMemory
+from secateur.index.read.memory_cache import ByteCache
+from secateur.index.segments.snapshot import open_snapshot
+from secateur.pruning.plain_blocks import ARRAYS, PlainBlocks, joined
+from secateur.pruning.predicate.bound import Field, Within, fields
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.report import Faults, Reads
+from secateur.pruning.stages.filters import prune_by_filters
+from secateur.pruning.stages.pages import prune_pages
+from secateur.pruning.stages.survivors import Query, RowRanges, Survivors, joined_ranges, whole_blocks
+from secateur.pruning.stages.zone_maps import prune_blocks
+from secateur.pruning.zones import Zones
+from secateur.ragged import elements_of
+
+_NOTHING = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Share:
+    """Some segments of a snapshot, and what the table says of their files, which are numbered through them."""
+
+    number: int  # of the snapshot
+    created: float
+    segments: np.ndarray  # ascending
+    whole: np.ndarray  # those of them that match with every row
+    survives: np.ndarray  # which files are live, and may hold a match by their names
+    names: Mapping[Field, Zones]  # what the names of the files tell of the predicate's columns
+    implied: Within | None
+    naming: Naming | None
+
+
+@dataclass(frozen=True)
+class _ShareFiles(NamesOnly):
+    """The files of a share; see :class:`secateur.index.read.coverage.LiveFiles`."""
+
+    share: Share
+    id: Hashable = None
+    paths: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+
+    @property
+    def size(self) -> np.ndarray:
+        return np.zeros(len(self.share.survives), np.int64)
+
+    modified = size
+
+    def zones(self, column: Field) -> Zones | None:
+        return self.share.names.get(column)
+
+
+def shares_of(catalog: IndexCatalog, query: Query, survivors: Survivors, count: int) -> list[tuple[Share, np.ndarray]]:
+    """The surviving segments cut into shares of about equal blocks; with the live file of every file of a share."""
+    assert catalog.memory is not None
+    snapshot, coverage, naming = catalog.memory.snapshot, catalog.coverage, catalog.memory.naming
+    segments = np.union1d(survivors.segments, survivors.whole)
+    done = np.cumsum(snapshot.segments.block_count[segments])
+    cuts = np.searchsorted(done, np.arange(1, count) * (done[-1] / count)) if len(done) else _NOTHING
+    alive = coverage.live >= 0 if survivors.files is None else coverage.surviving(survivors.files)
+    shares = []
+    for mine in np.split(segments, np.unique(cuts)):
+        if len(mine):
+            entries = elements_of(coverage.begin, mine)
+            live = coverage.live[entries]
+            named = {f: zones for f in fields(survivors.predicate) if (zones := catalog.file_zones(f)) is not None}
+            names = {f: zones.take(np.maximum(live, 0)).where(live >= 0) for f, zones in named.items()}
+            whole = np.intersect1d(mine, survivors.whole, assume_unique=True)
+            shares.append(
+                (
+                    Share(snapshot.number, snapshot.created, mine, whole, alive[entries], names, query.implied, naming),
+                    live,
+                )
+            )
+    return shares
+
+
+def prune_share(share: Share, store: Store, cache: ByteCache, predicate: Predicate, *, strict: bool) -> bytes:
+    """The blocks of a share that can hold a match, for :func:`gathered`. Raises IndexFault."""
+    faults = Faults(strict)
+    catalog = _catalog_of(share, store, cache, faults)
+    segments = np.setdiff1d(share.segments, share.whole, assume_unique=True)
+    survivors = Survivors(predicate, None, segments, share.whole)
+    query = Query(predicate, catalog, implied=share.implied)
+    for stage in (prune_by_filters, prune_blocks, prune_pages):
+        with faults.tolerated():
+            survivors = stage(query, survivors)
+    if survivors.blocks is None:
+        raise IndexFault("; ".join(faults.drain()))
+    blocks = survivors.blocks
+    ranges = survivors.row_ranges or whole_blocks(blocks.row_count)
+    reads = catalog.reads
+    counts = [reads.stored, reads.stored_bytes, reads.cached, reads.cached_bytes]
+    writer = Writer(index_file.SUMMARY, {"faults": faults.drain(), "reads": counts})
+    arrays = [getattr(blocks, name) for name in ARRAYS]
+    writer.add("survivors", [*arrays, survivors.outcomes, ranges.offsets, ranges.start, ranges.stop])
+    return writer.finish()
+
+
+def _catalog_of(share: Share, store: Store, cache: ByteCache, faults: Faults) -> IndexCatalog:
+    """The catalog that knows the segments of a share only. Raises IndexFault."""
+    snapshot = open_snapshot(store, share.number)
+    if snapshot.created != share.created:
+        raise IndexFault(f"{snapshot.name} is another one than when the query began")
+    begin = snapshot.segments.file_begin
+    entries = elements_of(begin, share.segments)
+    if len(entries) != len(share.survives):
+        raise IndexFault(f"{snapshot.name} has {len(entries)} files in these segments, not {len(share.survives)}")
+    live = np.full(int(begin[-1]), -1)
+    live[entries] = np.where(share.survives, np.arange(len(entries)), -1)
+    coverage = Coverage(np.zeros(len(entries), np.int64), np.zeros(0, np.int64), live, begin, None)
+    layout = layout_of(snapshot.segments)
+    memory = IndexMemory(store, cache, ChunkReader(store, None, Reads()), faults, snapshot, layout, share.naming)
+    return IndexCatalog(_ShareFiles(share), coverage, memory, _no_footers, faults)
+
+
+def _no_footers(files: np.ndarray) -> LooseBlocks:
+    """Blocks whose table cannot be read are not looked for in their files here: the share is given back."""
+    raise IndexFault(f"the block tables of {len(files)} files cannot be read")
+
+
+def gathered(
+    results: Sequence[bytes], live: Sequence[np.ndarray], survivors: Survivors, faults: Faults, reads: Reads
+) -> Survivors:
+    """The survivors of all shares, in order; `live` are the live files of every share's files. Raises IndexFault."""
+    found = [_decoded(*pair, faults, reads) for pair in zip(results, live, strict=True)]
+    blocks, outcomes, ranges = zip(*found, strict=True)
+    return replace(survivors, blocks=joined(blocks), known=np.concatenate(outcomes), row_ranges=joined_ranges(ranges))
+
+
+def _decoded(data: bytes, live: np.ndarray, faults: Faults, reads: Reads) -> tuple[PlainBlocks, np.ndarray, RowRanges]:
+    def read(offset: int, size: int) -> bytes:
+        return data[offset : offset + size]
+
+    contents = read_contents("task result", index_file.SUMMARY, len(data), read)
+    for reason in contents.meta["faults"]:
+        faults.record(reason)
+    reads.add(*contents.meta["reads"])
+    segment, file, row_group, row_count, byte_count, outcomes, *ranges = contents.arrays("survivors", read)
+    blocks = PlainBlocks(segment, live[file], row_group, row_count, byte_count)
+    return blocks, outcomes, RowRanges(*ranges)

@@ -1,0 +1,205 @@
+"""A segment file: the blocks of some files, and by column their zone maps, pages and postings.
+
+docs/format.md, "Segment files". The column with number c of the segment's ``columns`` has its chunks under ``zone/c``,
+``page/c`` and ``place/c``, so a predicate on two columns reads the chunks of two; the filter with number f has its
+chunks under ``code/f`` or ``posting/f``. Layouts lie apart
+(:mod:`secateur.index.zones.page_locations`). Encoders and decoders of every kind of chunk stand here side by side;
+where a
+chunk lies is known to the snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from secateur.errors import IndexFault
+from secateur.index.container.checked_matrix import Matrix, salt_of, signed_salt
+from secateur.index.container.index_file import SEGMENT, Place, Writer, is_repeated
+from secateur.index.filters.bloom_matrix import NONE
+from secateur.index.filters.postings import Postings, PostingTable, posting_arrays, posting_table_of
+from secateur.index.model import BlockTable, IndexedColumn, type_name
+from secateur.index.zones.gaps import gap_arrays, gaps_of
+from secateur.index.zones.page_locations import Layouts, layouts_array, table_arrays
+from secateur.index.zones.page_statistics import PageTable, Places
+from secateur.index.zones.zonemap import ZoneMap
+from secateur.values import Keys, Kind, same_width
+
+BLOCKS, ZONE, PAGE, PLACE, CODE, POSTING = "blocks", "zone", "page", "place", "code", "posting"  # kinds of chunks
+LAYOUTS, LAYOUT_TABLE = "layouts", "layout-table"
+BLOCK_KINDS = (BLOCKS, LAYOUTS, LAYOUT_TABLE)  # of which a segment has one each, whatever its columns
+COLUMN_KINDS = (ZONE, PAGE, PLACE)  # of which a column may have one each
+FILTER_KINDS = (CODE, POSTING)  # of which a filter has one
+
+
+@dataclass(frozen=True)
+class SegmentData:
+    """What a build knows of a segment before it is encoded."""
+
+    files: Sequence[tuple[str, int, int]]  # path below the table, size, modified (ns)
+    blocks: BlockTable
+    columns: Sequence[IndexedColumn]
+    zone_maps: Sequence[ZoneMap]  # one per column
+    pages: Mapping[int, PageTable] = field(default_factory=dict)
+    codes: Mapping[int, np.ndarray] = field(default_factory=dict)  # of every block's filter, int16, by filter
+    postings: Mapping[int, Postings] = field(default_factory=dict)  # by filter
+    layouts: Layouts | None = None  # None: they were not asked for
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A segment file's bytes, and where its chunks lie in them."""
+
+    data: bytes
+    places: Mapping[str, Place]
+
+
+def encode_segment(segment: SegmentData) -> Encoded:
+    """The segment as a file."""
+    writer = Writer(SEGMENT, {"columns": columns_meta(segment.columns)})
+    blocks = segment.blocks
+    writer.add(BLOCKS, [blocks.file, blocks.row_group, blocks.row_count, blocks.byte_count])
+    add_statistics(writer, segment)
+    return Encoded(writer.finish(), writer.chunks)
+
+
+def columns_meta(columns: Sequence[IndexedColumn]) -> list[dict[str, object]]:
+    """The columns as a table of contents has them."""
+    return [{"path": list(c.path), "type": type_name(c.type)} for c in columns]
+
+
+def add_statistics(writer: Writer, segment: SegmentData, first_column: int = 0, first_filter: int = 0) -> None:
+    """Add the chunks of all columns and filters of a segment, numbered from the given ones on, and of its layouts."""
+    for c, zone_map in enumerate(segment.zone_maps, first_column):
+        writer.add(f"{ZONE}/{c}", zone_arrays(zone_map))
+    for c, pages in segment.pages.items():
+        number = first_column + c
+        writer.add(f"{PAGE}/{number}", [pages.offsets, pages.first_row, *zone_arrays(pages.zone_map)])
+        if pages.places is not None:
+            writer.add(f"{PLACE}/{number}", [pages.places.position, pages.places.size])
+    for f, codes in segment.codes.items():
+        writer.add(f"{CODE}/{first_filter + f}", [codes])
+    for f, postings in segment.postings.items():
+        name = f"{POSTING}/{first_filter + f}"
+        matrix = writer.add_rows(name, postings.rows)
+        where = np.array([matrix.at, signed_salt(matrix.salt)], np.int64)
+        writer.add(name, [where, *posting_arrays(postings.table)])
+    if segment.layouts is not None:
+        writer.add_bytes(LAYOUTS, layouts_array(segment.layouts))
+        writer.add(LAYOUT_TABLE, table_arrays(segment.layouts, writer.chunks[LAYOUTS].at))
+
+
+def zone_arrays(zone_map: ZoneMap) -> list[np.ndarray]:
+    """A zone map as the arrays of a chunk."""
+    lower, upper = same_width([zone_map.lower, zone_map.upper])
+    gaps = [] if zone_map.gaps is None else gap_arrays(zone_map.gaps)
+    return [*lower.words, *upper.words, zone_map.null_count, zone_map.nan_count, *gaps]
+
+
+# ---- decoding --------------------------------------------------------------------------------------------------------
+
+
+def blocks_of(arrays: Sequence[np.ndarray], n: int, files: int, where: str) -> BlockTable:
+    """The block table of n blocks of so many files. Raises IndexFault."""
+    file, row_group, row_count, byte_count = _vectors(arrays, (_SHORT, _SHORT, _SIGNED, _SIGNED), n, where)
+    ordered = n == 0 or bool(file[0] >= 0 and file[-1] < files and (file[1:] >= file[:-1]).all())
+    if not ordered or min(array.min(initial=0) for array in arrays) < 0:
+        raise IndexFault(f"{where}: the block table is out of range")
+    return BlockTable(file, row_group, row_count, byte_count)
+
+
+def zone_map_of(arrays: Sequence[np.ndarray], kind: Kind, n: int, where: str) -> ZoneMap:
+    """The zone map over n units. Raises IndexFault."""
+    if kind is Kind.WORD and len(arrays) > _PLAIN_WORDS:
+        bare = zone_map_of(arrays[:_PLAIN_WORDS], kind, n, where)
+        return replace(bare, gaps=gaps_of(arrays[_PLAIN_WORDS:], n, where))
+    words = (len(arrays) - 2) // 2
+    expected = _WORDS.get(kind, (_UNSIGNED,) * max(words, 2))
+    if [array.dtype for array in arrays] != [*expected, *expected, _SIGNED, _SIGNED]:
+        raise IndexFault(f"{where}: these {len(arrays)} arrays are no zone map of {kind.value} keys")
+    *bounds, null_count, nan_count = _vectors(arrays, [array.dtype for array in arrays], n, where)
+    if kind is Kind.BYTES and any(length.max(initial=0) > 8 * (words - 1) for length in _lengths(bounds, words)):
+        raise IndexFault(f"{where}: a bound is longer than its words")
+    return ZoneMap(Keys(kind, tuple(bounds[:words])), Keys(kind, tuple(bounds[words:])), null_count, nan_count)
+
+
+_SIGNED, _UNSIGNED = np.dtype("<i8"), np.dtype("<u8")
+_SHORT, _CODE = np.dtype("<i4"), np.dtype("<i2")
+_PLAIN_WORDS = 4  # arrays of a zone map with WORD keys and no gaps
+_WORDS = {Kind.WORD: (_SIGNED,), Kind.WIDE: (_SIGNED, _UNSIGNED)}
+
+
+def _lengths(bounds: Sequence[np.ndarray], words: int) -> list[np.ndarray]:
+    """The lengths of bounds that are not unbounded."""
+    sides = (bounds[words - 1], bounds[2 * words - 1])
+    return [length[length != np.uint64(2**64 - 1)] for length in sides]
+
+
+def pages_of(arrays: Sequence[np.ndarray], kind: Kind, block_rows: np.ndarray, where: str) -> PageTable:
+    """The pages of blocks with so many rows. Raises IndexFault."""
+    n = len(block_rows)
+    if [array.dtype for array in arrays[:2]] != [_SIGNED, _SIGNED] or arrays[0].shape != (n + 1,):
+        raise IndexFault(f"{where}: these are no pages of {n} blocks")
+    offsets, first_row = arrays[0], arrays[1]
+    count = int(offsets[-1]) if n else 0
+    if is_repeated(first_row) and count > n:  # pages of one block begin at different rows
+        raise IndexFault(f"{where}: the pages are out of order")
+    ordered = n == 0 or (offsets[0] == 0 and np.diff(offsets).min() >= 1 and first_row.shape == (count,))
+    if not ordered or (n and not _ascending(offsets, first_row, block_rows)):
+        raise IndexFault(f"{where}: the pages are out of order")
+    return PageTable(offsets, first_row, zone_map_of(arrays[2:], kind, count, where))
+
+
+def places_of(arrays: Sequence[np.ndarray], count: int, where: str) -> Places:
+    """Where the pages lie in their files. Raises IndexFault."""
+    return Places(*_vectors(arrays, (_SIGNED, _SIGNED), count, where))
+
+
+def _ascending(offsets: np.ndarray, first_row: np.ndarray, block_rows: np.ndarray) -> bool:
+    """Whether the pages of every block begin at row 0 and ascend within its rows."""
+    begins = first_row[offsets[:-1]] == 0
+    steps = np.diff(first_row) > 0
+    steps[offsets[1:-1] - 1] = True  # from the last page of a block to the first of the next
+    ends = first_row[offsets[1:] - 1] < np.maximum(block_rows, 1)
+    return bool(begins.all() and steps.all() and ends.all())
+
+
+def codes_of(arrays: Sequence[np.ndarray], n: int, where: str) -> np.ndarray:
+    """What filter every one of n blocks has. Raises IndexFault."""
+    (codes,) = _vectors(arrays, (_CODE,), n, where)
+    if codes.min(initial=0) < NONE:
+        raise IndexFault(f"{where}: there is no filter of code {codes.min()}")
+    return codes
+
+
+@dataclass(frozen=True)
+class StoredPostings:
+    """The postings of a segment, and where their rows lie in its file."""
+
+    table: PostingTable
+    rows: Matrix
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self.table.nbytes
+
+
+def postings_of(arrays: Sequence[np.ndarray], n: int, size: int, where: str) -> StoredPostings:
+    """The postings of n blocks, whose rows lie in a file of so many bytes. Raises IndexFault."""
+    (place,) = _vectors(arrays[:1], (_SIGNED,), 2, where)
+    table = posting_table_of(arrays[1:], n, where)
+    rows = Matrix(int(place[0]), table.rows, table.width, salt_of(int(place[1])))
+    if rows.at < 0 or rows.at + rows.nbytes > size:
+        raise IndexFault(f"{where}: the postings lie outside the file")
+    return StoredPostings(table, rows)
+
+
+def _vectors(arrays: Sequence[np.ndarray], dtypes: Sequence[np.dtype], n: int, where: str) -> Sequence[np.ndarray]:
+    """The arrays, once they are of these dtypes and of n elements each. Raises IndexFault."""
+    if [(array.dtype, len(array)) for array in arrays] != [(dtype, n) for dtype in dtypes]:
+        found = ", ".join(f"{len(array)} {array.dtype}" for array in arrays)
+        raise IndexFault(f"{where}: has arrays of {found} instead of {n} each of {', '.join(map(str, dtypes))}")
+    return arrays

@@ -1,0 +1,272 @@
+"""What a snapshot says of its segments, column by column: names, files, where their chunks lie, and merged zone maps.
+
+Segments come from a build (as summaries that its tasks return) and from the snapshot before (those that stay); either
+way they are a :class:`Segments`, brought under the columns of the new snapshot, joined, and put in key order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.index.container.index_file import Place
+from secateur.index.filters.bloom_fragment import Sliver
+from secateur.index.filters.bloom_matrix import Slabs, no_slabs
+from secateur.index.model import Filter, IndexedColumn
+from secateur.index.segments.segment_file import BLOCK_KINDS, BLOCKS, COLUMN_KINDS, FILTER_KINDS
+from secateur.index.zones import zonemap
+from secateur.index.zones.sort_key import is_tuple_column
+from secateur.index.zones.zonemap import ZoneMap
+from secateur.ragged import elements_of, offsets_of
+from secateur.values import ordered_kind, same_keys
+
+ChunkName = tuple[str, int]  # kind of chunk, number of the column or filter; -1 where it is of neither
+OF_BLOCKS: tuple[ChunkName, ...] = tuple((kind, -1) for kind in BLOCK_KINDS)
+BLOCK_TABLE: ChunkName = (BLOCKS, -1)
+
+
+@dataclass(frozen=True)
+class SegmentSummary:
+    """What a build task returns of a segment that it wrote: all that the driver ever sees of it."""
+
+    name: str
+    size: int
+    row_count: int
+    block_count: int
+    files: Sequence[tuple[str, int, int]]  # path, size, modified (ns)
+    file_counts: np.ndarray  # int64 of shape (n_files, 3): blocks, rows, bytes
+    zone_maps: Sequence[ZoneMap]  # one unit each, by column
+    places: Mapping[str, Place]  # of its chunks
+    slivers: Mapping[int, Sequence[Sliver]]  # of its filters, which become slabs
+
+
+@dataclass(frozen=True)
+class FileTable:
+    """The files of all segments, segment by segment: arrays of shape (n_files,)."""
+
+    path: pa.Array  # large_string
+    size: np.ndarray
+    modified: np.ndarray
+    block_count: np.ndarray
+    row_count: np.ndarray
+    byte_count: np.ndarray
+    segment: np.ndarray  # ascending
+
+    def take(self, files: np.ndarray) -> FileTable:
+        """The given files."""
+        arrays = {name: getattr(self, name)[files] for name in _FILE_ARRAYS}
+        return FileTable(self.path.take(pa.array(files)), **arrays)
+
+
+@dataclass(frozen=True)
+class FileCounts:
+    """How much every file of the segments holds: arrays of shape (n_files,)."""
+
+    block_count: np.ndarray
+    row_count: np.ndarray
+    byte_count: np.ndarray
+
+
+_FILE_ARRAYS = ("size", "modified", "block_count", "row_count", "byte_count", "segment")
+
+
+@dataclass(frozen=True)
+class Directory:
+    """Where the chunks of one kind and column lie in their segment files: arrays of shape (n_segments,)."""
+
+    at: np.ndarray  # int64
+    size: np.ndarray  # int64; 0 where a segment has no such chunk
+    crc: np.ndarray  # uint32
+
+    def take(self, segments: np.ndarray) -> Directory:
+        """Those of the given segments."""
+        return Directory(self.at[segments], self.size[segments], self.crc[segments])
+
+
+@dataclass(frozen=True)
+class Segments:
+    """n segments with the same columns and filters."""
+
+    columns: Sequence[IndexedColumn]
+    filters: Sequence[Filter]
+    name: Sequence[str]
+    size: np.ndarray  # bytes of the file
+    block_count: np.ndarray
+    row_count: np.ndarray
+    files: FileTable
+    directory: Mapping[ChunkName, Directory]
+    zone_maps: Sequence[ZoneMap]  # of every column, over the segments
+    slabs: Mapping[int, Slabs]  # by filter
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def take(self, segments: np.ndarray) -> Segments:
+        """The given segments, in that order."""
+        counts = np.bincount(self.files.segment, minlength=len(self))
+        files = self.files.take(elements_of(offsets_of(counts), segments))
+        return Segments(
+            self.columns,
+            self.filters,
+            [self.name[i] for i in segments.tolist()],
+            self.size[segments],
+            self.block_count[segments],
+            self.row_count[segments],
+            replace(files, segment=np.repeat(np.arange(len(segments), dtype=np.int32), counts[segments])),
+            {chunk: found.take(segments) for chunk, found in self.directory.items()},
+            [zone_map.take(segments) for zone_map in self.zone_maps],
+            {f: slabs.take(segments, len(self)) for f, slabs in self.slabs.items()},
+        )
+
+    def under(self, columns: Sequence[IndexedColumn], filters: Sequence[Filter]) -> Segments:
+        """The same segments under other columns and filters: nothing is known of those that they do not have."""
+        numbers = [self._number(column) for column in columns]
+        directory = {chunk: self.directory[chunk] for chunk in OF_BLOCKS if chunk in self.directory}
+        slabs = {}
+        own_filters = [self._filter(each) for each in filters]
+        for kinds, own in ((COLUMN_KINDS, numbers), (FILTER_KINDS, own_filters)):
+            for c, number in enumerate(own):
+                for kind in kinds:
+                    if number is not None and (kind, number) in self.directory:
+                        directory[kind, c] = self.directory[kind, number]
+        for f, number in enumerate(own_filters):
+            if number is not None and number in self.slabs:
+                slabs[f] = self.slabs[number]
+        zone_maps = [
+            zonemap.unknown(ordered_kind(column.type), len(self)) if number is None else self.zone_maps[number]
+            for column, number in zip(columns, numbers, strict=True)
+        ]
+        return replace(self, columns=columns, filters=filters, directory=directory, zone_maps=zone_maps, slabs=slabs)
+
+    def _filter(self, wanted: Filter) -> int | None:
+        """The number of the own filter that is the same, or of a column whose keys serve."""
+        for f, own in enumerate(self.filters):
+            if same_filter(own, wanted):
+                return f
+        return None
+
+    def _number(self, column: IndexedColumn) -> int | None:
+        """The number of the own column whose keys serve another."""
+        for c, own in enumerate(self.columns):
+            if own.path == column.path:
+                return c if same_keys(own.type, column.type) else None
+        return None
+
+
+def same_filter(a: Filter, b: Filter) -> bool:
+    """Whether two filters hash equal values alike, so that one serves where the other is asked for."""
+    return same_keys(a.type, b.type) and replace(a, type=b.type) == b
+
+
+def summarised(
+    columns: Sequence[IndexedColumn],
+    filters: Sequence[Filter],
+    summaries: Sequence[SegmentSummary],
+    slabs: Mapping[int, Slabs],
+) -> Segments:
+    """Segments as the tasks of a build summarised them, and the slabs of their filters."""
+    files = [file for summary in summaries for file in summary.files]
+    counts = np.concatenate([np.zeros((0, 3), np.int64), *(summary.file_counts for summary in summaries)])
+    block_count, row_count, byte_count = (np.ascontiguousarray(counts[:, i]) for i in range(3))
+    table = FileTable(
+        pa.array([path for path, _, _ in files], pa.large_string()),
+        _integers([size for _, size, _ in files]),
+        _integers([modified for _, _, modified in files]),
+        block_count,
+        row_count,
+        byte_count,
+        np.repeat(np.arange(len(summaries), dtype=np.int32), [len(summary.files) for summary in summaries]),
+    )
+    directory = {
+        chunk: _directory([summary.places.get(written_name(chunk)) for summary in summaries])
+        for chunk in chunk_names(columns, filters)
+    }
+    return Segments(
+        columns,
+        filters,
+        [summary.name for summary in summaries],
+        _integers([summary.size for summary in summaries]),
+        _integers([summary.block_count for summary in summaries]),
+        _integers([summary.row_count for summary in summaries]),
+        table,
+        {chunk: found for chunk, found in directory.items() if found.size.any() or chunk == BLOCK_TABLE},
+        [_concat([s.zone_maps[c] for s in summaries], column) for c, column in enumerate(columns)],
+        slabs,
+    )
+
+
+def chunk_names(columns: Sequence[IndexedColumn], filters: Sequence[Filter]) -> list[ChunkName]:
+    """The chunks that segments with these columns and filters may have."""
+    of_columns = [(kind, c) for c in range(len(columns)) for kind in COLUMN_KINDS]
+    return [*OF_BLOCKS, *of_columns, *((kind, f) for f in range(len(filters)) for kind in FILTER_KINDS)]
+
+
+def _concat(parts: Sequence[ZoneMap], column: IndexedColumn) -> ZoneMap:
+    return zonemap.concat(parts) if parts else zonemap.unknown(ordered_kind(column.type), 0)
+
+
+def written_name(chunk: ChunkName) -> str:
+    """The name of a chunk in its segment file."""
+    kind, number = chunk
+    return kind if number < 0 else f"{kind}/{number}"
+
+
+def chunk_name(written: str) -> ChunkName:
+    """The chunk that has a name in segment files."""
+    kind, _, number = written.partition("/")
+    return kind, int(number) if number else -1
+
+
+def _directory(places: Sequence[Place | None]) -> Directory:
+    at, size, crc = zip(*(place or Place(0, 0, 0) for place in places), strict=True) if places else ((), (), ())
+    return Directory(_integers(at), _integers(size), np.array(crc, np.uint32))
+
+
+def _integers(values: Sequence[int]) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+def joined(first: Segments, second: Segments) -> Segments:
+    """The segments of both, which have the same columns and filters."""
+    chunks = {**first.directory, **second.directory}
+    directory = {chunk: _beside(_places(first, chunk), _places(second, chunk)) for chunk in chunks}
+    files = {name: np.concatenate([getattr(p.files, name) for p in (first, second)]) for name in _FILE_ARRAYS}
+    files["segment"] = np.concatenate([first.files.segment, second.files.segment + np.int32(len(first))])
+    slabs = {
+        f: first.slabs.get(f, no_slabs()).followed_by(second.slabs.get(f, no_slabs()), len(first))
+        for f in {**first.slabs, **second.slabs}
+    }
+    return Segments(
+        first.columns,
+        first.filters,
+        [*first.name, *second.name],
+        np.concatenate([first.size, second.size]),
+        np.concatenate([first.block_count, second.block_count]),
+        np.concatenate([first.row_count, second.row_count]),
+        FileTable(pa.concat_arrays([first.files.path, second.files.path]), **files),
+        directory,
+        [zonemap.concat(pair) for pair in zip(first.zone_maps, second.zone_maps, strict=True)],
+        slabs,
+    )
+
+
+def _places(segments: Segments, chunk: ChunkName) -> Directory:
+    return segments.directory.get(chunk) or _directory([None] * len(segments))
+
+
+def _beside(a: Directory, b: Directory) -> Directory:
+    pairs = ((a.at, b.at), (a.size, b.size), (a.crc, b.crc))
+    return Directory(*(np.concatenate(pair) for pair in pairs))
+
+
+def in_key_order(segments: Segments, sort_key: Sequence[tuple[str, ...]]) -> Segments:
+    """The segments by their lower bounds of the sort key: its tuples, or its first column; as they are without one."""
+    paths = [column.path for column in segments.columns]
+    for path in [*(path for path in paths if is_tuple_column(path)), *sort_key[:1]]:
+        if path in paths:
+            lower = segments.zone_maps[paths.index(path)].lower
+            return segments.take(np.lexsort(tuple(reversed(lower.words))))
+    return segments

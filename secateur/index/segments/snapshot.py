@@ -1,0 +1,407 @@
+"""Index snapshots: one immutable version of the index, published by one atomic create.
+
+docs/format.md, "Snapshot files". A snapshot names its segments and says where every chunk of theirs lies, lists the
+files that they cover, and holds the tree of zone maps over the segments. Snapshot files are numbered; the highest
+number is the current one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.arrays import text_parts
+from secateur.errors import IndexFault
+from secateur.index.container.index_file import SNAPSHOT, Contents, ReadRange, Writer, is_repeated, read_contents
+from secateur.index.file_names import FILTER_NAME, MANIFESTS_NAME, SEGMENT_NAME, require_names
+from secateur.index.filters.bloom_matrix import Slabs, slabs_of
+from secateur.index.identity import listing_id
+from secateur.index.model import (
+    BuildOptions,
+    Choice,
+    Filter,
+    FilterOption,
+    IndexedColumn,
+    Store,
+    StoredFile,
+    type_name,
+    type_of_name,
+)
+from secateur.index.segments.segment_file import zone_arrays, zone_map_of
+from secateur.index.segments.segment_table import (
+    ChunkName,
+    Directory,
+    FileCounts,
+    FileTable,
+    Segments,
+    chunk_names,
+    written_name,
+)
+from secateur.index.zones import segment_tree
+from secateur.index.zones.segment_tree import Tree, tree_over
+from secateur.index.zones.zonemap import ZoneMap, unknown
+from secateur.pruning.predicate.bound import Field
+from secateur.ragged import offsets_of
+from secateur.values import all_within, kind_of, ordered_kind, same_keys
+
+FOLDER = "snapshots"
+_NAME = re.compile(r"(\d{10})\.snapshot")
+MOST_BLOCKS, MOST_FILES = 1 << 31, 1 << 31  # of all segments; what is allocated for them is bounded by that
+MOST_SEGMENT_BLOCKS = 1 << 26
+MOST_REPEATED = 1 << 16  # times that a letter follows itself
+READ_AT_ONCE = 1 << 20  # bytes of the end of a snapshot on an object store: in less than two requests would take
+_INT64 = np.dtype("<i8")
+_TEXTS = (_INT64, np.dtype("u1"))  # offsets, bytes
+
+
+@dataclass(frozen=True)
+class MadeOf:
+    """The snapshot of a table that an index was made of, where the table's format has snapshots."""
+
+    id: int
+    manifests: str  # the file in which the table's manifests are kept
+    size: int  # of that file
+
+
+def encode_snapshot(
+    number: int,
+    created: float,
+    segments: Segments,
+    options: BuildOptions,
+    schema: pa.Schema,
+    made_of: MadeOf | None = None,
+) -> bytes:
+    """The bytes of a snapshot file."""
+    files = segments.files
+    order = pc.sort_indices(files.path).to_numpy()
+    listed = listing_id(files.path.take(pa.array(order)), files.size[order], files.modified[order])
+    meta = {
+        "number": number,
+        "created": created,
+        "listing": f"{listed:032x}",
+        "columns": [{"path": list(c.path), "type": type_name(c.type)} for c in segments.columns],
+        "filters": [{**asdict(f), "type": type_name(f.type)} for f in segments.filters],
+        "options": asdict(options),
+        "schema": schema.serialize().to_pybytes().hex(),
+        "made_of": None if made_of is None else asdict(made_of),
+    }
+    writer = Writer(SNAPSHOT, meta)
+    names = pa.array(segments.name, pa.large_string())
+    file_count = np.bincount(files.segment, minlength=len(segments)).astype(np.int64)
+    writer.add("segments", [*text_parts(names), segments.size, segments.block_count, segments.row_count, file_count])
+    writer.add("paths", text_parts(files.path))
+    counts = (files.block_count, files.row_count, files.byte_count)
+    live = np.empty(len(order), np.int64)
+    live[order] = np.arange(len(order))
+    writer.add("files", [files.size, files.modified, *counts, files.segment, live])
+    for chunk, found in segments.directory.items():
+        writer.add(f"where/{written_name(chunk)}", [found.at, found.size, found.crc])
+    for f, slabs in segments.slabs.items():
+        writer.add(f"slabs/{f}", [*text_parts(pa.array(slabs.file_name, pa.large_string())), *slabs.arrays()])
+    tree = tree_over(segments.row_count, options.fan_out) if len(segments) else None
+    for c, zone_map in enumerate(segments.zone_maps):
+        if tree is not None:
+            writer.add(f"tree/{c}", zone_arrays(segment_tree.merge_up(zone_map, tree)))
+    return writer.finish()
+
+
+@dataclass(frozen=True)
+class SegmentTable:
+    """The segments of a snapshot in key order: arrays of shape (n_segments,)."""
+
+    name: list[str]
+    size: np.ndarray  # bytes of the file
+    block_count: np.ndarray
+    row_count: np.ndarray
+    file_count: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    @cached_property
+    def block_begin(self) -> np.ndarray:
+        """The number of the first block of every segment, and behind the last: int64 of shape (n_segments + 1,)."""
+        return offsets_of(self.block_count)
+
+    @cached_property
+    def file_begin(self) -> np.ndarray:
+        """The first file of every segment, and behind the last: int64 of shape (n_segments + 1,)."""
+        return offsets_of(self.file_count)
+
+
+class Snapshot:
+    """A snapshot file opened for reading; arrays are read when they are first asked for."""
+
+    def __init__(self, contents: Contents, read: ReadRange, nbytes: int) -> None:
+        self._contents, self._read = contents, read
+        self.nbytes = nbytes  # of the file, for caches
+        self.name = contents.name
+        try:
+            meta = contents.meta
+            self.number = int(meta["number"])
+            self.created = float(meta["created"])
+            self.listing_id = int(meta["listing"], 16)
+            self.columns = [IndexedColumn(tuple(map(str, c["path"])), type_of_name(c["type"])) for c in meta["columns"]]
+            self.filters = [_filter(each) for each in meta["filters"]]
+            self.options = _options(meta["options"])
+            told = meta.get("made_of")  # which snapshots of the first release do not tell
+            self.made_of = None if told is None else _made_of(told, contents.name)
+            self.schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(meta["schema"])))
+        except (KeyError, TypeError, ValueError, AttributeError, OSError, OverflowError, pa.ArrowException) as error:
+            raise IndexFault(f"{contents.name}: the snapshot is malformed: {error}") from None
+
+    @cached_property
+    def segments(self) -> SegmentTable:
+        """The segments. Raises IndexFault where the arrays do not fit together."""
+        offsets, data, *counts = self._arrays("segments", _TEXTS + 4 * (_INT64,))
+        names = self._texts(offsets, data, "segment names")
+        require_names(names, SEGMENT_NAME, self.name)
+        table = SegmentTable(names.to_pylist(), *counts)
+        if any(array.shape != (len(names),) or array.min(initial=0) < 0 for array in counts) or not _countable(table):
+            raise IndexFault(f"{self.name}: the table of segments is malformed")
+        return table
+
+    @cached_property
+    def files(self) -> FileTable:
+        """The files that the segments cover. Raises IndexFault where the arrays do not fit together."""
+        offsets, data = self._arrays("paths", _TEXTS)
+        paths = self._texts(offsets, data, "file paths")
+        arrays = self._file_arrays
+        if len(paths) != len(arrays[0]):
+            raise IndexFault(f"{self.name}: there are {len(paths)} paths of {len(arrays[0])} files")
+        return FileTable(paths, *arrays[:-1])
+
+    @property
+    def file_counts(self) -> FileCounts:
+        """How much every file holds. Raises IndexFault where the arrays do not fit together."""
+        return FileCounts(*self._file_arrays[2:5])
+
+    @property
+    def live(self) -> np.ndarray:
+        """The position of every file in the order of paths: among live files whose id is `listing_id`."""
+        return self._file_arrays[-1]
+
+    @cached_property
+    def _file_arrays(self) -> list[np.ndarray]:
+        arrays = self._arrays("files", 5 * (_INT64,) + (np.dtype("<i4"), _INT64))
+        n = int(self.segments.file_begin[-1])
+        segment, live = arrays[-2:]
+        if any(array.shape != (n,) for array in arrays) or is_repeated(live) or not _is_permutation(live):
+            raise IndexFault(f"{self.name}: the table of files is malformed")
+        if not np.array_equal(segment, np.repeat(np.arange(len(self.segments)), self.segments.file_count)):
+            raise IndexFault(f"{self.name}: the files do not follow the segments")
+        return arrays
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The nodes above the segments. Raises IndexFault where there is no segment."""
+        return tree_over(self.segments.row_count, self.options.fan_out)
+
+    def tree_zones(self, field: Field) -> ZoneMap | None:
+        """The zone map of a column over all nodes of the tree; None where it is not indexed. Raises IndexFault."""
+        number = self.number_of(field)
+        if number is None or not len(self.segments):
+            return None
+        chunk = f"tree/{number}"
+        arrays = self._contents.arrays(chunk, self._read)
+        return zone_map_of(arrays, ordered_kind(field.type), len(self.tree.row_count), f"{self.name}: chunk {chunk}")
+
+    def directory(self, kind: str, field: Field | None) -> Directory | None:
+        """Where the chunks of one kind lie, of a column or (None) of no column; None where no segment has one."""
+        number = -1 if field is None else self.number_of(field)
+        if number is None:
+            return None
+        return self._directory((kind, number))
+
+    def filter_directory(self, kind: str, number: int) -> Directory | None:
+        """Where the chunks of one kind lie, of a filter; None where no segment has one."""
+        return self._directory((kind, number))
+
+    def slabs(self, number: int) -> Slabs | None:
+        """The slabs of a filter; None where it has none. Raises IndexFault."""
+        if number not in self._slabs:
+            self._slabs[number] = self._read_slabs(f"slabs/{number}")
+        return self._slabs[number]
+
+    def _read_slabs(self, chunk: str) -> Slabs | None:
+        if chunk not in self._contents.chunks:
+            return None
+        where = f"{self.name}: chunk {chunk}"
+        arrays = self._contents.arrays(chunk, self._read)
+        if [array.dtype for array in arrays[:2]] != [*_TEXTS]:
+            raise IndexFault(f"{where}: these are no slabs")
+        names = self._texts(arrays[0], arrays[1], "names of filter files")
+        require_names(names, FILTER_NAME, where)
+        return slabs_of(names.to_pylist(), arrays[2:], self.segments.block_count, where)
+
+    @cached_property
+    def _slabs(self) -> dict[int, Slabs | None]:
+        return {}
+
+    def _directory(self, chunk: ChunkName) -> Directory | None:
+        if chunk not in self._directories:
+            name = f"where/{written_name(chunk)}"
+            self._directories[chunk] = self._read_directory(name) if name in self._contents.chunks else None
+        return self._directories[chunk]
+
+    def _read_directory(self, name: str) -> Directory:
+        found, ends = Directory(*self._arrays(name, (_INT64, _INT64, np.dtype("<u4")))), self.segments.size
+        if any(a.shape != ends.shape for a in (found.at, found.size, found.crc)):
+            raise IndexFault(f"{self.name}: chunk {name} is not about {len(self.segments)} segments")
+        if min(found.at.min(initial=0), found.size.min(initial=0)) < 0 or (found.at > ends - found.size).any():
+            raise IndexFault(f"{self.name}: chunk {name} tells of places outside of the segments")
+        return found
+
+    @cached_property
+    def _directories(self) -> dict[ChunkName, Directory | None]:
+        return {}
+
+    def number_of(self, field: Field) -> int | None:
+        """The number of the column whose keys are those of a field; None where it is not indexed."""
+        for c, column in enumerate(self.columns):
+            if column.path == field.path:
+                return c if kind_of(column.type) is not None and same_keys(column.type, field.type) else None
+        return None
+
+    def as_segments(self) -> Segments:
+        """All that the snapshot says of its segments, for the next one to take over. Raises IndexFault."""
+        chunks = chunk_names(self.columns, self.filters)
+        slabs = {f: each for f in range(len(self.filters)) if (each := self.slabs(f)) is not None}
+        directory = {chunk: found for chunk in chunks if (found := self._directory(chunk)) is not None}
+        table = self.segments
+        level = np.arange(len(table))
+        zone_maps = [self.tree_zones(Field(c.path, c.type)) for c in self.columns]
+        kinds = [ordered_kind(c.type) for c in self.columns]
+        known = [unknown(k, 0) if z is None else z.take(level) for z, k in zip(zone_maps, kinds, strict=True)]
+        counts = (table.size, table.block_count, table.row_count)
+        return Segments(self.columns, self.filters, table.name, *counts, self.files, directory, known, slabs)
+
+    def verify(self) -> list[str]:
+        """Every fault found by reading every chunk of the file."""
+        return self._contents.verify(self._read)
+
+    def _arrays(self, chunk: str, dtypes: Sequence[np.dtype]) -> list[np.ndarray]:
+        arrays = self._contents.arrays(chunk, self._read)
+        if [array.dtype for array in arrays] != [*dtypes]:
+            found, due = (", ".join(map(str, each)) for each in ([array.dtype for array in arrays], dtypes))
+            raise IndexFault(f"{self.name}: chunk {chunk} has arrays of {found or 'nothing'} instead of {due}")
+        return arrays
+
+    def _texts(self, offsets: np.ndarray, data: np.ndarray, what: str) -> pa.Array:
+        n = len(offsets) - 1  # at most one is empty, and nothing of one letter only is long
+        if not 0 <= n <= max(1, len(data)) or (is_repeated(data) and len(data) > MOST_REPEATED):
+            raise IndexFault(f"{self.name}: the {what} are malformed")
+        if offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
+            raise IndexFault(f"{self.name}: the {what} are malformed")
+        buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(data.tobytes())]
+        texts = pa.Array.from_buffers(pa.large_string(), n, buffers)
+        try:
+            texts.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise IndexFault(f"{self.name}: the {what} are malformed: {error}") from None
+        return texts
+
+
+def _countable(table: SegmentTable) -> bool:
+    """Whether there are no more blocks and files than can be numbered in memory."""
+    if table.block_count.max(initial=0) > MOST_SEGMENT_BLOCKS or table.file_count.max(initial=0) > MOST_FILES:
+        return False
+    return int(table.block_count.sum()) <= MOST_BLOCKS and int(table.file_count.sum()) <= MOST_FILES
+
+
+def _is_permutation(live: np.ndarray) -> bool:
+    """Whether the numbers are all that there are below their count."""
+    n = len(live)
+    return all_within(live, 0, n - 1) and bool((np.bincount(live, minlength=n) == 1).all())
+
+
+def _made_of(told: dict[str, Any], where: str) -> MadeOf:
+    """Raises IndexFault for a name that no file of manifests has, or a negative size."""
+    found = MadeOf(int(told["id"]), str(told["manifests"]), int(told["size"]))
+    require_names(pa.array([found.manifests]), MANIFESTS_NAME, where)
+    if found.size < 0:
+        raise IndexFault(f"{where}: {found.manifests} cannot have {found.size} bytes")
+    return found
+
+
+def _filter(meta: dict[str, Any]) -> Filter:
+    path = tuple(map(str, meta["path"]))
+    return Filter(str(meta["kind"]), path, type_of_name(meta["type"]), int(meta["gram"]), bool(meta["folded"]))
+
+
+def _options(meta: dict[str, Any]) -> BuildOptions:
+    blocks, fpr = meta["segment_blocks"], meta["fpr"]
+    return BuildOptions(
+        sort_key=tuple(map(str, meta["sort_key"])),
+        filters=tuple(_filter_option(each) for each in meta["filters"]),
+        gaps=tuple(map(str, meta["gaps"])),
+        fpr=None if fpr is None else float(fpr),
+        pages=bool(meta["pages"]),
+        segment_blocks=None if blocks is None else int(blocks),
+        fan_out=int(meta["fan_out"]),
+        choices=tuple(_choice(each) for each in meta["choices"]),
+        layouts=bool(meta.get("layouts", False)),  # which snapshots of the first release do not tell
+    )
+
+
+def _filter_option(meta: dict[str, Any]) -> FilterOption:
+    kind, column = str(meta["kind"]), str(meta["column"])
+    return FilterOption(kind, column, int(meta["gram"]), bool(meta["folded"]), bool(meta["native"]))
+
+
+def _choice(meta: dict[str, Any]) -> Choice:
+    sizes = {str(name): int(size) for name, size in meta["bytes"].items()}
+    return Choice(str(meta["column"]), str(meta["structure"]), str(meta["why"]), sizes)
+
+
+def snapshot_name(number: int) -> str:
+    """The name of the snapshot file with this number."""
+    return f"{FOLDER}/{number:010d}.snapshot"
+
+
+def snapshot_files(store: Store) -> dict[int, StoredFile]:
+    """The snapshot files of a store by number, ascending."""
+    found = {}
+    for file in store.files(FOLDER):
+        match = _NAME.fullmatch(file.name.rsplit("/", 1)[-1])
+        if match:
+            found[int(match.group(1))] = file
+    return dict(sorted(found.items()))
+
+
+def snapshot_numbers(store: Store) -> list[int]:
+    """The numbers of all snapshots in a store, ascending."""
+    return list(snapshot_files(store))
+
+
+def open_snapshot(store: Store, number: int, size: int | None = None) -> Snapshot:
+    """The snapshot with this number, whose size in bytes need not be looked up where it is given. Raises IndexFault."""
+    name = snapshot_name(number)
+    size = store.size(name) if size is None else size
+
+    def read_exactly(offset: int, count: int) -> bytes:
+        return store.read(name, offset, count)
+
+    read = read_exactly if store.is_local or size <= 0 else _with_end(read_exactly, size)
+    snapshot = Snapshot(read_contents(name, SNAPSHOT, size, read), read, size)
+    if snapshot.number != number:
+        raise IndexFault(f"{name} says that it is number {snapshot.number}")
+    return snapshot
+
+
+def _with_end(read: ReadRange, size: int) -> ReadRange:
+    """Reads a file of so many bytes whose end is read at once: all of it where it is not long."""
+    start = max(0, size - READ_AT_ONCE)
+    end = read(start, size - start)
+
+    def read_rest(offset: int, count: int) -> bytes:
+        return end[offset - start : offset - start + count] if offset >= start else read(offset, count)
+
+    return read_rest

@@ -1,0 +1,152 @@
+"""Reading stored segments back: single chunks, or all that a snapshot knows of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from secateur.errors import IndexFault
+from secateur.index.container.checked_matrix import read_rows
+from secateur.index.container.index_file import Place, ReadRange, check, decode_chunk
+from secateur.index.filters.postings import Postings
+from secateur.index.model import POSTINGS, BlockTable, Store
+from secateur.index.segments.segment_file import (
+    BLOCKS,
+    CODE,
+    LAYOUT_TABLE,
+    PAGE,
+    PLACE,
+    POSTING,
+    ZONE,
+    SegmentData,
+    blocks_of,
+    codes_of,
+    pages_of,
+    places_of,
+    postings_of,
+    zone_map_of,
+)
+from secateur.index.segments.segment_table import Directory
+from secateur.index.segments.snapshot import Snapshot
+from secateur.index.zones.page_locations import Layouts, layout_table_of
+from secateur.index.zones.page_statistics import PageTable
+from secateur.index.zones.zonemap import ZoneMap, unknown
+from secateur.pruning.predicate.bound import Field
+from secateur.values import ordered_kind
+
+
+@dataclass(frozen=True)
+class StoredSegment:
+    """One segment of a snapshot; every method raises IndexFault for what cannot be read."""
+
+    snapshot: Snapshot
+    number: int
+    read: ReadRange  # of its file
+
+    @property
+    def name(self) -> str:
+        """That of its file."""
+        return self.snapshot.segments.name[self.number]
+
+    @property
+    def block_count(self) -> int:
+        return int(self.snapshot.segments.block_count[self.number])
+
+    def blocks(self) -> BlockTable:
+        """The block table."""
+        arrays = self._arrays(BLOCKS, self.snapshot.directory(BLOCKS, None))
+        if arrays is None:
+            raise IndexFault(f"{self.name}: the block table is missing")
+        files = int(self.snapshot.segments.file_count[self.number])
+        return blocks_of(arrays, self.block_count, files, self._where(BLOCKS))
+
+    def zone_map(self, c: int) -> ZoneMap:
+        """The zone map of a column over the blocks; one that knows nothing where there is none."""
+        found = self.known_zone_map(c)
+        return unknown(ordered_kind(self._field(c).type), self.block_count) if found is None else found
+
+    def known_zone_map(self, c: int) -> ZoneMap | None:
+        """The zone map of a column over the blocks; None where there is none."""
+        column = self._field(c)
+        arrays = self._arrays(ZONE, self.snapshot.directory(ZONE, column))
+        if arrays is None:
+            return None
+        return zone_map_of(arrays, ordered_kind(column.type), self.block_count, self._where(ZONE))
+
+    def pages(self, c: int, block_rows: np.ndarray) -> PageTable | None:
+        """The pages of a column with their places; None where there are none."""
+        column = self._field(c)
+        arrays = self._arrays(PAGE, self.snapshot.directory(PAGE, column))
+        if arrays is None:
+            return None
+        found = pages_of(arrays, ordered_kind(column.type), block_rows, self._where(PAGE))
+        places = self._arrays(PLACE, self.snapshot.directory(PLACE, column))
+        if places is None:
+            return found
+        count = len(found.first_row)
+        return PageTable(found.offsets, found.first_row, found.zone_map, places_of(places, count, self._where(PLACE)))
+
+    def codes(self, f: int) -> np.ndarray:
+        """What filter every block has."""
+        arrays = self._arrays(CODE, self.snapshot.filter_directory(CODE, f))
+        if arrays is None:
+            raise IndexFault(f"{self.name}: the codes of a filter are missing")
+        return codes_of(arrays, self.block_count, self._where(CODE))
+
+    def postings(self, f: int) -> Postings:
+        """The postings of a filter with all their rows."""
+        arrays = self._arrays(POSTING, self.snapshot.filter_directory(POSTING, f))
+        if arrays is None:
+            raise IndexFault(f"{self.name}: the postings of a filter are missing")
+        size = int(self.snapshot.segments.size[self.number])
+        stored = postings_of(arrays, self.block_count, size, self._where(POSTING))
+        every = np.arange(stored.rows.rows)
+        rows = read_rows(stored.rows, every, lambda ranges: [self.read(*each) for each in ranges], self._where(POSTING))
+        return Postings(stored.table, rows)
+
+    def layouts(self) -> Layouts | None:
+        """The layouts of all blocks; None where there are none."""
+        arrays = self._arrays(LAYOUT_TABLE, self.snapshot.directory(LAYOUT_TABLE, None))
+        if arrays is None:
+            return None
+        size, where = int(self.snapshot.segments.size[self.number]), self._where(LAYOUT_TABLE)
+        table = layout_table_of(arrays, self.block_count, size, where)
+        return table.layouts(self.read(*table.range), where)
+
+    def _arrays(self, kind: str, directory: Directory | None) -> list[np.ndarray] | None:
+        if directory is None or not directory.size[self.number]:
+            return None
+        place = Place(*(int(each[self.number]) for each in (directory.at, directory.size, directory.crc)))
+        where = self._where(kind)
+        return decode_chunk(check(self.read(place.at, place.size), place, where), where)
+
+    def _field(self, c: int) -> Field:
+        column = self.snapshot.columns[c]
+        return Field(column.path, column.type)
+
+    def _where(self, kind: str) -> str:
+        return f"{self.name}: chunk {kind}"
+
+
+def stored_segment(store: Store, snapshot: Snapshot, number: int) -> StoredSegment:
+    """A segment of which chunks are read one by one."""
+    name = snapshot.segments.name[number]
+    return StoredSegment(snapshot, number, lambda at, size: store.read(name, at, size))
+
+
+def read_segment(store: Store, snapshot: Snapshot, number: int) -> SegmentData:
+    """All that a snapshot knows of a segment but the codes of its filters, in one read. Raises IndexFault."""
+    size = int(snapshot.segments.size[number])
+    data = memoryview(store.read(snapshot.segments.name[number], 0, size))
+
+    def read(at: int, count: int) -> bytes:
+        return bytes(data[at : at + count])
+
+    stored = StoredSegment(snapshot, number, read)
+    blocks = stored.blocks()
+    columns = range(len(snapshot.columns))
+    pages = {c: found for c in columns if (found := stored.pages(c, blocks.row_count.astype(np.int64))) is not None}
+    postings = {f: stored.postings(f) for f, each in enumerate(snapshot.filters) if each.kind == POSTINGS}
+    zone_maps = [stored.zone_map(c) for c in columns]
+    return SegmentData((), blocks, snapshot.columns, zone_maps, pages, {}, postings, stored.layouts())

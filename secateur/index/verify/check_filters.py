@@ -1,0 +1,151 @@
+"""Whether the filters of a block hold the values of the block: asked value by value, as a look-up asks them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.index.build.column_sketch import elements
+from secateur.index.container.checked_matrix import STRIP, read_rows
+from secateur.index.filters import parquet_bloom
+from secateur.index.filters.bloom import positions
+from secateur.index.filters.bloom_matrix import OWN_ENCODINGS, Slabs, encoding_and_size
+from secateur.index.filters.hashing import hash_canonical, hash_keys
+from secateur.index.filters.ngrams import token_key
+from secateur.index.filters.postings import blocks_with
+from secateur.index.filters.probe import matrix_rows
+from secateur.index.model import BLOOM, NGRAM, POSTINGS, Filter
+from secateur.index.read.loader import IndexMemory
+from secateur.index.verify.check_statistics import Contradiction, shown
+from secateur.pruning.predicate.pieces import fold, tokens_in
+from secateur.values import Key, keys_of, ordered_kind
+
+MOST_READ = 1 << 26  # bytes of a filter that are read for one block: of wider slabs fewer values are looked up
+MOST_VALUES = 1 << 16  # of a block that are looked up in a bloom filter: some tenths of a second
+MOST_POSTED = 1 << 11  # in postings, one by one: as long
+MOST_TEXT = 1 << 17  # bytes of texts whose grams or tokens are looked up: as long
+
+
+def wanted(own: Filter, values: pa.Array, draw: np.random.Generator) -> pa.Array:
+    """What is looked up of some values of a column: distinct values without NULL, or some texts, drawn evenly."""
+    inner = elements(values).drop_null()
+    inner = inner.cast(own.type) if inner.type != own.type else inner
+    if own.kind in (BLOOM, POSTINGS):
+        most = MOST_VALUES if own.kind == BLOOM else MOST_POSTED
+        inner = inner.unique()
+        return inner if len(inner) <= most else inner.take(pa.array(draw.choice(len(inner), most, replace=False)))
+    order = draw.permutation(len(inner))
+    lengths = pc.binary_length(inner).to_numpy(zero_copy_only=False)[order]
+    return inner.take(pa.array(order[: int(np.searchsorted(np.cumsum(lengths), MOST_TEXT)) + 1]))
+
+
+def lost(memory: IndexMemory, f: int, segment: int, within: int, values: pa.Array) -> Contradiction | None:
+    """The first of some values that the filter of a block does not hold; `values` as :func:`wanted` gives them.
+
+    Raises IndexFault.
+    """
+    own = memory.snapshot.filters[f]
+    keys = _asked(own, values)
+    if not keys:
+        return None
+    find = _in_postings if own.kind == POSTINGS else _in_slabs
+    found = find(memory, f, segment, within, keys)
+    if found is None or found.all():
+        return None
+    key = keys[int(np.argmin(found))]
+    type_ = own.type if own.kind in (BLOOM, POSTINGS) else pa.binary()
+    return Contradiction(".".join(own.path), f"the filter ({own.kind})", "without it", shown(key, type_))
+
+
+def _asked(own: Filter, values: pa.Array) -> list[Key]:
+    """The keys, grams or tokens of values that a filter should hold, each once."""
+    if own.kind in (BLOOM, POSTINGS):
+        keys = keys_of(values)
+        return [keys.at(i) for i in range(len(keys))]
+    texts = [fold(text) if own.folded else text for text in values.cast(pa.binary()).to_pylist()]
+    if own.kind == NGRAM:
+        return list({text[i : i + own.gram] for text in texts for i in range(len(text) - own.gram + 1)})
+    return list({token_key(token) for text in texts for token in tokens_in(text)})
+
+
+# ---- postings --------------------------------------------------------------------------------------------------------
+
+
+def _in_postings(memory: IndexMemory, f: int, segment: int, within: int, keys: Sequence[Key]) -> np.ndarray | None:
+    """Which values the block is found by; None where there are no postings."""
+    (stored,) = memory.postings(f, np.array([segment]))
+    if stored is None:
+        return None
+    name = memory.snapshot.segments.name[segment]
+    hashes = hash_keys(keys, ordered_kind(memory.snapshot.filters[f].type)).first
+    kept: dict[int, np.ndarray] = {}
+
+    def rows(indices: np.ndarray) -> np.ndarray:
+        new = np.array([i for i in indices.tolist() if i not in kept], np.int64)
+        if len(new):
+            read = read_rows(stored.rows, new, lambda ranges: memory.chunks.read_ranges(name, ranges), name)
+            kept.update(zip(new.tolist(), read, strict=True))
+        return np.stack([kept[i] for i in indices.tolist()])
+
+    return np.array([blocks_with(stored.table, hashes[i : i + 1], rows, name)[within] for i in range(len(hashes))])
+
+
+# ---- slabs -----------------------------------------------------------------------------------------------------------
+
+
+def _in_slabs(memory: IndexMemory, f: int, segment: int, within: int, keys: Sequence[Key]) -> np.ndarray | None:
+    """Which values the block's filter holds; None where it has none."""
+    slabs = memory.slabs(f)
+    if slabs is None:
+        return None
+    for run in np.flatnonzero(slabs.segment == segment).tolist():
+        members = _members(memory, f, slabs, run, segment)
+        if within in members:
+            column = int(slabs.begin[run]) + int(np.searchsorted(members, within))
+            return _in_column(memory, f, slabs, int(slabs.run_matrix[run]), column, keys)
+    return None
+
+
+def _members(memory: IndexMemory, f: int, slabs: Slabs, run: int, segment: int) -> np.ndarray:
+    """The blocks of a run, among those of its segment."""
+    total = int(memory.snapshot.segments.block_count[segment])
+    if slabs.count[run] == total:
+        return np.arange(total)
+    return np.flatnonzero(memory.codes(f, segment) == slabs.run_code[run])
+
+
+def _in_column(
+    memory: IndexMemory, f: int, slabs: Slabs, matrix: int, column: int, keys: Sequence[Key]
+) -> np.ndarray | None:
+    own = memory.snapshot.filters[f]
+    encoding, log2_bits = encoding_and_size(int(slabs.code[matrix]))
+    strips = range(column // (8 * STRIP), column // (8 * STRIP) + 1)
+    width = min(STRIP, int(slabs.width[matrix]) - strips.start * STRIP)
+    most = max(1, MOST_READ // (width * int(slabs.probes[matrix])))
+    alternatives = _alternatives(own, keys[:most], encoding, int(slabs.probes[matrix]), log2_bits)
+    rows = np.unique(
+        np.concatenate([np.zeros(0, np.int64), *(part.ravel() for part in alternatives if part is not None)])
+    )
+    bytes_ = matrix_rows(slabs, matrix, rows, strips, memory.read_filter_file(slabs))
+    bits = bytes_[:, column // 8 - strips.start * STRIP] >> (column % 8) & 1
+    return np.array([part is None or _any(bits, rows, part) for part in alternatives], bool)
+
+
+def _any(bits: np.ndarray, rows: np.ndarray, alternatives: np.ndarray) -> bool:
+    """Whether all bits of some alternative are set; of none at all, not."""
+    return bool(bits[np.searchsorted(rows, alternatives)].all(axis=1).any())
+
+
+def _alternatives(
+    own: Filter, keys: Sequence[Key], encoding: int, probes: int, log2_bits: int
+) -> list[np.ndarray | None]:
+    """Of every value the bits of each of its forms; None where a filter so encoded is not asked for it."""
+    if encoding in OWN_ENCODINGS:
+        hashes = hash_keys(keys, ordered_kind(own.type)) if own.kind == BLOOM else hash_canonical(keys)  # type: ignore[arg-type]
+        return list(positions(hashes, probes, log2_bits)[:, None, :])
+    stored = parquet_bloom.encoding_of_code(encoding)
+    forms = [parquet_bloom.hashes_of(key, own.type, stored) for key in keys]
+    return [None if each is None else parquet_bloom.positions(np.array(each, np.uint64), log2_bits) for each in forms]

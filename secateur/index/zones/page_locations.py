@@ -1,0 +1,164 @@
+"""What a read of single pages needs of every block, kept as bytes: layouts, and the heads that files share.
+
+docs/format.md, "Layouts". What the bytes mean is known to whoever opens files; here they are moved, put in a segment
+and found again. They are the only part of an index that no query plans with.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from secateur.errors import IndexFault
+from secateur.index.container.index_file import Place, array_begin, check
+from secateur.ragged import offsets_of
+
+UNKNOWN = -1  # the number of a head, or a place, that is not known
+_SIGNED, _CHECKSUM, _NUMBER = np.dtype("<i8"), np.dtype("<u4"), np.dtype("<i4")
+_OF_HEADS, _OF_BLOCKS = (_SIGNED, _CHECKSUM), (_NUMBER, _SIGNED, _CHECKSUM, _SIGNED, _SIGNED)
+_MOST_BYTES = 1 << 62  # of what is added up
+
+
+@dataclass(frozen=True, eq=False)
+class FileLayouts:
+    """What one file of n row groups tells, encoded."""
+
+    head: bytes
+    placed: np.ndarray  # int64 of shape (2, n): where readers of splits see each begin, and its bytes; -1 = unknown
+    blocks: Sequence[bytes]  # the layout of each; b"" = unknown
+
+
+@dataclass(frozen=True, eq=False)
+class Layouts:
+    """The layouts of n blocks with the heads of their files, each of which is there once."""
+
+    heads: Sequence[bytes]
+    head: np.ndarray  # int32 of shape (n,): the number of the head; -1 = unknown
+    placed: np.ndarray  # int64 of shape (2, n), as FileLayouts has it
+    blocks: Sequence[bytes]  # b"" = unknown
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def take(self, chosen: np.ndarray) -> Layouts:
+        """Those of the chosen blocks, in that order, with the heads that they have."""
+        used, head = np.unique(self.head[chosen], return_inverse=True)
+        known = used[used >= 0]
+        return Layouts(
+            [self.heads[i] for i in known.tolist()],
+            (head - (len(used) - len(known))).astype(np.int32),
+            self.placed[:, chosen],
+            [self.blocks[i] for i in chosen.tolist()],
+        )
+
+
+def unknown_layouts(n: int) -> Layouts:
+    """The layouts of n blocks of which nothing is known."""
+    return Layouts((), np.full(n, UNKNOWN, np.int32), np.full((2, n), UNKNOWN, np.int64), [b""] * n)
+
+
+def of_file(file: FileLayouts) -> Layouts:
+    """The layouts of the blocks of one file."""
+    return Layouts([file.head], np.zeros(len(file.blocks), np.int32), file.placed, file.blocks)
+
+
+def concat_layouts(parts: Sequence[Layouts]) -> Layouts:
+    """The layouts of consecutive blocks as one."""
+    numbers: dict[bytes, int] = {}
+    heads = [np.zeros(0, np.int32)]
+    for part in parts:
+        own = [numbers.setdefault(head, len(numbers)) for head in part.heads]
+        heads.append(np.array([*own, UNKNOWN], np.int32)[part.head])
+    placed = np.concatenate([np.zeros((2, 0), np.int64), *(part.placed for part in parts)], axis=1)
+    used = Layouts(list(numbers), np.concatenate(heads), placed, [data for part in parts for data in part.blocks])
+    return used.take(np.arange(len(used)))
+
+
+# ---- in a segment ----------------------------------------------------------------------------------------------------
+
+
+def layouts_array(layouts: Layouts) -> np.ndarray:
+    """The bytes of chunk `layouts`: all heads, then all layouts."""
+    return np.frombuffer(b"".join([*layouts.heads, *layouts.blocks]), np.uint8)
+
+
+def table_arrays(layouts: Layouts, at: int) -> list[np.ndarray]:
+    """The arrays of chunk `layout-table`, where chunk `layouts` lies at some byte of the file."""
+    begin = np.array([array_begin(at, 1)], np.int64)
+    return [begin, *_described(layouts.heads), layouts.head, *_described(layouts.blocks), *layouts.placed]
+
+
+def _described(parts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
+    """Sizes and checksums."""
+    return np.array([len(each) for each in parts], np.int64), np.array([*map(zlib.crc32, parts)], np.uint32)
+
+
+@dataclass(frozen=True, eq=False)
+class LayoutTable:
+    """Where the heads and layouts of a segment of n blocks lie in its file."""
+
+    head_at: np.ndarray  # of shape (n_heads + 1,): of every head, and behind the last
+    head_crc: np.ndarray
+    head: np.ndarray  # of every block, the number of its file's head; -1 = unknown
+    at: np.ndarray  # of shape (n + 1,): of the layout of every block, and behind the last
+    crc: np.ndarray
+    placed: np.ndarray  # int64 of shape (2, n)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return sum(each.nbytes for each in vars(self).values())
+
+    def head_place(self, number: int) -> Place:
+        """Where a head lies."""
+        return _place(self.head_at, self.head_crc, number)
+
+    def place(self, block: int) -> Place:
+        """Where the layout of a block lies; of size 0 where it is not known."""
+        return _place(self.at, self.crc, block)
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """Offset and size of all heads and layouts."""
+        begin = int(self.head_at[0])
+        return begin, int(self.at[-1]) - begin
+
+    def layouts(self, data: bytes, where: str) -> Layouts:
+        """All of them, out of the bytes of their range. Raises IndexFault."""
+        begin, _ = self.range
+
+        def bytes_of(place: Place) -> bytes:
+            at = place.at - begin
+            return check(data[at : at + place.size], place, where)
+
+        heads = [bytes_of(self.head_place(i)) for i in range(len(self.head_crc))]
+        return Layouts(heads, self.head, self.placed, [bytes_of(self.place(i)) for i in range(len(self.crc))])
+
+
+def _place(at: np.ndarray, crc: np.ndarray, number: int) -> Place:
+    return Place(int(at[number]), int(at[number + 1] - at[number]), int(crc[number]))
+
+
+def layout_table_of(arrays: Sequence[np.ndarray], n: int, file_size: int, where: str) -> LayoutTable:
+    """The table of a segment of n blocks, in a file of so many bytes. Raises IndexFault."""
+    heads = len(arrays[1]) if len(arrays) > 1 else 0
+    due = [(_SIGNED, 1), *((each, heads) for each in _OF_HEADS), *((each, n) for each in _OF_BLOCKS)]
+    if [(array.dtype, len(array)) for array in arrays] != due or heads > n:
+        raise IndexFault(f"{where}: these arrays are no table of the layouts of {n} blocks")
+    begin, head_size, head_crc, head, size, crc, *placed = arrays
+    sizes = (head_size, size)
+    total = sum(float(each.sum(dtype=np.float64)) for each in (begin, *sizes))
+    if min(each.min(initial=0) for each in (begin, *sizes)) < 0 or total > _MOST_BYTES:
+        raise IndexFault(f"{where}: there are no layouts of such sizes")
+    if head.min(initial=0) < UNKNOWN or head.max(initial=UNKNOWN) >= heads:
+        raise IndexFault(f"{where}: a block has a head that is not there")
+    if min(each.min(initial=0) for each in placed) < UNKNOWN:
+        raise IndexFault(f"{where}: a row group begins before its file")
+    head_at = begin[0] + offsets_of(head_size)
+    at = head_at[-1] + offsets_of(size)
+    if at[-1] > file_size:
+        raise IndexFault(f"{where}: layouts lie outside of the file")
+    return LayoutTable(head_at, head_crc, head, at, crc, np.stack(placed))

@@ -1,0 +1,133 @@
+"""The tree above the segments: every node a merged zone map, nodes in the order of the sort key.
+
+Level 0 holds the segments; level l + 1 one node for every `fan_out` of level l, up to a level of at most `fan_out`
+nodes. The nodes of all levels are numbered through, level 0 first. A descent starts at the top: dead nodes stop, fully
+matching nodes are taken whole, the others descend. Merging is sound (:func:`secateur.index.zones.zonemap.merge`), so a
+dead
+node has only dead children and a fully matching one only such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from secateur.errors import IndexFault
+from secateur.index.zones.zonemap import ZoneMap, concat, merge
+from secateur.pruning.evaluate import evaluate, may_match
+from secateur.pruning.outcomes import fully_matching, survives
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.zones import Zones, occupancy
+from secateur.values import less
+
+FAN_OUT = 32
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The nodes of a tree: level l is [begin[l], begin[l + 1]) of them."""
+
+    fan_out: int
+    begin: tuple[int, ...]
+    row_count: np.ndarray  # of every node
+
+
+def tree_over(row_count: np.ndarray, fan_out: int) -> Tree:
+    """The tree over segments with so many rows. Raises IndexFault for a fan-out below 2."""
+    if fan_out < 2:
+        raise IndexFault(f"a tree has no fan-out of {fan_out}")
+    levels = [row_count]
+    while len(levels[-1]) > fan_out:
+        levels.append(np.add.reduceat(levels[-1], _starts(len(levels[-1]), fan_out)))
+    begin = np.cumsum([0, *map(len, levels)])
+    return Tree(fan_out, tuple(begin.tolist()), np.concatenate(levels))
+
+
+def _starts(n: int, fan_out: int) -> np.ndarray:
+    return np.arange(0, n, fan_out)
+
+
+def merge_up(zone_map: ZoneMap, tree: Tree) -> ZoneMap:
+    """The zone map of one column over all nodes, from that over the segments."""
+    levels = [zone_map]
+    for begin, end in list(pairwise(tree.begin))[:-1]:
+        levels.append(merge(levels[-1], tree.row_count[begin:end], _starts(end - begin, tree.fan_out)))
+    return concat(levels)
+
+
+def contradicted_nodes(nodes: ZoneMap, tree: Tree) -> list[int]:
+    """The numbers of the nodes above the segments whose statistics do not hold for what is below them."""
+    leaves = tree.begin[1]
+    due = merge_up(nodes.take(np.arange(leaves)), tree)
+    filled = occupancy(tree.row_count, due.null_count)[0] != 0
+    counts = zip((nodes.null_count, nodes.nan_count), (due.null_count, due.nan_count), strict=True)
+    wrong = filled & (less(due.lower, nodes.lower) | less(nodes.upper, due.upper))
+    for recorded, own in counts:
+        wrong |= (recorded >= 0) & (recorded != own)
+    return (leaves + np.flatnonzero(wrong[leaves:])).tolist()
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Statistics over chosen nodes; `column` gives zone maps over all."""
+
+    row_count: np.ndarray
+    chosen: np.ndarray
+    column: Callable[[Field], Zones | None]
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    def zones(self, column: Field) -> Zones | None:
+        zones = self.column(column)
+        return None if zones is None else zones.take(self.chosen)
+
+
+@dataclass(frozen=True)
+class Descent:
+    """The segments that a descent leaves, ascending: those to look into, and those that match with every row."""
+
+    segments: np.ndarray
+    whole: np.ndarray
+    visited: int  # nodes looked at
+
+
+def descend(
+    predicate: Predicate, tree: Tree, column: Callable[[Field], Zones | None], implied: Predicate | None = None
+) -> Descent:
+    """The segments that may hold a match; `column` gives zone maps over all nodes, or None where nothing is known.
+
+    `implied` is TRUE wherever `predicate` is; it only ever rules out nodes.
+    """
+    visited = 0
+    whole: list[np.ndarray] = []
+    nodes = np.arange(tree.begin[-1] - tree.begin[-2])
+    for level in range(len(tree.begin) - 2, -1, -1):
+        visited += len(nodes)
+        numbers = nodes + tree.begin[level]
+        statistics = Nodes(tree.row_count[numbers], numbers, column)
+        outcomes = evaluate(predicate, statistics)
+        sure = fully_matching(outcomes)
+        whole.append(_below(nodes[sure], level, tree))
+        undecided = survives(outcomes) & ~sure
+        if implied is not None:
+            undecided &= may_match(implied, statistics)
+        nodes = nodes[undecided]
+        if level:
+            nodes = _children(nodes, tree.fan_out, tree.begin[level] - tree.begin[level - 1])
+    return Descent(nodes, np.sort(np.concatenate(whole)), visited)
+
+
+def _children(nodes: np.ndarray, fan_out: int, size: int) -> np.ndarray:
+    """The nodes below, on the next level, which has `size` nodes."""
+    children = (nodes[:, None] * fan_out + np.arange(fan_out)).ravel()
+    return children[children < size]
+
+
+def _below(nodes: np.ndarray, level: int, tree: Tree) -> np.ndarray:
+    """The segments below nodes of a level."""
+    return _children(nodes, tree.fan_out**level, tree.begin[1])

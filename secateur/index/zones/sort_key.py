@@ -1,0 +1,181 @@
+"""Sort keys: the columns by which a table is clustered, and the least and greatest tuple of a block.
+
+Bounds of single columns forget which values stand side by side: of a block that ends one value of the first column and
+begins the next, every value of the second is possible with both. Bounds of the tuples keep the two ends apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.errors import InvalidOption
+from secateur.index.model import IndexedColumn, indexed_columns, type_name
+from secateur.index.zones.zonemap import ZoneMap, from_bounds
+from secateur.pruning.key_bytes import Component, encode_rows
+from secateur.pruning.predicate.bound import Field, Within
+from secateur.pruning.predicate.expressions import split_name
+from secateur.pruning.predicate.key_ranges import KeyColumn, key_ranges
+from secateur.pruning.predicate.nodes import Predicate, quoted_name
+from secateur.values import Kind, is_float, keys_of, kind_of, ordered_kind
+
+_PART = r"(?:`(?:[^`]|``)+`|[^\s`.,()]+)"
+_SORT_COLUMN = re.compile(
+    rf"\s*(?P<name>{_PART}(?:\.{_PART})*)(?:\s+(?P<direction>ASC|DESC))?(?:\s+NULLS\s+(?P<nulls>FIRST|LAST))?\s*",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class SortColumn:
+    """One column of a sort key, by its path below the table's schema, and how it is ordered."""
+
+    path: tuple[str, ...]
+    descending: bool = False
+    nulls_first: bool = True
+
+    def __str__(self) -> str:
+        name = ".".join(part if part.isidentifier() else quoted_name(part) for part in self.path)
+        nulls = "" if self.nulls_first != self.descending else f" NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+        return f"{name}{' DESC' if self.descending else ''}{nulls}"
+
+    def component(self, type_: pa.DataType) -> Component:
+        """How values of a type are written in this place of the key. Raises ValueError for one without an order."""
+        kind = kind_of(type_)
+        if kind is None:
+            raise ValueError(f"a {type_} has no order, so {self} cannot be part of a sort key")
+        return Component(kind, self.descending, self.nulls_first)
+
+
+def parse_sort_column(text: str) -> SortColumn:
+    """A sort column as in Spark's ORDER BY: ``ts``, ``ts DESC``, ``address.zip ASC NULLS LAST``.
+
+    NULL is the least value unless the text says otherwise: first with ASC, last with DESC. A name with dots, spaces,
+    commas or parentheses stands in back-quotes. Raises ValueError for anything else.
+    """
+    found = _SORT_COLUMN.fullmatch(text)
+    if found is None:
+        raise InvalidOption(
+            f"{text!r} is no sort column: write a column's name, then ASC or DESC, then NULLS FIRST or NULLS LAST, "
+            "both as you like; a name with spaces or dots in back-quotes"
+        )
+    descending = (found["direction"] or "").upper() == "DESC"
+    nulls_first = not descending if found["nulls"] is None else found["nulls"].upper() == "FIRST"
+    return SortColumn(split_name(found["name"]), descending, nulls_first)
+
+
+@lru_cache(maxsize=256)
+def parse_sort_key(texts: tuple[str, ...]) -> tuple[SortColumn, ...]:
+    """The columns of a sort key; those of an index are asked for by every query. Raises ValueError."""
+    return tuple(map(parse_sort_column, texts))
+
+
+def tuple_column(key: Sequence[SortColumn], schema: pa.Schema) -> IndexedColumn | None:
+    """The column of a segment under which the bounds of the key's tuples are kept; None for a key of one column.
+
+    Its path begins with an empty name, which no column has, and says all that the bytes depend on: bounds of another
+    key, or of columns whose keys have become others, are those of another column.
+    """
+    own = {column.path: column.type for column in indexed_columns(schema)}
+    if len(key) < 2 or any(column.path not in own for column in key):
+        return None
+    parts = (f"{column!r} {_family(own[column.path])}" for column in key)
+    return IndexedColumn(("", *parts), pa.binary())
+
+
+def is_tuple_column(path: tuple[str, ...]) -> bool:
+    """Whether a path is that of the tuples of a sort key."""
+    return path[0] == ""
+
+
+def _family(type_: pa.DataType) -> str:
+    """What types with the same keys have in common (:func:`secateur.values.same_keys`), and no others."""
+    if pa.types.is_decimal128(type_):
+        kind = ordered_kind(type_)
+        return f"decimal of scale {type_.scale}, {kind.value}"
+    if pa.types.is_signed_integer(type_):
+        return "integer"
+    return "floating" if is_float(type_) else type_name(type_)
+
+
+def tuple_condition(
+    predicate: Predicate,
+    key: Sequence[SortColumn],
+    columns: Sequence[IndexedColumn],
+    schema: pa.Schema,
+    names: Mapping[tuple[str, ...], tuple[str, ...]] | None = None,
+) -> Within | None:
+    """What a predicate says of the tuples of the sort key that an index with these columns keeps; None for nothing.
+
+    `names` are what the predicate calls the columns of `schema` and of the key, where that is something else.
+    Sound: it is TRUE of the tuple of every row on which the predicate is TRUE. It says no more than that.
+    """
+    column = tuple_column(key, schema)
+    if column is None or column not in columns:
+        return None
+    types = {own.path: own.type for own in indexed_columns(schema)}
+    paths = [c.path if names is None else names[c.path] for c in key]
+    bound = [
+        KeyColumn(Field(path, types[c.path]), c.descending, c.nulls_first) for path, c in zip(paths, key, strict=True)
+    ]
+    ranges = key_ranges(predicate, bound)
+    return None if ranges is None else Within(Field(column.path, column.type), ranges, "the sort key")
+
+
+def tuple_zone_map(rows: Sequence[Sequence[pa.Array] | None], key: Sequence[SortColumn]) -> ZoneMap:
+    """The bounds of the tuples of row groups, from their values of the key's columns; None where these are unknown."""
+    found = [None if values is None else tuple_bounds(values, key) for values in rows]
+    lower, upper = (pa.array([None if each is None else each[i] for each in found], pa.binary()) for i in (0, 1))
+    nothing = np.zeros(len(rows), np.int64)
+    return from_bounds(pa.binary(), lower, upper, nothing, nothing, np.full(len(rows), -1))
+
+
+def tuple_bounds(columns: Sequence[pa.Array], sort_columns: Sequence[SortColumn]) -> tuple[bytes, bytes] | None:
+    """The least and the greatest tuple of the rows of one block as bytes; None where there are no rows.
+
+    `columns` are the values of the sort columns, of the table's types, in rows of any order. Exact, and of any length:
+    :func:`secateur.index.zones.zonemap.from_bounds` cuts bounds that are too long. Raises ValueError for a type without
+    an
+    order.
+    """
+    components = [column.component(values.type) for column, values in zip(sort_columns, columns, strict=True)]
+    if not len(columns[0]):
+        return None
+    ends = pa.array([_row_at(columns, components, greatest) for greatest in (False, True)], pa.int64())
+    least, greatest = encode_rows([values.take(ends) for values in columns], components).to_pylist()
+    return least, greatest
+
+
+def _row_at(columns: Sequence[pa.Array], components: Sequence[Component], greatest: bool) -> int:
+    """The position of a row with the least or the greatest tuple: of the rows that tie so far, column by column."""
+    rows: np.ndarray | None = None
+    for values, component in zip(columns, components, strict=True):
+        candidates = values if rows is None else values.take(pa.array(rows))
+        tied = _at_end(candidates, component, greatest)
+        rows = tied if rows is None else rows[tied]
+        if len(rows) == 1:
+            break
+    assert rows is not None
+    return int(rows[0])
+
+
+def _at_end(values: pa.Array, component: Component, greatest: bool) -> np.ndarray:
+    """The positions of the values that come first, or last, in a component's order; at least one value."""
+    if values.null_count and (component.nulls_first != greatest or values.null_count == len(values)):
+        return np.flatnonzero(pc.is_null(values).to_numpy(zero_copy_only=False))
+    by_greatest_key = component.descending != greatest
+    if component.kind is Kind.BYTES:
+        binary = values.cast(pa.binary())
+        extreme = pc.max(binary) if by_greatest_key else pc.min(binary)
+        return np.flatnonzero(pc.fill_null(pc.equal(binary, extreme), False).to_numpy(zero_copy_only=False))
+    positions = np.flatnonzero(pc.is_valid(values).to_numpy(zero_copy_only=False))
+    for word in keys_of(values).words:
+        candidates = word if len(positions) == len(values) else word[positions]
+        positions = positions[candidates == (candidates.max() if by_greatest_key else candidates.min())]
+    return positions

@@ -1,0 +1,110 @@
+"""The kernel alone: a predicate over statistics that somebody else keeps, given as an Arrow table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.index.zones import zonemap
+from secateur.pruning.evaluate import evaluate as outcomes_of
+from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.expressions import split_name
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.predicate.parse import parse
+from secateur.pruning.predicate.rewrite import rewrite
+from secateur.pruning.zones import Zones
+from secateur.values import is_float, kind_of
+
+ROW_COUNT = "row_count"
+_STATISTICS = ("lower", "upper", "null_count", "nan_count")
+
+
+def evaluate(
+    predicate: str | Predicate,
+    zone_maps: pa.Table,
+    *,
+    schema: pa.Schema | None = None,
+    session_time_zone: str = "UTC",
+    case_sensitive: bool = False,
+) -> pa.Table:
+    """What a predicate can be over the rows of each unit: booleans may_be_true, may_be_false, may_be_null.
+
+    `zone_maps` has one row per unit, the column ``row_count``, and for a column c any of ``c.lower``, ``c.upper``,
+    ``c.null_count``, ``c.nan_count``; a missing column or a null cell is unknown. Bounds leave NaN out, as those of
+    Parquet do. `schema` gives the types of the table's columns; without it they are those of the bounds.
+
+    Sound: a unit for which may_be_true is false holds no row that matches; one for which only may_be_true is true
+    holds no other. Raises InvalidPredicate, UnknownColumn, AmbiguousColumn, IncomparableLiteral.
+    """
+    tree = parse(predicate) if isinstance(predicate, str) else predicate
+    types = _schema_of(zone_maps) if schema is None else schema
+    bound = bind(tree, types, session_time_zone=session_time_zone, case_sensitive=case_sensitive)
+    outcomes = outcomes_of(rewrite(bound), ZoneTable(zone_maps))
+    names = {"may_be_true": TRUE, "may_be_false": FALSE, "may_be_null": NULL}
+    return pa.table({name: pa.array((outcomes & bit) != 0) for name, bit in names.items()})
+
+
+@dataclass(frozen=True)
+class ZoneTable:
+    """Zone maps in an Arrow table; see :class:`secateur.pruning.statistics.Statistics`."""
+
+    table: pa.Table
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @property
+    def row_count(self) -> np.ndarray:
+        """Rows of every unit; -1 where unknown."""
+        return self._counts(ROW_COUNT)
+
+    def zones(self, column: Field) -> Zones | None:
+        """The zone maps of a column, or None where the table has nothing on it."""
+        name = ".".join(column.path)
+        if kind_of(column.type) is None or not any(f"{name}.{kind}" in self.table.column_names for kind in _STATISTICS):
+            return None
+        bounds = (self._bounds(f"{name}.{side}", column.type) for side in ("lower", "upper"))
+        nan_count = self._counts(f"{name}.nan_count") if is_float(column.type) else np.zeros(len(self.table), np.int64)
+        row_count = self.row_count
+        lower, upper = bounds
+        found = zonemap.from_bounds(column.type, lower, upper, self._counts(f"{name}.null_count"), nan_count, row_count)
+        return found.zones(row_count)
+
+    def _bounds(self, name: str, type_: pa.DataType) -> pa.Array:
+        if name not in self.table.column_names:
+            return pa.nulls(len(self.table), type_)
+        return self.table[name].combine_chunks()
+
+    def _counts(self, name: str) -> np.ndarray:
+        if name not in self.table.column_names:
+            return np.full(len(self.table), -1, np.int64)
+        return self.table[name].cast(pa.int64()).fill_null(-1).to_numpy()
+
+
+def _schema_of(zone_maps: pa.Table) -> pa.Schema:
+    """The columns that the names ``c.lower``, ``c.null_count``, ... speak of; dots lead into structs."""
+    tree: dict[str, Any] = {}
+    for name in zone_maps.column_names:
+        column, _, statistic = name.rpartition(".")
+        if column and statistic in _STATISTICS:
+            bound = zone_maps.schema.field(name).type if statistic in ("lower", "upper") else pa.null()
+            _insert(tree, split_name(column), bound)
+    return pa.schema(list(_fields(tree)))
+
+
+def _insert(tree: dict[str, Any], path: tuple[str, ...], type_: pa.DataType) -> None:
+    for name in path[:-1]:
+        tree = tree.setdefault(name, {})
+    known = tree.get(path[-1], pa.null())
+    tree[path[-1]] = known if known != pa.null() else type_
+
+
+def _fields(tree: dict[str, Any]) -> Iterable[pa.Field]:
+    for name, inner in tree.items():
+        yield pa.field(name, pa.struct(list(_fields(inner))) if isinstance(inner, dict) else inner)

@@ -1,0 +1,162 @@
+"""Zone maps: lower, upper, null count and NaN count of a column over n units.
+
+Bounds are keys (:mod:`secateur.values`). A unit that holds NaN, or may, has NaN as its upper bound. A bound that is
+not known is the least or the greatest key. Strings are bounded by at most :data:`BOUND_BYTES` bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.arrays import present
+from secateur.index.zones.gaps import GapTable, concat_gaps
+from secateur.pruning.zones import Zones, occupancy, unbounded
+from secateur.values import (
+    NAN_KEY,
+    Keys,
+    Kind,
+    choose,
+    concatenate,
+    constant_keys,
+    greatest_per_group,
+    is_float,
+    keys_of,
+    kind_of,
+    least_per_group,
+    ordered_kind,
+    prefix_successor,
+)
+
+BOUND_BYTES = 64
+
+
+@dataclass(frozen=True)
+class ZoneMap:
+    """Zone maps of one column: bounds that hold but may be loose, and counts where -1 is unknown."""
+
+    lower: Keys
+    upper: Keys
+    null_count: np.ndarray  # int64 of shape (n,)
+    nan_count: np.ndarray  # int64 of shape (n,); 0 for types without NaN
+    gaps: GapTable | None = None
+
+    def __len__(self) -> int:
+        return len(self.null_count)
+
+    def take(self, units: np.ndarray) -> ZoneMap:
+        """The zone maps of the given units."""
+        gaps = None if self.gaps is None else self.gaps.take(units)
+        counts = self.null_count[units], self.nan_count[units]
+        return ZoneMap(self.lower.take(units), self.upper.take(units), *counts, gaps)
+
+    def zones(self, row_count: np.ndarray) -> Zones:
+        """What the algebra reads of these zone maps."""
+        gaps = None if self.gaps is None else (self.gaps.low, self.gaps.high)
+        return Zones(self.lower, self.upper, *occupancy(row_count, self.null_count), gaps)
+
+
+def unknown(kind: Kind, n: int) -> ZoneMap:
+    """Zone maps that know nothing."""
+    return ZoneMap(*unbounded(kind, n), np.full(n, -1), np.full(n, -1))
+
+
+def all_null(kind: Kind, row_count: np.ndarray) -> ZoneMap:
+    """Zone maps of a column that is NULL in every row, as one that is missing from a file."""
+    nothing = unknown(kind, len(row_count))
+    return ZoneMap(nothing.lower, nothing.upper, row_count.astype(np.int64), np.zeros(len(row_count), np.int64))
+
+
+def from_bounds(
+    type_: pa.DataType,
+    lower: pa.Array,
+    upper: pa.Array,
+    null_count: np.ndarray,
+    nan_count: np.ndarray,
+    row_count: np.ndarray,
+) -> ZoneMap:
+    """Zone maps from Arrow bounds in which null is unknown, brought to the column's type.
+
+    Bounds of a floating column leave NaN out, as those of Parquet do; `nan_count` (-1: unknown) brings it in. Where
+    the bounds cannot be cast to `type_` without loss they are unknown.
+    """
+    kind = ordered_kind(type_)
+    try:
+        low, high = _cast(lower, type_), _cast(upper, type_)
+    except pa.ArrowInvalid:
+        return ZoneMap(*unbounded(kind, len(lower)), null_count, nan_count)
+    least, greatest = unbounded(kind, len(lower))
+    if kind is Kind.BYTES:
+        low, high = _truncated(low, high)
+    known_low, known_high = present(low), present(high)
+    low_keys, high_keys = choose(known_low, keys_of(low), least), choose(known_high, keys_of(high), greatest)
+    if is_float(type_):
+        nan = constant_keys(NAN_KEY, kind, len(lower))
+        only_nan = (nan_count > 0) & (nan_count + null_count == row_count) & (null_count >= 0)
+        low_keys = choose(only_nan, nan, low_keys)
+        high_keys = choose(nan_count != 0, nan, high_keys)
+    return ZoneMap(low_keys, high_keys, null_count, nan_count)
+
+
+def _cast(bounds: pa.Array, type_: pa.DataType) -> pa.Array:
+    if kind_of(type_) is Kind.BYTES:
+        return bounds.cast(pa.binary())
+    return bounds if bounds.type == type_ else bounds.cast(type_)
+
+
+def _truncated(lower: pa.Array, upper: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Bounds of at most BOUND_BYTES: a prefix is a lower bound, its successor, if there is one, an upper."""
+    if (pc.max(pc.binary_length(upper)).as_py() or 0) > BOUND_BYTES:
+        values = upper.to_pylist()
+        cut = [prefix_successor(v[:BOUND_BYTES]) if v is not None and len(v) > BOUND_BYTES else v for v in values]
+        upper = pa.array(cut, pa.binary())
+    return pc.binary_slice(lower, 0, BOUND_BYTES), upper
+
+
+def of_values(values: pa.Array, type_: pa.DataType) -> tuple[pa.Scalar, pa.Scalar, int, int]:
+    """Lower, upper, null count and NaN count of the values of one unit; the bounds leave NaN out."""
+    values = values.cast(type_) if values.type != type_ else values
+    null_count = values.null_count
+    nan_count = 0
+    if is_float(type_):
+        nan = pc.fill_null(pc.is_nan(values), False)
+        nan_count = pc.sum(nan).as_py() or 0
+        values = values.filter(pc.invert(nan)) if nan_count else values
+    if kind_of(type_) is Kind.BYTES:
+        values = values.cast(pa.binary())
+    bounds = pc.min_max(values)
+    return bounds["min"], bounds["max"], null_count, nan_count
+
+
+def merge(zone_map: ZoneMap, row_count: np.ndarray, starts: np.ndarray) -> ZoneMap:
+    """Zone maps of groups of units, the runs that begin at `starts`.
+
+    Soundness: bounds contain those of every unit with values, and a count of which one part is unknown is unknown.
+    """
+    kind = zone_map.lower.kind
+    value, _ = occupancy(row_count, zone_map.null_count)
+    filled = value != 0
+    least, greatest = unbounded(kind, len(zone_map))
+    lower = least_per_group(choose(filled, zone_map.lower, greatest), starts)
+    upper = greatest_per_group(choose(filled, zone_map.upper, least), starts)
+    return ZoneMap(lower, upper, _sum(zone_map.null_count, starts), _sum(zone_map.nan_count, starts))
+
+
+def _sum(counts: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    known = np.minimum.reduceat(counts, starts) >= 0
+    return np.where(known, np.add.reduceat(counts, starts), -1)
+
+
+def concat(parts: Sequence[ZoneMap]) -> ZoneMap:
+    """The zone maps of all parts in order; at least one part."""
+    return ZoneMap(
+        concatenate([part.lower for part in parts]),
+        concatenate([part.upper for part in parts]),
+        np.concatenate([part.null_count for part in parts]),
+        np.concatenate([part.nan_count for part in parts]),
+        concat_gaps([part.gaps for part in parts]),
+    )

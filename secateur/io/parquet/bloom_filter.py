@@ -1,0 +1,170 @@
+"""The bloom filters of a Parquet file: read, checked, and left alone where they cannot be relied on or tell little.
+
+Every doubt counts against a filter, as one that lacks a value loses rows: a header that is not understood, a writer
+that is known to leave values out, bits that no values can have set, and a filter without the least or the greatest
+value of its row group. Source: parquet.thrift, BloomFilterHeader, ColumnMetaData.bloom_filter_offset; "Apache Parquet
+format, Bloom Filter".
+"""
+
+from __future__ import annotations
+
+from math import isinf
+
+import numpy as np
+import pyarrow as pa
+from xxhash import xxh64_intdigest
+
+from secateur.errors import InvalidParquet
+from secateur.index.filters import parquet_bloom
+from secateur.index.filters.bloom import MOST_LOG2_BITS
+from secateur.index.filters.parquet_bloom import MOST_WIDTH, Encoding, Form, NativeFilters
+from secateur.io.parquet.column_chunk import Chunk
+from secateur.io.parquet.footer import Footer, Leaf, stored_chunks
+from secateur.io.parquet.schema import INT32, INT64, Column
+from secateur.io.parquet.thrift import MalformedThrift, Struct, decode_leading, required
+from secateur.io.parquet.writer_bugs import Doubt, doubts
+from secateur.pruning.report import human_bytes
+
+MOST_NATIVE_FPR = 0.1  # above it a filter of one's own, at 1 % or less, is worth the reading of the column
+_HEADER = 64  # bytes in which a header ends; it has 15 to 19
+_BLOCK = 32  # bytes
+_MOST_BYTES = 128 << 20  # of a filter: the most that parquet-java, Arrow and arrow-rs write
+_FORMS = {
+    **dict.fromkeys((pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16(), pa.date32()), Form.INT32),
+    **{pa.int64(): Form.INT64, pa.uint32(): Form.UINT32, pa.uint64(): Form.UINT64},
+    **{pa.float32(): Form.FLOAT, pa.float64(): Form.DOUBLE, pa.string(): Form.BYTES, pa.binary(): Form.BYTES},
+    **{pa.timestamp("ms", zone): Form.MILLIS for zone in (None, "UTC")},
+    **{pa.timestamp("us", zone): Form.INT64 for zone in (None, "UTC")},
+}
+_INTEGER_FORMS = {INT32: Form.INT32, INT64: Form.INT64}  # of decimals
+_EXACT = {Form.INT32, Form.INT64, Form.UINT32, Form.UINT64, Form.MILLIS, Form.FIXED}  # bounds are values of the chunk
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+def read_filter(file: pa.NativeFile, offset: int, length: int | None) -> np.ndarray:
+    """The filter at an offset of a file: uint32 of shape (z, 8), where z need not be a power of two.
+
+    `length` is that of header and filter together, where it is recorded: one read, else two. Raises InvalidParquet for
+    a filter that does not lie in the file, is not as long as its header says, longer than 128 MiB, or of another kind.
+    """
+    available = file.size() - offset
+    if not 0 < offset < file.size() or (length is not None and not 0 < length <= available):
+        raise InvalidParquet(f"a bloom filter at {offset} of {length or 'unknown'} bytes lies outside of the file")
+    if length is not None and length > _MOST_BYTES + _HEADER:
+        raise InvalidParquet(f"a bloom filter has {length} bytes")
+    data = file.read_at(min(_HEADER, available) if length is None else length, offset)
+    try:
+        fields, header = decode_leading(data[:_HEADER])
+        size = _size(fields)
+    except MalformedThrift as error:
+        raise InvalidParquet(f"the header of a bloom filter is malformed: {error}") from error
+    if header + size > available or length not in (None, header + size):
+        raise InvalidParquet(f"a bloom filter of {size} bytes has room for {(length or available) - header}")
+    bits = file.read_at(size, offset + header) if length is None else data[header:]
+    if len(bits) != size:
+        raise InvalidParquet(f"truncated: {len(bits)} bytes of a bloom filter of {size}")
+    return np.frombuffer(bits, "<u4").reshape(-1, parquet_bloom.WORDS)
+
+
+def _size(header: Struct) -> int:
+    """The bytes of a filter, from its BloomFilterHeader, whose unions have one known member each."""
+    for field, name in ((2, "algorithm"), (3, "hash"), (4, "compression")):
+        if required(header, field, dict, f"BloomFilterHeader.{name}").keys() != {1}:
+            raise InvalidParquet(f"a bloom filter has an unknown {name}")
+    size = required(header, 1, int, "BloomFilterHeader.numBytes")
+    if size % _BLOCK or not _BLOCK <= size <= _MOST_BYTES:
+        raise InvalidParquet(f"a bloom filter has {size} bytes")
+    return size
+
+
+# ---- what is hashed --------------------------------------------------------------------------------------------------
+
+
+def encoding_of(column: Column) -> Encoding | None:
+    """What a filter of this column hashes; None where that is not known for sure.
+
+    Unknown are columns under a repeated node, types without an order, booleans, INT96, timestamps in ns, which Spark
+    does not read, and decimals of variable length, which writers may pad with bytes of the sign.
+    """
+    leaf = column.leaf
+    if leaf is None or leaf.int96:
+        return None
+    if pa.types.is_decimal128(leaf.type):
+        return _decimal_encoding(column)
+    form = _FORMS.get(leaf.type)
+    return None if form is None else Encoding(form)
+
+
+def _decimal_encoding(column: Column) -> Encoding | None:
+    if column.physical in _INTEGER_FORMS:
+        return Encoding(_INTEGER_FORMS[column.physical])
+    return Encoding(Form.FIXED, column.width) if 0 < column.width <= MOST_WIDTH else None
+
+
+# ---- what is of use --------------------------------------------------------------------------------------------------
+
+
+def native_filters(file: pa.NativeFile, footer: Footer, leaf: Leaf, fpr: float) -> NativeFilters:
+    """The filters of a leaf that serve an index, each folded as far as its false-positive rate stays within `fpr`.
+
+    Sound: a filter that is given holds every value of its row group, or its writer has a bug that is not known here
+    and that the checks do not see. Raises ValueError for a leaf of another footer.
+    """
+    column, chunks = stored_chunks(footer, leaf)
+    encoding = encoding_of(column)
+    if encoding is None:
+        return no_filters(len(chunks), "what a bloom filter of such a column hashes is not known")
+    if Doubt.BLOOM_FILTERS in doubts(footer.created_by):
+        return no_filters(len(chunks), f"bloom filters by {footer.created_by[:99]} may lack values")
+    rows = footer.row_count.tolist()
+    found = [_filter_or_reason(file, chunk, n, encoding, fpr) for chunk, n in zip(chunks, rows, strict=True)]
+    filters = [each if isinstance(each, np.ndarray) else None for each in found]
+    return NativeFilters(encoding, filters, [each if isinstance(each, str) else "" for each in found])
+
+
+def no_filters(row_groups: int, reason: str) -> NativeFilters:
+    """No filter in any row group."""
+    return NativeFilters(None, [None] * row_groups, [reason] * row_groups)
+
+
+def _filter_or_reason(
+    file: pa.NativeFile, chunk: Chunk, row_count: int, encoding: Encoding, fpr: float
+) -> np.ndarray | str:
+    """The filter of a chunk, or why it is of no use."""
+    if chunk.bloom_filter is None:
+        return "no bloom filter"
+    try:
+        found = read_filter(file, *chunk.bloom_filter)
+    except InvalidParquet as error:
+        return str(error)
+    log2_bits = parquet_bloom.log2_bits_of(found)
+    if log2_bits is None:
+        return f"a bloom filter of {len(found):,} blocks, no power of two, cannot be sliced"
+    if objection := _objection(found, chunk, row_count, encoding):
+        return objection
+    for _ in range(log2_bits - MOST_LOG2_BITS):
+        found = parquet_bloom.halve(found)
+    rate = parquet_bloom.expected_fpr(found)
+    if rate > MOST_NATIVE_FPR:
+        values = parquet_bloom.distinct_values(found)
+        return f"{100 * rate:.0f} % false positives: {_about(values)} distinct values in {human_bytes(found.nbytes)}"
+    return parquet_bloom.fold(found, fpr)
+
+
+def _objection(found: np.ndarray, chunk: Chunk, row_count: int, encoding: Encoding) -> str | None:
+    """How a filter contradicts itself or what else is known of its chunk."""
+    if not parquet_bloom.is_possible(found):
+        return "a bloom filter has bits that no value sets"
+    if not found.any() and chunk.null_count != row_count:
+        return "an empty bloom filter, and the row group is not known to be empty"
+    bounds = [bound for bound in (chunk.lower, chunk.upper) if bound is not None] if encoding.form in _EXACT else []
+    hashes = np.array([xxh64_intdigest(bound) for bound in bounds], np.uint64)
+    if not parquet_bloom.holds(found, hashes).all():
+        return "a bloom filter lacks the least or the greatest value of its row group"
+    return None
+
+
+def _about(values: float) -> str:
+    return "countless" if isinf(values) else f"about {float(f'{values:.2g}'):,.0f}"

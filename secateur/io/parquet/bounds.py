@@ -1,0 +1,119 @@
+"""Bounds of column values, decoded from Parquet's PLAIN bytes.
+
+Soundness: a side that cannot be decoded without doubt is null, which means unknown. Source: parquet.thrift,
+Statistics.min_value and .max_value, ColumnIndex.min_values and .max_values: PLAIN, without length prefix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.io.parquet.schema import INT32, INT64, Column, Leaf
+
+_MAX_BINARY = 2**31 - 1  # bytes; Arrow's binary array has 32-bit offsets
+_NUMBERS: dict[pa.DataType, tuple[str, str]] = {  # stored as, holding values of
+    pa.bool_(): ("u1", "?"),
+    pa.int8(): ("<i4", "i1"),
+    pa.int16(): ("<i4", "i2"),
+    pa.int32(): ("<i4", "i4"),
+    pa.int64(): ("<i8", "i8"),
+    pa.uint8(): ("<u4", "u1"),
+    pa.uint16(): ("<u4", "u2"),
+    pa.uint32(): ("<u4", "u4"),
+    pa.uint64(): ("<u8", "u8"),
+    pa.date32(): ("<i4", "i4"),
+    pa.float32(): ("<f4", "f4"),
+    pa.float64(): ("<f8", "f8"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """What is known of a leaf over n units: row groups, or pages. Bounds may be loose and leave NaN out."""
+
+    lower: pa.Array  # of the leaf's type, binary for strings; null = unknown
+    upper: pa.Array
+    null_count: npt.NDArray[np.int64]  # -1 = unknown
+
+
+def bounds_type(leaf: Leaf) -> pa.DataType:
+    """The type of a leaf's bounds: its own, but binary for strings, as a cut prefix need not be UTF-8."""
+    return pa.binary() if leaf.type == pa.string() else leaf.type
+
+
+def offers_bounds(leaf: Leaf) -> bool:
+    """Whether a leaf's bounds have a defined order. INT96's have none (parquet.thrift, ColumnOrder)."""
+    return not leaf.int96 and leaf.type != pa.null()
+
+
+def decode_bounds(
+    column: Column, leaf: Leaf, lower: Sequence[bytes | None], upper: Sequence[bytes | None]
+) -> tuple[pa.Array, pa.Array]:
+    """Lower and upper bounds of n units, null where unknown.
+
+    A value of the wrong width, out of the type's range or of the decimal's precision is unknown. Where
+    lower > upper, or either is NaN, the writer and this reader disagree on the order: both are unknown.
+    """
+    if not offers_bounds(leaf):
+        unknown = pa.nulls(len(lower), leaf.type)
+        return unknown, unknown
+    return _without_contradictions(_decode(column, leaf, lower), _decode(column, leaf, upper))
+
+
+def _decode(column: Column, leaf: Leaf, values: Sequence[bytes | None]) -> pa.Array:
+    if pa.types.is_decimal128(leaf.type):
+        return _decimals(values, column, leaf.type)
+    if bounds_type(leaf) == pa.binary():
+        if sum(len(value) for value in values if value is not None) > _MAX_BINARY:
+            return pa.nulls(len(values), pa.binary())
+        return pa.array(values, pa.binary())
+    return _numbers(values, leaf.type)
+
+
+def _numbers(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
+    """Little-endian values; those that a narrow type (bool, 8 and 16 bits) cannot hold are null."""
+    stored, held = _NUMBERS.get(kind, ("<i8", "i8"))  # timestamps
+    plain = np.dtype(stored)
+    known = np.array([value is not None and len(value) == plain.itemsize for value in values], bool)
+    blank = bytes(plain.itemsize)
+    joined = b"".join(value if fits and value else blank for value, fits in zip(values, known, strict=True))
+    wide = np.frombuffer(joined, plain)
+    narrow = wide.astype(held)
+    if plain.kind != "f":
+        known &= narrow == wide
+    return pa.array(narrow, mask=~known).view(kind)
+
+
+def _decimals(values: Sequence[bytes | None], column: Column, kind: pa.DataType) -> pa.Array:
+    """Unscaled integers: little-endian INT32 and INT64, else big-endian two's complement of any width."""
+    width = {INT32: 4, INT64: 8}.get(column.physical, column.width)  # 0 = any
+    order: Literal["little", "big"] = "little" if column.physical in (INT32, INT64) else "big"
+    limit = 10**kind.precision
+    unscaled: list[int | None] = []
+    for value in values:
+        if not value or (width and len(value) != width):
+            unscaled.append(None)
+            continue
+        number = int.from_bytes(value, order, signed=True)
+        unscaled.append(number if -limit < number < limit else None)
+    words = b"".join((number or 0).to_bytes(16, "little", signed=True) for number in unscaled)
+    valid = pa.array([number is not None for number in unscaled], pa.bool_()).buffers()[1]
+    return pa.Array.from_buffers(kind, len(unscaled), [valid, pa.py_buffer(words)])
+
+
+def _without_contradictions(lower: pa.Array, upper: pa.Array) -> tuple[pa.Array, pa.Array]:
+    holds = pc.fill_null(pc.less_equal(lower, upper), True)  # a NaN compares false
+    if pa.types.is_floating(lower.type):
+        for side in (lower, upper):  # a NaN beside an unknown side
+            holds = pc.and_not(holds, pc.fill_null(pc.is_nan(side), False))
+    if holds.true_count == len(holds):
+        return lower, upper
+    unknown = pa.scalar(None, lower.type)
+    return pc.if_else(holds, lower, unknown), pc.if_else(holds, upper, unknown)

@@ -1,0 +1,209 @@
+"""One column chunk of a footer: which of its statistics are used, and their bytes.
+
+Source: parquet.thrift, ColumnChunk, ColumnMetaData, Statistics, ColumnOrder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from secateur.errors import InvalidParquet
+from secateur.io.parquet.bounds import bounds_type, offers_bounds
+from secateur.io.parquet.schema import INT32, INT64, Column, Leaf, display
+from secateur.io.parquet.thrift import Struct, optional, optional_list, required, required_list
+from secateur.io.parquet.writer_bugs import Doubt
+from secateur.io.storage.byte_ranges import Range
+
+_DATA_PAGES = frozenset((0, 3))  # PageType: DATA_PAGE, DATA_PAGE_V2
+_DICTIONARIES = frozenset((2, 8))  # Encoding: PLAIN_DICTIONARY, RLE_DICTIONARY
+FilterPlace: TypeAlias = tuple[int, int | None]  # the same of a bloom filter with its header; None = not recorded
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Which statistics of a column are used, in every row group and page."""
+
+    bounds: bool  # min_value and max_value, and ColumnIndex.min_values and .max_values
+    signed_bounds: bool  # the deprecated min and max
+    null_counts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    """Where a column chunk lies, as its metadata says: held against nothing yet."""
+
+    data: int  # byte of the file at which its first data page is said to be
+    dictionary: int  # byte of its dictionary page; 0 where none is mentioned
+    size: int  # bytes
+    uncompressed: int  # bytes of its pages once they are decompressed, with their headers
+    codec: int
+    value_count: int
+    by_dictionary: int  # how many of its data pages are said to need the dictionary; -1 = not recorded
+    page_count: int  # data pages; -1 = not recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What is kept of one column chunk."""
+
+    byte_count: int  # as stored
+    lower: bytes | None  # PLAIN; None = unknown
+    upper: bytes | None
+    null_count: int  # -1 = unknown
+    offset_index: Range | None
+    column_index: Range | None
+    bloom_filter: FilterPlace | None
+    stored: StoredChunk | None  # None where its pages cannot be read one by one: it is encrypted, or does not say where
+
+
+def column_trust(column: Column, type_ordered: bool, doubted: frozenset[Doubt]) -> Trust:
+    """What to use of a column, given its ColumnOrder is TYPE_ORDER and what its writer gets wrong."""
+    leaf = column.leaf
+    if leaf is None or leaf.type == pa.null():
+        return Trust(False, False, False)
+    doubt = _doubt(column, leaf)
+    trusted = offers_bounds(leaf) and doubt not in doubted
+    # Statistics.min and .max are ordered as signed whatever the type, so bytes and unsigned integers are out.
+    # Floats are out because the writers of that time let one NaN hide the other values of its page when they
+    # merged pages (PARQUET-1246), which leaves finite bounds that do not hold.
+    signed = doubt is Doubt.NUMBERS and not pa.types.is_unsigned_integer(leaf.type)
+    return Trust(trusted and type_ordered, trusted and signed, not (_count_doubts(leaf, doubt) & doubted))
+
+
+def _count_doubts(leaf: Leaf, doubt: Doubt) -> set[Doubt]:
+    """The kinds of bug that would make the null counts of a leaf wrong."""
+    found = {Doubt.NULL_COUNTS}
+    if len(leaf.path) > 1:
+        found.add(Doubt.NESTED_NULL_COUNTS)
+    if doubt is Doubt.BYTES:
+        found.add(Doubt.BYTES_NULL_COUNTS if len(leaf.path) == 1 else Doubt.NESTED_BYTES_NULL_COUNTS)
+    return found
+
+
+def _doubt(column: Column, leaf: Leaf) -> Doubt:
+    """The kind of bug that would make the bounds of this column wrong."""
+    if pa.types.is_floating(leaf.type):
+        return Doubt.FLOATS
+    if pa.types.is_string(leaf.type) or pa.types.is_binary(leaf.type):
+        return Doubt.BYTES
+    if pa.types.is_decimal(leaf.type) and column.physical not in (INT32, INT64):
+        return Doubt.DECIMAL_BYTES if column.width else Doubt.VARIABLE_DECIMALS
+    return Doubt.NUMBERS
+
+
+def read_chunk(chunk: Struct, column: Column, trust: Trust, row_count: int) -> Chunk:
+    """The chunk of a column in a row group of ``row_count`` rows.
+
+    Raises InvalidParquet where it lies in another file, is encrypted or is of another column, MalformedThrift
+    for a field that is missing or of the wrong type.
+    """
+    metadata = _metadata(chunk, column)
+    byte_count = required(metadata, 7, int, "ColumnMetaData.total_compressed_size")
+    if byte_count < 0:
+        raise InvalidParquet(f"the column chunk of {display(column.names)} has {byte_count} bytes")
+    if 8 in chunk:  # ColumnChunk.crypto_metadata: its pages and indexes are encrypted
+        return Chunk(byte_count, None, None, -1, None, None, None, None)
+    stored = _stored(metadata, byte_count)
+    offset_index, column_index = _range(chunk, 4, 5), _range(chunk, 6, 7)
+    if column.leaf is None:  # repeated: statistics count elements, not rows
+        return Chunk(byte_count, None, None, -1, offset_index, None, None, stored)
+    bloom_filter = _filter_place(metadata) if 14 in metadata else None
+    statistics = optional(metadata, 12, dict, "ColumnMetaData.statistics")
+    if statistics is None:
+        return Chunk(byte_count, None, None, -1, offset_index, column_index, bloom_filter, stored)
+    lower, upper = _bounds(statistics, trust, column.leaf)
+    value_count = required(metadata, 5, int, "ColumnMetaData.num_values")
+    counted = trust.null_counts and value_count == row_count  # not repeated: one value or NULL per row
+    null_count = _null_count(statistics, column.leaf, row_count) if counted else -1
+    return Chunk(byte_count, lower, upper, null_count, offset_index, column_index, bloom_filter, stored)
+
+
+def _stored(metadata: Struct, size: int) -> StoredChunk | None:
+    """Where the chunk lies; None where that is not recorded."""
+    codec, value_count, uncompressed, data = (metadata.get(field) for field in (4, 5, 6, 9))
+    dictionary = metadata.get(11, 0)
+    if not (
+        isinstance(codec, int)
+        and isinstance(value_count, int)
+        and isinstance(uncompressed, int)
+        and isinstance(data, int)
+        and isinstance(dictionary, int)
+    ):
+        return None
+    by_dictionary, page_count = _page_counts(metadata)
+    return StoredChunk(data, dictionary, size, uncompressed, codec, value_count, by_dictionary, page_count)
+
+
+def _page_counts(metadata: Struct) -> tuple[int, int]:
+    """How many data pages need the dictionary, and how many there are, by PageEncodingStats; -1 = not recorded."""
+    stats = optional_list(metadata, 13, dict, "ColumnMetaData.encoding_stats")
+    if stats is None:
+        return -1, -1
+    pages = [
+        (required(each, 2, int, "PageEncodingStats.encoding"), required(each, 3, int, "PageEncodingStats.count"))
+        for each in stats
+        if each.get(1) in _DATA_PAGES
+    ]
+    return sum(count for encoding, count in pages if encoding in _DICTIONARIES), sum(count for _, count in pages)
+
+
+def _metadata(chunk: Struct, column: Column) -> Struct:
+    """ColumnChunk.meta_data, after a check that it is of this column and this file."""
+    name = display(column.names)
+    if file_path := optional(chunk, 1, bytes, "ColumnChunk.file_path"):
+        raise InvalidParquet(f"column {name} has its data in another file, {file_path[:99]!r}: not supported")
+    metadata = optional(chunk, 3, dict, "ColumnChunk.meta_data")
+    if metadata is None:
+        raise InvalidParquet(f"column {name} has no metadata: encrypted columns are not supported")
+    names = required_list(metadata, 3, bytes, "ColumnMetaData.path_in_schema")
+    if tuple(names) != column.names:
+        raise InvalidParquet(f"the column chunk of {name} says that it is of {display(names)}")
+    physical = required(metadata, 1, int, "ColumnMetaData.type")
+    if physical != column.physical:
+        raise InvalidParquet(f"column {name} has physical type {column.physical}, its chunk {physical}")
+    return metadata
+
+
+def _bounds(statistics: Struct, trust: Trust, leaf: Leaf) -> tuple[bytes | None, bytes | None]:
+    """The bounds of a chunk. Those of numbers, days and instants are values of it: a side said not to be one is None.
+
+    No writer is known that loosens them; so what is known of them answers min and max (pruning/aggregates.py).
+    """
+    lower = optional(statistics, 6, bytes, "Statistics.min_value")
+    upper = optional(statistics, 5, bytes, "Statistics.max_value")
+    if trust.bounds and not (lower is upper is None):
+        if bounds_type(leaf) == pa.binary():
+            return lower, upper
+        is_upper_loose, is_lower_loose = (statistics.get(field) is False for field in (7, 8))  # is_max_value_exact, ...
+        return None if is_lower_loose else lower, None if is_upper_loose else upper
+    if trust.signed_bounds:
+        lower = optional(statistics, 2, bytes, "Statistics.min")
+        upper = optional(statistics, 1, bytes, "Statistics.max")
+        return lower, upper
+    return None, None
+
+
+def _null_count(statistics: Struct, leaf: Leaf, row_count: int) -> int:
+    """NULLs of a chunk, -1 where unknown or impossible."""
+    count = optional(statistics, 3, int, "Statistics.null_count")
+    if count is None or not 0 <= count <= row_count:
+        return -1
+    # Old CDH files say 0 where nothing was counted, and have no bounds either (apache/iceberg#1635).
+    unbounded = statistics.keys().isdisjoint((1, 2, 5, 6))
+    return -1 if count == 0 and unbounded and row_count > 0 and offers_bounds(leaf) else count
+
+
+def _range(chunk: Struct, offset_field: int, length_field: int) -> Range | None:
+    offset = optional(chunk, offset_field, int, "an index offset of ColumnChunk") or 0
+    length = optional(chunk, length_field, int, "an index length of ColumnChunk") or 0
+    return (offset, length) if offset > 0 and length > 0 else None
+
+
+def _filter_place(metadata: Struct) -> FilterPlace | None:
+    """Where the bloom filter lies; some writers without one say that it is at 0 (PARQUET-1979)."""
+    offset = required(metadata, 14, int, "ColumnMetaData.bloom_filter_offset")
+    length = optional(metadata, 15, int, "ColumnMetaData.bloom_filter_length")
+    return (offset, length) if offset > 0 else None

@@ -1,0 +1,110 @@
+"""The layouts of a file's row groups, out of its footer, its page index and its pages; what an index keeps of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import InvalidParquet
+from secateur.index.zones.page_locations import UNKNOWN, FileLayouts
+from secateur.io.parquet.chunk_locations import ChunkLayout, Layout, chunk_layout
+from secateur.io.parquet.column_chunk import Chunk
+from secateur.io.parquet.footer import Footer
+from secateur.io.parquet.location_codec import encode_layout
+from secateur.io.parquet.page_index import Pages, read_pages
+from secateur.io.parquet.page_walk import walked
+from secateur.io.parquet.schema import Column
+from secateur.io.parquet.thrift import MalformedThrift, decode_struct
+from secateur.io.storage.byte_ranges import LOCAL_GAP, READ_THREADS, Range, read_ranges
+
+
+def file_layouts(file: pa.NativeFile, footer: Footer, gap: int = LOCAL_GAP) -> FileLayouts:
+    """The head and the layouts of an open file, encoded; see :func:`layouts_of_file`. Raises OSError."""
+    placed = np.where((footer.placed < 0).any(axis=0), UNKNOWN, footer.placed)
+    return FileLayouts(footer.head.data, placed, [*map(encode_layout, layouts_of_file(file, footer, gap))])
+
+
+def layouts_of_file(file: pa.NativeFile, footer: Footer, gap: int = LOCAL_GAP) -> list[Layout]:
+    """The layout of every row group, of all leaves whose pages pyarrow need not find itself.
+
+    All OffsetIndexes of the file are read at once; where a chunk has no usable one, the headers of its pages tell, as
+    far as they add up. On an object store, where `gap` is greater than that of a local disk, such chunks are read
+    whole, many at once. Raises OSError.
+    """
+    chunks = [chunk for row_group in range(len(footer.row_count)) for chunk in footer.chunks(row_group)]
+    indexes, leaves = _offset_indexes(file, chunks, gap), range(len(footer.head.columns))
+    stated = [_stated(file, footer, row_group, leaves, indexes) for row_group in range(len(footer.row_count))]
+    return [_completed(file, footer, row_group, layout, gap) for row_group, layout in enumerate(stated)]
+
+
+def read_layout(
+    file: pa.NativeFile, footer: Footer, row_group: int, leaves: Sequence[int], gap: int = LOCAL_GAP
+) -> Layout:
+    """Where some leaves of a row group lie, by their ordinals; without those that can only be read by pyarrow.
+
+    The pages of a leaf are unknown where it has no usable OffsetIndex. Raises OSError.
+    """
+    chunks = footer.chunks(row_group)
+    indexes = _offset_indexes(file, [chunks[leaf] for leaf in leaves], gap)
+    return _stated(file, footer, row_group, leaves, indexes)
+
+
+def _stated(
+    file: pa.NativeFile, footer: Footer, row_group: int, leaves: Sequence[int], indexes: dict[Range, bytes]
+) -> Layout:
+    """What the footer and the OffsetIndexes tell of some leaves."""
+    rows, size, found = int(footer.row_count[row_group]), file.size(), {}
+    for leaf in leaves:
+        chunk = footer.chunks(row_group)[leaf]
+        pages = _pages(chunk, indexes, rows, size)
+        layout = None if chunk.stored is None else chunk_layout(chunk.stored, pages, size)
+        if layout is not None:
+            found[leaf] = layout
+    return Layout(rows, found)
+
+
+def _completed(file: pa.NativeFile, footer: Footer, row_group: int, layout: Layout, gap: int) -> Layout:
+    """A layout with the pages that no OffsetIndex tells, as far as their headers do."""
+    unknown = [leaf for leaf, chunk in layout.chunks.items() if chunk.pages is None]
+    walk = partial(_walked, file, footer, row_group, footer.head.columns, gap)
+    if gap > LOCAL_GAP and len(unknown) > 1:
+        with ThreadPoolExecutor(min(READ_THREADS, len(unknown))) as threads:
+            chunks = list(threads.map(walk, unknown))
+    else:
+        chunks = list(map(walk, unknown))
+    found = {leaf: chunk for leaf, chunk in zip(unknown, chunks, strict=True) if chunk is not None}
+    return Layout(layout.row_count, {**layout.chunks, **found})
+
+
+def _walked(
+    file: pa.NativeFile, footer: Footer, row_group: int, columns: tuple[Column, ...], gap: int, leaf: int
+) -> ChunkLayout | None:
+    """The layout of a chunk by the headers of its pages; None where they do not tell."""
+    stored = footer.chunks(row_group)[leaf].stored
+    assert stored is not None  # of the leaves that have a layout
+    found = walked(file, stored, columns[leaf], int(footer.row_count[row_group]), gap)
+    return None if found is None else chunk_layout(*found, file.size())
+
+
+def _offset_indexes(file: pa.NativeFile, chunks: Sequence[Chunk], gap: int) -> dict[Range, bytes]:
+    """The bytes of the OffsetIndexes that lie in the file; none where they are together longer than it."""
+    size = file.size()
+    places = [each for chunk in chunks if (each := chunk.offset_index) is not None and sum(each) <= size]
+    if sum(length for _, length in places) > size:
+        return {}
+    return dict(zip(places, map(bytes, read_ranges(file, places, gap)), strict=True))
+
+
+def _pages(chunk: Chunk, indexes: dict[Range, bytes], rows: int, file_size: int) -> Pages | None:
+    """The pages by the OffsetIndex of a chunk; None where it has no usable one."""
+    data = None if chunk.offset_index is None else indexes.get(chunk.offset_index)
+    if data is None:
+        return None
+    try:
+        return read_pages(decode_struct(data), rows, file_size)
+    except (MalformedThrift, InvalidParquet):
+        return None

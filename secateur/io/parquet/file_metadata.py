@@ -1,0 +1,169 @@
+"""The head of a Parquet file: what its footer says of all row groups alike, kept byte for byte.
+
+A small file that is put together of pages of another has the same head, so pyarrow reads it as it reads that one: the
+schema, the Arrow schema in the key-value metadata, and the writer, whose bugs pyarrow knows by name.
+Source: parquet.thrift, FileMetaData, RowGroup, ColumnChunk, ColumnMetaData.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from secateur.errors import InvalidParquet
+from secateur.io.parquet import thrift_encoding as thrift
+from secateur.io.parquet.page_header import PLAIN, RLE
+from secateur.io.parquet.schema import Column, read_columns
+from secateur.io.parquet.thrift import Struct, WireField, optional, optional_list, required, required_list, wire_fields
+
+MAGIC = b"PAR1"
+_VERSION, _SCHEMA, _ROW_COUNT, _ROW_GROUPS, _METADATA, _CREATED_BY, _COLUMN_ORDERS = range(1, 8)
+_KEPT = (_VERSION, _SCHEMA, _METADATA, _CREATED_BY, _COLUMN_ORDERS)
+
+
+@dataclass(frozen=True)
+class ChunkPlace:
+    """Where a column chunk lies in a file, and what it has."""
+
+    start: int  # byte of the file
+    size: int  # bytes
+    dictionary: int  # bytes of them that the dictionary page has
+    value_count: int
+    codec: int
+
+
+@dataclass(frozen=True)
+class Head:
+    """The footer of a file with all row groups left out."""
+
+    data: bytes  # FileMetaData, as encoded
+
+    @cached_property
+    def _fields(self) -> dict[int, WireField]:
+        return wire_fields(self.data)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The leaf columns, by ordinal."""
+        return read_columns(required_list({_SCHEMA: self._fields[_SCHEMA].value}, _SCHEMA, dict, "FileMetaData.schema"))
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The schema as pyarrow reads it. Raises InvalidParquet."""
+        try:
+            return opened_small_file(MAGIC + self.footer(0, {})).schema_arrow
+        except (pa.ArrowException, OSError) as error:
+            raise InvalidParquet(f"the schema cannot be read: {error}") from None
+
+    @cached_property
+    def metadata(self) -> dict[bytes, bytes]:
+        """What key_value_metadata says."""
+        fields = {number: field.value for number, field in self._fields.items()}
+        return _key_values(optional_list(fields, _METADATA, dict, "FileMetaData.key_value_metadata") or [])
+
+    def schema_of(self, names: Collection[str]) -> pa.Schema:
+        """The schema of some top-level columns, in the order of the file."""
+        return pa.schema([field for field in self._fields_of_schema if field.name in names], self.schema.metadata)
+
+    @cached_property
+    def _fields_of_schema(self) -> tuple[pa.Field, ...]:
+        return tuple(self.schema)
+
+    def leaves(self, names: Collection[str]) -> list[int]:
+        """The ordinals of all leaves of some top-level columns, ascending.
+
+        Raises InvalidParquet where two columns have one of these names.
+        """
+        chosen = self.schema_of(names)
+        if len(set(chosen.names)) < len(chosen):
+            raise InvalidParquet(f"several of the columns {', '.join(chosen.names)} have the same name")
+        wanted = {name.encode() for name in names}
+        return [ordinal for ordinal, column in enumerate(self.columns) if column.names[0] in wanted]
+
+    def footer(self, row_count: int, chunks: Mapping[int, ChunkPlace]) -> bytes:
+        """The end of a file with this head: the footer, its length and the magic.
+
+        It has one row group of so many rows, in which the leaves of the given ordinals have values. The others have
+        chunks without any, and cannot be read. Without chunks there is no row group.
+        """
+        described = [*self._without_values]
+        for ordinal, place in chunks.items():
+            described[ordinal] = _column_chunk(self._own[ordinal], place)
+        group = [
+            (1, thrift.LIST, thrift.list_of(thrift.STRUCT, described)),
+            (2, thrift.I64, thrift.integer(sum(place.size for place in chunks.values()))),
+            (3, thrift.I64, thrift.integer(row_count)),
+        ]
+        footer = _footer(self._fields, row_count, [thrift.structure(group)] if chunks else [])
+        return footer + len(footer).to_bytes(4, "little") + MAGIC
+
+    @cached_property
+    def _own(self) -> tuple[bytes, ...]:
+        """By ordinal, the fields of ColumnMetaData that all chunks of a leaf have alike."""
+        return tuple(map(_own_metadata, self.columns))
+
+    @cached_property
+    def _without_values(self) -> tuple[bytes, ...]:
+        """By ordinal, a ColumnChunk that has none."""
+        return tuple(_column_chunk(own, ChunkPlace(len(MAGIC), 0, 0, 0, 0)) for own in self._own)
+
+
+@lru_cache(maxsize=64)
+def known_head(data: bytes) -> Head:
+    """A head as an index keeps it; files of one writer share it, and what is decoded of it."""
+    return Head(data)
+
+
+def head_of(footer: Mapping[int, WireField]) -> Head:
+    """The head of a FileMetaData, of which the fields are known."""
+    return Head(_footer({number: field for number, field in footer.items() if number in _KEPT}, 0, []))
+
+
+def _footer(fields: Mapping[int, WireField], row_count: int, row_groups: Sequence[bytes]) -> bytes:
+    """An encoded FileMetaData with other row groups."""
+    groups = thrift.list_of(thrift.STRUCT, row_groups)
+    own = [(_ROW_COUNT, thrift.I64, thrift.integer(row_count)), (_ROW_GROUPS, thrift.LIST, groups)]
+    kept = [(number, field.kind, field.data) for number, field in fields.items() if number in _KEPT]
+    return thrift.structure(sorted([*kept, *own]))
+
+
+def _key_values(pairs: Sequence[Struct]) -> dict[bytes, bytes]:
+    return {
+        required(pair, 1, bytes, "KeyValue.key"): optional(pair, 2, bytes, "KeyValue.value") or b"" for pair in pairs
+    }
+
+
+def _own_metadata(column: Column) -> bytes:
+    encodings = [thrift.integer(PLAIN), thrift.integer(RLE)]
+    fields = [
+        (1, thrift.I32, thrift.integer(column.physical)),
+        (2, thrift.LIST, thrift.list_of(thrift.I32, encodings)),
+        (3, thrift.LIST, thrift.list_of(thrift.BINARY, [thrift.binary(name) for name in column.names])),
+    ]
+    return thrift.fields(fields)
+
+
+def _column_chunk(own: bytes, place: ChunkPlace) -> bytes:
+    start, size = thrift.integer(place.start), thrift.integer(place.size)
+    metadata = [
+        (4, thrift.I32, thrift.integer(place.codec)),
+        (5, thrift.I64, thrift.integer(place.value_count)),
+        (6, thrift.I64, size),
+        (7, thrift.I64, size),
+        (9, thrift.I64, thrift.integer(place.start + place.dictionary)),
+    ]
+    if place.dictionary:
+        metadata.append((11, thrift.I64, start))
+    described = own + thrift.structure(metadata, behind=3)
+    return thrift.structure([(2, thrift.I64, start), (3, thrift.STRUCT, described)])
+
+
+def opened_small_file(data: bytes) -> pq.ParquetFile:
+    """A Parquet file in memory, read in the same way as files of a table; pages that carry a checksum are checked."""
+    return pq.ParquetFile(
+        pa.BufferReader(data), coerce_int96_timestamp_unit="us", page_checksum_verification=True, pre_buffer=False
+    )

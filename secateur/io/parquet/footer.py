@@ -1,0 +1,263 @@
+"""Parquet's footer and page index: what a file says of its row groups and pages, without reading any data.
+
+A bound read here may be loose, never wrong: whatever is missing, contradictory, of an undefined order or
+from a writer with a known bug is unknown (a null bound, a null count of -1). Bounds of float and double
+leave NaN out. Source: parquet.thrift, FileMetaData, RowGroup; "Apache Parquet format, ColumnIndex".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from secateur.errors import InvalidParquet
+from secateur.io.parquet.bounds import Bounds, decode_bounds
+from secateur.io.parquet.column_chunk import Chunk, Trust, column_trust, read_chunk
+from secateur.io.parquet.file_metadata import Head, head_of
+from secateur.io.parquet.page_index import (
+    PageIndex,
+    Pages,
+    PageStatistics,
+    assemble,
+    read_page_statistics,
+    read_pages,
+    unknown_statistics,
+)
+from secateur.io.parquet.schema import Column, Leaf, display, read_columns
+from secateur.io.parquet.thrift import (
+    MalformedThrift,
+    Struct,
+    WireField,
+    decode_struct,
+    optional,
+    optional_list,
+    required,
+    required_list,
+    wire_fields,
+)
+from secateur.io.parquet.writer_bugs import doubts
+from secateur.io.storage.byte_ranges import LOCAL_GAP, Range, read_ranges
+
+__all__ = [
+    "Bounds",
+    "Footer",
+    "Leaf",
+    "PageIndex",
+    "chunk_bounds",
+    "read_footer",
+    "read_page_index",
+    "stored_chunks",
+]
+
+_TAIL = 64 << 10  # bytes of the first read; the footer of some hundred column chunks fits
+_MAGIC, _ENCRYPTED_MAGIC = b"PAR1", b"PARE"
+_ENDING = 8  # bytes: the footer's length, then the magic
+_MAX_INT32, _MAX_INT64 = 2**31 - 1, 2**63 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Footer:
+    """What a Parquet file says of itself."""
+
+    row_count: npt.NDArray[np.int64]  # per row group
+    byte_count: npt.NDArray[np.int64]  # per row group, of all its column chunks as stored
+    placed: npt.NDArray[np.int64]  # shape (2, n_row_groups): where readers of splits see each begin, and its bytes
+    leaves: tuple[Leaf, ...]  # those under a repeated node are left out: present in the file, but not here
+    created_by: str
+    head: Head = field(repr=False)
+    _columns: tuple[Column, ...] = field(repr=False)  # by ordinal
+    _trust: tuple[Trust, ...] = field(repr=False)  # by ordinal
+    _chunks: tuple[tuple[Chunk, ...], ...] = field(repr=False)  # by row group, then ordinal
+    _file_size: int = field(repr=False)  # bytes
+
+    def chunks(self, row_group: int) -> tuple[Chunk, ...]:
+        """The column chunks of a row group, by the ordinals of their leaves."""
+        return self._chunks[row_group]
+
+
+def read_footer(file: pa.NativeFile) -> Footer:
+    """The footer of an open Parquet file: one read of up to 64 KiB, and a second where it is longer.
+
+    Raises InvalidParquet for anything that is not a complete, unencrypted footer with all data in this file.
+    """
+    size = file.size()
+    data = _footer_bytes(file, size)
+    try:
+        return _file_metadata(wire_fields(data), size)
+    except MalformedThrift as error:
+        raise InvalidParquet(f"the footer is malformed: {error}") from error
+
+
+def chunk_bounds(footer: Footer, leaf: Leaf) -> Bounds:
+    """Bounds of a leaf over the row groups: every value that is neither NULL nor NaN lies within.
+
+    Raises ValueError for a leaf of another footer.
+    """
+    column = _column(footer, leaf)
+    chunks = [group[leaf.ordinal] for group in footer._chunks]
+    lower, upper = decode_bounds(column, leaf, [chunk.lower for chunk in chunks], [chunk.upper for chunk in chunks])
+    return Bounds(lower, upper, np.array([chunk.null_count for chunk in chunks], np.int64))
+
+
+def read_page_index(
+    file: pa.NativeFile, footer: Footer, leaves: Sequence[Leaf], gap: int = LOCAL_GAP
+) -> dict[tuple[str, ...], PageIndex]:
+    """The page index of those leaves that have a usable OffsetIndex in every row group, by path.
+
+    Where a row group has no usable ColumnIndex, the leaf's pages in it have unknown bounds and null counts.
+    Byte ranges at most `gap` bytes apart are read at once. Raises InvalidParquet where an index lies outside the
+    file or cannot be decoded, ValueError for a leaf of another footer.
+    """
+    paths = Counter(leaf.path for leaf in footer.leaves)
+    wanted = {
+        leaf.path: leaf
+        for leaf in leaves
+        if all(chunk.offset_index for chunk in _chunks(footer, leaf)) and paths[leaf.path] == 1
+    }
+    chunks = [chunk for leaf in wanted.values() for chunk in _chunks(footer, leaf)]
+    located = chain.from_iterable((chunk.offset_index, chunk.column_index) for chunk in chunks)
+    places = [place for place in located if place is not None]
+    if sum(length for _, length in places) > footer._file_size:
+        raise InvalidParquet(f"the page indexes are together longer than the file's {footer._file_size} bytes")
+    data = dict(zip(places, map(bytes, read_ranges(file, places, gap)), strict=True))
+    indexes = {path: _leaf_page_index(footer, leaf, data) for path, leaf in wanted.items()}
+    return {path: index for path, index in indexes.items() if index is not None}
+
+
+def stored_chunks(footer: Footer, leaf: Leaf) -> tuple[Column, list[Chunk]]:
+    """How a leaf is stored, and its chunk in every row group. Raises ValueError for a leaf of another footer."""
+    return _column(footer, leaf), _chunks(footer, leaf)
+
+
+def _column(footer: Footer, leaf: Leaf) -> Column:
+    columns = footer._columns
+    if leaf.ordinal >= len(columns) or columns[leaf.ordinal].leaf != leaf:
+        raise ValueError(f"leaf {'.'.join(leaf.path)}, ordinal {leaf.ordinal}, is not of this footer")
+    return columns[leaf.ordinal]
+
+
+def _chunks(footer: Footer, leaf: Leaf) -> list[Chunk]:
+    _column(footer, leaf)
+    return [group[leaf.ordinal] for group in footer._chunks]
+
+
+def _footer_bytes(file: pa.NativeFile, size: int) -> bytes:
+    tail = _read(file, max(0, size - _TAIL), min(size, _TAIL))
+    if tail[-4:] == _ENCRYPTED_MAGIC:
+        raise InvalidParquet("encrypted footer (PARE) is not supported")
+    if tail[-4:] != _MAGIC:
+        raise InvalidParquet(f"not a Parquet file: ends with {tail[-4:]!r} instead of {_MAGIC!r}")
+    length = int.from_bytes(tail[-_ENDING:-4], "little")
+    if len(_MAGIC) + length + _ENDING > size:
+        raise InvalidParquet(f"truncated: footer length {length} exceeds the file's {size} bytes")
+    if length > _MAX_INT32:
+        raise InvalidParquet(f"footer length {length} exceeds {_MAX_INT32} bytes")
+    if length + _ENDING <= len(tail):
+        return tail[len(tail) - _ENDING - length : -_ENDING]
+    return _read(file, size - _ENDING - length, length)
+
+
+def _read(file: pa.NativeFile, offset: int, length: int) -> bytes:
+    return bytes(read_ranges(file, [(offset, length)])[0])
+
+
+def _file_metadata(fields: Mapping[int, WireField], file_size: int) -> Footer:
+    metadata = {number: field.value for number, field in fields.items()}
+    columns = read_columns(required_list(metadata, 2, dict, "FileMetaData.schema"))
+    created_by = (optional(metadata, 6, bytes, "FileMetaData.created_by") or b"").decode(errors="replace")
+    doubted = doubts(created_by)
+    ordered = _type_ordered(metadata, len(columns))
+    trust = tuple(column_trust(column, known, doubted) for column, known in zip(columns, ordered, strict=True))
+    groups = required_list(metadata, 4, dict, "FileMetaData.row_groups")
+    row_counts = [_row_count(group) for group in groups]
+    chunks = tuple(_row_group(*group, columns, trust) for group in zip(groups, row_counts, strict=True))
+    byte_counts = [sum(chunk.byte_count for chunk in group) for group in chunks]
+    if max(sum(row_counts), sum(byte_counts)) > _MAX_INT64:
+        raise InvalidParquet(f"the row groups have {sum(row_counts)} rows and {sum(byte_counts)} bytes")
+    return Footer(
+        row_count=np.array(row_counts, np.int64),
+        byte_count=np.array(byte_counts, np.int64),
+        placed=np.array([_place(*group) for group in zip(groups, byte_counts, strict=True)], np.int64).reshape(-1, 2).T,
+        leaves=tuple(column.leaf for column in columns if column.leaf is not None),
+        created_by=created_by,
+        head=head_of(fields),
+        _columns=columns,
+        _trust=trust,
+        _chunks=chunks,
+        _file_size=file_size,
+    )
+
+
+def _row_count(group: Struct) -> int:
+    count = required(group, 3, int, "RowGroup.num_rows")
+    if count < 0:
+        raise InvalidParquet(f"a row group has {count} rows")
+    return count
+
+
+def _row_group(group: Struct, row_count: int, columns: Sequence[Column], trust: Sequence[Trust]) -> tuple[Chunk, ...]:
+    chunks = required_list(group, 1, dict, "RowGroup.columns")
+    if len(chunks) != len(columns):
+        raise InvalidParquet(f"a row group has {len(chunks)} column chunks for {len(columns)} columns")
+    return tuple(read_chunk(*chunk, row_count) for chunk in zip(chunks, columns, trust, strict=True))
+
+
+def _place(group: Struct, byte_count: int) -> tuple[int, int]:
+    """Where a row group begins, and its bytes, as parquet-mr takes them to see which split of the file has its middle.
+
+    Source: ``ParquetMetadataConverter.filterFileMetaDataByMidpoint`` and ``getOffset``: the first page of the first
+    column chunk, and the row group's own size where it is stated.
+    """
+    size = optional(group, 6, int, "RowGroup.total_compressed_size")
+    chunks = required_list(group, 1, dict, "RowGroup.columns")
+    if not chunks:
+        return 0, 0
+    first = required(chunks[0], 3, dict, "ColumnChunk.meta_data")
+    data = required(first, 9, int, "ColumnMetaData.data_page_offset")
+    dictionary = optional(first, 11, int, "ColumnMetaData.dictionary_page_offset")
+    return data if dictionary is None else min(data, dictionary), byte_count if size is None else size
+
+
+def _type_ordered(metadata: Struct, n_columns: int) -> list[bool]:
+    """Per column, whether its bounds have the order of its type: ColumnOrder.TYPE_ORDER, field 1."""
+    orders = optional_list(metadata, 7, dict, "FileMetaData.column_orders") or []
+    if len(orders) != n_columns:
+        return [False] * n_columns
+    return [order.keys() == {1} for order in orders]
+
+
+def _leaf_page_index(footer: Footer, leaf: Leaf, data: dict[Range, bytes]) -> PageIndex | None:
+    column, trust = footer._columns[leaf.ordinal], footer._trust[leaf.ordinal]
+    pages: list[Pages] = []
+    statistics: list[PageStatistics] = []
+    for chunk, rows in zip(_chunks(footer, leaf), footer.row_count.tolist(), strict=True):
+        assert chunk.offset_index is not None  # of the leaves that read_page_index wants
+        try:
+            found = read_pages(decode_struct(data[chunk.offset_index]), rows, footer._file_size)
+            if found is None:
+                return None
+            pages.append(found)
+            statistics.append(_page_statistics(chunk, column, trust, found, data))
+        except MalformedThrift as error:
+            raise InvalidParquet(f"the page index of {display(column.names)} is malformed: {error}") from error
+    return assemble(column, leaf, pages, statistics)
+
+
+def _page_statistics(
+    chunk: Chunk, column: Column, trust: Trust, pages: Pages, data: dict[Range, bytes]
+) -> PageStatistics:
+    unknown = unknown_statistics(pages)
+    if chunk.column_index is None:
+        return unknown
+    stated = read_page_statistics(decode_struct(data[chunk.column_index]), column, pages)
+    if stated is None:
+        return unknown
+    bounds = stated if trust.bounds else unknown
+    null_count = stated.null_count if trust.null_counts else unknown.null_count
+    return PageStatistics(bounds.lower, bounds.upper, null_count)

@@ -1,0 +1,82 @@
+"""A Parquet file of one row group, put together in memory from pages of another file, copied byte for byte.
+
+Every leaf column has the rows of its own pages in it, so it is decoded by itself: pages of different columns end at
+different rows. The memory that one takes serves the next, and lists, structs and maps are put together of their leaves
+once these were cut to the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from secateur.errors import InvalidParquet
+from secateur.io.parquet.file_metadata import MAGIC, ChunkPlace, Head, opened_small_file
+from secateur.io.parquet.nested import joined
+from secateur.io.parquet.page_selection import ChosenPages, Page
+from secateur.io.parquet.row_selection import ChosenRows
+from secateur.io.storage.byte_ranges import View
+
+
+@dataclass(frozen=True, eq=False)
+class ReadPages:
+    """The bytes of chosen pages, and of the dictionary that they need."""
+
+    chosen: ChosenPages
+    pages: Sequence[Page]
+    dictionary: View  # empty where none is needed
+
+    def only(self, i: int) -> ReadPages:
+        """The i-th of the pages."""
+        return ReadPages(self.chosen.only(i), self.pages[i : i + 1], self.dictionary)
+
+
+def decoded(head: Head, read: Mapping[int, ReadPages], rows: ChosenRows) -> pa.Table:
+    """The rows of the top-level columns that some leaves make up, in the order of the file.
+
+    Raises InvalidParquet where a column has another number of rows, and what pyarrow raises.
+    """
+    file = opened_small_file(small_file(head, read))
+    found: dict[str, list[pa.ChunkedArray]] = {}
+    for leaf, each in read.items():
+        table = rows.within(each.chosen.cover, _decoded_leaf(file, leaf, each.chosen))
+        found.setdefault(table.column_names[0], []).append(table.column(0))
+    schema = head.schema_of(found)
+    return pa.Table.from_arrays([_whole(field.type, found[field.name]) for field in schema], schema=schema)
+
+
+def require_readable(head: Head, leaf: int, read: ReadPages) -> None:
+    """Decode some pages by themselves. Raises what :func:`decoded` does."""
+    _decoded_leaf(opened_small_file(small_file(head, {leaf: read})), leaf, read.chosen)
+
+
+def small_file(head: Head, read: Mapping[int, ReadPages]) -> bytes:
+    """A file of one row group with some pages; it says that it has one row more than any leaf can have."""
+    parts: list[View] = [MAGIC]
+    places: dict[int, ChunkPlace] = {}
+    start = len(MAGIC)
+    for leaf, each in read.items():
+        own = [each.dictionary, *(page for page, _ in each.pages)]
+        size = sum(map(len, own))
+        values = sum(header.value_count for _, header in each.pages)
+        places[leaf] = ChunkPlace(start, size, len(each.dictionary), values, each.chosen.chunk.codec)
+        parts += own
+        start += size
+    rows = max(len(each.chosen.cover) for each in read.values())
+    return b"".join([*parts, head.footer(rows + 1, places)])
+
+
+def _decoded_leaf(file: pq.ParquetFile, leaf: int, chosen: ChosenPages) -> pa.Table:
+    """A table of one column, of which only this leaf is there."""
+    table = file.reader.read_row_group(0, column_indices=[leaf], use_threads=False)
+    if len(table) != len(chosen.cover):
+        raise InvalidParquet(f"{chosen.place}: its pages hold {len(table)} rows instead of {len(chosen.cover)}")
+    return table
+
+
+def _whole(type_: pa.DataType, parts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
+    """A column of its leaves."""
+    return parts[0] if len(parts) == 1 else pa.chunked_array([joined(type_, [each.combine_chunks() for each in parts])])

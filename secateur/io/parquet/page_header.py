@@ -1,0 +1,69 @@
+"""The header of a page: what it says of itself.
+
+Source: parquet.thrift, PageHeader, DataPageHeader, DataPageHeaderV2, DictionaryPageHeader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from secateur.errors import InvalidParquet
+from secateur.io.parquet.thrift import MalformedThrift, decode_leading, optional, required
+
+DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 2, 3  # PageType
+PLAIN, RLE = 0, 3  # Encoding
+_BY_DICTIONARY = frozenset((2, 8))  # PLAIN_DICTIONARY, RLE_DICTIONARY
+
+
+@dataclass(frozen=True)
+class PageHeader:
+    """What a page says of itself."""
+
+    type: int
+    size: int  # bytes of the header
+    compressed: int  # bytes behind the header
+    uncompressed: int  # bytes behind the header once they are decompressed
+    value_count: int  # of a data page; of a dictionary page its entries
+    row_count: int | None  # of a data page v2
+    encoding: int
+
+    @property
+    def needs_dictionary(self) -> bool:
+        """Whether its values are places in the dictionary."""
+        return self.type != DICTIONARY_PAGE and self.encoding in _BY_DICTIONARY
+
+
+def page_header(data: memoryview) -> PageHeader:
+    """The header at the first byte. Raises InvalidParquet."""
+    try:
+        fields, size = decode_leading(data)
+        type_ = required(fields, 1, int, "PageHeader.type")
+        place = _SPECIFIC.get(type_)
+        if place is None:
+            raise InvalidParquet(f"a page of type {type_}")
+        number, name, encoding = place
+        own = required(fields, number, dict, f"PageHeader.{name}")
+        header = PageHeader(
+            type=type_,
+            size=size,
+            compressed=required(fields, 3, int, "PageHeader.compressed_page_size"),
+            uncompressed=required(fields, 2, int, "PageHeader.uncompressed_page_size"),
+            value_count=required(own, 1, int, f"{name}.num_values"),
+            row_count=optional(own, 3, int, f"{name}.num_rows") if type_ == DATA_PAGE_V2 else None,
+            encoding=required(own, encoding, int, f"{name}.encoding"),
+        )
+    except MalformedThrift as error:
+        raise InvalidParquet(f"the page header is malformed: {error}") from error
+    if min(header.compressed, header.uncompressed, header.value_count) < 0:
+        raise InvalidParquet(
+            f"the page header has a negative size or count: {header.compressed} bytes, {header.uncompressed} "
+            f"uncompressed, {header.value_count} values"
+        )
+    return header
+
+
+_SPECIFIC = {  # by PageType: the field of PageHeader, its name, and within it the field of the encoding
+    DATA_PAGE: (5, "data_page_header", 2),
+    DICTIONARY_PAGE: (7, "dictionary_page_header", 2),
+    DATA_PAGE_V2: (8, "data_page_header_v2", 4),
+}

@@ -1,0 +1,141 @@
+"""The page index of one leaf column: where its pages lie, and what is known of their values.
+
+Source: "Apache Parquet format, ColumnIndex", parquet.thrift OffsetIndex, PageLocation, ColumnIndex. The
+OffsetIndex says where pages are, so one that contradicts itself is not used at all; the ColumnIndex only
+says what they hold, so one that contradicts the OffsetIndex leaves its pages with unknown bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from secateur.io.parquet.bounds import Bounds, decode_bounds
+from secateur.io.parquet.schema import BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY, Column, Leaf
+from secateur.io.parquet.thrift import Struct, optional_list, required, required_list
+
+
+@dataclass(frozen=True, eq=False)
+class PageIndex:
+    """The data pages of one leaf, over all row groups of a file.
+
+    Pages of row group g are ``[page_offsets[g], page_offsets[g + 1])``. A page of NULLs only has null bounds
+    and its row count as null count.
+    """
+
+    page_offsets: npt.NDArray[np.int64]  # n_row_groups + 1
+    first_row: npt.NDArray[np.int64]  # within the row group
+    offset: npt.NDArray[np.int64]  # bytes from the start of the file
+    size: npt.NDArray[np.int64]  # bytes as stored, page header included
+    bounds: Bounds
+
+
+@dataclass(frozen=True, eq=False)
+class Pages:
+    """The pages of one column chunk, from its OffsetIndex."""
+
+    offset: npt.NDArray[np.int64]  # bytes from the start of the file
+    size: npt.NDArray[np.int64]  # bytes, page header included
+    first_row: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]  # per page
+
+
+@dataclass(frozen=True, eq=False)
+class PageStatistics:
+    """What a ColumnIndex says of the pages of one column chunk, not yet decoded."""
+
+    lower: Sequence[bytes | None]
+    upper: Sequence[bytes | None]
+    null_count: npt.NDArray[np.int64]  # -1 = unknown
+
+
+def read_pages(offset_index: Struct, row_count: int, file_size: int) -> Pages | None:
+    """The pages of a chunk of ``row_count`` rows, None where they contradict themselves or the file.
+
+    Pages must start at row 0, each hold a row, follow one another in the file and lie inside it.
+    Raises MalformedThrift for a field that is missing or of the wrong type.
+    """
+    locations = required_list(offset_index, 1, dict, "OffsetIndex.page_locations")
+    offset = _column(locations, 1, "PageLocation.offset")
+    size = _column(locations, 2, "PageLocation.compressed_page_size")
+    first_row = _column(locations, 3, "PageLocation.first_row_index")
+    if not locations:
+        return Pages(offset, size, first_row, first_row) if row_count == 0 else None
+    # Differences could overflow for values near the ends of int64, so the values are limited first.
+    if min(offset.min(), size.min()) <= 0 or max(offset.max(), size.max()) > file_size:
+        return None
+    if first_row[0] != 0 or first_row.min() < 0 or first_row.max() >= row_count:
+        return None
+    stop = offset + size
+    rows = np.diff(first_row, append=row_count)
+    if rows.min() <= 0 or (stop[:-1] > offset[1:]).any() or stop[-1] > file_size:
+        return None
+    return Pages(offset, size, first_row, rows)
+
+
+def _column(locations: Sequence[Struct], field: int, name: str) -> npt.NDArray[np.int64]:
+    return np.array([required(location, field, int, name) for location in locations], np.int64)
+
+
+def read_page_statistics(column_index: Struct, column: Column, pages: Pages) -> PageStatistics | None:
+    """Bounds and null counts per page, None where a list does not have one entry per page.
+
+    Raises MalformedThrift for a field that is missing or of the wrong type.
+    """
+    null_page = required_list(column_index, 1, bool, "ColumnIndex.null_pages")
+    lower = required_list(column_index, 2, bytes, "ColumnIndex.min_values")
+    upper = required_list(column_index, 3, bytes, "ColumnIndex.max_values")
+    null_count = optional_list(column_index, 5, int, "ColumnIndex.null_counts")
+    lists = (null_page, lower, upper) if null_count is None else (null_page, lower, upper, null_count)
+    if any(len(values) != len(pages.rows) for values in lists):
+        return None
+    # Writers that drop a long bound leave b"" in its place (ClickHouse/ClickHouse#103039): as a lower bound
+    # it still holds, as an upper bound it would claim that the page has no value above the empty string.
+    droppable = column.physical in (BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY)
+    return PageStatistics(
+        [None if null else value for value, null in zip(lower, null_page, strict=True)],
+        [None if null or (droppable and not value) else value for value, null in zip(upper, null_page, strict=True)],
+        _null_counts(np.array(null_page, bool), null_count, pages.rows),
+    )
+
+
+def _null_counts(
+    null_page: npt.NDArray[np.bool_], stated: list[int] | None, rows: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """NULLs per page: unknown where impossible, or where null_pages and null_counts contradict each other."""
+    if stated is None:
+        return np.where(null_page, rows, -1)
+    counts = np.array(stated, np.int64)
+    possible = (counts >= 0) & (counts <= rows) & ((counts == rows) == null_page)
+    return np.where(possible, counts, -1)
+
+
+def unknown_statistics(pages: Pages) -> PageStatistics:
+    """Statistics of pages of which nothing is known."""
+    n = len(pages.rows)
+    return PageStatistics([None] * n, [None] * n, np.full(n, -1, np.int64))
+
+
+def assemble(column: Column, leaf: Leaf, pages: Sequence[Pages], statistics: Sequence[PageStatistics]) -> PageIndex:
+    """The page index of a leaf, from one element per row group."""
+    counts = np.array([0, *(len(chunk.rows) for chunk in pages)], np.int64)
+    lower, upper = decode_bounds(
+        column,
+        leaf,
+        [value for chunk in statistics for value in chunk.lower],
+        [value for chunk in statistics for value in chunk.upper],
+    )
+    return PageIndex(
+        page_offsets=np.cumsum(counts),
+        first_row=_concatenated([chunk.first_row for chunk in pages]),
+        offset=_concatenated([chunk.offset for chunk in pages]),
+        size=_concatenated([chunk.size for chunk in pages]),
+        bounds=Bounds(lower, upper, _concatenated([chunk.null_count for chunk in statistics])),
+    )
+
+
+def _concatenated(arrays: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    return np.concatenate(arrays) if arrays else np.empty(0, np.int64)

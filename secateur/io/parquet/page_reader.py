@@ -1,0 +1,119 @@
+"""Chosen rows of a row group, read by their pages alone.
+
+The pages that hold a chosen row are copied, as they lie, into a small Parquet file in memory (``page_file.py``), which
+pyarrow decodes; then all rows but the chosen ones are cut away. So every type, encoding and codec that pyarrow reads is
+read as pyarrow reads it. Before that, every page's header is held against the layout, afterwards the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from secateur.errors import InvalidParquet
+from secateur.io.parquet.chunk_locations import Layout
+from secateur.io.parquet.file_metadata import Head
+from secateur.io.parquet.page_file import ReadPages, decoded, require_readable
+from secateur.io.parquet.page_selection import ChosenPages, chosen_pages
+from secateur.io.parquet.row_selection import ChosenRows
+from secateur.io.parquet.schema import display
+from secateur.io.storage.byte_ranges import LOCAL_GAP, Range, View, read_ranges
+from secateur.io.storage.redaction import trouble
+
+WINDOW_BYTES = 64 << 20  # of pages that are held at once, compressed
+
+
+@dataclass(frozen=True, eq=False)
+class PageReader:
+    """Reads rows of one file by its pages; errors name the file as `shown`."""
+
+    shown: str
+    file: pa.NativeFile
+    head: Head
+    layout: Callable[[int, Sequence[int]], Layout]  # of some leaves of a row group; it has their pages
+    gap: int = LOCAL_GAP  # bytes; ranges no farther apart are read together
+
+    def read(self, row_group: int, names: Sequence[str], rows: ChosenRows) -> Iterator[pa.Table]:
+        """The chosen rows of some top-level columns of the file, in order, some megabytes of pages at a time.
+
+        Equal to reading the whole row group and slicing it. Only the pages that hold a chosen row are read, and the
+        dictionaries that they need. Raises InvalidParquet, naming the file, the column and the page.
+        """
+        leaves = self._leaves(names)
+        if not len(rows) or not leaves:
+            yield pa.Table.from_batches([], self.head.schema_of(names))
+            return
+        layout = self.layout(row_group, leaves)
+        if rows.stop[-1] > layout.row_count:
+            raise InvalidParquet(
+                f"row {rows.stop[-1] - 1} of row group {row_group} of {self.shown} is asked for, "
+                f"which has {layout.row_count} rows"
+            )
+        chosen = self._chosen(row_group, layout, rows)
+        windows = -(-sum(each.byte_count for each in chosen.values()) // WINDOW_BYTES)
+        if windows <= 1:
+            yield self._table(row_group, chosen, rows)
+            return
+        for piece in rows.pieces(windows):
+            yield self._table(row_group, self._chosen(row_group, layout, piece), piece)
+
+    def _leaves(self, names: Sequence[str]) -> list[int]:
+        try:
+            return self.head.leaves(names)
+        except InvalidParquet as error:
+            raise InvalidParquet(f"{self.shown}: {error}") from None
+
+    def _chosen(self, row_group: int, layout: Layout, rows: ChosenRows) -> dict[int, ChosenPages]:
+        """The pages of every leaf that hold some of the rows."""
+        return {
+            leaf: chosen_pages(self._named(row_group, leaf), self.head.columns[leaf], chunk, rows)
+            for leaf, chunk in layout.chunks.items()
+        }
+
+    def _table(self, row_group: int, chosen: Mapping[int, ChosenPages], rows: ChosenRows) -> pa.Table:
+        read = self._pages(chosen)
+        try:
+            return decoded(self.head, read, rows)
+        except (pa.ArrowException, OSError, InvalidParquet) as error:
+            self._blame(read)
+            raise InvalidParquet(f"cannot read row group {row_group} of {self.shown}: {error}") from None
+
+    def _pages(self, chosen: Mapping[int, ChosenPages]) -> dict[int, ReadPages]:
+        """The chosen pages of every leaf, and the dictionaries that are said to be needed, then those that are."""
+        wanted = [leaf for leaf, each in chosen.items() if each.is_dictionary_likely]
+        ranges = [range_ for each in chosen.values() for range_ in each.ranges]
+        data = iter(self._bytes([*ranges, *(chosen[leaf].dictionary for leaf in wanted)]))
+        pages = {leaf: each.checked(data) for leaf, each in chosen.items()}
+        dictionaries = dict(zip(wanted, data, strict=True))
+        missed = [
+            leaf
+            for leaf, own in pages.items()
+            if leaf not in dictionaries and any(header.needs_dictionary for _, header in own)
+        ]
+        late = self._bytes([chosen[leaf].dictionary for leaf in missed])
+        dictionaries |= dict(zip(missed, late, strict=True))
+        for leaf, dictionary in dictionaries.items():
+            chosen[leaf].require_dictionary(memoryview(dictionary))
+        return {leaf: ReadPages(chosen[leaf], own, dictionaries.get(leaf, b"")) for leaf, own in pages.items()}
+
+    def _bytes(self, ranges: Sequence[Range]) -> Sequence[View]:
+        try:
+            return read_ranges(self.file, ranges, self.gap) if ranges else ()
+        except InvalidParquet as error:
+            raise InvalidParquet(f"{self.shown}: {error}") from None
+        except OSError as error:
+            raise trouble(f"cannot read {self.shown}", error, InvalidParquet) from None
+
+    def _blame(self, read: Mapping[int, ReadPages]) -> None:
+        """Raises InvalidParquet for the first page that cannot be decoded by itself."""
+        for leaf, each in read.items():
+            for i in range(len(each.pages)):
+                try:
+                    require_readable(self.head, leaf, each.only(i))
+                except (pa.ArrowException, OSError, InvalidParquet) as error:
+                    raise each.chosen.trouble(i, error) from None
+
+    def _named(self, row_group: int, leaf: int) -> str:
+        return f"{self.shown}: row group {row_group}, column {display(self.head.columns[leaf].names)}"

@@ -1,0 +1,138 @@
+"""The pages of one column chunk that hold chosen rows: which they are, and their bytes once they were read.
+
+Before anything of a page is decoded its header is held against the layout: its length, its kind, how many rows it has,
+and that it takes no more memory than its bytes can stand for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from secateur.errors import InvalidParquet
+from secateur.io.parquet.chunk_locations import ChunkLayout, selected_pages
+from secateur.io.parquet.page_header import DICTIONARY_PAGE, PageHeader, page_header
+from secateur.io.parquet.page_index import Pages
+from secateur.io.parquet.row_selection import ChosenRows, merged
+from secateur.io.parquet.schema import Column
+from secateur.io.storage.byte_ranges import Range, View
+from secateur.ragged import runs_of
+
+# What a byte can stand for at most, by CompressionCodec: Snappy copies 64 bytes by 3, LZ4 adds up to 255 with each
+# byte, DEFLATE has codes of 258 bytes in 2 bits, ZSTD blocks of 128 KiB in 4 bytes. Brotli has no such limit.
+_NONE, _SNAPPY, _GZIP, _LZ4, _ZSTD, _LZ4_RAW = 0, 1, 2, 5, 6, 7
+_MOST_GROWTH = {_NONE: 1, _SNAPPY: 32, _GZIP: 1100, _LZ4: 256, _ZSTD: 1 << 15, _LZ4_RAW: 256}
+_LEAST_SIZE = 1 << 17  # bytes that any page may have uncompressed
+
+
+Page: TypeAlias = tuple[memoryview, PageHeader]  # all its bytes
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenPages:
+    """Which pages of a chunk are read for some rows."""
+
+    place: str  # file, row group and column, for errors
+    column: Column
+    chunk: ChunkLayout
+    pages: Pages  # all of the chunk
+    number: np.ndarray  # of the pages, ascending
+    cover: ChosenRows  # all rows of these pages
+    ranges: Sequence[Range]  # of bytes; pages that follow one another are one
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes of the pages, and of the dictionary where it is likely to be needed."""
+        return sum(size for _, size in self.ranges) + (self.chunk.dictionary if self.is_dictionary_likely else 0)
+
+    @property
+    def dictionary(self) -> Range:
+        """The byte range of the dictionary page."""
+        return self.chunk.start, self.chunk.dictionary
+
+    @property
+    def is_dictionary_likely(self) -> bool:
+        """Whether some of the pages is said to need the dictionary."""
+        return bool(self.chunk.dictionary) and int(self.number[0]) < self.chunk.dictionary_pages
+
+    def checked(self, data: Iterator[View]) -> list[Page]:
+        """The pages, out of the bytes of their ranges. Raises InvalidParquet."""
+        found: list[Page] = []
+        sizes, rows = self.pages.size[self.number].tolist(), self.pages.rows[self.number].tolist()
+        for _ in self.ranges:
+            run, at = memoryview(next(data)), 0
+            while at < len(run):
+                page = run[at : at + sizes[len(found)]]
+                try:
+                    found.append((page, self._header(page, rows[len(found)])))
+                except InvalidParquet as error:
+                    raise self.trouble(len(found), error) from None
+                at += len(page)
+        return found
+
+    def _header(self, data: memoryview, rows: int) -> PageHeader:
+        header = page_header(data)
+        if header.type == DICTIONARY_PAGE:
+            raise InvalidParquet("a dictionary page where a data page should be")
+        self._require_sizes(header, len(data))
+        told = header.row_count if self.column.repetition else header.value_count
+        if told is not None and told != rows:
+            raise InvalidParquet(f"it says that it has {told} rows instead of {rows}")
+        if header.value_count < rows or header.value_count > self.chunk.value_count:
+            raise InvalidParquet(
+                f"it says that it has {header.value_count} values for {rows} rows, "
+                f"its whole column chunk {self.chunk.value_count}"
+            )
+        return header
+
+    def require_dictionary(self, data: memoryview) -> None:
+        """Raises InvalidParquet where the bytes are not one dictionary page."""
+        try:
+            header = page_header(data)
+            if header.type != DICTIONARY_PAGE:
+                raise InvalidParquet("a data page where the dictionary page should be")
+            self._require_sizes(header, len(data))
+            if header.value_count > header.uncompressed:  # every entry takes a byte at least
+                raise InvalidParquet(f"it says that it has {header.value_count} entries in {header.uncompressed} bytes")
+        except InvalidParquet as error:
+            raise InvalidParquet(f"{self.place}, the dictionary page: {error}") from None
+
+    def _require_sizes(self, header: PageHeader, size: int) -> None:
+        if header.size + header.compressed != size:
+            raise InvalidParquet(f"it says that it has {header.size + header.compressed} bytes instead of {size}")
+        growth = _MOST_GROWTH.get(self.chunk.codec)
+        most = self.chunk.uncompressed if growth is None else growth * header.compressed + _LEAST_SIZE
+        if header.uncompressed > most:
+            raise InvalidParquet(
+                f"it says that it has {header.uncompressed} bytes uncompressed, of {header.compressed} in the file, "
+                f"which can be {most} at most"
+            )
+
+    def only(self, i: int) -> ChosenPages:
+        """The i-th of these pages."""
+        return _chosen(self.place, self.column, self.chunk, self.pages, self.number[i : i + 1])
+
+    def trouble(self, i: int, error: Exception) -> InvalidParquet:
+        """An error that names the i-th of these pages."""
+        page = int(self.number[i])
+        first, rows = int(self.pages.first_row[page]), int(self.pages.rows[page])
+        return InvalidParquet(f"{self.place}, page {page} (rows {first:,} to {first + rows - 1:,}): {error}")
+
+
+def chosen_pages(place: str, column: Column, chunk: ChunkLayout, rows: ChosenRows) -> ChosenPages:
+    """The pages of a chunk that hold some of these rows, of which there are some; its pages are known."""
+    pages = chunk.pages
+    assert pages is not None  # as said above
+    return _chosen(place, column, chunk, pages, np.flatnonzero(selected_pages(pages, rows.start, rows.stop)))
+
+
+def _chosen(place: str, column: Column, chunk: ChunkLayout, pages: Pages, number: np.ndarray) -> ChosenPages:
+    """Pages by their numbers."""
+    first_row, offset = pages.first_row[number], pages.offset[number]
+    end, stop = first_row + pages.rows[number], offset + pages.size[number]
+    first, last = runs_of(offset[1:] != stop[:-1], len(number))
+    ranges = list(zip(offset[first].tolist(), (stop[last] - offset[first]).tolist(), strict=True))
+    return ChosenPages(place, column, chunk, pages, number, merged(first_row, end), ranges)

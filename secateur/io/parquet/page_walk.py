@@ -1,0 +1,118 @@
+"""The pages of a column chunk by their own headers, for files without a page index.
+
+Headers tell where pages lie, and of flat columns, or in pages of version 2, how many rows they hold. They count only
+where they add up: the pages fill the chunk to the byte, their values are those of the chunk, and their rows those of
+the row group. Of a repeated column in pages of version 1 rows are known only where one page has them all.
+Source: parquet.thrift, PageHeader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import InvalidParquet
+from secateur.io.parquet.column_chunk import StoredChunk
+from secateur.io.parquet.location_codec import MOST_PAGES
+from secateur.io.parquet.page_header import DICTIONARY_PAGE, PageHeader, page_header
+from secateur.io.parquet.page_index import Pages
+from secateur.io.parquet.schema import Column
+from secateur.io.storage.byte_ranges import LOCAL_GAP, LONGEST, read_ranges
+
+_LOCAL_SPAN = 4 << 10  # bytes; a disk brings a page of memory at once
+_HEADERS = (256, 4 << 10, 64 << 10, 1 << 20)  # bytes in which a header is looked for; bounds in it may be long
+
+
+@dataclass
+class _Window:
+    """The bytes of a chunk, some of which are in memory."""
+
+    file: pa.NativeFile
+    stop: int  # the byte behind the chunk
+    gap: int
+    begin: int = 0
+    data: memoryview | bytes = b""
+
+    def at(self, position: int, size: int) -> memoryview:
+        """So many bytes from a position on, or as many as are left of the chunk."""
+        end = min(position + size, self.stop)
+        if not self.begin <= position <= end <= self.begin + len(self.data):
+            span = LONGEST if self.gap > LOCAL_GAP else _LOCAL_SPAN
+            length = min(max(size, span), self.stop - position)
+            (data,) = read_ranges(self.file, [(position, length)], self.gap)
+            self.begin, self.data = position, data
+        return memoryview(self.data)[position - self.begin : end - self.begin]
+
+
+def walked(
+    file: pa.NativeFile, stored: StoredChunk, column: Column, row_count: int, gap: int
+) -> tuple[StoredChunk, Pages] | None:
+    """The pages of a chunk that lies in the file, and the chunk with counts of them; None where they do not add up.
+
+    Of a file on an object store, which `gap` tells, the chunk is read by some megabytes at a time. Raises OSError.
+    """
+    start = stored.dictionary if 0 < stored.dictionary < stored.data else stored.data
+    try:
+        found = _headers(_Window(file, start + stored.size, gap), start)
+    except InvalidParquet:
+        return None
+    data = [(at, header) for at, header in found if header.type != DICTIONARY_PAGE]
+    if not data or any(header.type == DICTIONARY_PAGE for _, header in found[1:]) or row_count <= 0:
+        return None
+    if sum(header.value_count for _, header in data) != stored.value_count:
+        return None
+    if max(header.uncompressed for _, header in found) > stored.uncompressed:
+        return None
+    rows = _rows([header for _, header in data], column, row_count)
+    if rows is None or min(rows) < 1 or sum(rows) != row_count:
+        return None
+    by_dictionary = max((i for i, (_, header) in enumerate(data, 1) if header.needs_dictionary), default=0)
+    count = np.array(rows, np.int64)
+    pages = Pages(
+        np.array([at for at, _ in data], np.int64),
+        np.array([header.size + header.compressed for _, header in data], np.int64),
+        np.cumsum(count) - count,
+        count,
+    )
+    return replace(stored, by_dictionary=by_dictionary, page_count=len(data)), pages
+
+
+def _headers(window: _Window, start: int) -> list[tuple[int, PageHeader]]:
+    """Where every page of a chunk begins, and its header. Raises InvalidParquet where they do not fill the chunk."""
+    found: list[tuple[int, PageHeader]] = []
+    position = start
+    while position < window.stop:
+        header = _header(window, position)
+        found.append((position, header))
+        position += header.size + header.compressed
+        if len(found) > MOST_PAGES:
+            raise InvalidParquet(f"more than {MOST_PAGES} pages")
+    if position != window.stop:
+        raise InvalidParquet("the last page does not end where its chunk does")
+    return found
+
+
+def _header(window: _Window, position: int) -> PageHeader:
+    """The header at a position: of most of them some bytes suffice, and what follows is not read for it."""
+    for size in _HEADERS:
+        data = window.at(position, size)
+        try:
+            return page_header(data)
+        except InvalidParquet:
+            if len(data) < size:  # there is no more of the chunk
+                raise
+    raise InvalidParquet(f"a page header of more than {_HEADERS[-1]} bytes")
+
+
+def _rows(headers: list[PageHeader], column: Column, row_count: int) -> list[int] | None:
+    """The rows of every page; None where they are not told."""
+    if not column.repetition:
+        if any(header.row_count not in (None, header.value_count) for header in headers):
+            return None
+        return [header.value_count for header in headers]
+    told = [header.row_count for header in headers if header.row_count is not None]
+    if len(told) == len(headers):
+        return told
+    return [row_count] if len(headers) == 1 else None

@@ -1,0 +1,268 @@
+"""One Parquet file of a table: its statistics by the table's columns, and its row groups as Arrow data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from secateur.errors import InvalidParquet
+from secateur.index.filters.parquet_bloom import NativeFilters
+from secateur.index.model import IndexedColumn
+from secateur.index.read.memory_cache import ByteCache
+from secateur.index.zones import zonemap
+from secateur.index.zones.page_locations import FileLayouts
+from secateur.index.zones.page_statistics import PageTable, Places, page_row_counts
+from secateur.index.zones.zonemap import ZoneMap
+from secateur.io.parquet.arrow_types import file_schema, spark_type
+from secateur.io.parquet.bloom_filter import native_filters, no_filters
+from secateur.io.parquet.chunk_locations import ChunkLayout
+from secateur.io.parquet.file_locations import file_layouts
+from secateur.io.parquet.footer import (
+    Bounds,
+    Footer,
+    Leaf,
+    PageIndex,
+    chunk_bounds,
+    read_footer,
+    read_page_index,
+)
+from secateur.io.parquet.rebase import has_legacy_calendar
+from secateur.io.parquet.row_group_reader import RowSource, StoredRows
+from secateur.io.storage.byte_ranges import LOCAL_GAP, gap_of
+from secateur.io.storage.file_version import ListedFile, vanished
+from secateur.io.storage.object_file import ObjectFile, open_file
+from secateur.io.storage.redaction import trouble
+from secateur.values import is_float, ordered_kind, same_keys
+
+KnownLayouts: TypeAlias = dict[int, dict[int, ChunkLayout | None]]  # by row group and leaf
+
+
+@dataclass(frozen=True, eq=False)
+class ParquetSource:
+    """An open Parquet file; errors name it."""
+
+    path: str
+    file: pa.NativeFile
+    footer: Footer
+    reader: pq.ParquetFile
+    gap: int = LOCAL_GAP  # bytes; how far apart ranges of it may lie to be read together
+    known_layouts: KnownLayouts = field(default_factory=dict)  # as far as they were read
+
+    @property
+    def row_count(self) -> np.ndarray:
+        """Rows of every row group."""
+        return self.footer.row_count
+
+    @property
+    def byte_count(self) -> np.ndarray:
+        """Compressed bytes of every row group."""
+        return self.footer.byte_count
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The file's schema as Spark reads it."""
+        return file_schema(self.reader)
+
+    def zone_map(self, path: tuple[str, ...], type_: pa.DataType) -> ZoneMap:
+        """The zone map of a column over the row groups, by the footer alone; NaN counts are unknown there."""
+        kind = ordered_kind(type_)
+        if self._type_of(path) is None:
+            return zonemap.all_null(kind, self.row_count)
+        leaf = self.leaf(path)
+        if leaf is None:
+            return zonemap.unknown(kind, len(self.row_count))
+        nan_count = np.full(len(self.row_count), -1 if is_float(type_) else 0, np.int64)
+        return self._zone_map(leaf, type_, chunk_bounds(self.footer, leaf), nan_count, self.row_count)
+
+    def pages(self, zone_maps: Mapping[IndexedColumn, ZoneMap]) -> dict[IndexedColumn, PageTable]:
+        """The pages of those columns that have a page index in every row group.
+
+        `zone_maps` are those of the row groups: where a row group holds no NaN, neither do its pages.
+        """
+        columns = {leaf.path: column for column in zone_maps if (leaf := self.leaf(column.path)) is not None}
+        leaves = [leaf for leaf in self.footer.leaves if leaf.path in columns]
+        indexes = self._guarded_page_index(leaves)
+        return {
+            columns[leaf.path]: self._page_table(leaf, columns[leaf.path], indexes[leaf.path], zone_maps)
+            for leaf in leaves
+            if leaf.path in indexes
+        }
+
+    def layouts(self) -> FileLayouts:
+        """What reads of single pages need of all row groups. Raises InvalidParquet."""
+        try:
+            return file_layouts(self.file, self.footer, self.gap)
+        except OSError as error:
+            raise trouble(f"cannot read {self.path}", error, InvalidParquet) from None
+
+    def native_filters(self, path: tuple[str, ...], type_: pa.DataType, fpr: float) -> NativeFilters:
+        """The file's own bloom filters of a column, of which a key of the table's type can be asked.
+
+        A filter is folded as far as its false-positive rate stays within `fpr`. Where the file stores values of other
+        keys (another scale, the calendar of Spark 2), it has no filters.
+        """
+        leaf = self.leaf(path)
+        if leaf is None:
+            return no_filters(len(self.row_count), "the file does not have the column outside of lists and maps")
+        if not _keys_agree(spark_type(leaf.type), type_):
+            return no_filters(len(self.row_count), f"the file has the column as {leaf.type}, the table as {type_}")
+        if self._in_legacy_calendar(type_):
+            return no_filters(len(self.row_count), "days and instants are of the calendar of Spark 2")
+        return native_filters(self.file, self.footer, leaf, fpr)
+
+    def _guarded_page_index(self, leaves: Sequence[Leaf]) -> dict[tuple[str, ...], PageIndex]:
+        """The page index, or nothing where it is malformed: it is optional, and the blocks' bounds serve without."""
+        try:
+            return read_page_index(self.file, self.footer, leaves, self.gap)
+        except InvalidParquet:
+            return {}
+
+    def _page_table(
+        self, leaf: Leaf, column: IndexedColumn, index: PageIndex, zone_maps: Mapping[IndexedColumn, ZoneMap]
+    ) -> PageTable:
+        row_count = page_row_counts(index.page_offsets, index.first_row, self.row_count)
+        nan_free = np.repeat(zone_maps[column].nan_count == 0, np.diff(index.page_offsets))
+        nan_count = np.where(nan_free, 0, -1)
+        zone_map = self._zone_map(leaf, column.type, index.bounds, nan_count, row_count)
+        places = Places(index.offset, index.size)
+        return PageTable(index.page_offsets, index.first_row, zone_map, places)
+
+    def _zone_map(
+        self, leaf: Leaf, type_: pa.DataType, bounds: Bounds, nan_count: np.ndarray, row_count: np.ndarray
+    ) -> ZoneMap:
+        n = len(row_count)
+        known = bounds.lower.type != pa.null() and not self._in_legacy_calendar(type_)
+        lower, upper = (bounds.lower, bounds.upper) if known else (pa.nulls(n, type_), pa.nulls(n, type_))
+        return zonemap.from_bounds(type_, lower, upper, bounds.null_count, nan_count, row_count)
+
+    def _in_legacy_calendar(self, type_: pa.DataType) -> bool:
+        """Whether values of a type were written in the hybrid calendar, which Spark rebases when it reads."""
+        return (pa.types.is_date(type_) or pa.types.is_timestamp(type_)) and has_legacy_calendar(self.footer.head)
+
+    def leaf(self, path: tuple[str, ...]) -> Leaf | None:
+        """The leaf column of a path, whatever its case; None where it has none that is outside lists and maps."""
+        folded = _folded(path)
+        found = [leaf for leaf in self.footer.leaves if _folded(leaf.path) == folded]
+        return next((leaf for leaf in found if leaf.path == path), found[0] if found else None)
+
+    def _type_of(self, path: tuple[str, ...]) -> pa.DataType | None:
+        """The type of a path in this file, or None where the file does not have it."""
+        type_: pa.DataType = pa.struct(list(self.schema))
+        for name in path:
+            if not pa.types.is_struct(type_):
+                return type_
+            own = [f for f in type_ if f.name.lower() == name.lower()]
+            if not own:
+                return None
+            type_ = next((f for f in own if f.name == name), own[0]).type
+        return type_
+
+    def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
+        """All rows of a row group; see :meth:`secateur.io.parquet.row_group_reader.RowSource.read`."""
+        return self.rows.read(row_group, fields)
+
+    @cached_property
+    def rows(self) -> RowSource:
+        """The rows of the file."""
+        return RowSource(self.path, self.file, self.gap, lambda: self)
+
+
+def _keys_agree(stored: pa.DataType, type_: pa.DataType) -> bool:
+    """Whether a value has the same key in both types: decimals of one scale have it even where its words differ."""
+    if pa.types.is_decimal128(stored) and pa.types.is_decimal128(type_):
+        return bool(stored.scale == type_.scale)
+    return same_keys(stored, type_)
+
+
+def _folded(path: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(part.lower() for part in path)
+
+
+def open_parquet(filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile | None = None) -> ParquetSource:
+    """A Parquet file opened for reading, the one that was `listed`, if any, with its footer.
+
+    Raises InvalidParquet, StalePlan or AccessDenied, naming the file as `shown`.
+    """
+    return with_footer(open_data(filesystem, path, shown, listed), shown, gap_of(filesystem), listed)
+
+
+def open_rows(
+    filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile, stored: StoredRows | None
+) -> RowSource:
+    """The rows of a Parquet file, the one that was `listed`; its footer is read where `stored` does not do.
+
+    Raises InvalidParquet, StalePlan or AccessDenied, naming the file as `shown`.
+    """
+    if stored is None:
+        return open_parquet(filesystem, path, shown, listed).rows
+    file, gap = open_data(filesystem, path, shown, listed), gap_of(filesystem)
+    return RowSource(shown, file, gap, lambda: with_footer(file, shown, gap, listed), stored)
+
+
+def open_data(filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile | None) -> pa.NativeFile:
+    """A file opened for reading, the one that was `listed`, if any. Raises InvalidParquet, StalePlan, AccessDenied."""
+    try:
+        if listed is None:
+            return open_file(filesystem, path)
+        file = open_file(filesystem, path, listed.size, listed.accept)
+        listed.require(file)
+        return file
+    except (FileNotFoundError, NotADirectoryError):
+        raise vanished(shown) from None
+    except OSError as error:
+        if listed is not None:
+            listed.require()
+        raise trouble(f"cannot open {shown}", error, InvalidParquet) from None
+
+
+def with_footer(file: pa.NativeFile, shown: str, gap: int, listed: ListedFile | None) -> ParquetSource:
+    """An open file with its footer, which is parsed once in this process for a file that is known by its time.
+
+    Raises InvalidParquet, StalePlan, AccessDenied.
+    """
+    try:
+        known = _parsed(file) if listed is None or not listed.modified % _SECOND else _kept(file, shown, listed)
+        reads_ahead = isinstance(file, ObjectFile)  # see RowSource; pyarrow would ask it for one range at a time
+        reader = pq.ParquetFile(
+            file, metadata=known.metadata, coerce_int96_timestamp_unit="us", pre_buffer=not reads_ahead
+        )
+        return ParquetSource(shown, file, known.footer, reader, gap, known.layouts)
+    except InvalidParquet as error:
+        raise InvalidParquet(f"{shown}: {error}") from None
+    except FileNotFoundError:
+        raise vanished(shown) from None
+    except (pa.ArrowException, OSError) as error:
+        raise trouble(shown, error, InvalidParquet) from None
+
+
+@dataclass(frozen=True, eq=False)
+class Parsed:
+    """The footer of a file, as it is read here and by pyarrow, and layouts of its row groups."""
+
+    footer: Footer
+    metadata: pq.FileMetaData
+    layouts: KnownLayouts
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory, about: Python's objects take some ten times what is stored."""
+        return 10 * int(self.metadata.serialized_size)
+
+
+def _parsed(file: pa.NativeFile) -> Parsed:
+    return Parsed(read_footer(file), pq.ParquetFile(file).metadata, {})
+
+
+def _kept(file: pa.NativeFile, shown: str, listed: ListedFile) -> Parsed:
+    return _FOOTERS.get((shown, listed.size, listed.modified), lambda: _parsed(file))
+
+
+_FOOTERS = ByteCache(64 << 20)
+_SECOND = 10**9  # nanoseconds; a time of whole seconds may be another file's as well, as on S3

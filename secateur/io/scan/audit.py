@@ -1,0 +1,137 @@
+"""Proving a plan on the data: blocks that it prunes are read, and their rows looked at, without Spark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import AuditFailed, InvalidParquet, StalePlan, UnsupportedTable
+from secateur.io.scan.block_list import FileBlocks
+from secateur.io.scan.planned_scan import Scan, read_ahead
+from secateur.io.scan.pruned_blocks import Excluded, Reading, excluded_by, reading_of, sampled
+from secateur.pruning.outcomes import TRUE, undecided
+from secateur.pruning.predicate.abbreviation import brief
+from secateur.pruning.predicate.bound import columns, is_supported, left_to_spark
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.report import AuditReport
+from secateur.pruning.rows import truth
+
+MOST_SHOWN = 80  # bytes of a value
+
+
+@dataclass(frozen=True)
+class _Match:
+    """A row that matches, and is left out."""
+
+    row_group: int
+    position: int
+    row: dict[str, str]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What was found in some blocks of one file."""
+
+    blocks: int
+    rows: int
+    open_rows: int  # on which only Spark knows
+    skipped: str | None
+    match: _Match | None
+
+
+def audited(plan: Scan, predicate: Predicate, share: float, seed: int | None = None) -> Scan:
+    """The plan, after a share of the blocks that it leaves out was read, at least one; its report says how many.
+
+    `predicate` is the plan's, bound; rewritten or not. The plan has no limit. Blocks of which only Spark can tell are
+    skipped, and so are those that cannot be read, with a note in the report.
+
+    Raises AuditFailed where a row that is left out matches.
+    """
+    asked = predicate if is_supported(predicate) else plan.predicate
+    excluded = excluded_by(plan)
+    reasons = list(left_to_spark(asked))
+    if reasons:
+        why = f"all skipped: only Spark can evaluate {'; '.join(reasons)}"
+        return _told(plan, AuditReport(0, len(excluded), 0, (why,)))
+    most = math.ceil(share * len(excluded))
+    chosen = excluded.take(sampled(len(excluded), most, np.random.default_rng(seed)))
+    try:
+        reading = reading_of(plan.opened, chosen.file, chosen.row_group, columns(asked))
+    except (UnsupportedTable, StalePlan, InvalidParquet) as error:  # of files that delete rows
+        return _told(plan, AuditReport(0, len(excluded), 0, (f"all skipped: {error}",)))
+    files = np.unique(chosen.file)
+    ordinals = dict(zip(plan.paths.take(pa.array(files)).to_pylist(), files.tolist(), strict=True))
+
+    def look(file: FileBlocks) -> _Seen:
+        return _seen(file, reading, chosen, ordinals[file.path], asked)
+
+    found = list(read_ahead(look, reading.blocks.by_file())) if len(chosen) else []
+    for seen, path in zip(found, ordinals, strict=True):
+        if seen.match is not None:
+            raise AuditFailed(_failure(plan, path, seen.match))
+    return _told(plan, _report(found, len(excluded)))
+
+
+def _seen(file: FileBlocks, reading: Reading, chosen: Excluded, ordinal: int, predicate: Predicate) -> _Seen:
+    """What is in those blocks of one file that were chosen."""
+    rows = open_rows = 0
+    opened: set[int] = set()
+    known = {int(chosen.row_group[i]): i for i in np.flatnonzero(chosen.file == ordinal).tolist()}
+    try:
+        for row_group, positions, batch in reading.reader.positioned(file):
+            opened.add(row_group)
+            out = chosen.left_out(known[row_group], positions)
+            outcomes = truth(predicate, batch)
+            matching = np.flatnonzero(out & (outcomes == TRUE))
+            rows += int(np.count_nonzero(out))
+            open_rows += int(np.count_nonzero(out & undecided(outcomes)))
+            if len(matching):
+                at = int(matching[0])
+                match = _Match(row_group, int(positions[at]), shown(batch, at))
+                return _Seen(len(opened), rows, open_rows, None, match)
+    except (StalePlan, InvalidParquet) as error:
+        return _Seen(len(opened), rows, open_rows, str(error), None)
+    return _Seen(len(file.row_groups), rows, open_rows, None, None)
+
+
+def shown(batch: pa.RecordBatch, row: int) -> dict[str, str]:
+    """One row as texts."""
+    return {name: _text(batch.column(name)[row]) for name in batch.schema.names}
+
+
+def _text(value: pa.Scalar) -> str:
+    """A value in a message, cut where it is long; text may be no UTF-8."""
+    if pa.types.is_string(value.type) and value.is_valid:
+        return repr(value.as_buffer().to_pybytes()[:MOST_SHOWN].decode("utf-8", "backslashreplace"))
+    return str(value)[:MOST_SHOWN] if value.is_valid else "NULL"
+
+
+def _failure(plan: Scan, path: str, match: _Match) -> str:
+    values = ", ".join(f"{name} = {value}" for name, value in match.row.items())
+    indexed = plan.opened.catalog.snapshot is not None
+    advice = (
+        "Drop the index and build it anew; until then query with use_index=False, or SECATEUR_DISABLE=1. "
+        "verify_index(table, spark=spark) tells what else is wrong"
+        if indexed
+        else "No index was used: the statistics in the file's footer are wrong, and the file is to be written anew"
+    )
+    return (
+        f"row {match.position} of row group {match.row_group} of {path} matches {brief(plan.written)}, and the plan "
+        f"leaves it out: {values}. {plan.why(path, match.row_group)}\n{advice}"
+    )
+
+
+def _report(found: Sequence[_Seen], excluded: int) -> AuditReport:
+    skipped = [seen.skipped for seen in found if seen.skipped is not None]
+    open_rows = sum(seen.open_rows for seen in found)
+    if open_rows:
+        skipped.append(f"{open_rows:,} rows skipped, on which Spark raises an error, or only Spark knows")
+    return AuditReport(sum(seen.blocks for seen in found), excluded, sum(seen.rows for seen in found), tuple(skipped))
+
+
+def _told(plan: Scan, report: AuditReport) -> Scan:
+    return replace(plan, report=replace(plan.report, audit=report))

@@ -1,0 +1,194 @@
+"""The blocks that are left to read, as arrays from the plan to the executors.
+
+There is no Python object for a block, and one for a file only while it is read: ten million blocks are a few arrays,
+and a task is a few bytes for each of its blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.arrays import binaries
+from secateur.index.zones.page_locations import Layouts, unknown_layouts
+from secateur.io.parquet.row_group_reader import StoredRows
+from secateur.io.parquet.row_selection import ChosenRows
+from secateur.io.tables.table import Listing
+from secateur.pruning.stages.survivors import RowRanges, no_ranges
+from secateur.ragged import offsets_of
+
+_ZSTD = pa.Codec("zstd")
+_PATH, _SIZE, _MODIFIED, _TOLD = 0, 1, 2, 3  # columns of the files
+_COUNT = pa.field("count", pa.int32())
+_BLOCKS = pa.schema([("row_group", pa.int32()), ("residual", pa.int32()), ("ranges", pa.int32())])
+_LAYOUTS = pa.schema([("head", pa.int32()), ("layout", pa.large_binary())])
+_HEADS = pa.schema([("head", pa.large_binary())])
+_RANGES = pa.schema([("start", pa.int64()), ("stop", pa.int64())])
+
+
+@dataclass(frozen=True)
+class FileBlocks:
+    """Some row groups of one file: what a reader is told, and all of it."""
+
+    path: str
+    size: int  # bytes of the whole file when it was listed
+    modified: int  # when, in nanoseconds, or what the table's listing has in place of it
+    row_groups: tuple[int, ...]
+    residual: tuple[int, ...]  # of every row group, among the reader's
+    rows: tuple[ChosenRows | None, ...]  # of every row group those that may match; None: all
+    told: Mapping[str, pa.Scalar]  # what the table's listing tells readers of the file
+    stored: StoredRows | None = None  # what the index tells of where their pages lie
+
+
+@dataclass(frozen=True, eq=False)
+class BlockList:
+    """Row groups in order of their files and within them; file f has the blocks [first[f], first[f + 1])."""
+
+    files: pa.RecordBatch  # a row per file: path, bytes and time when it was listed, what else readers are told
+    first: np.ndarray  # int64 of shape (n_files + 1,)
+    row_group: np.ndarray  # int32 of shape (n_blocks,)
+    residual: np.ndarray  # int32 of shape (n_blocks,), among the reader's
+    ranges: RowRanges  # of rows that may match; none of a block of which all rows may
+    layouts: Layouts | None = None  # where pages lie; None: readers look at footers
+
+    def __len__(self) -> int:
+        return len(self.row_group)
+
+    def between(self, start: int, stop: int) -> BlockList:
+        """The blocks [start, stop), which may begin and end within a file; nothing is copied but `first`."""
+        low = int(self.first.searchsorted(start, "right")) - 1
+        high = int(self.first.searchsorted(stop, "left"))
+        first = self.first[low : high + 1].clip(start, stop) - start
+        return BlockList(
+            self.files.slice(low, high - low),
+            first,
+            self.row_group[start:stop],
+            self.residual[start:stop],
+            self.ranges.between(start, stop),
+            None if self.layouts is None else self.layouts.take(np.arange(start, stop)),
+        )
+
+    def by_file(self) -> Iterator[FileBlocks]:
+        """What a reader is told of each file, made when it is asked for."""
+        for i in range(self.files.num_rows):
+            path = self.files.column(_PATH)[i].as_py()
+            blocks = slice(int(self.first[i]), int(self.first[i + 1]))
+            told = self.files.column(_TOLD)[i]
+            yield FileBlocks(
+                path=path,
+                size=self.files.column(_SIZE)[i].as_py(),
+                modified=self.files.column(_MODIFIED)[i].as_py(),
+                row_groups=tuple(self.row_group[blocks].tolist()),
+                residual=tuple(self.residual[blocks].tolist()),
+                rows=tuple(self._rows(block) for block in range(blocks.start, blocks.stop)),
+                told=dict(told) if told.is_valid else {},
+                stored=self._stored(blocks),
+            )
+
+    def _rows(self, block: int) -> ChosenRows | None:
+        begin, end = self.ranges.offsets[block : block + 2].tolist()
+        return ChosenRows(self.ranges.start[begin:end], self.ranges.stop[begin:end]) if begin < end else None
+
+    def _stored(self, blocks: slice) -> StoredRows | None:
+        """What the index tells of blocks of one file, which have one head."""
+        if self.layouts is None:
+            return None
+        known = dict(zip(self.row_group[blocks].tolist(), self.layouts.blocks[blocks], strict=True))
+        if not any(known.values()):
+            return None
+        return StoredRows(self.layouts.heads[int(self.layouts.head[blocks].max())], known)
+
+    def to_bytes(self) -> bytes:
+        """Messages of Arrow IPC, compressed together: schema and rows of the files, blocks, ranges, layouts, heads.
+
+        Compressed one by one, Arrow's buffers cost twice the time for a task of some hundred blocks.
+        """
+        count = pa.array(np.diff(self.first), pa.int32())
+        files = pa.RecordBatch.from_arrays([*self.files.columns, count], schema=self.files.schema.append(_COUNT))
+        counts = np.diff(self.ranges.offsets).astype(np.int32)
+        blocks = pa.RecordBatch.from_arrays([*map(pa.array, (self.row_group, self.residual, counts))], schema=_BLOCKS)
+        ranges = pa.RecordBatch.from_arrays([pa.array(self.ranges.start), pa.array(self.ranges.stop)], schema=_RANGES)
+        messages = [
+            files.schema.serialize(),
+            files.serialize(),
+            blocks.serialize(),
+            ranges.serialize(),
+            *self._layout_messages(),
+        ]
+        data: bytes = _ZSTD.compress(b"".join(messages), asbytes=True)
+        return data
+
+    def _layout_messages(self) -> list[pa.Buffer]:
+        """None where there are no layouts."""
+        if self.layouts is None:
+            return []
+        head, blocks, heads = pa.array(self.layouts.head), binaries(self.layouts.blocks), binaries(self.layouts.heads)
+        return [
+            pa.RecordBatch.from_arrays([head, blocks], schema=_LAYOUTS).serialize(),
+            pa.RecordBatch.from_arrays([heads], schema=_HEADS).serialize(),
+        ]
+
+    @staticmethod
+    def from_bytes(data: bytes) -> BlockList:
+        """What :meth:`to_bytes` was called on."""
+        stream = pa.CompressedInputStream(pa.BufferReader(data), "zstd")
+        messages = pa.ipc.MessageReader.open_stream(stream)
+        schema = pa.ipc.read_schema(messages.read_next_message())
+        counted = pa.ipc.read_record_batch(messages.read_next_message(), schema)
+        row_group, residual, counts = pa.ipc.read_record_batch(messages.read_next_message(), _BLOCKS).columns
+        start, stop = pa.ipc.read_record_batch(messages.read_next_message(), _RANGES).columns
+        ranges = RowRanges(offsets_of(counts.to_numpy()), start.to_numpy(), stop.to_numpy())
+        layouts = _layouts_in(messages)
+        *columns, count = counted.columns
+        files = pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(schema)[:-1]))
+        first = np.cumsum(np.append(0, count.to_numpy()), dtype=np.int64)
+        return BlockList(files, first, row_group.to_numpy(), residual.to_numpy(), ranges, layouts)
+
+
+def _layouts_in(messages: pa.ipc.MessageReader) -> Layouts | None:
+    """What is left of the messages of a list; no layouts where nothing is."""
+    try:
+        message = messages.read_next_message()
+    except (StopIteration, EOFError):
+        return None
+    head, blocks = pa.ipc.read_record_batch(message, _LAYOUTS).columns
+    (heads,) = pa.ipc.read_record_batch(messages.read_next_message(), _HEADS).columns
+    return Layouts(heads.to_pylist(), head.to_numpy(), unknown_layouts(len(blocks)).placed, blocks.to_pylist())
+
+
+def reading_order(file: np.ndarray, row_group: np.ndarray) -> np.ndarray:
+    """The positions of blocks in order of their files, and within them of their row groups: int64."""
+    key = (file.astype(np.int64) << 32) | row_group
+    if (key[1:] > key[:-1]).all():
+        return np.arange(len(key))
+    return np.argsort(key, kind="stable")  # which makes use of the runs that segments are
+
+
+def block_list(
+    listing: Listing,
+    told: pa.StructArray,
+    file: np.ndarray,
+    row_group: np.ndarray,
+    residual: np.ndarray,
+    ranges: RowRanges | None = None,
+    layouts: Layouts | None = None,
+) -> BlockList:
+    """Blocks in reading order, by the positions of their files in the listing; `told` of every file that has some.
+
+    Without `ranges` all rows of them are read, and all of those that have none there.
+    """
+    starts = np.flatnonzero(np.diff(file, prepend=-1))
+    ordinals = file[starts]
+    sizes, modified = (pa.array(each[ordinals], pa.int64()) for each in (listing.size, listing.modified))
+    columns = [listing.paths.take(pa.array(ordinals)), sizes, modified, told]
+    return BlockList(
+        pa.RecordBatch.from_arrays(columns, names=["path", "size", "modified", "told"]),
+        np.append(starts, len(file)),
+        row_group.astype(np.int32, copy=False),
+        residual.astype(np.int32),
+        no_ranges(len(file)) if ranges is None else ranges,
+        layouts,
+    )

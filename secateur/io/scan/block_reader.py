@@ -1,0 +1,100 @@
+"""Reading surviving blocks: row groups in, batches of the wanted columns with only matching rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.io.scan.block_list import BlockList, FileBlocks
+from secateur.io.scan.late_materialization import Condition, OpenedRows, Positioned
+from secateur.io.scan.opened_table import OpenedTable
+from secateur.io.tables.table import METADATA, Delivery, FileRows
+from secateur.pruning.predicate.bound import columns, is_supported
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.residual import Residuals
+from secateur.pruning.rows import matching_rows
+
+BATCH_BYTES = 16 << 20  # of what is handed on at once
+
+
+@dataclass(frozen=True)
+class BlockReader:
+    """How to read blocks of a table: which columns come out, and which rows."""
+
+    open: Callable[[FileBlocks], FileRows]
+    fields: tuple[pa.Field, ...]  # of the batches that come out
+    needed: tuple[pa.Field, ...]  # these, and those of the predicate
+    residuals: tuple[Predicate | None, ...]  # what rows have to satisfy; None: every row comes out
+    own: frozenset[str] = frozenset()  # columns of the files that have the name of one that Spark hides
+    rows: Callable[[Predicate, pa.RecordBatch], np.ndarray] = matching_rows  # or possible_rows, where Spark looks again
+
+    def read(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
+        """The batches of some row groups of one file, with exactly the rows that match."""
+        names = [field.name for field in self.fields]
+        return (part for batch in self._matching(blocks) for part in bounded(batch.select(names)))
+
+    def read_all(self, blocks: BlockList) -> Iterator[pa.RecordBatch]:
+        """The batches of a list of blocks, file by file."""
+        for file in blocks.by_file():
+            yield from self.read(file)
+
+    def count(self, blocks: FileBlocks) -> int:
+        """The number of rows that match in some row groups of one file."""
+        return sum(batch.num_rows for batch in self._matching(blocks))
+
+    def positioned(self, blocks: FileBlocks) -> Iterator[tuple[int, np.ndarray, pa.RecordBatch]]:
+        """The live rows of some row groups of one file, whatever residuals say: the needed columns, batch by batch.
+
+        With the row group of every batch, and the positions of its rows within that.
+        """
+        for row_group, of_row_group in zip(blocks.row_groups, self.live(blocks), strict=True):
+            for positions, batch in of_row_group:
+                yield row_group, positions, batch
+
+    def live(self, blocks: FileBlocks) -> Iterator[Iterator[Positioned]]:
+        """Of some row groups of one file, which is opened once, the live rows of each, with their positions in it."""
+        opened = self._opened(blocks)
+        for row_group, rows in zip(blocks.row_groups, blocks.rows, strict=True):
+            yield opened.live(row_group, self.needed, rows)
+
+    def _matching(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
+        opened = self._opened(blocks)
+        for row_group, residual, rows in zip(blocks.row_groups, blocks.residual, blocks.rows, strict=True):
+            predicate = self.residuals[residual]
+            if predicate is None:
+                yield from (batch for _, batch in opened.live(row_group, self.needed, rows) if batch.num_rows)
+            else:
+                yield from opened.matching(row_group, self.needed, rows, Condition(predicate, self.rows))
+
+    def _opened(self, blocks: FileBlocks) -> OpenedRows:
+        source = self.open(blocks)
+        constants = {name: value for name, value in source.constants.items() if name not in self.own}
+        return OpenedRows(source, constants)
+
+
+def bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch in parts of at most BATCH_BYTES, or of a single row."""
+    step = -(-batch.num_rows // max(1, -(-batch.nbytes // BATCH_BYTES)))
+    return (batch.slice(at, step) for at in range(0, batch.num_rows, max(1, step)))
+
+
+def block_reader(
+    opened: OpenedTable,
+    delivery: Delivery,
+    fields: Sequence[pa.Field],
+    residuals: Residuals,
+    names: Iterable[str] = (),
+) -> BlockReader:
+    """The reader of chosen columns, and of the columns that residuals and `names` ask for besides.
+
+    A residual that only Spark can evaluate filters nothing here.
+    """
+    available, known = opened.binding_schema, {field.name for field in fields}
+    used = [] if residuals.whole is None else columns(residuals.whole)
+    extra = [available.field(name) for name in dict.fromkeys([*used, *names]) if name not in known]
+    checked = tuple(each if each is not None and is_supported(each) else None for each in residuals.distinct)
+    own = frozenset({METADATA} if opened.listing.own_metadata else ())
+    return BlockReader(delivery.open, tuple(fields), (*fields, *extra), checked, own)

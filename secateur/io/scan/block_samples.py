@@ -1,0 +1,201 @@
+"""Which blocks are read for advice, and what is kept of each: facts, which take little."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, groupby
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import OldCalendar, UnsupportedPredicate
+from secateur.index.advise.candidates import Offer, gap_columns, offers
+from secateur.index.advise.simulate import (
+    Held,
+    held_by,
+    sample_of_column,
+)
+from secateur.index.build.auto_index import ColumnSample
+from secateur.io.scan.block_list import BlockList, FileBlocks, block_list
+from secateur.io.scan.block_reader import BlockReader, block_reader
+from secateur.io.scan.index_coverage import columns_with_gaps, not_covered
+from secateur.io.scan.late_materialization import Positioned
+from secateur.io.scan.planned_scan import Scan, read_ahead
+from secateur.io.tables.table import METADATA
+from secateur.pruning.explain.advice import Amount
+from secateur.pruning.predicate.bound import Field, Leaf, columns, fields, leaves
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.residual import Residuals
+from secateur.pruning.rows import column, possible_rows
+from secateur.pruning.statistics import Blocks
+from secateur.values import kind_of
+
+MOST_ROWS = 1 << 22  # of sampled blocks that are sorted, to try a clustering
+LEAST_SORTED = 4  # blocks that are sorted, whatever rows they have
+
+Place = tuple[int, int]  # a live file, and a row group of it
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The plan of a predicate, and which of its blocks are sampled, ascending."""
+
+    plan: Scan
+    at: np.ndarray
+    number: int  # of the predicate; -1 for the whole table
+
+    @property
+    def blocks(self) -> Blocks:
+        """All blocks of the plan."""
+        blocks = self.plan.survivors.blocks
+        assert blocks is not None
+        return blocks
+
+    @cached_property
+    def chosen(self) -> Blocks:
+        """The sampled ones."""
+        return self.blocks.take(self.at)
+
+    @cached_property
+    def places(self) -> list[Place]:
+        """Where the sampled blocks lie."""
+        return list(zip(self.chosen.file.tolist(), self.chosen.row_group.tolist(), strict=True))
+
+    def without(self, facts: Mapping[Place, object]) -> Sample:
+        """Without the blocks that could not be read."""
+        return Sample(self.plan, self.at[[place in facts for place in self.places]], self.number)
+
+    @property
+    def now(self) -> Amount:
+        """What the plan reads."""
+        blocks = self.blocks
+        return Amount(len(blocks), int(blocks.row_count.sum()), int(blocks.byte_count.sum()))
+
+    @cached_property
+    def leaves(self) -> list[Leaf]:
+        """The leaves of the predicate, each once."""
+        return list(dict.fromkeys(leaves(self.plan.predicate)))
+
+
+def sample(plan: Scan, most: int, number: int = -1) -> Sample:
+    """At most so many blocks of a plan, spread as by chance; plans that share blocks share them in their samples."""
+    blocks = plan.survivors.blocks
+    assert blocks is not None
+    file, group = blocks.file.astype(np.uint64), blocks.row_group.astype(np.uint64)
+    mixed = (file * np.uint64(0x9E3779B97F4A7C15)) ^ (group * np.uint64(0xC2B2AE3D27D4EB4F))
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    order = np.argsort(mixed ^ (mixed >> np.uint64(32)), kind="stable")
+    return Sample(plan, np.sort(order[:most]), number)
+
+
+# ---- what is tried ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What the index does not have, and what could serve some leaf."""
+
+    filters: Mapping[Offer, Sequence[Leaf]]
+    gaps: Sequence[Field]
+    clusterings: Sequence[Field]
+    names: Sequence[str]  # the top-level columns that are read
+
+    @property
+    def columns(self) -> list[Field]:
+        """The columns of which filters or gaps are tried."""
+        return list(dict.fromkeys([*(offer.column for offer in self.filters), *self.gaps]))
+
+
+def what_to_try(whole: Scan, plans: Sequence[Scan]) -> Tried:
+    """What could serve the predicates of some plans, and is not there."""
+    opened = whole.opened
+    kept, outside, have_gaps = not_covered(opened), set(opened.listing.columns), columns_with_gaps(opened)
+    asked = dict.fromkeys(leaf for plan in plans for leaf in leaves(plan.predicate))
+    served: dict[Offer, list[Leaf]] = {}
+    for leaf in asked:
+        for offer in offers(leaf):
+            if (".".join(offer.column.path), offer.structure) not in kept and offer.column.path[0] not in outside:
+                served.setdefault(offer, []).append(leaf)
+    gaps = dict.fromkeys(field for leaf in asked for field in gap_columns(leaf))
+    inside = dict.fromkeys(field for plan in plans for field in fields(plan.predicate) if field.path[0] not in outside)
+    return Tried(
+        served,
+        [field for field in gaps if field in inside and ".".join(field.path) not in have_gaps],
+        [field for field in inside if kind_of(field.type) is not None and field.path[0] != METADATA],
+        list(dict.fromkeys(name for plan in plans for name in columns(plan.predicate))),
+    )
+
+
+# ---- what is read ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is kept of a sampled block."""
+
+    matches: Mapping[int, bool | None]  # by the number of the plan; None where only Spark can tell
+    held: Mapping[Offer, Held]
+    samples: Mapping[Field, ColumnSample | None]
+    rows: pa.RecordBatch | None  # of the blocks on which clusterings are tried
+
+
+def read_facts(tried: Tried, whole: Sample, samples: Sequence[Sample]) -> dict[Place, Facts]:
+    """The facts of every sampled block but those with values that only Spark converts. Raises as reading does."""
+    plans: dict[Place, list[int]] = {place: [] for place in whole.places}
+    for each in samples:
+        for place in each.places:
+            plans.setdefault(place, []).append(each.number)
+    if not plans:
+        return {}
+    most = max(LEAST_SORTED, int(np.searchsorted(np.cumsum(whole.chosen.row_count), MOST_ROWS)))
+    sorted_ = set(whole.places[:: -(-len(whole.places) // most)])
+    places = sorted(plans)
+    reader, listed = _reader(tried, whole.plan, places)
+    of_file = [list(own) for _, own in groupby(places, key=lambda place: place[0])]
+
+    def of_block(place: Place, batches: Iterator[Positioned]) -> Facts | None:
+        try:
+            batch = _one_batch([batch for _, batch in batches], reader.fields)
+        except OldCalendar:
+            return None
+        matches = {number: _matches(samples[number].plan.predicate, batch) for number in plans[place]}
+        held = {offer: held_by(offer, served, column(batch, offer.column)) for offer, served in tried.filters.items()}
+        found = {field: sample_of_column(column(batch, field)) for field in tried.columns}
+        return Facts(matches, held, found, batch if place in sorted_ else None)
+
+    def of_blocks(file: tuple[list[Place], FileBlocks]) -> list[Facts | None]:
+        return [of_block(place, batches) for place, batches in zip(file[0], reader.live(file[1]), strict=True)]
+
+    found = read_ahead(of_blocks, zip(of_file, listed.by_file(), strict=True))
+    pairs = zip(places, chain.from_iterable(found), strict=True)
+    return {place: facts for place, facts in pairs if facts is not None}
+
+
+def _reader(tried: Tried, plan: Scan, places: Sequence[Place]) -> tuple[BlockReader, BlockList]:
+    """What reads whole row groups, of chosen columns, and the blocks at some places, in reading order."""
+    opened, listing = plan.opened, plan.opened.listing
+    file, group = np.array([f for f, _ in places], np.int64), np.array([g for _, g in places], np.int64)
+    delivery = opened.table.delivery(listing, np.unique(file))
+    nothing = np.zeros(len(places), np.int64)
+    wanted = [opened.binding_schema.field(name) for name in tried.names]
+    reader = block_reader(opened, delivery, wanted, Residuals((None,), nothing, None))
+    return reader, block_list(listing, delivery.told, file, group, nothing)
+
+
+def _one_batch(batches: Sequence[pa.RecordBatch], wanted: Sequence[pa.Field]) -> pa.RecordBatch:
+    """The rows of a row group as one batch; a batch without columns has as many rows."""
+    if not wanted:
+        return pa.RecordBatch.from_arrays([pa.nulls(sum(each.num_rows for each in batches))], names=[""])
+    schema = pa.schema(wanted)
+    arrays = [pa.concat_arrays([each.column(name) for each in batches]) for name in schema.names] if batches else None
+    return pa.RecordBatch.from_arrays(arrays or [pa.array([], each.type) for each in schema], schema=schema)
+
+
+def _matches(predicate: Predicate, batch: pa.RecordBatch) -> bool | None:
+    """Whether some row may match; None where only Spark can tell."""
+    try:
+        return bool(possible_rows(predicate, batch).any())
+    except UnsupportedPredicate:
+        return None

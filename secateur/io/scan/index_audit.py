@@ -1,0 +1,297 @@
+"""Proving an index on the data: blocks are read anew, and their values compared with all that is recorded of them.
+
+The work is spread over executors: each opens the index snapshot by its number, reads of it what is recorded of its own
+blocks, and of the table these blocks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import IndexFault, InvalidParquet, NotInFile, OldCalendar, StalePlan
+from secateur.index.build.column_sketch import nested
+from secateur.index.build.spark_tasks import RunTasks
+from secateur.index.model import BlockTable, Filter, IndexedColumn
+from secateur.index.read.chunk_reader import ChunkReader
+from secateur.index.read.group_arrays import layout_of
+from secateur.index.read.loader import IndexMemory
+from secateur.index.read.memory_cache import ByteCache
+from secateur.index.segments.snapshot import open_snapshot
+from secateur.index.segments.stored_segment import stored_segment
+from secateur.index.verify.check_filters import lost, wanted
+from secateur.index.verify.check_statistics import ColumnWitness, Contradiction, Unit, tuple_contradictions
+from secateur.index.zones.page_statistics import PageTable
+from secateur.index.zones.sort_key import SortColumn, is_tuple_column, parse_sort_key
+from secateur.index.zones.zonemap import ZoneMap
+from secateur.io.scan.block_list import BlockList, FileBlocks
+from secateur.io.storage.index_store import FileStore
+from secateur.io.tables.table import FileRows
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.report import Faults, Reads
+from secateur.values import Key, keys_of
+
+MOST_DRAWN = 4  # values of a column that a block gives to random predicates
+LONGEST_DRAWN = 64  # bytes of such a value
+MEMORY = 1 << 28  # bytes of an index that a task holds
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some blocks of one segment: what a task is told of them."""
+
+    segment: int
+    blocks: bytes  # a BlockList; what is left to check of a block stands for its position in the segment
+
+
+@dataclass(frozen=True)
+class AuditFault:
+    """A statistic that the data contradicts: of a block, or of a whole file (then the row group is -1)."""
+
+    file: str
+    row_group: int
+    column: str
+    statistic: str
+    recorded: str
+    found: str
+
+    def __str__(self) -> str:
+        block = self.file if self.row_group < 0 else f"{self.file}, row group {self.row_group}"
+        of = f" of {self.column}" if self.column else ""
+        return f"{block}: {self.statistic}{of} is recorded as {self.recorded}, and {self.found} was found"
+
+
+@dataclass
+class Found:
+    """What tasks found."""
+
+    blocks: int = 0
+    rows: int = 0
+    values: int = 0
+    faults: list[AuditFault] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    drawn: dict[int, list[Key]] = field(default_factory=dict)  # values, by the number of their column
+
+    def to_bytes(self) -> bytes:
+        """As JSON; keys that are bytes in hexadecimal."""
+        drawn = {c: [key.hex() if isinstance(key, bytes) else key for key in keys] for c, keys in self.drawn.items()}
+        return json.dumps({**asdict(self), "drawn": drawn}).encode()
+
+    def add(self, data: bytes) -> None:
+        """Add what another process found."""
+        told = json.loads(data)
+        self.blocks += told["blocks"]
+        self.rows += told["rows"]
+        self.values += told["values"]
+        self.faults += [AuditFault(**each) for each in told["faults"]]
+        self.skipped += told["skipped"]
+        for c, keys in told["drawn"].items():
+            own = self.drawn.setdefault(int(c), [])
+            own += [bytes.fromhex(key) if isinstance(key, str) else key for key in keys]
+
+
+@dataclass(frozen=True)
+class StatisticsAudit:
+    """The audit of an index snapshot, as tasks are told of it."""
+
+    store: FileStore
+    number: int  # of the snapshot
+    created: float
+    open: Callable[[FileBlocks], FileRows]  # all rows, deleted ones too
+    pieces: Sequence[Piece]
+    seed: int
+
+    def run(self, run: RunTasks) -> Iterator[bytes]:
+        """What tasks find in every piece, for :meth:`Found.add`. Raises IndexFault."""
+        return run(self._work, len(self.pieces))
+
+    def _work(self, mine: Sequence[int]) -> Iterator[bytes]:
+        snapshot = open_snapshot(self.store, self.number)
+        if snapshot.created != self.created:
+            raise IndexFault(f"{snapshot.name} is another one than when the audit began")
+        faults, cache = Faults(), ByteCache(MEMORY)
+        chunks = ChunkReader(self.store, None, Reads())
+        memory = IndexMemory(self.store, cache, chunks, faults, snapshot, layout_of(snapshot.segments))
+        for i in mine:
+            piece = self.pieces[i]
+            auditor = SegmentAuditor(memory, piece.segment, np.random.default_rng([self.seed, piece.segment]))
+            for file in BlockList.from_bytes(piece.blocks).by_file():
+                try:
+                    with faults.tolerated():
+                        auditor.look_at(file, self.open(file))
+                except (StalePlan, InvalidParquet) as error:
+                    auditor.found.skipped.append(str(error))
+            auditor.found.skipped += faults.drain()
+            yield auditor.found.to_bytes()
+
+
+@dataclass
+class SegmentAuditor:
+    """Compares blocks of one segment with what is recorded of them."""
+
+    memory: IndexMemory
+    segment: int
+    draw: np.random.Generator
+    found: Found = field(default_factory=Found)
+
+    def look_at(self, file: FileBlocks, rows: FileRows) -> None:
+        """Some blocks of one file; the file's row groups are counted."""
+        within = file.residual  # the positions of the blocks in the segment
+        table = self._blocks
+        recorded = np.sort(table.row_group[table.file == table.file[within[0]]]).tolist()
+        if recorded != list(range(len(rows.row_count))):
+            self._note(file.path, -1, Contradiction("", "row groups", str(recorded)[:200], str(len(rows.row_count))))
+        total = int(self.memory.snapshot.segments.row_count[self.segment])
+        if int(table.row_count.sum()) != total:
+            self._note(file.path, -1, Contradiction("", "rows of its segment", str(total), str(table.row_count.sum())))
+        for row_group, block in zip(file.row_groups, within, strict=True):
+            if row_group < len(rows.row_count):
+                self._block(file.path, rows, row_group, block)
+
+    def _block(self, path: str, rows: FileRows, row_group: int, block: int) -> None:
+        self.found.blocks += 1
+        self.found.rows += int(rows.row_count[row_group])
+        if int(self._blocks.row_count[block]) != int(rows.row_count[row_group]):
+            counts = str(self._blocks.row_count[block]), str(rows.row_count[row_group])
+            self._note(path, row_group, Contradiction("", "the row count", *counts))
+        for root in self._roots:
+            try:
+                self._column(path, rows, row_group, block, root)
+            except (OldCalendar, NotInFile) as error:
+                self.found.skipped.append(str(error))
+        with self.memory.faults.tolerated():
+            self._tuples(path, rows, row_group, block)
+
+    def _column(self, path: str, rows: FileRows, row_group: int, block: int, root: str) -> None:
+        """One top-level column of a block, with all that lies within it."""
+        witnesses = [w for c in self._columns if c.path[0] == root and (w := self._witness(c, block)) is not None]
+        filters = {f: each for f, each in enumerate(self.memory.snapshot.filters) if each.path[0] == root}
+        looked_up: dict[int, pa.Array] = {}
+        for _, batch in rows.positioned(row_group, [self.memory.snapshot.schema.field(root)]):
+            values = batch.column(0)
+            for witness in witnesses:
+                own = nested(values, witness.column.path[1:])
+                self._draw(witness.column, own, first=not witness.rows)
+                witness.add(own)
+            for f, each in filters.items():
+                self._gather(looked_up, f, each, nested(values, each.path[1:]))
+        for witness in witnesses:
+            self.found.values += witness.rows
+            self._note(path, row_group, *witness.end())
+        for f, values in looked_up.items():
+            with self.memory.faults.tolerated():
+                wrong = lost(self.memory, f, self.segment, block, values)
+                self.found.values += len(values)
+                self._note(path, row_group, *([] if wrong is None else [wrong]))
+
+    def _gather(self, looked_up: dict[int, pa.Array], f: int, own: Filter, values: pa.Array) -> None:
+        new = wanted(own, values, self.draw)
+        both = [looked_up[f], new] if f in looked_up else [new]
+        looked_up[f] = wanted(own, pa.concat_arrays(both), self.draw)
+
+    def _witness(self, column: IndexedColumn, block: int) -> ColumnWitness | None:
+        with self.memory.faults.tolerated():
+            zone_map = self._zone_map(column)
+            if zone_map is None:
+                return None
+            first_row, pages = self._pages_of(column, block)
+            rows = int(self.memory.snapshot.segments.row_count[self.segment])
+            count = int(self._blocks.row_count[block])
+            leaf = self._leaves.get(column)
+            return ColumnWitness(column, Unit.of(zone_map, block), count, leaf, rows, first_row, pages)
+        return None
+
+    def _pages_of(self, column: IndexedColumn, block: int) -> tuple[np.ndarray, list[Unit]]:
+        table = self._pages[column]
+        if table is None:
+            return np.zeros(0, np.int64), []
+        begin, end = table.offsets[block : block + 2].tolist()
+        return table.first_row[begin:end], [Unit.of(table.zone_map, page) for page in range(begin, end)]
+
+    def _tuples(self, path: str, rows: FileRows, row_group: int, block: int) -> None:
+        """The bounds of the tuples of the sort key, where they are kept."""
+        columns = [c for c in self.memory.snapshot.columns if is_tuple_column(c.path)]
+        zone_map = self._zone_map(columns[0]) if columns else None
+        if zone_map is None:
+            return
+        key, schema = self._sort_key, self.memory.snapshot.schema
+        roots = list(dict.fromkeys(column.path[0] for column in key))
+        leaf = self._leaves.get(columns[0])
+        units = [Unit.of(zone_map, block), *([leaf] if leaf is not None else [])]
+        for _, batch in rows.positioned(row_group, [schema.field(root) for root in roots]):
+            arrays = [nested(batch.column(roots.index(each.path[0])), each.path[1:]) for each in key]
+            wrong = [each for unit in units for each in tuple_contradictions(arrays, key, unit)]
+            if wrong:
+                self._note(path, row_group, *wrong)
+                return
+
+    def _draw(self, column: IndexedColumn, values: pa.Array, *, first: bool) -> None:
+        """Values for random predicates, of the first batch of a block."""
+        present = values.drop_null() if first else values.slice(0, 0)
+        if not len(present):
+            return
+        number = self.memory.snapshot.columns.index(column)
+        chosen = present.take(pa.array(self.draw.integers(0, len(present), MOST_DRAWN)))
+        keys = [keys_of(chosen).at(i) for i in range(len(chosen))]
+        short = [key for key in keys if not isinstance(key, bytes) or len(key) <= LONGEST_DRAWN]
+        self.found.drawn.setdefault(number, []).extend(short)
+
+    def _note(self, path: str, row_group: int, *found: Contradiction) -> None:
+        self.found.faults += [
+            AuditFault(path, row_group, each.column, each.statistic, each.recorded, each.found) for each in found
+        ]
+
+    # ---- what is recorded
+
+    @cached_property
+    def _blocks(self) -> BlockTable:
+        """The block table of the segment. Raises IndexFault."""
+        self.memory.row_count(self.segment)
+        group, within = self.memory.layout.place(self.segment)
+        (resident,) = self.memory.blocks([(group, np.array([self.segment]))])
+        return resident.of(within)
+
+    @cached_property
+    def _columns(self) -> list[IndexedColumn]:
+        return [c for c in self.memory.snapshot.columns if not is_tuple_column(c.path)]
+
+    @cached_property
+    def _roots(self) -> list[str]:
+        """The top-level columns of which something is recorded."""
+        paths = [*(c.path for c in self._columns), *(f.path for f in self.memory.snapshot.filters)]
+        return list(dict.fromkeys(path[0] for path in paths))
+
+    @cached_property
+    def _sort_key(self) -> Sequence[SortColumn]:
+        return parse_sort_key(self.memory.snapshot.options.sort_key)
+
+    @cached_property
+    def _zones(self) -> dict[IndexedColumn, ZoneMap | None]:
+        return {}
+
+    def _zone_map(self, column: IndexedColumn) -> ZoneMap | None:
+        """The zone maps of a column over the segment; None where there are none. Raises IndexFault."""
+        if column not in self._zones:
+            stored = stored_segment(self.memory.store, self.memory.snapshot, self.segment)
+            self._zones[column] = stored.known_zone_map(self.memory.snapshot.columns.index(column))
+        return self._zones[column]
+
+    @cached_property
+    def _leaves(self) -> Mapping[IndexedColumn, Unit]:
+        """What the tree above the segments says of this one. Raises IndexFault."""
+        found = {c: self.memory.snapshot.tree_zones(_field(c)) for c in self.memory.snapshot.columns}
+        return {c: Unit.of(nodes, self.segment) for c, nodes in found.items() if nodes is not None}
+
+    @cached_property
+    def _pages(self) -> Mapping[IndexedColumn, PageTable | None]:
+        segment = np.array([self.segment])
+        return {c: self.memory.pages(_field(c), segment)[0] for c in self._columns}
+
+
+def _field(column: IndexedColumn) -> Field:
+    return Field(column.path, column.type)

@@ -1,0 +1,257 @@
+"""What the index covers of every column and structure, and why not the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property, partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.arrays import from_numpy
+from secateur.index.build.options import called_in_table, hashed_type
+from secateur.index.model import NGRAM, POSTINGS, Filter
+from secateur.index.segments.segment_file import CODE, PAGE, PLACE, POSTING, ZONE
+from secateur.index.segments.segment_table import Directory
+from secateur.index.segments.snapshot import Snapshot
+from secateur.index.zones.sort_key import is_tuple_column, parse_sort_key
+from secateur.io.scan.opened_table import OpenedTable, opened_strictly
+from secateur.io.tables.table import Table
+from secateur.pruning.explain.explanation import STRUCTURES
+from secateur.pruning.predicate.bound import Field
+from secateur.values import kind_of, same_keys
+
+_COVERAGE = pa.schema(
+    [
+        ("column", pa.string()),
+        ("structure", pa.string()),
+        ("setting", pa.string()),
+        ("files", pa.int64()),
+        ("blocks", pa.int64()),
+        ("row_count", pa.int64()),
+        ("bytes", pa.int64()),
+        ("files_without_entry", pa.int64()),
+        ("files_changed", pa.int64()),
+        ("files_without_structure", pa.int64()),
+        ("why", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Covered:
+    """What the index has of a column under one structure, of the files that are live."""
+
+    column: str
+    structure: str  # "zone map", "pages", "bloom", "postings", "ngram", "tokens" or "sort key"
+    setting: str | None
+    files: int
+    blocks: int
+    row_count: int
+    bytes: int  # of the index, in the store
+    files_without_entry: int
+    files_changed: int
+    files_without_structure: int
+    why: str | None  # why not everything is covered
+
+
+def coverage(table: Table) -> pa.Table:
+    """One row per column and structure of the index: how much of the live files it covers, and why not the rest.
+
+    Every column of the files has a row for its zone maps, and rows for pages, bloom filters, postings, n-grams and
+    tokens where the index has some; tuples of the sort key have one. `files`, `blocks` and `row_count` are covered;
+    `bytes` are those of the index, in the store.
+    The other live files have no entry in the index, or were changed since it was made, or lie in segments without the
+    structure (which segments written before it was asked for are). `why` says so in words; it is null where
+    everything is covered. Whether a block has gaps, or a filter, that were left out because they would not pay is not
+    told here.
+    """
+    return pa.Table.from_pylist([asdict(each) for each in covered(opened_strictly(table))], _COVERAGE)
+
+
+def covered(opened: OpenedTable) -> list[Covered]:
+    """What :func:`coverage` tells, as values."""
+    found = _Coverage(opened)
+    return [found.of(each) for each in _structures(opened)]
+
+
+def not_covered(opened: OpenedTable) -> dict[tuple[str, str], str | None]:
+    """Of every column and structure that the index has, why not all live files are covered; None where they are.
+
+    Zone maps that it does not have are among these.
+    """
+    found = _Coverage(opened)
+    structures = (each for each in _structures(opened) if each.has is not None or each.why_not)
+    return {(each.column, each.name): found.why(each) for each in structures}
+
+
+def columns_with_gaps(opened: OpenedTable) -> frozenset[str]:
+    """The columns of which the index was asked to keep gaps, as the table calls them."""
+    snapshot, naming = opened.catalog.snapshot, opened.table.naming
+    if snapshot is None:
+        return frozenset()
+    options = snapshot.options if naming is None else called_in_table(snapshot.options, naming)
+    return frozenset(options.gaps)
+
+
+@dataclass(frozen=True)
+class _Structure:
+    """Something that the index keeps of a column, and which segments have it; None where the index cannot have it."""
+
+    column: str
+    name: str
+    setting: str | None
+    has: np.ndarray | None  # bool over segments
+    size: Callable[[], int] = int  # bytes in the store
+    why_not: str = ""
+
+
+@dataclass(frozen=True)
+class _Coverage:
+    """The live files by what the index has of them."""
+
+    opened: OpenedTable
+
+    def of(self, structure: _Structure) -> Covered:
+        """How much of a structure there is."""
+        counts = self.opened.catalog.coverage.counts_of
+        live, has = self._entries(structure)
+        both = live & has
+        return Covered(
+            column=structure.column,
+            structure=structure.name,
+            setting=structure.setting,
+            files=int(both.sum()),
+            blocks=0 if counts is None else int(counts.block_count[both].sum()),
+            row_count=0 if counts is None else int(counts.row_count[both].sum()),
+            bytes=structure.size(),
+            files_without_entry=self.missing - self.changed,
+            files_changed=self.changed,
+            files_without_structure=int((live & ~has).sum()),
+            why=self.why(structure),
+        )
+
+    def why(self, structure: _Structure) -> str | None:
+        """Why not everything is covered; None where it is."""
+        live, has = self._entries(structure)
+        return structure.why_not or _in_words(self.missing - self.changed, self.changed, int((live & ~has).sum()))
+
+    def _entries(self, structure: _Structure) -> tuple[np.ndarray, np.ndarray]:
+        """Which entries of the index are of live files, and which lie in segments that have the structure."""
+        coverage = self.opened.catalog.coverage
+        live = coverage.live >= 0
+        has = np.zeros(len(live), bool) if structure.has is None else np.repeat(structure.has, np.diff(coverage.begin))
+        return live, has
+
+    @property
+    def missing(self) -> int:
+        """The live files without an entry of their identity."""
+        return len(self.opened.catalog.coverage.uncovered)
+
+    @cached_property
+    def changed(self) -> int:
+        """The live files of which the index has an entry of another size or time."""
+        catalog, listing = self.opened.catalog, self.opened.listing
+        if catalog.snapshot is None or not len(catalog.coverage.uncovered):
+            return 0
+        paths = listing.paths.take(from_numpy(catalog.coverage.uncovered)).cast(pa.large_string())
+        return int(pc.sum(pc.is_in(paths, value_set=catalog.snapshot.files.path)).as_py())
+
+
+def _in_words(without_entry: int, changed: int, without: int) -> str | None:
+    counts = ((without_entry, "not in the index"), (changed, "changed since"), (without, "in segments without it"))
+    parts = [f"{_files(count)} {what}" for count, what in counts if count]
+    return ", ".join(parts) or None
+
+
+def _files(count: int) -> str:
+    return f"{count:,} file" if count == 1 else f"{count:,} files"
+
+
+def _structures(opened: OpenedTable) -> Iterator[_Structure]:
+    snapshot = opened.catalog.snapshot
+    outside = set(opened.listing.columns)
+    for column in _leaves([Field((field.name,), field.type) for field in opened.schema if field.name not in outside]):
+        if snapshot is None:
+            yield _Structure(".".join(column.path), "zone map", None, None, why_not="there is no index")
+        else:
+            yield from _of_column(opened, snapshot, column)
+    for indexed in () if snapshot is None else snapshot.columns:
+        if snapshot is not None and is_tuple_column(indexed.path):
+            key = ", ".join(shown_key(opened, snapshot))
+            directory = snapshot.directory(ZONE, Field(indexed.path, indexed.type))
+            yield _Structure(key, "sort key", None, _has(directory), partial(_bytes, directory))
+
+
+def shown_key(opened: OpenedTable, snapshot: Snapshot) -> Iterator[str]:
+    naming = opened.table.naming
+    for each in parse_sort_key(snapshot.options.sort_key):
+        yield ".".join(each.path if naming is None else naming.in_table.get(each.path, each.path))
+
+
+def _leaves(fields: Sequence[Field]) -> Iterator[Field]:
+    """Columns, and of structs the fields within."""
+    for field in fields:
+        if pa.types.is_struct(field.type):
+            yield from _leaves([Field((*field.path, child.name), child.type) for child in field.type])
+        else:
+            yield field
+
+
+def _of_column(opened: OpenedTable, snapshot: Snapshot, column: Field) -> Iterator[_Structure]:
+    naming, name = opened.table.naming, ".".join(column.path)
+    own = column if naming is None else naming.field(column)
+    if kind_of(column.type) is None:
+        yield _Structure(name, "zone map", None, None, why_not=f"values of {column.type} have no order")
+    elif own is None or snapshot.number_of(own) is None:
+        yield _Structure(name, "zone map", None, None, why_not="the index does not have the column, or of another type")
+    else:
+        zones, pages = snapshot.directory(ZONE, own), snapshot.directory(PAGE, own)
+        yield _Structure(name, "zone map", None, _has(zones), partial(_bytes, zones))
+        if pages is not None:
+            size = partial(_bytes, pages, snapshot.directory(PLACE, own))
+            yield _Structure(name, "pages", None, _has(pages), size)
+    hashed = hashed_type(column.type)
+    for f, each in enumerate(snapshot.filters):
+        if own is not None and each.path == own.path and same_keys(each.type, hashed):
+            has, size = _has_filter(snapshot, f, each), partial(_filter_bytes, opened, snapshot, f, each)
+            yield _Structure(name, STRUCTURES[each.kind], _setting(each), has, size)
+
+
+def _setting(each: Filter) -> str | None:
+    parts = [f"{each.gram} bytes"] if each.kind == NGRAM else []
+    return ", ".join([*parts, "folded"] if each.folded else parts) or None
+
+
+def _has(directory: Directory | None) -> np.ndarray | None:
+    return None if directory is None else directory.size > 0
+
+
+def _bytes(*directories: Directory | None) -> int:
+    return sum(int(each.size.sum()) for each in directories if each is not None)
+
+
+def _filter_bytes(opened: OpenedTable, snapshot: Snapshot, f: int, each: Filter) -> int:
+    """What a filter takes: its chunks, and beside them the rows of postings, or the files of slabs."""
+    if each.kind == POSTINGS:
+        memory = opened.catalog.memory
+        assert memory is not None
+        found = memory.postings(f, np.arange(len(snapshot.segments)))
+        rows = sum(stored.rows.nbytes for stored in found if stored is not None)
+        return _bytes(snapshot.filter_directory(POSTING, f)) + rows
+    slabs = snapshot.slabs(f)
+    return _bytes(snapshot.filter_directory(CODE, f)) + (0 if slabs is None else int(slabs.file_size.sum()))
+
+
+def _has_filter(snapshot: Snapshot, f: int, each: Filter) -> np.ndarray | None:
+    """The segments that have a filter: postings in the segments themselves, the others in slabs."""
+    if each.kind == POSTINGS:
+        return _has(snapshot.filter_directory(POSTING, f))
+    slabs = snapshot.slabs(f)
+    if slabs is None:
+        return None
+    found = np.zeros(len(snapshot.segments), bool)
+    found[slabs.segment[slabs.segment >= 0]] = True
+    return found

@@ -1,0 +1,141 @@
+"""Late materialisation: the columns of the predicate first, and of the others only the pages with matching rows.
+
+Where the others are few bytes, or would be read almost whole, they are read straight through.
+Source: Abadi et al., "Materialization Strategies in a Column-Oriented DBMS", ICDE 2007.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.arrays import flags
+from secateur.io.parquet.row_selection import MOST_SLICES, ChosenRows, chosen_rows, with_positions
+from secateur.io.tables.directory.hive_partitions import constant
+from secateur.io.tables.table import FileRows
+from secateur.pruning.predicate.bound import columns
+from secateur.pruning.predicate.nodes import Predicate
+
+PAGE_CELL, MOST_HIT = 4096, 0.9  # rows, fewer than most pages have; share of such cells in the first batch with a match
+CELL = 256  # rows; a page has more, so that scattered rows are as good as the cells that they lie in
+Positioned: TypeAlias = tuple[np.ndarray, pa.RecordBatch]  # the positions of the rows of a batch in their row group
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What rows have to satisfy."""
+
+    predicate: Predicate
+    rows: Callable[[Predicate, pa.RecordBatch], np.ndarray]  # bool, of a batch that has the predicate's columns
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The top-level columns that it asks for."""
+        return frozenset(columns(self.predicate))
+
+    def __call__(self, batch: pa.RecordBatch) -> np.ndarray:
+        return self.rows(self.predicate, batch)
+
+
+@dataclass(frozen=True)
+class OpenedRows:
+    """The rows of an open file, with the columns that have one value in it."""
+
+    source: FileRows
+    constants: Mapping[str, pa.Scalar]
+
+    def live(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> Iterator[Positioned]:
+        """The chosen rows of a row group, or all, that are not deleted."""
+        for positions, batch in self.source.positioned(row_group, self._stored(fields), rows):
+            yield positions, self._complete(batch, fields) if fields else batch
+
+    def matching(
+        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None, condition: Condition
+    ) -> Iterator[pa.RecordBatch]:
+        """The live rows among the chosen ones, or all, that meet a condition, all columns of which are in `fields`."""
+        rows = self.source.pages.may_match(row_group, condition.predicate, rows)
+        if rows is not None and not len(rows):
+            return
+        first = [field for field in fields if field.name in condition.columns]
+        others = [field for field in self._stored(fields) if field.name not in condition.columns]
+        if not self._stored(first) or not others or self.source.is_light(row_group, others, rows):
+            yield from self._straight(row_group, fields, rows, condition)
+        else:
+            yield from self._late(row_group, fields, (first, others), rows, condition)
+
+    def _straight(
+        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None, condition: Condition
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows that pass, of which all columns are read at once."""
+        for _, batch in self.live(row_group, fields, rows):
+            passed = condition(batch)
+            if passed.any():
+                yield batch if passed.all() else batch.filter(flags(passed))
+
+    def _late(
+        self,
+        row_group: int,
+        fields: Sequence[pa.Field],
+        split: tuple[Sequence[pa.Field], Sequence[pa.Field]],
+        rows: ChosenRows | None,
+        condition: Condition,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows that pass, of which the columns of the condition are read first, and then the others if few pass."""
+        first, others = split
+        passed = [np.zeros(0, np.int64)]
+        parts: list[pa.RecordBatch] = []
+        for positions, batch in self.live(row_group, first, rows):
+            passing = condition(batch)
+            if not parts and _hits_most_pages(positions, passing):
+                yield from self._straight(row_group, fields, rows, condition)
+                return
+            passed.append(positions[passing])
+            parts.append(batch.filter(flags(passing)))
+        chosen = np.concatenate(passed)
+        if not len(chosen):
+            return
+        known, begin = pa.Table.from_batches(parts), 0
+        for batch in self._at(row_group, others, chosen):
+            own = known.slice(begin, batch.num_rows).combine_chunks()  # the texts of all can be too long for one chunk
+            begin += batch.num_rows
+            schema = pa.schema([*own.schema, *batch.schema])
+            for part in pa.Table.from_arrays([*own.columns, *batch.columns], schema=schema).to_batches():
+                yield self._complete(part, fields)
+
+    def _at(self, row_group: int, fields: Sequence[pa.Field], positions: np.ndarray) -> Iterator[pa.RecordBatch]:
+        """Rows of a row group at some positions, deleted or not; those between are read where many ranges are near."""
+        exact = chosen_rows(positions)
+        if len(exact.start) <= MOST_SLICES:
+            yield from self.source.at(row_group, fields, exact)
+            return
+        cells = chosen_rows(np.unique(positions // CELL))
+        near = ChosenRows(cells.start * CELL, (cells.stop * CELL).clip(max=positions[-1] + 1))
+        wanted = np.zeros(int(positions[-1]) + 1, bool)
+        wanted[positions] = True
+        for rows, batch in with_positions(self.source.at(row_group, fields, near), near):
+            own = wanted[rows]
+            if own.any():
+                yield batch.filter(flags(own))
+
+    def _stored(self, fields: Sequence[pa.Field]) -> list[pa.Field]:
+        """Those of some fields that are not constant."""
+        return [field for field in fields if field.name not in self.constants]
+
+    def _complete(self, batch: pa.RecordBatch, fields: Sequence[pa.Field]) -> pa.RecordBatch:
+        """The fields in their order: from a batch, and where it lacks them, from what is constant."""
+        n, has = batch.num_rows, frozenset(batch.schema.names)
+        arrays = [
+            batch.column(field.name) if field.name in has else constant(self.constants[field.name], n)
+            for field in fields
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _hits_most_pages(positions: np.ndarray, passing: np.ndarray) -> bool:
+    """Whether matches lie so close to each other that nearly every page of other columns will be needed."""
+    cells = positions // PAGE_CELL
+    return len(np.unique(cells[passing])) > MOST_HIT * len(np.unique(cells))

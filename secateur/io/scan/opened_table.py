@@ -1,0 +1,130 @@
+"""A table, its live files and its index, brought together for one query."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.arrays import from_numpy
+from secateur.errors import TableNotFound
+from secateur.index.model import BlockTable
+from secateur.index.read.blocks import LooseBlocks
+from secateur.index.read.index_view import Caches, IndexCatalog, current_snapshot, open_catalog
+from secateur.index.segments.snapshot import Snapshot
+from secateur.io.parquet.arrow_types import merge_schemas
+from secateur.io.tables.directory.hive_partitions import overlapping
+from secateur.io.tables.directory.table import FOOTER_THREADS
+from secateur.io.tables.metadata_tables import ManifestCounts
+from secateur.io.tables.table import METADATA, METADATA_FIELD, Listing, Table, TableSnapshot
+from secateur.pruning.report import Faults
+
+FindIndex = Callable[[], Snapshot | None]  # raises IndexFault
+
+
+@dataclass(frozen=True)
+class OpenedTable:
+    """One snapshot of a table: live files, schema, and the index as far as it covers them."""
+
+    table: TableSnapshot
+    listing: Listing
+    schema: pa.Schema
+    catalog: IndexCatalog
+    manifests_read: ManifestCounts  # to list the files now
+
+    @cached_property
+    def binding_schema(self) -> pa.Schema:
+        """The schema with Spark's hidden `_metadata`, unless the table has a column of that name."""
+        return self.schema if self.listing.own_metadata else self.schema.append(METADATA_FIELD)
+
+
+def open_snapshot_of(
+    handle: Table, zone: dt.tzinfo, faults: Faults, *, use_index: bool = True, listing: Listing | None = None
+) -> OpenedTable:
+    """List the table, unless a listing is given, and match its index. Raises TableNotFound without a Parquet file."""
+    table = handle.snapshot()
+    before = table.metadata_tables.manifests_read
+    find_index = _index_of(table) if use_index else lambda: None
+    if listing is None:
+        listing, find_index = _listed(table, zone, find_index)
+    read = table.metadata_tables.manifests_read.since(before)
+    if not len(listing.size) and table.declared_schema is None:
+        raise TableNotFound(f"{table.location} holds no Parquet file")
+    snapshot: Snapshot | None = None
+    with faults.tolerated():
+        snapshot = find_index()
+    footers = FooterSource(table, listing)
+    caches = Caches(table.store, table.cache, table.disk)
+    catalog = open_catalog(listing, caches, snapshot, footers.open, faults, table.naming)
+    schema = _schema(table, listing, catalog)
+    if METADATA in schema.names:
+        listing = replace(listing, own_metadata=True)
+        catalog = open_catalog(listing, caches, snapshot, footers.open, faults, table.naming)
+    return OpenedTable(table, listing, schema, catalog, read)
+
+
+def _listed(table: TableSnapshot, zone: dt.tzinfo, find_index: FindIndex) -> tuple[Listing, FindIndex]:
+    """The live files, and what gives the index: a store that is waited for is asked for both at once.
+
+    A format that has snapshots asks for its index itself to know its files.
+    """
+    if table.store.is_local or table.id is not None:
+        return table.listing(zone), find_index
+    with ThreadPoolExecutor(1) as thread:
+        found = thread.submit(find_index)
+        return table.listing(zone), found.result
+
+
+def _index_of(table: TableSnapshot) -> FindIndex:
+    return lambda: current_snapshot(table.store, table.cache)
+
+
+def opened_strictly(table: Table, listing: Listing | None = None) -> OpenedTable:
+    """The table as queries see it, or with the given files. Raises IndexFault where the index cannot be read."""
+    return open_snapshot_of(table, dt.UTC, Faults(strict=True), listing=listing)
+
+
+def _schema(table: TableSnapshot, listing: Listing, catalog: IndexCatalog) -> pa.Schema:
+    """The declared schema, or that of the files: from the index for those it covers, from footers for the others."""
+    partitions = listing.partitions.fields
+    if table.declared_schema is not None:
+        return overlapping(table.declared_schema, partitions)
+    uncovered = catalog.coverage.uncovered
+    if catalog.snapshot is not None and not len(uncovered):
+        return overlapping(catalog.snapshot.schema, partitions)
+    indexed = [("the index", catalog.snapshot.schema)] if catalog.snapshot is not None else []
+    return overlapping(merge_schemas(_chain(indexed, table.schemas(listing, uncovered))), partitions)
+
+
+def _chain(
+    first: list[tuple[str, pa.Schema]], rest: Iterator[tuple[str, pa.Schema]]
+) -> Iterator[tuple[str, pa.Schema]]:
+    yield from first
+    yield from rest
+
+
+@dataclass(frozen=True)
+class FooterSource:
+    """Blocks of files that no segment serves, with the statistics of their footers."""
+
+    table: TableSnapshot
+    listing: Listing
+
+    def open(self, files: np.ndarray) -> LooseBlocks:
+        """The blocks of the given live files. Raises InvalidParquet, StalePlan: this is data, not index."""
+        paths = self.listing.paths.take(from_numpy(files)).to_pylist()
+        with ThreadPoolExecutor(FOOTER_THREADS) as threads:
+            sources = list(threads.map(self.table.open_file, paths))
+        counts = [len(source.row_count) for source in sources]
+        blocks = BlockTable(
+            np.repeat(files, counts),
+            np.concatenate([np.arange(n, dtype=np.int32) for n in counts]),
+            np.concatenate([source.row_count for source in sources]),
+            np.concatenate([source.byte_count for source in sources]),
+        )
+        return LooseBlocks(blocks, sources)

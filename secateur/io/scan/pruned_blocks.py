@@ -1,0 +1,119 @@
+"""What a plan leaves out, so that somebody can look: blocks that it prunes, and rows outside of the others' ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from secateur.io.scan.block_list import BlockList, block_list, reading_order
+from secateur.io.scan.block_reader import BlockReader
+from secateur.io.scan.opened_table import OpenedTable
+from secateur.io.scan.planned_scan import Scan
+from secateur.io.tables.table import METADATA
+from secateur.pruning.stages.survivors import RowRanges, in_ranges, joined_ranges, no_ranges
+
+_ROW_GROUP_BITS = 32
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """Blocks of which a plan reads nothing, or not all rows: arrays of shape (n,), in the order of reading."""
+
+    file: np.ndarray  # among the live files
+    row_group: np.ndarray
+    row_count: np.ndarray
+    kept: RowRanges  # that the plan reads: none of a block that is pruned
+
+    def __len__(self) -> int:
+        return len(self.file)
+
+    def take(self, positions: np.ndarray) -> Excluded:
+        """The given blocks, ascending."""
+        chosen = (self.file[positions], self.row_group[positions], self.row_count[positions])
+        return Excluded(*chosen, self.kept.take(positions))
+
+    @cached_property
+    def keys(self) -> np.ndarray:
+        """A number for every block, by which blocks of one listing are told apart: int64, ascending."""
+        return _keys(self.file, self.row_group)
+
+    @property
+    def rows(self) -> int:
+        """How many rows the plan does not read."""
+        return int(self.row_count.sum() - (self.kept.stop - self.kept.start).sum())
+
+    def left_out(self, block: int, positions: np.ndarray) -> np.ndarray:
+        """Which rows of a block, by their positions in it, the plan does not read: bool, like `positions`."""
+        begin, end = self.kept.offsets[block : block + 2].tolist()
+        return ~in_ranges(self.kept.start[begin:end], self.kept.stop[begin:end], positions)
+
+
+def _keys(file: np.ndarray, row_group: np.ndarray) -> np.ndarray:
+    return (file.astype(np.int64) << _ROW_GROUP_BITS) | row_group
+
+
+def from_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The files and the row groups of blocks by the numbers that :attr:`Excluded.keys` has of them."""
+    return keys >> _ROW_GROUP_BITS, keys & ((1 << _ROW_GROUP_BITS) - 1)
+
+
+def excluded_by(plan: Scan) -> Excluded:
+    """All blocks of live files of which a plan reads nothing, or not all rows; footers of files are opened for it."""
+    survivors = plan.survivors
+    kept = survivors.blocks
+    assert kept is not None
+    everything = plan.opened.catalog.blocks_of(np.ones(len(plan.paths), bool))
+    order = reading_order(everything.file, everything.row_group)
+    file, row_group, row_count = (getattr(everything, name)[order] for name in ("file", "row_group", "row_count"))
+    pruned = np.flatnonzero(~np.isin(_keys(file, row_group), _keys(kept.file, kept.row_group)))
+    whole = Excluded(file[pruned], row_group[pruned], row_count[pruned].astype(np.int64), no_ranges(len(pruned)))
+    partly = _read_in_part(plan)
+    return _joined(whole, partly) if len(partly) else whole
+
+
+def _read_in_part(plan: Scan) -> Excluded:
+    """The surviving blocks of which not all rows are read."""
+    blocks, ranges = plan.survivors.blocks, plan.survivors.row_ranges
+    assert blocks is not None
+    if ranges is None:
+        nothing = np.zeros(0, np.int64)
+        return Excluded(nothing, nothing, nothing, no_ranges(0))
+    order = plan.order()
+    partly = order[ranges.row_counts[order] < blocks.row_count[order]]
+    count = blocks.row_count[partly].astype(np.int64)
+    return Excluded(blocks.file[partly], blocks.row_group[partly], count, ranges.take(partly))
+
+
+def _joined(first: Excluded, second: Excluded) -> Excluded:
+    file, row_group, row_count = (
+        np.concatenate([getattr(first, name), getattr(second, name)]) for name in ("file", "row_group", "row_count")
+    )
+    joined = Excluded(file, row_group, row_count, joined_ranges([first.kept, second.kept]))
+    return joined.take(np.argsort(joined.keys, kind="stable"))
+
+
+def sampled(count: int, most: int, draw: np.random.Generator) -> np.ndarray:
+    """The positions of at most so many of `count` things, drawn evenly: ascending."""
+    return np.arange(count) if count <= most else np.sort(draw.choice(count, most, replace=False))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Blocks to read, and how."""
+
+    reader: BlockReader
+    blocks: BlockList
+
+
+def reading_of(opened: OpenedTable, file: np.ndarray, row_group: np.ndarray, names: Sequence[str]) -> Reading:
+    """How to read all live rows of some blocks, in the order of reading: top-level columns of the table by name."""
+    ordinals = np.unique(file)
+    delivery = opened.table.delivery(opened.listing, ordinals)
+    fields = tuple(opened.binding_schema.field(name) for name in names)
+    own = frozenset({METADATA} if opened.listing.own_metadata else ())
+    reader = BlockReader(delivery.open, fields, fields, (None,), own)
+    nothing_left = np.zeros(len(file), np.int64)
+    return Reading(reader, block_list(opened.listing, delivery.told, file, row_group, nothing_left))

@@ -1,0 +1,107 @@
+"""Which road the rows of a plan take to Spark, by what each costs; see :mod:`secateur.io.spark.to_spark`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+
+from secateur.pruning.predicate.bound import Unsupported, all_leaves
+from secateur.pruning.report import human_bytes
+from secateur.values import COLLATED
+
+if TYPE_CHECKING:
+    from secateur.io.scan.planned_scan import Scan
+    from secateur.io.tables.table import TableSnapshot
+
+LOCAL_BYTES = 8 << 20  # to read so much takes the driver less time than Spark needs to start a task of Python
+MOST_LOCAL_FILES = 64  # to open one of an object store takes some ten milliseconds, and some are opened at once
+NATIVE_SHARE = 0.5  # of the bytes of the surviving files; above it, reading whole files natively is cheaper
+MOST_NATIVE = 50_000  # files; each path is an object that goes to the JVM by itself, and a status that Spark looks up
+GLOB_CHARACTERS = r"[*?\[\]{}\\]"
+
+
+@dataclass(frozen=True)
+class Road:
+    """A road to Spark, and why it is taken."""
+
+    name: str  # local, blocks or native
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.why}"
+
+
+def choose_road(scan: Scan, fields: Sequence[pa.Field] | None = None) -> Road:
+    """The cheapest road for some fields, or all, that is sure to be right, of those that every session has.
+
+    - ``local`` where at most LOCAL_BYTES survive, in at most MOST_LOCAL_FILES files.
+    - ``native`` where at least NATIVE_SHARE of the bytes of the surviving files survive, and these files are at most
+      MOST_NATIVE: above that, handing Spark their paths one by one takes longer than it saves.
+    - ``blocks`` else.
+    """
+    if needs_collations(scan, scan.opened.schema if fields is None else fields):
+        return Road("native", "only Spark's own reader keeps the collations of strings")
+    bytes_ = int(surviving_bytes(scan).sum())
+    if bytes_ <= LOCAL_BYTES and len(scan.file_ordinals) <= MOST_LOCAL_FILES:
+        return Road("local", f"{human_bytes(bytes_)} survive, which the driver reads without a Spark job")
+    share = f"{human_bytes(bytes_)} survive of {len(scan.file_ordinals):,} files with {human_bytes(_whole(scan))}"
+    if len(scan.file_ordinals) <= MOST_NATIVE and bytes_ >= NATIVE_SHARE * _whole(scan) and is_read_by_spark(scan):
+        return Road("native", f"{share}, which Spark's own reader reads by row groups, or files")
+    return Road("blocks", f"{share}, of which tasks read the pages that can hold a match")
+
+
+def _whole(scan: Scan) -> int:
+    return int(scan.opened.listing.size[scan.file_ordinals].sum())
+
+
+def surviving_bytes(scan: Scan) -> np.ndarray:
+    """Compressed bytes of the surviving rows of every block, by the share that they are of it: int64, all columns."""
+    blocks, ranges = scan.survivors.blocks, scan.survivors.row_ranges
+    assert blocks is not None
+    if ranges is None:
+        return blocks.byte_count
+    return (blocks.byte_count * (ranges.row_counts / np.maximum(blocks.row_count, 1))).astype(np.int64)
+
+
+def needs_collations(scan: Scan, fields: Iterable[pa.Field]) -> bool:
+    """Whether strings with a collation are looked at by the predicate, or are to be handed on in some fields."""
+    return asks_a_collation(scan) or any(holds_collation(field.type) for field in fields)
+
+
+def asks_a_collation(scan: Scan) -> bool:
+    """Whether the predicate looks at strings that have a collation, which only Spark's own reader keeps with them."""
+    unsupported = (leaf for leaf in all_leaves(scan.predicate) if isinstance(leaf, Unsupported))
+    return any(holds_collation(field.type) for leaf in unsupported for field in leaf.fields)
+
+
+def holds_collation(type_: pa.DataType) -> bool:
+    """Whether a type is that of strings with a collation, or of arrays or maps of them."""
+    inner = [type_.field(i).type for i in range(type_.num_fields)]
+    return type_ == COLLATED or any(map(holds_collation, inner))
+
+
+def is_read_by_spark(scan: Scan) -> bool:
+    """Whether Spark's own reader, given the surviving files, reads these and no others, and all that counts in them."""
+    if scan.opened.table.naming is not None:
+        return False  # that reader goes by names, knows nothing of deletes, and nothing of initial defaults
+    return (
+        is_found_by_spark(scan.opened.table)
+        and not _has_wildcard(pa.array([scan.opened.table.location]))
+        and not _has_wildcard(scan.paths.take(pa.array(scan.file_ordinals)))
+    )
+
+
+def is_found_by_spark(table: TableSnapshot) -> bool:
+    """Whether Spark takes the table's location for the same place."""
+    local = isinstance(getattr(table, "filesystem", None), pafs.LocalFileSystem)
+    return local or ("://" in table.location and getattr(table, "found_by_location", False))
+
+
+def _has_wildcard(paths: pa.Array) -> bool:
+    return bool(pc.any(pc.match_substring_regex(paths, GLOB_CHARACTERS)).as_py())

@@ -1,0 +1,70 @@
+"""The surviving blocks of a plan, as readers are told of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import IndexFault
+from secateur.index.read.blocks import OpenedBlocks
+from secateur.index.zones.page_locations import Layouts
+from secateur.io.parquet.file_metadata import Head
+from secateur.io.scan.block_list import BlockList, block_list
+from secateur.io.scan.block_reader import BlockReader
+from secateur.io.scan.stored_locations import layouts_of
+from secateur.pruning.stages.survivors import RowRanges
+
+if TYPE_CHECKING:
+    from secateur.io.scan.planned_scan import Scan
+
+_log = logging.getLogger("secateur")
+
+MOST_LAYOUTS = 256  # blocks; of more, readers look at the footers of their files, many at once
+
+
+def surviving_blocks(scan: Scan, positions: np.ndarray, reader: BlockReader, told: pa.Array) -> BlockList:
+    """Surviving blocks by their positions, file by file; `told` is what a delivery tells of their files, in order."""
+    blocks = scan.survivors.blocks
+    assert blocks is not None
+    return block_list(
+        scan.opened.listing,
+        told,
+        blocks.file[positions],
+        blocks.row_group[positions],
+        scan.residuals.of_block[positions],
+        _ranges(scan, positions),
+        _layouts(scan, positions, [field.name for field in reader.needed]),
+    )
+
+
+def _ranges(scan: Scan, positions: np.ndarray) -> RowRanges | None:
+    """The row ranges of blocks of which not all rows may match; None where no pages were looked at."""
+    blocks, ranges = scan.survivors.blocks, scan.survivors.row_ranges
+    assert blocks is not None
+    return None if ranges is None else ranges.take(positions).partial(blocks.row_count[positions])
+
+
+def _layouts(scan: Scan, positions: np.ndarray, names: Sequence[str]) -> Layouts | None:
+    """What the index keeps of where some columns of blocks lie; None where these are too many to ask."""
+    blocks = scan.survivors.blocks
+    if not isinstance(blocks, OpenedBlocks) or len(positions) > MOST_LAYOUTS:
+        return None
+    order = np.argsort(positions)
+    wanted = {name.lower() for name in names}
+    by_id = scan.opened.table.naming is not None
+
+    def leaves(head: Head) -> list[int]:
+        own = head.schema.names
+        return head.leaves(own if by_id else [name for name in own if name.lower() in wanted])
+
+    try:
+        found = layouts_of(scan.opened, blocks.take(positions[order]), leaves)
+    except IndexFault:  # of a strict plan: once it is made it needs no index
+        return None
+    for reason in found.degraded:
+        _log.warning("%s is read by footers: %s", scan.opened.table.location, reason)
+    return found.layouts.take(np.argsort(order))

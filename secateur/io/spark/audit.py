@@ -1,0 +1,191 @@
+"""Proving plans on the data: Spark evaluates their predicates on rows that they leave out.
+
+Blocks come through the reader of the road ``blocks``, each once for all predicates, with nothing left to check. Every
+row carries the numbers of the plans that leave it out, and Spark alone says whether it matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, SparkSession
+from pyspark.sql.functions import array_contains, col, expr, lit, when
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
+
+from secateur.index.build.spark_tasks import task_count
+from secateur.io.scan.block_list import BlockList
+from secateur.io.scan.planned_scan import Scan
+from secateur.io.scan.pruned_blocks import Excluded, from_keys, reading_of
+from secateur.io.scan.read_path import asks_a_collation
+from secateur.io.spark.file_reader import spark_schema
+from secateur.io.spark.to_spark import one_partition_each
+from secateur.pruning.predicate.bound import columns
+from secateur.pruning.stages.survivors import in_ranges
+from secateur.ragged import offsets_of
+
+if TYPE_CHECKING:
+    from secateur.io.scan.block_reader import BlockReader
+
+MOST_MATCHES = 100  # rows that are brought back: one is a fault already
+MOST_VALUES = 8  # columns of such a row that are shown
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A plan, and blocks of which it leaves out rows; all plans of one audit are over the same listing."""
+
+    plan: Scan
+    excluded: Excluded
+
+    @property
+    def names(self) -> list[str]:
+        """The top-level columns that Spark needs for the predicate."""
+        return list(dict.fromkeys((*self.plan.named, *columns(self.plan.predicate))))
+
+
+@dataclass(frozen=True)
+class Match:
+    """A row that a plan leaves out, and that matches."""
+
+    asked: int  # the number of the plan
+    path: str
+    row_group: int
+    position: int
+    values: str
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What Spark found; `undecided` says of plans, by number, why it could not tell."""
+
+    matches: tuple[Match, ...]
+    undecided: dict[int, str]
+
+
+def matches_left_out(spark: SparkSession, asked: Sequence[Asked]) -> Proof:
+    """The rows that match a predicate among those that its plan leaves out, at most :data:`MOST_MATCHES`.
+
+    A predicate on which Spark raises an error is asked alone; if it fails still, it is undecided. Raises StalePlan,
+    UnsupportedTable.
+    """
+    collated = {i: "it asks a collation" for i, each in enumerate(asked) if asks_a_collation(each.plan)}
+    numbers = [i for i, each in enumerate(asked) if len(each.excluded) and i not in collated]
+    if not numbers:
+        return Proof((), collated)
+    try:
+        return Proof(tuple(_matches(spark, asked, numbers)), collated)
+    except PySparkException as error:
+        if len(numbers) == 1:
+            return Proof((), {**collated, numbers[0]: _first_line(error)})
+    found: list[Match] = []
+    for number in numbers:
+        try:
+            found += _matches(spark, asked, [number])
+        except PySparkException as error:
+            collated[number] = _first_line(error)
+    return Proof(tuple(found[:MOST_MATCHES]), collated)
+
+
+def _first_line(error: PySparkException) -> str:
+    return str(error).strip().splitlines()[0]
+
+
+def _matches(spark: SparkSession, asked: Sequence[Asked], numbers: Sequence[int]) -> Iterator[Match]:
+    opened = asked[numbers[0]].plan.opened
+    file, row_group, patterns = _blocks_of(asked, numbers)
+    names = list(dict.fromkeys(name for number in numbers for name in asked[number].names))
+    reading = reading_of(opened, file, row_group, names)
+    blocks = replace(reading.blocks, residual=np.arange(len(file), dtype=np.int32))
+    cuts = np.linspace(0, len(file), task_count(spark, len(file)) + 1).astype(int).tolist()
+    tasks = [blocks.between(start, stop).to_bytes() for start, stop in pairwise(cuts)]
+    own = _own_names(names)
+    reader = reading.reader
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for task in batch.column("task").to_pylist():
+                yield from _rows(reader, BlockList.from_bytes(task), patterns, own)
+
+    frame = one_partition_each(tasks, spark).mapInArrow(read, _schema(reader, own))
+    hits = {number: array_contains(col(own[-1]), number) for number in numbers}
+    found = {
+        number: when(is_left_out, expr(asked[number].plan.sql)).otherwise(lit(False))
+        for number, is_left_out in hits.items()
+    }
+    flags = [flag.alias(f"{own[-1]}{number}") for number, flag in found.items()]
+    shown = [col(f"`{name.replace('`', '``')}`").cast("string") for name in names[:MOST_VALUES]]
+    rows = frame.select(*own[:-1], *flags, *(each.alias(f"{own[0]}{i}") for i, each in enumerate(shown)))
+    any_: Column = reduce(lambda a, b: a | b, (col(f"{own[-1]}{number}") for number in numbers))
+    for row in rows.where(any_).limit(MOST_MATCHES).toArrow().to_pylist():
+        values = ", ".join(f"{name} = {row[f'{own[0]}{i}']}" for i, name in enumerate(names[:MOST_VALUES]))
+        for number in numbers:
+            if row[f"{own[-1]}{number}"]:
+                yield Match(number, row[own[0]], row[own[1]], row[own[2]], values)
+
+
+Pattern = tuple[
+    tuple[int, np.ndarray, np.ndarray], ...
+]  # of one block: a plan's number, starts and stops that it keeps
+
+
+def _blocks_of(asked: Sequence[Asked], numbers: Sequence[int]) -> tuple[np.ndarray, np.ndarray, list[Pattern]]:
+    """The files and row groups of the blocks of all plans, each once, in the order of reading; what is kept of each."""
+    keys = np.unique(np.concatenate([asked[number].excluded.keys for number in numbers]))
+    patterns: list[list[tuple[int, np.ndarray, np.ndarray]]] = [[] for _ in keys]
+    for number in numbers:
+        excluded = asked[number].excluded
+        kept = zip(np.searchsorted(keys, excluded.keys).tolist(), pairwise(excluded.kept.offsets.tolist()), strict=True)
+        for place, (begin, end) in kept:
+            patterns[place].append((number, excluded.kept.start[begin:end], excluded.kept.stop[begin:end]))
+    return *from_keys(keys), [tuple(each) for each in patterns]
+
+
+def _own_names(names: Sequence[str]) -> tuple[str, str, str, str]:
+    """Names for the path, the row group, the position and the plans of a row that no column has."""
+    prefix = "secateur"
+    while any(name.lower().startswith(prefix) for name in names):
+        prefix += "_"
+    return f"{prefix}_path", f"{prefix}_group", f"{prefix}_position", f"{prefix}_plans"
+
+
+def _schema(reader: BlockReader, own: Sequence[str]) -> StructType:
+    types = (StringType(), IntegerType(), LongType(), ArrayType(IntegerType()))
+    return StructType(
+        [
+            *(StructField(name, type_) for name, type_ in zip(own, types, strict=True)),
+            *spark_schema(pa.schema(reader.fields)).fields,
+        ]
+    )
+
+
+def _rows(
+    reader: BlockReader, blocks: BlockList, patterns: Sequence[Pattern], own: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """All rows of some blocks, each with where it is, and the numbers of the plans that leave it out."""
+    for file in blocks.by_file():
+        of_group = dict(zip(file.row_groups, file.residual, strict=True))
+        for row_group, positions, batch in reader.positioned(file):
+            n = batch.num_rows
+            plans = _plans(patterns[of_group[row_group]], positions)
+            arrays = [
+                pa.repeat(pa.scalar(file.path, pa.string()), n),
+                pa.repeat(pa.scalar(row_group, pa.int32()), n),
+                pa.array(positions, pa.int64()),
+                plans,
+            ]
+            named = [*own, *batch.schema.names] if reader.fields else list(own)
+            yield pa.RecordBatch.from_arrays([*arrays, *(batch.columns if reader.fields else ())], names=named)
+
+
+def _plans(pattern: Pattern, positions: np.ndarray) -> pa.Array:
+    """Of every row the numbers of the plans that leave it out."""
+    matrix = np.stack([~in_ranges(starts, stops, positions) for _, starts, stops in pattern], axis=1)
+    numbers = np.broadcast_to(np.array([number for number, _, _ in pattern], np.int32), matrix.shape)[matrix]
+    return pa.ListArray.from_arrays(pa.array(offsets_of(matrix.sum(axis=1)), pa.int32()), pa.array(numbers))

@@ -1,0 +1,91 @@
+"""The nodes of a column of Spark Connect, which are Python objects.
+
+They are known by the names of their classes: importing those would ask for gRPC, which only Connect needs.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from secateur.io.spark.column.shapes import (
+    Casted,
+    Choice,
+    Function,
+    Item,
+    Name,
+    Node,
+    Renamed,
+    Shape,
+    Text,
+    Value,
+    refuse,
+    value_of,
+)
+from secateur.pruning.functions.types import size_of
+from secateur.pruning.predicate.cast_types import sql_type
+from secateur.pruning.predicate.expressions import split_name
+
+_SAID = {
+    "CommonInlineUserDefinedFunction": "a Python function (a UDF)",
+    "LambdaFunction": "a function with a lambda",
+    "SortOrder": "a sort order",
+    "SubqueryExpression": "a subquery",
+    "UnresolvedStar": "a star",
+    "WindowExpression": "a window",
+}
+
+
+def is_column(column: Any) -> bool:
+    """Whether a column is of Connect."""
+    return type(column).__module__.startswith("pyspark.sql.connect.")
+
+
+def root(column: Any) -> Node:
+    """The node at the root of a column."""
+    return column._expr
+
+
+def shape_of(node: Node) -> Shape:
+    """What a node is. Raises InvalidPredicate for what SQL text cannot say."""
+    match type(node).__name__:
+        case "ColumnReference" if not getattr(node, "_is_metadata_column", False):
+            return Name(split_name(node._unparsed_identifier))
+        case "LiteralExpression":
+            return _value(node)
+        case "UnresolvedFunction" if not node._is_distinct:
+            return Function(node._name, node._args)
+        case "CallFunction":
+            return Function(node._name, node._args)
+        case "ColumnAlias":
+            return Renamed(node.children[0])
+        case "CastExpression":
+            return Casted(node._expr, _type(node._data_type), _is_safe(node._eval_mode))
+        case "CaseWhen":
+            return Choice(node._branches, node._else_value)
+        case "UnresolvedExtractValue":
+            return Item(node._child, node._extraction)
+        case "SQLExpression":
+            return Text(node._expr)
+        case kind:
+            raise refuse(_SAID.get(kind, f"a column with a part of kind {kind}"))
+
+
+def _value(node: Any) -> Value:
+    """A literal; Spark widens the type that a decimal declares, decimal(10,0) by default, until it holds the value."""
+    found = value_of(node._value, str(node._dataType.simpleString()))
+    if not isinstance(found.literal.value, Decimal):
+        return found
+    precision, scale = size_of(found.literal.value)
+    scale = max(scale, node._dataType.scale)
+    return Value(found.literal, f"decimal({max(precision, node._dataType.precision, scale)},{scale})")
+
+
+def _type(declared: Any) -> str:
+    return sql_type(declared if isinstance(declared, str) else declared.simpleString())
+
+
+def _is_safe(mode: str | None) -> bool:
+    if mode not in (None, "try"):
+        raise refuse(f"a cast of the mode {mode}")
+    return mode == "try"

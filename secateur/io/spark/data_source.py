@@ -1,0 +1,200 @@
+"""``spark.read.format("secateur")``: the table as a Spark data source, in SQL and on Spark Connect too.
+
+Spark plans a query in a Python process of its own, which lives on between queries, and with it the tables opened here
+and their cached index. Options, beside ``path`` (or ``load(path)``):
+
+``predicate``       only rows for which this Spark SQL predicate is TRUE are in the DataFrame, which is pruned by it
+``pushdown``        true: prune by the filters of the query. Safe only for a DataFrame or view that is used once
+``index_location``  where the index is, if not beside the data
+``catalog``         of an Iceberg table, whose identifier the path then is: a name in PyIceberg's configuration
+``snapshot_id``, ``as_of``, ``ref``  which snapshot of it is read, by its id, a time, or a branch or tag
+``use_index``       false: read every block that footers do not rule out
+``time_zone``       in which the predicate's timestamps are read (UTC)
+
+Why push-down is not the default: Spark 4.1 to 4.3 keeps what the last push-down planned in the relation
+(``PythonDataSourceV2.readInfo``) and plans the next query on the same DataFrame or view with it, if that query has no
+filter it can push. So ``df.where("id = 1").count()`` makes a later ``df.count()`` count one block.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from inspect import signature
+from typing import Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from secateur.errors import IncomparableLiteral, InvalidOption, TableNotFound, UnsupportedPredicate, UnsupportedTable
+from secateur.io.scan.block_list import BlockList
+from secateur.io.scan.block_reader import BlockReader
+from secateur.io.scan.opened_table import open_snapshot_of
+from secateur.io.scan.planned_scan import Settings, plan_scan
+from secateur.io.scan.read_path import holds_collation
+from secateur.io.spark.file_reader import spark_schema
+from secateur.io.spark.source_filters import predicate_of
+from secateur.io.spark.to_spark import descriptors
+from secateur.io.storage.redaction import ENVIRONMENT, shown_location, tells_secrets
+from secateur.io.tables.open import Moment, open_at
+from secateur.io.tables.table import Table
+from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.bound import is_supported
+from secateur.pruning.predicate.nodes import And, Predicate, Truth, quoted_name
+from secateur.pruning.predicate.parse import parse
+from secateur.pruning.predicate.temporal import zone_of
+from secateur.pruning.report import Faults
+
+MOST_OPEN_TABLES = 32
+
+# Spark 4.1 gives timestamps UTC by itself; later versions ask for the zone.
+_IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a table and its index are; every process opens it by itself."""
+
+    path: str
+    catalog: str | None
+    moment: Moment
+    index_location: str | None
+
+
+@lru_cache(MOST_OPEN_TABLES)
+def _opened(at: Location) -> Table:
+    return open_at(
+        at.path,
+        at.catalog,
+        at.moment,
+        index_location=at.index_location,
+        filesystem=None,
+        schema=None,
+        freshness=None,
+        disk_cache=None,
+    )
+
+
+class SecateurDataSource(DataSource):
+    """The format "secateur"; the options are those of this module."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "secateur"
+
+    @property
+    def _location(self) -> Location:
+        path = self.options.get("path")
+        if not path:
+            raise TableNotFound("format(\"secateur\") needs a path: load(path), or OPTIONS (path '...') in SQL")
+        for name in ("path", "index_location"):
+            _require_no_secrets(name, self.options.get(name))
+        snapshot_id = self.options.get("snapshot_id")
+        moment = Moment(
+            None if snapshot_id is None else int(snapshot_id), self.options.get("as_of"), self.options.get("ref")
+        )
+        return Location(path, self.options.get("catalog"), moment, self.options.get("index_location"))
+
+    def schema(self) -> StructType:
+        """The table's schema. Raises UnsupportedTable for strings with a collation, which would compare without it."""
+        zone = zone_of("UTC")
+        assert zone is not None
+        opened = open_snapshot_of(_opened(self._location), zone, Faults())
+        collated = [field.name for field in opened.schema if holds_collation(field.type)]
+        if collated:
+            raise UnsupportedTable(
+                f'{", ".join(collated)} has a collation, which format("secateur") does not keep: '
+                "use secateur.dataframe(), or give a schema without it"
+            )
+        return spark_schema(opened.schema)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """The reader of one query."""
+        kind = PushdownReader if self._flag("pushdown", default=False) else SecateurReader
+        return kind(
+            location=self._location,
+            schema=to_arrow_schema(schema, **_IN_UTC),
+            predicate=self._predicate,
+            settings=Settings(
+                use_index=self._flag("use_index", default=True), session_time_zone=self.options.get("time_zone", "UTC")
+            ),
+        )
+
+    @property
+    def _predicate(self) -> Predicate:
+        text = self.options.get("predicate")
+        return parse(text) if text else Truth(True)
+
+    def _flag(self, name: str, *, default: bool) -> bool:
+        value = str(self.options.get(name, default)).lower()
+        if value not in ("true", "false"):
+            raise ValueError(f"option {name} is true or false, not {value!r}")
+        return value == "true"
+
+
+def _require_no_secrets(name: str, location: str | None) -> None:
+    """Raises InvalidOption for a location with credentials: Spark shows options, and sends them to executors."""
+    if location is not None and tells_secrets(location):
+        raise InvalidOption(
+            f"option {name} carries credentials, which Spark would send to executors and show: leave them out of "
+            f"{shown_location(location)}. {ENVIRONMENT}"
+        )
+
+
+@dataclass(frozen=True)
+class Task(InputPartition):
+    """One task: how to read blocks, and which."""
+
+    reader: bytes  # a BlockReader, pickled and compressed once: Spark sends it anew with every task
+    blocks: bytes  # a BlockList
+
+
+@dataclass
+class SecateurReader(DataSourceReader):
+    """Plans one read of a table, or of those of its rows for which a predicate is TRUE."""
+
+    location: Location
+    schema: pa.Schema
+    predicate: Predicate
+    settings: Settings
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """The tasks that read the surviving blocks. Raises UnsupportedPredicate, and as :func:`secateur.prune`."""
+        scan = plan_scan(_opened(self.location), self.predicate, self.predicate, self.settings)
+        scan.require_supported()
+        work = descriptors(scan, scan.fields([quoted_name(name) for name in self.schema.names]))
+        reader = zlib.compress(cloudpickle.dumps(work.reader))
+        return [Task(reader, task) for task in work.tasks]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """The rows of one task, in the types that Spark expects; where nothing survives Spark asks with None."""
+        if not isinstance(partition, Task):
+            return
+        reader: BlockReader = cloudpickle.loads(zlib.decompress(partition.reader))
+        for batch in reader.read_all(BlockList.from_bytes(partition.blocks)):
+            columns = [batch.column(field.name).cast(field.type) for field in self.schema]
+            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+@dataclass
+class PushdownReader(SecateurReader):
+    """Prunes by the filters of the query as well; Spark keeps them all, so the answer does not depend on them"""
+
+    def pushFilters(self, filters: list[Filter]) -> list[Filter]:  # noqa: N802, Spark's name
+        """Remember the filters that can prune; all of them stay with Spark."""
+        nodes = [node for item in filters if (node := predicate_of(item)) is not None and self._binds(node)]
+        self.predicate = And((self.predicate, *nodes))
+        return filters
+
+    def _binds(self, node: Predicate) -> bool:
+        """Whether a filter can be used here; what Spark can compare and binding refuses is left to Spark."""
+        try:
+            return is_supported(bind(node, self.schema))
+        except (IncomparableLiteral, UnsupportedPredicate):
+            return False

@@ -1,0 +1,87 @@
+"""Pruning on executors: where many segments survive the tree and are not in memory, their chunks are read in parallel.
+
+Every task gets some segments, looks at their zone maps, filters and pages, and returns the survivors as arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from secateur.errors import IndexFault
+from secateur.index.build.spark_tasks import run_tasks, task_count
+from secateur.index.read.index_view import IndexCatalog
+from secateur.index.read.memory_cache import ByteCache
+from secateur.index.read.shard import gathered, prune_share, shares_of
+from secateur.io.storage.cache_directory import memory_cache
+from secateur.io.storage.index_store import FileStore
+from secateur.pruning.predicate.bound import fields
+from secateur.pruning.report import Faults, human_bytes
+from secateur.pruning.stages.survivors import Query, Survivors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BYTES_PER_SECOND = 60e6  # of stored chunks that one core reads and decodes: three columns of 1M blocks in 0.26 s
+CHUNKS_PER_SECOND = 800.0  # that the driver's threads read of an object store at 20 ms per request
+JOB_SECONDS = 2.0  # that a Spark job takes to start its tasks and to bring back what they found
+
+
+@dataclass(frozen=True)
+class SparkExecutors:
+    """The executors of a Spark session; see :class:`secateur.pruning.stages.survivors.Executors`."""
+
+    spark: SparkSession
+    catalog: IndexCatalog
+    store: FileStore
+    faults: Faults
+    place: str  # auto, driver or executors
+
+    def prune(self, query: Query, survivors: Survivors) -> Survivors | None:
+        """The blocks of the surviving segments; None where pruning on the driver takes less time, or Spark fails."""
+        segments = np.union1d(survivors.segments, survivors.whole)
+        if self.place == "driver" or self.catalog.memory is None or not len(segments):
+            return None
+        chunks, size = self.catalog.memory.missing_bytes(fields(query.predicate), segments)
+        if self.place == "auto" and self._seconds(chunks, size) < JOB_SECONDS:
+            return None
+        shares = shares_of(self.catalog, query, survivors, task_count(self.spark, len(segments)))
+        sent, store, predicate, strict = [share for share, _ in shares], self.store, query.predicate, self.faults.strict
+
+        def work(mine: Sequence[int]) -> Iterator[bytes]:
+            for i in mine:
+                yield i.to_bytes(4, "little") + prune_share(sent[i], store, _cache(), predicate, strict=strict)
+
+        with self.faults.tolerated():
+            ordered = self._results(work, len(sent))
+            found = gathered(ordered, [live for _, live in shares], survivors, self.faults, self.catalog.reads)
+            query.notes.append(
+                f"{len(segments):,} segments, {human_bytes(size)} of them not in memory, "
+                f"pruned by {len(sent)} tasks of Spark, with their filters and pages"
+            )
+            return found
+        return None
+
+    def _results(self, work: Callable[[Sequence[int]], Iterator[bytes]], count: int) -> list[bytes]:
+        """What the tasks return, share by share. Raises IndexFault, also where a job fails: the driver can do it."""
+        from pyspark.errors import PySparkException
+
+        try:
+            found = {int.from_bytes(each[:4], "little"): each[4:] for each in run_tasks(self.spark, work, count)}
+        except PySparkException as error:
+            raise IndexFault(f"pruning on executors failed: {str(error).splitlines()[0]}") from error
+        return [found[i] for i in range(count)]
+
+    def _seconds(self, chunks: int, size: int) -> float:
+        """How long reading takes on the driver."""
+        return size / BYTES_PER_SECOND + (0 if self.store.is_local else chunks / CHUNKS_PER_SECOND)
+
+
+@cache
+def _cache() -> ByteCache:
+    """What a Python worker keeps from task to task."""
+    return memory_cache()

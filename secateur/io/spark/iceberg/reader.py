@@ -1,0 +1,245 @@
+"""Surviving row groups of an Iceberg table, read by Iceberg's own Spark reader.
+
+Iceberg rewrites data files by staging chosen scan tasks under a name that its data source then loads: the public
+classes ScanTaskSetManager and SparkTableCache. The same way reads exactly the row groups that a plan keeps, with
+Iceberg's vectorised reader, schema evolution and deletes. A small Java class does this inside the driver: all tasks
+go there as one text. It is compiled by Janino, which Spark has for its own generated code.
+
+It needs the Iceberg Spark runtime of the session's own Spark version, and a session that runs in this process's JVM.
+The runtime for Spark 4.1 (Iceberg 1.11, 1.12) does not load in Spark 4.2 and 4.3, where a table has no name here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid as uuids
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+from py4j.java_gateway import JavaClass, JavaGateway
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from secateur.errors import StalePlan
+
+__all__ = ["find_table", "read_tasks"]
+
+_JAVA_ERRORS = (Py4JError, PySparkException)
+_CATALOG = "spark.sql.catalog."
+_CATALOGS = ("org.apache.iceberg.spark.SparkCatalog", "org.apache.iceberg.spark.SparkSessionCatalog")
+_LINEAGE = ("_row_id", "_last_updated_sequence_number")  # that a staged scan of a table of version 3 has as columns
+
+# Janino: no lambdas, no type arguments inferred, raw types. A staged scan reads the schema of the Table object
+# that is cached under its name, and executors get a copy of what this object says; that of a
+# catalog follows later commits. Hence AsOf.
+# A staged scan splits every task by size, which parsed tasks, being parts of a file, refuse: hence Whole, one task
+# that splits into just them.
+# Staged tasks are fetched when a query is planned, so they have to live as long as any plan that holds the table of
+# the scan. Plans of all derived DataFrames hold the same object, hence the cleaner.
+_SOURCE = """
+package secateur.iceberg;
+
+import java.lang.ref.Cleaner;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import org.apache.iceberg.*;
+import org.apache.iceberg.hadoop.HadoopFileIO;
+import org.apache.iceberg.hadoop.HadoopTables;
+import org.apache.iceberg.spark.ScanTaskSetManager;
+import org.apache.iceberg.spark.Spark3Util;
+import org.apache.iceberg.spark.SparkTableCache;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+
+public class StagedTasks {
+    private static final Cleaner CLEANER = Cleaner.create();
+
+    public Table load(SparkSession spark, String name) throws Exception {
+        org.apache.hadoop.conf.Configuration conf = spark.sparkContext().hadoopConfiguration();
+        if (name.endsWith(".metadata.json")) {
+            return new BaseTable(new StaticTableOperations(name, new HadoopFileIO(conf)), name);
+        }
+        boolean isPath = name.contains("/") && !name.startsWith("`");
+        return isPath ? new HadoopTables(conf).load(name) : Spark3Util.loadIcebergTable(spark, name);
+    }
+
+    public String uuid(SparkSession spark, String name) throws Exception {
+        return load(spark, name).uuid().toString();
+    }
+
+    public boolean stage(SparkSession spark, String name, int schemaId, String id, String texts) throws Exception {
+        Table live = load(spark, name);
+        Integer wanted = Integer.valueOf(schemaId < 0 ? live.schema().schemaId() : schemaId);
+        Schema schema = (Schema) live.schemas().get(wanted);
+        if (schema == null) {
+            return false;
+        }
+        Table table = new AsOf(((HasTableOperations) live).operations(), live.name(), schema);
+        List tasks = new ArrayList();
+        String[] lines = texts.split("\\n");
+        for (int i = 0; i < lines.length; i++) {
+            tasks.add(ScanTaskParser.fromJson(lines[i], true));
+        }
+        ScanTaskSetManager.get().stageTasks(table, id, Collections.singletonList(Whole.of(tasks)));
+        SparkTableCache.get().add(id, table);
+        return true;
+    }
+
+    public void removeWith(Dataset frame, String id) {
+        DataSourceV2Relation scan = (DataSourceV2Relation) frame.queryExecution().analyzed().collectLeaves().head();
+        CLEANER.register(scan.table(), new Removal(id));
+    }
+
+    public void remove(String id) {
+        new Removal(id).run();
+    }
+}
+
+class Whole implements InvocationHandler {
+    private final List parts;
+
+    private Whole(List parts) {
+        this.parts = parts;
+    }
+
+    static Object of(List parts) {
+        return Proxy.newProxyInstance(
+            FileScanTask.class.getClassLoader(), new Class[] {FileScanTask.class}, new Whole(parts));
+    }
+
+    public Object invoke(Object self, Method method, Object[] arguments) throws Throwable {
+        return method.getName().equals("split") ? parts : method.invoke(parts.get(0), arguments);
+    }
+}
+
+class AsOf extends BaseTable {
+    private final Schema schema;
+
+    AsOf(TableOperations operations, String name, Schema schema) {
+        super(operations, name);
+        this.schema = schema;
+    }
+
+    public Schema schema() {
+        return schema;
+    }
+}
+
+class Removal implements Runnable {
+    private final String id;
+
+    Removal(String id) {
+        this.id = id;
+    }
+
+    public void run() {
+        Table table = SparkTableCache.get().remove(id);
+        if (table != null) {
+            ScanTaskSetManager.get().removeTasks(table, id);
+        }
+    }
+}
+"""
+
+
+def find_table(spark: SparkSession, identifier: tuple[str, ...] | None, location: str, uuid: str) -> str | None:
+    """A name under which this session can load the table with this UUID, or None where there is none.
+
+    Tried in this order: the identifier where it begins with the name of a catalog of Spark, the identifier in every
+    Iceberg catalog of the session, the location as that of a Hadoop table.
+    """
+    java = _java(spark)
+    if java is None:
+        return None
+    for name in _names(spark, identifier, location):
+        with contextlib.suppress(*_JAVA_ERRORS):  # no such catalog, table or metadata there
+            if java.uuid(spark._jsparkSession, name) == uuid:
+                return name
+    return None
+
+
+def read_tasks(spark: SparkSession, name: str, tasks: Sequence[str], schema_id: int | None = None) -> DataFrame:
+    """The rows of exactly these file scan tasks (see :mod:`secateur.io.spark.iceberg.task_json`), deletes applied.
+
+    `name` is one of :func:`find_table`, or the path of a metadata file of the table, which is then read as of this
+    file and through Spark's own file systems. Columns, their names and types are those of the table's schema as it is
+    now, or of the schema `schema_id`: a snapshot names its own. What is read does not change with later commits.
+    There are no metadata columns (``_file``, ``_pos``), and conditions are not pushed into the scan.
+    The tasks stay in the driver until no DataFrame made from this one is left.
+
+    Raises StalePlan where the table no longer has the schema, ValueError where there is nothing to read or no runtime.
+    """
+    java = _java(spark)
+    if java is None or not tasks:
+        raise ValueError("no tasks to read" if java else "the session has no Iceberg runtime for its version of Spark")
+    id_ = f"secateur-{uuids.uuid4()}"
+    if not java.stage(spark._jsparkSession, name, -1 if schema_id is None else schema_id, id_, "\n".join(tasks)):
+        raise StalePlan(f"the table {name} no longer has the schema {schema_id}")
+    try:
+        frame = spark.read.format("iceberg").load(id_)
+        java.removeWith(frame._jdf, id_)
+    except BaseException:
+        java.remove(id_)
+        raise
+    return frame.drop(*_LINEAGE)
+
+
+def _names(spark: SparkSession, identifier: tuple[str, ...] | None, location: str) -> Iterator[str]:
+    catalogs = _iceberg_catalogs(spark)
+    if identifier:
+        if identifier[0] in catalogs:
+            yield _quoted(identifier)
+        yield from (_quoted((catalog, *rest)) for catalog in catalogs for rest in _without_catalog(identifier, catalog))
+    if "/" in location:
+        yield location
+
+
+def _without_catalog(identifier: tuple[str, ...], catalog: str) -> Iterator[tuple[str, ...]]:
+    """What may be the namespace and the table: all of the identifier, or all but the name of PyIceberg's catalog."""
+    if identifier[0] != catalog:
+        yield identifier
+    if len(identifier) > 2:
+        yield identifier[1:]
+
+
+def _iceberg_catalogs(spark: SparkSession) -> list[str]:
+    settings = spark.conf.getAll
+    names = [key.removeprefix(_CATALOG) for key, value in settings.items() if value in _CATALOGS]
+    return sorted(name for name in names if "." not in name and not name.startswith("default_"))
+
+
+def _quoted(parts: Sequence[str]) -> str:
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def _java(spark: SparkSession) -> Any:
+    """The Java object that stages tasks; None where the session is remote or has no Iceberg runtime that loads."""
+    if not hasattr(spark, "_jsparkSession"):
+        return None
+    return _compiled(spark.sparkContext._gateway)
+
+
+@lru_cache(maxsize=1)
+def _compiled(gateway: JavaGateway) -> Any:
+    jvm = gateway.jvm
+    manager = jvm.org.apache.iceberg.spark.ScanTaskSetManager
+    if not isinstance(manager, JavaClass):
+        return None
+    try:
+        loader = manager.get().getClass().getClassLoader()
+        # Its methods name classes that other versions of Spark do not have.
+        jvm.java.lang.Class.forName(_CATALOGS[0], True, loader)
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setTargetVersion(8)
+        compiler.setParentClassLoader(loader)
+        compiler.cook(_SOURCE)
+        return compiler.getClassLoader().loadClass("secateur.iceberg.StagedTasks").newInstance()
+    except _JAVA_ERRORS:
+        return None

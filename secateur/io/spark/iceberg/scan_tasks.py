@@ -1,0 +1,125 @@
+"""A plan over an Iceberg table as the tasks that Iceberg's own readers take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.conversions import to_json
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.transforms import DayTransform
+from pyiceberg.types import DateType, IcebergType, PrimitiveType, UUIDType
+
+from secateur.io.spark.iceberg.task_json import DataFile, DeleteFile, ReadTask, Spec, byte_ranges, spec_of, task_texts
+from secateur.io.tables.iceberg.listing import IcebergListing
+from secateur.io.tables.iceberg.manifest_arrays import EQUALITY_DELETES
+from secateur.io.tables.iceberg.schema import all_fields
+from secateur.io.tables.iceberg.snapshot import IcebergSnapshot
+
+if TYPE_CHECKING:
+    from secateur.io.scan.planned_scan import Scan
+
+Row = Mapping[str, Any]
+PartitionTypes = Mapping[int, Mapping[int, PrimitiveType]]  # by spec and partition field
+
+
+def texts_of(scan: Scan, table: IcebergSnapshot) -> list[str]:
+    """The surviving row groups of a plan over a table, with the deletes of their files: a JSON text for each task."""
+    listing = scan.opened.listing
+    assert isinstance(listing, IcebergListing)
+    specs = table.metadata.specs()
+    schemas = [json.loads(schema.model_dump_json()) for schema in table.metadata.schemas]
+    types = {number: _types(spec, table) for number, spec in specs.items()}
+    written: dict[int, Spec] = {
+        number: spec_of(json.loads(s.model_dump_json()), schemas) for number, s in specs.items()
+    }
+    return list(task_texts(_read_tasks(scan, listing, types), written))
+
+
+def _types(spec: PartitionSpec, table: IcebergSnapshot) -> dict[int, PrimitiveType]:
+    """The type of every partition field; Java has days as dates, PyIceberg as numbers."""
+    sources: dict[int, IcebergType] = {}
+    for schema in table.metadata.schemas:
+        sources |= {field.field_id: field.field_type for field in all_fields(schema.fields)}
+    found: dict[int, PrimitiveType] = {}
+    for each in spec.fields:
+        source = sources.get(each.source_id)
+        if source is not None:
+            type_ = DateType() if isinstance(each.transform, DayTransform) else each.transform.result_type(source)
+            assert isinstance(type_, PrimitiveType)
+            found[each.field_id] = type_
+    return found
+
+
+def _read_tasks(scan: Scan, listing: IcebergListing, types: PartitionTypes) -> Iterator[ReadTask]:
+    """What Iceberg is to read of every surviving file: its surviving row groups, or all where it does not tell them."""
+    blocks = scan.survivors.blocks
+    assert blocks is not None
+    order = scan.order()
+    file, row_group = blocks.file[order], blocks.row_group[order]
+    chosen = scan.file_ordinals
+    rows = listing.files.take(pa.array(chosen)).to_pylist()
+    partitions = _partitions(listing, chosen, types)
+    assert listing.deletes is not None
+    matches = listing.deletes.matches(chosen)
+    needed = np.unique(matches.delete)
+    deletes = dict(zip(needed.tolist(), listing.deletes.files.take(pa.array(needed)).to_pylist(), strict=True))
+    for ordinal, row, partition in zip(chosen.tolist(), rows, partitions, strict=True):
+        mine = row_group[slice(*np.searchsorted(file, [ordinal, ordinal + 1]))]
+        data = data_file(row, partition)
+        yield ReadTask(data, tuple(delete_file(deletes[i]) for i in matches.of(ordinal).tolist()), _ranges(data, mine))
+
+
+def _ranges(file: DataFile, row_groups: np.ndarray) -> tuple[tuple[int, int], ...]:
+    starts = file.split_offsets
+    if not starts or int(row_groups.max(initial=0)) >= len(starts):
+        return ((0, file.size),)
+    return byte_ranges(starts, file.size, row_groups.tolist())
+
+
+def data_file(row: Row, partition: Mapping[int, Any]) -> DataFile:
+    """A data file by its manifest entry."""
+    return DataFile(
+        path=row["path"],
+        spec_id=row["spec"],
+        record_count=row["record_count"],
+        size=row["size"],
+        partition=partition,
+        split_offsets=tuple(row["split_offsets"] or ()),
+        sort_order_id=row["sort_order_id"],
+        first_row_id=row["first_row_id"],
+    )
+
+
+def delete_file(row: Row) -> DeleteFile:
+    """A delete file by its manifest entry."""
+    return DeleteFile(
+        content="equality" if row["content"] == EQUALITY_DELETES else "position",
+        path=row["path"],
+        record_count=row["record_count"],
+        size=row["size"],
+        format=row["format"].lower(),
+        equality_ids=tuple(row["equality_ids"] or ()),
+        sort_order_id=row["sort_order_id"],
+        content_offset=row["content_offset"],
+        content_size=row["content_size"],
+        referenced_data_file=row["referenced"],
+    )
+
+
+def _partitions(listing: IcebergListing, ordinals: np.ndarray, types: PartitionTypes) -> list[dict[int, Any]]:
+    """The partition of every file as Iceberg writes single values in JSON; NULL is left out."""
+    found: list[dict[int, Any]] = [{} for _ in ordinals]
+    for spec, fields in types.items():
+        for number, type_ in fields.items():
+            rows, values = listing.entries.partition(spec, number)
+            at = np.searchsorted(rows, listing.order[ordinals])
+            mine = np.flatnonzero(np.isin(listing.order[ordinals], rows))
+            for place, value in zip(mine.tolist(), values.take(pa.array(at[mine])).to_pylist(), strict=True):
+                if value is not None:
+                    found[place][number] = to_json(type_, UUID(bytes=value) if isinstance(type_, UUIDType) else value)
+    return found

@@ -1,0 +1,533 @@
+/*
+ * A table whose scans are those of Spark's own Parquet reader, over the row groups that Python says can hold a match.
+ *
+ * Compiled in the driver by Janino, which Spark ships for the code that it generates: so no lambdas and no generics.
+ * Nothing of this file goes to executors. They get Spark's FilePartition and its ParquetPartitionReaderFactory.
+ */
+package secateur;
+
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.math.BigDecimal;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.Comparator;
+import java.util.HashSet;
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.function.Function;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.paths.SparkPath;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BinaryArithmetic;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.Like;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.TimeZoneAwareExpression;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.execution.datasources.FilePartition;
+import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
+import org.apache.spark.sql.execution.datasources.NoopCache$;
+import org.apache.spark.sql.execution.datasources.PartitionSpec;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan;
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScanBuilder;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.connector.SupportsMetadata;
+import org.apache.spark.sql.internal.connector.SupportsPushDownCatalystFilters;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.Option;
+import scala.Tuple2;
+import scala.collection.Iterator;
+import scala.collection.immutable.Map;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractFunction0;
+
+public final class PrunedTable implements Table, SupportsRead {
+    final SparkSession spark;
+    final String name;
+    final StructType schema; // of the table
+    final StructType dataSchema; // of its files, without the columns that directories name
+    final StructType partitionSchema;
+    final String[] filterable; // columns of which the values of a join's other side are worth asking
+    final Function python; // a question in bytes to an answer in bytes, see secateur/io/spark/planner/protocol.py
+
+    /** The fields in their order: Py4J puts objects of Python into lists, but not into the array of a reflective call. */
+    public PrunedTable(List parts) {
+        spark = (SparkSession) parts.get(0);
+        name = (String) parts.get(1);
+        schema = (StructType) parts.get(2);
+        dataSchema = (StructType) parts.get(3);
+        partitionSchema = (StructType) parts.get(4);
+        filterable = (String[]) ((List) parts.get(5)).toArray(new String[0]);
+        python = (Function) parts.get(6);
+    }
+
+    public String name() { return name; }
+
+    public StructType schema() { return schema; }
+
+    public Set capabilities() { return Collections.singleton(TableCapability.BATCH_READ); }
+
+    public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) { return new PrunedScanBuilder(this, options); }
+
+    static Seq seq(List list) { return CollectionConverters.asScala(list).toList(); }
+}
+
+/** What Spark's own builder makes of the columns and the filters, and all filters for Python. */
+final class PrunedScanBuilder
+        implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownCatalystFilters {
+    private final PrunedTable table;
+    private final ParquetScanBuilder parquet;
+    private List filters = new ArrayList();
+
+    PrunedScanBuilder(PrunedTable table, CaseInsensitiveStringMap options) {
+        this.table = table;
+        InMemoryFileIndex noFiles = new InMemoryFileIndex(
+            table.spark, PrunedTable.seq(new ArrayList()), (Map) scala.collection.immutable.Map$.MODULE$.empty(),
+            Option.empty(), NoopCache$.MODULE$,
+            Option.apply(new PartitionSpec(table.partitionSchema, PrunedTable.seq(new ArrayList()))), Option.empty());
+        parquet = new ParquetScanBuilder(table.spark, noFiles, table.schema, table.dataSchema, options);
+    }
+
+    public void pruneColumns(StructType required) { parquet.pruneColumns(required); }
+
+    /** All filters stay with Spark. Its reader gets those to which it loses no row. */
+    public Seq pushFilters(Seq given) {
+        List pushed = new ArrayList();
+        for (Iterator all = given.iterator(); all.hasNext();) {
+            Expression filter = (Expression) all.next();
+            if (filter.deterministic()) {
+                filters.add(filter);
+                if (isExact(filter)) pushed.add(filter);
+            }
+        }
+        parquet.pushFilters(PrunedTable.seq(pushed));
+        return given;
+    }
+
+    public Predicate[] pushedFilters() { return parquet.pushedFilters(); }
+
+    public Scan build() { return new PrunedScan(table, parquet.build(), Question.of(filters)); }
+
+    /**
+     * Whether Spark's reader loses no row to a filter. It does to those that ask for NULL, where files have no null counts
+     * or wrong ones; to names with a dot, which it takes for fields of structs; and to bounds of floats, without NaN.
+     */
+    private static boolean isExact(Expression expression) {
+        String type = expression.dataType().catalogString();
+        if (!EXACT.contains(expression.getClass().getSimpleName())) return false;
+        if (type.contains("float") || type.contains("double")) return false;
+        if (expression instanceof AttributeReference) return !((AttributeReference) expression).name().contains(".");
+        for (Iterator all = expression.children().iterator(); all.hasNext();) {
+            if (!isExact((Expression) all.next())) return false;
+        }
+        return true;
+    }
+
+    private static final Set EXACT = new HashSet(Arrays.asList(new String[] {
+        "And", "Or", "EqualTo", "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "In", "InSet",
+        "StartsWith", "IsNotNull", "Literal", "AttributeReference"}));
+}
+
+final class PrunedScan implements Scan, SupportsReportStatistics, SupportsMetadata, SupportsRuntimeV2Filtering {
+    final PrunedTable table;
+    final ParquetScan parquet;
+    final byte[] question; // the filters of the query
+    private Answer answer; // to the question; asked for once
+    private volatile String narrowed = ""; // what values of joins left, for explain()
+    private final ThreadLocal values = new ThreadLocal(); // of a join, for the batch that this thread makes next
+
+    PrunedScan(PrunedTable table, ParquetScan parquet, byte[] question) {
+        this.table = table;
+        this.parquet = parquet;
+        this.question = question;
+    }
+
+    synchronized Answer answer() {
+        if (answer == null) answer = Answer.to(table, 0, question);
+        return answer;
+    }
+
+    /** Less than before, of the same files, in one partition where it was one: Spark has planned with that. */
+    Answer narrowed(byte[] more) {
+        Answer all = answer();
+        Answer found = Answer.to(table, all.number, more);
+        if (found.isUnknown) return all;
+        narrowed = ", " + found.text + " after run-time filters";
+        return found;
+    }
+
+    public StructType readSchema() { return parquet.readSchema(); }
+
+    public String description() { return parquet.description() + ", IndexPruning: " + answer().text + narrowed; }
+
+    public Map getMetaData() {
+        return (Map) parquet.getMetaData().$plus(new Tuple2("IndexPruning", answer().text + narrowed));
+    }
+
+    /** Bytes of the surviving row groups, as far as the columns of the query take their share of a row. */
+    public Statistics estimateStatistics() {
+        final Answer found = answer();
+        final double share = (double) readSchema().defaultSize() / Math.max(1, table.schema.defaultSize());
+        return new Statistics() {
+            public OptionalLong sizeInBytes() { return OptionalLong.of((long) Math.ceil(share * found.bytes)); }
+
+            public OptionalLong numRows() {
+                return found.rows < 0 ? OptionalLong.empty() : OptionalLong.of(found.rows);
+            }
+        };
+    }
+
+    public NamedReference[] filterAttributes() {
+        Set read = new HashSet(Arrays.asList(readSchema().fieldNames()));
+        List found = new ArrayList();
+        for (int i = 0; i < table.filterable.length; i++) {
+            if (read.contains(table.filterable[i])) {
+                found.add(Expressions.column("`" + table.filterable[i].replace("`", "``") + "`"));
+            }
+        }
+        return (NamedReference[]) found.toArray(new NamedReference[0]);
+    }
+
+    public void filter(Predicate[] predicates) { values.set(Question.ofValues(predicates)); }
+
+    /** A scan may stand in a plan twice, once with values of a join: they hold for the batch that is made next. */
+    public Batch toBatch() {
+        byte[] more = (byte[]) values.get();
+        values.remove();
+        return new PrunedBatch(this, more);
+    }
+
+    public boolean equals(Object other) {
+        if (!(other instanceof PrunedScan)) return false;
+        PrunedScan scan = (PrunedScan) other;
+        return table == scan.table && parquet.equals(scan.parquet) && Arrays.equals(question, scan.question);
+    }
+
+    public int hashCode() { return 31 * System.identityHashCode(table) + Arrays.hashCode(question); }
+}
+
+final class PrunedBatch implements Batch {
+    private final PrunedScan scan;
+    private final byte[] more; // values of a join, or null
+
+    PrunedBatch(PrunedScan scan, byte[] more) {
+        this.scan = scan;
+        this.more = more;
+    }
+
+    public InputPartition[] planInputPartitions() {
+        FilePartition[] all = scan.answer().partitions(scan, false);
+        if (more == null) return all;
+        return scan.narrowed(more).partitions(scan, all.length <= 1);
+    }
+
+    public PartitionReaderFactory createReaderFactory() { return scan.parquet.createReaderFactory(); }
+
+    public boolean equals(Object other) {
+        if (!(other instanceof PrunedBatch)) return false;
+        PrunedBatch batch = (PrunedBatch) other;
+        return scan.equals(batch.scan) && Arrays.equals(more, batch.more);
+    }
+
+    public int hashCode() { return scan.hashCode(); }
+}
+
+/** Expressions in bytes: trees in postfix order, a node after its children. */
+final class Question {
+    private final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    private final DataOutputStream out = new DataOutputStream(bytes);
+
+    static byte[] of(List filters) {
+        try {
+            Question question = new Question();
+            question.out.writeInt(filters.size());
+            for (int i = 0; i < filters.size(); i++) {
+                question.tree((Expression) filters.get(i));
+                question.out.writeBoolean(false);
+            }
+            return question.bytes.toByteArray();
+        } catch (IOException impossible) {
+            throw new IllegalStateException(impossible);
+        }
+    }
+
+    /** Lists of values as a join's other side has them; what is no such list says nothing. */
+    static byte[] ofValues(Predicate[] predicates) {
+        try {
+            Question question = new Question();
+            List lists = new ArrayList();
+            for (int i = 0; i < predicates.length; i++) if (isList(predicates[i])) lists.add(predicates[i]);
+            question.out.writeInt(lists.size());
+            for (int i = 0; i < lists.size(); i++) question.list(((Predicate) lists.get(i)).children());
+            return question.bytes.toByteArray();
+        } catch (IOException impossible) {
+            throw new IllegalStateException(impossible);
+        }
+    }
+
+    private static boolean isList(Predicate predicate) {
+        org.apache.spark.sql.connector.expressions.Expression[] children = predicate.children();
+        if (!predicate.name().equals("IN") || children.length < 2) return false;
+        if (!(children[0] instanceof NamedReference)) return false;
+        if (((NamedReference) children[0]).fieldNames().length != 1) return false;
+        for (int i = 1; i < children.length; i++) {
+            if (!(children[i] instanceof org.apache.spark.sql.connector.expressions.Literal)) return false;
+        }
+        return true;
+    }
+
+    private void list(org.apache.spark.sql.connector.expressions.Expression[] children) throws IOException {
+        List found = new ArrayList();
+        DataType type = null;
+        for (int i = 1; i < children.length; i++) {
+            org.apache.spark.sql.connector.expressions.Literal literal =
+                (org.apache.spark.sql.connector.expressions.Literal) children[i];
+            type = literal.dataType();
+            found.add(literal.value());
+        }
+        String column = ((NamedReference) children[0]).fieldNames()[0];
+        node("AttributeReference", type, column, "", new ArrayList(), 0);
+        out.writeBoolean(true);
+        node("InSet", type, "", "", found, 1);
+        out.writeBoolean(false);
+    }
+
+    private void tree(Expression expression) throws IOException {
+        int children = 0;
+        for (Iterator all = expression.children().iterator(); all.hasNext(); children++) {
+            tree((Expression) all.next());
+            out.writeBoolean(true); // more of the tree follows
+        }
+        String detail = "", zone = "";
+        DataType type = expression.dataType();
+        List found = new ArrayList();
+        if (expression instanceof AttributeReference) detail = ((AttributeReference) expression).name();
+        else if (expression instanceof GetStructField) {
+            GetStructField field = (GetStructField) expression; // whose own name is as the query writes it
+            detail = field.childSchema().apply(field.ordinal()).name();
+        }
+        else if (expression instanceof Like) detail = String.valueOf(((Like) expression).escapeChar());
+        else if (expression instanceof Literal) found.add(((Literal) expression).value());
+        else if (expression instanceof InSet) {
+            InSet in = (InSet) expression;
+            type = in.child().dataType();
+            for (Iterator all = in.hset().iterator(); all.hasNext();) found.add(all.next());
+        }
+        if (expression instanceof TimeZoneAwareExpression) {
+            Option own = ((TimeZoneAwareExpression) expression).timeZoneId();
+            if (own.isDefined()) zone = (String) own.get();
+        }
+        // The type of a result is that of the session's setting, which rounds another way than is known in Python.
+        boolean isRounded = type instanceof DecimalType && expression instanceof BinaryArithmetic
+            && !SQLConf.get().decimalOperationsAllowPrecisionLoss();
+        node(isRounded ? "?" : expression.getClass().getSimpleName(), type, detail, zone, found, children);
+    }
+
+    private void node(String kind, DataType type, String detail, String zone, List found, int children)
+            throws IOException {
+        text(kind);
+        text(type.simpleString());
+        text(detail);
+        text(zone);
+        List texts = new ArrayList(found.size());
+        for (int i = 0; i < found.size(); i++) texts.add(bytesOf(found.get(i)));
+        out.writeInt(texts.size());
+        for (int i = 0; i < texts.size(); i++) out.writeInt(texts.get(i) == null ? -1 : ((byte[]) texts.get(i)).length);
+        for (int i = 0; i < texts.size(); i++) if (texts.get(i) != null) out.write((byte[]) texts.get(i));
+        out.writeInt(children);
+    }
+
+    /** A value as Spark holds it: text and bytes as they are, all else as it prints. */
+    private static byte[] bytesOf(Object value) {
+        if (value == null) return null;
+        if (value instanceof byte[]) return (byte[]) value;
+        if (value instanceof UTF8String) return ((UTF8String) value).getBytes();
+        return String.valueOf(value).getBytes(StandardCharsets.UTF_8);
+    }
+
+    private void text(String text) throws IOException {
+        byte[] encoded = text.getBytes(StandardCharsets.UTF_8);
+        out.writeInt(encoded.length);
+        out.write(encoded);
+    }
+}
+
+/** The row groups that survive: ranges of files, of which each holds the midpoints of just those that are to be read. */
+final class Answer {
+    boolean isUnknown; // nothing is known beyond an earlier answer
+    long number, bytes, rows;
+    String text;
+    private Path[] paths;
+    private long[] sizes, modified;
+    private Object[][] told; // of every file the values of the partition columns
+    private int[] file; // of every range
+    private long[] start, length;
+
+    /** Ask Python; `earlier` is the number of the answer that is to be narrowed, or 0. */
+    static Answer to(PrunedTable table, long earlier, byte[] question) {
+        try {
+            ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+            DataOutputStream out = new DataOutputStream(bytes);
+            out.writeLong(earlier);
+            byte[] zone = table.spark.sessionState().conf().sessionLocalTimeZone().getBytes(StandardCharsets.UTF_8);
+            out.writeInt(zone.length);
+            out.write(zone);
+            out.write(question);
+            byte[] reply = (byte[]) table.python.apply(bytes.toByteArray());
+            return new Answer(new DataInputStream(new ByteArrayInputStream(reply)), table.partitionSchema);
+        } catch (IOException malformed) {
+            throw new IllegalStateException(malformed);
+        }
+    }
+
+    private Answer(DataInputStream in, StructType partitions) throws IOException {
+        text = text(in);
+        number = in.readLong();
+        if (number == -1) throw new IllegalStateException(text);
+        isUnknown = number == -2;
+        if (isUnknown) return;
+        bytes = in.readLong();
+        rows = in.readLong();
+        String scheme = text(in), authority = text(in), root = text(in);
+        int files = in.readInt();
+        paths = new Path[files];
+        sizes = new long[files];
+        modified = new long[files];
+        told = new Object[files][partitions.length()];
+        for (int i = 0; i < files; i++) {
+            paths[i] = new Path(scheme, authority, root + "/" + text(in));
+            sizes[i] = in.readLong();
+            modified[i] = in.readLong();
+            for (int j = 0; j < partitions.length(); j++) {
+                told[i][j] = in.readBoolean() ? value(text(in), partitions.apply(j).dataType()) : null;
+            }
+        }
+        int ranges = in.readInt();
+        file = new int[ranges];
+        start = new long[ranges];
+        length = new long[ranges];
+        for (int i = 0; i < ranges; i++) {
+            file[i] = in.readInt();
+            start[i] = in.readLong();
+            length[i] = in.readLong();
+        }
+    }
+
+    private static String text(DataInputStream in) throws IOException {
+        byte[] encoded = new byte[in.readInt()];
+        in.readFully(encoded);
+        return new String(encoded, StandardCharsets.UTF_8);
+    }
+
+    private static Object value(String text, DataType type) {
+        if (type instanceof StringType) return UTF8String.fromString(text);
+        if (type instanceof DecimalType) {
+            DecimalType decimal = (DecimalType) type;
+            return Decimal.apply(new BigDecimal(text), decimal.precision(), decimal.scale());
+        }
+        long bits = Long.parseLong(text);
+        if (type instanceof DoubleType) return Double.valueOf(Double.longBitsToDouble(bits));
+        return type instanceof IntegerType || type instanceof DateType ? (Object) Integer.valueOf((int) bits) : bits;
+    }
+
+    /** The ranges cut and packed as Spark cuts and packs files, or all of them in one partition. */
+    FilePartition[] partitions(PrunedScan scan, boolean inOne) {
+        SparkSession spark = scan.table.spark;
+        long most = inOne ? Long.MAX_VALUE : FilePartition.maxSplitBytes(spark, new Total(this, spark));
+        InternalRow[] rows = new InternalRow[paths.length];
+        SparkPath[] names = new SparkPath[paths.length];
+        for (int i = 0; i < paths.length; i++) {
+            rows[i] = row(scan, told[i]);
+            names[i] = SparkPath.fromPath(paths[i]);
+        }
+        List pieces = new ArrayList(start.length);
+        for (int i = 0; i < start.length; i++) {
+            for (long done = 0; done < length[i]; done += most) {
+                long size = Math.min(most, length[i] - done);
+                pieces.add(new PartitionedFile(
+                    rows[file[i]], names[file[i]], start[i] + done, size, new String[0],
+                    modified[file[i]], sizes[file[i]], (Map) scala.collection.immutable.Map$.MODULE$.empty()));
+                if (most == Long.MAX_VALUE) break;
+            }
+        }
+        if (inOne) {
+            if (pieces.isEmpty()) return new FilePartition[0];
+            PartitionedFile[] all = (PartitionedFile[]) pieces.toArray(new PartitionedFile[0]);
+            return new FilePartition[] {new FilePartition(0, all)};
+        }
+        Collections.sort(pieces, new Comparator() {
+            public int compare(Object a, Object b) {
+                return Long.compare(((PartitionedFile) b).length(), ((PartitionedFile) a).length());
+            }
+        });
+        List found = CollectionConverters.asJava(
+            FilePartition.getFilePartitions(spark, PrunedTable.seq(pieces), most));
+        return (FilePartition[]) found.toArray(new FilePartition[0]);
+    }
+
+    private static InternalRow row(PrunedScan scan, Object[] all) {
+        StructField[] read = scan.parquet.readPartitionSchema().fields();
+        Object[] values = new Object[read.length];
+        for (int i = 0; i < read.length; i++) {
+            values[i] = all[((Integer) scan.table.partitionSchema.getFieldIndex(read[i].name()).get()).intValue()];
+        }
+        return new GenericInternalRow(values);
+    }
+
+    long lengths() {
+        long total = 0;
+        for (int i = 0; i < length.length; i++) total += length[i];
+        return total;
+    }
+
+    int ranges() { return length.length; }
+}
+
+/** Bytes that a scan is to read and to open, of which Spark makes the size of a split. */
+final class Total extends AbstractFunction0 {
+    private final long bytes;
+
+    Total(Answer answer, SparkSession spark) {
+        bytes = answer.lengths() + answer.ranges() * spark.sessionState().conf().filesOpenCostInBytes();
+    }
+
+    public Object apply() { return bytes; }
+}

@@ -1,0 +1,260 @@
+"""The filters that Spark plans a scan with, as predicate nodes.
+
+They come as Catalyst's own expressions, analysed and optimised: names are resolved, casts are explicit. Java writes
+every tree in postfix order (``Question`` in java/PrunedTable.java), so that no depth of nesting is too deep here.
+
+What a class of expressions means is known by its name, for those below and no others. Anything else is opaque: it keeps
+every block, and so does a condition on it. Modes of evaluation need not be known: where ANSI mode would fail, and
+another gives NULL or wraps around, a block is kept, for an error is possible there.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from secateur.errors import SecateurError
+from secateur.io.spark.column.shapes import value_of
+from secateur.pruning.functions.types import INSTANT, LOCAL, size_of
+from secateur.pruning.predicate.calls import build
+from secateur.pruning.predicate.cast_types import sql_type
+from secateur.pruning.predicate.nodes import (
+    INTEGERS,
+    And,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Opaque,
+    Or,
+    Predicate,
+    as_expression,
+    as_predicate,
+    compare,
+)
+from secateur.pruning.predicate.value_lists import compact, listed
+
+Node: TypeAlias = "Expression | Predicate | None"  # None: no value that is known here
+
+_COMPARISONS = {
+    "EqualTo": "=",
+    "EqualNullSafe": "<=>",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+}
+_FUNCTIONS = {  # classes that are a function of their children and of nothing else, unless of the time zone
+    **{"Abs": "abs", "Add": "+", "Divide": "/", "Multiply": "*", "Remainder": "%", "Subtract": "-"},
+    **{"Ceil": "ceil", "Floor": "floor", "Round": "round", "UnaryMinus": "negative"},
+    **{"Coalesce": "coalesce", "Greatest": "greatest", "Least": "least", "IsNaN": "isnan"},
+    **{"AddMonths": "add_months", "DateAdd": "date_add", "DateDiff": "datediff", "DateSub": "date_sub"},
+    **{"DateFromUnixDate": "date_from_unix_date", "LastDay": "last_day", "TruncDate": "trunc"},
+    **{"TruncTimestamp": "date_trunc", "UnixDate": "unix_date", "UnixMicros": "unix_micros"},
+    **{"UnixMillis": "unix_millis", "UnixSeconds": "unix_seconds", "MicrosToTimestamp": "timestamp_micros"},
+    **{"MillisToTimestamp": "timestamp_millis", "SecondsToTimestamp": "timestamp_seconds"},
+    **{"DayOfMonth": "day", "DayOfWeek": "dayofweek", "DayOfYear": "dayofyear", "Month": "month"},
+    **{"Quarter": "quarter", "WeekDay": "weekday", "WeekOfYear": "weekofyear", "Year": "year"},
+    **{"Hour": "hour", "Minute": "minute", "Second": "second"},
+    **{"Length": "length", "Lower": "lower", "Substring": "substring", "Upper": "upper"},
+    **{"Contains": "contains", "EndsWith": "endswith", "StartsWith": "startswith", "RLike": "rlike"},
+    **{"StringInstr": "instr", "ArrayContains": "array_contains", "ArraysOverlap": "arrays_overlap"},
+    **{"CreateArray": "array", "MapContainsKey": "map_contains_key", "MapKeys": "map_keys"},
+}
+_ARRAYS: dict[str, Callable[[Sequence[str | None]], pa.Array]] = {  # texts of many values, by the type of a list
+    **dict.fromkeys(INTEGERS, lambda texts: pa.array(texts).cast(pa.int64())),
+    "date": lambda texts: pa.array(texts).cast(pa.int32()).cast(pa.date32()),
+    "timestamp": lambda texts: pa.array(texts).cast(pa.int64()).cast(INSTANT),
+    "timestamp_ntz": lambda texts: pa.array(texts).cast(pa.int64()).cast(LOCAL),
+    "string": lambda texts: pa.array(texts, pa.large_string()),
+}
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A conjunct of a query, and the time zones that its functions and casts read times in."""
+
+    predicate: Predicate
+    zones: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Catalyst:
+    """One node: its class, its type as Spark prints it, a name or a character that belongs to it, its values."""
+
+    kind: str
+    type: str
+    detail: str
+    values: tuple[bytes | None, ...]
+
+
+def filters_of(data: bytes) -> list[Filter]:
+    """The filters that bytes of Java's ``Question`` hold. Raises ValueError and struct.error for others."""
+    reader = _Reader(data)
+    return [reader.filter() for _ in range(reader.number())]
+
+
+class _Reader:
+    """Reads big-endian numbers and texts, and trees of them."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def number(self) -> int:
+        (found,) = struct.unpack_from(">i", self._data, self._at)
+        self._at += 4
+        return int(found)
+
+    def filter(self) -> Filter:
+        """One tree: as many nodes as leave one result."""
+        stack: list[Node] = []
+        zones: set[str] = set()
+        while True:
+            kind, type_, detail, zone = (self._text() for _ in range(4))
+            node = Catalyst(kind, type_, detail, self._values())
+            at = len(stack) - self.number()
+            stack[at:] = [node_of(node, stack[at:])]
+            zones |= {zone} - {""}
+            if self._bytes(1) == b"\0":  # nothing more of this tree
+                (root,) = stack
+                return Filter(Opaque("?") if root is None else _condition(root), frozenset(zones))
+
+    def _text(self) -> str:
+        return self._bytes(self.number()).decode(errors="replace")
+
+    def _bytes(self, size: int) -> bytes:
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def _values(self) -> tuple[bytes | None, ...]:
+        sizes = struct.unpack_from(f">{(count := self.number())}i", self._data, self._at)
+        self._at += 4 * count
+        return tuple(None if size < 0 else self._bytes(size) for size in sizes)
+
+
+def node_of(node: Catalyst, children: Sequence[Node]) -> Node:
+    """The node that means what Catalyst's does; opaque for a condition that has none, None for another value."""
+    try:
+        found = _known(node, children)
+    except (SecateurError, ValueError, ArithmeticError, pa.ArrowException):  # a value beyond what literals hold
+        found = None
+    return Opaque(f"{node.kind} of Spark") if found is None and node.type == "boolean" else found
+
+
+def _known(node: Catalyst, children: Sequence[Node]) -> Node:
+    match node.kind, children:
+        case "And" | "Or" as kind, (left, right) if left is not None and right is not None:
+            return _connected(And if kind == "And" else Or, _condition(left), _condition(right))
+        case _, _ if any(child is None for child in children):
+            return None
+        case "AttributeReference", ():
+            return Column((node.detail,))
+        case "GetStructField", (Column(path),):
+            return Column((*path, node.detail))
+        case "GetMapValue", (Column(path), Literal(str(key), "string")):
+            return Column((*path, key))
+        case "Literal", ():
+            return _declared(_literal(node.type, node.values[0]), node.type)
+        case "Not", (child,):
+            return Not(_condition(child))
+        case "InSet", (operand,):
+            return In(_value(operand), _list(node.type, node.values))
+        case _:
+            return _of_values(node, [_value(child) for child in children])
+
+
+def _of_values(node: Catalyst, children: Sequence[Expression]) -> Node:
+    """A node whose children are values of a row."""
+    match node.kind, children:
+        case kind, (left, right) if kind in _COMPARISONS:
+            return compare(_bare(left), _COMPARISONS[kind], _bare(right))
+        case "IsNull", (child,):
+            return IsNull(child)
+        case "IsNotNull", (child,):
+            return Not(IsNull(child))
+        case "In", (operand, *items):
+            literals = tuple(item for each in items if isinstance(item := _bare(each), Literal))
+            return In(operand, compact(literals)) if len(literals) == len(items) else None
+        case "Like", (operand, Literal(str(pattern), "string")):
+            return Like(operand, pattern, node.detail)
+        case "Cast", (Literal() | Cast(Literal()),):  # which Spark would have computed
+            return None
+        case "Cast", (child,):
+            return Cast(child, sql_type(node.type))
+        case "If", (condition, value, otherwise):
+            return Case(((as_predicate(condition), value),), otherwise)
+        case "CaseWhen", _:
+            pairs, odd = len(children) // 2, len(children) % 2
+            branches = [(as_predicate(children[2 * i]), children[2 * i + 1]) for i in range(pairs)]
+            return Case(tuple(branches), children[-1] if odd else Literal(None, "null"))
+        case kind, _ if kind in _FUNCTIONS:
+            return build(_FUNCTIONS[kind], children)
+        case _:
+            return None
+
+
+def _condition(node: Expression | Predicate | None) -> Predicate:
+    assert node is not None
+    return node if isinstance(node, Predicate) else as_predicate(node)
+
+
+def _value(node: Expression | Predicate | None) -> Expression:
+    assert node is not None
+    return as_expression(node) if isinstance(node, Predicate) else node
+
+
+def _connected(kind: type[And] | type[Or], *parts: Predicate) -> Predicate:
+    """AND and OR as one node with all children: Catalyst nests them."""
+    return kind(reduce(lambda row, part: row + (part.children if isinstance(part, kind) else (part,)), parts, ()))
+
+
+# ---- values ----------------------------------------------------------------------------------------------------------
+
+
+def _literal(type_: str, value: bytes | None) -> Literal:
+    """A value as Spark holds it: days and microseconds as numbers. Raises InvalidPredicate for other types."""
+    if value is None or type_ == "binary":
+        return value_of(value, type_).literal
+    text = value.decode()
+    return value_of(_plain(type_, text), type_).literal
+
+
+def _plain(type_: str, text: str) -> object:
+    if type_ == "boolean":
+        return text == "true"
+    return int(text) if type_ in ("date", "timestamp", "timestamp_ntz") else text
+
+
+def _list(type_: str, values: Sequence[bytes | None]) -> Sequence[Literal]:
+    if type_ in _ARRAYS:
+        return listed(_ARRAYS[type_]([None if value is None else value.decode() for value in values]))
+    return tuple(_literal(type_, value) for value in values)
+
+
+def _declared(literal: Literal, type_: str) -> Expression:
+    """A decimal keeps the type that it was declared with, which gives that of what it is an operand of."""
+    if not isinstance(literal.value, Decimal):
+        return literal
+    declared = sql_type(type_)
+    precision, scale = size_of(literal.value)
+    return literal if declared == f"DECIMAL({precision}, {scale})" else Cast(literal, declared)
+
+
+def _bare(operand: Expression) -> Expression:
+    """An operand of what compares values: there the declared type of a decimal says nothing."""
+    match operand:
+        case Cast(Literal(Decimal()) as literal):
+            return literal
+        case _:
+            return operand

@@ -1,0 +1,56 @@
+"""A table as an ordinary DataFrame, by the best road that the session has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame, SparkSession
+
+from secateur.errors import UnsupportedTable
+from secateur.io.scan.opened_table import open_snapshot_of
+from secateur.io.scan.planned_scan import Scan, Settings, plan_scan
+from secateur.io.scan.read_path import holds_collation, is_read_by_spark
+from secateur.io.spark.file_reader import by_files, has_filesystem, with_collations
+from secateur.io.spark.planner.relation import of_table
+from secateur.io.spark.to_spark import to_spark
+from secateur.io.tables.table import Table
+from secateur.pruning.predicate.nodes import Truth
+from secateur.pruning.predicate.temporal import zone_of
+from secateur.pruning.report import Faults
+
+ROADS = ("auto", "transparent", "public")
+
+
+def dataframe(spark: SparkSession, table: Table, via: str, uses_index: Callable[[], bool]) -> DataFrame:
+    """The whole table as a DataFrame; see :func:`secateur.dataframe`. Raises as that."""
+    if via not in ROADS:
+        raise ValueError(f"via is one of {', '.join(ROADS)}, not {via!r}")
+    time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    settings = Settings(use_index=uses_index(), session_time_zone=time_zone)
+    zone = zone_of(time_zone)
+    if zone is None:
+        raise ValueError(f"unknown time zone {time_zone!r}")
+    opened = open_snapshot_of(table, zone, Faults(), use_index=settings.use_index)
+    found = "a public road was asked for" if via == "public" else of_table(opened, spark, uses_index)
+    if isinstance(found, DataFrame):
+        return found
+    if via == "transparent":
+        raise ValueError(f"via='transparent' is not there: {found}")
+    plan = plan_scan(table, Truth(True), Truth(True), settings, opened)
+    return _public(spark, plan).alias(f"secateur reads by a public road: {found}")
+
+
+def _public(spark: SparkSession, plan: Scan) -> DataFrame:
+    """All rows of the table as it is now, by a road that needs nothing of Spark but its public interface.
+
+    Raises UnsupportedTable for collations, which only Spark's own reader keeps, where that would read other files.
+    """
+    if any(holds_collation(field.type) for field in plan.opened.schema):
+        if not is_read_by_spark(plan):
+            raise UnsupportedTable(
+                f"{plan.opened.table.location} has collations, and names that Spark reads as patterns"
+            )
+        return with_collations(plan.opened, plan.file_ordinals, spark)
+    if is_read_by_spark(plan) and has_filesystem(spark, plan.opened.table.location):
+        return by_files(plan.opened, plan.file_ordinals, spark)
+    return to_spark(plan, spark, None, "auto")

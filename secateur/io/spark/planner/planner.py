@@ -1,0 +1,177 @@
+"""The row groups that a query can match, asked by Spark while it plans the query.
+
+Trouble of whatever kind keeps row groups: what Python does not understand of a filter is not asked of the index, and
+where no plan can be made the answer is all of every live file. Only where the live files themselves are not to be had
+does the query fail.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from secateur.errors import SecateurError, StalePlan
+from secateur.io.scan.opened_table import OpenedTable
+from secateur.io.scan.planned_scan import Scan, Settings, plan_scan
+from secateur.io.spark.planner.catalyst import Filter, filters_of
+from secateur.io.spark.planner.protocol import FAILED, UNKNOWN, Answer, Question, no_answer, question_of
+from secateur.io.spark.planner.splits import byte_ranges, whole_files
+from secateur.io.storage.redaction import explained
+from secateur.io.tables.directory.table import ParquetDirectory
+from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.nodes import And, Predicate, Truth
+from secateur.pruning.predicate.temporal import zone_of
+
+_log = logging.getLogger("secateur")
+
+MOST_KEPT = 64  # answers that the values of a join may still narrow
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What an answer was made of: its narrowing is about the same files, whatever came or went meanwhile."""
+
+    opened: OpenedTable
+    predicate: Predicate
+    settings: Settings
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Answers the scans of one DataFrame, each in a thread of its own; Java calls it as a Function."""
+
+    table: ParquetDirectory
+    schema: pa.Schema  # of the DataFrame
+    partitions: tuple[pa.Field, ...]
+    uses_index: Callable[[], bool]
+    _earlier: OrderedDict[int, Earlier] = field(default_factory=OrderedDict)
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    class Java:
+        implements = ("java.util.function.Function",)
+
+    def apply(self, data: bytes) -> bytes:
+        """The answer to a question, both in bytes; whatever goes wrong is an answer too."""
+        try:
+            question = question_of(data)
+            return self._first(question) if not question.earlier else self._narrowed(question)
+        except Exception as error:
+            return no_answer(f"{self.table.location} cannot be read: {explained(error)}", FAILED)
+
+    def _first(self, question: Question) -> bytes:
+        settings = Settings(use_index=self.uses_index(), session_time_zone=question.zone, case_sensitive=True)
+        try:
+            filters = filters_of(question.filters)
+            try:
+                found = self._planned(filters, settings)
+            except StalePlan:  # a listing that `freshness` allowed, of which a file is not there any more
+                self.table.expire()
+                found = self._planned(filters, settings)
+        except Exception as error:
+            reason = f"{type(error).__name__}: {explained(error)}"
+            _log.warning("%s: every row group is read: %s", self.table.location, reason)
+            found = self._everything(question.zone, reason)
+        self._require_partitions(found)
+        return found.to_bytes(self.table)
+
+    def _planned(self, filters: Iterable[Filter], settings: Settings) -> Answer:
+        filters, settings = _in_one_zone(filters, settings)
+        predicate = And((Truth(True), *self._usable(filters, settings)))
+        scan = plan_scan(self.table, predicate, predicate, settings)
+        if not scan.opened.schema.equals(self.schema):
+            raise StalePlan("the table's columns have changed since the DataFrame was made: make it again")
+        if self.table.freshness:
+            self.table.require_listed(scan.opened.listing, scan.file_ordinals)
+        number = next(self._numbers)
+        with self._lock:
+            self._earlier[number] = Earlier(scan.opened, predicate, settings)
+            while len(self._earlier) > MOST_KEPT:
+                self._earlier.popitem(last=False)
+        return _answer(scan, number)
+
+    def _narrowed(self, question: Question) -> bytes:
+        """A part of an earlier answer; UNKNOWN where nothing is left out."""
+        earlier = self._earlier.get(question.earlier)
+        if earlier is None:
+            return no_answer("", UNKNOWN)
+        try:
+            values = self._usable(filters_of(question.filters), earlier.settings)
+            predicate = And((earlier.predicate, *values))
+            scan = plan_scan(self.table, predicate, predicate, earlier.settings, earlier.opened)
+            return _answer(scan, question.earlier).to_bytes(self.table)
+        except Exception as error:
+            _log.warning("%s: the values of a join prune nothing: %s", self.table.location, explained(error))
+            return no_answer("", UNKNOWN)
+
+    def _usable(self, filters: Iterable[Filter], settings: Settings) -> list[Predicate]:
+        """The filters that can be bound here: one that Spark can compare and binding refuses is left to Spark."""
+        return [each.predicate for each in filters if self._binds(each.predicate, settings)]
+
+    def _binds(self, predicate: Predicate, settings: Settings) -> bool:
+        try:
+            bind(predicate, self.schema, session_time_zone=settings.session_time_zone, case_sensitive=True)
+        except (SecateurError, RecursionError):
+            return False
+        return True
+
+    def _everything(self, zone_name: str, reason: str) -> Answer:
+        """All of every file that is live now."""
+        zone = zone_of(zone_name)
+        if zone is None:
+            raise ValueError(f"unknown time zone {zone_name!r}")
+        listing = self.table.fresh_listing(zone)
+        text = f"all row groups of {len(listing.size):,} files ({reason})"
+        return Answer(text, next(self._numbers), int(listing.size.sum()), -1, whole_files(listing.size), listing)
+
+    def _require_partitions(self, answer: Answer) -> None:
+        """Raises StalePlan where directories name other columns than when the DataFrame was made, or other types."""
+        if len(answer.listing.size) and answer.listing.partitions.fields != self.partitions:
+            raise StalePlan("its partition columns have changed since the DataFrame was made: make it again")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Answers the scans of a DataFrame over one plan: with its row groups, whatever the filters."""
+
+    plan: Scan
+
+    class Java:
+        implements = ("java.util.function.Function",)
+
+    def apply(self, data: bytes) -> bytes:
+        """The answer to a question, both in bytes. Where the row groups are not to be had, the query fails."""
+        table = self.plan.opened.table
+        assert isinstance(table, ParquetDirectory)
+        try:
+            if question_of(data).earlier:
+                return no_answer("", UNKNOWN)
+            table.require_listed(self.plan.opened.listing, self.plan.file_ordinals)
+            return _answer(self.plan, 1).to_bytes(table)
+        except Exception as error:
+            return no_answer(explained(error), FAILED)
+
+
+def _in_one_zone(filters: Iterable[Filter], settings: Settings) -> tuple[list[Filter], Settings]:
+    """The filters that read times in one zone: that of when the query was analysed, if the session's is another now."""
+    known = list(filters)
+    zones = [zone for each in known for zone in each.zones]
+    zone = zones[0] if zones else settings.session_time_zone
+    return [each for each in known if each.zones <= {zone}], replace(settings, session_time_zone=zone)
+
+
+def _answer(scan: Scan, number: int) -> Answer:
+    blocks, report = scan.survivors.blocks, scan.report
+    assert blocks is not None
+    before = report.stages[0].before  # where some file was not looked into, its row groups are not counted
+    of_all = f" row groups of {before.files:,} files" if before.blocks is None else f" of {before.blocks:,} row groups"
+    degraded = "".join(f"; degraded: {reason}" for reason in report.degraded)
+    text = f"{len(blocks):,}{of_all}{'' if report.index != 'none' else ', without an index'}{degraded}"
+    size, rows = int(blocks.byte_count.sum()), int(blocks.row_count.sum())
+    return Answer(text, number, size, rows, byte_ranges(scan), scan.opened.listing)

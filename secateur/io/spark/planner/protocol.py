@@ -1,0 +1,120 @@
+"""What Java asks of a scan, and what it is answered: bytes both ways, for Py4J takes a millisecond for every object.
+
+A question is the number of an earlier answer that is to be narrowed (0 for none), the session's time zone, and filters
+(:mod:`.spark_catalyst`). An answer is a text for ``explain()``, its number, and row groups as ranges of files. Numbers
+are big-endian; a text is its length in bytes and its UTF-8. The reader in Java is ``Answer`` in java/PrunedTable.java.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from secateur.arrays import from_numpy
+from secateur.io.spark.planner.splits import ByteRanges
+from secateur.io.tables.directory.table import ParquetDirectory
+from secateur.io.tables.table import Listing
+
+FAILED, UNKNOWN = -1, -2  # numbers of answers that are none: the query fails; an earlier answer is to be used
+_RANGE = np.dtype([("file", ">i4"), ("start", ">i8"), ("length", ">i8")])
+
+
+@dataclass(frozen=True)
+class Question:
+    """What Java asks: `earlier` is the number of an answer, or 0."""
+
+    earlier: int
+    zone: str
+    filters: bytes
+
+
+def question_of(data: bytes) -> Question:
+    """The question that bytes hold."""
+    earlier, size = struct.unpack_from(">qi", data)
+    return Question(earlier, data[12 : 12 + size].decode(), data[12 + size :])
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Row groups to read: what they are of all, in words; their size in bytes, and their rows, -1 where unknown."""
+
+    text: str
+    number: int
+    size: int
+    rows: int
+    ranges: ByteRanges
+    listing: Listing
+
+    def to_bytes(self, table: ParquetDirectory) -> bytes:
+        """The answer as Java reads it: the table's place once, and files by their paths below it."""
+        files, of_range = np.unique(self.ranges.file, return_inverse=True)
+        ranges = np.zeros(len(of_range), _RANGE)
+        ranges["file"], ranges["start"] = of_range, self.ranges.start
+        ranges["length"] = self.ranges.stop - self.ranges.start
+        head = _text(self.text) + struct.pack(">qqq", self.number, self.size, self.rows)
+        place = b"".join(map(_text, place_of(table)))
+        return b"".join(
+            [
+                head,
+                place,
+                struct.pack(">i", len(files)),
+                *_files(self.listing, files),
+                struct.pack(">i", len(ranges)),
+                ranges.tobytes(),
+            ]
+        )
+
+
+def no_answer(text: str, number: int) -> bytes:
+    """An answer without row groups: FAILED with the reason, or UNKNOWN."""
+    return _text(text) + struct.pack(">q", number)
+
+
+def place_of(table: ParquetDirectory) -> tuple[str, str, str]:
+    """Scheme, authority and path of a table for Hadoop's ``Path``, which takes characters as they are."""
+    if is_local(table):
+        return "file", "", table.root
+    parts = urlsplit(table.location)
+    return parts.scheme, parts.netloc, parts.path.rstrip("/")
+
+
+def is_local(table: ParquetDirectory) -> bool:
+    """Whether the table lies on a disk of this machine."""
+    return isinstance(table.filesystem, pafs.LocalFileSystem)
+
+
+def _files(listing: Listing, files: np.ndarray) -> Iterator[bytes]:
+    """Path, size, milliseconds since the epoch, and partition values, file by file."""
+    chosen = from_numpy(files)
+    told = [_texts(values.take(chosen)) for values in listing.partitions.values]
+    sizes, modified = listing.size[files].tolist(), (listing.modified[files] // 1_000_000).tolist()
+    for i, path in enumerate(listing.paths.take(chosen).to_pylist()):
+        yield _text(path) + struct.pack(">qq", sizes[i], modified[i])
+        for texts in told:
+            text = texts[i]
+            yield b"\0" if text is None else b"\1" + _text(text)
+
+
+def _texts(values: pa.Array) -> list[str | None]:
+    """Partition values as Spark holds them: days and microseconds as numbers, a double by its bits."""
+    type_ = values.type
+    if pa.types.is_floating(type_):
+        values = values.cast(pa.float64()).view(pa.int64())
+    elif pa.types.is_date32(type_):
+        values = values.cast(pa.int32())
+    elif pa.types.is_timestamp(type_):
+        values = values.cast(pa.int64())
+    elif pa.types.is_decimal(type_):
+        return [None if value is None else f"{value:f}" for value in values.to_pylist()]
+    return values.cast(pa.string()).to_pylist()
+
+
+def _text(text: str) -> bytes:
+    encoded = text.encode()
+    return struct.pack(">i", len(encoded)) + encoded

@@ -1,0 +1,140 @@
+"""A table as an ordinary DataFrame of Spark Classic, whose every scan asks the index when Spark plans a query.
+
+``java/PrunedTable.java`` is a table of Spark's DataSource V2, compiled in the driver by Janino, the compiler that Spark
+ships. Its scans are those of Spark's own Parquet reader. When a query is planned, Java asks the :mod:`.spark_planner`
+once, with the filters of the query, and is answered with ranges of files that hold the surviving row groups; once more
+where a join tells the values of its other side while the query runs. All filters stay with Spark: an answer only leaves
+out what no row of can match, so that the result never depends on it.
+
+Where this road is not there, a public one is taken (:mod:`.spark_dataframe`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from secateur.io.scan.opened_table import OpenedTable
+from secateur.io.scan.planned_scan import Scan
+from secateur.io.scan.read_path import holds_collation, is_found_by_spark
+from secateur.io.spark.file_reader import has_filesystem, spark_schema
+from secateur.io.spark.planner.planner import Planned, Planner
+from secateur.io.spark.planner.protocol import is_local, place_of
+from secateur.io.tables.directory.table import ParquetDirectory
+from secateur.io.tables.table import METADATA
+from secateur.values import kind_of
+
+SOURCE = files("secateur.io.spark.planner") / "PrunedTable.java"
+
+
+def of_table(opened: OpenedTable, spark: SparkSession, uses_index: Callable[[], bool]) -> DataFrame | str:
+    """The whole table, of which every query is pruned when it is planned; or why this session cannot have it."""
+    reason = obstacle(spark, opened)
+    if reason is not None:
+        return reason
+    try:
+        return _over(spark, opened, Planner(*_parts(opened), uses_index))
+    except (Py4JError, PySparkException, TypeError, ValueError) as error:
+        return f"this Spark has other internals: {_first_line(error)}"
+
+
+def obstacle(spark: SparkSession, opened: OpenedTable) -> str | None:
+    """Why Spark's own reader cannot read the table in place, or cannot be asked to."""
+    table = opened.table
+    if not hasattr(spark, "_jsparkSession"):
+        return "Spark Connect plans in another process"
+    if not isinstance(table, ParquetDirectory):
+        return "only directories of Parquet files are read by Spark's Parquet reader"
+    if any(holds_collation(field.type) for field in opened.schema):
+        return "a column has a collation, which only the files tell"
+    if not is_found_by_spark(table) or not _is_plain(table):
+        return "Spark may find other files by the table's location"
+    return None if has_filesystem(spark, table.location) else "Spark has no library for the table's filesystem"
+
+
+def _is_plain(table: ParquetDirectory) -> bool:
+    """Whether the table's path can be told to Hadoop, which knows no escapes in it."""
+    _, _, path = place_of(table)
+    return path.startswith("/") and (is_local(table) or not set(path) & set("%?#"))
+
+
+def of_plan(plan: Scan, spark: SparkSession) -> DataFrame | None:
+    """The surviving row groups of a plan, and no others, through Spark's own reader; None where that cannot be had.
+
+    What is asked of Spark's hidden column of files cannot be: tables of DataSource V2 do not have it.
+    """
+    if METADATA in plan.named or obstacle(spark, plan.opened) is not None:
+        return None
+    try:
+        return _over(spark, plan.opened, Planned(plan))
+    except (Py4JError, PySparkException, TypeError, ValueError):
+        return None
+
+
+def _parts(opened: OpenedTable) -> tuple[ParquetDirectory, pa.Schema, tuple[pa.Field, ...]]:
+    assert isinstance(opened.table, ParquetDirectory)
+    return opened.table, opened.schema, opened.listing.partitions.fields
+
+
+def _over(spark: SparkSession, opened: OpenedTable, asked: Planner | Planned) -> DataFrame:
+    """The table, whose scans ask which row groups to read.
+
+    Raises Py4JError, PySparkException, TypeError or ValueError where Spark has other internals.
+    """
+    context, table = spark.sparkContext, opened.table
+    gateway, jvm = context._gateway, context._jvm
+    assert gateway is not None and jvm is not None and isinstance(table, ParquetDirectory)
+    made = _table_class(gateway, SOURCE.read_text(encoding="utf-8"))
+    ensure_callback_server_started(gateway)
+    schema, partitions = spark_schema(opened.schema), opened.listing.partitions.fields
+    named = {field.name for field in partitions}
+    in_files = StructType([field for field in schema.fields if field.name not in named])
+    parts = (
+        spark._jsparkSession,
+        f"secateur {table.location}",
+        *(_struct(jvm, each) for each in (schema, in_files, spark_schema(pa.schema(partitions)))),
+        _listed(jvm, [field.name for field in opened.schema if kind_of(field.type) is not None]),
+        asked,
+    )
+    arguments = gateway.new_array(jvm.java.lang.Object, 1)
+    arguments[0] = _listed(jvm, parts)
+    (constructor,) = made.getConstructors()
+    relation = jvm.org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+    none = jvm.scala.Option.empty()
+    plan = relation.create(constructor.newInstance(arguments), none, none)
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+
+
+@lru_cache(maxsize=4)
+def _table_class(gateway: Any, source: str) -> Any:
+    """The class of tables, compiled once in the driver. Raises Py4JError where Spark's classes are others."""
+    jvm = gateway.jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    compiler.cook(source)
+    return compiler.getClassLoader().loadClass("secateur.PrunedTable")
+
+
+def _first_line(error: Exception) -> str:
+    """The first line of what an error says, or its kind where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _struct(jvm: Any, schema: StructType) -> Any:
+    return jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
+
+
+def _listed(jvm: Any, items: Iterable[object]) -> Any:
+    found = jvm.java.util.ArrayList()
+    for item in items:
+        found.add(item)
+    return found

@@ -1,0 +1,134 @@
+"""Where the surviving row groups of a plan lie in their files, for readers that take splits: ranges of bytes.
+
+A reader of splits (parquet-mr, and so Spark) reads the row groups whose middle lies in its split. So what is found here
+does not depend on how row groups lie: the middles of a file are sorted, the file is cut somewhere between any two that
+follow each other, and the pieces of those that survive are joined where they meet. A survivor is in just one range.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from secateur.errors import IndexFault, InvalidParquet
+from secateur.index.read.blocks import OpenedBlocks
+from secateur.io.parquet.parquet_file import open_parquet
+from secateur.io.storage.file_version import ListedFile
+from secateur.io.tables.directory.table import FOOTER_THREADS, ParquetDirectory
+from secateur.pruning.statistics import Blocks
+from secateur.ragged import runs_of
+
+if TYPE_CHECKING:
+    from secateur.io.scan.planned_scan import Scan
+
+MOST_FOOTERS = 2_000  # read for one plan; a thousand take about a second, so of further files all is read
+_WHOLE = np.zeros((2, 0), np.int64)  # stands for a layout that is not known
+
+
+@dataclass(frozen=True)
+class ByteRanges:
+    """Ranges [start, stop) of files of a listing: int64 arrays of shape (n_ranges,), ascending within a file."""
+
+    file: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+
+
+def whole_files(size: np.ndarray) -> ByteRanges:
+    """All of every file of a listing."""
+    return ByteRanges(np.arange(len(size)), np.zeros(len(size), np.int64), size)
+
+
+def byte_ranges(scan: Scan) -> ByteRanges:
+    """The ranges that hold the surviving row groups of a plan, and no other ones where their places are known.
+
+    Files of which all row groups survive need no look at their footers, nor do those of which the index tells the
+    places, or whose footers were read before, as long as these are in the table's cache. Raises StalePlan where a file
+    is not the one that was listed.
+    """
+    blocks, sizes = scan.survivors.blocks, scan.opened.listing.size
+    assert blocks is not None
+    order = scan.order()
+    file, row_group = blocks.file[order], blocks.row_group[order]
+    files, first = np.unique(file, return_index=True)
+    rows = np.add.reduceat(blocks.row_count[order], first) if len(first) else np.zeros(0, np.int64)
+    partly = rows != scan.opened.catalog.file_rows[files]
+    ends = np.append(first, len(file))
+    placed = _placed(blocks, order, np.repeat(partly, np.diff(ends)))
+    stored = [stored_ranges(placed[:, ends[i] : ends[i + 1]]) if partly[i] else None for i in range(len(files))]
+    unknown = files[partly & np.array([each is None for each in stored], bool)]
+    layouts = dict(zip(unknown.tolist(), _layouts(scan, unknown), strict=True))
+    found = [
+        known if known is not None else chosen(layouts.get(number, _WHOLE), row_group[begin:end], int(sizes[number]))
+        for number, known, begin, end in zip(files.tolist(), stored, ends[:-1], ends[1:], strict=True)
+    ]
+    counts = np.array([ranges.shape[1] for ranges in found], np.int64)
+    start, stop = np.concatenate([np.zeros((2, 0), np.int64), *found], axis=1)
+    return ByteRanges(np.repeat(files, counts), start, stop)
+
+
+def _placed(blocks: Blocks, order: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Where the index says that blocks begin, and their bytes, in an order: int64 of shape (2, n); -1 = not known."""
+    placed = np.full((2, len(order)), -1, np.int64)
+    if isinstance(blocks, OpenedBlocks) and wanted.any():
+        asked = np.sort(order[wanted])
+        with suppress(IndexFault):  # of a strict plan: once it is made it needs no index
+            placed[:, wanted] = blocks.take(asked).placed[:, np.searchsorted(asked, order[wanted])]
+    return placed
+
+
+def stored_ranges(placed: np.ndarray) -> np.ndarray | None:
+    """Ranges of one file that hold the middles of surviving row groups, by where these begin and their bytes.
+
+    None where that is not known of all of them, or where they overlap: then a range could hold another one's middle.
+    """
+    begin, stop = placed[0], placed[0] + np.maximum(placed[1], 1)
+    if (placed < 0).any() or (begin[1:] < stop[:-1]).any():
+        return None
+    first, last = runs_of(begin[1:] > stop[:-1], len(begin))
+    return np.stack([begin[first], stop[last]])
+
+
+def _layouts(scan: Scan, files: np.ndarray) -> Iterator[np.ndarray]:
+    """Where the row groups of some files begin, and their bytes: of shape (2, n_row_groups) each."""
+    table, listing = scan.opened.table, scan.opened.listing
+    assert isinstance(table, ParquetDirectory)
+
+    def layout(number: int) -> np.ndarray:
+        path, size, modified = listing.paths[number].as_py(), int(listing.size[number]), int(listing.modified[number])
+
+        def read() -> np.ndarray:
+            where = posixpath.join(table.root, path)
+            listed = ListedFile(table.filesystem, where, table.full_path(path), size, modified)
+            try:
+                return open_parquet(table.filesystem, where, table.full_path(path), listed).footer.placed
+            except InvalidParquet:  # its reader says so better
+                return _WHOLE
+
+        return table.cache.get(("layout", path, size, modified), read)
+
+    with ThreadPoolExecutor(FOOTER_THREADS) as threads:
+        yield from threads.map(layout, files[:MOST_FOOTERS].tolist())
+    yield from (_WHOLE for _ in files[MOST_FOOTERS:])
+
+
+def chosen(placed: np.ndarray, row_groups: np.ndarray, file_size: int) -> np.ndarray:
+    """Ranges of one file that hold the middles of some row groups and of no others: int64 of shape (2, n_ranges)."""
+    begin, size = placed
+    if not len(begin) or int(row_groups.max(initial=0)) >= len(begin) or (placed < 0).any():
+        return np.array([[0], [file_size]], np.int64)
+    middles, at = np.unique(begin + size // 2, return_inverse=True)
+    wanted = np.zeros(len(middles) + 2, bool)
+    wanted[1 + at[row_groups]] = True
+    starts = np.full(len(middles), file_size, np.int64)
+    np.minimum.at(starts, at, begin)
+    cuts = np.clip(starts[1:], middles[:-1] + 1, middles[1:])
+    edges = np.concatenate([[min(starts[0], middles[0])], cuts, [max(int((begin + size).max()), middles[-1] + 1)]])
+    changes = np.diff(wanted.astype(np.int8))
+    return np.stack([edges[np.flatnonzero(changes > 0)], edges[np.flatnonzero(changes < 0)]])

@@ -1,0 +1,240 @@
+"""Handing a plan to Spark: the road is chosen by what survives, and can be forced with ``via``.
+
+- ``local``: the driver reads what survives, where it is a few megabytes, and hands it on as a local relation: Spark
+  filters it as it plans, and no task runs. Works on Spark Connect.
+- ``blocks``: tasks get (file, row groups, row ranges), read just the pages that can hold a match and stream the
+  matching rows through ``mapInArrow``. Works on Spark Connect. Exact in pages. Each task is a row of a DataFrame, so it
+  gets its own blocks and no others; in the closure of the function, all of them would go to every task.
+- ``native``: Spark's own vectorised reader over the surviving row groups of a directory (:mod:`.spark_transparent`), or
+  where that cannot be had, as on Spark Connect, over the surviving files (:mod:`.spark_files`).
+- ``iceberg``: Iceberg's own vectorised reader over the surviving row groups of an Iceberg table, with their deletes.
+  Taken wherever the session has Iceberg's Spark runtime.
+
+Either way Spark applies the predicate itself, so the answer does not depend on the reader.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from secateur.errors import OldCalendar, StalePlan, UnsupportedPredicate, UnsupportedTable
+from secateur.io.scan.block_list import BlockList
+from secateur.io.scan.block_reader import BlockReader, block_reader
+from secateur.io.scan.planned_scan import read_ahead
+from secateur.io.scan.read_path import (
+    asks_a_collation,
+    choose_road,
+    holds_collation,
+    is_read_by_spark,
+    needs_collations,
+    surviving_bytes,
+)
+from secateur.io.spark.file_reader import by_files, has_filesystem, spark_schema, with_collations
+from secateur.io.spark.packing import pack
+from secateur.io.spark.planner.relation import of_plan
+from secateur.io.spark.worker import settle
+from secateur.io.tables.directory.table import ParquetDirectory
+from secateur.pruning.predicate.abbreviation import brief
+from secateur.pruning.predicate.nodes import quoted_name
+from secateur.pruning.rows import possible_rows
+
+if TYPE_CHECKING:
+    from secateur.io.scan.planned_scan import Scan
+
+LOCAL_MEMORY = 64 << 20  # of rows that the driver reads by its own choice, and hands on
+__all__ = ["DataFrame", "SparkSession", "descriptors", "session_time_zone", "spark_schema", "to_spark"]
+
+ROADS = ("auto", "local", "blocks", "native", "iceberg")
+
+
+@dataclass(frozen=True)
+class Descriptors:
+    """The tasks of a scan, each a :class:`BlockList` as bytes, and how to read them."""
+
+    reader: BlockReader
+    tasks: tuple[bytes, ...]
+
+
+def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via: str) -> DataFrame:
+    """A DataFrame with exactly the rows of ``table.where(predicate)``, or any `limit` of them.
+
+    Raises UnknownColumn, ValueError for an unknown road, or one that the table does not have, UnsupportedPredicate and
+    UnsupportedTable for collations that a road would lose, and StalePlan where the session's time zone is not the one
+    that the predicate was bound in, or where Spark's own reader is to read a file that is gone or another one.
+    Tasks of the road ``blocks`` find that out when they run: the error of the action tells the StalePlan.
+    """
+    if via not in ROADS:
+        raise ValueError(f"via is one of {', '.join(ROADS)}, not {via!r}")
+    _require_time_zone(scan, spark)
+    fields = scan.fields(columns)
+    road = choose_road(scan, fields).name if via == "auto" else via
+    if needs_collations(scan, fields) and not (road == "native" and is_read_by_spark(scan)):
+        _refuse_collations(scan, fields)
+    frame = _by(road, scan, spark, fields) if via != "auto" else _by_the_best(road, scan, spark, fields)
+    selected = frame.where(scan.sql).select(*[quoted_name(field.name) for field in fields])
+    return selected if scan.limit is None else selected.limit(scan.limit)
+
+
+def _refuse_collations(scan: Scan, fields: Sequence[pa.Field]) -> NoReturn:
+    reads = "only Spark's own reader keeps it (via='native'), of a directory that it finds, without wildcards in names"
+    if asks_a_collation(scan):
+        raise UnsupportedPredicate(f"{brief(scan.written)} compares strings by a collation, and {reads}")
+    names = ", ".join(field.name for field in fields if holds_collation(field.type))
+    raise UnsupportedTable(f"{names} has a collation, and {reads}: leave it out of the columns, or use that road")
+
+
+def _by(road: str, scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
+    """What a road gives, for Spark to filter. Raises ValueError for ``native`` or ``iceberg`` that cannot be had."""
+    match road:
+        case "local":
+            return _local(scan, spark, fields, math.inf)
+        case "native":
+            return _native(scan, spark, fields)
+        case "iceberg":
+            staged = _read_by_iceberg(scan, spark)
+            if staged is None:
+                raise ValueError(
+                    "via='iceberg' needs an Iceberg table, a row to read, and a session with the Iceberg Spark runtime "
+                    "for its version of Spark that can load the table"
+                )
+            return staged
+        case _:
+            return _blocks(scan, spark, fields)
+
+
+def _by_the_best(road: str, scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
+    """What the chosen road gives, or another one where this session, or the data, turns out not to suit it."""
+    if road == "local":
+        try:
+            return _local(scan, spark, fields, LOCAL_MEMORY)
+        except (TooMuch, OldCalendar):
+            road = "native" if is_read_by_spark(scan) else "blocks"
+    staged = _read_by_iceberg(scan, spark) if road == "blocks" else None
+    if staged is not None:
+        return staged
+    if road == "native" and not (needs_collations(scan, fields) or has_filesystem(spark, scan.opened.table.location)):
+        road = "blocks"
+    return _by(road, scan, spark, fields)
+
+
+class TooMuch(Exception):
+    """More is to be read than the driver is to hold."""
+
+
+def _local(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field], most: float) -> DataFrame:
+    """The rows, read here, as a local relation, which Spark filters as it plans. Raises TooMuch."""
+    reader = _loose(block_reader(scan.opened, scan.delivery, fields, scan.residuals, scan.named))
+    schema, batches, size = spark_schema(pa.schema(reader.fields)), [], 0
+    for file in read_ahead(lambda blocks: list(reader.read(blocks)), scan.blocks_at(scan.order(), reader).by_file()):
+        batches += file
+        size += sum(batch.nbytes for batch in file)
+        if size > most:
+            raise TooMuch
+    if not batches:
+        return spark.createDataFrame([], schema)
+    # Spark loses all rows of a table that begins with two empty chunks.
+    return spark.createDataFrame(pa.Table.from_batches(batches).combine_chunks(), schema)
+
+
+def _loose(reader: BlockReader) -> BlockReader:
+    """The reader of all that Spark needs to apply the predicate again, of the rows on which it may be TRUE."""
+    return replace(reader, fields=reader.needed, rows=possible_rows)
+
+
+def _read_by_iceberg(scan: Scan, spark: SparkSession) -> DataFrame | None:
+    """The surviving row groups of an Iceberg table through Iceberg's own reader; None where that cannot be had."""
+    if scan.opened.table.id is None:
+        return None
+    from secateur.io.spark.iceberg.reader import find_table, read_tasks
+    from secateur.io.spark.iceberg.scan_tasks import texts_of  # PyIceberg need not be there
+    from secateur.io.tables.iceberg.snapshot import IcebergSnapshot
+
+    table = scan.opened.table
+    if not isinstance(table, IcebergSnapshot) or not len(scan.file_ordinals):
+        return None
+    name = find_table(spark, table.identifier, table.location, str(table.metadata.table_uuid))
+    return None if name is None else read_tasks(spark, name, texts_of(scan, table), table.schema_of.schema_id)
+
+
+def _require_time_zone(scan: Scan, spark: SparkSession) -> None:
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    if zone != scan.session_time_zone and any(pa.types.is_timestamp(field.type) for field in scan.opened.schema):
+        raise StalePlan(
+            f"the plan was made for the session time zone {scan.session_time_zone}, this session has {zone}: "
+            f"pass session_time_zone={zone!r} to prune()"
+        )
+
+
+def _native(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
+    """What survives through Spark's own reader: exactly the row groups on Spark Classic, elsewhere the files.
+
+    Raises StalePlan where a file is gone, or another one, for Spark reads what is there, whatever was planned; and
+    ValueError where Spark would read other files, or rows that an Iceberg table has deleted.
+    """
+    is_collated = needs_collations(scan, fields)
+    if not len(scan.file_ordinals) and not is_collated:
+        return spark.createDataFrame([], spark_schema(scan.opened.binding_schema))
+    if isinstance(scan.opened.table, ParquetDirectory):
+        scan.opened.table.require_listed(scan.opened.listing, scan.file_ordinals)
+    exact = None if is_collated else of_plan(scan, spark)
+    if exact is not None:
+        return exact
+    if not is_read_by_spark(scan):
+        raise ValueError(
+            "via='native' needs a directory of Parquet files that Spark finds by its location, without wildcards in it"
+        )
+    return (with_collations if is_collated else by_files)(scan.opened, scan.file_ordinals, spark)
+
+
+def _blocks(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
+    work = descriptors(scan, fields)
+    reader = _loose(work.reader)
+    schema = spark_schema(pa.schema(reader.fields))
+    if not work.tasks:
+        return spark.createDataFrame([], schema)
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
+        for batch in batches:
+            for task in batch.column("task").to_pylist():
+                yield from reader.read_all(BlockList.from_bytes(task))
+
+    return one_partition_each(work.tasks, spark).mapInArrow(read, schema)
+
+
+def one_partition_each(tasks: Sequence[bytes], spark: SparkSession) -> DataFrame:
+    """A DataFrame whose partition i holds the one row (i, tasks[i])."""
+    n = len(tasks)
+    frame = spark.createDataFrame(
+        pa.table({"number": pa.array(np.arange(n), pa.int32()), "task": pa.array(tasks, pa.binary())})
+    )
+    return frame if n == 1 else frame.repartitionById(n, "number")
+
+
+def descriptors(scan: Scan, fields: Sequence[pa.Field]) -> Descriptors:
+    """The scan as tasks of about equal bytes; their batches hold the fields and what `scan.sql` names."""
+    opened = scan.opened
+    assert scan.survivors.blocks is not None
+    reader = block_reader(opened, scan.delivery, fields, scan.residuals, scan.named)
+    order = scan.order()
+    blocks = scan.blocks_at(order, reader)
+    cuts = pack(blocks.first, surviving_bytes(scan)[order]).tolist()
+    return Descriptors(reader, tuple(blocks.between(start, stop).to_bytes() for start, stop in pairwise(cuts)))
+
+
+def session_time_zone() -> str:
+    """The time zone of the active Spark session, or UTC where there is none."""
+    with contextlib.suppress(Exception):  # no session, a stopped one, or one of a client that went away
+        session = SparkSession.getActiveSession()
+        if session is not None:
+            return str(session.conf.get("spark.sql.session.timeZone"))
+    return "UTC"

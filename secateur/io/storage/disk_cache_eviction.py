@@ -1,0 +1,171 @@
+"""The room that the pieces of a disk cache take, and eviction, least recently used first.
+
+All processes that write to a directory count into one file there, `occupied`, which grows by one byte for every 4 kB
+about to be written. Appending is atomic, so the length of that file is the size of the cache without a lock and
+without listing it. Only where the count passes the bound is the directory listed: then the oldest pieces go until 7/8
+of the bound are left, and the count is set right. It may be too high before that (pieces written twice, failed writes);
+it is too low by what others were about to write when it was set, until it is set again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from secateur.io.storage.disk_cache_entry import HEADER, MOST_VALUE_BYTES, PIECE
+
+_UNIT = 4096  # bytes; the usual block of a filesystem, which is what a file occupies a multiple of
+_COUNT = "occupied"
+_FOLDER = re.compile("[0-9a-f]{2}")
+_FILE = re.compile(rf"[0-9a-f]{{30}}{re.escape(PIECE)}(?P<aside>\.[0-9a-f]{{16}})?")  # nothing else is ever removed
+_ABANDONED_SECONDS = 3600  # a file aside of this age has no writer any more
+_PAUSE_SECONDS = 60  # without writes, where listing the directory did not help, so as not to list it at each
+
+
+@dataclass
+class Found:
+    """The pieces of a directory: what they occupy in units, and those that may go, in the order of their last use."""
+
+    units: int = 0
+    pieces: list[tuple[int, int, str]] = field(default_factory=list)  # last use in ns, units, path
+
+
+class Room:
+    """The bound of one directory. Every method raises OSError where the directory is not as it should be."""
+
+    def __init__(self, root: str, most_bytes: int) -> None:
+        self._root = root
+        self._count = os.path.join(root, _COUNT)
+        self._most = most_bytes // _UNIT
+        self._low = self._most - self._most // 8
+        self._evicting = threading.Lock()
+        self._paused_until = 0.0
+
+    def fits(self, length: int) -> bool:
+        """Whether a value of this length can be kept at all."""
+        return length <= MOST_VALUE_BYTES and _units(HEADER.size + length) <= self._low
+
+    def reserve(self, length: int) -> int:
+        """Count a value about to be written, and evict where it would not fit. Returns the number of pieces evicted.
+
+        One thread evicts at a time; the others go on, and so may pass the bound by what they are writing.
+        """
+        if time.monotonic() < self._paused_until:
+            raise _no_room(self._root)
+        units = _units(HEADER.size + length)
+        if self._add(units) <= self._most or not self._evicting.acquire(blocking=False):
+            return 0
+        try:
+            return self._evict(units, self._most, self._low)
+        except OSError:
+            self._paused_until = time.monotonic() + _PAUSE_SECONDS
+            raise
+        finally:
+            self._evicting.release()
+
+    def clear(self) -> int:
+        """Evict everything. Returns the number of pieces evicted."""
+        return self._evict(0, 0, 0)
+
+    def _add(self, units: int) -> int:
+        """Add to the count and return it. Where there is none it passes any bound, so that the pieces are listed."""
+        try:
+            file = os.open(self._count, os.O_WRONLY | os.O_APPEND)
+        except FileNotFoundError:
+            os.makedirs(self._root, mode=0o700, exist_ok=True)  # pieces are as private as what they were loaded from
+            return self._most + 1
+        try:
+            os.write(file, bytes(units))
+            return os.fstat(file).st_size
+        finally:
+            os.close(file)
+
+    def _evict(self, coming: int, most: int, low: int) -> int:
+        counted = _length(self._count)
+        found = _list(self._root)
+        left, removed = found.units + coming, 0
+        if left > most:
+            for _, units, path in sorted(found.pieces):
+                if left <= low:
+                    break
+                if (gone := _remove(path)) is not None:
+                    removed += gone
+                    left -= units
+        if left > most and coming:
+            raise _no_room(self._root)
+        self._set_count(left, counted)
+        return removed
+
+    def _set_count(self, units: int, counted: int) -> None:
+        """Set the count, and keep what others added since it was at `counted`."""
+        file = os.open(self._count, os.O_WRONLY | os.O_CREAT, 0o666)
+        try:
+            os.ftruncate(file, units + max(0, os.fstat(file).st_size - counted))
+        finally:
+            os.close(file)
+
+
+def occupied_bytes(root: str) -> int:
+    """What the pieces in a directory occupy, as counted by those who wrote them."""
+    return _length(os.path.join(root, _COUNT)) * _UNIT
+
+
+def _length(path: str) -> int:
+    """The length of a file, 0 where there is none."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _units(size: int) -> int:
+    return -(-size // _UNIT)
+
+
+def _list(root: str) -> Found:
+    """Everything in a directory; removes what writers that crashed have left."""
+    found, now = Found(), time.time()
+    for entry, aside in _files(root):
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError:  # evicted by another process
+            continue
+        if aside and abs(now - status.st_mtime) > _ABANDONED_SECONDS and _remove(entry.path) is not None:
+            continue
+        units = _units(status.st_size)
+        found.units += units
+        if not aside:
+            found.pieces.append((status.st_mtime_ns, units, entry.path))
+    return found
+
+
+def _files(root: str) -> Iterator[tuple[os.DirEntry[str], bool]]:
+    """(file, whether it is still being written) of everything that has the name of a piece."""
+    with os.scandir(root) as entries:
+        folders = [entry.path for entry in entries if _FOLDER.fullmatch(entry.name)]
+    for folder in folders:
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if name := _FILE.fullmatch(entry.name):
+                    yield entry, name["aside"] is not None
+
+
+def _remove(path: str) -> int | None:
+    """Remove a file. Returns how many that were: 0 where it was gone already, None where it cannot be removed."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return 0
+    except OSError:
+        return None
+    return 1
+
+
+def _no_room(root: str) -> OSError:
+    return OSError(errno.ENOSPC, "the cache is full, and what is in it cannot be removed", root)

@@ -1,0 +1,244 @@
+"""Where index files live: a directory of any filesystem that pyarrow knows, published into atomically.
+
+On a local disk a file appears under its name whole or not at all (write aside, sync, link or rename), and the name of a
+snapshot is taken once. On S3 and stores of its interface an object appears whole by a put that the store refuses where
+the name is taken (:mod:`secateur.io.storage.conditional_put`). On other filesystems pyarrow offers neither: there
+:meth:`FileStore.create` looks before it writes, and two builders that publish in the same instant are not told apart.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import pyarrow.fs as pafs
+
+from secateur.errors import IndexConflict, IndexFault, IndexNotWritable, InvalidParquet
+from secateur.index.model import StoredFile
+from secateur.io.storage.byte_ranges import READ_THREADS, fetch_ranges, gap_of
+from secateur.io.storage.conditional_put import create_object
+from secateur.io.storage.object_file import open_file
+from secateur.io.storage.redaction import explained
+from secateur.io.storage.transfer import received, sent
+
+
+@dataclass(frozen=True)
+class FileStore:
+    """An index directory on a filesystem; see :class:`secateur.index.model.Store`."""
+
+    filesystem: pafs.FileSystem
+    root: str
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"filesystem": sent(self.filesystem), "root": self.root}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state, filesystem=received(state["filesystem"]))
+
+    @property
+    def location(self) -> str:
+        return f"{self.filesystem.type_name}:{self.root}"
+
+    def _path(self, name: str) -> str:
+        return posixpath.join(self.root, name)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether this is a local disk."""
+        return isinstance(self.filesystem, pafs.LocalFileSystem)
+
+    def files(self, folder: str) -> list[StoredFile]:
+        """The files of a folder by name; empty if there is none."""
+        selector = pafs.FileSelector(self._path(folder), allow_not_found=True)
+        try:
+            infos = self.filesystem.get_file_info(selector)
+        except OSError as error:
+            raise IndexFault(f"cannot list {self._path(folder)}: {explained(error)}") from None
+        return [
+            StoredFile(f"{folder}/{info.base_name}", info.size, (info.mtime_ns or 0) / 1e9)
+            for info in sorted(infos, key=lambda info: str(info.base_name))
+            if info.type == pafs.FileType.File
+        ]
+
+    def read(self, name: str, offset: int, size: int) -> bytes:
+        """Exactly `size` bytes. Raises IndexFault where the file is missing or ends before."""
+        return self.read_many(name, [(offset, size)])[0]
+
+    def read_many(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """The bytes of many (offset, size) ranges of one file, opened once. Raises as :meth:`read` does."""
+        try:
+            parts = self._read_local(name, ranges) if self.is_local else self._read_remote(name, ranges)
+        except OSError as error:
+            raise IndexFault(f"cannot read {self._path(name)}: {explained(error)}") from None
+        for data, (offset, size) in zip(parts, ranges, strict=True):
+            if len(data) != size:
+                end = f"{self._path(name)} ends at byte {offset + len(data)}"
+                raise IndexFault(f"{end}, where {size} bytes from {offset} are due")
+        return parts
+
+    def read_each(self, wanted: Sequence[tuple[str, int, int]]) -> list[bytes | IndexFault]:
+        """The bytes of (name, offset, size) ranges of many files, or of each the fault that :meth:`read` raises."""
+        if self.is_local or len(wanted) < 2:
+            return [self._read_or_fault(*each) for each in wanted]
+        with ThreadPoolExecutor(min(READ_THREADS, len(wanted))) as threads:
+            return list(threads.map(lambda each: self._read_or_fault(*each), wanted))
+
+    def _read_or_fault(self, name: str, offset: int, size: int) -> bytes | IndexFault:
+        try:
+            return self.read(name, offset, size)
+        except IndexFault as fault:
+            return fault
+
+    def _read_local(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        descriptor = os.open(self._path(name), os.O_RDONLY | os.O_NONBLOCK)  # of a pipe, which would wait for a writer
+        try:
+            if len(ranges) > 1 and hasattr(os, "posix_fadvise"):  # so that the disk works on all of them at once
+                for offset, size in ranges:
+                    os.posix_fadvise(descriptor, offset, size, os.POSIX_FADV_WILLNEED)
+            return [os.pread(descriptor, size, offset) for offset, size in ranges]
+        finally:
+            os.close(descriptor)
+
+    def _read_remote(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        with open_file(self.filesystem, self._path(name)) as file:
+            try:
+                return list(map(bytes, fetch_ranges(file, ranges, gap_of(self.filesystem))))
+            except InvalidParquet as short:
+                raise IndexFault(f"{self._path(name)}: {short}") from None
+
+    def size(self, name: str) -> int:
+        """The size in bytes. Raises IndexFault where the file is missing, or cannot be asked for."""
+        try:
+            info = self.filesystem.get_file_info(self._path(name))
+        except OSError as error:
+            raise IndexFault(f"cannot look up {self._path(name)}: {explained(error)}") from None
+        if info.type != pafs.FileType.File:
+            raise IndexFault(f"{self._path(name)} is missing")
+        return int(info.size)
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write a file under a name that nothing else writes but another try of the same. Raises IndexNotWritable."""
+        self._write(name, data, self._put_local if self.is_local else self._stream)
+
+    def put_aside(self, name: str, data: bytes) -> None:
+        """Write a file that need not outlive a crash: nothing waits for the disk. Raises as :meth:`put` does."""
+        self._write(name, data, self._stream)
+
+    def _stream(self, name: str, data: bytes) -> None:
+        with self.filesystem.open_output_stream(self._path(name)) as stream:
+            stream.write(data)
+
+    def _write(self, name: str, data: bytes, write: Callable[[str, bytes], None]) -> None:
+        try:
+            self.filesystem.create_dir(posixpath.dirname(self._path(name)), recursive=True)
+        except OSError as error:
+            raise self._refused(name, error) from None
+        try:
+            write(name, data)
+        except FileExistsError:
+            raise IndexConflict(f"{self._path(name)} exists already: another build published first") from None
+        except OSError as error:
+            if self.is_local and isinstance(error, FileNotFoundError):
+                raise self._gone(name) from None
+            raise self._refused(name, error) from None
+
+    def _gone(self, name: str) -> IndexConflict:
+        return IndexConflict(
+            f"{self._path(name)} was removed while it was written: by a vacuum with a short grace period, or by a "
+            "drop. Do it again"
+        )
+
+    def _refused(self, name: str, error: OSError) -> IndexNotWritable:
+        return IndexNotWritable(f"cannot write the index file {self._path(name)}: {explained(error)}. {_advice(error)}")
+
+    def create(self, name: str, data: bytes) -> None:
+        """Publish a whole file atomically. Raises IndexConflict where the name exists, IndexNotWritable."""
+        self._write(name, data, self._publish_local if self.is_local else self._publish_remote)
+
+    def _publish_local(self, name: str, data: bytes) -> None:
+        """Write aside, sync, then link: linking fails where the name exists, and shows the whole file or nothing."""
+        with self._written_aside(name, data) as aside:
+            os.link(aside, self._path(name))
+
+    def _put_local(self, name: str, data: bytes) -> None:
+        """The same, but a task that runs again, or twice at once, writes in the place of its other try."""
+        with self._written_aside(name, data) as aside:
+            os.replace(aside, self._path(name))
+
+    @contextmanager
+    def _written_aside(self, name: str, data: bytes) -> Iterator[str]:
+        """A file on disk that no reader looks for; gone afterwards, and the folder on disk too."""
+        folder = posixpath.dirname(self._path(name))
+        aside = f"{folder}/.{uuid.uuid4().hex}.partial"
+        try:
+            with open(aside, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            yield aside
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(aside)
+        _sync_folder(folder)
+
+    def _publish_remote(self, name: str, data: bytes) -> None:
+        """By a conditional put, or where the store is not asked so, by looking before writing.
+
+        An object that is there already and is the same was created by an attempt whose answer was lost: what builds
+        publish differs by the moment.
+        """
+        created = create_object(self.filesystem, self._path(name), data)
+        if created is None:
+            if self.filesystem.get_file_info(self._path(name)).type != pafs.FileType.NotFound:
+                raise FileExistsError(name)
+            self._stream(name, data)
+        elif not created and not self._holds(name, data):
+            raise FileExistsError(name)
+
+    def _holds(self, name: str, data: bytes) -> bool:
+        return self.size(name) == len(data) and self.read(name, 0, len(data)) == data
+
+    def require_writable(self) -> None:
+        """Raises IndexNotWritable unless files can be written here: asked before work that would be lost."""
+        probe = f"segments/{uuid.uuid4().hex}.probe"
+        self.put(probe, b"")
+        self.delete(probe)
+
+    def delete(self, name: str) -> None:
+        """Remove a file; one that is gone already is fine."""
+        try:
+            self.filesystem.delete_file(self._path(name))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise IndexNotWritable(f"cannot delete {self._path(name)}: {explained(error)}. {_advice(error)}") from None
+
+
+def _sync_folder(folder: str) -> None:
+    """Bring the names in a local folder to the disk, on filesystems that can be asked for that."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _advice(error: OSError) -> str:
+    """What to do about a file that cannot be written or removed."""
+    elsewhere = "or keep the index elsewhere with index_location="
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            return f"Make room (vacuum_index() removes index files that are not needed any more), {elsewhere}"
+        case errno.EFBIG:
+            return f"Allow larger files (ulimit -f), ask for smaller ones with segment_blocks=, {elsewhere}"
+        case _:
+            return f"Give the table's directory write permission, {elsewhere}"

@@ -1,0 +1,175 @@
+"""Objects of S3 by the library obstore, which asks for what pyarrow's filesystems cannot.
+
+It creates an object on a condition, and reads a range by one request, whose answer tells the object's size, time and
+tag. It is told here what a filesystem of pyarrow was made with, and takes credentials from where pyarrow takes them.
+Where a filesystem's credentials or settings are of a kind that obstore does not take (an assumed role, an SSO or
+process profile, an own certificate authority), there is no client, and pyarrow is left to do what it can.
+"""
+
+from __future__ import annotations
+
+import configparser
+import datetime as dt
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow.fs as pafs
+
+from secateur.io.storage.byte_ranges import LONGEST
+from secateur.io.storage.filesystem_settings import settings_of
+
+if TYPE_CHECKING:
+    from obstore.store import S3Store
+
+LEAST_TIMEOUT = 30.0  # seconds for one attempt, as obstore has it
+BYTES_PER_SECOND = 1e6  # of a slow line; an attempt gets as many seconds more as it takes
+READ_TIMEOUT = 10.0  # seconds without a byte of an answer
+RETRIES = 5  # after 0.1 to 1.6 seconds each, about
+LONGEST_PAUSE = 2.0  # seconds
+CLIENTS = 32  # that are kept, with their connections
+_NOT_TAKEN = ("role_arn", "tls_ca_file_path")  # settings that obstore has no counterpart of
+_NOT_TAKEN_PROFILES = ("role_arn", "credential_process", "sso_session", "sso_start_url")
+_KEYS = {"access_key": "access_key_id", "secret_key": "secret_access_key", "session_token": "token"}
+_PROFILE_KEYS = {
+    "aws_access_key_id": "access_key_id",
+    "aws_secret_access_key": "secret_access_key",
+    "aws_session_token": "token",
+}
+_PROXY = ("scheme", "host", "port")
+_TIMEOUTS = {"connect_timeout": "connect_timeout", "request_timeout": "read_timeout"}
+Told: TypeAlias = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class S3Object:
+    """An object of a store with S3's interface, and what its client is made with."""
+
+    bucket: str
+    key: str
+    config: Mapping[str, Any]
+    client: Mapping[str, Any]
+    credentials: Mapping[str, Any]  # empty where obstore finds them itself
+    timeouts: Mapping[str, float]  # of reads, seconds, where they were chosen
+
+
+class _Process:
+    """Whether clients work in this process: the threads of obstore do not live on in one that is forked."""
+
+    used = False
+    is_cut_off = False
+
+
+def _forked() -> None:
+    _Process.is_cut_off = _Process.is_cut_off or _Process.used
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+def reading_client(target: S3Object) -> S3Store:
+    """The client that reads an object, which is kept with its connections for others of the bucket."""
+    return _made(target, LEAST_TIMEOUT + LONGEST / BYTES_PER_SECOND, {"read_timeout": READ_TIMEOUT, **target.timeouts})
+
+
+def writing_client(target: S3Object, size: int) -> S3Store:
+    """The client that puts so many bytes at once."""
+    return _made(target, LEAST_TIMEOUT + size / BYTES_PER_SECOND, {})
+
+
+def _made(target: S3Object, timeout: float, timeouts: Mapping[str, float]) -> S3Store:
+    _Process.used = True
+    seconds = {name: f"{value:.3f}s" for name, value in {**timeouts, "timeout": timeout}.items()}
+    environment = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    told = (target.config, {**target.client, **seconds}, target.credentials, environment)
+    return _client(target.bucket, *(tuple(sorted(each.items())) for each in told))
+
+
+@lru_cache(CLIENTS)
+def _client(bucket: str, config: Told, client: Told, credentials: Told, environment: Told) -> S3Store:
+    """`environment` is what obstore finds there by itself: where it changes, there is another client."""
+    from obstore.store import S3Store
+
+    given: Any = {**dict(credentials), "expires_at": None}
+    provider = (lambda: given) if credentials else None  # so that no token of the environment joins its keys
+    options: Any = dict(client)
+    settings: Any = dict(config)
+    backoff: Any = {"max_backoff": dt.timedelta(seconds=LONGEST_PAUSE)}
+    return S3Store(
+        bucket,
+        config=settings,
+        client_options=options,
+        retry_config={"max_retries": RETRIES, "backoff": backoff},
+        credential_provider=provider,
+    )
+
+
+def s3_object(filesystem: pafs.FileSystem, path: str) -> S3Object | None:
+    """A path of pyarrow's S3 filesystem as an object; None for another filesystem, or one of untold settings."""
+    if filesystem.type_name != "s3" or _Process.is_cut_off:
+        return None
+    settings = settings_of(filesystem)
+    credentials = _credentials(settings)
+    proxy = settings.get("proxy_options") or {}
+    if credentials is None or any(settings.get(name) for name in _NOT_TAKEN) or proxy.get("username"):
+        return None
+    bucket, _, key = path.partition("/")
+    region = filesystem.region
+    endpoint = _endpoint(settings, region, bucket)
+    config = {  # told in full, for obstore would take what is not told from the environment
+        "region": region,
+        "virtual_hosted_style_request": bool(settings["force_virtual_addressing"]),
+        "skip_signature": bool(settings["anonymous"]),
+        "conditional_put": "etag",
+    }
+    config |= {} if endpoint is None else {"endpoint": endpoint}
+    client: dict[str, Any] = {"allow_http": True} if (endpoint or "").startswith("http://") else {}
+    if proxy.get("host"):
+        client["proxy_url"] = "{}://{}:{}".format(*(proxy[name] for name in _PROXY))
+    timeouts = {own: settings[name] for name, own in _TIMEOUTS.items() if settings.get(name, -1) > 0}
+    return S3Object(bucket, key, config, client, credentials, timeouts)
+
+
+def _endpoint(settings: Mapping[str, Any], region: str, bucket: str) -> str | None:
+    """Where requests go; None for AWS. The environment's endpoint is pyarrow's only where its settings have it."""
+    told = settings["endpoint_override"]
+    if not told:
+        ending = ".cn" if region.startswith("cn-") else ""
+        from_environment = any(name.startswith("AWS_ENDPOINT") for name in os.environ)
+        return f"https://s3.{region}.amazonaws.com{ending}" if from_environment else None
+    scheme, separator, host = told.partition("://")
+    if not separator:
+        scheme, host = settings["scheme"], told
+    return f"{scheme}://{bucket}.{host}" if settings["force_virtual_addressing"] else f"{scheme}://{host}"
+
+
+def _credentials(settings: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Credentials as obstore takes them, nothing where it finds them itself; None where it cannot have them."""
+    if settings["access_key"]:
+        return {name: settings[own] for own, name in _KEYS.items() if settings[own]}
+    if settings["anonymous"] or os.environ.get("AWS_ACCESS_KEY_ID"):
+        return {}
+    profile = _profile()
+    if "aws_access_key_id" in profile and "role_arn" not in profile:
+        return {name: profile[own] for own, name in _PROFILE_KEYS.items() if own in profile}
+    return None if any(name in profile for name in _NOT_TAKEN_PROFILES) else {}
+
+
+def _profile() -> Mapping[str, str]:
+    """The profile of the environment, as the files of AWS's tools have it: its keys, or how they are had."""
+    name = os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE") or "default"
+    found: dict[str, str] = {}
+    for variable, file, section in (
+        ("AWS_CONFIG_FILE", "config", name if name == "default" else f"profile {name}"),
+        ("AWS_SHARED_CREDENTIALS_FILE", "credentials", name),
+    ):
+        parser = configparser.RawConfigParser()
+        try:
+            parser.read(os.environ.get(variable) or Path.home() / ".aws" / file, encoding="utf-8")
+        except (configparser.Error, OSError, RuntimeError, UnicodeError):
+            continue
+        found |= dict(parser[section]) if parser.has_section(section) else {}
+    return found

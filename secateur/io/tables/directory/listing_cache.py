@@ -1,0 +1,80 @@
+"""The latest listing of a table, kept for as long as its reader is content with it; shared by threads."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from secateur.io.storage.list_files import Files
+from secateur.io.tables.directory.hive_partitions import read_partitions
+from secateur.io.tables.table import Listing
+
+
+def seconds_of(freshness: float | dt.timedelta | None) -> float:
+    """How old a listing may be, in seconds; 0, which no listing satisfies, for None. Raises ValueError below 0."""
+    seconds = freshness.total_seconds() if isinstance(freshness, dt.timedelta) else freshness or 0.0
+    if not seconds >= 0:
+        raise ValueError(f"freshness is {freshness}; it must be 0 or more seconds")
+    return seconds
+
+
+@dataclass(frozen=True)
+class _Dated:
+    """Files, when their listing began, and what was derived of them by time zone."""
+
+    begun: float  # by time.monotonic
+    files: Files
+    by_zone: dict[dt.tzinfo | None, Listing] = field(default_factory=dict)
+
+    def listing(self, zone: dt.tzinfo) -> Listing:
+        """The files with their partition values, which are parsed once; under None where no zone matters."""
+        for known in (None, zone):
+            if (found := self.by_zone.get(known)) is not None:
+                return found
+        partitions = read_partitions(self.files.paths, zone)
+        zoned = any(pa.types.is_timestamp(field.type) for field in partitions.fields)
+        made = Listing(self.files.paths, self.files.size, self.files.modified, partitions)
+        return self.by_zone.setdefault(zone if zoned else None, made)
+
+
+class LatestListing:
+    """Keeps what was listed last; where a new listing finds the same files, the old objects are given again.
+
+    Of threads that want a new listing at once, one lists and the others wait: those that asked before it began share
+    it. A thread that is content with what is here never waits.
+    """
+
+    def __init__(self) -> None:
+        self._dated: _Dated | None = None
+        self._one_lists = threading.Lock()
+
+    def get(self, list_now: Callable[[], Files], zone: dt.tzinfo, most_seconds: float) -> Listing:
+        """A listing begun less than `most_seconds` before this call, or after it. Errors of `list_now` pass through."""
+        called = time.monotonic()
+        dated = self._dated
+        if dated is None or called - dated.begun >= most_seconds:
+            with self._one_lists:
+                dated = self._dated
+                if dated is None or called - dated.begun >= most_seconds:
+                    dated = self._renewed(time.monotonic(), list_now())
+                    dated.listing(zone)  # errors in partitions leave what was here
+                    self._dated = dated
+        return dated.listing(zone)
+
+    def expire(self) -> None:
+        """Forget how old the listing is: it was seen to be wrong. A newer one that comes just now may expire too."""
+        dated = self._dated
+        if dated is not None:
+            self._dated = replace(dated, begun=-math.inf)
+
+    def _renewed(self, begun: float, files: Files) -> _Dated:
+        before = self._dated
+        if before is not None and before.files.equals(files):
+            return replace(before, begun=begun)
+        return _Dated(begun, files)

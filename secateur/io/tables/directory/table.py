@@ -1,0 +1,291 @@
+"""A directory of Parquet files as a table: nested directories, Hive partitions, any filesystem of pyarrow."""
+
+from __future__ import annotations
+
+import datetime as dt
+import posixpath
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from secateur.arrays import from_numpy
+from secateur.errors import StalePlan, TableNotFound, UnsupportedTable
+from secateur.index.read.memory_cache import ByteCache
+from secateur.io.parquet.row_selection import ChosenRows, with_positions
+from secateur.io.storage.cache_directory import disk_cache_for, memory_cache
+from secateur.io.storage.file_version import ListedFile, still_listed
+from secateur.io.storage.index_store import FileStore
+from secateur.io.storage.list_files import Files, FileSystem, list_files
+from secateur.io.storage.redaction import cannot_open, shown_location, trouble
+from secateur.io.storage.transfer import received, sent
+from secateur.io.tables.directory.listing_cache import LatestListing, seconds_of
+from secateur.io.tables.metadata_tables import DirectoryTables
+from secateur.io.tables.page_filter import PagePruner
+from secateur.io.tables.table import METADATA, Delivery, Listing, metadata_of
+
+if TYPE_CHECKING:
+    from secateur.io.parquet.parquet_file import ParquetSource
+    from secateur.io.parquet.row_group_reader import RowSource
+    from secateur.io.scan.block_list import FileBlocks
+    from secateur.io.storage.disk_cache import DiskCache
+
+INDEX_DIRECTORY = "_secateur"  # beside the data; engines ignore names that begin with an underscore
+FOOTER_THREADS = 16
+_MARKS = {"_delta_log": "Delta", ".hoodie": "Hudi"}  # directories of other formats
+
+
+@dataclass(frozen=True)
+class ParquetDirectory:
+    """A directory of Parquet files; see :class:`secateur.io.tables.table.Table`."""
+
+    location: str  # as the user gave it, absolute, without credentials
+    filesystem: FileSystem
+    root: str  # the same within the filesystem
+    store: FileStore
+    declared_schema: pa.Schema | None = None
+    freshness: float = 0.0  # seconds that a listing may be old; 0: every query lists
+    found_by_location: bool = True  # by other engines too: no setting or filesystem was given besides
+    disk: DiskCache | None = field(default=None, compare=False, repr=False)
+    cache: ByteCache = field(default_factory=memory_cache, compare=False, repr=False)
+    _latest: LatestListing = field(default_factory=LatestListing, init=False, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "filesystem": sent(self.filesystem), "cache": None, "_latest": None}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        opened = received(state["filesystem"])
+        self.__dict__.update(state, filesystem=opened, cache=memory_cache(), _latest=LatestListing())
+
+    def snapshot(self, *, fresh: bool = False) -> ParquetDirectory:
+        """The directory itself, which has no snapshots: a listing is all that a query holds on to."""
+        return self
+
+    def expire(self) -> None:
+        """The next query lists anew, whatever `freshness` is."""
+        self._latest.expire()
+
+    @property
+    def id(self) -> None:
+        """There are no snapshots that could be told apart."""
+        return None
+
+    @property
+    def metadata_tables(self) -> DirectoryTables:
+        """There is no metadata besides the directory itself."""
+        return DirectoryTables()
+
+    @property
+    def naming(self) -> None:
+        """An index calls columns by their names."""
+        return None
+
+    def listing(self, zone: dt.tzinfo) -> Listing:
+        """The live files by path; names that begin with ``_`` or ``.`` are not part of the table.
+
+        They are listed anew unless a listing of this handle is younger than `freshness`. Raises TableNotFound where
+        the directory cannot be listed (a name that is no UTF-8 is a reason), IncompatibleSchemas.
+        """
+        return self._latest.get(self._files, zone, self.freshness)
+
+    def fresh_listing(self, zone: dt.tzinfo) -> Listing:
+        """The live files now, listed after this call; later calls of :meth:`listing` may use it. Raises as that."""
+        return self._latest.get(self._files, zone, 0.0)
+
+    def _files(self) -> Files:
+        try:
+            return list_files(self.filesystem, self.root)
+        except (OSError, UnicodeError) as error:
+            raise trouble(f"cannot list {self.location}", error, TableNotFound) from None
+
+    def schemas(self, listing: Listing, ordinals: np.ndarray) -> Iterator[tuple[str, pa.Schema]]:
+        """The path and the schema of the given files; footers are read in parallel, and once per file identity."""
+
+        def schema_of(ordinal: int) -> tuple[str, pa.Schema]:
+            path = listing.paths[ordinal].as_py()
+            key = ("schema", path, int(listing.size[ordinal]), int(listing.modified[ordinal]))
+            return path, self.cache.get(key, lambda: self.open_file(path).schema)
+
+        with ThreadPoolExecutor(FOOTER_THREADS) as threads:
+            yield from threads.map(schema_of, ordinals.tolist())
+
+    def open_file(self, path: str) -> ParquetSource:
+        """One file by its path below the table; where it has vanished, the next query lists anew."""
+        from secateur.io.parquet.parquet_file import open_parquet  # which a query that the index answers does not need
+
+        try:
+            return open_parquet(self.filesystem, posixpath.join(self.root, path), self.full_path(path))
+        except StalePlan:
+            self.expire()
+            raise
+
+    def require_listed(self, listing: Listing, ordinals: np.ndarray) -> None:
+        """Raises StalePlan unless some files are still those that were listed: for readers that do not look themselves.
+
+        Every file is looked up by itself, many at once where the filesystem is not a local disk.
+        """
+
+        def require(ordinal: int) -> None:
+            path = listing.paths[ordinal].as_py()
+            size, modified = int(listing.size[ordinal]), int(listing.modified[ordinal])
+            where = posixpath.join(self.root, path)
+            ListedFile(self.filesystem, where, self.full_path(path), size, modified).require()
+
+        try:
+            with ThreadPoolExecutor(FOOTER_THREADS) as threads:
+                list(threads.map(require, ordinals.tolist()))
+        except StalePlan:
+            self.expire()
+            raise
+
+    open_for_index = open_file
+
+    def kept_manifests(self) -> None:
+        """A directory has no metadata of its own."""
+        return
+
+    def delivery(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
+        """Readers are told the values of partition columns."""
+        chosen, partitions = from_numpy(ordinals), listing.partitions
+        told = pa.nulls(len(ordinals), pa.struct([]))
+        if partitions.fields:
+            values = [values.take(chosen) for values in partitions.values]
+            told = pa.StructArray.from_arrays(values, fields=list(partitions.fields))
+        return Delivery(told, self.open_rows)
+
+    delivery_of_all = delivery
+
+    def open_rows(self, file: FileBlocks) -> DirectoryRows:
+        """A file for reading, the one that was listed. Raises as :meth:`open_file`; StalePlan for another."""
+        path = posixpath.join(self.root, file.path)
+        listed = ListedFile(self.filesystem, path, self.full_path(file.path), file.size, file.modified)
+        from secateur.io.parquet.parquet_file import open_rows
+
+        try:
+            source = open_rows(self.filesystem, path, self.full_path(file.path), listed, file.stored)
+        except StalePlan:
+            self.expire()
+            raise
+        return DirectoryRows(source, {METADATA: metadata_of(file.path), **file.told}, listed)
+
+    def full_path(self, path: str) -> str:
+        """The path of a file as Spark and other engines take it."""
+        return posixpath.join(self.location, path)
+
+
+@dataclass(frozen=True)
+class DirectoryRows:
+    """The rows of one file of a directory; see :class:`secateur.io.tables.table.FileRows`."""
+
+    source: RowSource
+    constants: Mapping[str, pa.Scalar]  # partition values, and `_metadata`
+    listed: ListedFile
+
+    @property
+    def row_count(self) -> np.ndarray:
+        return self.source.opened.row_count
+
+    def positioned(
+        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None = None
+    ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+        """The chosen rows of a row group, with their positions within it."""
+        return with_positions(still_listed(self.source.read(row_group, fields, rows), self.listed), rows)
+
+    def at(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows) -> Iterator[pa.RecordBatch]:
+        """The chosen rows of a row group."""
+        return still_listed(self.source.read(row_group, fields, rows), self.listed)
+
+    @cached_property
+    def pages(self) -> PagePruner:
+        """The file's own page index."""
+        return PagePruner(lambda: self.source.opened, self.constants, self.source.is_stored)
+
+    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> bool:
+        """Whether values of some columns are few bytes."""
+        return self.source.is_light(row_group, fields, rows)
+
+
+def open_directory(
+    location: str,
+    *,
+    index_location: str | None = None,
+    filesystem: FileSystem | None = None,
+    schema: pa.Schema | None = None,
+    freshness: float | dt.timedelta | None = None,
+    disk_cache: DiskCache | None = None,
+) -> ParquetDirectory:
+    """The table in a directory; see :func:`secateur.open_table`.
+
+    Raises TableNotFound where there is none, UnsupportedTable for other formats, ValueError for a negative freshness.
+    """
+    seconds = seconds_of(freshness)
+    shown, resolved, root = resolve_location(location, filesystem)
+    _require_plain(resolved, root, shown)
+    if index_location is None:
+        store = FileStore(resolved, posixpath.join(root, INDEX_DIRECTORY))
+    else:
+        _, index_filesystem, index_root = resolve_location(index_location, None)
+        store = FileStore(index_filesystem, index_root)
+    disk = disk_cache or disk_cache_for(store.filesystem)
+    found_by_location = "://" not in shown or (filesystem is None and location.rstrip("/") == shown)
+    return ParquetDirectory(shown, resolved, root, store, schema, seconds, found_by_location, disk)
+
+
+def _require_plain(filesystem: FileSystem, root: str, shown: str) -> None:
+    """Raises TableNotFound where there is no directory, UnsupportedTable for formats whose files are not all live."""
+    asks: list[Callable[[], Any]] = [
+        partial(_looked_up, filesystem, root, shown),
+        partial(has_iceberg_metadata, filesystem, root),
+        *(partial(_looked_up, filesystem, posixpath.join(root, name), shown) for name in _MARKS),
+    ]
+    with ThreadPoolExecutor(len(asks)) as threads:  # an object store is waited for once, not for each
+        info, is_iceberg, *marks = threads.map(lambda ask: ask(), asks)
+    if info.type == pafs.FileType.NotFound:
+        raise TableNotFound(f"no such table: {shown} does not exist")
+    if info.type != pafs.FileType.Directory:
+        raise TableNotFound(f"{shown} is a file; open the directory that holds the table's Parquet files")
+    for format_, mark in zip(_MARKS.values(), marks, strict=True):
+        if mark.type == pafs.FileType.Directory:
+            raise UnsupportedTable(
+                f"{shown} is a {format_} table; directories of Parquet files and Iceberg tables can be opened"
+            )
+    if is_iceberg:
+        raise UnsupportedTable(f"{shown} is an Iceberg table: not all of its files are live")
+
+
+def has_iceberg_metadata(filesystem: FileSystem, root: str) -> bool:
+    """Whether a directory is that of an Iceberg table. Raises TableNotFound, AccessDenied where it cannot be listed."""
+    metadata = posixpath.join(root, "metadata")
+    found = _looked_up(filesystem, pafs.FileSelector(metadata, allow_not_found=True), metadata)
+    return any(".metadata.json" in info.base_name for info in found)
+
+
+def _looked_up(filesystem: FileSystem, asked: str | pafs.FileSelector, shown: str) -> Any:
+    """What a filesystem tells of a path, or a list of what is in a directory. Raises TableNotFound, AccessDenied."""
+    try:
+        return filesystem.get_file_info(asked)
+    except OSError as error:
+        raise trouble(f"cannot look up {shown}", error, TableNotFound) from None
+
+
+def resolve_location(location: str, filesystem: FileSystem | None) -> tuple[str, FileSystem, str]:
+    """A location as shown, its filesystem, and the path there: a URI, or a path on this machine.
+
+    Raises TableNotFound for a URI of no filesystem.
+    """
+    if filesystem is not None:
+        return shown_location(location), filesystem, location.rstrip("/")
+    if "://" in location or location.startswith("file:"):
+        try:
+            resolved, root = pafs.FileSystem.from_uri(location)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise TableNotFound(cannot_open(location, error)) from None
+        return shown_location(location).rstrip("/"), resolved, root.rstrip("/")
+    absolute = str(Path(location).expanduser().absolute())
+    return absolute, pafs.LocalFileSystem(), absolute

@@ -1,0 +1,181 @@
+"""A Parquet file of an Iceberg table, seen through the table's schema: columns are found by their field ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import InvalidParquet, NotInFile
+from secateur.index.filters.parquet_bloom import NativeFilters
+from secateur.index.model import IndexedColumn
+from secateur.index.naming import Path
+from secateur.index.zones import zonemap
+from secateur.index.zones.page_locations import FileLayouts
+from secateur.index.zones.page_statistics import PageTable
+from secateur.index.zones.zonemap import ZoneMap
+from secateur.io.parquet.bloom_filter import no_filters
+from secateur.io.parquet.parquet_file import ParquetSource
+from secateur.io.parquet.row_group_reader import RowSource
+from secateur.io.parquet.row_selection import ChosenRows
+from secateur.io.tables.field_ids import MappedName, fields_by_id, has_ids, id_of, paths, with_mapped_ids
+from secateur.io.tables.iceberg.projection import absent, is_uuid, projected
+from secateur.values import ordered_kind
+
+
+@dataclass(frozen=True)
+class View:
+    """How files of a table are seen: the columns as they are called, and what files without them mean."""
+
+    schema: pa.Schema  # every field with its id
+    defaults: Mapping[int, pa.Scalar] = field(default_factory=dict)  # initial defaults, by id
+    told: frozenset[int] = frozenset()  # columns that partitions may tell of files without them
+    mapping: Mapping[str, MappedName] | None = None  # for files without ids
+
+    @cached_property
+    def ids(self) -> dict[Path, tuple[int, ...]]:
+        """The ids along the path of every column."""
+        return dict(paths(self.schema))
+
+    @cached_property
+    def fields(self) -> dict[int, pa.Field]:
+        """The columns by their ids."""
+        return fields_by_id(self.schema)
+
+
+@dataclass(frozen=True, eq=False)
+class IcebergFile:
+    """An open data file; see :class:`secateur.io.tables.table.FileSource`."""
+
+    rows: RowSource
+    view: View
+    constants: Mapping[int, pa.Scalar] | None = None  # what its partition tells, by id; None: it was not asked
+
+    @property
+    def path(self) -> str:
+        return self.rows.path
+
+    @property
+    def source(self) -> ParquetSource:
+        """The file with its footer."""
+        return self.rows.opened
+
+    @property
+    def row_count(self) -> np.ndarray:
+        return self.source.row_count
+
+    @property
+    def byte_count(self) -> np.ndarray:
+        return self.source.byte_count
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's schema."""
+        return self.view.schema
+
+    @cached_property
+    def stored(self) -> pa.Schema:
+        """The file's own schema with ids. Raises InvalidParquet where there is no way to tell them."""
+        own = self.rows.head.schema
+        if has_ids(own) or not len(own):
+            return own
+        if self.view.mapping is None:
+            raise InvalidParquet(
+                f"the columns of {self.path} have no field ids, and the table has no name mapping: "
+                "set its property schema.name-mapping.default"
+            )
+        return with_mapped_ids(own, self.view.mapping)
+
+    def stored_path(self, path: Path) -> Path | None:
+        """What the file calls a column of the table; None where it does not have it."""
+        fields, found = list(self.stored), []
+        for own in self.view.ids[path]:
+            child = next((each for each in fields if id_of(each) == own), None)
+            if child is None:
+                return None
+            found.append(child.name)
+            fields = list(child.type) if pa.types.is_struct(child.type) else []
+        return tuple(found)
+
+    def zone_map(self, path: Path, type_: pa.DataType) -> ZoneMap:
+        """The zone map of a column over the row groups, by the footer alone."""
+        own = self.stored_path(path)
+        if own is None:
+            return self._absent(path, type_)
+        kind = ordered_kind(type_)
+        if is_uuid(self._field(path)):
+            return zonemap.unknown(kind, len(self.row_count))
+        return self.source.zone_map(own, type_)
+
+    def _absent(self, path: Path, type_: pa.DataType) -> ZoneMap:
+        """The zone map of a column that the file lacks: NULL, unless a default or a partition may tell otherwise."""
+        kind, ids = ordered_kind(type_), self.view.ids[path]
+        if self.view.told.isdisjoint(ids) and self.view.defaults.keys().isdisjoint(ids):
+            return zonemap.all_null(kind, self.row_count)
+        if len(ids) > 1 or ids[0] in self.view.told:
+            return zonemap.unknown(kind, len(self.row_count))
+        none = np.zeros(len(self.row_count), np.int64)
+        values = absent(pa.field("", type_, metadata=self.view.fields[ids[0]].metadata), len(none), self.view.defaults)
+        return zonemap.from_bounds(type_, values, values, none, none, self.row_count)
+
+    def pages(self, zone_maps: Mapping[IndexedColumn, ZoneMap]) -> dict[IndexedColumn, PageTable]:
+        """The pages of those columns that have a page index in every row group."""
+        own = {
+            IndexedColumn(stored, column.type): column
+            for column in zone_maps
+            if (stored := self.stored_path(column.path)) is not None and not is_uuid(self._field(column.path))
+        }
+        found = self.source.pages({stored: zone_maps[column] for stored, column in own.items()})
+        return {own[stored]: pages for stored, pages in found.items()}
+
+    def layouts(self) -> FileLayouts:
+        """What reads of single pages need of all row groups."""
+        return self.source.layouts()
+
+    def native_filters(self, path: Path, type_: pa.DataType, fpr: float) -> NativeFilters:
+        """The file's own bloom filters of a column."""
+        own = self.stored_path(path)
+        if own is None or is_uuid(self._field(path)):
+            return no_filters(len(self.row_count), "the file does not have the column as the table does")
+        return self.source.native_filters(own, type_, fpr)
+
+    def _field(self, path: Path) -> pa.Field:
+        return self.view.fields[self.view.ids[path][-1]]
+
+    def read(
+        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The chosen rows of a row group, or all: some top-level columns, which are known by the ids of their fields.
+
+        Raises NotInFile where only the partition knows them, OldCalendar, StalePlan, InvalidParquet.
+        """
+        if self.constants is None:
+            self._require_stored(fields)
+        own = {id_of(each): each for each in self.stored}
+        values = {**self.view.defaults, **(self.constants or {})}
+        names = [own[id_of(each)].name for each in fields if id_of(each) in own]
+        schema = pa.schema(fields)
+        for batch in self.rows.batches(row_group, names, rows):
+            arrays = [
+                projected(batch.column(own[id_of(each)].name), own[id_of(each)], each, values)
+                if id_of(each) in own
+                else absent(each, batch.num_rows, values)
+                for each in fields
+            ]
+            self.rows.require_todays_calendar(arrays)
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema) if fields else batch
+
+    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> bool:
+        """Whether the chosen values of some columns are few bytes."""
+        own = {id_of(each): each.name for each in self.stored}
+        return self.rows.is_light_by_name(row_group, [own[id_of(f)] for f in fields if id_of(f) in own], rows)
+
+    def _require_stored(self, fields: Sequence[pa.Field]) -> None:
+        """Raises NotInFile where the file lacks a column, or a part of one, that its partition may tell."""
+        roots = {each.name for each in fields}
+        for path, ids in self.view.ids.items():
+            if path[0] in roots and not self.view.told.isdisjoint(ids) and self.stored_path(path) is None:
+                raise NotInFile(f"{self.path} lacks the column {'.'.join(path)}, which its partition may tell")

@@ -1,0 +1,246 @@
+"""Which delete files of an Iceberg snapshot apply to which of its data files.
+
+Source: Iceberg's specification, "Scan Planning", and ``DeleteFileIndex``. A position delete or a deletion vector
+applies to data files that are not younger than it, an equality delete to those that are older. Deletes of a partition
+apply within it, and those of an unpartitioned spec, if they are equality deletes, everywhere. What names its data file
+applies to that alone, and a deletion vector stands for all position deletes of its file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.arrays import present, truths
+from secateur.errors import UnsupportedTable
+from secateur.io.tables.iceberg.manifest_arrays import EQUALITY_DELETES, POSITION_DELETES, Entries
+from secateur.io.tables.iceberg.partition_transforms import VOID, PartitionField
+from secateur.io.tables.table import DeleteCounts
+
+FILE_PATH = 2147483546  # the id of the path in a position delete file
+_NOTHING = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Pairs of a data file, by its ordinal, and a delete file that applies to it; by data file, ascending."""
+
+    data: np.ndarray
+    delete: np.ndarray
+
+    def of(self, ordinal: int) -> np.ndarray:
+        """The delete files that apply to one data file."""
+        return self.delete[np.searchsorted(self.data, ordinal) : np.searchsorted(self.data, ordinal, "right")]
+
+
+@dataclass(frozen=True)
+class DeleteIndex:
+    """The delete files of a snapshot, beside its data files in their order."""
+
+    deletes: Entries
+    data: Entries
+    order: np.ndarray  # of the data files among their entries
+    specs: dict[int, Sequence[PartitionField]]
+
+    @cached_property
+    def files(self) -> pa.RecordBatch:
+        """A row of FILES for every delete file."""
+        return self.deletes.files
+
+    def matches(self, ordinals: np.ndarray) -> Matches:
+        """The delete files that apply to some data files, which ascend."""
+        chosen = np.zeros(len(self.order), bool)
+        chosen[ordinals] = True
+        pairs = [_pairs(data[chosen[data]], deletes) for data, deletes in self._groups]
+        pairs.append(tuple(each[chosen[self._named[0]]] for each in self._named))
+        data = np.concatenate([_NOTHING, *(each[0] for each in pairs)])
+        delete = np.concatenate([_NOTHING, *(each[1] for each in pairs)])
+        applies = (self._data_sequence[data] < self._first_untouched[delete]) & self._within_paths(data, delete)
+        data, delete = data[applies], delete[applies]
+        superseded = self._is_position[delete] & ~self._is_vector[delete] & np.isin(data, data[self._is_vector[delete]])
+        data, delete = data[~superseded], delete[~superseded]
+        in_order = np.lexsort((delete, data))
+        return Matches(data[in_order], delete[in_order])
+
+    @cached_property
+    def touched(self) -> np.ndarray:
+        """Which data files some delete file may apply to: bool of shape (n_files,)."""
+        found = np.zeros(len(self.order), bool)
+        data, delete = self._named
+        found[data[self._data_sequence[data] < self._first_untouched[delete]]] = True
+        for data, deletes in self._groups:
+            found[data[self._data_sequence[data] < self._first_untouched[deletes].max(initial=0)]] = True
+        return found
+
+    def _within_paths(self, data: np.ndarray, delete: np.ndarray) -> np.ndarray:
+        """In which pairs the path of the data file lies within the bounds of the paths that the delete file names."""
+        paths = self.data.files.column("path").take(pa.array(self.order[data])).cast(pa.binary())
+        lower, upper = (each.take(pa.array(delete)) for each in self._path_bounds)
+        outside = pc.or_(pc.fill_null(pc.less(paths, lower), False), pc.fill_null(pc.greater(paths, upper), False))
+        return ~truths(outside) | ~self._is_position[delete]
+
+    @cached_property
+    def bytes(self) -> np.ndarray:
+        """The size of every delete file; of a deletion vector, which lies in a file with others, its own."""
+        own = pc.if_else(pa.array(self._is_vector), self.files.column("content_size"), pa.scalar(None, pa.int64()))
+        found: np.ndarray = pc.coalesce(own, self.files.column("size")).to_numpy(zero_copy_only=False)
+        return found
+
+    def counts(self, ordinals: np.ndarray) -> DeleteCounts:
+        """The live delete files, and how far they apply to some data files, which ascend."""
+        applied = self.matches(ordinals).delete
+        is_position = self._is_position & ~self._is_vector
+        return DeleteCounts(
+            position=int(is_position.sum()),
+            equality=int((~self._is_position).sum()),
+            vectors=int(self._is_vector.sum()),
+            applied=len(applied),
+            applied_bytes=int(self.bytes[applied].sum()),
+            needed=len(np.unique(applied)),
+            touched=int(self.touched.sum()),
+        )
+
+    def most_deleted(self, ordinals: np.ndarray) -> np.ndarray:
+        """How many positions are named by delete files that apply to some data files, which ascend; of others too."""
+        pairs = self.matches(ordinals)
+        chosen = self._is_position[pairs.delete]
+        most = np.zeros(len(ordinals), np.int64)
+        counts = self.files.column("record_count").to_numpy()[pairs.delete[chosen]]
+        np.add.at(most, np.searchsorted(ordinals, pairs.data[chosen]), counts)
+        return most
+
+    def sharing(self, ordinals: np.ndarray, among: np.ndarray) -> np.ndarray:
+        """Some data files, and those `among` which a position delete applies to that applies to one of them."""
+        pairs = self.matches(among)
+        mine = pairs.delete[np.isin(pairs.data, ordinals) & self._is_position[pairs.delete]]
+        return np.union1d(ordinals, pairs.data[np.isin(pairs.delete, mine)])
+
+    @cached_property
+    def _data_sequence(self) -> np.ndarray:
+        found: np.ndarray = self.data.files.column("sequence").to_numpy()[self.order]
+        return found
+
+    @cached_property
+    def _is_position(self) -> np.ndarray:
+        found: np.ndarray = self.files.column("content").to_numpy() == POSITION_DELETES
+        return found
+
+    @cached_property
+    def _is_vector(self) -> np.ndarray:
+        """Which delete files are deletion vectors."""
+        is_puffin = pc.equal(pc.utf8_upper(self.files.column("format")), "PUFFIN")
+        return self._is_position & truths(is_puffin)
+
+    @cached_property
+    def _first_untouched(self) -> np.ndarray:
+        """The least sequence number of data that a delete file does not apply to."""
+        sequence = self.files.column("sequence").to_numpy()
+        return np.where(self.files.column("content").to_numpy() == EQUALITY_DELETES, sequence, sequence + 1)
+
+    @cached_property
+    def _path_bounds(self) -> tuple[pa.Array, pa.Array]:
+        """The bounds of the paths in every position delete file, null where they are not known."""
+        n = len(self.deletes)
+        ends = []
+        for name in ("lower", "upper"):
+            rows, values = self.deletes.values(name, FILE_PATH)
+            at = np.full(n, -1)
+            at[rows] = np.arange(len(rows))
+            known = values.cast(pa.binary()) if len(rows) else pa.nulls(1, pa.binary())
+            ends.append(known.take(pa.array(at, mask=at < 0)))
+        return ends[0], ends[1]
+
+    @cached_property
+    def _target(self) -> pa.Array:
+        """The data file that a delete file names, null where it may name several.
+
+        A position delete file names one where the bounds of its paths are equal, and so were not cut.
+        """
+        lower, upper = self._path_bounds
+        same = truths(pc.equal(lower, upper)) & self._is_position
+        bound = pc.if_else(pa.array(same), lower, pa.scalar(None, pa.binary())).cast(pa.string())
+        return pc.coalesce(self.files.column("referenced"), bound)
+
+    @cached_property
+    def _target_ordinal(self) -> np.ndarray:
+        """The data file that a delete file names; -1 for none, -2 for one that is not live."""
+        paths = self.data.files.column("path").take(pa.array(self.order))
+        found = pc.index_in(self._target, paths)
+        return np.where(present(self._target), pc.fill_null(found, -2).to_numpy(), -1).astype(np.int64)
+
+    @cached_property
+    def _named(self) -> tuple[np.ndarray, np.ndarray]:
+        """Data files and the delete files that name them, in pairs."""
+        named = np.flatnonzero(self._is_position & (self._target_ordinal >= 0))
+        return self._target_ordinal[named], named
+
+    @cached_property
+    def _groups(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Data files, ascending, and delete files that apply to them all but for sequence numbers and paths.
+
+        Those of one partition; and all data files with the equality deletes of unpartitioned specs.
+        """
+        unnamed = ~self._is_position | (self._target_ordinal == -1)
+        return [
+            group for spec in np.unique(self.deletes.spec[unnamed]).tolist() for group in self._groups_of(spec, unnamed)
+        ]
+
+    def _groups_of(self, spec: int, unnamed: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        mine = np.flatnonzero(unnamed & (self.deletes.spec == spec))
+        fields = self.specs.get(spec, ())
+        is_whole = all(each.transform == VOID for each in fields)
+        everywhere = mine[~self._is_position[mine]] if is_whole else _NOTHING
+        if len(everywhere):
+            yield np.arange(len(self.order)), everywhere
+        within = np.setdiff1d(mine, everywhere)
+        data = np.flatnonzero(self.data.spec[self.order] == spec) if len(within) else _NOTHING
+        codes = self._partition_codes(spec, fields, data, within)
+        for code in np.unique(codes[len(data) :]).tolist():
+            yield data[codes[: len(data)] == code], within[codes[len(data) :] == code]
+
+    def _partition_codes(
+        self, spec: int, fields: Sequence[PartitionField], data: np.ndarray, deletes: np.ndarray
+    ) -> np.ndarray:
+        """A number for the partition of every given data file, and behind them of every delete file."""
+        codes = np.zeros(len(data) + len(deletes), np.int64)
+        for each in fields:
+            values = [
+                _at(self.data.partition(spec, each.id), self.order[data]),
+                _at(self.deletes.partition(spec, each.id), deletes),
+            ]
+            own = _codes(values)
+            codes = np.unique(codes * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
+        return codes
+
+
+def _at(known: tuple[np.ndarray, pa.Array], files: np.ndarray) -> pa.Array:
+    """The values of given files, from those of the files of a spec."""
+    rows, values = known
+    if not np.isin(files, rows).all():
+        raise UnsupportedTable("manifests of one partition spec have different partition fields")
+    return values.take(pa.array(np.searchsorted(rows, files)))
+
+
+def _codes(parts: Sequence[pa.Array]) -> np.ndarray:
+    """A number for each distinct value of some arrays, NULL among them."""
+    types = {part.type for part in parts if len(part)}
+    if len(types) > 1:
+        parts = [part.cast(reduce(_wider, types)) for part in parts]
+    own = next((part.type for part in parts if len(part)), pa.null())
+    encoded = pa.chunked_array([part for part in parts if len(part)], own).combine_chunks()
+    found = encoded.dictionary_encode(null_encoding="encode")
+    return found.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType:
+    return a if a.bit_width >= b.bit_width else b
+
+
+def _pairs(data: np.ndarray, deletes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Every data file with every delete file."""
+    return np.repeat(data, len(deletes)), np.tile(deletes, len(data))

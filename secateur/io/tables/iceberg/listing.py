@@ -1,0 +1,308 @@
+"""The live files of one Iceberg snapshot, and what its manifests tell of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.arrays import present
+from secateur.errors import UnsupportedTable
+from secateur.index.zones import zonemap
+from secateur.index.zones.zonemap import ZoneMap
+from secateur.io.tables.field_ids import fields_by_id, paths
+from secateur.io.tables.iceberg.bounds import decoded
+from secateur.io.tables.iceberg.delete_file_index import DeleteIndex
+from secateur.io.tables.iceberg.manifest_arrays import Entries
+from secateur.io.tables.iceberg.partition_transforms import (
+    IDENTITY,
+    VOID,
+    PartitionField,
+    in_buckets,
+    source_bounds,
+    typed,
+)
+from secateur.io.tables.iceberg.projection import is_uuid, uuid_texts
+from secateur.io.tables.table import DeleteCounts, Listing
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.questions import Question, Values
+from secateur.pruning.zones import Zones
+from secateur.values import concatenate, greatest_per_group, is_float, kind_of, least_per_group
+
+Specs = Mapping[int, Sequence[PartitionField]]
+
+
+@dataclass(frozen=True)
+class IcebergListing(Listing):
+    """The data files of a snapshot, ordered by path; `modified` is the id of the snapshot that added a file, mixed with
+    a number for the table's name mapping where it has one.
+
+    Files are named by what manifests call them: URIs, as a rule. An entry of the index belongs to a path, a size and
+    the snapshot that added it, which rewriting manifests leaves as it was.
+    """
+
+    schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    entries: Entries = field(default_factory=lambda: Entries(()))
+    order: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # of the entries, by path
+    specs: Specs = field(default_factory=dict)
+    deletes: DeleteIndex | None = None
+    read_positions: Callable[[IcebergListing, np.ndarray], list[np.ndarray] | None] | None = None
+    robbed: frozenset[int] = frozenset()  # columns of which manifests may say what is true of another
+
+    @cached_property
+    def files(self) -> pa.RecordBatch:
+        """What manifests say of every file, in order."""
+        return self.entries.files.take(pa.array(self.order))
+
+    @cached_property
+    def row_count(self) -> np.ndarray:
+        """The rows of every file, deleted ones too."""
+        found: np.ndarray = self.files.column("record_count").to_numpy()
+        return found
+
+    @cached_property
+    def _position(self) -> np.ndarray:
+        """The position of every entry in order."""
+        found = np.empty(len(self.order), np.int64)
+        found[self.order] = np.arange(len(self.order))
+        return found
+
+    @cached_property
+    def _ids(self) -> dict[tuple[str, ...], int]:
+        return {names: ids[-1] for names, ids in paths(self.schema)}
+
+    @property
+    def touched(self) -> np.ndarray | None:
+        """Which files some delete file applies to."""
+        return self.deletes.touched if self.deletes is not None and len(self.deletes.deletes) else None
+
+    def delete_counts(self, ordinals: np.ndarray) -> DeleteCounts:
+        """The delete files of the snapshot, and how far they apply to some of the files, which ascend."""
+        return DeleteCounts(touched=0) if self.deletes is None else self.deletes.counts(ordinals)
+
+    def most_deleted(self, files: np.ndarray) -> np.ndarray:
+        """How many rows of some files, which ascend, may be deleted by position, at most: by record counts alone."""
+        return np.zeros(len(files), np.int64) if self.deletes is None else self.deletes.most_deleted(files)
+
+    def deleted(self, files: np.ndarray, among: np.ndarray) -> list[np.ndarray] | None:
+        """The deleted positions of some files, ascending; None where they cannot be read.
+
+        A delete file that is read is read for all the files `among` that it applies to, whose positions are kept: who
+        reads the plan will ask for them.
+        """
+        if self.deletes is None or self.read_positions is None:
+            return None
+        wanted = self.deletes.sharing(files, among)
+        found = self.read_positions(self, wanted)
+        return None if found is None else [found[i] for i in np.searchsorted(wanted, files).tolist()]
+
+    def zones(self, column: Field) -> Zones | None:
+        """Nothing that would stand in place of what files say of a column."""
+        return None
+
+    def bounds(self, column: Field, among: np.ndarray) -> Zones | None:
+        """What partition values tell of a column, and of the files `among` its bounds and counts in manifests."""
+        field_id = self._ids.get(column.path)
+        if field_id is None or kind_of(column.type) is None:
+            return None
+        known = self._zones.get((field_id, column.type))
+        if known is None or known[0] is not among:  # the same array for as long as the index is the same
+            known = self._zones[field_id, column.type] = (among, self._bounds(field_id, column.type, among))
+        return known[1]
+
+    @cached_property
+    def _zones(self) -> dict[tuple[int, pa.DataType], tuple[np.ndarray, Zones | None]]:
+        return {}
+
+    def _bounds(self, field_id: int, type_: pa.DataType, among: np.ndarray) -> Zones | None:
+        by_partition = self._remembered("partition", field_id, type_)
+        by_metrics = self._remembered("metrics", field_id, type_) if len(among) else None
+        if by_metrics is not None:
+            chosen = np.zeros(len(self.order), bool)
+            chosen[among] = True
+            by_metrics = _where(chosen, by_metrics)
+        found = [each for each in (by_partition, by_metrics) if each is not None]
+        return tightest(found).zones(self.row_count) if found else None
+
+    def _remembered(self, name: str, field_id: int, type_: pa.DataType) -> ZoneMap | None:
+        key = (name, field_id, type_)
+        if key not in self._known:
+            make = self._by_partition if name == "partition" else self._by_metrics
+            self._known[key] = make(field_id, type_)
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, int, pa.DataType], ZoneMap | None]:
+        return {}
+
+    def _by_partition(self, field_id: int, type_: pa.DataType) -> ZoneMap | None:
+        """The bounds that partition values of any spec mean for a column."""
+        found = [
+            zone_map
+            for spec, fields in self.specs.items()
+            for each in fields
+            if each.source == field_id and each.transform != VOID
+            if (zone_map := self._of_field(spec, each, type_)) is not None
+        ]
+        return tightest(found) if found else None
+
+    def _of_field(self, spec: int, partition: PartitionField, type_: pa.DataType) -> ZoneMap | None:
+        rows, values = self.entries.partition(spec, partition.id)
+        if not len(rows):
+            return None
+        at = self._position[rows]
+        total = self.row_count[at]
+        null_count = np.where(present(values), 0, total)
+        nan_count = np.full(len(rows), -1 if is_float(type_) else 0)
+        bounds = source_bounds(partition, values, type_)
+        nothing = pa.nulls(len(rows), type_)
+        lower, upper = (nothing, nothing) if bounds is None else (bounds.lower, bounds.upper)
+        if bounds is not None and bounds.exact and is_float(type_):
+            nan = pc.fill_null(pc.is_nan(lower), False)
+            nan_count = np.where(nan.to_numpy(zero_copy_only=False), total, 0)
+            lower = upper = pc.if_else(nan, pa.scalar(None, type_), lower)
+        own = zonemap.from_bounds(type_, lower, upper, null_count, nan_count, total)
+        return _scattered(own, at, len(self.order))
+
+    def _by_metrics(self, field_id: int, type_: pa.DataType) -> ZoneMap | None:
+        """The bounds and counts of a column in manifests, where they are known."""
+        if field_id in self.robbed:
+            return None
+        n = len(self.order)
+        lower, upper = (self._metric(name, field_id, type_) for name in ("lower", "upper"))
+        null_count, nan_count = (self._counts(name, field_id) for name in ("null_counts", "nan_counts"))
+        if pa.types.is_string(type_):
+            if is_uuid(self._fields[field_id]):
+                lower = upper = pa.nulls(n, type_)
+            else:
+                upper = _without_replaced_ends(upper)
+        if not is_float(type_):
+            nan_count = np.zeros(n, np.int64)
+        if field_id in self._nested:  # manifests repeat what footers say: see Doubt.NESTED_NULL_COUNTS
+            null_count = np.full(n, -1)
+        return zonemap.from_bounds(type_, lower, upper, null_count, nan_count, self.row_count)
+
+    def _metric(self, name: str, field_id: int, type_: pa.DataType) -> pa.Array:
+        rows, values = self.entries.values(name, field_id)
+        known = decoded(values, type_)
+        at = np.full(len(self.order), -1)
+        at[self._position[rows]] = np.arange(len(rows))
+        return known.take(pa.array(at, mask=at < 0)) if len(known) else pa.nulls(len(at), type_)
+
+    def _counts(self, name: str, field_id: int) -> np.ndarray:
+        rows, values = self.entries.values(name, field_id)
+        found = np.full(len(self.order), -1)
+        found[self._position[rows]] = values.to_numpy(zero_copy_only=False) if len(rows) else 0
+        return found
+
+    @cached_property
+    def _nested(self) -> frozenset[int]:
+        """The fields inside of structs."""
+        return frozenset(field_id for path, field_id in self._ids.items() if len(path) > 1)
+
+    @cached_property
+    def _fields(self) -> dict[int, pa.Field]:
+        return fields_by_id(self.schema)
+
+    def holders(self, question: Question) -> np.ndarray | None:
+        """Which files may hold one of some values, by the buckets that they are partitioned into."""
+        if not isinstance(question, Values) or (field_id := self._ids.get(question.column.path)) is None:
+            return None
+        found = None
+        for spec, fields in self.specs.items():
+            for each in fields:
+                own = self._in_buckets(spec, each, question) if each.source == field_id else None
+                if own is not None:
+                    found = own if found is None else found & own
+        return found
+
+    def _in_buckets(self, spec: int, partition: PartitionField, question: Values) -> np.ndarray | None:
+        rows, values = self.entries.partition(spec, partition.id)
+        keys = question.points.tolist()
+        uuids = is_uuid(self._fields[partition.source])
+        held = in_buckets(partition, values, keys, question.type, is_uuid=uuids) if len(rows) else None
+        if held is None:
+            return None
+        found = np.ones(len(self.order), bool)
+        found[self._position[rows]] = held
+        return found
+
+    def constants(self, ordinals: np.ndarray) -> pa.StructArray:
+        """Of some files the values of columns by identity partitions, for those that lack the column.
+
+        A struct with a field for every such column, named by its id, of a struct of `value`; null where the file's
+        spec does not tell.
+        """
+        if not self._told:
+            return pa.nulls(len(ordinals), pa.struct([]))
+        chosen = pa.array(ordinals)
+        return pa.StructArray.from_arrays([each.take(chosen) for each in self._told.values()], [*map(str, self._told)])
+
+    @cached_property
+    def _told(self) -> dict[int, pa.StructArray]:
+        """By id of a column the values that identity partitions tell."""
+        found: dict[int, pa.StructArray] = {}
+        for spec, fields in self.specs.items():
+            for each in fields:
+                if each.transform == IDENTITY and each.source in self._fields:
+                    own = self._told_by(spec, each, self._fields[each.source])
+                    if own is not None:
+                        known = found.get(each.source)
+                        found[each.source] = own if known is None else pc.coalesce(known, own)
+        return found
+
+    def _told_by(self, spec: int, partition: PartitionField, column: pa.Field) -> pa.StructArray | None:
+        rows, values = self.entries.partition(spec, partition.id)
+        if not len(rows):
+            return None
+        own = uuid_texts(values.cast(pa.binary(16))) if is_uuid(column) else typed(values, column.type)
+        if own is None:
+            raise UnsupportedTable(f"partition values of {column.name} are {values.type}, and the column {column.type}")
+        told = pa.StructArray.from_arrays([own], names=["value"])
+        at = np.full(len(self.order), -1)
+        at[self._position[rows]] = np.arange(len(rows))
+        return told.take(pa.array(at, mask=at < 0))
+
+
+def _scattered(zone_map: ZoneMap, at: np.ndarray, n: int) -> ZoneMap:
+    """Zone maps of n units of which those at some places are known."""
+    nothing = zonemap.unknown(zone_map.lower.kind, 1)
+    where = np.full(n, len(zone_map))
+    where[at] = np.arange(len(zone_map))
+    return zonemap.concat([zone_map, nothing]).take(where)
+
+
+def _where(known: np.ndarray, zone_map: ZoneMap) -> ZoneMap:
+    """The zone maps of the units that are known; of the others nothing is."""
+    rows = np.flatnonzero(known)
+    return _scattered(zone_map.take(rows), rows, len(known))
+
+
+def tightest(parts: Sequence[ZoneMap]) -> ZoneMap:
+    """What several zone maps of the same units say together: every one of them holds."""
+    if len(parts) == 1:
+        return parts[0]
+    n, k = len(parts[0]), len(parts)
+    side_by_side = np.arange(n * k).reshape(k, n).T.ravel()
+    starts = np.arange(0, n * k, k)
+    lower = concatenate([part.lower for part in parts]).take(side_by_side)
+    upper = concatenate([part.upper for part in parts]).take(side_by_side)
+    counts = (np.max([getattr(part, name) for part in parts], axis=0) for name in ("null_count", "nan_count"))
+    return ZoneMap(greatest_per_group(lower, starts), least_per_group(upper, starts), *counts)
+
+
+def _without_replaced_ends(upper: pa.Array) -> pa.Array:
+    """Upper bounds of texts, unknown where they end in a question mark.
+
+    Up to version 1.7 Iceberg cut a bound within a surrogate pair and wrote a question mark for the half, which orders
+    below what it stood for (pull request 11161).
+    """
+    data = upper.cast(pa.binary())
+    lengths = pc.binary_length(data)
+    last = pc.binary_slice(data, -1, None) if len(data) else data
+    replaced = pc.and_(pc.equal(last, b"?"), pc.greater(lengths, 0))
+    return pc.if_else(pc.fill_null(replaced, False), pa.scalar(None, data.type), data)

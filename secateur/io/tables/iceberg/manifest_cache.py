@@ -1,0 +1,101 @@
+"""The manifests of a table's snapshot, kept beside its index: what they say of live files, as arrays.
+
+A process that opens the table reads one file instead of all manifests, and of manifests that came later only these.
+docs/format.md, "Manifest files". Of data files their bounds are left out: the index has better ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.errors import IndexFault
+from secateur.index.container.index_file import MANIFESTS, ReadRange, Writer, read_contents
+from secateur.io.tables.iceberg.manifest_arrays import FILES, ByField, Manifest
+
+_MALFORMED = (KeyError, IndexError, TypeError, ValueError, OverflowError, OSError, MemoryError, pa.ArrowException)
+_BY_FIELD = ("null_counts", "nan_counts", "lower", "upper")
+
+
+class ManifestKey(NamedTuple):
+    """What tells one manifest from all others."""
+
+    path: str
+    length: int
+    sequence: int
+    is_deletes: bool
+
+
+def encode_manifests(manifests: Mapping[ManifestKey, Manifest]) -> bytes:
+    """The bytes of a file of manifests."""
+    writer = Writer(MANIFESTS, {"manifests": [list(key) for key in manifests]})
+    for number, (key, manifest) in enumerate(manifests.items()):
+        parts = [_message(_with_partition(manifest))]
+        if key.is_deletes:
+            parts += [_message(_columns(getattr(manifest, name))) for name in _BY_FIELD]
+        writer.add(str(number), [np.frombuffer(part, np.uint8) for part in parts])
+    return writer.finish()
+
+
+def decode_manifests(
+    name: str, size: int, read: ReadRange, wanted: Iterable[ManifestKey]
+) -> dict[ManifestKey, Manifest]:
+    """The wanted manifests that a file holds. Raises IndexFault."""
+    contents = read_contents(name, MANIFESTS, size, read)
+    try:
+        known = {
+            ManifestKey(str(p), int(n), int(s), bool(d)): i for i, (p, n, s, d) in enumerate(contents.meta["manifests"])
+        }
+        return {key: _manifest(key, contents.arrays(str(known[key]), read)) for key in wanted if key in known}
+    except _MALFORMED as error:
+        raise IndexFault(f"{name}: the manifests are malformed: {error}") from None
+
+
+def _with_partition(manifest: Manifest) -> pa.RecordBatch:
+    """The files with their partition values behind, under the ids of the partition fields."""
+    arrays = [*manifest.files.columns, *manifest.partition.values()]
+    return pa.RecordBatch.from_arrays(arrays, names=[*FILES.names, *map(str, manifest.partition)])
+
+
+def _columns(by_field: ByField) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array(by_field.row), pa.array(by_field.id), by_field.value], ["row", "id", "value"]
+    )
+
+
+def _message(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def _batch(message: np.ndarray) -> pa.RecordBatch:
+    """The rows of a message. Raises ValueError where it claims more than it has bytes: columns of nulls have none."""
+    table = pa.ipc.open_stream(pa.py_buffer(message)).read_all()
+    if table.num_rows > len(message):
+        raise ValueError(f"{len(message)} bytes claim {table.num_rows} rows")
+    batches = table.combine_chunks().to_batches()
+    batch = batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)
+    batch.validate(full=True)
+    return batch
+
+
+def _manifest(key: ManifestKey, messages: list[np.ndarray]) -> Manifest:
+    batches = [_batch(message) for message in messages]
+    files = batches[0]
+    if files.schema.names[: len(FILES)] != FILES.names or len(batches) != (5 if key.is_deletes else 1):
+        raise ValueError(f"{key.path} has other columns")
+    partition = {int(name): files.column(name) for name in files.schema.names[len(FILES) :]}
+    nothing = ByField(np.zeros(0, np.int32), np.zeros(0, np.int32), pa.nulls(0, pa.int64()))
+    binary = ByField(nothing.row, nothing.id, pa.nulls(0, pa.binary()))
+    by_field = [_by_field(batch) for batch in batches[1:]] or [nothing, nothing, binary, binary]
+    return Manifest(files.select(FILES.names).cast(FILES), partition, *by_field)
+
+
+def _by_field(batch: pa.RecordBatch) -> ByField:
+    return ByField(batch.column("row").to_numpy(), batch.column("id").to_numpy(), batch.column("value"))

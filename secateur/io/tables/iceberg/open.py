@@ -1,0 +1,228 @@
+"""Opening Iceberg tables: by a catalog of PyIceberg, by a metadata file, or by the table's directory alone."""
+
+from __future__ import annotations
+
+import datetime as dt
+import posixpath
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.fs as pafs
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, ValidationError
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.table import StaticTable, Table
+from pyiceberg.utils.config import Config
+
+from secateur.errors import InvalidOption, TableNotFound
+from secateur.io.storage.cache_directory import disk_cache_for, memory_cache
+from secateur.io.storage.index_store import FileStore
+from secateur.io.storage.locations import FileSystems
+from secateur.io.storage.redaction import shown_location, tells_secrets, trouble, without_secrets
+from secateur.io.tables.directory.listing_cache import seconds_of
+from secateur.io.tables.directory.table import resolve_location
+from secateur.io.tables.iceberg.registration import registered_location
+from secateur.io.tables.iceberg.snapshot_selection import Selection
+from secateur.io.tables.iceberg.table import IcebergTable
+
+if TYPE_CHECKING:
+    from secateur.io.storage.disk_cache import DiskCache
+
+INDEX_DIRECTORY = "_secateur"  # below the table's location; Iceberg's removal of orphan files leaves such names alone
+METADATA_DIRECTORY = "metadata"
+VERSION_HINT = "version-hint.text"
+SUFFIXES = (".metadata.json", ".metadata.json.gz")
+
+Load = Callable[[], Table]
+
+
+def open_iceberg(
+    source: object,
+    *,
+    catalog: object = None,
+    selection: Selection,
+    index_location: str | None = None,
+    freshness: float | dt.timedelta | None = None,
+    disk_cache: DiskCache | None = None,
+) -> IcebergTable:
+    """An Iceberg table: `source` is an identifier in a catalog, a location, or a table of PyIceberg.
+
+    Raises TableNotFound, UnknownSnapshot.
+    """
+    load, identifier = _loader(source, catalog)
+    table = load()
+    files = FileSystems(partial(_file_system, dict(table.io.properties)))
+    location = table.location()
+    if index_location is not None:
+        index, filesystem, root = resolve_location(index_location, None)
+    else:
+        index = registered_location(table.metadata, table.io) or posixpath.join(location, INDEX_DIRECTORY)
+        filesystem, root = files.of(index)
+    store = FileStore(filesystem, root)
+    opened = IcebergTable(
+        location,
+        store,
+        load,
+        selection,
+        seconds_of(freshness),
+        index,
+        identifier,
+        files,
+        memory_cache(),
+        disk_cache or disk_cache_for(store.filesystem),
+    )
+    opened.snapshot()
+    return opened
+
+
+def selection(snapshot_id: int | None, as_of: dt.datetime | str | None, ref: str | None) -> Selection:
+    """Which snapshot is read. Raises ValueError for a time that is none, or more than one choice."""
+    moment = dt.datetime.fromisoformat(as_of) if isinstance(as_of, str) else as_of
+    if moment is not None and moment.tzinfo is None:
+        moment = moment.replace(tzinfo=dt.UTC)
+    return Selection(snapshot_id, moment, ref)
+
+
+def is_metadata_file(location: str) -> bool:
+    """Whether a location is that of a metadata file."""
+    return location.endswith(SUFFIXES)
+
+
+def known_catalog(identifier: str) -> bool:
+    """Whether a name begins with that of a catalog that PyIceberg is configured with."""
+    name, dot, _ = identifier.partition(".")
+    return bool(dot) and name.lower() in Config().get_known_catalogs()
+
+
+def _file_system(properties: Mapping[str, Any], scheme: str, host: str) -> pafs.FileSystem:
+    return PyArrowFileIO(dict(properties)).fs_by_scheme(scheme, host)
+
+
+def _loader(source: object, catalog: object) -> tuple[Load, tuple[str, ...] | None]:
+    """What gives the table as it is now, and its identifier with the catalog's name before it.
+
+    Raises InvalidOption for a location with credentials.
+    """
+    if isinstance(source, Table):
+        return partial(_reloaded, source), None if isinstance(source, StaticTable) else (
+            source.catalog.name,
+            *source.name(),
+        )
+    location = str(source)
+    if tells_secrets(location):
+        raise InvalidOption(
+            f"the location {shown_location(location)} carries credentials, which PyIceberg does not take there: give "
+            "them in the environment, or in the properties of the catalog"
+        )
+    if catalog is not None:
+        found = _catalog_of(catalog)
+        return partial(_from_catalog, found, location), (found.name, *location.split("."))
+    if is_metadata_file(location):
+        return _static(resolve_location(location, None)[0]), None
+    if known_catalog(location):
+        name, _, rest = location.partition(".")
+        return partial(_from_catalog, _named_catalog(name), rest), tuple(location.split("."))
+    return partial(_from_directory, resolve_location(location, None)[0]), None
+
+
+def _reloaded(table: Table) -> Table:
+    return table if isinstance(table, StaticTable) else table.refresh()
+
+
+def _catalog_of(catalog: object) -> Catalog:
+    match catalog:
+        case Catalog():
+            return catalog
+        case str():
+            return _named_catalog(catalog)
+        case Mapping():
+            properties = dict(catalog)
+            try:
+                return load_catalog(properties.pop("name", "default"), **properties)
+            except ValueError as error:
+                raise ValueError(without_secrets(str(error))) from None
+        case _:
+            kind = type(catalog).__name__  # and not the value, in which there may be credentials
+            raise TypeError(f"catalog is a catalog of PyIceberg, its name or its properties, not a value of {kind}")
+
+
+@lru_cache(maxsize=32)
+def _named_catalog(name: str) -> Catalog:
+    """A catalog by its name in PyIceberg's configuration; its connections are kept. Raises TableNotFound."""
+    try:
+        return load_catalog(name)
+    except ValueError as error:
+        raise TableNotFound(f"PyIceberg has no catalog {name!r}: {without_secrets(str(error))}") from None
+
+
+def _from_catalog(catalog: Catalog, identifier: str) -> Table:
+    try:
+        return catalog.load_table(identifier)
+    except (NoSuchTableError, NoSuchNamespaceError) as error:
+        raise TableNotFound(f"the catalog {catalog.name!r} has no table {identifier}: {error}") from None
+
+
+def _static(location: str) -> Load:
+    """A metadata file never changes."""
+    table = _from_metadata(location)
+    return lambda: table
+
+
+def _from_metadata(location: str) -> Table:
+    try:
+        return StaticTable.from_metadata(location)
+    except (OSError, ValueError, ValidationError) as error:
+        raise trouble(f"cannot read the Iceberg metadata {location}", error, TableNotFound) from None
+
+
+def _from_directory(location: str) -> Table:
+    """The table whose directory this is, by the newest of its metadata files."""
+    found = newest_metadata(location)
+    return _cached_metadata(*found)
+
+
+@lru_cache(maxsize=64)
+def _cached_metadata(location: str, size: int, modified: int) -> Table:
+    """The table of a metadata file; where it was dropped and made again, another file may have the same name."""
+    return _from_metadata(location)
+
+
+def newest_metadata(location: str) -> tuple[str, int, int]:
+    """The metadata file that is current in a directory, its size and time of modification. Raises TableNotFound.
+
+    That is what the version hint names, or a later version: a writer publishes the file before the hint
+    (``HadoopTableOperations``). Without a hint it is the file with the greatest version number.
+    """
+    filesystem, root = FileSystems().of(location)
+    folder = posixpath.join(root, METADATA_DIRECTORY)
+    infos = filesystem.get_file_info(pafs.FileSelector(folder, allow_not_found=True))
+    known = {info.base_name: info for info in infos if is_metadata_file(info.base_name)}
+    names = list(known)
+    if not names:
+        raise TableNotFound(f"{location} has no Iceberg metadata: {folder} holds no *.metadata.json")
+    hinted = _hinted(filesystem, posixpath.join(folder, VERSION_HINT))
+    last = max(map(_version, names))
+    newest = [name for name in names if _version(name) == last]
+    named = [name for name in newest if hinted is not None and name.startswith((hinted, f"v{hinted}."))] or newest
+    if len(named) > 1:
+        raise TableNotFound(
+            f"{location} has {len(named)} metadata files of version {last}, of which a catalog knows the right one: "
+            "open the table by its catalog, or name the file"
+        )
+    chosen = known[named[0]]
+    return posixpath.join(location, METADATA_DIRECTORY, named[0]), int(chosen.size), int(chosen.mtime_ns or 0)
+
+
+def _hinted(filesystem: pafs.FileSystem, path: str) -> str | None:
+    try:
+        with filesystem.open_input_file(path) as file:
+            return bytes(file.read()).decode().strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _version(name: str) -> int:
+    """The number of a version: of ``v7.metadata.json`` and ``00007-<uuid>.metadata.json`` alike."""
+    digits = name.removeprefix("v").partition(".")[0].partition("-")[0]
+    return int(digits) if digits.isdigit() else -1

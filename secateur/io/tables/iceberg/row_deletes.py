@@ -1,0 +1,267 @@
+"""How the live rows of an Iceberg table's files are read, on the driver and on executors.
+
+The driver reads the delete files that apply to surviving files, each once, and tells the readers of every file which of
+its positions are deleted, and which lists of deleted keys apply. Executors need neither manifests nor PyIceberg.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.arrays import flags
+from secateur.errors import StalePlan, UnsupportedTable
+from secateur.index.read.memory_cache import ByteCache
+from secateur.io.parquet.parquet_file import open_parquet, open_rows
+from secateur.io.parquet.row_selection import ChosenRows, with_positions
+from secateur.io.storage.file_version import ListedFile, still_listed
+from secateur.io.storage.locations import FileSystems
+from secateur.io.storage.object_file import open_file
+from secateur.io.tables.iceberg.data_file import IcebergFile, View
+from secateur.io.tables.iceberg.delete_files import DeletedKeys, Deletions, read_positions, read_vector, require_parquet
+from secateur.io.tables.iceberg.manifest_arrays import EQUALITY_DELETES
+from secateur.io.tables.page_filter import PagePruner
+from secateur.io.tables.table import Delivery
+from secateur.ragged import offsets_of
+
+if TYPE_CHECKING:
+    from secateur.io.scan.block_list import FileBlocks
+    from secateur.io.tables.iceberg.listing import IcebergListing
+
+DELETE_THREADS = 16
+
+
+def _nothing() -> None:
+    """What a process does that keeps no snapshot."""
+
+
+@dataclass(frozen=True)
+class IcebergReader:
+    """Opens the data files of a snapshot."""
+
+    view: View
+    files: FileSystems
+    keys: tuple[DeletedKeys, ...] = field(default=(), repr=False)  # that files are told of by their numbers
+    expire: Callable[[], None] = field(default=_nothing, repr=False)  # called where a file has vanished
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "expire": _nothing}
+
+    def open(self, path: str) -> IcebergFile:
+        """A data file by what manifests call it; where it has vanished, the next query looks for a new snapshot.
+
+        Raises StalePlan, InvalidParquet.
+        """
+        try:
+            return IcebergFile(open_parquet(*self.files.of(path), path).rows, self.view)
+        except StalePlan:
+            self.expire()
+            raise
+
+    def open_rows(self, file: FileBlocks) -> IcebergRows:
+        """The live rows of a data file."""
+        listed = ListedFile(*self.files.of(file.path), file.path, file.size, 0)
+        told = file.told
+        constants = {int(name): each["value"] for name, each in told["constants"].items() if each.is_valid}
+        positions = told["deleted"].as_py()
+        deletions = Deletions(
+            np.frombuffer(positions or b"", np.int64),
+            tuple(self.keys[i] for i in told["keys"].as_py() or ()),
+        )
+        try:
+            # Positions of deleted rows count from the first row of the file, which only its footer tells.
+            stored = None if len(deletions.positions) else file.stored
+            rows = open_rows(*self.files.of(file.path), file.path, listed, stored)
+        except StalePlan:
+            self.expire()
+            raise
+        return IcebergRows(IcebergFile(rows, self.view, constants), deletions, listed)
+
+
+@dataclass(frozen=True)
+class IcebergRows:
+    """The live rows of one data file; see :class:`secateur.io.tables.table.FileRows`."""
+
+    file: IcebergFile
+    deletions: Deletions
+    listed: ListedFile
+
+    @property
+    def row_count(self) -> np.ndarray:
+        return self.file.row_count
+
+    @property
+    def constants(self) -> Mapping[str, pa.Scalar]:
+        """None: what partitions tell stands in only where the file lacks the column."""
+        return {}
+
+    def positioned(
+        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None = None
+    ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+        """The chosen rows that are not deleted, with their positions within the row group."""
+        wanted = self.deletions.fields(fields)
+        first_row = self._first_row(row_group) if len(self.deletions.positions) else 0
+        names = list(range(len(fields))) if fields else None
+        batches = still_listed(self.file.read(row_group, wanted, rows), self.listed)
+        for positions, whole in with_positions(batches, rows):
+            alive = self.deletions.alive(whole, first_row + positions, wanted)
+            batch = whole if alive.all() else whole.filter(flags(alive))
+            yield positions[alive], batch if names is None or len(wanted) == len(fields) else batch.select(names)
+
+    def _first_row(self, row_group: int) -> int:
+        """The position in the file of the first row of a row group."""
+        return int(offsets_of(self.row_count)[min(row_group, len(self.row_count))])
+
+    def at(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows) -> Iterator[pa.RecordBatch]:
+        """The chosen rows of a row group, deleted or not."""
+        return still_listed(self.file.read(row_group, fields, rows), self.listed)
+
+    @cached_property
+    def pages(self) -> PagePruner:
+        """The file's own page index."""
+        return PagePruner(lambda: self.file, (), self.file.rows.is_stored)
+
+    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> bool:
+        """Whether values of some columns are few bytes."""
+        return self.file.is_light(row_group, fields, rows)
+
+
+def delivered(
+    listing: IcebergListing,
+    ordinals: np.ndarray,
+    reader: IcebergReader,
+    fields: Mapping[int, pa.Field],
+    cache: ByteCache,
+) -> Delivery:
+    """How some files are read; `fields` are the columns that equality deletes may speak of, by id."""
+    deleted: list[bytes | None] = [None] * len(ordinals)
+    applying: list[list[int] | None] = [None] * len(ordinals)
+    keys: list[DeletedKeys] = []
+    if listing.touched is not None:
+        found = DeleteFiles(listing, ordinals, reader, fields, cache)
+        deleted = [None if each is None else each.tobytes() for each in found.positions()]
+        keys, applying = found.keys()
+    told = pa.StructArray.from_arrays(
+        [listing.constants(ordinals), pa.array(deleted, pa.binary()), pa.array(applying, pa.list_(pa.int32()))],
+        names=["constants", "deleted", "keys"],
+    )
+    return Delivery(told, replace(reader, keys=tuple(keys)).open_rows)
+
+
+@dataclass(frozen=True)
+class DeleteFiles:
+    """The delete files that apply to some data files, read once each; what they delete is kept in a cache."""
+
+    listing: IcebergListing
+    ordinals: np.ndarray  # of the data files, ascending
+    reader: IcebergReader
+    fields: Mapping[int, pa.Field]
+    cache: ByteCache
+
+    @cached_property
+    def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """The delete files, and the places among `ordinals` of the data files that they apply to."""
+        assert self.listing.deletes is not None
+        matches = self.listing.deletes.matches(self.ordinals)
+        return matches.delete, np.searchsorted(self.ordinals, matches.data)
+
+    def _row(self, delete: int) -> dict[str, object]:
+        assert self.listing.deletes is not None
+        row: dict[str, object] = self.listing.deletes.files.slice(delete, 1).to_pylist()[0]
+        return row
+
+    def positions(self) -> list[np.ndarray | None]:
+        """Of every data file the positions that are deleted, ascending; None where no position delete applies."""
+        deletes, places = self._pairs
+        content = self._content
+        chosen = content[deletes] != EQUALITY_DELETES
+        deletes, places = deletes[chosen], places[chosen]
+        found: list[list[np.ndarray]] = [[] for _ in self.ordinals]
+        distinct = np.unique(deletes).tolist()
+
+        def read(delete: int) -> list[np.ndarray]:
+            return self._kept_positions(delete, places[deletes == delete])
+
+        with ThreadPoolExecutor(DELETE_THREADS) as threads:
+            for delete, parts in zip(distinct, threads.map(read, distinct), strict=True):
+                for place, part in zip(places[deletes == delete].tolist(), parts, strict=True):
+                    found[place].append(part)
+        return [np.unique(np.concatenate(parts)) if parts else None for parts in found]
+
+    def _kept_positions(self, delete: int, places: np.ndarray) -> list[np.ndarray]:
+        """What :meth:`_read_positions` gives, of which some may have been read before: delete files do not change."""
+        row, data = self._row(delete), self.listing.paths.take(pa.array(self.ordinals[places])).to_pylist()
+        keys = [("deleted", row["path"], row["content_offset"], path) for path in data]
+        found = [self.cache.peek(key) for key in keys]
+        missing = [i for i, positions in enumerate(found) if positions is None]
+        for i, read in zip(missing, self._read_positions(delete, places[missing]) if missing else (), strict=True):
+            found[i] = self.cache.get(keys[i], lambda read=read: read)  # type: ignore[misc]
+        return found
+
+    def _read_positions(self, delete: int, places: np.ndarray) -> list[np.ndarray]:
+        """What a delete file or a deletion vector deletes of the data files at some places."""
+        row = self._row(delete)
+        path = str(row["path"])
+        if str(row["format"]).upper() == "PUFFIN":
+            offset, size = row["content_offset"], row["content_size"]
+            if not isinstance(offset, int) or not isinstance(size, int):
+                raise UnsupportedTable(f"the manifest does not tell where in {path} a deletion vector lies")
+            return [read_vector(self._open, path, offset, size)]
+        require_parquet(path, str(row["format"]))
+        return read_positions(self._open, path, self.listing.paths.take(pa.array(self.ordinals[places])))
+
+    def keys(self) -> tuple[list[DeletedKeys], list[list[int] | None]]:
+        """The lists of deleted keys, and of every data file the numbers of those that apply."""
+        deletes, places = self._pairs
+        chosen = self._content[deletes] == EQUALITY_DELETES
+        deletes, places = deletes[chosen], places[chosen]
+        distinct, numbers = np.unique(deletes, return_inverse=True)
+        with ThreadPoolExecutor(DELETE_THREADS) as threads:
+            keys = list(threads.map(self._kept_keys, distinct.tolist()))
+        applying: list[list[int] | None] = [None] * len(self.ordinals)
+        for number, place in zip(numbers.tolist(), places.tolist(), strict=True):
+            applying[place] = [*(applying[place] or ()), number]
+        return keys, applying
+
+    def _kept_keys(self, delete: int) -> DeletedKeys:
+        """What :meth:`_read_keys` gives, which may have been read before; by field too, for columns are promoted."""
+        row = self._row(delete)
+        path, ids = str(row["path"]), row["equality_ids"]
+        require_parquet(path, str(row["format"]))
+        if not isinstance(ids, list) or not ids or any(each not in self.fields for each in ids):
+            raise UnsupportedTable(
+                f"the equality deletes of {path} are by fields {ids}; only top-level columns are read"
+            )
+        fields = tuple(self.fields[each] for each in ids)
+        return self.cache.get(("deleted keys", path, fields), lambda: self._read_keys(path, fields))
+
+    def _read_keys(self, path: str, fields: tuple[pa.Field, ...]) -> DeletedKeys:
+        file = open_parquet(*self.reader.files.of(path), path).rows
+        view = View(pa.schema(fields), {}, frozenset(), self.reader.view.mapping)
+        batches = [
+            batch
+            for row_group in range(len(file.opened.row_count))
+            for batch in IcebergFile(file, view).read(row_group, fields)
+        ]
+        rows = pa.Table.from_batches(batches, pa.schema(fields)).combine_chunks()
+        return DeletedKeys(fields, tuple(_whole(column) for column in rows.columns))
+
+    @property
+    def _content(self) -> np.ndarray:
+        assert self.listing.deletes is not None
+        found: np.ndarray = self.listing.deletes.files.column("content").to_numpy()
+        return found
+
+    def _open(self, path: str) -> pa.NativeFile:
+        filesystem, inner = self.reader.files.of(path)
+        return open_file(filesystem, inner)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)

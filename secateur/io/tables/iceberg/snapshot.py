@@ -1,0 +1,334 @@
+"""One snapshot of an Iceberg table, as the rest of the package sees tables."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import ManifestFile, read_manifest_list
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table as PyIcebergTable
+from pyiceberg.table import TableProperties
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+from secateur.errors import (
+    AccessDenied,
+    IndexFault,
+    InvalidParquet,
+    SecateurError,
+    StalePlan,
+    TableNotFound,
+    UnsupportedTable,
+)
+from secateur.index.naming import Naming
+from secateur.index.read.index_view import current_snapshot
+from secateur.index.read.memory_cache import ByteCache
+from secateur.io.storage.index_store import FileStore
+from secateur.io.storage.locations import FileSystems, all_below
+from secateur.io.storage.redaction import trouble
+from secateur.io.tables.directory.hive_partitions import Partitions
+from secateur.io.tables.field_ids import called_by_id, fields_by_id, names_by_id, naming_of
+from secateur.io.tables.iceberg.data_file import IcebergFile, View
+from secateur.io.tables.iceberg.delete_file_index import DeleteIndex
+from secateur.io.tables.iceberg.listing import IcebergListing
+from secateur.io.tables.iceberg.manifest_arrays import DATA, Entries, Manifest
+from secateur.io.tables.iceberg.manifest_cache import ManifestKey, decode_manifests, encode_manifests
+from secateur.io.tables.iceberg.manifests import read_manifest
+from secateur.io.tables.iceberg.metadata_tables import IcebergTables
+from secateur.io.tables.iceberg.partition_transforms import IDENTITY, PartitionField, partition_field
+from secateur.io.tables.iceberg.row_deletes import DeleteFiles, IcebergReader, delivered
+from secateur.io.tables.iceberg.schema import all_fields, arrow_schema, initial_defaults, name_mapping
+from secateur.io.tables.table import Delivery, Listing
+
+if TYPE_CHECKING:
+    from secateur.io.storage.disk_cache import DiskCache
+
+MANIFEST_THREADS = 16
+_DATA_PATHS = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
+
+
+@dataclass(frozen=True)
+class IcebergSnapshot:
+    """One snapshot of an Iceberg table; see :class:`secateur.io.tables.table.TableSnapshot`."""
+
+    location: str
+    identifier: tuple[str, ...] | None  # in its catalog, whose name comes first
+    store: FileStore
+    metadata_location: str
+    metadata: TableMetadata = field(repr=False)
+    snapshot_of: Snapshot | None  # None for a table without any
+    schema_of: Schema = field(repr=False)
+    io: FileIO = field(repr=False, compare=False)
+    files: FileSystems = field(repr=False, compare=False)
+    cache: ByteCache = field(repr=False, compare=False)
+    disk: DiskCache | None = field(repr=False, compare=False)
+    expire: Callable[[], None] = field(repr=False, compare=False)  # called where a file of it has vanished
+    read: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []), init=False, repr=False, compare=False)
+    # manifests of data and of deletes that were neither in memory nor kept beside the index
+
+    def snapshot(self, *, fresh: bool = False) -> IcebergSnapshot:
+        """The snapshot itself: it does not change."""
+        return self
+
+    def is_of(self, table: PyIcebergTable) -> bool:
+        """Whether this was made of the same metadata: a table that is made again may have files of the same names."""
+        own, now = self.metadata, table.metadata
+        same = own.table_uuid == now.table_uuid and own.last_updated_ms == now.last_updated_ms
+        return same and self.metadata_location == table.metadata_location
+
+    @property
+    def id(self) -> int | None:
+        """The id of the snapshot."""
+        return None if self.snapshot_of is None else self.snapshot_of.snapshot_id
+
+    @property
+    def sequence_number(self) -> int:
+        """The sequence number of the snapshot; 0 in version 1."""
+        return 0 if self.snapshot_of is None else self.snapshot_of.sequence_number or 0
+
+    @cached_property
+    def declared_schema(self) -> pa.Schema:
+        """The schema of the snapshot. Raises UnsupportedTable."""
+        return arrow_schema(self.schema_of)
+
+    @cached_property
+    def naming(self) -> Naming:
+        """An index calls columns by their ids."""
+        return naming_of(self.declared_schema)
+
+    @cached_property
+    def specs(self) -> dict[int, Sequence[PartitionField]]:
+        """The partition fields of every spec that the table has had."""
+        return {spec.spec_id: _partition_fields(spec) for spec in self.metadata.specs().values()}
+
+    @cached_property
+    def view(self) -> View:
+        """How files are seen by a query."""
+        told = {each.source for fields in self.specs.values() for each in fields if each.transform == IDENTITY}
+        mapping = self.metadata.name_mapping()
+        return View(
+            self.declared_schema,
+            initial_defaults(self.schema_of),
+            frozenset(told),
+            None if mapping is None else name_mapping(mapping.root),
+        )
+
+    @cached_property
+    def _robbed(self) -> frozenset[int]:
+        """Columns that the name mapping no longer calls by all the names that they have had, and what is within them.
+
+        What manifests say of them may be of another column, in files without ids.
+        """
+        if self.view.mapping is None:
+            return frozenset()
+        names = names_by_id(self.view.mapping)
+        fields = [each for schema in self.metadata.schemas for each in all_fields(schema.fields)]
+        robbed = [each for each in fields if each.name not in names.get(each.field_id, ())]
+        return frozenset(each.field_id for each in all_fields(robbed))
+
+    @property
+    def _mapping_code(self) -> int:
+        """A number for the name mapping, 0 for none.
+
+        Where a column is renamed and another gets its name, the mapping gives what files without ids hold to the
+        other: then nothing that an index knows of a file is true any more.
+        """
+        text = self.metadata.properties.get(TableProperties.DEFAULT_NAME_MAPPING)
+        if text is None:
+            return 0
+        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
+
+    @cached_property
+    def reader(self) -> IcebergReader:
+        """How files are opened, here and elsewhere."""
+        return IcebergReader(self.view, self.files, expire=self.expire)
+
+    @cached_property
+    def _index_reader(self) -> IcebergReader:
+        view = self.view
+        by_id = View(called_by_id(view.schema), view.defaults, view.told, view.mapping)
+        return IcebergReader(by_id, self.files)
+
+    # ---- files
+
+    def listing(self, zone: dt.tzinfo) -> IcebergListing:
+        """The data files. Raises TableNotFound where manifests cannot be read, UnsupportedTable."""
+        return self._listing
+
+    fresh_listing = listing
+
+    @cached_property
+    def _listing(self) -> IcebergListing:
+        data, deletes = self._entries
+        paths = data.files.column("path")
+        order = pc.sort_indices(paths).to_numpy().astype(np.int64)
+        chosen = data.files.take(pa.array(order))
+        modified = pc.fill_null(chosen.column("snapshot_id"), -1).to_numpy() ^ self._mapping_code
+        found = IcebergListing(
+            paths=chosen.column("path"),
+            size=chosen.column("size").to_numpy(),
+            modified=modified,
+            partitions=Partitions((), ()),
+            own_metadata=True,
+            schema=self.declared_schema,
+            entries=data,
+            order=order,
+            specs=self.specs,
+            deletes=DeleteIndex(deletes, data, order, self.specs),
+            read_positions=self._positions,
+            robbed=self._robbed,
+        )
+        _require_parquet(chosen)
+        return found
+
+    @cached_property
+    def manifests(self) -> list[ManifestFile]:
+        """The manifests of the snapshot. Raises TableNotFound."""
+        if self.snapshot_of is None:
+            return []
+        listed = self.snapshot_of.manifest_list
+        if not listed:
+            raise UnsupportedTable(f"snapshot {self.id} of {self.location} has no manifest list: rewrite its manifests")
+        with _naming(f"the manifest list {listed}"):
+            return list(read_manifest_list(self.io.new_input(listed)))
+
+    @cached_property
+    def _entries(self) -> tuple[Entries, Entries]:
+        """The live data files and the live delete files."""
+        found = self._read_manifests
+        data = [manifest for key, manifest in found.items() if not key.is_deletes]
+        return Entries(data), Entries([manifest for key, manifest in found.items() if key.is_deletes])
+
+    @cached_property
+    def _read_manifests(self) -> dict[ManifestKey, Manifest]:
+        """What every manifest says: from memory, or kept beside the index, or read, many at once."""
+        listed = {_key(manifest): manifest for manifest in self.manifests}
+        kept = self._kept([key for key in listed if not self.cache.holds(key)])
+
+        def load(key: ManifestKey) -> Manifest:
+            return self.cache.get(key, lambda: kept[key] if key in kept else self._read_manifest(listed[key]))
+
+        with ThreadPoolExecutor(MANIFEST_THREADS) as threads:
+            return dict(zip(listed, threads.map(load, listed), strict=True))
+
+    def _kept(self, wanted: Sequence[ManifestKey]) -> dict[ManifestKey, Manifest]:
+        """Those of the wanted manifests that are kept beside the index, if they name files of the table alone.
+
+        Trouble with the index costs time here and nothing else: the manifests themselves are read then.
+        """
+        if wanted:
+            with suppress(IndexFault):
+                snapshot = current_snapshot(self.store, self.cache)
+                if snapshot is not None and snapshot.made_of is not None:
+                    name, size = snapshot.made_of.manifests, snapshot.made_of.size
+                    kept = decode_manifests(name, size, partial(self.store.read, name), wanted)
+                    return {key: each for key, each in kept.items() if self._is_own(each)}
+        return {}
+
+    def _is_own(self, manifest: Manifest) -> bool:
+        """Whether the files of a kept manifest are where the table writes its own: an index leads nowhere else."""
+        told = (self.metadata.properties.get(name) for name in _DATA_PATHS)
+        return all_below(manifest.files.column("path"), [self.location, *(path for path in told if path)])
+
+    def _read_manifest(self, manifest: ManifestFile) -> Manifest:
+        self.read[int(manifest.content)].append(manifest.manifest_path)
+        with _naming(f"the manifest {manifest.manifest_path}"):
+            return read_manifest(self.io, manifest)
+
+    def kept_manifests(self) -> bytes | None:
+        """What the manifests say, for the next process that opens the table."""
+        return None if self.snapshot_of is None else encode_manifests(self._read_manifests)
+
+    @property
+    def metadata_tables(self) -> IcebergTables:
+        """What its metadata tell of the table."""
+        return IcebergTables(self)
+
+    # ---- reading
+
+    def schemas(self, listing: Listing, ordinals: np.ndarray) -> Iterator[tuple[str, pa.Schema]]:
+        """Files are seen through the table's schema, whatever their own."""
+        return ((listing.paths[ordinal].as_py(), self.declared_schema) for ordinal in ordinals.tolist())
+
+    def open_file(self, path: str) -> IcebergFile:
+        """A data file by what manifests call it. Raises StalePlan, InvalidParquet."""
+        return self.reader.open(path)
+
+    @property
+    def open_for_index(self) -> Callable[[str], IcebergFile]:
+        """What opens a data file with its columns called by their ids."""
+        return self._index_reader.open
+
+    def delivery(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
+        """How the live rows of some files are read; delete files that apply to them are read now."""
+        assert isinstance(listing, IcebergListing)
+        return delivered(listing, ordinals, self.reader, self._historical_fields, self.cache)
+
+    def delivery_of_all(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
+        """How all rows of some files are read, deleted ones too."""
+        assert isinstance(listing, IcebergListing)
+        return self.delivery(replace(listing, deletes=None), ordinals)
+
+    def _positions(self, listing: IcebergListing, ordinals: np.ndarray) -> list[np.ndarray] | None:
+        """The deleted positions of some files, ascending; None where they cannot be read here, but perhaps by Spark."""
+        files = DeleteFiles(listing, ordinals, self.reader, self._historical_fields, self.cache)
+        try:
+            return [np.zeros(0, np.int64) if each is None else each for each in files.positions()]
+        except (UnsupportedTable, InvalidParquet, StalePlan, AccessDenied):
+            return None
+
+    @cached_property
+    def _historical_fields(self) -> Mapping[int, pa.Field]:
+        """The columns of every schema that the table has had, the newest of each id: what deletes may speak of."""
+        found: dict[int, pa.Field] = {}
+        for schema in sorted(self.metadata.schemas, key=lambda each: int(each.schema_id)):
+            found |= {field.field_id: arrow_schema(Schema(field))[0] for field in schema.fields}
+        return found | {number: own for number, own in fields_by_id(self.declared_schema).items() if number in found}
+
+    def full_path(self, path: str) -> str:
+        """The path of a file as Spark and other engines take it: as manifests have it."""
+        return path
+
+
+@contextmanager
+def _naming(what: str) -> Iterator[None]:
+    """Names what could not be read: PyIceberg's readers raise whatever a wrong byte leads to."""
+    try:
+        yield
+    except SecateurError:
+        raise
+    except Exception as error:
+        told = error if str(error) else ValueError(type(error).__name__)
+        raise trouble(f"cannot read {what}", told, TableNotFound) from None
+
+
+def _key(manifest: ManifestFile) -> ManifestKey:
+    is_deletes = manifest.content != DATA
+    return ManifestKey(manifest.manifest_path, manifest.manifest_length, manifest.sequence_number, is_deletes)
+
+
+def _partition_fields(spec: PartitionSpec) -> list[PartitionField]:
+    return [partition_field(each.field_id, each.source_id, str(each.transform)) for each in spec.fields]
+
+
+def _require_parquet(files: pa.RecordBatch) -> None:
+    """Raises UnsupportedTable where a data file is not Parquet, or is encrypted."""
+    formats = pc.utf8_upper(files.column("format"))
+    other = pc.index(pc.not_equal(formats, "PARQUET"), True).as_py()
+    if other >= 0:
+        path, format_ = files.column("path")[other].as_py(), formats[other].as_py()
+        raise UnsupportedTable(f"{path} is a file of {format_}; only tables of Parquet files are read here: use Spark")
+    if files.column("key_metadata").null_count < files.num_rows:
+        raise UnsupportedTable("the table's files are encrypted, and cannot be read here: use Spark")

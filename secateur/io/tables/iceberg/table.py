@@ -1,0 +1,100 @@
+"""An Iceberg table, looked up anew as its metadata changes."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyiceberg.table import Table as PyIcebergTable
+
+from secateur.errors import (
+    IndexMissing,
+)
+from secateur.index.read.memory_cache import ByteCache
+from secateur.io.storage.index_store import FileStore
+from secateur.io.storage.locations import FileSystems
+from secateur.io.tables.iceberg.registration import register
+
+if TYPE_CHECKING:
+    from secateur.io.storage.disk_cache import DiskCache
+
+from secateur.io.tables.iceberg.snapshot import IcebergSnapshot
+from secateur.io.tables.iceberg.snapshot_selection import Selection, selected
+
+__all__ = ["IcebergTable", "PyIcebergTable"]
+
+
+@dataclass(frozen=True)
+class IcebergTable:
+    """An Iceberg table that is looked up anew as its metadata changes; see :class:`secateur.io.tables.table.Table`."""
+
+    location: str
+    store: FileStore
+    load: Callable[[], PyIcebergTable] = field(repr=False, compare=False)
+    selection: Selection
+    freshness: float  # seconds that metadata may be old
+    index_location: str
+    identifier: tuple[str, ...] | None = None  # in its catalog, whose name comes first
+    files: FileSystems = field(default_factory=FileSystems, repr=False, compare=False)
+    cache: ByteCache = field(default_factory=partial(ByteCache, 0), repr=False, compare=False)
+    disk: DiskCache | None = field(default=None, repr=False, compare=False)
+    _latest: Latest = field(default_factory=lambda: Latest(), init=False, repr=False, compare=False)
+
+    def snapshot(self, *, fresh: bool = False) -> IcebergSnapshot:
+        """The snapshot that is selected, of metadata no older than `freshness`.
+
+        Raises TableNotFound, UnknownSnapshot.
+        """
+        return self._latest.get(self._renewed, 0.0 if fresh else self.freshness)
+
+    def expire(self) -> None:
+        """The next query looks up the metadata anew, whatever `freshness` is."""
+        self._latest.expire()
+
+    def register_index(self) -> str:
+        """Name the place of the index in the table's metadata; see :func:`secateur.register_index`."""
+        now = self.snapshot(fresh=True)
+        if now.snapshot_of is None:
+            raise IndexMissing(f"{self.location} has no snapshot, and so no index")
+        return register(self.load(), now.snapshot_of.snapshot_id, now.sequence_number, self.index_location)
+
+    def _renewed(self, before: IcebergSnapshot | None) -> IcebergSnapshot:
+        """The snapshot by the table's metadata now; what was here before, if it is the same."""
+        table = self.load()
+        chosen, schema = selected(table, self.selection)
+        if before is not None and before.is_of(table):
+            return before
+        told = (table.metadata_location, table.metadata, chosen, schema, table.io)
+        kept = (self.files, self.cache, self.disk, self._latest.expire)
+        return IcebergSnapshot(self.location, self.identifier, self.store, *told, *kept)
+
+
+class Latest:
+    """The snapshot that was looked up last, shared by threads; of several that want a new one, one looks it up."""
+
+    def __init__(self) -> None:
+        self._found: tuple[float, IcebergSnapshot] | None = None
+        self._one_looks = threading.Lock()
+
+    def get(self, renew: Callable[[IcebergSnapshot | None], IcebergSnapshot], most_seconds: float) -> IcebergSnapshot:
+        """A snapshot looked up less than `most_seconds` before this call, or after it."""
+        called = time.monotonic()
+        found = self._found
+        if found is None or called - found[0] >= most_seconds:
+            with self._one_looks:
+                found = self._found
+                if found is None or called - found[0] >= most_seconds:
+                    begun = time.monotonic()
+                    found = self._found = begun, renew(None if found is None else found[1])
+        return found[1]
+
+    def expire(self) -> None:
+        """Forget how old the snapshot is: it was seen to be wrong."""
+        found = self._found
+        if found is not None:
+            self._found = -math.inf, found[1]

@@ -1,0 +1,154 @@
+"""What the format of a table tells of its snapshots, manifests and files, as Arrow tables.
+
+The schemas are the same for every format. What a format does not have is an empty table, or null.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.arrays import from_numpy
+
+if TYPE_CHECKING:
+    from secateur.io.tables.table import Listing
+
+INSTANT = pa.timestamp("ms", "UTC")
+
+SNAPSHOTS = pa.schema(
+    [
+        ("snapshot_id", pa.int64()),
+        ("parent_id", pa.int64()),
+        ("sequence_number", pa.int64()),
+        ("committed_at", INSTANT),
+        ("operation", pa.string()),
+        ("summary", pa.map_(pa.string(), pa.string())),
+        ("refs", pa.list_(pa.string())),  # branches and tags that lead to it
+        ("schema_id", pa.int32()),
+        ("manifest_list", pa.string()),
+        ("selected", pa.bool_()),  # whether it is the one that queries of this handle read
+    ]
+)
+
+MANIFESTS = pa.schema(
+    [
+        ("manifest", pa.string()),
+        ("content", pa.string()),  # "data" or "deletes"
+        ("bytes", pa.int64()),
+        ("spec_id", pa.int32()),
+        ("sequence_number", pa.int64()),
+        ("min_sequence_number", pa.int64()),
+        ("snapshot_id", pa.int64()),
+        ("added_files", pa.int64()),
+        ("existing_files", pa.int64()),
+        ("deleted_files", pa.int64()),
+        ("added_rows", pa.int64()),
+        ("existing_rows", pa.int64()),
+        ("deleted_rows", pa.int64()),
+        (
+            "partitions",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("field", pa.string()),
+                        ("contains_null", pa.bool_()),
+                        ("contains_nan", pa.bool_()),
+                        ("lower", pa.string()),
+                        ("upper", pa.string()),
+                    ]
+                )
+            ),
+        ),
+    ]
+)
+
+FILES = (  # with `partition` behind `row_count`, a struct whose type is the table's own
+    ("file", pa.string()),
+    ("content", pa.string()),
+    ("format", pa.string()),
+    ("bytes", pa.int64()),
+    ("row_count", pa.int64()),
+    ("spec_id", pa.int32()),
+    ("sequence_number", pa.int64()),
+    ("snapshot_id", pa.int64()),
+    ("modified", pa.timestamp("ns", "UTC")),
+    ("delete_files", pa.int64()),  # that apply to it
+)
+
+CONTENTS = ("data", "position deletes", "equality deletes")  # by the number of a file's content
+
+
+@dataclass(frozen=True)
+class ManifestCounts:
+    """Numbers of manifests by what they list."""
+
+    data: int = 0
+    deletes: int = 0
+
+    def since(self, before: ManifestCounts) -> ManifestCounts:
+        """How many came to some that there were before."""
+        return ManifestCounts(self.data - before.data, self.deletes - before.deletes)
+
+
+class MetadataTables(Protocol):
+    """What a format tells of one snapshot of a table."""
+
+    def snapshots(self) -> pa.Table:
+        """All snapshots of the table: of :data:`SNAPSHOTS`."""
+
+    def manifests(self) -> pa.Table:
+        """The manifests of the snapshot: of :data:`MANIFESTS`."""
+
+    def files(self, listing: Listing) -> pa.Table:
+        """The data files of a listing in its order, and behind them the delete files: of :data:`FILES`."""
+
+    @property
+    def manifest_counts(self) -> ManifestCounts:
+        """The manifests of the snapshot, once it is listed."""
+
+    @property
+    def manifests_read(self) -> ManifestCounts:
+        """How many of them had to be read so far: those that were neither in memory nor kept beside the index."""
+
+
+class DirectoryTables:
+    """What is known of a directory of files: no snapshots, no manifests, and what a listing holds."""
+
+    manifest_counts = manifests_read = ManifestCounts()
+
+    def snapshots(self) -> pa.Table:
+        """A directory has no snapshots."""
+        return SNAPSHOTS.empty_table()
+
+    def manifests(self) -> pa.Table:
+        """A directory has no manifests."""
+        return MANIFESTS.empty_table()
+
+    def files(self, listing: Listing) -> pa.Table:
+        """Path, size and time of every file, and the partition values that its directories name."""
+        n = len(listing.size)
+        known = {
+            "file": listing.paths,
+            "content": pa.repeat("data", n),
+            "format": pa.repeat("PARQUET", n),
+            "bytes": from_numpy(listing.size),
+            "modified": from_numpy(listing.modified).cast(pa.timestamp("ns", "UTC")),
+            "delete_files": from_numpy(np.zeros(n, np.int64)),
+        }
+        return files_table(known, partition_struct(listing.partitions.fields, listing.partitions.values, n))
+
+
+def files_table(known: dict[str, pa.Array], partition: pa.Array) -> pa.Table:
+    """A table of :data:`FILES`; columns that are not given are null."""
+    n = len(partition)
+    columns = {name: known[name].cast(type_) if name in known else pa.nulls(n, type_) for name, type_ in FILES}
+    table = pa.table(columns)
+    return table.add_column(table.column_names.index("row_count") + 1, "partition", partition)
+
+
+def partition_struct(fields: tuple[pa.Field, ...], values: tuple[pa.Array, ...], n: int) -> pa.Array:
+    """The partition values of n files as one struct each; null where the table has no partitions."""
+    return pa.StructArray.from_arrays(values, fields=fields) if fields else pa.nulls(n, pa.struct([]))

@@ -1,0 +1,101 @@
+"""Rows of a file that its own page index rules out, where no index did so before the file was opened.
+
+The algebra is that of the stage "pages" (``pruning/stages/pages.py``), over the row groups that are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from secateur.index.model import IndexedColumn
+from secateur.index.zones.page_statistics import PageTable, take_pages
+from secateur.index.zones.zonemap import ZoneMap
+from secateur.io.parquet.row_selection import ChosenRows, intersection
+from secateur.io.tables.table import FileSource
+from secateur.pruning.predicate.bound import Field, fields
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.stages.pages import surviving_rows
+from secateur.pruning.statistics import Pages
+from secateur.pruning.zones import Zones
+from secateur.values import kind_of
+
+
+@dataclass(frozen=True, eq=False)
+class PagePruner:
+    """The page index of one file."""
+
+    open: Callable[[], FileSource]
+    constants: Collection[str]  # columns whose values are not those of the file
+    is_stored: Callable[[int], bool]  # whether an index tells of a row group: then its pages were looked at there
+
+    @cached_property
+    def source(self) -> FileSource:
+        """The file with its footer, which is read where it is needed."""
+        return self.open()
+
+    @cached_property
+    def _zone_maps(self) -> dict[Field, ZoneMap | None]:
+        return {}
+
+    @cached_property
+    def _pages(self) -> dict[tuple[Field, ...], Mapping[Field, PageTable]]:
+        return {}
+
+    def may_match(self, row_group: int, predicate: Predicate, rows: ChosenRows | None) -> ChosenRows | None:
+        """Of the chosen rows, or all, those that page bounds cannot rule out; None for all rows.
+
+        Sound: a row is left out only with a blocklet on which the predicate is TRUE nowhere.
+        """
+        if self.is_stored(row_group):
+            return rows
+        columns = tuple(fields(predicate))
+        tables = self._tables(columns)
+        if not any(np.diff(table.offsets)[row_group] > 1 for table in tables.values()):
+            return rows
+        own = np.array([row_group])
+        known = {column: self._zone_map(column) for column in columns}
+        block = OneBlock(
+            self.source.row_count[own], {column: each.take(own) for column, each in known.items() if each is not None}
+        )
+        taken = {column: take_pages(table, own) for column, table in tables.items()}
+        pages = {
+            column: Pages(each.offsets, each.first_row, each.zone_map.zones(each.row_counts(block.row_count)))
+            for column, each in taken.items()
+        }
+        found = ChosenRows(*surviving_rows(predicate, block, pages))
+        return found if rows is None else intersection(rows, found)
+
+    def _tables(self, columns: tuple[Field, ...]) -> Mapping[Field, PageTable]:
+        """The pages of those columns of a predicate that have a page index."""
+        if columns not in self._pages:
+            named = {IndexedColumn(column.path, column.type): column for column in columns}
+            known = {each: own for each, column in named.items() if (own := self._zone_map(column)) is not None}
+            self._pages[columns] = {named[each]: table for each, table in self.source.pages(known).items()}
+        return self._pages[columns]
+
+    def _zone_map(self, column: Field) -> ZoneMap | None:
+        """The zone maps of a column over the row groups; None where the file does not tell."""
+        if column not in self._zone_maps:
+            known = column.path[0] not in self.constants and kind_of(column.type) is not None
+            self._zone_maps[column] = self.source.zone_map(column.path, column.type) if known else None
+        return self._zone_maps[column]
+
+
+@dataclass(frozen=True)
+class OneBlock:
+    """Statistics of a single block; see :class:`secateur.pruning.statistics.Statistics`."""
+
+    row_count: np.ndarray
+    zone_maps: Mapping[Field, ZoneMap]
+
+    def __len__(self) -> int:
+        return 1
+
+    def zones(self, column: Field) -> Zones | None:
+        """Its zone map of a column."""
+        zone_map = self.zone_maps.get(column)
+        return None if zone_map is None else zone_map.zones(self.row_count)

@@ -1,0 +1,174 @@
+"""By what a stage left a block out: looked for again in the statistics that the stage had.
+
+A conjunction can be TRUE only where each of its conjuncts can. So wherever bounds or filters rule out a block, there is
+a conjunct that they rule out alone, but for two: the tuples of a sort key, and pages, which bound conjuncts together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from secateur.pruning.conjuncts import conjuncts
+from secateur.pruning.evaluate import evaluate, may_match
+from secateur.pruning.explain.altered import without_zones
+from secateur.pruning.explain.explanation import STRUCTURES, spelled
+from secateur.pruning.explain.why import Cause, Evidence, gaps_of, known_of
+from secateur.pruning.outcomes import survives
+from secateur.pruning.predicate.bound import Field, Leaf, Within, fields, leaves
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.questions import Answer, questions
+from secateur.pruning.stages.files import evidence_of_files
+from secateur.pruning.stages.pages import may_match_in_pages
+from secateur.pruning.stages.survivors import evaluate_with
+from secateur.pruning.statistics import Blocks, Catalog, Statistics
+from secateur.pruning.zones import Zones
+from secateur.values import in_all
+
+Answers = Mapping[Leaf, Sequence[Answer]]  # of every leaf that some filter serves
+
+
+def answers_of(predicate: Predicate, catalog: Catalog, segments: np.ndarray) -> Answers:
+    """What filters say of every leaf over some segments, filter by filter."""
+    asked = {
+        leaf: [answer for question in questions(leaf) for answer in catalog.answers(question, segments)]
+        for leaf in dict.fromkeys(leaves(predicate))
+    }
+    return {leaf: answers for leaf, answers in asked.items() if answers}
+
+
+def evidence_in(answers: Answers) -> Evidence:
+    """For every leaf, the blocks that all filters together leave."""
+    together = {leaf: in_all([answer.numbers for answer in each]) for leaf, each in answers.items()}
+    return {leaf: numbers for leaf, numbers in together.items() if numbers is not None}
+
+
+@dataclass(frozen=True)
+class Single:
+    """One of many units as statistics of its own."""
+
+    many: Statistics
+    at: int
+
+    def __len__(self) -> int:
+        return 1
+
+    @property
+    def row_count(self) -> np.ndarray:
+        return self.many.row_count[self.at : self.at + 1]
+
+    def zones(self, column: Field) -> Zones | None:
+        """The zone map of the unit."""
+        zones = self.many.zones(column)
+        return None if zones is None else zones.take(slice(self.at, self.at + 1))
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """A block that did not survive, and what can be known of it."""
+
+    predicate: Predicate
+    implied: Within | None  # what the predicate says of the tuples of the sort key
+    sort_key: str
+    catalog: Catalog
+    limit: int | None
+    segment: int  # of its file; -1 for none
+    block: Blocks  # alone
+    answers: Answers
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """The blocks that filters leave, by leaf."""
+        return evidence_in(self.answers)
+
+    def cause(self, stage: str) -> Cause:
+        """What this stage left the block out by."""
+        match stage:
+            case "files":
+                found = self._by_file()
+            case "segments":
+                found = self._by_segment()
+            case "filters":
+                found = self._by_filters()
+            case "zone maps":
+                found = self._by_bounds() or self._by_filters() or self._by_both() or self._by_pages()
+            case "deletes":
+                found = Cause(None, f"all {int(self.block.row_count[0]):,} rows of it are deleted")
+            case "limit":
+                found = Cause(None, f"the blocks before it that match with every row hold {self.limit:,} rows")
+            case _:
+                found = self._by_pages()
+        return found or Cause(None, "statistics that cannot be read again")
+
+    def _first(self, possible: Callable[[Predicate], bool]) -> Predicate | None:
+        """The first conjunct that is not possible."""
+        return next((each for each in conjuncts(self.predicate) if not possible(each)), None)
+
+    def _by_file(self) -> Cause | None:
+        files, file = self.catalog.files, int(self.block.file[0])
+        alone = Single(files, file)
+        found = self._first(lambda each: bool(may_match(each, alone)[0]))
+        if found is not None:
+            return Cause(str(found), _zone_maps("by what the table tells of the file, ", found, alone))
+        evidence = evidence_of_files(self.predicate, files)
+        found = self._first(lambda each: bool(survives(evaluate_with(each, files, evidence))[file]))
+        return None if found is None else Cause(str(found), "its partition holds nothing that this asks for")
+
+    def _by_segment(self) -> Cause | None:
+        merged = self.catalog.merged(np.array([self.segment]))
+        found = self._first(lambda each: bool(survives(evaluate(each, merged))[0]))
+        if found is not None:
+            return Cause(str(found), _zone_maps("by the merged zone map of its segment, ", found, merged))
+        return self._by_tuples("of its segment", merged)
+
+    def _by_filters(self) -> Cause | None:
+        only = without_zones(self.block)
+        found = self._first(lambda each: bool(survives(evaluate_with(each, only, self.evidence))[0]))
+        return None if found is None else Cause(str(found), "; ".join(dict.fromkeys(self._absent(found))))
+
+    def _absent(self, conjunct: Predicate) -> Iterator[str]:
+        """The filters that rule out a leaf of a conjunct."""
+        for leaf in dict.fromkeys(leaves(conjunct)):
+            for answer in self.answers.get(leaf, ()):
+                if not self.block.among(answer.numbers)[0]:
+                    named = ", ".join(dict.fromkeys(str(question.column) for question in questions(leaf)))
+                    yield f"by the {spelled(STRUCTURES[answer.kind])} of {named}, nothing that {leaf} asks for is here"
+
+    def _by_bounds(self) -> Cause | None:
+        found = self._first(lambda each: bool(survives(evaluate(each, self.block))[0]))
+        if found is None:
+            return self._by_tuples("of its tuples", self.block)
+        gaps = "; ".join(filter(None, (gaps_of(field, self.block) for field in fields(found))))
+        return Cause(str(found), _zone_maps("", found, self.block) + (f"; {gaps}" if gaps else ""))
+
+    def _by_both(self) -> Cause | None:
+        """Bounds and filters together, as under OR."""
+        found = self._first(lambda each: bool(survives(evaluate_with(each, self.block, self.evidence))[0]))
+        if found is None:
+            return None
+        return Cause(str(found), "; ".join([_zone_maps("", found, self.block), *dict.fromkeys(self._absent(found))]))
+
+    def _by_tuples(self, whose: str, unit: Statistics) -> Cause | None:
+        if self.implied is None or may_match(self.implied, unit)[0]:
+            return None
+        return Cause(None, f"no tuple of ({self.sort_key}) between the least and the greatest {whose} satisfies it")
+
+    def _by_pages(self) -> Cause | None:
+        found = self._first(lambda each: bool(may_match_in_pages(each, self.block)[0]))
+        if found is not None:
+            return Cause(str(found), self._pages(found))
+        if not may_match_in_pages(self.predicate, self.block)[0]:
+            return Cause(None, f"every page rules out one of the conditions: {self._pages(self.predicate)}")
+        return None
+
+    def _pages(self, predicate: Predicate) -> str:
+        counts = ((field, self.block.pages(field)) for field in fields(predicate))
+        shown = [f"{int(pages.offsets[-1]):,} of {field}" for field, pages in counts if pages is not None]
+        return f"by the bounds of its pages, {', '.join(shown)}"
+
+
+def _zone_maps(whose: str, conjunct: Predicate, unit: Statistics) -> str:
+    return whose + "; ".join(known_of(field, unit) for field in fields(conjunct))

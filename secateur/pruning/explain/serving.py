@@ -1,0 +1,237 @@
+"""What every structure leaves of all blocks by itself, conjunct by conjunct."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from secateur.pruning.conjuncts import alive, conjuncts
+from secateur.pruning.evaluate import may_match
+from secateur.pruning.explain.altered import without_gaps, without_zones
+from secateur.pruning.explain.causes import Answers, answers_of, evidence_in
+from secateur.pruning.explain.explanation import CONSULTED, IDLE, STRUCTURES, Conjunct, Explanation, Structure
+from secateur.pruning.outcomes import survives
+from secateur.pruning.predicate.bound import Field, Leaf, Within, fields, leaves, unbounded
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.questions import questions
+from secateur.pruning.stages.files import evidence_of_files
+from secateur.pruning.stages.pages import may_match_in_pages
+from secateur.pruning.stages.survivors import evaluate_with
+from secateur.pruning.statistics import Blocks, Catalog
+from secateur.pruning.zones import Zones
+from secateur.values import concatenate, kind_of
+
+SAMPLE = 1 << 12  # blocks whose bounds are compared, to tell whether a column is clustered
+CLUSTERED = 0.1  # share of the blocks whose bounds hold a value, up to which it is
+
+
+@dataclass(frozen=True)
+class Index:
+    """What there is to prune by, and what there could be."""
+
+    catalog: Catalog
+    parts: Sequence[Blocks]  # all blocks that are known: those of segments, those of footers
+    implied: Callable[[Predicate], Within | None]  # what a predicate says of the tuples of the sort key
+    sort_key: tuple[str, ...]
+    outside: frozenset[str]  # columns that are not in the files
+    kept: Mapping[tuple[str, str], str]  # by column and structure what is not covered, in words
+    gaps_kept: frozenset[str]
+    offers: Callable[[Leaf], Sequence[Structure]]  # filters that could serve a leaf
+    gap_offers: Callable[[Leaf], Sequence[Structure]]
+
+    def left(self, possible: Callable[[Blocks], np.ndarray]) -> int:
+        """Of how many blocks something is possible."""
+        return sum(int(np.count_nonzero(possible(part))) for part in self.parts)
+
+
+def explained(predicate: Predicate, index: Index, files_not_known: int) -> Explanation:
+    """Every conjunct of a bound predicate, by all that serves it and could."""
+    blocks, parts = sum(map(len, index.parts)), conjuncts(predicate)
+    answers = answers_of(predicate, index.catalog, index.catalog.everywhere(None))
+    together = (*_by_tuples(predicate, index), *_by_pages(predicate, index)) if len(parts) > 1 else ()
+    left = index.left(lambda part: _left_by_all(predicate, index, answers, part))
+    return Explanation(blocks, files_not_known, tuple(_explained(each, index) for each in parts), together, left)
+
+
+def _explained(conjunct: Predicate, index: Index) -> Conjunct:
+    answers = answers_of(conjunct, index.catalog, index.catalog.everywhere(None))
+    structures = (
+        *_by_files(conjunct, index),
+        *_by_bounds(conjunct, index),
+        *_by_gaps(conjunct, index),
+        *_by_filters(conjunct, index, answers),
+        *_by_tuples(conjunct, index),
+        *_by_pages(conjunct, index),
+    )
+    left = index.left(lambda part: _left_by_all(conjunct, index, answers, part))
+    return Conjunct(str(conjunct), left, structures, tuple(dict.fromkeys(unbounded(conjunct, answers))))
+
+
+def _left_by_all(conjunct: Predicate, index: Index, answers: Answers, part: Blocks) -> np.ndarray:
+    """The blocks that are left by all structures together: bool of shape (n_blocks,)."""
+    left = survives(evaluate_with(conjunct, part, evidence_in(answers))) & _files(conjunct, index)[part.file]
+    implied = index.implied(conjunct)
+    if implied is not None:
+        left &= may_match(implied, part)
+    left[left] = may_match_in_pages(conjunct, part.take(np.flatnonzero(left)))
+    return left
+
+
+def _files(conjunct: Predicate, index: Index) -> np.ndarray:
+    """The files that may satisfy a conjunct by what the table tells of them."""
+    files = index.catalog.files
+    found = np.zeros(len(files), bool)
+    found[alive(conjunct, files).units] = True
+    return found & survives(evaluate_with(conjunct, files, evidence_of_files(conjunct, files)))
+
+
+def _by_files(conjunct: Predicate, index: Index) -> Iterator[Structure]:
+    files = index.catalog.files
+    told = [field for field in fields(conjunct) if files.zones(field) is not None]
+    in_buckets = [
+        question.column
+        for leaf in evidence_of_files(conjunct, files)
+        for question in questions(leaf)
+        if files.holders(question) is not None
+    ]
+    columns = _names([*told, *in_buckets])
+    if columns:
+        survive = _files(conjunct, index)
+        outside = all(name in index.outside for name in columns) or bool(in_buckets)
+        name = "partition values" if outside else "table metadata"
+        yield Structure(name, columns, CONSULTED, index.left(lambda part: survive[part.file]))
+
+
+def _inside(conjunct: Predicate, index: Index) -> list[Field]:
+    """The columns of a conjunct that have bounds in blocks."""
+    return [
+        field for field in fields(conjunct) if kind_of(field.type) is not None and name_of(field) not in index.outside
+    ]
+
+
+def _by_bounds(conjunct: Predicate, index: Index) -> Iterator[Structure]:
+    columns = _inside(conjunct, index)
+    if not columns:
+        return
+    left = index.left(lambda part: may_match(conjunct, without_gaps(part)))
+    notes = [_clustered(field, index) for field in columns]
+    notes += dict.fromkeys(index.kept.get((name_of(field), "zone map"), "") for field in columns)
+    yield Structure("zone map", _names(columns), CONSULTED, left, "; ".join(filter(None, notes)))
+
+
+def _clustered(field: Field, index: Index) -> str:
+    """Whether a column is clustered, by how many blocks its bounds in a block overlap those of."""
+    largest = max(index.parts, key=len, default=None)
+    zones = None if largest is None else largest.zones(field)
+    overlap = None if zones is None else overlapping(zones)
+    if largest is None or overlap is None:
+        return ""
+    word = "clustered" if overlap <= max(2.0, CLUSTERED * len(largest)) else "not clustered"
+    return f"{field} is {word}, its bounds overlap those of {overlap:,.0f} of {len(largest):,} blocks"
+
+
+def overlapping(zones: Zones) -> float | None:
+    """The bounds of how many units those of a unit overlap on average, its own among them; None where none has any."""
+    known = np.flatnonzero(zones.value)
+    if not len(known):
+        return None
+    at = known[np.unique(np.linspace(0, len(known) - 1, SAMPLE).astype(np.int64))]
+    ends = concatenate([zones.lower.take(at), zones.upper.take(at)])
+    order = np.lexsort(tuple(reversed(ends.words)))
+    ordered = ends.take(order)
+    steps = np.logical_or.reduce([word[1:] != word[:-1] for word in ordered.words])
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.append(0, np.cumsum(steps))
+    lower, upper = np.sort(ranks[: len(at)]), np.sort(ranks[len(at) :])
+    overlaps = np.searchsorted(lower, upper, "right").mean() - np.searchsorted(upper, lower, "left").mean()
+    return float(1 + (len(known) - 1) * (overlaps - 1) / max(len(at) - 1, 1))
+
+
+def _by_gaps(conjunct: Predicate, index: Index) -> Iterator[Structure]:
+    offers = _distinct(offer for leaf in leaves(conjunct) for offer in index.gap_offers(leaf))
+    have = {name_of(f) for f in fields(conjunct) for part in index.parts if (z := part.zones(f)) and z.gaps is not None}
+    for offer in offers:
+        (column,) = offer.columns
+        if column in have:
+            yield replace(offer, state=CONSULTED, blocks_left=index.left(lambda part: may_match(conjunct, part)))
+        elif column in index.gaps_kept:
+            yield replace(offer, state=IDLE, note="none of its blocks has gaps that are worth their bytes")
+        elif column not in index.outside:
+            yield offer
+
+
+def _by_filters(conjunct: Predicate, index: Index, answers: Answers) -> Iterator[Structure]:
+    served = set()
+    for column, kind in _asked(answers):
+        structure = STRUCTURES[kind]
+        served.add((column, structure))
+        left = index.left(partial(_left_by_kind, conjunct, answers, kind))
+        yield Structure(structure, (column,), CONSULTED, left, index.kept.get((column, structure), ""))
+    answered = {column for column, _ in served}
+    for offer in _distinct(offer for leaf in leaves(conjunct) for offer in index.offers(leaf)):
+        (column,) = offer.columns
+        key = column, offer.structure
+        if key in served or column in index.outside:
+            continue
+        if key in index.kept:
+            yield replace(offer, state=IDLE, note=index.kept[key] or _why_idle(key, served))
+        elif column not in answered:
+            yield offer
+
+
+def _asked(answers: Answers) -> list[tuple[str, str]]:
+    """The columns whose filters answered, and the kind of each, once."""
+    asked = ((question.column, each) for leaf, own in answers.items() for question in questions(leaf) for each in own)
+    return list(dict.fromkeys((name_of(column), answer.kind) for column, answer in asked))
+
+
+def _left_by_kind(conjunct: Predicate, answers: Answers, kind: str, part: Blocks) -> np.ndarray:
+    """The blocks that are left by the filters of one kind: bool of shape (n_blocks,)."""
+    own = {leaf: [answer for answer in each if answer.kind == kind] for leaf, each in answers.items()}
+    evidence = evidence_in({leaf: each for leaf, each in own.items() if each})
+    return survives(evaluate_with(conjunct, without_zones(part), evidence))
+
+
+def _why_idle(key: tuple[str, str], served: set[tuple[str, str]]) -> str:
+    column, structure = key
+    if structure == "bloom" and (column, "postings") in served:
+        return "as postings are exact"
+    return "as what it keeps of texts tells nothing of this one"
+
+
+def _by_tuples(conjunct: Predicate, index: Index) -> Iterator[Structure]:
+    implied = index.implied(conjunct)
+    if implied is not None:
+        note = index.kept.get((", ".join(index.sort_key), "sort key"), "")
+        yield Structure("sort key", index.sort_key, CONSULTED, index.left(lambda part: may_match(implied, part)), note)
+
+
+def _by_pages(conjunct: Predicate, index: Index) -> Iterator[Structure]:
+    columns = [field for field in fields(conjunct) if any(part.has_pages(field) for part in index.parts)]
+    if columns:
+        notes = [index.kept.get((name_of(field), "pages"), "") for field in columns]
+        left = index.left(lambda part: _in_pages(conjunct, part))
+        yield Structure("pages", _names(columns), CONSULTED, left, "; ".join(filter(None, notes)))
+
+
+def _in_pages(conjunct: Predicate, part: Blocks) -> np.ndarray:
+    """The blocks that page bounds leave; where those of the block rule it out, so do theirs."""
+    left = may_match(conjunct, without_gaps(part))
+    left[left] = may_match_in_pages(conjunct, part.take(np.flatnonzero(left)))
+    return left
+
+
+def _names(columns: Sequence[Field]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(name_of, columns)))
+
+
+def name_of(column: Field) -> str:
+    """A column as what is told of coverage names it."""
+    return ".".join(column.path)
+
+
+def _distinct(offers: Iterator[Structure]) -> list[Structure]:
+    return list(dict.fromkeys(offers))

@@ -1,0 +1,72 @@
+"""Stage "deletes": blocks all of whose rows are deleted are dead, whatever the predicate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from secateur.pruning.stages.survivors import Query, Survivors
+from secateur.pruning.statistics import Blocks
+from secateur.ragged import offsets_of
+
+
+def has_deletes(query: Query) -> bool:
+    """Whether rows of some live file are deleted."""
+    return query.catalog.files.touched is not None
+
+
+def prune_deleted(query: Query, survivors: Survivors) -> Survivors:
+    """Drops the blocks of which every position is deleted.
+
+    Delete files are read only for files in which a surviving block has no more rows than may be deleted of the file.
+    What equality deletes take is not looked at: they ask for the values of rows.
+    """
+    files, blocks = query.catalog.files, survivors.blocks
+    assert blocks is not None and files.touched is not None
+    surviving = np.unique(blocks.file)
+    touched = surviving[files.touched[surviving]]
+    most = np.zeros(len(files), np.int64)
+    most[touched] = files.most_deleted(touched)
+    suspects = np.flatnonzero(blocks.row_count <= most[blocks.file])
+    if not len(suspects):
+        return survivors
+    suspected = np.unique(blocks.file[suspects])
+    positions = files.deleted(suspected, touched)
+    if positions is None:
+        query.notes.append("delete files cannot be read")
+        return survivors
+    query.notes.append(f"deleted positions of {len(suspected):,} files looked at")
+    among = blocks.take(suspects)
+    dead = suspects[_deleted(query, among, dict(zip(suspected.tolist(), positions, strict=True))) == among.row_count]
+    if not len(dead):
+        return survivors
+    gone = np.zeros(len(files), np.int64)
+    np.add.at(gone, blocks.file[dead], blocks.row_count[dead])
+    return replace(survivors.take(np.delete(np.arange(len(blocks)), dead)), deleted_rows=gone)
+
+
+def _deleted(query: Query, blocks: Blocks, positions: Mapping[int, np.ndarray]) -> np.ndarray:
+    """How many rows of every block are deleted, by the deleted positions of every file, ascending and distinct."""
+    file = blocks.file
+    first = _first_rows(query, np.array(sorted(positions)), file, blocks.row_group)
+    found = np.zeros(len(blocks), np.int64)
+    order = np.argsort(file, kind="stable")
+    for own in np.split(order, np.flatnonzero(np.diff(file[order])) + 1):
+        begin = first[own]
+        rows = positions[int(file[own[0]])]
+        found[own] = np.searchsorted(rows, begin + blocks.row_count[own]) - np.searchsorted(rows, begin)
+    return found
+
+
+def _first_rows(query: Query, files: np.ndarray, file: np.ndarray, row_group: np.ndarray) -> np.ndarray:
+    """The position in its file of the first row of some blocks of the given files."""
+    wanted = np.zeros(len(query.catalog.files), bool)
+    wanted[files] = True
+    every = query.catalog.blocks_of(wanted)
+    order = np.lexsort((every.row_group, every.file))
+    begin = offsets_of(every.row_count[order])[:-1]
+    key = (every.file[order].astype(np.int64) << 32) | every.row_group[order]
+    of_file = begin[np.searchsorted(every.file[order], file)]
+    return begin[np.searchsorted(key, (file.astype(np.int64) << 32) | row_group)] - of_file

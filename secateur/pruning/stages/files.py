@@ -1,0 +1,44 @@
+"""Stage "files": what the table itself tells of files decides whole ones before anything of the index is read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from secateur.pruning.conjuncts import alive
+from secateur.pruning.outcomes import TRUE
+from secateur.pruning.predicate.bound import Leaf, fields, leaves
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.questions import questions
+from secateur.pruning.stages.survivors import Query, Survivors, evaluate_with
+from secateur.pruning.statistics import Files
+
+
+def prune_files(query: Query, survivors: Survivors) -> Survivors:
+    """Keeps the files that may satisfy the predicate by what the table itself tells of them.
+
+    Sound: a partition value is the value of the column in every row of the file, or bounds it; a bucket holds all files
+    with the values that fall into it; what a format's own metadata says of files are bounds as any others.
+    """
+    files = query.catalog.files
+    survives = np.ones(len(files), bool)
+    if any(files.zones(field) is not None for field in fields(query.predicate)):
+        survives[:] = False
+        survives[alive(query.predicate, files).units] = True
+    evidence = evidence_of_files(query.predicate, files)
+    if evidence:
+        survives &= (evaluate_with(query.predicate, files, evidence) & TRUE) != 0
+    if survives.all():
+        return survivors
+    return replace(survivors, files=survives, segments=query.catalog.everywhere(survives))
+
+
+def evidence_of_files(predicate: Predicate, files: Files) -> dict[Leaf, np.ndarray]:
+    """For every leaf that buckets can refute, the files that may hold what it asks for."""
+    found = {}
+    for leaf in dict.fromkeys(leaves(predicate)):
+        told = [held for question in questions(leaf) if (held := files.holders(question)) is not None]
+        if told:
+            found[leaf] = np.flatnonzero(np.logical_and.reduce(told))
+    return found

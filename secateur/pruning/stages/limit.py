@@ -1,0 +1,25 @@
+"""Stage "limit": blocks beyond those that surely hold enough rows are not needed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from secateur.pruning.stages.survivors import Query, Survivors
+
+
+def prune_by_limit(query: Query, survivors: Survivors) -> Survivors:
+    """Keeps just enough fully matching blocks where they alone hold `limit` rows.
+
+    Sound without ORDER BY: LIMIT n asks for any n matching rows, and every row of the blocks kept matches. Blocks of
+    files with deleted rows are not counted on.
+    """
+    if query.limit is None:
+        return survivors
+    assert survivors.blocks is not None
+    matching = survivors.fully_matching
+    touched = query.catalog.files.touched
+    sure = np.flatnonzero(matching if touched is None else matching & ~touched[survivors.blocks.file])
+    rows = np.cumsum(survivors.blocks.row_count[sure])
+    if not len(sure) or rows[-1] < query.limit:
+        return survivors
+    return survivors.take(sure[: int(np.searchsorted(rows, query.limit)) + 1])

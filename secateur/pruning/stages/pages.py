@@ -1,0 +1,168 @@
+"""Stage "pages": the algebra over blocklets, the row ranges between any two page ends of the predicate's columns.
+
+Pages of different columns end at different rows. Cut a block wherever a page of any of them ends: on every piece,
+a blocklet, each column lies within one page, whose bounds hold for the piece. So AND, OR, NOT and several columns
+work on pages as they do on blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from secateur.pruning.conjuncts import alive
+from secateur.pruning.predicate.bound import Field, fields
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.stages.survivors import PageCounts, Query, RowRanges, Survivors
+from secateur.pruning.statistics import Blocks, Pages, Statistics
+from secateur.pruning.zones import Zones
+from secateur.ragged import offsets_of, runs_of
+from secateur.values import sorted_distinct
+
+BLOCKS_AT_ONCE = 1 << 15  # bounds what is in memory of their pages
+
+
+@dataclass(frozen=True)
+class Blocklets:
+    """Statistics over blocklets: `block` and [start, stop) of each, in order of block and row."""
+
+    blocks: Statistics
+    block: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+    pages: Mapping[Field, Pages]
+
+    def __len__(self) -> int:
+        return len(self.block)
+
+    @property
+    def row_count(self) -> np.ndarray:
+        return self.stop - self.start
+
+    def page_of(self, pages: Pages) -> np.ndarray:
+        """The page in which every blocklet lies."""
+        return np.searchsorted(_keys(pages), _key(self.block, self.start), side="right") - 1
+
+    def zones(self, column: Field) -> Zones | None:
+        """The zone maps of the pages that the blocklets lie in, or of their blocks."""
+        pages = self.pages.get(column)
+        if pages is not None:
+            return pages.zones.take(self.page_of(pages))
+        zones = self.blocks.zones(column)
+        return None if zones is None else zones.take(self.block)
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Rows [start, stop) of blocks, by their positions among the survivors, in order of block and row."""
+
+    block: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+
+
+def prune_pages(query: Query, survivors: Survivors) -> Survivors:
+    """Keeps the row ranges that page bounds cannot rule out, and the blocks that have any.
+
+    Sound: every row of a block lies in exactly one blocklet. Blocks that match with every row keep all of them.
+    """
+    blocks = survivors.blocks
+    columns = fields(query.predicate)
+    if blocks is None or not any(blocks.has_pages(column) for column in columns):
+        return survivors
+    unsure = np.flatnonzero(~survivors.fully_matching)
+    spans = [_whole(blocks, np.flatnonzero(survivors.fully_matching))]
+    before = after = cut = 0
+    for start in range(0, len(unsure), BLOCKS_AT_ONCE):
+        chosen = unsure[start : start + BLOCKS_AT_ONCE]
+        if query.is_late:
+            spans.append(_whole(blocks, unsure[start:]))
+            break
+        part = blocks.take(chosen)
+        pages = {column: found for column in columns if (found := part.pages(column)) is not None}
+        if not pages:
+            spans.append(_whole(blocks, chosen))
+            continue
+        blocklets = _cut(part, pages)
+        survives = alive(query.predicate, blocklets).units
+        before += sum(int(p.offsets[-1]) for p in pages.values())
+        after += sum(int(np.count_nonzero(np.bincount(blocklets.page_of(p)[survives]))) for p in pages.values())
+        cut += len(blocklets)
+        spans.append(_merged(blocklets, survives, chosen))
+    query.notes.append(f"{cut:,} blocklets, cut by the pages of the predicate's columns")
+    kept, ranges = _ranges(spans, len(blocks))
+    return replace(survivors.take(kept), row_ranges=ranges, pages=PageCounts(before, after))
+
+
+def may_match_in_pages(predicate: Predicate, blocks: Blocks) -> np.ndarray:
+    """Which blocks have a blocklet that page bounds cannot rule out: bool of shape (n_blocks,).
+
+    Of columns without pages the bounds of the blocks count.
+    """
+    found = np.zeros(len(blocks), bool)
+    columns = fields(predicate)
+    for start in range(0, len(blocks), BLOCKS_AT_ONCE):
+        part = blocks.take(slice(start, start + BLOCKS_AT_ONCE))
+        pages = {column: own for column in columns if (own := part.pages(column)) is not None}
+        blocklets = _cut(part, pages) if pages else None
+        units = (
+            alive(predicate, part).units if blocklets is None else blocklets.block[alive(predicate, blocklets).units]
+        )
+        found[start + units] = True
+    return found
+
+
+def surviving_rows(
+    predicate: Predicate, block: Statistics, pages: Mapping[Field, Pages]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The ranges [start, stop) of the rows of one block that page bounds cannot rule out; pages of one column at least.
+
+    Of columns without pages the bounds of the block count. Ranges ascend, and none touches the next.
+    """
+    blocklets = _cut(block, pages)
+    found = _merged(blocklets, alive(predicate, blocklets).units, np.zeros(1, np.int64))
+    return found.start, found.stop
+
+
+def _whole(blocks: Blocks, chosen: np.ndarray) -> Spans:
+    """All rows of some blocks."""
+    return Spans(chosen, np.zeros(len(chosen), np.int64), blocks.row_count[chosen])
+
+
+def _cut(blocks: Statistics, pages: Mapping[Field, Pages]) -> Blocklets:
+    keys = sorted_distinct(np.concatenate([_keys(p) for p in pages.values()]))
+    block, start = keys >> 40, keys & ((1 << 40) - 1)
+    last = np.append(np.diff(block) > 0, True)
+    stop = np.where(last, blocks.row_count[block], np.append(start[1:], 0))
+    return Blocklets(blocks, block, start, stop, pages)
+
+
+def _keys(pages: Pages) -> np.ndarray:
+    """(block, first row) of every page as one ascending integer."""
+    return _key(np.repeat(np.arange(len(pages.offsets) - 1), np.diff(pages.offsets)), pages.first_row)
+
+
+def _key(block: np.ndarray, row: np.ndarray) -> np.ndarray:
+    return (block.astype(np.int64) << 40) | row
+
+
+def _merged(blocklets: Blocklets, survives: np.ndarray, chosen: np.ndarray) -> Spans:
+    """Surviving blocklets of the chosen blocks; those that touch are one span."""
+    block = blocklets.block[survives]
+    start, stop = blocklets.start[survives], blocklets.stop[survives]
+    touches = (block[1:] == block[:-1]) & (start[1:] == stop[:-1])
+    first, last = runs_of(~touches, len(start))
+    return Spans(chosen[block[first]], start[first], stop[last])
+
+
+def _ranges(parts: list[Spans], blocks: int) -> tuple[np.ndarray, RowRanges]:
+    """The blocks of n that have a span, ascending, and their row ranges."""
+    block, start, stop = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("block", "start", "stop")
+    )
+    order = np.argsort(block, kind="stable")
+    counts = np.bincount(block, minlength=blocks)
+    kept = np.flatnonzero(counts)
+    return kept, RowRanges(offsets_of(counts[kept]), start[order], stop[order])

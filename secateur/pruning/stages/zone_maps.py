@@ -1,0 +1,112 @@
+"""Stages "segments" and "zone maps": bounds and null counts decide segments through the tree, then blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from textwrap import shorten
+
+import numpy as np
+
+from secateur.pruning.conjuncts import Candidates, conjuncts, ordered
+from secateur.pruning.evaluate import may_match
+from secateur.pruning.outcomes import survives
+from secateur.pruning.plain_blocks import joined, plain
+from secateur.pruning.predicate.bound import fields
+from secateur.pruning.predicate.nodes import Predicate
+from secateur.pruning.stages.survivors import NO_SEGMENTS, Query, Survivors, joined_ranges, whole_blocks
+from secateur.pruning.statistics import Run
+
+
+def prune_segments(query: Query, survivors: Survivors) -> Survivors:
+    """Keeps the segments that the tree of merged zone maps cannot rule out, and sets those apart that match whole.
+
+    Sound: a node's zone map contains those of all blocks below it.
+    """
+    found = query.catalog.descend(query.predicate, query.implied)
+    query.notes.append(found.note)
+    everywhere = survivors.segments
+    segments, whole = (np.intersect1d(everywhere, each, assume_unique=True) for each in (found.segments, found.whole))
+    return replace(survivors, segments=segments, whole=whole)
+
+
+def prune_blocks(query: Query, survivors: Survivors) -> Survivors:
+    """Keeps the blocks that their own zone maps and partition values cannot rule out.
+
+    Conjunct by conjunct, over the runs of blocks that still have a candidate: what is dead is not looked at again, and
+    columns are loaded only where they are needed, all runs' at once.
+    """
+    if survivors.blocks is not None:
+        return _of_chosen(query, survivors)
+    elsewhere = None if query.executors is None else query.executors.prune(query, survivors)
+    if elsewhere is None:
+        return _pruned(query, survivors)
+    return _beside(elsewhere, _pruned(query, replace(survivors, segments=NO_SEGMENTS, whole=NO_SEGMENTS)))
+
+
+def _of_chosen(query: Query, survivors: Survivors) -> Survivors:
+    """The blocks that filters have left, where zone maps cannot rule them out too."""
+    blocks = survivors.blocks
+    assert blocks is not None
+    alive = survives(survivors.outcomes)
+    if query.implied is not None:
+        alive &= may_match(query.implied, blocks)
+    query.notes.append(f"{len(blocks):,} blocks that filters left")
+    return survivors.take(np.flatnonzero(alive))
+
+
+def _pruned(query: Query, survivors: Survivors) -> Survivors:
+    """The blocks of surviving segments, and of files that no segment covers, that zone maps cannot rule out."""
+    catalog, files = query.catalog, survivors.files
+    runs = [*catalog.runs(files, survivors.segments), *catalog.loose_runs(files)]
+    candidates = [Candidates(len(run), mask=run.candidates) for run in runs]
+    order = _order(query, runs)
+    for conjunct in (*order, query.implied) if query.implied is not None else order:
+        left = [i for i, each in enumerate(candidates) if each.mask is None or each.mask.any()]
+        if query.is_late:
+            query.notes.append(f"the time is spent before {shorten(str(conjunct), 60)}")
+            break
+        catalog.load(fields(conjunct), [runs[i] for i in left])
+        for i in left:
+            candidates[i] = candidates[i].without_dead(conjunct, runs[i])
+    numbers = _numbers(runs, candidates, catalog.runs(files, survivors.whole))
+    query.notes.append(_note(runs, order))
+    opened = replace(survivors, blocks=catalog.open(numbers, files))
+    return opened.take(np.flatnonzero(survives(opened.outcomes))) if survivors.evidence else opened
+
+
+def _beside(elsewhere: Survivors, here: Survivors) -> Survivors:
+    """The survivors of both, without the statistics of either."""
+    assert elsewhere.blocks is not None
+    assert here.blocks is not None
+    if not len(here.blocks):
+        return elsewhere
+    ranges = [part.row_ranges or whole_blocks(part.blocks.row_count) for part in (elsewhere, here) if part.blocks]
+    return replace(
+        elsewhere,
+        blocks=joined([plain(elsewhere.blocks), plain(here.blocks)]),
+        known=np.concatenate([elsewhere.outcomes, here.outcomes]),
+        row_ranges=joined_ranges(ranges),
+    )
+
+
+def _order(query: Query, runs: Sequence[Run]) -> tuple[Predicate, ...]:
+    """The conjuncts in the order in which they cost least, as a sample of the longest run tells."""
+    parts = conjuncts(query.predicate)
+    return ordered(parts, max(runs, key=len)) if runs else parts
+
+
+def _numbers(runs: Sequence[Run], candidates: Sequence[Candidates], whole: Sequence[Run]) -> np.ndarray:
+    """The numbers of the candidates of runs, and of all blocks of those that match whole, ascending."""
+    chosen = [*zip(runs, candidates, strict=True), *((run, Candidates(len(run), mask=run.candidates)) for run in whole)]
+    parts = [each.numbers(run.begin) for run, each in sorted(chosen, key=lambda pair: pair[0].begin)]
+    numbers = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+    in_order = not whole or bool((numbers[1:] > numbers[:-1]).all())
+    return numbers if in_order else np.sort(numbers)
+
+
+def _note(runs: Sequence[Run], order: Sequence[Predicate]) -> str:
+    scanned = f"{sum(map(len, runs)):,} blocks in {len(runs):,} runs"
+    if len(order) < 2:
+        return scanned
+    return f"{scanned}, in the order " + ", ".join(shorten(str(conjunct), 60) for conjunct in order)

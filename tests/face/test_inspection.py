@@ -1,0 +1,414 @@
+"""Tables about a table: what ``sc.inspect`` says of directories and of Iceberg tables, and the command line of it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform, TruncateTransform
+from pyiceberg.types import (
+    BinaryType,
+    DecimalType,
+    ListType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampType,
+    TimeType,
+    UUIDType,
+)
+from support.iceberg_deletes import delete_positions
+
+import secateur as sc
+from benchmarks.indexing import index_here
+from secateur.cli import main
+from secateur.cli.tables import TABLES
+from secateur.index.model import BuildOptions, FilterOption
+
+SCHEMA = Schema(
+    NestedField(1, "id", LongType()),
+    NestedField(2, "name", StringType()),
+    NestedField(3, "ts", TimestampType()),
+    NestedField(4, "tags", ListType(5, StringType(), element_required=False)),
+)
+SPEC = PartitionSpec(PartitionField(3, 1000, DayTransform(), "day"), PartitionField(1, 1001, BucketTransform(2), "b"))
+BY_ID = BuildOptions(
+    sort_key=("1",), filters=(FilterOption("bloom", "1"), FilterOption("ngram", "2", gram=3)), segment_blocks=2
+)
+
+
+def rows(first: int, n: int) -> pa.Table:
+    numbers = range(first, first + n)
+    return pa.table(
+        {
+            "id": pa.array(numbers, pa.int64()),
+            "name": [f"n{i}" for i in numbers],
+            "ts": pa.array([dt.datetime(2024, 1, 1) + dt.timedelta(hours=i) for i in numbers], pa.timestamp("us")),
+            "tags": [[str(i)] for i in numbers],
+        }
+    )
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    found = load_catalog("inspected", type="sql", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/w")
+    found.create_namespace("db")
+    return found
+
+
+@pytest.fixture
+def events(catalog: Catalog) -> Table:
+    """30 rows in 4 files, which are indexed; 30 more in 4 others; two rows of the first file deleted, by positions."""
+    table = catalog.create_table("db.events", SCHEMA, partition_spec=SPEC)
+    table.append(rows(0, 30))
+    index_here(sc.open_table(table), BY_ID)
+    with table.manage_snapshots() as update:
+        update.create_tag(snapshot_of(table), "indexed")
+    table.append(rows(30, 30))
+    delete_positions(table, min(table.inspect.files()["file_path"].to_pylist()), [0, 1])
+    return table
+
+
+def snapshot_of(table: Table) -> int:
+    current = table.current_snapshot()
+    assert current is not None
+    return current.snapshot_id
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """Three days, of 40 rows in 2 blocks each, indexed; a fourth that came later, and the second was changed since."""
+    root = tmp_path / "lake"
+    for day in (1, 2, 3):
+        write_day(root, day, 40)
+    options = BuildOptions(filters=(FilterOption("postings", "id"),), sort_key=("id",), segment_blocks=2)
+    index_here(sc.open_table(str(root)), options)
+    write_day(root, 2, 50)
+    write_day(root, 4, 40)
+    return root
+
+
+def write_day(root: Path, day: int, n: int) -> None:
+    path = root / f"day=2024-01-0{day}" / "rows.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows(100 * day, n).drop_columns(["tags"]), path, row_group_size=20, write_page_index=True)
+
+
+def by_name(table: pa.Table, **where: Any) -> dict[str, Any]:
+    """The only row with these values."""
+    (row,) = (row for row in table.to_pylist() if all(row[name] == value for name, value in where.items()))
+    return row
+
+
+# ---- snapshots and manifests -----------------------------------------------------------------------------------------
+
+
+def test_snapshots_are_those_of_iceberg(events: Table) -> None:
+    found = sc.inspect.snapshots(sc.open_table(events))
+    theirs = events.inspect.snapshots()
+    assert found["committed_at"].cast(pa.timestamp("ms")).equals(theirs["committed_at"])
+    for name in ("snapshot_id", "parent_id", "operation", "manifest_list", "summary"):
+        assert found[name].to_pylist() == theirs[name].to_pylist(), name
+    assert found["sequence_number"].to_pylist() == [1, 2, 3]
+    assert found["refs"].to_pylist() == [["indexed"], [], ["main"]]
+    assert found["selected"].to_pylist() == [False, False, True]
+    past = sc.open_table(events, ref="indexed")
+    assert sc.inspect.snapshots(past)["selected"].to_pylist() == [True, False, False]
+
+
+def test_manifests_are_those_of_iceberg(events: Table) -> None:
+    found = sc.inspect.manifests(sc.open_table(events)).to_pylist()
+    theirs = events.inspect.manifests().to_pylist()
+    for mine, their in zip(found, theirs, strict=True):
+        kind = "data" if their["content"] == 0 else "delete"
+        assert mine["content"] == ("data" if their["content"] == 0 else "deletes")
+        assert (mine["manifest"], mine["bytes"]) == (their["path"], their["length"])
+        assert (mine["spec_id"], mine["snapshot_id"]) == (their["partition_spec_id"], their["added_snapshot_id"])
+        for each in ("added", "existing", "deleted"):
+            assert mine[f"{each}_files"] == their[f"{each}_{kind}_files_count"]
+        summaries = [(each["contains_null"], each["lower"], each["upper"]) for each in mine["partitions"]]
+        expected = [(s["contains_null"], s["lower_bound"], s["upper_bound"]) for s in their["partition_summaries"]]
+        assert summaries == expected
+        assert [each["field"] for each in mine["partitions"]] == ["day", "b"]
+    assert [each["added_rows"] for each in found] == [30, 30, 2]
+    past = sc.inspect.manifests(sc.open_table(events, ref="indexed"))
+    assert past["manifest"].to_pylist() == [theirs[1]["path"]]
+
+
+def test_a_directory_has_neither(lake: Path, events: Table) -> None:
+    for name in ("snapshots", "manifests"):
+        table_of = getattr(sc.inspect, name)
+        empty = table_of(sc.open_table(str(lake)))
+        assert len(empty) == 0
+        assert empty.schema == table_of(sc.open_table(events)).schema
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+
+def assert_files_are_icebergs(table: Table) -> pa.Table:
+    found = sc.inspect.files(sc.open_table(table))
+    theirs = {row["file_path"]: row for row in table.inspect.files().to_pylist()}
+    partitions = {
+        row["data_file"]["file_path"]: (row["data_file"]["partition"], row["snapshot_id"], row["sequence_number"])
+        for row in table.inspect.entries().to_pylist()
+        if row["status"] != 2
+    }
+    assert sorted(found["file"].to_pylist()) == sorted(theirs)
+    for mine in found.to_pylist():
+        their = theirs[mine["file"]]
+        assert mine["content"] == ("data", "position deletes", "equality deletes")[their["content"]]
+        assert (mine["format"], mine["bytes"]) == (their["file_format"].upper(), their["file_size_in_bytes"])
+        assert (mine["row_count"], mine["spec_id"]) == (their["record_count"], their["spec_id"])
+        partition, *ids = partitions[mine["file"]]
+        assert [mine["snapshot_id"], mine["sequence_number"]] == ids
+        assert mine["partition"] == partition
+    return found
+
+
+def test_files_are_those_of_iceberg(events: Table) -> None:
+    found = assert_files_are_icebergs(events)
+    data = found.slice(0, 8)
+    assert data["file"].to_pylist() == sorted(data["file"].to_pylist())
+    assert data["delete_files"].to_pylist() == [1, 0, 0, 0, 0, 0, 0, 0]
+    assert data["indexed"].to_pylist() == [number == 1 for number in data["sequence_number"].to_pylist()]
+    (deletes,) = found.slice(8).to_pylist()
+    assert (deletes["content"], deletes["indexed"], deletes["delete_files"]) == ("position deletes", None, None)
+
+
+def test_files_of_the_past(events: Table) -> None:
+    found = sc.inspect.files(sc.open_table(events, ref="indexed"))
+    assert found["row_count"].to_pylist() == [10, 14, 4, 2]
+    assert found["indexed"].to_pylist() == [True] * 4
+    assert found["delete_files"].to_pylist() == [0] * 4
+
+
+def test_files_of_many_partition_specs(catalog: Catalog) -> None:
+    """Types that Spark has otherwise; a field that was renamed, one that was dropped, and NULL.
+
+    PyIceberg shows values of a renamed field as NULL.
+    """
+    schema = Schema(
+        NestedField(1, "amount", DecimalType(9, 2)),
+        NestedField(2, "at", TimeType()),
+        NestedField(4, "data", BinaryType()),
+        NestedField(5, "name", StringType()),
+    )
+    fields = [(1, IdentityTransform()), (2, IdentityTransform()), (4, TruncateTransform(2))]
+    spec = PartitionSpec(*(PartitionField(i, 1000 + i, each, f"p{i}") for i, each in fields))
+    table = catalog.create_table("db.typed", schema, partition_spec=spec)
+    data = pa.Table.from_pylist(
+        [
+            {"amount": 3, "at": dt.time(1, 2, 3), "data": b"abc", "name": "x"},
+            {"amount": None, "at": None, "data": None, "name": None},
+        ],
+        pa.schema(
+            [
+                ("amount", pa.decimal128(9, 2)),
+                ("at", pa.time64("us")),
+                ("data", pa.binary()),
+                ("name", pa.string()),
+            ]
+        ),
+    )
+    table.append(data)
+    with table.update_spec() as update:
+        update.remove_field("p4")
+        update.add_field("name", IdentityTransform(), "name_is")
+    table.append(data)
+    found = assert_files_are_icebergs(table)
+    assert found.schema.field("partition").type.names == ["p1", "p2", "p4", "name_is"]
+    with table.update_spec() as update:
+        update.rename_field("p1", "money")
+    renamed = sc.inspect.files(sc.open_table(table))["partition"].to_pylist()
+    assert [each["money"] for each in renamed] == [each["p1"] for each in found["partition"].to_pylist()]
+
+
+def test_partitions_by_uuids(catalog: Catalog) -> None:
+    """Of which PyIceberg's own table of files cannot be made."""
+    schema, spec = Schema(NestedField(1, "code", UUIDType())), PartitionField(1, 1000, IdentityTransform(), "code")
+    table = catalog.create_table("db.coded", schema, partition_spec=PartitionSpec(spec))
+    table.append(pa.table({"code": pa.array([UUID(int=7).bytes, None], pa.binary(16))}))
+    found = sc.inspect.files(sc.open_table(table))["partition"].to_pylist()
+    assert sorted(found, key=str) == [{"code": str(UUID(int=7))}, {"code": None}]
+
+
+def test_tables_without_rows(catalog: Catalog) -> None:
+    empty = sc.open_table(catalog.create_table("db.empty", SCHEMA))
+    for name in ("snapshots", "manifests", "files", "blocks", "segments"):
+        assert len(getattr(sc.inspect, name)(empty)) == 0, name
+    assert set(sc.inspect.coverage(empty)["why"].to_pylist()) == {"there is no index"}
+
+
+def test_files_of_a_directory(lake: Path) -> None:
+    found = sc.inspect.files(sc.open_table(str(lake)))
+    assert found["file"].to_pylist() == [f"day=2024-01-0{day}/rows.parquet" for day in (1, 2, 3, 4)]
+    assert found["partition"].to_pylist() == [{"day": dt.date(2024, 1, day)} for day in (1, 2, 3, 4)]
+    assert found["indexed"].to_pylist() == [True, False, True, False]
+    assert found["row_count"].to_pylist() == [40, None, 40, None]
+    assert found["bytes"].to_pylist() == [(lake / name).stat().st_size for name in found["file"].to_pylist()]
+    modified = [(lake / name).stat().st_mtime_ns for name in found["file"].to_pylist()]
+    assert found["modified"].cast(pa.int64()).to_pylist() == modified
+
+
+# ---- blocks and segments ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format_", ["directory", "iceberg"])
+def test_blocks_are_those_of_a_plan_of_everything(lake: Path, events: Table, format_: str) -> None:
+    table: Any = sc.open_table(str(lake)) if format_ == "directory" else sc.open_table(events)
+    found = sc.inspect.blocks(table)
+    plan = sc.prune(table, "TRUE", strict=True).blocks
+    columns = ["file", "row_group", "row_count", "bytes"]
+    assert found.select(columns).to_pylist() == sorted(
+        plan.select(columns).to_pylist(), key=lambda row: [*row.values()]
+    )
+    indexed = dict(zip(*(sc.inspect.files(table)[name].to_pylist() for name in ("file", "indexed")), strict=True))
+    for block in found.to_pylist():
+        assert (block["segment"] is not None) == indexed[block["file"]]
+
+
+def test_segments(lake: Path, events: Table) -> None:
+    found = sc.inspect.segments(sc.open_table(str(lake))).to_pylist()
+    assert [each["files"] for each in found] == [1, 1, 1]
+    assert [each["live_files"] for each in found] == [1, 0, 1]  # one was changed since
+    assert [(each["lower"]["id"], each["upper"]["id"]) for each in found] == [(100, 139), (200, 239), (300, 339)]
+    sizes = [(lake / "_secateur" / each["name"]).stat().st_size for each in found]
+    assert [each["bytes"] for each in found] == sizes
+    of_iceberg = sc.inspect.segments(sc.open_table(events)).to_pylist()
+    assert [(each["lower"], each["upper"]) for each in of_iceberg] == [
+        ({"id": 0}, {"id": 23}),
+        ({"id": 24}, {"id": 29}),
+    ]
+    assert sum(each["row_count"] for each in of_iceberg) == 30
+
+
+def test_an_index_calls_columns_as_the_table_does_now(events: Table) -> None:
+    with events.update_schema() as update:
+        update.rename_column("id", "number")
+    table = sc.open_table(events)
+    assert sc.inspect.segments(table).schema.field("lower").type.names == ["number"]
+    assert by_name(sc.inspect.coverage(table), column="number", structure="bloom")["files"] == 4
+
+
+# ---- coverage --------------------------------------------------------------------------------------------------------
+
+
+def test_coverage_of_a_directory(lake: Path) -> None:
+    found = sc.inspect.coverage(sc.open_table(str(lake)))
+    assert {(row["column"], row["structure"]) for row in found.to_pylist()} == {
+        *((name, what) for name in ("id", "name", "ts") for what in ("zone map", "pages")),
+        ("id", "postings"),
+    }
+    for row in found.to_pylist():
+        assert (row["files"], row["blocks"], row["row_count"]) == (2, 4, 80)
+        assert (row["files_without_entry"], row["files_changed"], row["files_without_structure"]) == (1, 1, 0)
+        assert row["why"] == "1 file not in the index, 1 file changed since"
+
+
+def test_coverage_of_an_iceberg_table(events: Table) -> None:
+    table = sc.open_table(events)
+    found = sc.inspect.coverage(table)
+    ngram = by_name(found, column="name", structure="ngram")
+    assert (ngram["setting"], ngram["files"], ngram["row_count"]) == ("3 bytes", 4, 30)
+    assert ngram["why"] == "4 files not in the index"
+    assert "have no order" in by_name(found, column="tags")["why"]
+    past = sc.inspect.coverage(sc.open_table(events, ref="indexed"))
+    assert by_name(past, column="id", structure="bloom")["why"] is None
+
+
+def test_a_column_that_came_later_is_not_indexed(events: Table) -> None:
+    with events.update_schema() as update:
+        update.add_column("more", LongType())
+    row = by_name(sc.inspect.coverage(sc.open_table(events)), column="more")
+    assert (row["files"], row["files_without_structure"]) == (0, 4)
+    assert "does not have the column" in row["why"]
+
+
+def test_without_an_index_nothing_is_covered(lake: Path) -> None:
+    table = sc.open_table(str(lake))
+    sc.drop_index(table)
+    assert len(sc.inspect.segments(table)) == 0
+    assert sc.inspect.blocks(table)["segment"].null_count == len(sc.inspect.blocks(table)) == 9
+    row = by_name(sc.inspect.coverage(table), column="id")
+    assert (row["files"], row["files_without_entry"], row["why"]) == (0, 4, "there is no index")
+
+
+# ---- the command line ------------------------------------------------------------------------------------------------
+
+
+def run(*arguments: str | Path) -> Any:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_is_shown(lake: Path, events: Table, name: str) -> None:
+    for place in (str(lake), events.metadata_location):
+        table = getattr(sc.inspect, name)(sc.open_table(place))
+        told = json.loads(run("inspect", place, name, "--json").stdout)
+        assert [list(row) for row in told] == [table.column_names] * len(table)
+        text = run("inspect", place, name)
+        assert text.exit_code == 0
+        assert len(text.stdout.splitlines()) == 2 + len(table)
+
+
+def test_columns_of_an_index_are_named_as_in_the_table(events: Table) -> None:
+    told = {
+        each["name"]: each for each in json.loads(run("inspect", events.metadata_location, "--json").stdout)["columns"]
+    }
+    assert list(told) == ["id", "name", "ts"]
+    assert (told["id"]["filters"], told["id"]["sort_key"]) == (["bloom"], 1)
+
+
+def test_commands_choose_a_snapshot(events: Table) -> None:
+    place = events.metadata_location
+    (first, *_) = events.metadata.snapshots
+    then = dt.datetime.fromtimestamp(first.timestamp_ms / 1000, dt.UTC).isoformat()
+    for chosen in (("--snapshot-id", str(first.snapshot_id)), ("--as-of", then), ("--ref", "indexed")):
+        assert run("prune", place, "TRUE", "--count", *chosen).stdout == "30\n"
+        assert len(json.loads(run("inspect", place, "files", "--json", *chosen).stdout)) == 4
+        assert json.loads(run("verify", place, "--json", *chosen).stdout)["files_uncovered"] == 0
+    assert run("prune", place, "TRUE", "--count").stdout == "58\n"
+
+
+def test_commands_find_a_catalog(events: Table, tmp_path: Path) -> None:
+    settings = {"TYPE": "sql", "URI": f"sqlite:///{tmp_path}/c.db", "WAREHOUSE": f"file://{tmp_path}/w"}
+    environment = {f"PYICEBERG_CATALOG__INSPECTED__{name}": value for name, value in settings.items()}
+    for place in (["db.events", "--catalog", "inspected"], ["inspected.db.events"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "secateur.cli", "prune", *place, "--count", "--", "TRUE"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, **environment},
+        )
+        assert done.stdout == "58\n", done.stderr
+
+
+def test_choices_that_do_not_fit_are_mistakes(lake: Path, events: Table) -> None:
+    place = events.metadata_location
+    for arguments, message in (
+        ((str(lake), "--snapshot-id", "1"), "no snapshots to choose from"),
+        ((place, "--snapshot-id", "1"), "has no snapshot 1"),
+        ((place, "--as-of", "yesterday"), "is no time"),
+        ((place, "--ref", "main", "--snapshot-id", "1"), "give one of them"),
+        ((place, "nonsense"), "nonsense"),
+    ):
+        result = run("inspect", *arguments)
+        assert result.exit_code == 2, arguments
+        assert message in result.stderr
+        assert "Traceback" not in result.stderr

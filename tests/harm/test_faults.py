@@ -1,0 +1,227 @@
+"""Whatever happens to the files of an index, the rows stay right; `strict` says what happened."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.filter_files import without_bands
+from support.profiles import by_profile
+from tests.make_golden import GOLDEN, stamp
+
+import secateur as sc
+from secateur.errors import IndexFault
+from secateur.index.container.index_file import SEGMENT, read_contents
+from secateur.index.read.index_view import IndexCatalog
+
+# Reads the tree, zone maps, bloom filters of three columns, pages, and partition values.
+PREDICATE = "id IN (3, 17, 52) OR wide = 7900000000000000000000 OR (part = 1 AND ratio < 6 AND name > 'name-040')"
+TEXTS = "name LIKE 'name-03_é%' AND price < 9 OR price = 12.75"  # reads n-grams, tokens and postings
+IDS = {PREDICATE: [3, 17, 41, 52, 79], TEXTS: [31, 32, 33, 34, 35, 51]}
+STRIDE = by_profile(quick=397, full=61, nightly=1)  # bytes between two flips
+
+
+@pytest.fixture
+def golden(tmp_path: Path) -> Path:
+    root = tmp_path / "golden"
+    shutil.copytree(GOLDEN / "v1", root)
+    stamp(root)
+    return root
+
+
+def index_files(root: Path) -> dict[str, Path]:
+    """Two segments, the filters of five columns or kinds, and the snapshot."""
+    found = {}
+    for name, folder in (("filter", "filters"), ("segment", "segments"), ("snapshot", "snapshots")):
+        paths = sorted((root / "_secateur" / folder).iterdir())
+        found |= {f"{name} {i}": path for i, path in enumerate(paths)}
+    return found
+
+
+def ask(root: Path, predicate: str = PREDICATE) -> tuple[list[int], tuple[str, ...]]:
+    """The ids found, and the reasons for degradation; the index is opened anew, past any cache."""
+    plan = sc.prune(sc.open_table(str(root)), predicate)
+    return sorted(plan.to_arrow(columns=["id"])["id"].to_pylist()), plan.report.degraded
+
+
+def is_refused(root: Path, predicate: str = PREDICATE) -> bool:
+    try:
+        sc.prune(sc.open_table(str(root)), predicate, strict=True)
+    except IndexFault:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("predicate", [PREDICATE, TEXTS])
+def test_the_whole_index_answers(golden: Path, predicate: str) -> None:
+    assert ask(golden, predicate) == (IDS[predicate], ())
+    assert len(sc.prune(sc.open_table(str(golden)), "id = 1000").blocks) == 0
+
+
+READ = [
+    *((name, PREDICATE) for name in ("segment 0", "segment 1", "snapshot 0", "filter 0", "filter 2")),
+    *((name, TEXTS) for name in ("segment 0", "snapshot 0", "filter 3", "filter 4")),
+]
+read = pytest.mark.parametrize(("name", "predicate"), READ, ids=[f"{n}-{'T' if p == TEXTS else 'P'}" for n, p in READ])
+
+
+@read
+def test_any_byte_may_be_flipped(golden: Path, name: str, predicate: str) -> None:
+    """A flipped byte is noticed wherever the query reads, and never costs a row."""
+    file = index_files(golden)[name]
+    data = file.read_bytes()
+    noticed = 0
+    for at in range(0, len(data), STRIDE):
+        file.write_bytes(data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :])
+        ids, degraded = ask(golden, predicate)
+        assert ids == IDS[predicate], f"byte {at} of {file.name}"
+        assert bool(degraded) == is_refused(golden, predicate), f"byte {at} of {file.name}"
+        noticed += bool(degraded)
+    assert noticed > len(data) / STRIDE / 10
+
+
+@read
+def test_any_length_may_be_cut_off(golden: Path, name: str, predicate: str) -> None:
+    """What a query does not read of a file it does not miss; verification does."""
+    file = index_files(golden)[name]
+    data = file.read_bytes()
+    noticed = []
+    for length in [*range(0, len(data), STRIDE * 5), len(data) - 1]:
+        file.write_bytes(data[:length])
+        ids, degraded = ask(golden, predicate)
+        assert ids == IDS[predicate], length
+        assert bool(degraded) == is_refused(golden, predicate), length
+        assert not sc.verify_index(sc.open_table(str(golden))).sound, length
+        noticed.append(bool(degraded))
+    assert noticed == sorted(noticed, reverse=True)  # the more is gone, the more is missed
+    assert all(noticed) == (file.suffix == ".snapshot")
+    assert sum(noticed) > len(noticed) / 4
+
+
+def swap(one: str, other: str) -> Callable[[Path], None]:
+    def harm(root: Path) -> None:
+        first, second = index_files(root)[one], index_files(root)[other]
+        held = first.read_bytes()
+        first.write_bytes(second.read_bytes())
+        second.write_bytes(held)
+
+    return harm
+
+
+def segment_as_snapshot(root: Path) -> None:
+    files = index_files(root)
+    files["snapshot 0"].write_bytes(files["segment 0"].read_bytes())
+
+
+def snapshot_under_another_number(root: Path) -> None:
+    snapshot = index_files(root)["snapshot 0"]
+    snapshot.rename(snapshot.with_name("0000000007.snapshot"))
+
+
+def remove(name: str) -> Callable[[Path], None]:
+    return lambda root: index_files(root)[name].unlink()
+
+
+HARMS = {
+    "segments swapped": swap("segment 0", "segment 1"),
+    "filters swapped": swap("filter 0", "filter 2"),
+    "segment as snapshot": segment_as_snapshot,
+    "snapshot renumbered": snapshot_under_another_number,
+    "first segment gone": remove("segment 0"),
+    "second segment gone": remove("segment 1"),
+    "filters gone": remove("filter 0"),
+}
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_files_may_be_swapped_or_gone(golden: Path, harm: str) -> None:
+    HARMS[harm](golden)
+    ids, degraded = ask(golden)
+    assert ids == IDS[PREDICATE]
+    assert degraded
+    assert is_refused(golden)
+
+
+def test_without_a_snapshot_there_is_no_index(golden: Path) -> None:
+    remove("snapshot 0")(golden)
+    assert ask(golden) == (IDS[PREDICATE], ())
+
+
+@pytest.mark.parametrize(
+    ("chunk", "predicate"),
+    [
+        ("blocks", PREDICATE),
+        ("zone/0", PREDICATE),
+        ("page/0", PREDICATE),
+        ("posting/3", TEXTS),
+        ("rows of posting/3", TEXTS),
+    ],
+)
+def test_c04_trouble_with_one_segment_leaves_the_other_of_use(golden: Path, chunk: str, predicate: str) -> None:
+    """What could not be read keeps its blocks, and only its blocks."""
+
+    def blocks_of_second_part() -> list[int]:
+        blocks = sc.prune(sc.open_table(str(golden)), predicate).blocks.to_pylist()
+        return [block["row_group"] for block in blocks if block["file"].startswith("part=1")]
+
+    before = blocks_of_second_part()
+    file = index_files(golden)["segment 0"]
+    file.write_bytes(harmed(file.read_bytes(), chunk))
+    ids, degraded = ask(golden, predicate)
+    assert ids == IDS[predicate]
+    assert degraded
+    assert all(file.name in reason for reason in degraded)
+    assert is_refused(golden, predicate)
+    assert blocks_of_second_part() == before
+
+
+def test_c04_trouble_with_one_filter_leaves_the_others_of_use(golden: Path) -> None:
+    """Of the two columns that are looked up one rules the block out alone."""
+    file = index_files(golden)["filter 0"]
+    file.write_bytes(without_bands(file.name, file.read_bytes()))
+    plan = sc.prune(sc.open_table(str(golden)), "id = 17 AND wide = 1700000000000000000001")
+    assert len(plan.blocks) == 0
+    assert len(plan.report.degraded) == 1
+    assert file.name in plan.report.degraded[0]
+
+
+def harmed(data: bytes, chunk: str) -> bytes:
+    """A segment file with one bit flipped in a chunk, or in every band of rows."""
+    contents = read_contents("segment", SEGMENT, len(data), lambda at, size: data[at : at + size])
+    if chunk not in contents.chunks:
+        return without_bands("segment", data, SEGMENT, chunk.split()[-1])
+    place = contents.chunks[chunk]
+    at = place.at + place.size // 2
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize("predicate", [PREDICATE, "id >= 0", "part = 1 AND id > 50"])
+def test_a_fault_that_no_part_of_a_stage_confines(
+    golden: Path, predicate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of which none is known: all blocks come from footers then."""
+    expected = sc.prune(sc.open_table(str(golden)), predicate).to_arrow(columns=["id"])
+
+    def broken(*_: object) -> None:
+        raise IndexFault("broken")
+
+    monkeypatch.setattr(IndexCatalog, "runs", broken)
+    plan = sc.prune(sc.open_table(str(golden)), predicate)
+    assert plan.report.degraded == ("broken",)
+    assert plan.to_arrow(columns=["id"]).sort_by("id") == expected.sort_by("id")
+    with pytest.raises(IndexFault, match="broken"):
+        sc.prune(sc.open_table(str(golden)), predicate, strict=True)
+
+
+@pytest.mark.parametrize("name", ["segment 0", "segment 1", "filter 0", "filter 4", "snapshot 0"])
+def test_verify_names_the_fault(golden: Path, name: str) -> None:
+    file = index_files(golden)[name]
+    data = bytearray(file.read_bytes())
+    data[40] ^= 1
+    file.write_bytes(bytes(data))
+    found = sc.verify_index(sc.open_table(str(golden)))
+    assert not found.sound
+    assert "checksum" in found.faults[0]
+    assert file.name in found.faults[0]

@@ -1,0 +1,84 @@
+"""Indexes that released versions wrote stay readable, and mean what they meant."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.make_golden import GOLDEN, stamp
+
+import secateur as sc
+from benchmarks.this_process import jobs_in_this_process
+from secateur.index.read.blocks import OpenedBlocks
+
+VERSIONS = sorted(path.name for path in GOLDEN.iterdir())
+
+# predicate, ids of the matching rows, surviving blocks as (part, row group)
+CASES = [
+    ("id = 17", [17], [(0, 0)]),
+    ("id IN (3, 79, 1000)", [3, 79], [(0, 0), (1, 1)]),
+    ("id BETWEEN 38 AND 41", [38, 39, 40, 41], [(0, 1), (1, 0)]),
+    ("part = 1 AND nested.y = 4 AND id < 50", [44, 49], [(1, 0)]),
+    ("ratio > 11.2", [0, 13, 26, 39, 52, 65, 78, 79], [(0, 0), (0, 1), (1, 0), (1, 1)]),
+    ("price = 4.25", [17], [(0, 0)]),
+    ("wide = 5200000000000000000000", [52], [(1, 0)]),
+    ("name IS NULL AND id < 20", [0, 10], [(0, 0)]),
+    ("name LIKE 'name-07%'", list(range(71, 80)), [(1, 1)]),
+    ("name LIKE '%-033%'", [33], [(0, 1)]),
+    ("name LIKE 'name-033%' OR price = 19.5", [33, 78], [(0, 1), (1, 1)]),
+    ("has_token(name, 'name')", [i for i in range(80) if i % 10], [(0, 0), (0, 1), (1, 0), (1, 1)]),
+    ("has_token(name, 'nam')", [], []),
+    ("id = 1000000", [], []),
+]
+
+
+@pytest.fixture(params=VERSIONS)
+def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    root = tmp_path / "golden"
+    shutil.copytree(GOLDEN / request.param, root)
+    stamp(root)
+    return root
+
+
+@pytest.mark.parametrize(("predicate", "ids", "blocks"), CASES)
+def test_golden_index(golden: Path, predicate: str, ids: list[int], blocks: list[tuple[int, int]]) -> None:
+    plan = sc.prune(sc.open_table(str(golden)), predicate, strict=True)
+    assert plan.report.index == "snapshot 1, 2 segments, covers 2 of 2 files"
+    found = zip(plan.blocks["file"].to_pylist(), plan.blocks["row_group"].to_pylist(), strict=True)
+    assert [(int(file[5]), group) for file, group in found] == blocks
+    assert sorted(plan.to_arrow(columns=["id"])["id"].to_pylist()) == ids
+
+
+def test_golden_index_is_sound(golden: Path) -> None:
+    assert sc.verify_index(sc.open_table(str(golden))).sound
+
+
+def test_an_index_without_layouts_gets_them(golden: Path) -> None:
+    """The first release kept none: readers look at footers until a refresh is asked for them."""
+    table = sc.open_table(str(golden))
+    assert not sc.describe_index(table).layout_bytes
+    plan = sc.prune(table, "id = 17", strict=True)
+    blocks = plan.survivors.blocks
+    assert isinstance(blocks, OpenedBlocks)
+    assert blocks.layouts().blocks == [b""]
+    assert (blocks.placed == -1).all()
+    with jobs_in_this_process() as here:
+        assert sc.refresh_index(table, spark=here).is_current
+        assert sc.refresh_index(table, spark=here, layouts=True).segments_amended == 2
+    blocks = sc.prune(table, "id = 17", strict=True).survivors.blocks
+    assert isinstance(blocks, OpenedBlocks)
+    assert all(blocks.layouts().blocks)
+    assert sc.verify_index(table).sound
+
+
+def test_a_newer_version_is_refused_and_costs_only_time(golden: Path) -> None:
+    (snapshot,) = (golden / "_secateur" / "snapshots").iterdir()
+    data = bytearray(snapshot.read_bytes())
+    data[-12] += 1  # the version in the trailer
+    snapshot.write_bytes(bytes(data))
+    plan = sc.prune(sc.open_table(str(golden)), "id = 17")
+    assert "newer than 1" in plan.report.degraded[0]
+    assert plan.to_arrow()["id"].to_pylist() == [17]
+    with pytest.raises(sc.SecateurError, match="upgrade secateur"):
+        sc.prune(sc.open_table(str(golden)), "id = 17", strict=True)

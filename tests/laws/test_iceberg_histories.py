@@ -1,0 +1,212 @@
+"""Iceberg tables with random histories, each state of which is read as Iceberg's own reader reads it.
+
+Row by row, Spark says for which rows a predicate is TRUE: nothing is pushed into Iceberg's scan, whose bounds leave NaN
+out where Spark orders it above every number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import random
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as t
+from support import oracle
+from support.iceberg_histories import UUID, UUIDS, WORDS, SparkHistory
+from support.iceberg_spark import location
+from support.profiles import by_profile
+
+import secateur as sc
+from secateur.errors import UnsupportedPredicate
+
+FEW = [(1, 0), (2, 1), (3, 0)]  # versions of the format, and seeds
+EVERY = [(version, seed) for version in (1, 2, 3) for seed in range(20)]
+CASES = by_profile(quick=FEW[2:], full=FEW, nightly=EVERY)
+STEPS = 12
+CHECKED = (5, 11)
+NUMBERS = itertools.count()
+
+
+def text(value: str) -> str:
+    return "'" + value.replace("'", "\\'") + "'"
+
+
+def conditions(schema: t.StructType, draw: random.Random) -> list[str]:
+    """Some predicates on the columns of a schema, alone and in pairs."""
+    alone = [each for column in schema for each in _of(f"`{column.name}`", column.dataType, column.name, draw)]
+    found = draw.sample(alone, min(24, len(alone)))
+    pairs = [f"({a}) {draw.choice(['AND', 'OR'])} NOT ({b})" for a, b in zip(found, found[5:], strict=False)]
+    return ["true", f"rid <= {draw.randrange(0, 60)}", *found, *draw.sample(pairs, min(6, len(pairs)))]
+
+
+def _of(name: str, type_: t.DataType, column: str, draw: random.Random) -> list[str]:
+    nulls = [f"{name} IS NULL", f"{name} IS NOT NULL"]
+    match type_:
+        case t.IntegerType() | t.LongType():
+            k = draw.choice([-7, -1, 0, 1, 2, 3, 4, 5, 7, 10, 2**31, 2**40])
+            return [*nulls, f"{name} = {k}", f"{name} IN (1, {k}, 77)", f"{name} > {k}", f"NOT {name} <= {k}"]
+        case t.StringType() if column == UUID:
+            return [*nulls, f"{name} = '{draw.choice(UUIDS)}'", f"{name} > '{draw.choice(UUIDS)}'"]
+        case t.StringType():
+            s = draw.choice(WORDS)
+            return [*nulls, f"{name} = {text(s)}", f"{name} LIKE {text(s[:2] + '%')}", f"{name} > {text(s)}"]
+        case t.FloatType() | t.DoubleType():
+            bounds = [f"{name} {draw.choice(['>', '>=', '<', '<=', '=', '<>'])} {x}" for x in ("0D", "1.5D", "0.1D")]
+            return [*nulls, *bounds, f"isnan({name})", f"NOT {name} < 1D", f"{name} = double('NaN')"]
+        case t.DecimalType():
+            return [*nulls, f"{name} > 12.34", f"{name} <= {draw.randrange(-9, 9)}"]
+        case t.DateType():
+            return [*nulls, f"{name} < DATE '2000-02-29'", f"{name} = DATE '1970-01-01'", f"year({name}) = 2026"]
+        case t.TimestampType():
+            return [*nulls, f"{name} >= TIMESTAMP '1970-01-01 00:00:00Z'", f"{name} < TIMESTAMP '1969-12-31 23:30:00Z'"]
+        case t.TimestampNTZType():
+            return [*nulls, f"{name} >= TIMESTAMP_NTZ '1970-01-01 00:00:00.000001'"]
+        case t.BinaryType():
+            return [*nulls, f"{name} = X'00'", f"{name} > X'61'"]
+        case t.StructType():
+            return [*nulls, *(each for f in type_ for each in _of(f"{name}.`{f.name}`", f.dataType, f.name, draw))]
+        case t.ArrayType():
+            return [*nulls, f"array_contains({name}, {text(draw.choice(WORDS))})", f"size({name}) = 1"]
+        case t.MapType():
+            return [*nulls, f"map_contains_key({name}, {text(draw.choice(WORDS))})"]
+    raise AssertionError(type_)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One way to one state of a table: how it is opened, here and by Spark."""
+
+    path: str
+    options: Mapping[str, Any]
+    use_index: bool = True
+
+    def open(self) -> Any:
+        return sc.open_table(self.path, **self.options)
+
+    def plan(self, predicate: str, **more: Any) -> Any:
+        return sc.prune(self.open(), predicate, strict=True, use_index=self.use_index, **more)
+
+    def format(self, spark: SparkSession, predicate: str) -> DataFrame:
+        options = {name: str(value) for name, value in self.options.items()}
+        reader = spark.read.format("secateur").options(**options, predicate=predicate)
+        return reader.option("use_index", str(self.use_index).lower()).load(self.path)
+
+
+@dataclass(frozen=True)
+class Check:
+    """What Iceberg and Spark say of one state of a table, to compare with."""
+
+    spark: SparkSession
+    answers: oracle.Answers
+    schema: t.StructType
+    draw: random.Random
+    log: object
+
+    @staticmethod
+    def of(spark: SparkSession, frame: DataFrame, draw: random.Random, log: object) -> Check:
+        answers = oracle.ask(frame, conditions(frame.schema, draw))
+        assert len(answers.truth) > 20
+        return Check(spark, answers, frame.schema, draw, log)
+
+    def agrees(self, readers: Mapping[str, Reader], each: int = 6, roads: int = 1) -> None:
+        """Some predicates, others for every reader; some readers on all roads to Spark."""
+        for label, reader in readers.items():
+            for predicate in ["true", *self.draw.sample(list(self.answers.truth), each)]:
+                self._rows_agree(label, reader, predicate)
+        for label in self.draw.sample(list(readers), min(roads, len(readers))):
+            self._roads_agree(label, readers[label], self.draw.choice(list(self.answers.truth)))
+
+    def _rows_agree(self, label: str, reader: Reader, predicate: str) -> None:
+        expected = self.answers.matching(predicate)
+        plan = reader.plan(predicate)
+        try:
+            rows = plan.to_arrow()
+        except UnsupportedPredicate:
+            return
+        assert rows.schema.names == self.schema.names
+        self._equal(rows, expected, label, predicate, plan)
+        assert plan.count() == expected.total(), (label, predicate, self.log)
+        n = self.draw.randrange(0, expected.total() + 3)
+        some = oracle.rows(reader.plan(predicate, limit=n).to_arrow())
+        assert some.total() == min(n, expected.total()), (label, predicate, n, self.log)
+        assert some <= expected, (label, predicate, n, self.log)
+
+    def _roads_agree(self, label: str, reader: Reader, predicate: str) -> None:
+        expected = self.answers.matching(predicate)
+        plan = reader.plan(predicate)
+        frames = {"blocks": plan.to_spark(self.spark, via="blocks")}
+        with contextlib.suppress(UnsupportedPredicate):
+            plan.require_supported()
+            frames["format"] = reader.format(self.spark, predicate)
+        if len(plan.files):
+            frames["iceberg"] = plan.to_spark(self.spark, via="iceberg")
+        for road, frame in frames.items():
+            assert _untyped(frame.schema) == _untyped(self.schema), (label, road, self.log)
+            self._equal(frame.toArrow(), expected, f"{label}, {road}", predicate, plan)
+
+    def _equal(self, rows: pa.Table, expected: Counter[str], label: str, predicate: str, plan: Any) -> None:
+        found = oracle.rows(rows)
+        lost, more = expected - found, found - expected
+        assert not lost | more, (label, predicate, f"{lost=}, {more=}", self.log, plan.explain())
+
+
+def _untyped(schema: t.StructType) -> list[tuple[str, str]]:
+    """Names and types; whether NULL is possible is not compared."""
+    return [(each.name, each.dataType.simpleString()) for each in schema]
+
+
+@pytest.mark.parametrize(("version", "seed"), CASES)
+def test_every_state_of_a_history_is_read_as_iceberg_reads_it(
+    iceberg: SparkSession, tmp_path: Path, version: int, seed: int
+) -> None:
+    """Without an index, with a fresh one, a stale one, one that is kept in order; branches, tags, the past."""
+    history = SparkHistory.begin(iceberg, f"lake.db.h{next(NUMBERS)}", version, seed)
+    path = location(iceberg, history.name)
+    draw = random.Random(seed)
+    readers = {name: Reader(path, {"index_location": str(tmp_path / name)}) for name in ("none", "stale", "kept")}
+    for each in ("stale", "kept"):
+        build(iceberg, readers[each], history, draw)
+    for step in range(STEPS):
+        history.step()
+        if step in CHECKED:
+            sc.refresh_index(readers["kept"].open(), spark=iceberg)
+            sc.optimize_index(readers["kept"].open(), spark=iceberg)
+            if step == CHECKED[-1]:
+                readers["fresh"] = Reader(path, {"index_location": str(tmp_path / "fresh")})
+                build(iceberg, readers["fresh"], history, draw)
+            Check.of(iceberg, iceberg.table(history.name), draw, history.log).agrees(readers)
+    check_the_past(iceberg, history, readers, draw)
+    if seed == 1:
+        history.expire()
+        Check.of(iceberg, iceberg.table(history.name), draw, history.log).agrees(readers, each=3)
+
+
+def build(spark: SparkSession, reader: Reader, history: SparkHistory, draw: random.Random) -> None:
+    """An index with filters and a sort key of columns that there are."""
+    schema = history.schema
+    plain = [each.name for each in schema if isinstance(each.dataType, t.IntegerType | t.StringType | t.LongType)]
+    table = reader.open()
+    sc.build_index(table, spark=spark, bloom=draw.sample(plain, min(3, len(plain))), sort_key=[draw.choice(plain)])
+
+
+def check_the_past(
+    spark: SparkSession, history: SparkHistory, readers: Mapping[str, Reader], draw: random.Random
+) -> None:
+    """Some snapshot of the past, some branch and some tag, by indexes that were built for another state."""
+    snapshots = [row[0] for row in spark.sql(f"SELECT snapshot_id FROM {history.name}.snapshots").collect()]
+    past = draw.choice(snapshots[:-1] or snapshots)
+    moments = [(spark.sql(f"SELECT * FROM {history.name} VERSION AS OF {past}"), {"snapshot_id": past})]
+    refs = spark.sql(f"SELECT name, type FROM {history.name}.refs WHERE name <> 'main'").collect()
+    for name, kind in draw.sample(refs, min(2, len(refs))):
+        moments.append((spark.table(f"{history.name}.{kind.lower()}_{name}"), {"ref": name}))
+    for frame, moment in moments:
+        then = {label: Reader(each.path, {**each.options, **moment}) for label, each in readers.items()}
+        Check.of(spark, frame, draw, (moment, history.log)).agrees(then, each=3)

@@ -1,0 +1,117 @@
+"""Random histories of a table and its index, with crashes in between: the rows are right at every moment."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import pyarrow.fs as pafs
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from support.crash_lake import (
+    QUESTIONS,
+    ROWS,
+    Lake,
+    amend,
+    answers,
+    build,
+    check_leftovers,
+    drop,
+    lake_on,
+    matching,
+    nothing,
+    optimize,
+    rebuild,
+    refresh,
+    rows_of,
+    vacuum,
+)
+from support.faulty_store import DEATHS, FAULTS, DiedError, FaultyStore, Script
+from support.profiles import examples
+
+import secateur as sc
+from benchmarks.this_process import jobs_in_this_process
+from secateur.errors import IndexConflict, IndexFault, IndexMissing, IndexNotWritable
+from secateur.index.segments.snapshot import snapshot_numbers
+from secateur.io.tables.directory.table import ParquetDirectory
+
+WRITERS = st.sampled_from([build, rebuild, refresh, amend, optimize, vacuum, drop])
+MOST_STEPS = 60  # operations of a store that an action takes
+SALTS = st.integers(0, 9)
+
+
+class IndexHistory(RuleBasedStateMachine):
+    """A table that changes, an index that is kept or not, and whoever keeps it dying now and then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack = ExitStack()
+        self.stack.enter_context(jobs_in_this_process())
+        self.directory = tempfile.mkdtemp()
+        self.stack.callback(shutil.rmtree, self.directory)
+        self.lake: Lake = lake_on(pafs.LocalFileSystem(), f"{self.directory}/lake", nothing)
+        self.handle = self.lake.open()
+        self.files = 3
+
+    def teardown(self) -> None:
+        self.stack.close()
+
+    @initialize(indexed=st.booleans())
+    def begin(self, indexed: bool) -> None:
+        if indexed:
+            build(self.lake.open())
+
+    @rule(salt=SALTS)
+    def append(self, salt: int) -> None:
+        self.lake.write(f"{self.files}.parquet", rows_of(self.files * ROWS, salt))
+        self.files += 1
+
+    @precondition(lambda self: len(self.lake.rows) > 1)
+    @rule(data=st.data())
+    def delete(self, data: st.DataObject) -> None:
+        self.lake.remove(data.draw(st.sampled_from(sorted(self.lake.rows))))
+
+    @rule(data=st.data(), salt=SALTS)
+    def overwrite(self, data: st.DataObject, salt: int) -> None:
+        name = data.draw(st.sampled_from(sorted(self.lake.rows)))
+        self.lake.write(name, rows_of(int(name.removesuffix(".parquet")) * ROWS, salt))
+
+    @rule(do=WRITERS)
+    def keep(self, do: Callable[[ParquetDirectory], None]) -> None:
+        """One that no fault befalls: it does what it says."""
+        had = bool(snapshot_numbers(self.lake.store))
+        try:
+            do(self.lake.open())
+        except IndexMissing:
+            assert not had
+            return
+        if do in (build, rebuild, refresh, amend):
+            assert sc.verify_index(self.lake.open()).files_uncovered == 0
+        if do is vacuum:
+            check_leftovers(self.lake)
+
+    @rule(do=WRITERS, at=st.integers(0, MOST_STEPS), fault=st.sampled_from(FAULTS))
+    def fail(self, do: Callable[[ParquetDirectory], None], at: int, fault: str) -> None:
+        """One that dies, or is refused; where it has fewer steps nothing befalls it."""
+        script = Script(at, fault)
+        try:
+            do(self.lake.open(FaultyStore(self.lake.filesystem, self.lake.store.root, script)))
+        except (IndexMissing, IndexFault, IndexNotWritable, IndexConflict, KeyboardInterrupt):
+            pass
+        except DiedError:
+            assert fault in DEATHS
+
+    @invariant()
+    def answers_are_exact(self) -> None:
+        """Of a handle that was opened at the beginning, and of one opened now."""
+        for table, (sql, holds) in zip((self.handle, self.lake.open()), QUESTIONS, strict=False):
+            assert answers(table, sql) == matching(self.lake, holds)
+        if snapshot_numbers(self.lake.store):
+            assert sc.verify_index(self.lake.open()).faults == ()
+
+
+TestIndexHistory = IndexHistory.TestCase
+TestIndexHistory.settings = settings(examples(4, shrink=False), stateful_step_count=20)

@@ -1,0 +1,146 @@
+"""Pruning against Spark, on random tables and predicates: the laws of :mod:`laws` hold for all of them."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+from support.laws import check_table
+from support.profiles import examples
+from support.strategies import KINDS, ZONES, FileSpec, TableSpec, predicates, table_specs
+
+from secateur.io.spark.file_reader import spark_schema
+from secateur.values import Kind, kind_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PREDICATES = 30  # per table, evaluated by Spark in one query
+ROADS = 4  # predicates per table whose rows take every road
+
+
+@dataclass(frozen=True, repr=False)
+class Case:
+    """A table, predicates on it, the session's time zone, and a limit."""
+
+    spec: TableSpec
+    predicates: list[str]
+    zone: str
+    limit: int
+    structures: str
+
+    def __repr__(self) -> str:  # short: what fails is named by the assertion
+        return f"<a table of {len(self.spec.files)} files in {self.zone}>"
+
+
+@st.composite
+def cases(draw: st.DrawFn, specs: st.SearchStrategy[TableSpec]) -> Case:
+    spec = draw(specs)
+    texts = draw(st.lists(predicates(spec), min_size=PREDICATES, max_size=PREDICATES, unique=True))
+    return Case(spec, texts, draw(st.sampled_from(ZONES)), draw(st.integers(0, 30)), draw(st.sampled_from(STRUCTURES)))
+
+
+STRUCTURES = ["bloom", "native", "postings", "texts and gaps", "auto"]
+
+
+def structures(case: Case) -> dict[str, Any]:
+    """What a build is asked for, of all columns that can have it."""
+    names = [kind.sql for kind in case.spec.kinds]
+    texts = [kind.sql for kind in case.spec.kinds if kind.type == pa.string()]
+    match case.structures:
+        case "native":
+            return {"bloom": dict.fromkeys(names, "native"), "tokens": texts}
+        case "postings":
+            return {"postings": names}
+        case "texts and gaps":
+            gaps = [kind.sql for kind in case.spec.kinds if kind_of(kind.type) is Kind.WORD]
+            return {"ngram": {name: {"n": 2, "fold": True} for name in texts}, "tokens": texts, "gaps": gaps}
+        case "auto":
+            return {"auto": True, "ngram": dict.fromkeys(texts, 2)}
+        case _:
+            return {"bloom": names, "ngram": dict.fromkeys(texts, 3)}
+
+
+@examples(10, shrink=False)
+@given(case=cases(table_specs()))
+def test_plans_are_right_on_random_tables(spark: SparkSession, case: Case) -> None:
+    """Pages, structures for look-ups on every column, and segments of a few blocks under a tree."""
+    check_case(spark, case, lambda file, path: pq.write_table(file.data, path, **file.options))
+
+
+def check_case(spark: SparkSession, case: Case, write: Callable[[FileSpec, Path], None]) -> None:
+    spark.conf.set("spark.sql.session.timeZone", case.zone)
+    with tempfile.TemporaryDirectory(prefix="secateur-") as folder:
+        root = case.spec.write(Path(folder) / "lake", write)
+        # data columns by their types, partition columns as Spark infers them
+        frame = spark.read.schema(spark_schema(case.spec.schema)).parquet(str(root))
+        names = [kind.sql for kind in case.spec.kinds]
+        build = {"sort_key": names[:1], "fpr": 0.2, "segment_blocks": 3, **structures(case)}
+        answers = check_table(spark, root, case.predicates, frame=frame, limit=case.limit, roads=ROADS, build=build)
+        event(f"{len(answers.truth) * 10 // len(case.predicates) * 10} % of the predicates evaluate")
+
+
+# ---- files of other writers ------------------------------------------------------------------------------------------
+
+
+def write_with_polars(file: FileSpec, path: Path) -> None:
+    pl.from_arrow(file.data).write_parquet(path, row_group_size=7, statistics="full")
+
+
+def write_with_duckdb(file: FileSpec, path: Path) -> None:
+    rows = file.data  # noqa: F841, found by name
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute(f"COPY (SELECT * FROM rows) TO '{path}' (FORMAT parquet)")
+
+
+def write_with_spark(spark: SparkSession, file: FileSpec, path: Path) -> None:
+    rows = spark.createDataFrame(file.data, spark_schema(file.data.schema))
+    with tempfile.TemporaryDirectory(prefix="secateur-") as folder:
+        rows.coalesce(1).write.mode("overwrite").parquet(folder)
+        (part,) = Path(folder).glob("*.parquet")
+        shutil.move(part, path)
+
+
+# Other writers have no type for the extremes, and write Arrow's narrower types in their own way.
+COMMON = [kind for kind in KINDS if not kind.name.startswith("far")]
+common_tables = table_specs(COMMON, widened=False)
+of_spark = table_specs([kind for kind in COMMON if kind.name != "unsigned"], widened=False)
+tables_with_instants = of_spark.filter(lambda spec: any(kind.name == "ts" for kind in spec.kinds + spec.nested))
+
+
+@pytest.mark.parametrize("write", [write_with_polars, write_with_duckdb])
+def test_plans_are_right_on_files_of(spark: SparkSession, write: Callable[[FileSpec, Path], None]) -> None:
+    @examples(3, shrink=False)
+    @given(case=cases(common_tables))
+    def check(case: Case) -> None:
+        check_case(spark, case, write)
+
+    check()
+
+
+@pytest.mark.parametrize("timestamps", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
+def test_c20_plans_are_right_on_files_of_spark(spark: SparkSession, timestamps: str) -> None:
+    """INT96 has no statistics, and is an instant though it names no zone."""
+
+    @examples(2, shrink=False)
+    @given(case=cases(tables_with_instants))
+    def check(case: Case) -> None:
+        check_case(spark, case, lambda file, path: write_with_spark(spark, file, path))
+
+    spark.conf.set("spark.sql.parquet.outputTimestampType", timestamps)
+    try:
+        check()
+    finally:
+        spark.conf.unset("spark.sql.parquet.outputTimestampType")

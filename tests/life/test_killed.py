@@ -1,0 +1,108 @@
+"""Processes that write an index are killed: readers see the old index or the new one, and what is left is vacuumed."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pytest
+from conftest import write_file
+from support.crash_lake import (
+    ACTIONS,
+    NO_SPARK,
+    build,
+    changed,
+    check_answers,
+    check_index,
+    check_leftovers,
+    lake_on,
+)
+from support.killed import PROCESSES, killed_at, start_server, steps_of, work_on
+from support.profiles import NIGHTLY
+
+import secateur as sc
+from benchmarks.this_process import jobs_in_this_process
+from secateur.index.segments.snapshot import snapshot_numbers
+
+KILLS = 4  # of every action, in the short run
+
+
+@pytest.fixture(scope="module", autouse=True)
+def server() -> None:
+    start_server()
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_a_process_is_killed_at_every_step(tmp_path: Path, name: str) -> None:
+    with jobs_in_this_process():
+        lake = lake_on(pafs.LocalFileSystem(), str(tmp_path / "lake"), ACTIONS[name].before)
+        saved, numbers = lake.saved(), snapshot_numbers(lake.store)
+        count = steps_of(lake.root, name)
+        for at in range(count) if NIGHTLY else {i * count // KILLS + count // KILLS // 2 for i in range(KILLS)}:
+            lake.restore(saved)
+            assert killed_at(lake.root, name, at) == -signal.SIGKILL
+            now = snapshot_numbers(lake.store)
+            assert not now or now[-1] in {*numbers[-1:], len(numbers) + 1}
+            check_index(lake)
+            check_leftovers(lake)
+        build(lake.open())
+        check_answers(lake)
+
+
+def test_processes_are_killed_at_any_time(tmp_path: Path) -> None:
+    """Two at once write an index as long as they live; readers of another process find every answer exact."""
+    chance = random.Random() if NIGHTLY else random.Random(1)
+    with jobs_in_this_process():
+        lake = lake_on(pafs.LocalFileSystem(), str(tmp_path / "lake"), changed)
+        for _ in range(100 if NIGHTLY else 3):
+            writers = [PROCESSES.Process(target=work_on, args=(lake.root,)) for _ in range(2)]
+            for writer in writers:
+                writer.start()
+            deadline = time.monotonic() + 0.2 + chance.random() * 0.4
+            while time.monotonic() < deadline:
+                check_answers(lake, strict=False)  # for what is dropped is gone
+            for writer in writers:
+                writer.kill()
+                writer.join(30)
+            check_index(lake)
+            check_leftovers(lake)
+
+
+def test_a_driver_is_killed_in_the_middle_of_a_spark_build(tmp_path: Path) -> None:
+    """Its tasks may go on for a moment; what they leave is found."""
+    root = tmp_path / "lake"
+    for i in range(24):
+        ids = range(i * 100, i * 100 + 100)
+        write_file(root / f"{i:02d}.parquet", pa.table({"id": ids, "user": [i * 37 % 101 for i in ids]}))
+    code = (
+        "import sys; import secateur as sc; from secateur.session import local_session\n"
+        "sc.build_index(sc.open_table(sys.argv[1]), spark=local_session(), bloom=['user'], segment_blocks=2)"
+    )
+    driver = subprocess.Popen(
+        [sys.executable, "-c", code, str(root)], stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    index, end = root / "_secateur", time.monotonic() + 120
+    while not list(index.glob("segments/*.segment")) and driver.poll() is None and time.monotonic() < end:
+        time.sleep(0.002)
+    driver.kill()
+    assert driver.wait(60) == -signal.SIGKILL
+    assert snapshot_numbers(sc.open_table(str(root)).store) == []
+    assert sc.prune(sc.open_table(str(root)), "user = 5", strict=True).count() == 24
+    while is_written(index):
+        time.sleep(0.5)
+    assert sc.vacuum_index(sc.open_table(str(root)), grace_seconds=0)
+    assert not [path for path in index.rglob("*") if path.is_file()]
+    with jobs_in_this_process():
+        sc.build_index(sc.open_table(str(root)), spark=NO_SPARK, bloom=["user"])
+    assert sc.prune(sc.open_table(str(root)), "user = 5", strict=True).count() == 24
+
+
+def is_written(directory: Path) -> bool:
+    """Whether some file was written in the last two seconds."""
+    return any(path.stat().st_mtime > time.time() - 2 for path in directory.rglob("*") if path.is_file())

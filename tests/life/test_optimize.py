@@ -1,0 +1,168 @@
+"""Optimized indexes: they prune as they did, and as one build would."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import write_file
+from hypothesis import given
+from hypothesis import strategies as st
+from support.profiles import examples, slow
+from support.small_tables import files
+from test_refresh import ALL, PREDICATES, kept
+
+import secateur as sc
+from benchmarks.this_process import jobs_in_this_process
+from secateur.errors import IndexConflict, IndexFault
+from secateur.io.tables.directory.table import ParquetDirectory
+
+
+@examples(15, shrink=False)
+@given(st.lists(files(), min_size=2, max_size=5), st.sampled_from([(), ("i",), ("s DESC", "i"), ("f",)]), st.data())
+def test_what_was_pruned_is_pruned(appends: list[Any], sort_key: tuple[str, ...], data: st.DataObject) -> None:
+    """By an index that appends and removals have made, before and after; a second time there is nothing to do."""
+    with tempfile.TemporaryDirectory() as root, jobs_in_this_process() as here:
+        table = sc.open_table(root)
+        segment_blocks = data.draw(st.sampled_from([None, 2, 5]))
+        for i, append in enumerate(appends):
+            for path, rows, size in append:
+                folder, _, name = path.rpartition("/")
+                write_file(Path(root) / folder / f"{i}-{name}", rows, row_group_size=size)
+            if i == 0:
+                sc.build_index(table, spark=here, sort_key=sort_key, segment_blocks=segment_blocks, **ALL)
+            else:
+                sc.refresh_index(table, spark=here)
+        for path in sorted(Path(root).glob("p=*/*.parquet"))[1 :: data.draw(st.integers(2, 5))]:
+            path.unlink()
+        before = {predicate: kept(table, predicate) for predicate in PREDICATES}
+        done = sc.optimize_index(table, spark=here)
+        assert sc.verify_index(table).sound
+        assert {predicate: kept(table, predicate) for predicate in PREDICATES} == before
+        assert sc.optimize_index(table, dry_run=True).is_in_order
+        assert sc.describe_index(table).segments == done.segments_after
+        for predicate in PREDICATES:
+            expected = sc.prune(table, predicate, use_index=False).count()
+            assert sc.prune(table, predicate, strict=True).count() == expected
+
+
+ROWS = 40
+APPENDS = 30
+
+
+@pytest.fixture
+def appended(tmp_path: Path) -> Iterator[ParquetDirectory]:
+    """Thirty files appended one by one, the first ten times as large, every third out of key order."""
+    table = sc.open_table(str(tmp_path))
+    with jobs_in_this_process() as here:
+        for i in range(APPENDS):
+            _append(tmp_path, i)
+            if i == 0:
+                sc.build_index(table, spark=here, sort_key=["ts"], bloom=["id"], ngram=["name"], segment_blocks=16)
+            else:
+                sc.refresh_index(table, spark=here)
+        yield table
+
+
+def _append(root: Path, i: int) -> None:
+    rows = ROWS * 10 if i == 0 else ROWS
+    start = i * 1000 if i % 3 else (i - 2) * 1000 - 500
+    ids = np.random.default_rng(i).permutation(100_000)[:rows]
+    data = pa.table({"ts": start + np.arange(rows), "id": ids, "name": [f"name {value}" for value in ids]})
+    write_file(root / f"{i:03}.parquet", data, row_group_size=10)
+
+
+@slow
+def test_appends_prune_like_one_build(appended: ParquetDirectory, tmp_path: Path) -> None:
+    once = sc.open_table(appended.root, index_location=str(tmp_path / "_once"))
+    with jobs_in_this_process() as here:
+        done = sc.optimize_index(appended, spark=here)
+        sc.build_index(once, spark=here, sort_key=["ts"], bloom=["id"], ngram=["name"], segment_blocks=16)
+    assert (done.segments_before, done.filter_files_before) == (APPENDS, 2 * APPENDS)
+    assert done.filter_files_after == 4  # the first build has a good part of the blocks, so its slabs stay
+    built = sc.describe_index(once)
+    assert done.segments_after <= 1.5 * built.segments
+    bounds = sc.inspect.segments(appended).sort_by("segment")
+    lower, upper = (bounds[side].combine_chunks().field("ts").to_pylist() for side in ("lower", "upper"))
+    assert lower == sorted(lower)
+    assert all(end < begin for end, begin in zip(upper, lower[1:], strict=False))
+    for i in range(APPENDS):
+        value = np.random.default_rng(i).permutation(100_000)[7]
+        between = f"ts BETWEEN {i * 1000} AND {i * 1000 + 5}"
+        assert kept(appended, between) == kept(once, between)
+        for predicate in (f"id = {value}", f"name LIKE '% {value}'", between):
+            assert sc.prune(appended, predicate).count() == sc.prune(appended, predicate, use_index=False).count()
+
+
+def test_what_is_in_order_stays(appended: ParquetDirectory, tmp_path: Path) -> None:
+    """After an append in key order the old segments stay, and so do their slabs; with a late file one is made anew."""
+    with jobs_in_this_process() as here:
+        sc.optimize_index(appended, spark=here)
+        names = set(sc.inspect.segments(appended)["name"].to_pylist())
+        assert sc.optimize_index(appended, spark=here).is_in_order
+        number = sc.describe_index(appended).number
+        for i in (APPENDS + 1, APPENDS + 2):
+            _append(Path(appended.root), i + (i % 3 == 0))
+            sc.refresh_index(appended, spark=here)
+        done = sc.optimize_index(appended, spark=here)
+        stayed = names & set(sc.inspect.segments(appended)["name"].to_pylist())
+    assert done.segments_made in (1, 2)
+    assert len(stayed) >= len(names) - 1
+    assert sc.describe_index(appended).number == number + 3
+    assert sc.verify_index(appended).sound
+
+
+def test_a_dry_run_tells_and_changes_nothing(appended: ParquetDirectory) -> None:
+    told = sc.optimize_index(appended, dry_run=True)
+    assert sc.describe_index(appended).segments == told.segments_before == APPENDS
+    with jobs_in_this_process() as here:
+        done = sc.optimize_index(appended, spark=here)
+    assert (done.segments_after, done.segments_made) == (told.segments_after, told.segments_made)
+
+
+def test_files_that_are_gone_are_forgotten(appended: ParquetDirectory) -> None:
+    for i in range(1, APPENDS, 2):
+        (Path(appended.root) / f"{i:03}.parquet").unlink()
+    with jobs_in_this_process() as here:
+        done = sc.optimize_index(appended, spark=here)
+    assert done.index.files == APPENDS // 2
+    assert sc.prune(appended, "TRUE", strict=True).count() == sc.prune(appended, "TRUE", use_index=False).count()
+
+
+def test_a_broken_segment_is_named_and_nothing_is_lost(appended: ParquetDirectory) -> None:
+    name = sc.inspect.segments(appended)["name"][3].as_py()
+    path = Path(appended.root) / "_secateur" / name
+    path.write_bytes(path.read_bytes()[:100] + bytes(1000))
+    before = sc.prune(appended, "id >= 0", use_index=False).count()
+    with jobs_in_this_process() as here, pytest.raises(IndexFault, match=path.name):
+        sc.optimize_index(appended, spark=here)
+    assert sc.describe_index(appended).segments == APPENDS
+    assert sc.prune(appended, "id >= 0").count() == before
+    with jobs_in_this_process() as here:
+        assert sc.refresh_index(appended, spark=here).files_lost == 1  # of another size than the snapshot says
+        assert not sc.optimize_index(appended, spark=here).is_in_order
+    assert sc.verify_index(appended).sound
+
+
+def test_a_refresh_that_comes_first(appended: ParquetDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    from secateur.maintain import optimize
+
+    with jobs_in_this_process() as here:
+        planned = optimize.regroup
+
+        def refreshing(*arguments: Any) -> Any:
+            found = planned(*arguments)
+            _append(Path(appended.root), 77)
+            sc.refresh_index(appended, spark=here)
+            return found
+
+        monkeypatch.setattr(optimize, "regroup", refreshing)
+        with pytest.raises(IndexConflict, match="Nothing was changed"):
+            sc.optimize_index(appended, spark=here)
+    assert sc.verify_index(appended).sound
+    assert sc.describe_index(appended).files == APPENDS + 1

@@ -1,0 +1,301 @@
+"""Refreshes that add to an index: what was added later prunes as what was built at once."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import WriteTable, write_file
+from hypothesis import given
+from hypothesis import strategies as st
+from support.profiles import examples
+from support.small_tables import files
+
+import secateur as sc
+from benchmarks.this_process import jobs_in_this_process
+from secateur.errors import IndexConflict, InvalidOption, StalePlan, UnknownColumn
+from secateur.io.tables.directory.table import ParquetDirectory
+from secateur.maintain import entries
+
+ALL: dict[str, Any] = {
+    "bloom": ["i", "s", "d", "wide"],
+    "postings": ["small", "day"],
+    "ngram": {"s": 2},
+    "tokens": ["s"],
+    "gaps": ["i", "f"],
+}
+PREDICATES = [
+    *(
+        "i = 3",
+        "s = 'a'",
+        "small IN (1, 7, 100)",
+        "d = 1.50",
+        "s LIKE '%xa%'",
+        "has_token(s, 'b')",
+        "i BETWEEN 2 AND 3",
+    ),
+    *("f > 1e300", "wide = 1000000000000000000.125 OR day = DATE '2000-01-01'", "NOT (i = 3 OR s = 'b')", "g IS NULL"),
+]
+
+
+def kept(table: ParquetDirectory, predicate: str) -> list[dict[str, Any]]:
+    """The blocks of a plan, in the order of files."""
+    return sorted(sc.prune(table, predicate, strict=True).blocks.to_pylist(), key=lambda b: (b["file"], b["row_group"]))
+
+
+@st.composite
+def steps(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """What is asked of a build, and of the refreshes after it; of every kind a part each."""
+    number = draw(st.integers(2, 3))
+    found: list[dict[str, Any]] = [{} for _ in range(number)]
+    for kind, columns in ALL.items():
+        for column in columns:
+            chosen = found[draw(st.integers(0, number - 1))].setdefault(
+                kind, {} if isinstance(columns, Mapping) else []
+            )
+            chosen.update({column: columns[column]}) if isinstance(columns, Mapping) else chosen.append(column)
+    return found
+
+
+@examples(15, shrink=False)
+@given(files(), steps(), st.booleans())
+def test_what_is_added_later_prunes_as_what_was_there_from_the_start(
+    written: list[tuple[str, pa.Table, int]], asked: list[dict[str, Any]], one_by_one: bool
+) -> None:
+    """By files that were there already, and files that came with the refresh."""
+    with tempfile.TemporaryDirectory() as root, jobs_in_this_process() as here:
+        later = sc.open_table(root, index_location=f"{root}/_later")
+        fresh = sc.open_table(root, index_location=f"{root}/_fresh")
+        for i, options in enumerate(asked):
+            first, last = (i, i + 1) if one_by_one and i < len(asked) - 1 else (0 if i == 0 else i, len(written))
+            for path, data, size in written[first:last] if one_by_one or i == 0 else []:
+                write_file(Path(root) / path, data, row_group_size=size)
+            if i == 0:
+                sc.build_index(later, spark=here, segment_blocks=2, **options)
+            else:
+                sc.refresh_index(later, spark=here, **options)
+        sc.build_index(fresh, spark=here, segment_blocks=2, **ALL)
+        assert sc.verify_index(later).sound
+        for predicate in PREDICATES:
+            assert (
+                sc.prune(later, predicate, strict=True).count() == sc.prune(fresh, predicate, use_index=False).count()
+            )
+            if not one_by_one:
+                assert kept(later, predicate) == kept(fresh, predicate), predicate
+        assert sc.refresh_index(later, dry_run=True).is_current
+
+
+@pytest.fixture
+def table(write_table: WriteTable) -> Iterator[ParquetDirectory]:
+    """Four files of three row groups, in two segments, without any filter."""
+    root = write_table({f"{i}.parquet": _rows(i) for i in range(4)}, row_group_size=10)
+    opened = sc.open_table(str(root))
+    with jobs_in_this_process() as here:
+        sc.build_index(opened, spark=here, segment_blocks=6)
+        yield opened
+
+
+def _rows(i: int) -> pa.Table:
+    ids = np.random.default_rng(i).permutation(1000)[:30] * 4 + i
+    return pa.table({"id": ids, "name": [f"n-{value}" for value in ids]})
+
+
+def test_a_filter_is_added_without_reading_other_columns(
+    table: ParquetDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of every file the named column is read, and no other."""
+    from secateur.io.parquet.parquet_file import ParquetSource
+
+    read: list[str] = []
+    original = ParquetSource.read
+
+    def spy(self: ParquetSource, row_group: int, fields: list[pa.Field]) -> Iterator[pa.RecordBatch]:
+        read.extend(field.name for field in fields)
+        return original(self, row_group, fields)
+
+    monkeypatch.setattr(ParquetSource, "read", spy)
+    with jobs_in_this_process() as here:
+        done = sc.refresh_index(table, spark=here, bloom=["id"])
+    assert (done.files_added, done.segments_amended) == (0, 2)
+    assert set(read) == {"id"}
+    assert done.index.bloom == ("id",)
+    value = _rows(2)["id"][5].as_py()
+    assert [block["file"] for block in kept(table, f"id = {value}")] == ["2.parquet"]
+
+
+def test_what_a_dry_run_tells_is_done_then(table: ParquetDirectory) -> None:
+    root = Path(table.root)
+    (root / "0.parquet").unlink()
+    write_file(root / "1.parquet", _rows(7), row_group_size=10)
+    write_file(root / "9.parquet", _rows(9), row_group_size=10)
+    told = sc.refresh_index(table, dry_run=True, postings=["id"])
+    assert (told.files_added, told.files_changed, told.files_removed, told.segments_amended) == (1, 1, 1, 1)
+    assert told.index.number == 1
+    with jobs_in_this_process() as here:
+        done = sc.refresh_index(table, spark=here, postings=["id"])
+    assert [getattr(done, n) for n in ("files_added", "files_changed", "files_removed", "segments_amended")] == [1] * 4
+    assert done.index.number == 2
+    assert sc.refresh_index(table, dry_run=True).is_current
+    everything = sorted(sc.prune(table, "TRUE", use_index=False).to_arrow()["id"].to_pylist())
+    for value in everything[::7]:
+        assert sc.prune(table, f"id = {value}", strict=True).count() == everything.count(value)
+
+
+def test_files_that_are_gone_keep_a_place_in_their_segment(table: ParquetDirectory) -> None:
+    """A segment of which one file is gone gets filters of the other."""
+    (Path(table.root) / "0.parquet").unlink()
+    with jobs_in_this_process() as here:
+        done = sc.refresh_index(table, spark=here, bloom=["id"], postings=["name"], gaps=["id"])
+        assert (done.segments_amended, done.files_removed) == (2, 0)
+        again = sc.refresh_index(table, spark=here)
+    assert (again.is_current, again.index.number) == (True, done.index.number)
+    assert sc.verify_index(table).sound
+    for i in range(1, 4):
+        value = _rows(i)["id"][3].as_py()
+        for predicate in (f"id = {value}", f"name = 'n-{value}'"):
+            assert [block["file"] for block in kept(table, predicate)] == [f"{i}.parquet"]
+
+
+@pytest.mark.parametrize("folder", ["segments", "filters"])
+def test_lost_index_files_are_made_anew(table: ParquetDirectory, folder: str) -> None:
+    with jobs_in_this_process() as here:
+        sc.refresh_index(table, spark=here, bloom=["id"], ngram=["name"])
+        before = {p: kept(table, p) for p in (f"id = {_rows(1)['id'][0].as_py()}", "name LIKE '%n-39%'", "id > 2000")}
+        lost = sorted((Path(table.root) / "_secateur" / folder).iterdir())
+        used = [path for path in lost if any(path.name in name for name in _used(table))]
+        used[0].unlink()
+        used[-1].write_bytes(used[-1].read_bytes()[:-1])
+        done = sc.refresh_index(table, spark=here)
+        assert (done.files_lost > 0, done.segments_amended > 0) == (folder == "segments", folder == "filters")
+        assert sc.verify_index(table).sound
+        assert {predicate: kept(table, predicate) for predicate in before} == before
+
+
+@pytest.mark.parametrize("folder", ["segments", "filters"])
+def test_broken_index_files_are_repaired(table: ParquetDirectory, folder: str) -> None:
+    with jobs_in_this_process() as here:
+        sc.refresh_index(table, spark=here, bloom=["id"], ngram=["name"])
+        before = {p: kept(table, p) for p in (f"id = {_rows(1)['id'][0].as_py()}", "name LIKE '%n-39%'", "id > 2000")}
+        path = next(
+            each for each in (Path(table.root) / "_secateur" / folder).iterdir() if each.name in str(_used(table))
+        )
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+        assert not sc.verify_index(table).sound
+        assert sc.refresh_index(table, spark=here).is_current  # which does not look into files
+        told = sc.refresh_index(table, dry_run=True, repair=True)
+        done = sc.refresh_index(table, spark=here, repair=True)
+        assert (done.files_lost, done.segments_amended) == (told.files_lost, told.segments_amended)
+        assert (done.files_lost > 0, done.segments_amended > 0) == (folder == "segments", folder == "filters")
+        assert sc.verify_index(table).sound
+        assert {predicate: kept(table, predicate) for predicate in before} == before
+
+
+def _used(table: ParquetDirectory) -> set[str]:
+    from secateur.maintain.entries import require_snapshot
+    from secateur.maintain.vacuum import used_files
+
+    return used_files(require_snapshot(table))
+
+
+def test_a_file_that_changes_meanwhile(table: ParquetDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    from secateur.maintain import refresh
+
+    planned = refresh.difference
+
+    def overwriting(*arguments: Any) -> Any:
+        found = planned(*arguments)
+        write_file(Path(table.root) / "2.parquet", _rows(2), row_group_size=15)
+        return found
+
+    monkeypatch.setattr(refresh, "difference", overwriting)
+    with jobs_in_this_process() as here, pytest.raises(StalePlan, match=r"2\.parquet was overwritten"):
+        sc.refresh_index(table, spark=here, bloom=["id"])
+    assert sc.describe_index(table).number == 1
+    assert sc.prune(table, "id >= 0", strict=True).count() == 120
+
+
+def test_another_build_comes_first(table: ParquetDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    from secateur.maintain import refresh
+
+    planned = refresh.difference
+    with jobs_in_this_process() as here:
+
+        def building(*arguments: Any) -> Any:
+            found = planned(*arguments)
+            sc.build_index(table, spark=here, postings=["name"])
+            return found
+
+        monkeypatch.setattr(refresh, "difference", building)
+        with pytest.raises(IndexConflict, match="refresh again"):
+            sc.refresh_index(table, spark=here, bloom=["id"])
+    described = sc.describe_index(table)
+    assert (described.number, described.bloom, described.postings) == (2, (), ("name",))
+
+
+def test_mistakes_are_told_before_anything_is_done(table: ParquetDirectory) -> None:
+    with pytest.raises(InvalidOption, match="pass spark="):
+        sc.refresh_index(table)
+    with jobs_in_this_process() as here:
+        with pytest.raises(UnknownColumn, match="nmae"):
+            sc.refresh_index(table, spark=here, ngram=["nmae"])
+        with pytest.raises(InvalidOption, match="ngram is of text"):
+            sc.refresh_index(table, spark=here, ngram=["id"])
+    assert sc.describe_index(table).number == 1
+
+
+def test_c03_a_file_is_overwritten_within_the_second_in_which_it_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where times are whole seconds: the build waits until the second is over, and reads what is there then."""
+    second = 1_700_000_000
+    path = write_file(tmp_path / "a.parquet", {"id": [1, 2, 3]})
+    os.utime(path, (second, second))
+    waited: list[float] = []
+
+    def overwriting(seconds: float) -> None:
+        waited.append(seconds)
+        write_file(path, {"id": [7, 8, 9]})
+        os.utime(path, (second, second))
+
+    monkeypatch.setattr(entries.time, "sleep", overwriting)
+    monkeypatch.setattr(entries.time, "time", lambda: second + 0.25 + sum(waited))
+    table = sc.open_table(str(tmp_path))
+    with jobs_in_this_process() as here:
+        sc.build_index(table, spark=here)
+    assert waited == [1.75]
+    assert sc.prune(table, "id = 8", strict=True).count() == 1
+
+
+def test_c03_a_file_is_overwritten_while_the_build_waits_for_the_second_to_be_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is young again after the wait has no entry, so what becomes of it within its second is found."""
+    second = 1_700_000_000
+    older, path = (write_file(tmp_path / f"{name}.parquet", {"id": [1, 2, 3]}) for name in "ab")
+    for each in (older, path):
+        os.utime(each, (second, second))
+    waited: list[float] = []
+
+    def overwriting(seconds: float) -> None:
+        waited.append(seconds)
+        os.utime(write_file(path, {"id": [4, 5, 6]}), (second + 2, second + 2))
+
+    monkeypatch.setattr(entries.time, "sleep", overwriting)
+    monkeypatch.setattr(entries.time, "time", lambda: second + 0.25 + sum(waited))
+    table = sc.open_table(str(tmp_path))
+    with jobs_in_this_process() as here:
+        built = sc.build_index(table, spark=here)
+        os.utime(write_file(path, {"id": [7, 8, 9]}), (second + 2, second + 2))
+        assert sc.prune(table, "id = 8", strict=True).count() == 1
+        assert (built.files, built.coverage[0].files_without_entry) == (1, 1)
+        waited.append(60.0)
+        assert sc.refresh_index(table, spark=here).files_added == 1
+    assert sc.prune(table, "id = 8", strict=True).count() == 1

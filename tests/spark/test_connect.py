@@ -1,0 +1,50 @@
+"""Spark Connect: every road that it has gives the rows and the schema of Spark's own reader."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from support.connect_roads import LOST_BY_PUSH_DOWN, PREDICATES, ROADS
+
+import secateur as sc
+from benchmarks.this_process import jobs_in_this_process
+
+
+def test_every_road_of_connect_gives_the_rows_of_sparks_own_reader(tmp_path: Path) -> None:
+    n, start = 1_000, datetime(2026, 1, 1, tzinfo=UTC)
+    data = pa.table(
+        {
+            "id": pa.array([None if i % 97 == 0 else i for i in range(n)], pa.int64()),
+            "name": [f"n{i}" for i in range(n)],
+            "price": pa.array([Decimal(i % 11) for i in range(n)], pa.decimal128(9, 2)),
+            "ts": pa.array([start + timedelta(hours=i) for i in range(n)], pa.timestamp("us", "UTC")),
+            "local": pa.array([datetime(2026, 1, 1) + timedelta(hours=i) for i in range(n)], pa.timestamp("us")),
+            "tags": pa.array([[f"t{i % 3}"] * (i % 4) for i in range(n)], pa.list_(pa.string())),
+            "who": pa.array([{"a": i, "b": [{"c": i}]} for i in range(n)]),
+            "x": [float("nan") if i % 50 == 0 else i / n for i in range(n)],
+            "a.b": pa.array([f"n{i}" if i % 9 else None for i in range(n)]),
+            "m": pa.array([[("k", i)] for i in range(n)], pa.map_(pa.string(), pa.int32())),
+        }
+    )
+    for part in range(4):
+        rows = data.slice(part * 250, 250)
+        path = tmp_path / f"{part}.parquet"
+        pq.write_table(rows, path, row_group_size=100, write_page_index=True, max_rows_per_page=10)
+    with jobs_in_this_process() as here:
+        sc.build_index(sc.open_table(str(tmp_path)), spark=here, bloom=["name"])
+    script = Path(__file__).with_name("connect_roads.py")
+    done = subprocess.run(
+        [sys.executable, script, tmp_path], capture_output=True, text=True, timeout=300, check=False, cwd=script.parent
+    )
+    assert done.returncode == 0, done.stderr[-20_000:]
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told.pop("session").startswith("pyspark.sql.connect")
+    assert len(told) == len(PREDICATES) * (2 * len(ROADS) + 2) + len(LOST_BY_PUSH_DOWN)
+    assert [what for what, equal in told.items() if not equal] == []

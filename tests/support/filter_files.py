@@ -1,0 +1,129 @@
+"""Filters in a store as a build leaves them there, and what they hold: value by value, in plain Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from unittest.mock import patch
+
+import mmh3
+import numpy as np
+import pyarrow as pa
+import xxhash
+from bitarray import bitarray
+
+from secateur.index.container.index_file import FILTERS, read_contents
+from secateur.index.filters import bloom_fragment, transpose
+from secateur.index.filters.bloom_fragment import Sliver
+from secateur.index.filters.bloom_matrix import Slabs
+from secateur.index.filters.hashing import Hashes, distinct, hash_present
+from secateur.index.filters.transpose import PartPlan, interleaved, plan_files, plan_matrices, slabs_written, write_file
+from secateur.index.model import Store
+
+MASK = 2**64 - 1
+SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
+
+# ---- what is hashed, bit by bit --------------------------------------------------------------------------------------
+
+
+def hash_values(values: pa.Array) -> Hashes:
+    """The distinct hashes of the non-null values of a column."""
+    return distinct(hash_present(values))
+
+
+def mixed(x: int) -> int:
+    """The finaliser of MurmurHash3, in Python's integers."""
+    x = (x ^ x >> 33) * 0xFF51AFD7ED558CCD & MASK
+    x = (x ^ x >> 33) * 0xC4CEB9FE1A85EC53 & MASK
+    return x ^ x >> 33
+
+
+def positions_of(data: bytes, probes: int, log2_bits: int) -> list[int]:
+    """The bits of one value: the 32-bit quarters of its hash, then those of mix(h1 + j (h2 | 1)), modulo the size."""
+    first, second = mmh3.hash64(data, signed=False)
+    words = [first, second, *(mixed(first + j * (second | 1) & MASK) for j in range(2, (probes + 1) // 2))]
+    quarters = [quarter for word in words for quarter in (word & 0xFFFFFFFF, word >> 32)]
+    return [quarter % (1 << log2_bits) for quarter in quarters[:probes]]
+
+
+def native_positions_of(data: bytes, log2_bits: int) -> list[int]:
+    """The bits of one value in a filter as Parquet files have them: eight words of one block of 256 bits."""
+    hashed = xxhash.xxh64_intdigest(data)
+    block = (hashed >> 32) * (1 << log2_bits - 8) >> 32
+    bits = [((hashed & 0xFFFFFFFF) * salt & 0xFFFFFFFF) >> 27 for salt in SALT]
+    return [block * 256 + word * 32 + bit for word, bit in enumerate(bits)]
+
+
+def bits_of(positions: Iterable[Sequence[int]], log2_bits: int) -> bitarray:
+    """A filter with the bits of some values."""
+    found = bitarray(1 << log2_bits, endian="little")
+    for each in positions:
+        for position in each:
+            found[position] = True
+    return found
+
+
+# ---- slivers laid side by side ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """How much of filters comes into one sliver, part or slab, and how much larger joining sizes may make a slab."""
+
+    slab_blocks: int = transpose.SLAB_BLOCKS
+    part_bytes: int = transpose.PART_BYTES
+    sliver_bytes: int = bloom_fragment.SLIVER_BYTES
+    joined_bytes: int = transpose.JOINED_BYTES
+
+    @contextmanager
+    def prevailing(self) -> Iterator[None]:
+        changes = {"SLAB_BLOCKS": self.slab_blocks, "PART_BYTES": self.part_bytes, "JOINED_BYTES": self.joined_bytes}
+        with patch.multiple(transpose, **changes), patch.object(bloom_fragment, "SLIVER_BYTES", self.sliver_bytes):
+            yield
+
+
+SLAB_BLOCKS = (1, 9, 40, transpose.SLAB_BLOCKS)
+PART_BYTES = (1_000, 5_000, transpose.PART_BYTES)
+SLIVER_BYTES = (1, 700, bloom_fragment.SLIVER_BYTES)
+JOINED_BYTES = (0, 200, transpose.JOINED_BYTES)
+
+
+def own_shape(distinct: int, fpr: float) -> tuple[int, int, int]:
+    """The code, the probes and the log2 of the bits of a filter: docs/format.md."""
+    probes = max(1, math.ceil(0.6 * math.log2(1 / fpr)))
+    bits = [-distinct * k / math.log(1 - fpr ** (1 / k)) for k in (probes, math.ceil(probes * 2 / 3))]
+    log2_bits = min(max(math.ceil(math.log2(max(bits[0], 1))), 6), 27)
+    has_fewer = math.ceil(probes * 2 / 3) < probes and bits[1] <= 1 << log2_bits
+    return (33 if has_fewer else 0) * 64 + log2_bits, math.ceil(probes * 2 / 3) if has_fewer else probes, log2_bits
+
+
+def probes_of(code: int, fpr: float) -> int:
+    """The probes of filters of a code."""
+    probes = max(1, math.ceil(0.6 * math.log2(1 / fpr)))
+    return {0: probes, 33: math.ceil(probes * 2 / 3)}.get(code // 64, 8)
+
+
+def slabs_in(store: Store, name: str, segments: Sequence[Sequence[Sliver]], fpr: float) -> Slabs | None:
+    """The slivers of all segments laid side by side in files of this name; None where there are none."""
+    matrices = plan_matrices(segments)
+    parts = plan_files(matrices)
+
+    def rows_of(part: PartPlan) -> np.ndarray:
+        return interleaved(store, matrices[part.matrix], part)
+
+    files = [write_file(store, f"filters/{name}-{i:06d}.filter", each, rows_of) for i, each in enumerate(parts)]
+    for sliver in (sliver for mine in segments for sliver in mine):
+        store.delete(sliver.name)
+    return slabs_written(matrices, fpr, list(zip(parts, files, strict=True))) if matrices else None
+
+
+def without_bands(name: str, data: bytes, kind: int = FILTERS, matrix: str | None = None) -> bytes:
+    """A file in which a bit of every band of its matrices, or of one of them, is flipped: no row of it can be read."""
+    contents = read_contents(name, kind, len(data), lambda at, size: data[at : at + size])
+    found = bytearray(data)
+    for each in [contents.matrices[matrix]] if matrix is not None else contents.matrices.values():
+        for band in range(each.bands):
+            found[each.at + band * each.stride] ^= 1
+    return bytes(found)

@@ -1,0 +1,143 @@
+"""The laws of pruning, as checks of one plan or of a whole table against what Spark answers.
+
+1. No pruned block, and no pruned range of rows, holds a row for which the predicate is TRUE.
+2. A fully matching block holds only such rows.
+3. The rows of a plan, by whatever road, are those of Spark, as multisets; with a limit, any so many of them.
+4. The row evaluator gives Spark's truth value on every row.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Sequence
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql.functions import lit
+from support.oracle import Answers, Truth, ask, by_row_id, in_order, row_id_of_blocks, rows
+
+import secateur as sc
+from secateur.errors import EvaluationError, UnsupportedPredicate
+from secateur.io.scan.planned_scan import Scan
+from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.bound import columns, is_supported
+from secateur.pruning.predicate.parse import parse
+from secateur.pruning.rows import truth
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PLAN = "number of the plan"
+OUTCOME = {True: TRUE, False: FALSE, None: NULL}
+
+
+def check_table(
+    spark: SparkSession,
+    root: Path,
+    predicates: Sequence[str],
+    *,
+    frame: DataFrame | None = None,
+    limit: int = 3,
+    roads: int = 0,
+    build: dict[str, Any] | None = None,
+) -> Answers:
+    """All laws on a table, with a new index (unless `build` is None) and without one.
+
+    `frame` is the table as Spark reads it. The rows of the first `roads` predicates are read through Spark too.
+    """
+    answers = ask(spark.read.parquet(str(root)) if frame is None else frame, predicates)
+    table = sc.open_table(str(root))
+    if build is not None:
+        sc.build_index(table, spark=spark, **build)
+    check_plans(root, answers, limit)
+    wheres = [text for text in answers.truth if text != "NULL"][:roads]  # Spark refuses WHERE NULL
+    check_roads(spark, [sc.prune(table, text) for text in wheres], answers)
+    return answers
+
+
+def check_plans(root: Path, answers: Answers, limit: int = 3) -> None:
+    """All laws on a table, by the index as it is and without it, for every predicate that Spark answers."""
+    table = sc.open_table(str(root))
+    everything = sc.prune(table, "TRUE").to_arrow()
+    assert by_row_id(everything) == answers.rows
+    batches = everything.combine_chunks().to_batches()
+    for text, expected in answers.truth.items():
+        plan = sc.prune(table, text, strict=True)
+        check_blocks(plan, root, expected)
+        check_blocks(sc.prune(table, text, use_index=False), root, expected)
+        for each in (plan, sc.prune(table, text, limit=limit, strict=True)):
+            try:
+                check_rows(each, answers.matching(text))
+            except EvaluationError:
+                assert any(has_undecided_rows(plan, batch) for batch in batches), text
+        if batches:
+            check_truth(plan, batches[0], expected)
+
+
+def check_blocks(plan: Scan, root: Path, expected: Truth) -> None:
+    """Laws 1 and 2."""
+    matching = {rid for rid, value in expected.items() if value}
+    kept: set[int] = set()
+    blocks = zip(row_id_of_blocks(root, plan), plan.blocks.to_pylist(), strict=True)
+    for ids, block in blocks:
+        assert len(ids) == block["row_count"]
+        for span in block["row_ranges"]:
+            assert 0 <= span["start"] < span["stop"] <= block["row_count"]
+            kept.update(ids[span["start"] : span["stop"]])
+        if block["fully_matching"]:
+            assert set(ids) <= matching, (plan.sql, block)
+    assert matching <= kept, (plan.sql, sorted(matching - kept))
+
+
+def has_undecided_rows(plan: Scan, batch: pa.RecordBatch) -> bool:
+    """Whether only Spark knows the answer on some row: on a local time before 1971, say."""
+    return not np.isin(truth(plan.predicate, batch), list(OUTCOME.values())).all()
+
+
+def check_truth(plan: Scan, batch: pa.RecordBatch, expected: Truth) -> None:
+    """Law 4, for the predicate as bound and as rewritten; a row on which only Spark knows the answer has several."""
+    schema, zone = plan.opened.binding_schema, plan.session_time_zone
+    for predicate in (bind(parse(plan.sql), schema, session_time_zone=zone), plan.predicate):
+        if is_supported(predicate) and "_metadata" not in columns(predicate):
+            found = dict(zip(batch["rid"].to_pylist(), truth(predicate, batch).tolist(), strict=True))
+            single = {rid: outcome for rid, outcome in found.items() if outcome in OUTCOME.values()}
+            assert single == {rid: OUTCOME[expected[rid]] for rid in single}, plan.sql
+            assert all(found[rid] & OUTCOME[value] for rid, value in expected.items()), plan.sql
+
+
+def check_rows(plan: Scan, wanted: Counter[str]) -> None:
+    """Law 3, for the roads that need no Spark."""
+    if plan.residuals.whole is not None and not is_supported(plan.residuals.whole):
+        with pytest.raises(UnsupportedPredicate):
+            plan.to_arrow()
+        return
+    found = rows(plan.to_arrow())
+    if plan.limit is None:
+        assert found == wanted, plan.sql
+    else:
+        assert found <= wanted, plan.sql
+        assert found.total() == min(plan.limit, wanted.total()), plan.sql
+    assert plan.count() == found.total(), plan.sql
+
+
+def check_roads(spark: SparkSession, plans: Sequence[Scan], answers: Answers) -> None:
+    """Law 3, for the roads through Spark, all plans in one query by each road, and as a stream of batches."""
+    if not plans:
+        return
+    for plan in plans:
+        if plan.residuals.whole is None or is_supported(plan.residuals.whole):
+            with contextlib.suppress(EvaluationError):  # which check_plans looks into
+                found = rows(pa.Table.from_batches(plan.to_batches(), plan.opened.schema))
+                assert found == answers.matching(plan.sql)
+    wanted = [(i, row) for i, plan in enumerate(plans) for row in answers.matching(plan.sql).elements()]
+    for road in ("local", "blocks", "native"):
+        numbered = [plan.to_spark(spark, via=road).withColumn(PLAN, lit(i)) for i, plan in enumerate(plans)]
+        found = reduce(lambda a, b: a.unionAll(b), numbered).toArrow()
+        number, table = found[PLAN].to_pylist(), found.drop_columns([PLAN])
+        assert Counter(zip(number, in_order(table), strict=True)) == Counter(wanted), (road, [p.sql for p in plans])

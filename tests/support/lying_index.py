@@ -1,0 +1,79 @@
+"""Indexes on disk that lie: other numbers in their files, with every checksum right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.fs as pafs
+from support.index_files import Arrays, with_arrays
+
+from secateur.index.container.checked_matrix import read_rows, signed_salt
+from secateur.index.container.index_file import FILTERS, SEGMENT, SNAPSHOT, Place, Writer, read_contents
+from secateur.index.segments.snapshot import Snapshot, open_snapshot, snapshot_numbers
+from secateur.io.storage.index_store import FileStore
+
+Change = Callable[[Arrays], Arrays]
+_SALT = 11  # of the arrays of slabs
+_SIZE = 2  # of the arrays of segments
+
+
+def array(position: int, change: Callable[[np.ndarray], np.ndarray]) -> Change:
+    """Changes one of the arrays of a chunk."""
+    return lambda arrays: [*arrays[:position], change(arrays[position].copy()), *arrays[position + 1 :]]
+
+
+def element(position: int, at: int, value: int) -> Change:
+    """Changes one number of one of the arrays of a chunk."""
+
+    def change(values: np.ndarray) -> np.ndarray:
+        values[at] = value
+        return values
+
+    return array(position, change)
+
+
+def snapshot_of(index: Path) -> Snapshot:
+    """The current snapshot of the index in a directory."""
+    store = FileStore(pafs.LocalFileSystem(), str(index))
+    return open_snapshot(store, max(snapshot_numbers(store)))
+
+
+def lie_in_snapshot(index: Path, chunk: str, change: Change) -> None:
+    """Another content of a chunk of the current snapshot."""
+    path = index / snapshot_of(index).name
+    path.write_bytes(with_arrays(path.read_bytes(), SNAPSHOT, {chunk: change}).data)
+
+
+def lie_in_segment(index: Path, chunk: str, change: Change, segment: int = 0) -> None:
+    """Another content of a chunk of a segment; the snapshot says where it lies."""
+    path = index / snapshot_of(index).segments.name[segment]
+    encoded = with_arrays(path.read_bytes(), SEGMENT, {chunk: change})
+    path.write_bytes(encoded.data)
+    place: Place = encoded.places[chunk]
+    for position, value in enumerate(place):
+        lie_in_snapshot(index, f"where/{chunk}", element(position, segment, value))
+    lie_in_snapshot(index, "segments", element(_SIZE, segment, len(encoded.data)))
+
+
+def lie_in_filters(index: Path, f: int, change: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Other rows of every matrix in the files of a filter."""
+    slabs = snapshot_of(index).slabs(f)
+    assert slabs is not None
+    for name in slabs.file_name:
+        path = index / name
+        data = path.read_bytes()
+
+        def read(at: int, size: int, data: bytes = data) -> bytes:
+            return data[at : at + size]
+
+        contents = read_contents(name, FILTERS, len(data), read)
+        writer = Writer(FILTERS, contents.meta)
+        for own, matrix in contents.matrices.items():
+            rows = read_rows(matrix, np.arange(matrix.rows), lambda ranges: [read(*each) for each in ranges], name)
+            new = writer.add_rows(own, change(rows.copy()))
+            assert new.at == matrix.at
+            (part,) = np.flatnonzero((slabs.at == matrix.at) & (slabs.file == list(slabs.file_name).index(name)))
+            lie_in_snapshot(index, f"slabs/{f}", element(_SALT, int(part), signed_salt(new.salt)))
+        path.write_bytes(writer.finish())

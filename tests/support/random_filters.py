@@ -1,0 +1,234 @@
+"""Filters of every kind over random blocks, and what they answer: by sets, and bit by bit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from bitarray import bitarray
+from support.filter_files import bits_of, native_positions_of, own_shape, positions_of
+from support.strategies import BY_NAME, ColumnKind, array_of
+
+from secateur.index.build.column_sketch import FilterSketch
+from secateur.index.filters.bloom import probes_for
+from secateur.index.filters.bloom_fragment import Sliver, SliverWriter
+from secateur.index.filters.bloom_matrix import NONE, OWN_ENCODINGS, code_of, encoding_and_size
+from secateur.index.filters.hashing import Hashes
+from secateur.index.filters.parquet_bloom import Encoding, Form
+from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter, Store
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.pieces import Piece, tokens_within
+from secateur.pruning.questions import Question, Texts, Values
+from secateur.values import Kind, canonical_bytes, keys_of, kind_of, same_keys
+
+KINDS: dict[str, ColumnKind] = {name: BY_NAME[name] for name in ("i", "s", "huge", "day")}
+TYPES = {name: kind.type for name, kind in KINDS.items()}
+FILTERS = [
+    Filter(BLOOM, ("i",), TYPES["i"]),
+    Filter(BLOOM, ("s",), TYPES["s"]),
+    Filter(POSTINGS, ("huge",), TYPES["huge"]),
+    Filter(POSTINGS, ("day",), TYPES["day"]),
+    Filter(NGRAM, ("s",), TYPES["s"], gram=2),
+    Filter(TOKEN, ("s",), TYPES["s"], folded=True),
+]
+# As a later snapshot has them: renumbered, without one, of a wider column, and with one that no segment has.
+LATER_FILTERS = [Filter(NGRAM, ("s",), TYPES["s"], gram=4), *FILTERS[:3:-1], *FILTERS[2:0:-1]]
+LATER_FILTERS.append(Filter(BLOOM, ("i",), pa.int64()))
+NATIVE = [Encoding(Form.INT32), Encoding(Form.INT64)]  # of values of i, in files that have filters of their own
+_TOKEN = re.compile(rb"[0-9A-Za-z_\x80-\xff]+")
+
+
+def number_of(wanted: Filter) -> int | None:
+    """The number among FILTERS, which is that in every segment; None for the one that no segment has."""
+    same = (
+        f for f, own in enumerate(FILTERS) if (own.kind, own.path, own.gram) == (wanted.kind, wanted.path, wanted.gram)
+    )
+    return next(same, None)
+
+
+def canonical(values: Sequence[Any], type_: pa.DataType) -> list[bytes]:
+    """The bytes that are hashed of values that are not NULL."""
+    kind = kind_of(type_)
+    assert kind is not None
+    array = array_of(values, type_).drop_null()
+    if kind is Kind.BYTES:
+        return [bytes(each) for each in array.cast(pa.binary()).to_pylist()]
+    keys = keys_of(array)
+    return [canonical_bytes(keys.at(i), kind) for i in range(len(array))]
+
+
+def contents_of(own: Filter, values: Sequence[Any]) -> frozenset[bytes]:
+    """What a filter hashes of the values of a block."""
+    found = canonical(values, own.type)
+    match own.kind:
+        case "ngram":
+            return frozenset(text[i : i + own.gram] for text in found for i in range(len(text) - own.gram + 1))
+        case "token":
+            return frozenset(token.lower() for text in found for token in _TOKEN.findall(text))
+        case _:
+            return frozenset(found)
+
+
+# ---- what one block has ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the filter of one block holds: its code, its bits, and by sets; `values` is None where it is not known."""
+
+    code: int
+    values: frozenset[bytes] | None
+    probes: int
+    bits: bitarray | None = None
+
+    def by_sets(self, asked: Asked) -> bool:
+        """Whether the block may hold what is asked for, by a filter that is never wrong."""
+        return self.values is None or any(self.values.issuperset(each) for each in asked.alternatives)
+
+    def by_bits(self, asked: Asked) -> bool:
+        """Whether the block may hold what is asked for, by its bits, or in postings, which are not wrong."""
+        if self.values is None or self.bits is None:
+            return self.by_sets(asked)
+        encoding, log2_bits = encoding_and_size(self.code)
+        if encoding in OWN_ENCODINGS:
+            positions = [
+                [p for value in each for p in positions_of(value, self.probes, log2_bits)]
+                for each in asked.alternatives
+            ]
+        else:
+            forms = asked.native_forms(encoding)
+            if forms is None:
+                return True
+            positions = [native_positions_of(form, log2_bits) for form in forms]
+        return any(all(self.bits[p] for p in each) for each in positions)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A filter over the blocks of a segment: the codes and slivers that a build makes, and what every block has."""
+
+    codes: np.ndarray
+    slivers: list[Sliver]
+    held: list[Held]
+    hashes: list[Hashes | None]
+
+
+def written(
+    own: Filter, blocks: Sequence[Sequence[Any]], store: Store, prefix: str, fpr: float, random: np.random.Generator
+) -> Written:
+    """The filter of one kind over some blocks; some are not known, some come with filters of their files."""
+    writer, probes = SliverWriter(store, prefix, fpr), probes_for(fpr)
+    held, hashes = [], []
+    for values in blocks:
+        contents, found = contents_of(own, values), _hashes(own, values)
+        is_known, is_native = random.random() < 0.85, own is FILTERS[0] and random.random() < 0.3
+        hashes.append(found if is_known else None)
+        if not is_known:
+            writer.add(None)
+            held.append(Held(NONE, None, probes))
+        elif own.kind == POSTINGS:
+            held.append(Held(NONE, contents, probes))
+        elif is_native:
+            encoding, log2_bits = NATIVE[int(random.integers(2))], int(random.integers(8, 11))
+            forms = [_native_form(value, encoding.code) for value in contents]
+            bits = bits_of((native_positions_of(form, log2_bits) for form in forms), log2_bits)
+            writer.add_bits(encoding.code, np.array(bits.tolist(), np.uint8))
+            held.append(Held(code_of(encoding.code, log2_bits), contents, 8, bits))
+        else:
+            writer.add(found)
+            code, fitting, log2_bits = own_shape(len(contents), fpr)
+            bits = bits_of((positions_of(value, fitting, log2_bits) for value in contents), log2_bits)
+            held.append(Held(code, contents, fitting, bits))
+    if own.kind == POSTINGS:
+        return Written(np.zeros(0, np.int16), [], held, hashes)
+    return Written(writer.finish(), writer.slivers, held, hashes)
+
+
+def _hashes(own: Filter, values: Sequence[Any]) -> Hashes:
+    """As a build measures them."""
+    found: list[Hashes | None] = []
+    sketch = FilterSketch(own, found.append)
+    sketch.add(array_of(values, own.type))
+    sketch.end()
+    (hashes,) = found
+    assert hashes is not None
+    return hashes
+
+
+def _native_form(canonical_value: bytes, code: int) -> bytes:
+    return canonical_value[: 4 if code == NATIVE[0].code else 8]
+
+
+# ---- questions -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as one filter is asked it: one of the alternatives, with all that is hashed of it."""
+
+    alternatives: Sequence[Sequence[bytes]]
+    type: pa.DataType
+
+    def native_forms(self, encoding: int) -> list[bytes] | None:
+        """What is hashed in filters of files, of integers that fit; None where it cannot be told."""
+        if encoding == NATIVE[1].code and self.type != pa.int64():
+            return None
+        values = [int.from_bytes(each, "little", signed=True) for (each,) in self.alternatives]
+        fitting = [v for v in values if encoding == NATIVE[1].code or -(2**31) <= v < 2**31]
+        return [_native_form(v.to_bytes(8, "little", signed=True), encoding) for v in fitting]
+
+
+def asked_of(own: Filter, question: Question) -> Asked | None:
+    """A question for a filter; None where that tells nothing."""
+    match question:
+        case Values(column, type_, points):
+            kind = kind_of(type_)
+            if own.kind in (NGRAM, TOKEN) or own.path != column.path or not same_keys(own.type, type_):
+                return None
+            assert kind is not None
+            return Asked([[canonical_bytes(key, kind)] for key in points.tolist()], type_)
+        case Texts(column, alternatives, folded, tokens):
+            if own.kind not in (NGRAM, TOKEN) or own.path != column.path or (folded and not own.folded):
+                return None
+            parts = [_parts(own, pieces, tokens) for pieces in alternatives]
+            return Asked(parts, own.type) if all(parts) else None
+        case _:
+            return None
+
+
+def _parts(own: Filter, pieces: Sequence[Piece], tokens: Sequence[bytes]) -> list[bytes]:
+    if own.kind == NGRAM:
+        texts = [*(piece.text for piece in pieces), *tokens]
+        return [text[i : i + own.gram] for text in texts for i in range(len(text) - own.gram + 1)]
+    whole = [*tokens, *(token for piece in pieces for token in tokens_within(piece))]
+    return [token.lower() for token in whole]
+
+
+def random_question(random: np.random.Generator, fields: Sequence[Field]) -> Question:
+    """Of values, some of which some block has, or of parts of texts."""
+    field = fields[int(random.integers(len(fields)))]
+    numbers = random.integers(0, 75, random.choice([1, 1, 2, 5, 60])).tolist()
+    texts = [b"x" * int(random.choice([0, 0, 1, 7, 20])) + b"%02d" % number for number in numbers]
+    if field.path == ("s",) and random.random() < 0.6:
+        return _texts(random, field, texts[:3])
+    if kind_of(field.type) is Kind.BYTES:
+        return Values(field, field.type, np.array(sorted(set(texts)), object))
+    scale = {"huge": 10**30, "day": 1}.get(field.path[0], 1)
+    first = 19_000 if field.path == ("day",) else 0
+    keys = sorted({(first + number) * scale for number in numbers})
+    return Values(field, field.type, np.array(keys, object if kind_of(field.type) is Kind.WIDE else np.int64))
+
+
+def _texts(random: np.random.Generator, field: Field, texts: Sequence[bytes]) -> Texts:
+    alternatives = []
+    for text in texts:
+        cut = int(random.integers(0, len(text)))
+        starts, ends = bool(random.random() < 0.5), bool(random.random() < 0.5)
+        pieces = [Piece(text[cut:], starts and not cut, ends), Piece(text[: max(cut, 1)], starts, False)]
+        alternatives.append(tuple(pieces[: int(random.integers(1, 3))]))
+    tokens = tuple(texts[:1]) if random.random() < 0.3 else ()
+    return Texts(field, tuple(alternatives), bool(random.random() < 0.3), tokens)

@@ -1,0 +1,120 @@
+"""Choosing what a column is looked up by, from a sample of its blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.strategies import KINDS, ColumnKind, array_of
+
+from secateur.index.build.auto_index import MOST_BYTES, SAMPLED_VALUES, ColumnSample, choose, sample_of
+from secateur.index.container.checked_matrix import Matrix
+from secateur.index.filters.bloom import rate_for
+from secateur.index.filters.postings_build import postings_of
+from secateur.index.model import Choice
+from secateur.values import keys_of
+
+BLOCKS, ROWS = 400, 2_000
+Values = Callable[[np.random.Generator, int], np.ndarray]  # of a block, by its number
+
+
+def chosen(values: Values, blocks: int = BLOCKS) -> Choice:
+    rng = np.random.default_rng(3)
+    sampled = np.linspace(0, blocks - 1, 24).astype(int).tolist()
+    samples = [sample_of(pa.array(values(rng, block))) for block in sampled]
+    found = [sample for sample in samples if sample is not None]
+    return choose("c", found, blocks, 64, rate_for(blocks, None))
+
+
+def clustered(rng: np.random.Generator, block: int) -> np.ndarray:
+    return block * 1000 + rng.integers(0, 1000, ROWS)
+
+
+def scattered(rng: np.random.Generator, block: int) -> np.ndarray:
+    return rng.integers(0, 1 << 60, ROWS)
+
+
+def of_few(rng: np.random.Generator, block: int) -> np.ndarray:
+    """A third of three hundred shops in every block."""
+    return rng.choice(rng.integers(0, 300, 100), ROWS)
+
+
+def everywhere(rng: np.random.Generator, block: int) -> np.ndarray:
+    return rng.integers(0, 4, ROWS)
+
+
+def with_outliers(rng: np.random.Generator, block: int) -> np.ndarray:
+    return np.append(clustered(rng, block), [-1, 1 << 40])
+
+
+@pytest.mark.parametrize(
+    ("values", "structure"),
+    [
+        (clustered, "zone map"),
+        (scattered, "bloom"),
+        (of_few, "postings"),
+        (everywhere, "zone map"),
+        (with_outliers, "gaps"),
+    ],
+)
+def test_what_serves_is_chosen(values: Values, structure: str) -> None:
+    found = chosen(values)
+    assert found.structure == structure, found.why
+    assert f"of {BLOCKS} blocks about" in found.why
+    assert set(found.bytes) == {"bloom", "postings", "gaps"}
+
+
+def test_texts_are_compared_by_their_order() -> None:
+    """Bounds of texts that share a long prefix still tell them apart."""
+    assert chosen(lambda rng, block: np.char.mod("customer-%012d", clustered(rng, block))).structure == "zone map"
+    assert chosen(lambda rng, block: np.char.mod("customer-%012d", scattered(rng, block))).structure == "bloom"
+
+
+def test_one_block_is_chosen_for() -> None:
+    assert chosen(scattered, blocks=1).structure == "zone map"
+
+
+@pytest.mark.parametrize("values", [scattered, of_few])
+def test_the_size_of_postings_is_what_they_take(values: Values) -> None:
+    """Within a third: the repetition of values is estimated."""
+    rng = np.random.default_rng(4)
+    hashes = [sample.hashes for block in range(64) if (sample := whole(values(rng, block))) is not None]
+    postings = postings_of(hashes)
+    stored = Matrix(0, postings.table.rows, postings.table.width, 0).nbytes + postings.table.nbytes
+    assert chosen(values, blocks=64).bytes["postings"] == pytest.approx(stored, rel=1 / 3)
+
+
+def whole(values: np.ndarray) -> ColumnSample | None:
+    """A sample of all values."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("secateur.index.build.auto_index.SAMPLED_VALUES", 1 << 30)
+        return sample_of(pa.array(values))
+
+
+columns = st.sampled_from(KINDS).flatmap(lambda kind: st.tuples(st.just(kind), st.lists(kind.values, max_size=20)))
+
+
+def _cut(key: object) -> object:
+    """A key as a sample has it: of long texts the first bytes."""
+    return key[:MOST_BYTES] if isinstance(key, bytes) else key
+
+
+@given(columns)
+def test_a_sample_tells_of_all_values(column: tuple[ColumnKind, list[object]]) -> None:
+    kind, values = column
+    sample = sample_of(array_of([*values, None, *values], kind.type))
+    keys = keys_of(array_of(values, kind.type))
+    distinct = {_cut(keys.at(i)) for i in range(len(keys))}
+    if not distinct:
+        assert sample is None
+        return
+    assert sample is not None
+    assert sample.distinct == len(distinct) or kind.type in (pa.float32(), pa.float64())  # where zeros are two values
+    assert len(sample.hashes) == min(sample.distinct, SAMPLED_VALUES) == len(sample.keys) - 2
+    found = [sample.keys.at(i) for i in range(len(sample.keys))]
+    assert set(found) <= distinct
+    assert found[-2:] == [min(distinct), max(distinct)]  # type: ignore[type-var]

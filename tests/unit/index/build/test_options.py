@@ -1,0 +1,110 @@
+"""What a build is asked for, and what cannot be asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from secateur.errors import UnknownColumn
+from secateur.index.build.options import auto_columns, checked, filter_options, filters_of
+from secateur.index.model import BuildOptions, Filter, FilterOption
+
+SCHEMA = pa.schema(
+    {
+        "Id": pa.int64(),
+        "msg": pa.string(),
+        "tags": pa.list_(pa.string()),
+        "attrs": pa.map_(pa.string(), pa.int64()),
+        "st": pa.struct({"name": pa.string(), "inner": pa.struct({"x": pa.float64()})}),
+        "rows": pa.list_(pa.struct({"x": pa.int64()})),
+        "huge": pa.decimal128(38, 2),
+    }
+)
+
+
+def test_columns_and_settings() -> None:
+    found = filter_options(
+        bloom={"a": None, "b": "native"},
+        postings=["c"],
+        ngram={"d": None, "e": 3, "f": {"n": 4, "fold": True}, "g": {"fold": True}},
+        tokens={"h": None, "i": {"fold": True}},
+    )
+    assert found == (
+        FilterOption("bloom", "a"),
+        FilterOption("bloom", "b", native=True),
+        FilterOption("postings", "c"),
+        FilterOption("ngram", "d", gram=5),
+        FilterOption("ngram", "e", gram=3),
+        FilterOption("ngram", "f", gram=4, folded=True),
+        FilterOption("ngram", "g", gram=5, folded=True),
+        FilterOption("token", "h"),
+        FilterOption("token", "i", folded=True),
+    )
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"bloom": "user_id"},
+        {"bloom": {"a": "nativ"}},
+        {"bloom": {"a": 0.1}},
+        {"postings": {"a": True}},
+        {"ngram": {"a": 1}},
+        {"ngram": {"a": 9}},
+        {"ngram": {"a": {"n": 3, "folded": True}}},
+        {"tokens": {"a": 3}},
+    ],
+)
+def test_settings_that_there_are_not(wanted: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"is no setting of|write a list of columns"):
+        filter_options(**wanted)
+
+
+def options(**wanted: Any) -> BuildOptions:
+    gaps = wanted.pop("gaps", ())
+    return checked(BuildOptions(filters=filter_options(**wanted), gaps=tuple(gaps)), SCHEMA)
+
+
+def test_what_is_hashed_of_a_column() -> None:
+    found = filters_of(options(bloom=["id", "tags", "attrs", "ST.inner.X"], ngram=["st.name"]), SCHEMA)
+    assert found == [
+        Filter("bloom", ("Id",), pa.int64()),
+        Filter("bloom", ("tags",), pa.string()),
+        Filter("bloom", ("attrs",), pa.string()),
+        Filter("bloom", ("st", "inner", "x"), pa.float64()),
+        Filter("ngram", ("st", "name"), pa.string(), gram=5),
+    ]
+
+
+def test_what_cannot_be_kept() -> None:
+    with pytest.raises(UnknownColumn, match="Idd"):
+        options(bloom=["Idd"])
+    with pytest.raises(ValueError, match="bloom cannot be kept of st"):
+        options(bloom=["st"])
+    with pytest.raises(ValueError, match="postings cannot be kept of rows"):
+        options(postings=["rows"])
+    with pytest.raises(ValueError, match="ngram is of text, and Id is a int64"):
+        options(ngram=["id"])
+    for name in ("msg", "huge", "tags"):
+        with pytest.raises(ValueError, match="gaps are kept of numbers and times of 64 bits"):
+            options(gaps=[name])
+    assert options(gaps=["ID", "st.inner.x"]).gaps == ("Id", "st.inner.x")
+
+
+def test_what_can_no_longer_be_made_is_left_out() -> None:
+    """A refresh meets columns that are gone, or of another type than when they were asked for."""
+    asked = options(bloom=["id", "msg", "attrs"], ngram=["msg"])
+    changed = pa.schema({"Id": pa.int64(), "msg": pa.int64(), "attrs": pa.struct({"x": pa.int64()})})
+    assert filters_of(asked, changed) == [Filter("bloom", ("Id",), pa.int64()), Filter("bloom", ("msg",), pa.int64())]
+
+
+def test_what_is_left_to_a_sample() -> None:
+    some = options(bloom=["id"], gaps=["st.inner.x"])
+    assert [column.path for column in auto_columns(True, some, SCHEMA)] == [("msg",), ("st", "name"), ("huge",)]
+    assert [column.path for column in auto_columns(["ID", "msg"], some, SCHEMA)] == [("Id",), ("msg",)]
+    assert not auto_columns(False, some, SCHEMA)
+    assert not auto_columns((), some, SCHEMA)
+    with pytest.raises(UnknownColumn):
+        auto_columns(["nothing"], some, SCHEMA)

@@ -1,0 +1,661 @@
+"""Slabs: filters from slivers to look-ups, against the filters themselves, block by block.
+
+Whatever the sizes of filters, slivers, parts and slabs, and wherever segments have gone since: a column of a matrix is
+the filter of its block, bit by bit, and a look-up finds the columns that a look at every column finds.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from bitarray import bitarray
+from hypothesis import given
+from hypothesis import strategies as st
+from support.filter_files import (
+    JOINED_BYTES,
+    PART_BYTES,
+    SLAB_BLOCKS,
+    SLIVER_BYTES,
+    Cuts,
+    bits_of,
+    own_shape,
+    positions_of,
+    probes_of,
+    slabs_in,
+)
+from support.index_files import (
+    ASKED,
+    ONLY,
+    SNAPSHOT_NAME,
+    Arrays,
+    Memory,
+    everything_of_filters,
+    memory_of,
+    opened,
+    sound_store,
+    with_arrays,
+)
+from support.profiles import examples
+
+from secateur.errors import IndexFault
+from secateur.index.container import checked_matrix
+from secateur.index.container.checked_matrix import Range, read_rows
+from secateur.index.container.index_file import SNAPSHOT
+from secateur.index.filters import probe
+from secateur.index.filters.bloom import positions
+from secateur.index.filters.bloom_fragment import Sliver, SliverWriter, read_sliver
+from secateur.index.filters.bloom_matrix import (
+    NONE,
+    OWN_ENCODINGS,
+    Slabs,
+    code_of,
+    encoding_and_size,
+    no_slabs,
+    slabs_of,
+)
+from secateur.index.filters.hashing import hash_canonical
+from secateur.index.filters.probe import columns_with
+from secateur.index.filters.transpose import JOINED_SHARE, plan_files, plan_matrices
+from secateur.index.read.lookup import holders
+from secateur.pruning.report import Faults
+
+NATIVE = 2  # an encoding, of filters whose bits come from elsewhere
+WHERE = "here"
+
+
+@dataclass(frozen=True)
+class World:
+    """Filters of the blocks of some segments, and the slabs that were made of them."""
+
+    store: Memory
+    fpr: float
+    segments: list[list[tuple[int, bitarray | None]]]  # of every block the code and the bits of its filter
+    values: list[bytes]  # that some block holds
+    slivers: list[list[Sliver]]
+    codes: list[np.ndarray]
+    slabs: Slabs
+
+    @property
+    def block_count(self) -> np.ndarray:
+        return np.array([len(segment) for segment in self.segments], np.int64)
+
+    def read(self, name: str, ranges: Sequence[Range]) -> list[bytes]:
+        return self.store.read_many(name, ranges)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How many blocks segments have, and how their filters differ."""
+
+    counts: Sequence[int]
+    pool: Sequence[int]  # numbers of values that a block may have
+    fpr: float
+    cuts: Cuts
+    seed: int
+
+
+shapes = st.builds(
+    Shape,
+    counts=st.lists(st.sampled_from([0, 1, 2, 7, 8, 9, 17, 40]), min_size=1, max_size=6),
+    pool=st.sampled_from([[3], [0, 5, 30], [1, 100], [0, 1, 4, 16, 60, 250]]),
+    fpr=st.sampled_from([0.5, 0.1, 0.01]),
+    cuts=st.builds(Cuts, *map(st.sampled_from, (SLAB_BLOCKS, PART_BYTES, SLIVER_BYTES, JOINED_BYTES))),
+    seed=st.integers(0, 2**32 - 1),
+)
+
+
+def world_of(shape: Shape) -> World:
+    """Blocks without a filter, with one of their own values, and with one that their file had, in any order."""
+    random, store, values = np.random.default_rng(shape.seed), Memory(), set()
+    segments, slivers, codes = [], [], []
+    unknown, foreign = random.choice([0.0, 0.2, 1.0], p=[0.5, 0.4, 0.1]), random.choice([0.0, 0.3])
+    with shape.cuts.prevailing():
+        for s, count in enumerate(shape.counts):
+            writer = SliverWriter(store, f"slivers/{s}", shape.fpr)
+            blocks: list[tuple[int, bitarray | None]] = []
+            for _ in range(count):
+                held = [b"%d" % v for v in random.choice(1000, int(random.choice(shape.pool)), replace=False)]
+                if random.random() < unknown:
+                    writer.add(None)
+                    blocks.append((NONE, None))
+                elif random.random() < foreign:
+                    log2_bits = int(random.integers(8, 10))
+                    bits = bits_of((positions_of(value, 8, log2_bits) for value in held), log2_bits)
+                    writer.add_bits(NATIVE, np.array(bits.tolist(), np.uint8))
+                    blocks.append((code_of(NATIVE, log2_bits), bits))
+                else:
+                    writer.add(hash_canonical(held))
+                    code, probes, log2_bits = own_shape(len(held), shape.fpr)
+                    bits = bits_of((positions_of(value, probes, log2_bits) for value in held), log2_bits)
+                    blocks.append((code, bits))
+                    values |= set(held)
+            segments.append(blocks)
+            codes.append(writer.finish())
+            slivers.append(writer.slivers)
+        kept = dict(store.data)
+        slabs = slabs_in(store, "slab", slivers, shape.fpr) or no_slabs()
+    store.data |= kept  # to look at the slivers too
+    return World(store, shape.fpr, segments, sorted(values), slivers, codes, slabs)
+
+
+worlds = shapes.map(world_of)
+
+
+def column_of(bits: bitarray, log2_bits: int) -> np.ndarray:
+    """A filter as a column of a matrix of filters at least as large."""
+    array = np.array(bits.tolist(), bool)
+    return np.tile(array, (1 << log2_bits) // len(array))
+
+
+def dense(world: World, slabs: Slabs, m: int, segments: Sequence[int]) -> np.ndarray:
+    """A matrix as its runs say it is: bool of shape (rows, columns); `segments` are those of the slabs' numbers.
+
+    A run of a segment that is no more is left out.
+    """
+    log2_bits = encoding_and_size(int(slabs.code[m]))[1]
+    found = np.zeros((1 << log2_bits, 8 * int(slabs.width[m])), bool)
+    for run in np.flatnonzero((slabs.run_matrix == m) & (slabs.segment >= 0)).tolist():
+        blocks = world.segments[segments[int(slabs.segment[run])]]
+        mine = [bits for code, bits in blocks if code == slabs.run_code[run] and bits is not None]
+        assert len(mine) == slabs.count[run]
+        for i, bits in enumerate(mine):
+            found[:, int(slabs.begin[run]) + i] = column_of(bits, log2_bits)
+    return found
+
+
+# ---- slivers, side by side -------------------------------------------------------------------------------------------
+
+
+@examples(150)
+@given(shapes)
+def test_slivers_hold_the_filters_of_their_blocks(shape: Shape) -> None:
+    """All blocks of one code, in order; whole columns but in the last sliver. Any rows of them are read."""
+    world, random = world_of(shape), np.random.default_rng(shape.seed)
+    for blocks, slivers, codes in zip(world.segments, world.slivers, world.codes, strict=True):
+        assert codes.dtype == np.int16
+        assert codes.tolist() == [code for code, _ in blocks]
+        for code in {code for code, _ in blocks} - {NONE}:
+            mine, bits = [sliver for sliver in slivers if sliver.code == code], [b for c, b in blocks if c == code]
+            assert sum(sliver.blocks for sliver in mine) == len(bits)
+            assert all(sliver.blocks % 8 == 0 for sliver in mine[:-1])
+            assert all((sliver.width - 1) << sliver.log2_bits < shape.cuts.sliver_bytes for sliver in mine)
+            for sliver in mine:
+                here, bits = bits[: sliver.blocks], bits[sliver.blocks :]
+                expected = np.stack([column_of(each, sliver.log2_bits) for each in here if each is not None], axis=1)
+                first, end = sorted(random.integers(0, (1 << sliver.log2_bits) + 1, 2).tolist())
+                rows = read_sliver(world.store, sliver, first, end)
+                assert rows.shape == (end - first, sliver.width)
+                found = np.unpackbits(rows, axis=1, bitorder="little")
+                assert np.array_equal(found[:, : sliver.blocks], expected[first:end])
+                assert not found[:, sliver.blocks :].any()
+
+
+@examples(200)
+@given(worlds)
+def test_columns_of_matrices_are_the_filters_of_blocks(world: World) -> None:
+    """Bit by bit, repeated where sizes are joined; nothing is set elsewhere."""
+    slabs = world.slabs
+    for m in range(len(slabs.code)):
+        parts = np.flatnonzero(slabs.part_matrix == m).tolist()
+        rows = []
+        for p in parts:
+            name = slabs.file_name[int(slabs.file[p])]
+
+            def read(ranges: Sequence[Range], name: str = name) -> list[bytes]:
+                return world.read(name, ranges)
+
+            rows.append(read_rows(slabs.part(p), np.arange(slabs.rows[p]), read, WHERE))
+        found = np.unpackbits(np.concatenate(rows), axis=1, bitorder="little")
+        assert np.array_equal(found, dense(world, slabs, m, range(len(world.segments))))
+
+
+@examples(200)
+@given(shapes)
+def test_slabs_are_laid_as_they_should_be(shape: Shape) -> None:
+    """Every filter has one column; slabs, parts and files are no larger than they may be."""
+    world = world_of(shape)
+    slabs, cuts = world.slabs, shape.cuts
+    runs = list(zip(slabs.segment.tolist(), slabs.run_code.tolist(), slabs.count.tolist(), strict=True))
+    codes = [(s, code) for s, blocks in enumerate(world.segments) for code, _ in blocks if code != NONE]
+    assert sorted(runs) == sorted((s, code, codes.count((s, code))) for s, code in set(codes))
+    in_matrix = [slabs.segment[slabs.run_matrix == m] for m in range(len(slabs.code))]
+    for m, segments in enumerate(in_matrix):
+        held = sum(count for s, _, count in runs if segments.min() <= s <= segments.max())
+        assert held <= cuts.slab_blocks or len(set(segments.tolist())) == 1
+        own = slabs.run_code[slabs.run_matrix == m]
+        assert (own <= slabs.code[m]).all()
+        assert int(slabs.code[m]) in own.tolist()
+        assert slabs.probes[m] == probes_of(int(slabs.code[m]), world.fpr)
+    of_parts = slabs.rows * slabs.width[slabs.part_matrix]
+    assert ((of_parts <= cuts.part_bytes) | (slabs.rows == 1)).all()
+    in_files = np.bincount(slabs.file, of_parts, minlength=len(slabs.file_name))
+    assert ((in_files <= cuts.part_bytes) | (np.bincount(slabs.file) == 1)).all()
+    assert [world.store.size(name) for name in slabs.file_name] == slabs.file_size.tolist()
+
+
+@examples(100)
+@given(st.dictionaries(st.integers(6, 14), st.integers(1, 3000), min_size=1, max_size=6), st.sampled_from([0, 1 << 16]))
+def test_few_small_filters_join_larger_ones(counts: dict[int, int], least: int) -> None:
+    """Where that costs little: a slab grows by a twentieth for a size, or by what does not matter."""
+    cuts = Cuts(joined_bytes=least)
+    with cuts.prevailing():
+        rows = checked_matrix.Matrix(0, 1, 1, 0)
+        plans = plan_matrices([[Sliver("p", code, blocks, rows) for code, blocks in sorted(counts.items())]])
+    total = sum(blocks << code for code, blocks in counts.items()) // 8
+    stored = sum(run.count << plan.code for plan in plans for run in plan.runs) // 8
+    assert sorted((run.code, run.count) for plan in plans for run in plan.runs) == sorted(counts.items())
+    assert stored <= total + (len(counts) - 1) * max(JOINED_SHARE * total, least)
+    kept = {plan.code for plan in plans}
+    codes = sorted(counts)
+    for code, greater in pairwise(codes):
+        if code in kept:  # with all that joined it, moving on would have cost more
+            held = sum(run.count for plan in plans for run in plan.runs if plan.code == code)
+            assert held * ((1 << greater) - (1 << code)) // 8 > max(JOINED_SHARE * total, least)
+
+
+def test_no_filters_make_no_slabs() -> None:
+    for slivers in ([], [[]], [[], []]):
+        assert plan_matrices(slivers) == []
+        assert plan_files([]) == []
+        assert slabs_in(Memory(), "slab", slivers, 0.1) is None
+    assert no_slabs().take(np.array([0, 2]), 3).arrays()[1].tolist() == []
+
+
+# ---- looking for values ----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def narrow(strip: int = 16) -> Iterator[None]:
+    """Strips so small that rows over a few hundred blocks have many."""
+    with patch.multiple(checked_matrix, STRIP=strip, BAND=strip), patch.object(probe, "STRIP", strip):
+        yield
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A matrix of its own: rows of random bits, of several strips, in several parts."""
+
+    bits: np.ndarray  # bool
+    slabs: Slabs
+    store: Memory = field(repr=False)
+
+    def read(self, name: str, ranges: Sequence[Range]) -> list[bytes]:
+        return self.store.read_many(name, ranges)
+
+
+def random_rows(seed: int, log2_rows: int, width: int, share: float, parts: int) -> Rows:
+    random, store = np.random.default_rng(seed), Memory()
+    bits = random.random((1 << log2_rows, 8 * width)) < share
+    packed = np.packbits(bits, axis=1, bitorder="little")
+    cut = len(packed) // parts
+    table = []
+    for p in range(parts):
+        salt, data = checked_matrix.encode_rows(packed[p * cut : (p + 1) * cut])
+        store.put(f"filters/{p}", b"before  " + data)
+        table.append((0, p * cut, cut, p, 8, salt - (1 << 64) if salt >= 1 << 63 else salt))
+    run = [np.array([each]) for each in (0, 0, log2_rows, 0, 8 * width)]
+    sizes = np.array([store.size(name) for name in store.data])
+    one = [np.array([each]) for each in (log2_rows, 3, width)]
+    return Rows(bits, Slabs(list(store.data), sizes, *one, *np.array(table, np.int64).T.copy(), *run), store)
+
+
+@examples(250)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    width=st.sampled_from([8, 16, 24, 40, 72]),
+    share=st.sampled_from([0.0, 0.02, 0.3, 0.6, 1.0]),
+    parts=st.sampled_from([1, 2, 8]),
+    at_once=st.sampled_from([1, 3, 64]),
+    most_read=st.sampled_from([1, 500, 1 << 28]),
+    sample=st.sampled_from([1, 1 << 10]),
+    data=st.data(),
+)
+def test_columns_with_all_rows_of_some_alternative(
+    seed: int, width: int, share: float, parts: int, at_once: int, most_read: int, sample: int, data: st.DataObject
+) -> None:
+    """One alternative, some, and thousands, of as many rows each or of any number; over all columns or some."""
+    with narrow(), patch.multiple(probe, AT_ONCE=at_once, MOST_READ=most_read, SAMPLE=sample):
+        rows = random_rows(seed, 6, width, share, parts)
+        random = np.random.default_rng(seed)
+        n, k = data.draw(st.sampled_from([1, 1, 2, 7, 3000 if most_read > 1000 else 30])), data.draw(st.integers(1, 6))
+        wanted: Sequence[np.ndarray] | np.ndarray = random.integers(0, 64, (n, k))
+        if data.draw(st.booleans()):
+            wanted = [np.unique(random.integers(0, 64, random.integers(1, 7))) for _ in range(min(n, 40))]
+        first, end = sorted(data.draw(st.tuples(*2 * [st.integers(0, 8 * width)])))
+        found = columns_with(rows.slabs, 0, wanted, (first, end), rows.read)
+    has_all = np.zeros(8 * width, bool)
+    for each in wanted:
+        has_all |= rows.bits[each].all(axis=0)
+    assert found.tolist() == [column for column in np.flatnonzero(has_all).tolist() if first <= column < end]
+
+
+def test_of_wide_rows_only_the_strips_asked_for_are_read() -> None:
+    rows = random_rows(1, 6, 8 * checked_matrix.STRIP, 0.5, 2)
+    ranges: list[Range] = []
+
+    def read(name: str, wanted: Sequence[Range]) -> list[bytes]:
+        ranges.extend(wanted)
+        return rows.read(name, wanted)
+
+    bits = 8 * checked_matrix.STRIP
+    found = columns_with(rows.slabs, 0, np.array([[3, 60]]), (3 * bits + 5, 4 * bits), read)
+    expected = np.flatnonzero(rows.bits[[3, 60]].all(axis=0))
+    assert found.tolist() == expected[(expected >= 3 * bits + 5) & (expected < 4 * bits)].tolist()
+    assert [size for _, size in ranges] == [checked_matrix.STRIP + checked_matrix.CHECKSUM] * 2
+
+
+def test_rows_that_many_values_share_are_read_once() -> None:
+    """Thousands of values in filters of 64 bits."""
+    rows = random_rows(1, 6, 64, 0.5, 1)
+    ranges: list[Range] = []
+
+    def read(name: str, wanted: Sequence[Range]) -> list[bytes]:
+        ranges.extend(wanted)
+        return rows.read(name, wanted)
+
+    wanted = np.random.default_rng(1).integers(0, 64, (5_000, 12))
+    with patch.object(probe, "MOST_READ", 64 * 64):
+        columns_with(rows.slabs, 0, wanted, (0, 512), read)
+    assert sum(size for _, size in ranges) == rows.slabs.part(0).nbytes
+
+
+def test_no_column_at_all() -> None:
+    rows = random_rows(1, 6, 16, 1.0, 1)
+    assert columns_with(rows.slabs, 0, np.array([[3]]), (128, 128), rows.read).tolist() == []
+    assert columns_with(rows.slabs, 0, np.array([[3]]), (0, 0), rows.read).tolist() == []
+
+
+@examples(60)
+@given(seed=st.integers(0, 99), part=st.integers(0, 3), bit=st.integers(0, 2**30), row=st.integers(0, 63))
+def test_a_flipped_bit_is_a_fault_where_it_is_read(seed: int, part: int, bit: int, row: int) -> None:
+    with narrow():
+        rows = random_rows(seed, 6, 24, 0.5, 4)
+        name = rows.slabs.file_name[part]
+        data = bytearray(rows.store.data[name])
+        at = 8 + bit // 8 % (len(data) - 8)
+        data[at] ^= 1 << bit % 8
+        rows.store.data[name] = bytes(data)
+        placed = rows.slabs.part(part)
+        if row == part * 16 + (at - placed.at) // placed.stride:
+            with pytest.raises(IndexFault, match=name):
+                columns_with(rows.slabs, 0, np.array([[row]]), (0, 192), rows.read)
+        else:
+            found = columns_with(rows.slabs, 0, np.array([[row]]), (0, 192), rows.read)
+            assert found.tolist() == np.flatnonzero(rows.bits[row]).tolist()
+
+
+# ---- the whole way, and through refreshes ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Version:
+    """Slabs as some segments of a world see them, in their order."""
+
+    slabs: Slabs
+    segments: list[tuple[World, int]]
+
+    def blocks(self) -> list[tuple[int, int, int, bitarray | None]]:
+        """Segment, position, code and bits of all blocks."""
+        return [
+            (s, i, code, bits)
+            for s, (world, segment) in enumerate(self.segments)
+            for i, (code, bits) in enumerate(world.segments[segment])
+        ]
+
+    def holders(
+        self, values: Sequence[bytes], read: Callable[[str, Sequence[Range]], Sequence[bytes]]
+    ) -> list[tuple[int, int]]:
+        """Segment and position of the blocks with a filter of their own values that may hold one of them."""
+        hashes, found, slabs = hash_canonical(values), [], self.slabs
+        for m in range(len(slabs.code)):
+            encoding, log2_bits = encoding_and_size(int(slabs.code[m]))
+            if encoding not in OWN_ENCODINGS:
+                continue
+            wanted = positions(hashes, int(slabs.probes[m]), log2_bits)
+            runs = np.flatnonzero((slabs.run_matrix == m) & (slabs.segment >= 0)).tolist()
+            columns = columns_with(slabs, m, wanted, (0, 8 * int(slabs.width[m])), read).tolist()
+            for run in runs:
+                segment, begin = int(slabs.segment[run]), int(slabs.begin[run])
+                world, number = self.segments[segment]
+                members = np.flatnonzero(world.codes[number] == slabs.run_code[run]).tolist()
+                assert len(members) == slabs.count[run]
+                found += [(segment, members[c - begin]) for c in columns if begin <= c < begin + len(members)]
+        return sorted(found)
+
+    def expected(self, values: Sequence[bytes], fpr: float) -> list[tuple[int, int]]:
+        own = [(s, i, code, bits) for s, i, code, bits in self.blocks() if code // 64 in OWN_ENCODINGS]
+        return [(s, i) for s, i, code, bits in own if bits is not None and _holds(bits, values, probes_of(code, fpr))]
+
+
+def _holds(bits: bitarray, values: Sequence[bytes], probes: int) -> bool:
+    log2_bits = len(bits).bit_length() - 1
+    return any(all(bits[p] for p in positions_of(value, probes, log2_bits)) for value in values)
+
+
+def some_values(data: st.DataObject, *worlds: World) -> list[bytes]:
+    held = sorted({value for world in worlds for value in world.values})
+    absent = st.integers(0, 10**6).map(lambda v: b"-%d" % v)
+    one = (st.sampled_from(held) | absent) if held else absent
+    return data.draw(st.lists(one, min_size=1, max_size=3) | st.just(held or [b"-"]))
+
+
+@examples(80)
+@given(worlds, st.data())
+def test_values_are_found_where_they_are(world: World, data: st.DataObject) -> None:
+    """Exactly where the bits of a block's own filter say so: one value, some, or all that there are."""
+    version = Version(world.slabs, [(world, i) for i in range(len(world.segments))])
+    for _ in range(3):
+        values = some_values(data, world)
+        assert version.holders(values, world.read) == version.expected(values, world.fpr)
+
+
+def taken(version: Version, random: np.random.Generator) -> Version:
+    """Most of the segments, in any order."""
+    n = len(version.segments)
+    chosen = random.permutation(n)[: int(np.ceil(n * random.choice([0.0, 0.5, 0.8, 1.0], p=[0.1, 0.3, 0.3, 0.3])))]
+    return Version(version.slabs.take(chosen, n), [version.segments[i] for i in chosen.tolist()])
+
+
+@examples(100)
+@given(shapes, shapes, st.lists(st.sampled_from(["take", "join", "join and take"]), max_size=4))
+def test_slabs_through_refreshes(first: Shape, second: Shape, steps: list[str]) -> None:
+    """Segments dropped, put into another order and joined with those of another build, again and again."""
+    one, random = world_of(first), np.random.default_rng(second.seed)
+    other = world_of(Shape(second.counts, second.pool, first.fpr, second.cuts, second.seed))
+    stores = Memory({**one.store.data, **{f"{name}/other": d for name, d in other.store.data.items()}})
+    renamed = replace(other.slabs, file_name=[f"{name}/other" for name in other.slabs.file_name])
+    version = Version(one.slabs, [(one, i) for i in range(len(one.segments))])
+    added = taken(Version(renamed, [(other, i) for i in range(len(other.segments))]), random)
+    for step in steps:
+        if "join" in step and all(world is one for world, _ in version.segments):
+            segments = [*version.segments, *added.segments]
+            version = Version(version.slabs.followed_by(added.slabs, len(version.segments)), segments)
+        if "take" in step:
+            version = taken(version, random)
+    slabs = version.slabs
+    assert set(slabs.run_matrix[slabs.segment >= 0].tolist()) == {*range(len(slabs.code))}
+    assert set(slabs.file.tolist()) == {*range(len(slabs.file_name))}
+    counts = np.array([len(world.segments[i]) for world, i in version.segments], np.int64)
+    assert_same(slabs, slabs_of(slabs.file_name, slabs.arrays(), counts, WHERE))
+    held = sorted({*one.values, *other.values})
+    for n in (1, 1, 3, len(held)):
+        values = [b"absent", *random.permutation(np.array(held, object))[:n].tolist()][n == 3 :]
+        assert version.holders(values or [b"-"], stores.read_many) == version.expected(values or [b"-"], one.fpr)
+
+
+def assert_same(a: Slabs, b: Slabs) -> None:
+    assert list(a.file_name) == list(b.file_name)
+    assert [each.tolist() for each in a.arrays()] == [each.tolist() for each in b.arrays()]
+
+
+@examples(100)
+@given(worlds)
+def test_arrays_there_and_back(world: World) -> None:
+    slabs = world.slabs
+    again = slabs_of(slabs.file_name, slabs.arrays(), world.block_count, WHERE)
+    assert_same(slabs, again)
+    assert [again.part(p) for p in range(len(again.at))] == [slabs.part(p) for p in range(len(slabs.at))]
+    assert again.nbytes == sum(each.nbytes for each in slabs.arrays())
+
+
+# ---- lies ------------------------------------------------------------------------------------------------------------
+
+NAMES = ("file_size", "code", "probes", "width")
+NAMES += ("part_matrix", "first_row", "rows", "file", "at", "salt")
+NAMES += ("run_matrix", "segment", "run_code", "begin", "count")
+AWKWARD = [0, 1, -1, 2, 7, 8, 9, 64, 2**31, 2**40, 2**40 + 8, 2**59, 2**60, 2**62, 2**63 - 1, -(2**63), 64 * 1024 + 8]
+
+
+def changed(arrays: Arrays, which: int, change: Callable[[np.ndarray], np.ndarray]) -> Arrays:
+    return [*arrays[:which], change(arrays[which]), *arrays[which + 1 :]]
+
+
+def put(i: int, value: int) -> Callable[[np.ndarray], np.ndarray]:
+    def change(array: np.ndarray) -> np.ndarray:
+        copy = array.copy()
+        copy[i % len(copy)] = value
+        return copy
+
+    return change
+
+
+REFUSED = {
+    "file_size": [put(0, 0), put(0, -1), put(0, 100)],
+    "code": [put(0, -1), put(0, 5), put(0, 31), put(0, 7), put(0, 2**40), put(0, 2**62)],
+    "probes": [put(0, 0), put(0, -1), put(0, 31), put(0, 2**62)],
+    "width": [put(0, 0), put(0, -8), put(0, 9), put(0, 2**40 + 8), put(0, 2**40), put(0, 2**36), put(0, 2**62)],
+    "part_matrix": [put(0, 1), put(0, -1), put(0, 2**62)],
+    "first_row": [put(0, 1), put(0, -1), put(0, 2**62)],
+    "rows": [put(0, 255), put(0, 257), put(0, 0), put(0, -256), put(0, 2**40), put(0, 2**62)],
+    "file": [put(0, 1), put(0, -1), put(0, 2**62)],
+    "at": [put(0, -8), put(0, 3000), put(0, 2**60), put(0, 2**62), put(0, 2**63 - 1)],
+    "run_matrix": [put(0, 1), put(0, -1), put(1, 2**62)],
+    "segment": [put(0, 1), put(1, -2), put(0, 2**62)],
+    "run_code": [put(0, 9), put(0, -1), put(0, 64 + 6), put(1, 2**62)],
+    "begin": [put(0, 1), put(0, -8), put(1, 0), put(1, 64), put(0, 2**62)],
+    "count": [put(0, 0), put(0, -1), put(0, 9), put(0, 4), put(1, 60), put(1, 2**40), put(1, 2**62)],
+}
+LIES = [{name: change} for name, changes in REFUSED.items() for change in changes]
+LIES += [  # each of which fits the others
+    {"code": put(0, 30), "rows": put(0, 2**30), "width": put(0, 2**40), "file_size": put(0, 2**62)},
+    {"code": put(0, 30), "rows": put(0, 2**30), "width": put(0, 2**33 - 8), "at": put(0, 2**60)},
+    {"width": put(0, 2**40), "file_size": put(0, 2**62)},
+    {"width": put(0, 2**36), "file_size": put(0, 2**62)},
+    {"code": put(0, 64 + 6), "rows": put(0, 64), "run_code": lambda a: a * 0 + 64 + 6},  # smaller than native ones are
+]
+
+
+@pytest.mark.parametrize("lie", range(len(LIES)), ids=[f"{'+'.join(lie)}-{i}" for i, lie in enumerate(LIES)])
+def test_slabs_that_lie_are_a_fault(lie: int) -> None:
+    """Two runs of one segment of four blocks, in a matrix of 256 rows of eight bytes, in one part."""
+    good = opened(sound_store()).slabs(0)
+    assert good is not None
+    assert (good.count.tolist(), good.rows.tolist(), good.width.tolist()) == ([2, 1], [256], [8])
+    arrays = good.arrays()
+    for name, change in LIES[lie].items():
+        arrays = changed(arrays, NAMES.index(name), change)
+    with pytest.raises(IndexFault, match=WHERE):
+        slabs_of(good.file_name, arrays, np.array([4]), WHERE)
+
+
+@pytest.mark.parametrize("which", range(len(NAMES)))
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a: a[:0],
+        lambda a: np.append(a, a),
+        lambda a: a.astype(np.int32),
+        lambda a: a.view(np.uint64),
+        lambda a: np.broadcast_to(a[:1], 1 << 50),
+    ],
+    ids=["none", "twice", "narrow", "unsigned", "endless"],
+)
+def test_arrays_of_slabs_that_do_not_fit_are_a_fault(which: int, change: Callable[[np.ndarray], np.ndarray]) -> None:
+    good = opened(sound_store()).slabs(0)
+    assert good is not None
+    with pytest.raises(IndexFault, match=WHERE):
+        slabs_of(good.file_name, changed(good.arrays(), which, change), np.array([4]), WHERE)
+
+
+@pytest.mark.parametrize("names", [NAMES[1:4], NAMES[4:10], NAMES[10:]], ids=["matrices", "parts", "runs"])
+def test_endless_arrays_are_a_fault(names: Sequence[str]) -> None:
+    """That agree in length, and take no memory: nobody may look at all of them."""
+    good = opened(sound_store()).slabs(0)
+    assert good is not None
+    arrays = good.arrays()
+    for name in names:
+        arrays = changed(arrays, NAMES.index(name), lambda a: np.broadcast_to(a[:1], 1 << 50))
+    with pytest.raises(IndexFault, match=f"{WHERE}: the slabs claim"):
+        slabs_of(good.file_name, arrays, np.array([4]), WHERE)
+
+
+def test_c36_an_encoding_that_nobody_knows_refutes_nothing() -> None:
+    """As a newer version may write it: the blocks of its matrix are kept, and it is told."""
+    store, code = sound_store(), code_of(9, 8)
+    changes = {name: lambda a: a * 0 + code for name in ("code", "run_code")}
+
+    def newer(arrays: Arrays) -> Arrays:
+        for name, change in changes.items():
+            arrays = changed(arrays, 2 + NAMES.index(name), change)
+        return arrays
+
+    store.data[SNAPSHOT_NAME] = with_arrays(store.data[SNAPSHOT_NAME], SNAPSHOT, {"slabs/0": newer}).data
+    assert opened(store).slabs(0) is not None
+    with pytest.raises(IndexFault, match="unknown encoding 9"):
+        everything_of_filters(store)
+    faults = Faults(strict=False)
+    found = holders(replace(memory_of(store), faults=faults), ASKED[0], ONLY)
+    assert found is not None
+    assert found.tolist() == [0, 1, 2, 3]
+    assert "unknown encoding 9" in faults.drain()[0]
+
+
+def test_slabs_of_another_snapshot_are_a_fault() -> None:
+    """Of fewer files, of fewer arrays, or over other segments."""
+    good = opened(sound_store()).slabs(0)
+    assert good is not None
+    for names, arrays, counts in (
+        ([], good.arrays(), [4]),
+        (good.file_name, good.arrays()[:-1], [4]),
+        (good.file_name, [*good.arrays(), good.count], [4]),
+        (good.file_name, good.arrays(), [2]),
+        (good.file_name, good.arrays(), []),
+    ):
+        with pytest.raises(IndexFault, match=WHERE):
+            slabs_of(names, arrays, np.array(counts, np.int64), WHERE)
+
+
+@examples(300)
+@given(
+    st.lists(st.tuples(st.integers(0, 14), st.integers(0, 1), st.sampled_from(AWKWARD)), min_size=1, max_size=3),
+)
+def test_whatever_slabs_say_is_a_fault_or_an_answer(changes: list[tuple[int, int, int]]) -> None:
+    """Never another error, nor more memory than the file has; blocks that are there, ascending."""
+    store = sound_store()
+
+    def lie(arrays: Arrays) -> Arrays:
+        for which, i, value in changes:
+            arrays = changed(arrays, which + 2, put(i, value))
+        return arrays
+
+    tracemalloc.start()
+    try:
+        data = with_arrays(store.data[SNAPSHOT_NAME], SNAPSHOT, {"slabs/0": lie}).data
+        store.data[SNAPSHOT_NAME] = data
+        numbers, _ = everything_of_filters(store)
+    except IndexFault:
+        pass
+    else:
+        assert numbers == sorted(set(numbers))
+        assert {*numbers} <= {0, 1, 2, 3}
+    finally:
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < 50_000_000

@@ -1,0 +1,471 @@
+"""What an index keeps for reads of single pages: it is what the file says, and reads by it are those of the whole."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import WriteTable, write_file
+from hypothesis import given
+from hypothesis import strategies as st
+from pyiceberg.catalog import Catalog
+from support.lying_index import element, lie_in_segment, snapshot_of
+from support.paged_tables import OPTIONS, parquet, tables, with_pages
+from support.profiles import examples
+
+import secateur as sc
+from benchmarks.indexing import index_here
+from benchmarks.s3_server import S3Server
+from benchmarks.this_process import jobs_in_this_process
+from secateur.errors import IndexFault
+from secateur.index.container.index_file import decode_chunk, encode_chunk
+from secateur.index.model import BuildOptions
+from secateur.index.read.blocks import OpenedBlocks
+from secateur.index.segments.segment_file import LAYOUT_TABLE, LAYOUTS
+from secateur.index.zones.page_locations import Layouts, concat_layouts, layout_table_of, table_arrays, unknown_layouts
+from secateur.io.parquet.chunk_locations import Layout
+from secateur.io.parquet.file_locations import file_layouts, layouts_of_file, read_layout
+from secateur.io.parquet.file_metadata import Head
+from secateur.io.parquet.footer import read_footer
+from secateur.io.parquet.location_codec import decode_layout, encode_layout
+from secateur.io.parquet.page_reader import PageReader
+from secateur.io.parquet.row_selection import all_rows, chosen_rows
+from secateur.io.scan.planned_scan import Scan
+from secateur.io.scan.stored_locations import layouts_of
+from secateur.io.storage.byte_ranges import REMOTE_GAP
+from secateur.io.tables.directory.table import ParquetDirectory, resolve_location
+
+
+def plain(layout: Layout | None) -> Any:
+    """A layout as values that compare."""
+    if layout is None:
+        return None
+    chunks = {leaf: dict(vars(chunk)) for leaf, chunk in layout.chunks.items()}
+    for chunk in chunks.values():
+        pages = chunk.pop("pages")
+        chunk["pages"] = pages and {name: array.tolist() for name, array in vars(pages).items()}
+    return layout.row_count, chunks
+
+
+@examples(100)
+@given(tables(), OPTIONS, st.booleans(), st.data())
+def test_an_encoded_layout_is_that_of_the_files_footer(
+    table: pa.Table, options: dict[str, Any], index: bool, data: st.DataObject
+) -> None:
+    """Of all leaves, and of some; what the footer does not tell of pages may be known by their headers."""
+    file = parquet(table, write_page_index=index, **options)
+    footer = read_footer(file)
+    found = file_layouts(file, footer)
+    assert found.head == footer.head.data
+    assert found.placed.tolist() == footer.placed.tolist()
+    for row_group, encoded in enumerate(found.blocks):
+        leaves = data.draw(st.sets(st.integers(0, len(footer.head.columns) - 1)))
+        own = read_layout(file, footer, row_group, sorted(leaves)).of(leaves)
+        mine = decode_layout(encoded, file.size(), "it", leaves)
+        if own is None:  # of no rows, for which there may be no chunk
+            assert not footer.row_count[row_group]
+            continue
+        if index:
+            assert plain(mine) == plain(own)
+        assert plain(decode_layout(encode_layout(mine), file.size(), "it")) == plain(mine)
+        assert {leaf: chunk.start for leaf, chunk in mine.chunks.items()} == {
+            leaf: chunk.start for leaf, chunk in own.chunks.items()
+        }
+
+
+@examples(60)
+@given(tables(), OPTIONS, st.booleans(), st.data())
+def test_rows_read_by_stored_layouts_are_those_of_a_full_read(
+    table: pa.Table, options: dict[str, Any], index: bool, data: st.DataObject
+) -> None:
+    file = parquet(table, write_page_index=index, **options)
+    found = file_layouts(file, read_footer(file))
+    whole = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
+    for row_group, encoded in enumerate(found.blocks):
+        expected = whole.read_row_group(row_group)
+        names = data.draw(st.lists(st.sampled_from(table.schema.names), min_size=1, unique=True))
+        layout = with_pages(encoded, file.size(), Head(found.head).leaves(names))
+        if layout is None or not len(expected):
+            continue
+        rows = data.draw(st.sets(st.integers(0, len(expected) - 1), min_size=1, max_size=9).map(sorted))
+        read = pa.concat_tables(reader(file, found.head, layout).read(row_group, names, chosen_rows(np.array(rows))))
+        assert read.equals(expected.select(read.column_names).take(rows))
+        assert {*read.column_names} == {*names}
+
+
+def reader(file: pa.NativeFile, head: bytes, layout: Layout) -> PageReader:
+    return PageReader("it", file, Head(head), lambda row_group, leaves: layout)
+
+
+# ---- in an index -----------------------------------------------------------------------------------------------------
+
+
+def opened_blocks(plan: Scan) -> OpenedBlocks:
+    blocks = plan.survivors.blocks
+    assert isinstance(blocks, OpenedBlocks)
+    return blocks
+
+
+def everything(head: Head) -> Sequence[int]:
+    return range(len(head.columns))
+
+
+def stored(table: ParquetDirectory, predicate: str = "true") -> tuple[Scan, Layouts]:
+    """The plan of a predicate, and what the index has of its blocks."""
+    plan = sc.prune(table, predicate, strict=True)
+    found = layouts_of(plan.opened, opened_blocks(plan), everything)
+    assert not found.degraded
+    return plan, found.layouts
+
+
+def require_own(root: Path, table: ParquetDirectory, predicate: str = "true") -> int:
+    """Every block's layout and place is that of its file; the number of blocks."""
+    plan, found = stored(table, predicate)
+    blocks = opened_blocks(plan)
+    placed = blocks.placed
+    for i, (file, row_group) in enumerate(zip(blocks.file.tolist(), blocks.row_group.tolist(), strict=True)):
+        with pa.OSFile(str(root / plan.opened.listing.paths[file].as_py())) as opened:
+            footer = read_footer(opened)
+            assert plain(decode_layout(found.blocks[i], opened.size(), "it")) == plain(
+                layouts_of_file(opened, footer)[row_group]
+            )
+            assert found.heads[found.head[i]] == footer.head.data
+            assert placed[:, i].tolist() == footer.placed[:, row_group].tolist()
+    return len(blocks)
+
+
+ROWS = 500
+
+
+def rows_of(first: int, **more: Any) -> pa.Table:
+    ids = np.arange(first, first + ROWS)
+    return pa.table({"id": ids, "text": [f"text {i}" for i in ids], **more})
+
+
+@examples(10, shrink=False)
+@given(st.lists(st.tuples(st.integers(1, 3), st.booleans(), st.booleans()), min_size=1, max_size=4), st.data())
+def test_layouts_stay_with_their_blocks(appends: list[tuple[int, bool, bool]], data: st.DataObject) -> None:
+    """Through refreshes, added columns, removed files and optimizations."""
+    with tempfile.TemporaryDirectory() as name, jobs_in_this_process() as here:
+        root, files = Path(name), 0
+        table = sc.open_table(name)
+        for i, (count, index, other) in enumerate(appends):
+            for _ in range(count):
+                more = {"other": np.full(ROWS, files)} if other else {}
+                options = {"row_group_size": 100 + 50 * files, "write_page_index": index, "data_page_size": 300}
+                write_file(root / f"{files}.parquet", rows_of(files * ROWS, **more), **options)
+                files += 1
+            if i == 0:
+                sc.build_index(table, spark=here, segment_blocks=4)
+            else:
+                sc.refresh_index(table, spark=here, bloom=["id"] if data.draw(st.booleans()) else [])
+            require_own(root, table)
+        if files > 1 and data.draw(st.booleans()):
+            (root / "0.parquet").unlink()
+        sc.optimize_index(table, spark=here)
+        assert require_own(root, table)
+        assert sc.verify_index(table).sound
+        require_own(root, table, f"id >= {ROWS // 2} AND id < {ROWS + 10}")
+
+
+@pytest.fixture
+def lake(write_table: WriteTable) -> Iterator[Path]:
+    """Three files of five row groups and two writers, indexed in two segments."""
+    root = write_table({f"{i}.parquet": rows_of(i * ROWS) for i in range(2)}, row_group_size=100, write_page_index=True)
+    write_file(root / "2.parquet", rows_of(2 * ROWS, other=np.arange(ROWS)), row_group_size=100)
+    with jobs_in_this_process() as here:
+        sc.build_index(sc.open_table(str(root)), spark=here, segment_blocks=10)
+    yield root
+
+
+def test_a_read_opens_no_footer(lake: Path) -> None:
+    """Of the data file only bytes of the pages are read, and of the index the layouts of the blocks alone."""
+    plan, found = stored(sc.open_table(str(lake)), "id = 777")
+    (file,), (row_group,) = opened_blocks(plan).file.tolist(), opened_blocks(plan).row_group.tolist()
+    path = lake / plan.opened.listing.paths[file].as_py()
+    layout = with_pages(found.blocks[0], path.stat().st_size, [0, 1])
+    assert layout is not None
+    data, read = path.read_bytes(), []
+
+    class Recording(io.BytesIO):
+        def readinto(self, buffer: Any) -> int:
+            read.append((self.tell(), len(buffer)))
+            return super().readinto(buffer)
+
+        def read(self, size: int | None = -1) -> bytes:
+            read.append((self.tell(), len(data) if size is None else size))
+            return super().read(size)
+
+    opened = pa.PythonFile(Recording(data), mode="r")
+    rows = chosen_rows(np.array([777 % 100]))
+    (found_rows,) = reader(opened, found.heads[0], layout).read(row_group, ["id", "text"], rows)
+    assert found_rows.to_pylist() == [{"id": 777, "text": "text 777"}]
+    pages = [(chunk.start, chunk.stop) for chunk in layout.chunks.values()]
+    first, last = min(start for start, _ in pages), max(stop for _, stop in pages)
+    assert read and all(first <= at and at + size <= last for at, size in read)
+
+
+def test_only_what_is_asked_for_is_read(lake: Path) -> None:
+    """Once: a second read finds it in memory. Planning reads none of it."""
+    table = sc.open_table(str(lake))
+    plan = sc.prune(table, "id = 777", strict=True)
+    reads = plan.opened.catalog.reads
+    before = reads.stored_bytes + reads.cached_bytes
+    for _ in range(2):
+        layouts_of(plan.opened, opened_blocks(plan), everything)
+    memory = plan.opened.catalog.memory
+    assert memory is not None
+    table_bytes = memory.snapshot.directory(LAYOUT_TABLE, None)
+    every = memory.snapshot.directory(LAYOUTS, None)
+    assert table_bytes is not None and every is not None
+    (block,) = opened_blocks(plan).layouts().blocks
+    (head,) = opened_blocks(plan).layouts().heads
+    assert reads.stored_bytes + reads.cached_bytes - before <= table_bytes.size.max() + len(block) + len(head)
+    assert len(block) + len(head) < every.size.min() / 2
+    again = sc.prune(table, "id = 778", strict=True)
+    assert opened_blocks(again).layouts().blocks == [block]
+    assert not again.opened.catalog.reads.stored
+
+
+def test_heads_are_there_once_for_files_of_one_writer(lake: Path) -> None:
+    _, found = stored(sc.open_table(str(lake)))
+    assert len(found.heads) == 2
+    assert np.bincount(found.head).tolist() == [10, 5]
+
+
+def test_only_the_columns_that_are_read_are_kept(lake: Path) -> None:
+    """Of a layout of many pages; a short one is left as it is."""
+    texts = {f"text {i}": [str(hash((i, j)) % 10**9) * (j % 7) for j in range(3000)] for i in range(6)}
+    write_file(lake / "wide.parquet", pa.table(texts), data_page_size=300, write_batch_size=20, use_dictionary=False)
+    with jobs_in_this_process() as here:
+        sc.refresh_index(sc.open_table(str(lake)), spark=here)
+    for predicate, column, kept in (("id = 777", "text", [0, 1]), ("`text 3` IS NOT NULL", "text 3", [3])):
+        plan = sc.prune(sc.open_table(str(lake)), predicate, strict=True)
+        (data,) = layouts_of(plan.opened, opened_blocks(plan), partial(Head.leaves, names=[column])).layouts.blocks
+        size = int(plan.opened.listing.size[opened_blocks(plan).file[0]])
+        assert [*decode_layout(data, size, "it").chunks] == kept
+        assert with_pages(data, size, kept[-1:]) is not None
+        assert len(opened_blocks(plan).layouts().blocks[0]) >= len(data)
+
+
+def test_an_index_without_layouts_gets_them_by_a_refresh(write_table: WriteTable) -> None:
+    root = write_table({"0.parquet": rows_of(0)}, row_group_size=100)
+    table = sc.open_table(str(root))
+    with jobs_in_this_process() as here:
+        without = sc.build_index(table, spark=here, layouts=False, bloom=["id"])
+        assert not without.layout_bytes
+        plan, found = stored(table)
+        assert not found.heads and found.blocks == [b""] * 5
+        assert (opened_blocks(plan).placed == -1).all()
+        write_file(root / "1.parquet", rows_of(ROWS), row_group_size=100)
+        sc.refresh_index(table, spark=here)
+        assert not stored(table)[1].heads
+        write_file(root / "2.parquet", rows_of(2 * ROWS), row_group_size=100)
+        done = sc.refresh_index(table, spark=here, layouts=True)
+        assert done.segments_amended == 2
+        assert 0 < done.index.layout_bytes < done.index.index_bytes
+        assert require_own(root, table) == 15
+        assert sc.verify_index(table).sound
+        assert sc.refresh_index(table, spark=here).is_current
+        assert sc.optimize_index(table, spark=here).segments_after == 1
+        assert require_own(root, table) == 15
+
+
+def test_iceberg(catalog: Catalog) -> None:
+    """Files are where manifests say, and an entry belongs to the snapshot that added the file."""
+    made = catalog.create_table("db.events", rows_of(0).schema)
+    for first in (0, ROWS):
+        made.append(rows_of(first))
+    table = sc.open_table(made)
+    index_here(table, BuildOptions())
+    plan = sc.prune(table, f"id = {ROWS + 7}", strict=True)
+    found = layouts_of(plan.opened, opened_blocks(plan), everything).layouts
+    (uri,) = plan.files
+    with pa.OSFile(uri.removeprefix("file://")) as file:
+        layout = with_pages(found.blocks[0], file.size(), [1])
+        assert layout is not None
+        (read,) = reader(file, found.heads[0], layout).read(0, ["text"], chosen_rows(np.array([7])))
+    assert read.to_pylist() == [{"text": f"text {ROWS + 7}"}]
+
+
+def test_object_store(s3: S3Server, tmp_path: Path) -> None:
+    """Of files without a page index chunks are read by some megabytes, and of the index the layouts of the blocks."""
+    location = f"s3://{s3.bucket}/{tmp_path.name}/events"
+    _, filesystem, root = resolve_location(location, None)
+    filesystem.create_dir(root, recursive=True)
+    for i in range(3):
+        path = f"{root}/{i}.parquet"
+        pq.write_table(rows_of(i * ROWS), path, filesystem=filesystem, row_group_size=100, data_page_size=300)
+    table = sc.open_table(location)
+    index_here(table, BuildOptions(segment_blocks=5))
+    plan, found = stored(table, f"id % {ROWS} = 250")
+    assert len(found.blocks) == 3
+    sizes = plan.opened.listing.size[opened_blocks(plan).file].tolist()
+    assert all(with_pages(data, size, [0, 1]) for data, size in zip(found.blocks, sizes, strict=True))
+    before, one = stored(sc.open_table(location), "id = 250")  # what another process has read is on local disk
+    assert not before.opened.catalog.reads.stored
+    assert before.opened.catalog.reads.cached
+    with filesystem.open_input_file(f"{root}/0.parquet") as file:
+        layout = with_pages(one.blocks[0], file.size(), [0])
+        assert layout is not None
+        own = PageReader("it", file, Head(one.heads[0]), lambda row_group, leaves: layout, REMOTE_GAP)
+        (read,) = own.read(2, ["id"], chosen_rows(np.array([50])))
+    assert read.to_pylist() == [{"id": 250}]
+
+
+def test_a_file_that_the_index_does_not_know_has_no_layout(lake: Path) -> None:
+    write_file(lake / "new.parquet", rows_of(9 * ROWS), row_group_size=500)
+    _, found = stored(sc.open_table(str(lake)), f"id >= {3 * ROWS - 1}")
+    assert found.head.tolist() == [0, -1]
+    assert found.blocks[1] == b""
+
+
+def test_a_column_that_cannot_be_read_by_pages_keeps_the_others() -> None:
+    """A repeated column in pages of version 1, without a page index."""
+    table = pa.table({"a": np.arange(1000), "b": [[i, i] for i in range(1000)]})
+    file = parquet(table, data_page_size=100, write_batch_size=10)
+    found = file_layouts(file, read_footer(file))
+    assert with_pages(found.blocks[0], file.size(), [0]) is not None
+    assert with_pages(found.blocks[0], file.size(), [1]) is None
+
+
+# ---- trouble ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk", [LAYOUTS, LAYOUT_TABLE])
+def test_broken_layouts_cost_time_and_no_rows(lake: Path, chunk: str, caplog: pytest.LogCaptureFixture) -> None:
+    snapshot = snapshot_of(lake / "_secateur")
+    directory = snapshot.directory(chunk, None)
+    assert directory is not None
+    path = lake / "_secateur" / snapshot.segments.name[0]
+    data = bytearray(path.read_bytes())
+    data[int(directory.at[0] + directory.size[0]) - 9] ^= 1
+    path.write_bytes(bytes(data))
+    table = sc.open_table(str(lake))
+    plan = sc.prune(table, "true")
+    found = layouts_of(plan.opened, opened_blocks(plan), everything)
+    assert "does not match its checksum" in found.degraded[0]
+    assert b"" in found.layouts.blocks
+    assert any(found.layouts.blocks)
+    assert plan.to_arrow()["id"].to_pylist() == [*range(3 * ROWS)]
+    assert "is read by footers: " in caplog.text
+    assert not sc.verify_index(table).sound
+    strict = sc.prune(table, "true", strict=True)
+    with pytest.raises(IndexFault, match="checksum"):
+        layouts_of(strict.opened, opened_blocks(strict), everything)
+
+
+def test_a_table_of_layouts_that_lies_is_found(lake: Path) -> None:
+    """Another checksum of the first layout, with all other checksums right."""
+    lie_in_segment(lake / "_secateur", LAYOUT_TABLE, element(5, 0, 1))
+    table = sc.open_table(str(lake))
+    assert "layout-table does not match its checksum" in sc.verify_index(table).faults[0]
+    plan = sc.prune(table, "true")
+    found = layouts_of(plan.opened, opened_blocks(plan), everything)
+    assert len(found.degraded) == 1
+    assert [bool(data) for data in found.layouts.blocks].count(False) == 1
+
+
+TABLES: dict[str, Callable[[list[np.ndarray]], list[np.ndarray]]] = {
+    "no arrays": lambda arrays: [],
+    "too few": lambda arrays: arrays[:-1],
+    "other types": lambda arrays: [*arrays[:3], arrays[3].astype(np.int64), *arrays[4:]],
+    "another length": lambda arrays: [*arrays[:4], arrays[4][:-1], *arrays[5:]],
+    "begins nowhere": element(0, 0, -1),
+    "begins behind the file": element(0, 0, 1 << 61),
+    "longer than the file": element(4, 0, 1 << 30),
+    "longer than memory": lambda arrays: [*arrays[:4], arrays[4] + (1 << 62), *arrays[5:]],
+    "a size below 0": element(4, 0, -1),
+    "a head that is not there": element(3, 0, 7),
+    "a head below": element(3, 0, -2),
+    "a place before the file": element(6, 0, -2),
+}
+
+
+@pytest.mark.parametrize("lie", TABLES)
+def test_a_malformed_table_of_layouts_is_refused(lie: str) -> None:
+    layouts = Layouts([b"h"], np.zeros(3, np.int32), np.zeros((2, 3), np.int64), [b"0", b"1", b""])
+    arrays = table_arrays(layouts, 0)
+    assert layout_table_of(arrays, 3, 1 << 20, "it").place(1).size == 1
+    with pytest.raises(IndexFault, match="it: "):
+        layout_table_of(TABLES[lie](arrays), 3, 1 << 20, "it")
+
+
+LIES: dict[str, tuple[int, int, int]] = {  # array, element, what is added
+    "rows": (0, 0, 1),
+    "beyond the file": (0, 1, 1 << 40),
+    "before the file": (0, 1, -(1 << 40)),
+    "leaf": (1, 0, -5),
+    "tail": (3, 1, -7),
+    "values": (5, 0, -(1 << 20)),
+    "dictionary": (7, 1, -(1 << 20)),
+    "dictionary pages": (8, 0, 1 << 20),
+    "page count": (9, 0, 1),
+    "endless": (2, 1, 1 << 62),
+    "page size": (11, 0, -(1 << 30)),
+    "page rows": (12, 0, 1),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_layout_that_contradicts_itself_is_not_believed(
+    write_table: WriteTable, monkeypatch: pytest.MonkeyPatch, lie: str
+) -> None:
+    """With all checksums right."""
+    number, element, more = LIES[lie]
+
+    def change(arrays: list[np.ndarray]) -> list[np.ndarray]:
+        array = arrays[number].astype(np.int64)
+        array[element] += more
+        return [*arrays[:number], array, *arrays[number + 1 :]]
+
+    def lying(layout: Layout) -> bytes:
+        data = encode_layout(layout)
+        return data if layout.row_count != 7 else encode_chunk(change(decode_chunk(data, "it")))
+
+    root = write_table({"0.parquet": rows_of(0)}, row_group_size=100)
+    write_file(root / "1.parquet", rows_of(0).slice(0, 7), use_dictionary=["id"])
+    monkeypatch.setattr("secateur.io.parquet.file_locations.encode_layout", lying)
+    with jobs_in_this_process() as here:
+        sc.build_index(sc.open_table(str(root)), spark=here)
+    plan = sc.prune(sc.open_table(str(root)), "true")
+    found = layouts_of(plan.opened, opened_blocks(plan), everything)
+    assert found.degraded
+    assert [bool(data) for data in found.layouts.blocks] == [*[True] * 5, False]
+    strict = sc.prune(sc.open_table(str(root)), "true", strict=True)
+    with pytest.raises(IndexFault, match="a layout"):
+        layouts_of(strict.opened, opened_blocks(strict), everything)
+
+
+def test_layouts_of_parts_are_those_of_the_whole() -> None:
+    """Heads that several parts have are one, and those that no block has any more are gone."""
+    placed = np.arange(6).reshape(2, 3)
+    first = Layouts([b"h", b"i"], np.array([0, 1, -1], np.int32), placed, [b"0", b"1", b""])
+    second = Layouts([b"i", b"j"], np.array([1, 0, 1], np.int32), placed + 6, [b"2", b"3", b"4"])
+    both = concat_layouts([first, unknown_layouts(1), second])
+    assert [both.heads[i] if i >= 0 else b"" for i in both.head] == [b"h", b"i", b"", b"", b"j", b"i", b"j"]
+    assert both.blocks == [b"0", b"1", b"", b"", b"2", b"3", b"4"]
+    some = both.take(np.array([5, 0, 3]))
+    assert sorted(some.heads) == [b"h", b"i"]
+    assert [some.heads[i] if i >= 0 else b"" for i in some.head] == [b"i", b"h", b""]
+    assert some.placed.tolist() == [[7, 0, -1], [10, 3, -1]]
+    assert len(concat_layouts([])) == 0
+
+
+def test_all_rows_of_a_file_without_a_page_index_are_read_by_pages() -> None:
+    table = pa.table({"a": np.arange(3000), "b": [f"text {i % 7}" for i in range(3000)]})
+    file = parquet(table, data_page_size=500, write_batch_size=50, row_group_size=1000)
+    found = file_layouts(file, read_footer(file))
+    for row_group, data in enumerate(found.blocks):
+        layout = with_pages(data, file.size(), [0, 1])
+        assert layout is not None
+        read = pa.concat_tables(reader(file, found.head, layout).read(row_group, ["a", "b"], all_rows(1000)))
+        assert read.equals(table.slice(row_group * 1000, 1000))

@@ -1,0 +1,359 @@
+"""What a snapshot says of its segments: whatever is done with many of them, each keeps what belongs to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+from support.index_files import SNAPSHOT_NAME, Memory, keys_list
+from support.profiles import examples
+from support.strategies import BY_NAME
+from support.units import measured
+
+from secateur.index.container.index_file import Place
+from secateur.index.filters.bloom_matrix import Slabs
+from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, Filter, IndexedColumn
+from secateur.index.segments.segment_file import CODE, COLUMN_KINDS, POSTING
+from secateur.index.segments.segment_table import (
+    BLOCK_TABLE,
+    Segments,
+    SegmentSummary,
+    in_key_order,
+    joined,
+    summarised,
+)
+from secateur.index.segments.snapshot import encode_snapshot, open_snapshot
+from secateur.index.zones import zonemap
+from secateur.index.zones.zonemap import ZoneMap
+from secateur.pruning.predicate.bound import Field
+from secateur.values import kind_of, same_keys
+
+# Columns of one path may come in several types, some with the same keys; values are those that all types can have.
+TYPES: dict[str, list[pa.DataType]] = {
+    "i": [pa.int32(), pa.int64(), pa.float64()],
+    "s": [pa.string(), pa.binary()],
+    "w": [pa.decimal128(38, 2), pa.decimal128(30, 2), pa.decimal128(10, 2)],
+    "x": [pa.float64(), pa.float32()],
+}
+VALUES = {"i": st.integers(-9, 9), "s": BY_NAME["s"].values, "w": st.integers(-9, 9), "x": st.integers(-9, 9)}
+
+
+@dataclass(frozen=True)
+class Record:
+    """All that is said of one segment, as plain values; chunks and zone maps by their columns, in their order."""
+
+    name: str
+    counts: tuple[int, int, int]  # bytes of the file, blocks, rows
+    files: tuple[tuple[Any, ...], ...]
+    blocks: Place
+    chunks: tuple[tuple[str, str, Place], ...]  # path, kind, place
+    zones: tuple[tuple[str, Any], ...]  # path; lower, upper, null count, NaN count
+    codes: tuple[tuple[str, Place], ...]  # by filter
+    runs: tuple[tuple[str, tuple[Any, ...]], ...]  # of filters: the filter, the matrix with its parts, the columns
+
+
+def records(segments: Segments) -> list[Record]:
+    """Segment by segment."""
+    return [_record(segments, i) for i in range(len(segments))]
+
+
+def _record(segments: Segments, i: int) -> Record:
+    files = segments.files
+    own = np.flatnonzero(files.segment == i)
+    arrays = (files.size, files.modified, files.block_count, files.row_count, files.byte_count)
+    rows = zip(files.path.take(pa.array(own)).to_pylist(), *(a[own].tolist() for a in arrays), strict=True)
+    chunks = [
+        (c.path[0], kind, place)
+        for number, c in enumerate(segments.columns)
+        for kind in COLUMN_KINDS
+        if (place := _place(segments, (kind, number), i)) is not None
+    ]
+    codes = [
+        (named(each), place)
+        for f, each in enumerate(segments.filters)
+        if (place := _place(segments, (chunk_of(each), f), i)) is not None
+    ]
+    runs = [
+        (named(each), run)
+        for f, each in enumerate(segments.filters)
+        for run in (runs_of(segments.slabs[f], i) if f in segments.slabs else ())
+    ]
+    counts = (int(segments.size[i]), int(segments.block_count[i]), int(segments.row_count[i]))
+    blocks = _place(segments, BLOCK_TABLE, i)
+    assert blocks is not None
+    zones = [(c.path[0], zone_of(z, i)) for c, z in zip(segments.columns, segments.zone_maps, strict=True)]
+    return Record(segments.name[i], counts, tuple(rows), blocks, *map(tuple, (chunks, zones, codes, runs)))
+
+
+def _place(segments: Segments, chunk: tuple[str, int], i: int) -> Place | None:
+    found = segments.directory.get(chunk)
+    if found is None or not found.size[i]:
+        return None
+    return Place(int(found.at[i]), int(found.size[i]), int(found.crc[i]))
+
+
+def named(each: Filter) -> str:
+    """A filter, whatever its number and the width of its column."""
+    return f"{each.kind} of {each.path[0]}, {each.gram}, {each.folded}"
+
+
+def chunk_of(each: Filter) -> str:
+    return POSTING if each.kind == POSTINGS else CODE
+
+
+def runs_of(slabs: Slabs, segment: int) -> list[tuple[Any, ...]]:
+    """All that slabs say of a segment, whatever the numbers of matrices and files."""
+    found = []
+    for run in np.flatnonzero(slabs.segment == segment).tolist():
+        m = int(slabs.run_matrix[run])
+        parts = [
+            (
+                slabs.file_name[slabs.file[p]],
+                int(slabs.file_size[slabs.file[p]]),
+                int(slabs.first_row[p]),
+                slabs.part(p),
+            )
+            for p in np.flatnonzero(slabs.part_matrix == m).tolist()
+        ]
+        columns = (int(slabs.run_code[run]), int(slabs.begin[run]), int(slabs.count[run]))
+        found.append((int(slabs.code[m]), int(slabs.probes[m]), *columns, *parts))
+    return found
+
+
+def zone_of(zone_map: ZoneMap, i: int) -> Any:
+    bounds = keys_list(zone_map.lower.take(slice(i, i + 1))), keys_list(zone_map.upper.take(slice(i, i + 1)))
+    return (*bounds, int(zone_map.null_count[i]), int(zone_map.nan_count[i]))
+
+
+def well_formed(segments: Segments) -> bool:
+    """Whether all arrays are about the same segments, and files follow them."""
+    n = len(segments)
+    arrays = [segments.size, segments.block_count, segments.row_count]
+    arrays += [each for d in segments.directory.values() for each in (d.at, d.size, d.crc)]
+    ascending = bool((np.diff(segments.files.segment) >= 0).all())
+    about = all(len(a) == n for a in arrays) and all(len(z) == n for z in segments.zone_maps)
+    return ascending and about and all(f < len(segments.filters) and well_laid(s) for f, s in segments.slabs.items())
+
+
+def well_laid(slabs: Slabs) -> bool:
+    """Whether no matrix is without a segment, and no file without a part; runs and parts follow their matrices."""
+    used = set(slabs.run_matrix[slabs.segment >= 0].tolist()) == {*range(len(slabs.code))}
+    held = set(slabs.file.tolist()) == {*range(len(slabs.file_name))} and len(slabs.file_size) == len(slabs.file_name)
+    return used and held and all((np.diff(each) >= 0).all() for each in (slabs.part_matrix, slabs.run_matrix))
+
+
+# ---- random segments -------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def some_columns(draw: st.DrawFn) -> list[IndexedColumn]:
+    """Columns in any order, each of one of its types."""
+    names = draw(st.lists(st.sampled_from(sorted(TYPES)), unique=True))
+    return [IndexedColumn((name,), draw(st.sampled_from(TYPES[name]))) for name in names]
+
+
+@st.composite
+def some_filters(draw: st.DrawFn) -> list[Filter]:
+    """Filters in any order, each of a column of one of its types."""
+    pairs = st.tuples(st.sampled_from([BLOOM, POSTINGS, NGRAM, TOKEN]), st.sampled_from(sorted(TYPES)))
+    chosen = draw(st.lists(pairs, unique=True, max_size=4))
+    grams, folds = st.sampled_from([3, 5]), st.booleans()
+    return [
+        Filter(kind, (name,), draw(st.sampled_from(TYPES[name])), draw(grams) if kind == NGRAM else 0, draw(folds))
+        for kind, name in chosen
+    ]
+
+
+some_shape = st.tuples(some_columns(), some_filters())
+Shape = tuple[Sequence[IndexedColumn], Sequence[Filter]]
+numbers = st.integers(0, 2**40)
+
+
+@st.composite
+def segments_of(draw: st.DrawFn, shape: Shape, prefix: str) -> tuple[Segments, list[Record]]:
+    """Segments with these columns and filters, and what is said of each."""
+    summaries = [
+        draw(summary_of(shape, f"segments/{prefix * 12}-{i:06d}.segment")) for i in range(draw(st.integers(0, 5)))
+    ]
+    slabs = {f: draw(slabs_over(summaries, f"{prefix * 11}{f:x}")) for f in range(len(shape[1]))}
+    known = {f: each for f, each in slabs.items() if each is not None}
+    return summarised(*shape, summaries, known), [_expected(shape, known, i, s) for i, s in enumerate(summaries)]
+
+
+@st.composite
+def summary_of(draw: st.DrawFn, shape: Shape, name: str) -> SegmentSummary:
+    columns, filters = shape
+    files = [(f"{name}/ä {i}", draw(numbers), draw(numbers)) for i in range(draw(st.integers(0, 3)))]
+    counts = np.array([[draw(numbers) for _ in range(3)] for _ in files], np.int64).reshape(-1, 3)
+    chunks = [f"{kind}/{c}" for kind in COLUMN_KINDS for c in range(len(columns))]
+    chunks += [f"{chunk_of(each)}/{f}" for f, each in enumerate(filters)]
+    places = {
+        chunk: Place(draw(numbers), 1 + draw(numbers), draw(st.integers(0, 2**32 - 1)))
+        for chunk in ["blocks", *(chunk for chunk in chunks if draw(st.booleans()))]
+    }
+    zones = [draw(zone_map_of(column)) for column in columns]
+    blocks = draw(st.integers(0, 2**26))
+    return SegmentSummary(name, draw(numbers), draw(numbers), blocks, files, counts, zones, places, {})
+
+
+@st.composite
+def slabs_over(draw: st.DrawFn, summaries: Sequence[SegmentSummary], prefix: str) -> Slabs | None:
+    """A few matrices over some of the segments, each in one part or two; None where no segment has a filter."""
+    room = [summary.block_count for summary in summaries]
+    matrices, parts, runs = [], [], []
+    for m in range(draw(st.integers(0, 3))):
+        code, end = draw(st.integers(6, 9)), 0
+        for segment in range(len(summaries)):
+            if room[segment] and draw(st.booleans()):
+                count = draw(st.integers(1, min(20, room[segment])))
+                room[segment] -= count
+                runs.append((len(matrices), segment, draw(st.integers(6, code)), end, count))
+                end += -(-count // 8) * 8
+        if end:
+            rows = (1 << code) // draw(st.sampled_from([1, 2]))
+            for first in range(0, 1 << code, rows):
+                salt = draw(st.integers(-(2**63), 2**63 - 1))
+                parts.append((len(matrices), first, rows, draw(st.sampled_from([m, 0])), draw(numbers), salt))
+            matrices.append((code, draw(st.integers(1, 30)), -(-end // 64) * 8))
+    if not matrices:
+        return None
+    used = sorted({file for _, _, _, file, _, _ in parts})
+    parts = [(*part[:3], used.index(part[3]), *part[4:]) for part in parts]
+    columns = [np.array(table, np.int64).T.copy() for table in (matrices, parts, runs)]
+    sizes = np.full(len(used), 2**60, np.int64)
+    return Slabs(
+        [f"filters/{prefix}-{file:06d}.filter" for file in used], sizes, *(each for table in columns for each in table)
+    )
+
+
+@st.composite
+def zone_map_of(draw: st.DrawFn, column: IndexedColumn) -> ZoneMap:
+    values = BY_NAME["bin"].values if column.type == pa.binary() else VALUES[column.path[0]]
+    kind = replace(BY_NAME["s"], type=column.type)
+    found, _ = measured(kind, [draw(st.lists(values | st.none(), max_size=3))])
+    return found
+
+
+def _expected(shape: Shape, slabs: Mapping[int, Slabs], i: int, summary: SegmentSummary) -> Record:
+    columns, filters = shape
+    chunks = [
+        (c.path[0], kind, summary.places[f"{kind}/{number}"])
+        for number, c in enumerate(columns)
+        for kind in COLUMN_KINDS
+        if f"{kind}/{number}" in summary.places
+    ]
+    names = [f"{chunk_of(each)}/{f}" for f, each in enumerate(filters)]
+    codes = [(named(e), summary.places[n]) for e, n in zip(filters, names, strict=True) if n in summary.places]
+    runs = [
+        (named(each), run) for f, each in enumerate(filters) for run in (runs_of(slabs[f], i) if f in slabs else ())
+    ]
+    files = tuple((*file, *counts) for file, counts in zip(summary.files, summary.file_counts.tolist(), strict=True))
+    counts = (summary.size, summary.block_count, summary.row_count)
+    zones = [(c.path[0], zone_of(z, 0)) for c, z in zip(columns, summary.zone_maps, strict=True)]
+    return Record(summary.name, counts, files, summary.places["blocks"], *map(tuple, (chunks, zones, codes, runs)))
+
+
+def under(record: Record, before: Shape, after: Shape) -> Record:
+    """The record with other columns and filters: what belongs to one stays where keys stay the same."""
+    own = {column.path: column.type for column in before[0]}
+    served = [c for c in after[0] if c.path in own and same_keys(own[c.path], c.type)]
+    chunks = tuple(chunk for c in served for chunk in record.chunks if chunk[0] == c.path[0])
+    known = dict(record.zones)
+    zones = tuple((c.path[0], known[c.path[0]] if c in served else nothing_of(c)) for c in after[0])
+    types = {named(each): each.type for each in before[1]}
+    kept = [named(each) for each in after[1] if named(each) in types and same_keys(types[named(each)], each.type)]
+    codes, runs = (
+        tuple(each for f in kept for each in of_all if each[0] == f) for of_all in (record.codes, record.runs)
+    )
+    return replace(record, chunks=chunks, zones=zones, codes=codes, runs=runs)
+
+
+def nothing_of(column: IndexedColumn) -> Any:
+    kind = kind_of(column.type)
+    assert kind is not None
+    return zone_of(zonemap.unknown(kind, 1), 0)
+
+
+# ---- laws ------------------------------------------------------------------------------------------------------------
+
+random_segments = some_shape.flatmap(lambda shape: segments_of(shape, "a"))
+
+
+@examples(150)
+@given(random_segments)
+def test_summaries_become_segments(case: tuple[Segments, list[Record]]) -> None:
+    segments, expected = case
+    assert well_formed(segments)
+    assert records(segments) == expected
+
+
+@examples(150)
+@given(random_segments, st.data())
+def test_taken_segments_keep_what_is_theirs(case: tuple[Segments, list[Record]], data: st.DataObject) -> None:
+    """In whatever order; none twice, for a run of columns belongs to one segment."""
+    segments, expected = case
+    chosen = data.draw(st.permutations(range(len(segments))))[: data.draw(st.integers(0, len(segments)))]
+    taken = segments.take(np.array(chosen, np.int64))
+    assert well_formed(taken)
+    assert records(taken) == [expected[i] for i in chosen]
+
+
+@examples(200)
+@given(random_segments, some_shape)
+def test_segments_under_other_columns(case: tuple[Segments, list[Record]], shape: Shape) -> None:
+    """And other filters: renumbered, widened, of other types, new or gone."""
+    segments, expected = case
+    found = segments.under(*shape)
+    assert well_formed(found)
+    assert (found.columns, found.filters) == shape
+    assert records(found) == [under(record, (segments.columns, segments.filters), shape) for record in expected]
+
+
+@examples(150)
+@given(some_shape.flatmap(lambda shape: st.tuples(segments_of(shape, "a"), segments_of(shape, "b"))))
+def test_joined_segments_keep_what_is_theirs(pair: tuple[tuple[Segments, list[Record]], ...]) -> None:
+    (first, records_of_first), (second, records_of_second) = pair
+    found = joined(first, second)
+    assert well_formed(found)
+    assert records(found) == records_of_first + records_of_second
+
+
+@examples(150)
+@given(random_segments, st.sampled_from([*sorted(TYPES), "other"]))
+def test_segments_in_key_order(case: tuple[Segments, list[Record]], name: str) -> None:
+    """By the lower bounds of the first column of the sort key; as they were where it is not indexed, or they tie."""
+    segments, expected = case
+    found = in_key_order(segments, [(name,), ("s",)])
+    assert well_formed(found)
+    if any(c.path == (name,) for c in segments.columns):
+        expected = sorted(expected, key=lambda record: dict(record.zones)[name][0][0])
+    assert records(found) == expected
+    assert records(in_key_order(segments, [])) == case[1]
+
+
+@examples(150)
+@given(random_segments, some_shape, st.data())
+def test_segments_through_refreshes(case: tuple[Segments, list[Record]], shape: Shape, data: st.DataObject) -> None:
+    """As a refresh does: those with live files, under the new columns, joined with new ones, in order, published."""
+    segments, expected = case
+    columns, filters = shape
+    kept = data.draw(st.lists(st.booleans(), min_size=len(segments), max_size=len(segments)))
+    added, new = data.draw(segments_of(shape, "b"))
+    after = in_key_order(joined(segments.take(np.flatnonzero(kept)).under(*shape), added), [("i",)])
+    before = (segments.columns, segments.filters)
+    wanted = [under(r, before, shape) for r, k in zip(expected, kept, strict=True) if k] + new
+    schema = pa.schema([(c.path[0], c.type) for c in columns])
+    huge = replace(after, size=np.full(len(after), 2**62))  # so that all places lie within their files
+    store = Memory({SNAPSHOT_NAME: encode_snapshot(1, 0.0, huge, BuildOptions(fan_out=2), schema)})
+    snapshot = open_snapshot(store, 1)
+    read = replace(snapshot.as_segments(), size=after.size)
+    assert well_formed(read)
+    assert records(read) == records(after)
+    assert sorted(records(read), key=lambda r: r.name) == sorted(wanted, key=lambda r: r.name)
+    assert [snapshot.number_of(Field(c.path, c.type)) for c in columns] == [*range(len(columns))]
+    assert snapshot.filters == filters

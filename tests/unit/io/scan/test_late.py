@@ -1,0 +1,105 @@
+"""Rows that are read by pages, and column after column, are those that are read whole."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.oracle import rows
+from support.profiles import examples
+from support.strategies import KINDS, TableSpec, predicates, table_specs
+
+import secateur as sc
+from benchmarks.this_process import jobs_in_this_process
+from secateur.errors import SecateurError
+from secateur.io.parquet import row_group_reader
+from secateur.io.parquet.row_selection import ChosenRows, all_rows, chosen_rows, intersection
+from secateur.io.scan.planned_scan import Scan
+from secateur.io.tables.page_filter import PagePruner
+
+
+def read_whole(plan: Scan) -> Counter[str]:
+    """The rows of a plan, of which every row group is read whole and filtered."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_group_reader.RowSource, "_reads_pages", lambda *_: False)
+        patch.setattr(row_group_reader.RowSource, "is_light_by_name", lambda *_: True)
+        patch.setattr(PagePruner, "may_match", lambda self, row_group, predicate, rows: rows)
+        return rows(plan.to_arrow())
+
+
+def read_late(plan: Scan) -> Counter[str]:
+    """The rows of a plan, of which the predicate's columns are always read first, and always by pages."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_group_reader, "PAGE_COST", 0)
+        patch.setattr(row_group_reader.RowSource, "is_light_by_name", lambda *_: False)
+        return rows(plan.to_arrow())
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> tuple[TableSpec, list[str]]:
+    spec = draw(table_specs(KINDS))
+    return spec, draw(st.lists(predicates(spec), min_size=4, max_size=4))
+
+
+@examples(40)
+@given(queries(), st.booleans())
+def test_late_reads_give_the_rows_of_whole_ones(query: tuple[TableSpec, list[str]], indexed: bool) -> None:
+    spec, asked = query
+    with tempfile.TemporaryDirectory() as root:
+        table = sc.open_table(str(spec.write(Path(root))))
+        if indexed:
+            with jobs_in_this_process() as here:
+                sc.build_index(table, spark=here)
+        for predicate in asked:
+            try:
+                plan = sc.prune(table, predicate, strict=True)
+                wanted = read_whole(plan)
+            except SecateurError:
+                continue  # a row on which Spark raises an error, or what only Spark evaluates
+            assert read_late(plan) == wanted, predicate
+            assert rows(plan.to_arrow()) == wanted, predicate
+            assert plan.count() == wanted.total(), predicate
+
+
+ranges = st.lists(st.booleans(), min_size=1, max_size=60).map(np.array)
+
+
+@given(ranges, ranges, st.integers(1, 9), st.data())
+def test_chosen_rows_are_sets_of_rows(a: np.ndarray, b: np.ndarray, n: int, data: st.DataObject) -> None:
+    first, second = (chosen_rows(np.flatnonzero(each)) for each in (a, b))
+    both = np.intersect1d(first.positions, second.positions)
+    assert intersection(first, second).positions.tolist() == both.tolist()
+    assert [row for piece in first.pieces(n) for row in piece.positions.tolist()] == np.flatnonzero(a).tolist()
+    begin, stop = sorted(data.draw(st.tuples(st.integers(0, 70), st.integers(0, 70))))
+    assert first.between(begin, stop).positions.tolist() == [i for i in np.flatnonzero(a).tolist() if begin <= i < stop]
+    cover = chosen_rows(np.flatnonzero(np.concatenate([a, np.zeros(60, bool)])[:60] | (np.arange(60) % 7 == 0)))
+    held = pa.table({"row": cover.positions})
+    inside = ChosenRows(first.start[first.start < 60], first.stop[first.start < 60])
+    assert inside.within(cover, held)["row"].to_pylist() == inside.positions.tolist()
+    assert all_rows(n).positions.tolist() == list(range(n))
+
+
+def test_of_other_columns_only_pages_with_a_match_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 20_000
+    noise = np.random.default_rng(0)
+    key = noise.permutation(n)
+    data = pa.table({"key": key, **{f"x{i}": noise.random(n) for i in range(8)}})
+    pq.write_table(data, tmp_path / "a.parquet", write_page_index=True, max_rows_per_page=200, use_dictionary=False)
+    asked: list[int] = []
+    real = row_group_reader.PageReader.read
+
+    def noted(self: row_group_reader.PageReader, row_group: int, names: list[str], chosen: ChosenRows) -> object:
+        asked.append(len(chosen))
+        return real(self, row_group, names, chosen)
+
+    monkeypatch.setattr(row_group_reader.PageReader, "read", noted)
+    found = sc.prune(sc.open_table(str(tmp_path)), "key = 777").to_arrow()
+    assert found.equals(data.filter(pa.array(key == 777)))
+    assert asked == [1], "one read by pages, of one row; the key was read whole"

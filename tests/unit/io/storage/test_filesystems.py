@@ -1,0 +1,85 @@
+"""Tables and indexes on filesystems other than the local disk, and indexes kept apart from the data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import secateur as sc
+from secateur.errors import IndexConflict, UnsupportedTable
+from secateur.io.storage.index_store import FileStore
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """Two files of a thousand rows, in nested directories."""
+    for part in range(2):
+        folder = tmp_path / "bucket" / "lake" / "deep" / str(part)
+        folder.mkdir(parents=True)
+        ids = np.arange(part * 1000, (part + 1) * 1000)
+        pq.write_table(pa.table({"id": ids, "twice": ids * 2}), folder / "rows.parquet", row_group_size=100)
+    return tmp_path / "bucket"
+
+
+def test_a_table_on_another_filesystem(spark: SparkSession, lake: Path) -> None:
+    """A filesystem of which nothing is known but pyarrow's interface, as an object store is."""
+    store = pafs.SubTreeFileSystem(str(lake), pafs.LocalFileSystem())
+    table = sc.open_table("lake", filesystem=store)
+    built = sc.build_index(table, spark=spark, sort_key=["id"], bloom=["twice"])
+    assert (built.files, built.blocks, built.rows) == (2, 20, 2000)
+    plan = sc.prune(table, "twice = 2468", strict=True)
+    assert plan.to_arrow().to_pylist() == [{"id": 1234, "twice": 2468}]
+    assert [tuple(row) for row in plan.to_spark(spark).collect()] == [(1234, 2468)]
+    assert sc.verify_index(table).sound
+    assert len(sc.drop_index(table)) == 3  # a snapshot, a segment, and the filters of it
+    assert sc.prune(table, "twice = 2468").report.index == "none"
+
+
+def test_a_table_by_uri(spark: SparkSession, lake: Path) -> None:
+    table = sc.open_table((lake / "lake").as_uri())
+    sc.build_index(table, spark=spark)
+    plan = sc.prune(table, "id BETWEEN 995 AND 1004", strict=True)
+    assert plan.count() == 10
+    assert plan.to_spark(spark, via="native").count() == plan.to_spark(spark, via="blocks").count() == 10
+
+
+def test_an_index_apart_from_the_data(spark: SparkSession, lake: Path, tmp_path: Path) -> None:
+    elsewhere = str(tmp_path / "indexes" / "lake")
+    table = sc.open_table(str(lake / "lake"), index_location=elsewhere)
+    sc.build_index(table, spark=spark)
+    assert not (lake / "lake" / "_secateur").exists()
+    again = sc.open_table(str(lake / "lake"), index_location=elsewhere)
+    assert sc.prune(again, "id = 5", strict=True).report.index.startswith("snapshot 1")
+    assert sc.prune(sc.open_table(str(lake / "lake")), "id = 5").report.index == "none"
+
+
+@pytest.mark.parametrize(
+    ("marker", "format_"),
+    [("_delta_log/0.json", "Delta"), (".hoodie/properties", "Hudi")],
+)
+def test_tables_of_other_formats_are_refused(lake: Path, marker: str, format_: str) -> None:
+    """Their directories hold files that are no longer part of the table."""
+    file = lake / "lake" / marker
+    file.parent.mkdir()
+    file.write_text("{}")
+    with pytest.raises(UnsupportedTable, match=format_):
+        sc.open_table(str(lake / "lake"))
+
+
+@pytest.mark.parametrize("remote", [False, True], ids=["local", "remote"])
+def test_a_name_is_taken_once(tmp_path: Path, remote: bool) -> None:
+    local = pafs.LocalFileSystem()
+    store = (
+        FileStore(pafs.SubTreeFileSystem(str(tmp_path), local), "index") if remote else FileStore(local, str(tmp_path))
+    )
+    store.create("snapshots/0000000001.snapshot", b"first")
+    with pytest.raises(IndexConflict):
+        store.create("snapshots/0000000001.snapshot", b"second")
+    assert store.read("snapshots/0000000001.snapshot", 0, 5) == b"first"
+    assert [file.name for file in store.files("snapshots")] == ["snapshots/0000000001.snapshot"]

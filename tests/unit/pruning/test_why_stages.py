@@ -1,0 +1,174 @@
+"""``plan.why`` of every block of random tables, against the pipeline run stage by stage."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+from conftest import write_file
+from hypothesis import given
+from hypothesis import strategies as st
+from support.profiles import examples
+from support.strategies import connected
+from test_deleted_rows import histories, made
+
+import secateur as sc
+from benchmarks.indexing import index_here
+from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, FilterOption
+from secateur.io.scan.planned_scan import Scan
+from secateur.io.tables.table import Table
+from secateur.pruning import pipeline
+
+Place = tuple[str, int]
+WORDS = ["error", "errors", "timeout", "ok", "all fine here", "disk error at night"]
+CONDITIONS = st.one_of(
+    st.builds("i {} {}".format, st.sampled_from(["=", "<", ">="]), st.integers(-2, 45)),
+    st.builds("i IN ({}, {})".format, st.integers(-2, 45), st.integers(-2, 45)),
+    st.builds("n {} {}".format, st.sampled_from(["=", ">", "<>"]), st.sampled_from([0, 3, 500, 1000])),
+    st.builds("p = {}".format, st.integers(0, 3)),
+    st.builds("text LIKE '%{}%'".format, st.sampled_from(["error", "err", "timeout", "nowhere"])),
+    st.builds("text = '{}'".format, st.sampled_from([*WORDS, "none"])),
+    st.sampled_from(["i + 1 > 20", "n IS NULL", "n IS NOT NULL", "i % 2 = 0", "i < n"]),
+)
+PREDICATES = connected(CONDITIONS, max_leaves=4)
+FILTERS = st.lists(
+    st.sampled_from(
+        [
+            FilterOption(BLOOM, "i"),
+            FilterOption(POSTINGS, "i"),
+            FilterOption(POSTINGS, "n"),
+            FilterOption(BLOOM, "text"),
+            FilterOption(NGRAM, "text", gram=4),
+            FilterOption(TOKEN, "text"),
+        ]
+    ),
+    unique=True,
+    max_size=3,
+)
+
+
+@dataclass(frozen=True)
+class Made:
+    """How a table is made: `indexed` of its files, and the rest later."""
+
+    seed: int
+    files: int
+    indexed: int
+    clustered: bool
+    filters: tuple[FilterOption, ...]
+    gaps: bool
+
+
+MADE = st.builds(
+    Made,
+    seed=st.integers(0, 2**32 - 1),
+    files=st.integers(1, 5),
+    indexed=st.integers(0, 5),
+    clustered=st.booleans(),
+    filters=FILTERS.map(tuple),
+    gaps=st.booleans(),
+)
+
+
+@contextmanager
+def table_of(how: Made) -> Iterator[Table]:
+    rng = np.random.default_rng(how.seed)
+    with tempfile.TemporaryDirectory() as root:
+        for number in range(how.files):
+            if number == how.indexed and number:
+                _index(root, how)
+            rows = int(rng.integers(1, 24))
+            i = (
+                rng.integers(0, 40, rows)
+                if not how.clustered
+                else np.sort(rng.integers(8 * number, 8 * number + 9, rows))
+            )
+            n = pa.array(rng.choice([0, 1, 3, 1000], rows), mask=rng.random(rows) < 0.2)
+            data = pa.table({"i": i, "n": n, "text": rng.choice(WORDS, rows)})
+            options = {"write_page_index": True, "max_rows_per_page": 3, "write_batch_size": 1}
+            write_file(Path(root) / f"p={number % 3}/{number}.parquet", data, row_group_size=6, **options)
+        if how.indexed >= how.files:
+            _index(root, how)
+        yield sc.open_table(root)
+
+
+def _index(root: str, how: Made) -> None:
+    gaps = ("n",) if how.gaps else ()
+    index_here(sc.open_table(root), BuildOptions(filters=how.filters, gaps=gaps, segment_blocks=4, fan_out=2))
+
+
+def places_after(plan: Scan, segments: dict[Place, int | None]) -> set[Place]:
+    """The blocks that the stages of a plan have left."""
+    left = plan.survivors
+    if left.blocks is not None:
+        return {(block["file"], block["row_group"]) for block in plan.blocks.to_pylist()}
+    files = plan.paths.to_pylist()
+    alive = {file for at, file in enumerate(files) if left.files is None or left.files[at]}
+    into = {None, *left.segments.tolist(), *left.whole.tolist()}
+    return {place for place, segment in segments.items() if place[0] in alive and segment in into}
+
+
+def check(table: Table, predicate: str, limit: int | None) -> set[str]:
+    """Every block of the table; gives the stages that left some out."""
+    blocks = sc.inspect.blocks(table).to_pylist()
+    segments = {(block["file"], block["row_group"]): block["segment"] for block in blocks}
+    plan = sc.prune(table, predicate, limit=limit, strict=True)
+    stages = [stage for stage in pipeline.STAGES if stage.name in {each.name for each in plan.report.stages}]
+    gone: dict[Place, str] = {}
+    for i, stage in enumerate(stages):
+        with patch.object(pipeline, "STAGES", stages[: i + 1]):
+            left = places_after(sc.prune(table, predicate, limit=limit, strict=True), segments)
+        gone |= dict.fromkeys(set(segments) - left - set(gone), stage.name)
+    for file, row_group in segments:
+        why = plan.why(file, row_group)
+        assert (why.stage, why.survives) == (gone.get((file, row_group)), (file, row_group) not in gone), str(why)
+        assert plan.why({"file": file, "row_group": row_group}) == why
+        assert why.survives == (why.cause is None)
+        if why.cause is not None and why.cause.conjunct is not None and limit is None:
+            alone = sc.prune(table, why.cause.conjunct, strict=True)
+            assert (file, row_group) not in places_after(alone, segments), str(why)
+        assert why.cause is None or "cannot be read again" not in why.cause.statistic, str(why)
+    for file in {file for file, _ in segments}:
+        mine = [place for place in sorted(segments) if place[0] == file]
+        assert plan.why(file).blocks == tuple(plan.why(*place) for place in mine)
+        assert plan.why(file).survives == any(place not in gone for place in mine)
+        assert file in str(plan.why(file))
+    return {*gone.values()}
+
+
+@examples(25, shrink=False)
+@given(MADE, PREDICATES, st.none() | st.integers(0, 9))
+def test_why_names_the_stage_after_which_a_block_is_gone(how: Made, predicate: str, limit: int | None) -> None:
+    with table_of(how) as table:
+        check(table, predicate, limit)
+
+
+def test_every_stage_is_met() -> None:
+    """So the property above does not hold of nothing."""
+    how = Made(3, 5, 4, True, (FilterOption(POSTINGS, "i"), FilterOption(NGRAM, "text", gram=4)), True)
+    with table_of(how) as table:
+        found = set()
+        for predicate in ("p = 1", "i = 9", "i > 30 AND text LIKE '%nowhere%'", "n = 500", "i = 7 OR i = 33", "i < n"):
+            found |= check(table, predicate, None)
+        found |= check(table, "i < 30", 1)
+    with table_of(Made(8, 2, 2, False, (), False)) as table:
+        found |= {stage for value in (10, 18) for stage in check(table, f"i = {value}", None)}
+    assert found == {"files", "segments", "filters", "zone maps", "limit", "pages"}
+
+
+@examples(10, shrink=False)
+@given(histories(), st.sampled_from([None, -2, 0, 3]), st.booleans())
+def test_deleted_blocks(
+    history: tuple[list[list[tuple[int | None, str, float]]], list[list[tuple[int, int]]], list[int]],
+    least: int | None,
+    indexed: bool,
+) -> None:
+    files, positions, keys = history
+    with made(files, positions, keys, indexed=indexed) as made_:
+        check(made_.table, "true" if least is None else f"k >= {least}", None)
