@@ -12,8 +12,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP := -m pip install --quiet --disable-pip-version-check -c
 OLDEST_SPARK := 4.1.4
-NEEDS_OLDEST := $(addprefix tests/test_,spark_iceberg.py iceberg_histories.py iceberg_rules.py hand_off.py \
-    spark_source.py transparent.py transparent_trouble.py)
+NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/test_iceberg_histories.py \
+    unit/io/tables/iceberg/test_iceberg_rules.py spark/test_hand_off.py spark/test_spark_source.py \
+    spark/test_transparent.py spark/test_transparent_trouble.py)
 
 .PHONY: help demo test test-full oldest lint types format bench conformance docs fuzz fuzz-decoders clean lock
 
@@ -50,7 +51,7 @@ conformance: $(STAMP) ## the 47 classes of bugs that lose rows, on every table f
 	$(BIN)/python -m conformance
 
 docs: $(STAMP) ## run the examples of the documentation
-	$(BIN)/python -m pytest tests/test_docs.py
+	$(BIN)/python -m pytest tests/face/test_docs.py
 
 fuzz: $(STAMP) ## the property tests, many more examples than usual
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest

@@ -5,16 +5,16 @@ from __future__ import annotations
 import itertools
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from support.iceberg_runtime import Runtime, iceberg_runtime
 from support.iceberg_tables import catalog_in
 from support.profiles import PROFILE
+from support.tables import WriteTable, write_file
 
 from benchmarks.s3_server import S3Server, reserved_port, s3_server, set_environment
 from secateur.session import local_session
@@ -27,6 +27,16 @@ if TYPE_CHECKING:
 def pytest_report_header() -> str:
     """What is told first of a run."""
     return f"profile: {PROFILE}"
+
+
+MARKS = {"spark": "spark", "iceberg": "iceberg", "s3": "s3"}  # fixture -> the mark of the tests that take it
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test by what it needs, which its fixtures tell: ``-m "not spark"`` needs no Java."""
+    for item in items:
+        for fixture in MARKS.keys() & set(getattr(item, "fixturenames", ())):
+            item.add_marker(MARKS[fixture])
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -87,6 +97,18 @@ def iceberg(spark: SparkSession, runtime: Runtime) -> SparkSession:
 
 
 @pytest.fixture(autouse=True)
+def no_java(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests without the mark ``spark`` start no JVM in this process."""
+    if request.node.get_closest_marker("spark") is None:
+        monkeypatch.setattr("pyspark.core.context.launch_gateway", refuse_java)
+
+
+def refuse_java(*arguments: object) -> None:
+    """Stand in the way of a JVM."""
+    raise AssertionError("this test starts a JVM: let it take the fixture `spark`, or mark it pytest.mark.spark")
+
+
+@pytest.fixture(autouse=True)
 def utc(request: pytest.FixtureRequest) -> Iterator[None]:
     """Tests that use Spark start and end in UTC."""
     yield
@@ -98,9 +120,6 @@ def utc(request: pytest.FixtureRequest) -> Iterator[None]:
 def catalog(tmp_path: Path) -> Catalog:
     """A catalog of PyIceberg without tables."""
     return catalog_in(tmp_path)
-
-
-WriteTable = Callable[..., Path]
 
 
 @pytest.fixture
@@ -119,11 +138,3 @@ def write_table(tmp_path: Path) -> WriteTable:
         return root
 
     return write
-
-
-def write_file(path: Path, data: pa.Table | Mapping[str, Any], **options: Any) -> Path:
-    """One Parquet file, with the directories above it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    table = data if isinstance(data, pa.Table) else pa.table(dict(data))
-    pq.write_table(table, path, **options)
-    return path

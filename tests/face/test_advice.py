@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from conftest import write_file
 from hypothesis import given
 from hypothesis import strategies as st
+from support.made_tables import MADE, PREDICATES, Made, table_of
 from support.profiles import examples
 from support.small_tables import WHERES, files, written
-from test_why_stages import MADE, PREDICATES, Made, table_of
+from support.tables import write_file
 
 import secateur as sc
 from benchmarks.indexing import index_here

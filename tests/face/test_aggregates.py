@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import WriteTable
 from hypothesis import given
 from hypothesis import strategies as st
 from support.profiles import examples
 from support.small_tables import LONG, POOLS, TYPES, WHERE, Row, Where, files, rows_of, written
+from support.tables import WriteTable
 
 import secateur as sc
 from benchmarks.indexing import index_here

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from conftest import WriteTable
 from hypothesis import given
 from hypothesis import strategies as st
 from support.iceberg_row_deletes import committed, equality_deletes, position_deletes
@@ -18,6 +17,7 @@ from support.iceberg_tables import catalog_in
 from support.lying_index import element, lie_in_filters, lie_in_segment, lie_in_snapshot
 from support.profiles import examples
 from support.small_tables import WHERE, Where, files, rows_of, written
+from support.tables import WriteTable
 
 import secateur as sc
 from benchmarks.indexing import index_here

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from conftest import write_file
 from pyspark.sql import SparkSession
-from tests.make_golden import GOLDEN, stamp
+from support.make_golden import GOLDEN, stamp
+from support.tables import write_file
 
 from benchmarks.this_process import NO_SPARK, jobs_in_this_process
 from secateur.cli import building, main

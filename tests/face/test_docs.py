@@ -17,7 +17,7 @@ from support.iceberg_tables import catalog_in
 
 import secateur.pruning.predicate.expressions as expressions
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 

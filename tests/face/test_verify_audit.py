@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from conftest import write_file
 from hypothesis import given
 from pyspark.sql import SparkSession
 from support.iceberg_row_deletes import committed, equality_deletes, position_deletes
@@ -23,6 +22,7 @@ from support.iceberg_tables import catalog_in
 from support.lying_index import array, element, lie_in_filters, lie_in_segment, lie_in_snapshot, snapshot_of
 from support.profiles import examples
 from support.small_tables import files, written
+from support.tables import write_file
 
 import secateur as sc
 from benchmarks.indexing import index_here

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import WriteTable
 from pyiceberg.catalog import Catalog
 from support.index_files import Arrays, with_arrays, with_contents
+from support.tables import WriteTable
 
 import secateur as sc
 from benchmarks.indexing import index_here

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
+from support.limits import within
 from support.profiles import examples
-from test_harm import within
 
 from benchmarks.memory_store import MemoryStore
 from fuzz.frame import file_of, unpacked
@@ -27,7 +27,7 @@ from secateur.index.container.index_file import SNAPSHOT, as_it_lies, encode_chu
 from secateur.index.segments.snapshot import open_snapshot, snapshot_name
 from secateur.io.tables.iceberg.delete_files import decoded_vector
 
-CORPUS = Path(__file__).parent / "fuzz_corpus"
+CORPUS = Path(__file__).parent.parent / "fuzz_corpus"
 MOST_SECONDS = 5
 MOST_ADDRESSES = 4 << 30  # bytes that one input may claim beyond what the process has
 

@@ -8,18 +8,15 @@ from pathlib import Path
 
 import pytest
 from support.filter_files import without_bands
+from support.index_faults import IDS, PREDICATE, TEXTS, ask, index_files, is_refused
+from support.make_golden import GOLDEN, stamp
 from support.profiles import by_profile
-from tests.make_golden import GOLDEN, stamp
 
 import secateur as sc
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import SEGMENT, read_contents
 from secateur.index.read.index_view import IndexCatalog
 
-# Reads the tree, zone maps, bloom filters of three columns, pages, and partition values.
-PREDICATE = "id IN (3, 17, 52) OR wide = 7900000000000000000000 OR (part = 1 AND ratio < 6 AND name > 'name-040')"
-TEXTS = "name LIKE 'name-03_é%' AND price < 9 OR price = 12.75"  # reads n-grams, tokens and postings
-IDS = {PREDICATE: [3, 17, 41, 52, 79], TEXTS: [31, 32, 33, 34, 35, 51]}
 STRIDE = by_profile(quick=397, full=61, nightly=1)  # bytes between two flips
 
 
@@ -29,29 +26,6 @@ def golden(tmp_path: Path) -> Path:
     shutil.copytree(GOLDEN / "v1", root)
     stamp(root)
     return root
-
-
-def index_files(root: Path) -> dict[str, Path]:
-    """Two segments, the filters of five columns or kinds, and the snapshot."""
-    found = {}
-    for name, folder in (("filter", "filters"), ("segment", "segments"), ("snapshot", "snapshots")):
-        paths = sorted((root / "_secateur" / folder).iterdir())
-        found |= {f"{name} {i}": path for i, path in enumerate(paths)}
-    return found
-
-
-def ask(root: Path, predicate: str = PREDICATE) -> tuple[list[int], tuple[str, ...]]:
-    """The ids found, and the reasons for degradation; the index is opened anew, past any cache."""
-    plan = sc.prune(sc.open_table(str(root)), predicate)
-    return sorted(plan.to_arrow(columns=["id"])["id"].to_pylist()), plan.report.degraded
-
-
-def is_refused(root: Path, predicate: str = PREDICATE) -> bool:
-    try:
-        sc.prune(sc.open_table(str(root)), predicate, strict=True)
-    except IndexFault:
-        return True
-    return False
 
 
 @pytest.mark.parametrize("predicate", [PREDICATE, TEXTS])

@@ -5,11 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-import signal
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 import pyarrow as pa
 import pytest
@@ -17,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.catalog import Catalog
 from support.crash_lake import build
+from support.index_faults import IDS, PREDICATE, TEXTS, ask, index_files, is_refused
+from support.limits import within
+from support.make_golden import GOLDEN, stamp
 from support.profiles import NIGHTLY, examples
-from test_faults import IDS, PREDICATE, TEXTS, ask, index_files, is_refused
-from tests.make_golden import GOLDEN, stamp
 
 import secateur as sc
 from benchmarks.this_process import jobs_in_this_process
@@ -44,22 +42,6 @@ def golden(pristine: Path) -> Iterator[Path]:
 
 
 FILES = [*(f"segment {i}" for i in range(2)), *(f"filter {i}" for i in range(5)), "snapshot 0"]
-
-
-@contextmanager
-def within(seconds: int) -> Iterator[None]:
-    """Raises where something hangs."""
-
-    def ring(number: int, frame: FrameType | None) -> None:
-        raise TimeoutError(f"more than {seconds} seconds")
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 NAMED = f"name = 'name-031{'é' * 40}'"  # reads bloom filters of names

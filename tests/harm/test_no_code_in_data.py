@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 import pytest
-from test_imports import PUBLIC_FACE, ROOT, Module, imports, is_in, modules
+from support.package_modules import PUBLIC_FACE, ROOT, Module, imports, is_in, modules
 
 UNPICKLERS = (
     "pickle",

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import harmed_pages
 from support.harmed_pages import Whole, files
 from support.profiles import NIGHTLY
 
 from secateur.errors import InvalidParquet
 from secateur.io.parquet.row_selection import chosen_rows
 
-PROGRAM = Path(__file__).parent / "harmed_pages.py"
+PROGRAM = Path(harmed_pages.__file__)
 
 
 def harmed(*arguments: object) -> dict[str, int]:

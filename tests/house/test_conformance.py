@@ -32,7 +32,7 @@ from conformance.table import numbered
 from secateur.io.scan.planned_scan import Scan
 from secateur.io.tables.table import Table
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 FORMATS_OF = {number: [each for each in FORMATS if bug.cases_of(each)] for number, bug in sorted(CLASSES.items())}
 APPLYING = [
     pytest.param(number, format, id=f"C{number}-{format}")

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.make_golden import GOLDEN, stamp
+from support.make_golden import GOLDEN, stamp
 
 import secateur as sc
 from benchmarks.this_process import jobs_in_this_process

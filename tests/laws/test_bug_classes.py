@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from conftest import WriteTable, write_file
 from support.laws import check_table
 from support.oracle import ask
+from support.tables import WriteTable, write_file
 
 import secateur as sc
 from conformance.table import numbered

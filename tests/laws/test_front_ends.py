@@ -34,8 +34,8 @@ from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.regular_expressions import token_pattern
 
 if TYPE_CHECKING:
-    from conftest import WriteTable
     from pyspark.sql import Column, SparkSession
+    from support.tables import WriteTable
 
 a, b, s, x, d, ts, local, flag = (sc.col(name) for name in ("a", "b", "s", "x", "d", "ts", "local", "flag"))
 arr, attrs = sc.col("arr"), sc.col("attrs")

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import WriteTable
 from support.laws import check_table
 from support.profiles import by_profile
+from support.tables import WriteTable
 
 import secateur as sc
 from secateur.index.filters import bloom_fragment, bloom_matrix, transpose

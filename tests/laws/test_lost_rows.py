@@ -5,31 +5,22 @@ The whole pipeline over random indexes in memory, under the circumstances of tes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from unittest.mock import patch
-
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from support.catalog_checks import Query
+from support.circumstances import Circumstances, Kept, circumstances, query, seeds
+from support.indexed_places import check_rows, each_of, places, run
 from support.profiles import examples
 from support.random_filters import KINDS
-from support.random_index import Block, Index, make_index, refreshed
+from support.random_index import Index, make_index, refreshed
 from support.statistics_of import bound
-from support.strategies import TableSpec, array_of, predicates
-from test_catalog import Circumstances, Kept, circumstances, query, seeds
+from support.strategies import TableSpec, predicates
 
-from secateur.errors import UnsupportedPredicate
 from secateur.index.read.memory_cache import ByteCache
-from secateur.pruning import pipeline
 from secateur.pruning.evaluate import evaluate
-from secateur.pruning.outcomes import TRUE, survives
+from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.rows import truth
-from secateur.pruning.stages.survivors import Query as Asked
-from secateur.pruning.stages.survivors import Survivors
-from secateur.pruning.statistics import Blocks, Run
 
 POOLS = {
     "i": [*range(0, 70, 3)],
@@ -49,48 +40,6 @@ def questions(draw: st.DrawFn, index: Index) -> Predicate:
     predicate = bound(draw(texts), schema)
     assert predicate is not None
     return predicate
-
-
-def rows_of(index: Index, file: int, block: Block) -> pa.RecordBatch:
-    """The rows of a block of a live file, with what its name tells."""
-    columns = {c.path[0]: (block.values.get(c.path[0], [None] * block.rows), c.type) for c in index.columns}
-    for field, values in index.live.named.items():
-        columns[field.path[0]] = ([values[file]] * block.rows, field.type)
-    return pa.record_batch({name: array_of(values, type_) for name, (values, type_) in columns.items()})
-
-
-def check_rows(index: Index, survivors: Survivors) -> None:
-    """Every row that may match is in a block that survives, in its ranges of rows; blocks that surely match do."""
-    assert survivors.blocks is not None
-    ranges, kept = survivors.row_ranges, {}
-    for i, place in enumerate(zip(survivors.blocks.file.tolist(), survivors.blocks.row_group.tolist(), strict=True)):
-        rows = np.ones(int(survivors.blocks.row_count[i]), bool)
-        if ranges is not None:
-            mine = range(int(ranges.offsets[i]), int(ranges.offsets[i + 1]))
-            chosen = [np.arange(ranges.start[j], ranges.stop[j]) for j in mine]
-            rows = np.isin(np.arange(len(rows)), np.concatenate([np.zeros(0, np.int64), *chosen]))
-        assert place not in kept
-        kept[place] = (rows, bool(survivors.fully_matching[i]))
-    for file, each in enumerate(index.live.files):
-        for group, block in enumerate(each.blocks):
-            try:
-                outcomes = truth(survivors.predicate, rows_of(index, file, block))
-            except UnsupportedPredicate:  # only Spark knows which rows match
-                return
-            matching = survives(outcomes)
-            rows, sure = kept.get((file, group), (np.zeros(block.rows, bool), False))
-            assert not (matching & ~rows).any(), (survivors.predicate, file, group)
-            assert not sure or (outcomes == TRUE).all(), (survivors.predicate, file, group)
-
-
-ALL_STAGES = tuple(stage.name for stage in pipeline.STAGES)
-
-
-def run(asked: Query, predicate: Predicate, names: Sequence[str] = ALL_STAGES) -> Survivors:
-    """The survivors of some stages."""
-    with patch.object(pipeline, "STAGES", [stage for stage in pipeline.STAGES if stage.name in names]):
-        survivors, _ = pipeline.run(Asked(predicate, asked.catalog), asked.faults, predicate=str(predicate), index="")
-    return survivors
 
 
 @examples(90, shrink=False)
@@ -141,14 +90,3 @@ def test_zone_maps_keep_what_a_flat_evaluation_keeps(
     partial = [s for s, part in enumerate(index.parts) if any(chunk.startswith("zone/") for chunk in part.missing)]
     assert set(left) <= set(allowed), predicate
     assert all(allowed[place] in partial for place in set(allowed) - set(left)), predicate
-
-
-def each_of(run: Run) -> np.ndarray:
-    """The positions of the candidates of a run."""
-    return np.arange(len(run)) if run.candidates is None else np.flatnonzero(run.candidates)
-
-
-def places(blocks: Blocks) -> dict[tuple[int, int], int]:
-    """File and row group of every block, and its segment."""
-    pairs = zip(blocks.file.tolist(), blocks.row_group.tolist(), strict=True)
-    return dict(zip(pairs, blocks.segment.tolist(), strict=True))

@@ -12,7 +12,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
-from conftest import write_file
 from support.crash_lake import (
     ACTIONS,
     NO_SPARK,
@@ -25,6 +24,7 @@ from support.crash_lake import (
 )
 from support.killed import PROCESSES, killed_at, start_server, steps_of, work_on
 from support.profiles import NIGHTLY
+from support.tables import write_file
 
 import secateur as sc
 from benchmarks.this_process import jobs_in_this_process

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import write_file
 from hypothesis import given
 from hypothesis import strategies as st
 from support.profiles import examples, slow
+from support.refresh_cases import ALL, PREDICATES, kept
 from support.small_tables import files
-from test_refresh import ALL, PREDICATES, kept
+from support.tables import write_file
 
 import secateur as sc
 from benchmarks.this_process import jobs_in_this_process

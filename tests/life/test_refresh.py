@@ -8,45 +8,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import WriteTable, write_file
 from hypothesis import given
 from hypothesis import strategies as st
 from support.profiles import examples
+from support.refresh_cases import ALL, PREDICATES, _rows, kept
 from support.small_tables import files
+from support.tables import write_file
 
 import secateur as sc
 from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import IndexConflict, InvalidOption, StalePlan, UnknownColumn
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.maintain import entries
-
-ALL: dict[str, Any] = {
-    "bloom": ["i", "s", "d", "wide"],
-    "postings": ["small", "day"],
-    "ngram": {"s": 2},
-    "tokens": ["s"],
-    "gaps": ["i", "f"],
-}
-PREDICATES = [
-    *(
-        "i = 3",
-        "s = 'a'",
-        "small IN (1, 7, 100)",
-        "d = 1.50",
-        "s LIKE '%xa%'",
-        "has_token(s, 'b')",
-        "i BETWEEN 2 AND 3",
-    ),
-    *("f > 1e300", "wide = 1000000000000000000.125 OR day = DATE '2000-01-01'", "NOT (i = 3 OR s = 'b')", "g IS NULL"),
-]
-
-
-def kept(table: ParquetDirectory, predicate: str) -> list[dict[str, Any]]:
-    """The blocks of a plan, in the order of files."""
-    return sorted(sc.prune(table, predicate, strict=True).blocks.to_pylist(), key=lambda b: (b["file"], b["row_group"]))
 
 
 @st.composite
@@ -89,21 +64,6 @@ def test_what_is_added_later_prunes_as_what_was_there_from_the_start(
             if not one_by_one:
                 assert kept(later, predicate) == kept(fresh, predicate), predicate
         assert sc.refresh_index(later, dry_run=True).is_current
-
-
-@pytest.fixture
-def table(write_table: WriteTable) -> Iterator[ParquetDirectory]:
-    """Four files of three row groups, in two segments, without any filter."""
-    root = write_table({f"{i}.parquet": _rows(i) for i in range(4)}, row_group_size=10)
-    opened = sc.open_table(str(root))
-    with jobs_in_this_process() as here:
-        sc.build_index(opened, spark=here, segment_blocks=6)
-        yield opened
-
-
-def _rows(i: int) -> pa.Table:
-    ids = np.random.default_rng(i).permutation(1000)[:30] * 4 + i
-    return pa.table({"id": ids, "name": [f"n-{value}" for value in ids]})
 
 
 def test_a_filter_is_added_without_reading_other_columns(

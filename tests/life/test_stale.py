@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
-from conftest import write_file
 from pyiceberg.catalog import Catalog
 from pyspark.errors import PySparkException
 from support.iceberg_tables import catalog_in
+from support.tables import write_file
 
 import secateur as sc
 from benchmarks.indexing import index_here

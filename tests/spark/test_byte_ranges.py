@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import WriteTable
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.tables import WriteTable
 
 import secateur as sc
 from secateur.io.parquet.footer import read_footer

@@ -39,7 +39,7 @@ def test_every_road_of_connect_gives_the_rows_of_sparks_own_reader(tmp_path: Pat
         pq.write_table(rows, path, row_group_size=100, write_page_index=True, max_rows_per_page=10)
     with jobs_in_this_process() as here:
         sc.build_index(sc.open_table(str(tmp_path)), spark=here, bloom=["name"])
-    script = Path(__file__).with_name("connect_roads.py")
+    script = Path(__file__).parents[1] / "support" / "connect_roads.py"
     done = subprocess.run(
         [sys.executable, script, tmp_path], capture_output=True, text=True, timeout=300, check=False, cwd=script.parent
     )

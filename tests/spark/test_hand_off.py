@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import WriteTable
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.functions import spark_partition_id
 from support.profiles import examples
+from support.tables import WriteTable
 
 import secateur as sc
 from secateur.io.scan.block_list import BlockList, FileBlocks, block_list, reading_order

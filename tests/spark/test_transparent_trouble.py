@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import WriteTable
 from pyiceberg.catalog import Catalog
 from pyspark.sql import DataFrame, SparkSession
+from support.tables import WriteTable
 
 import secateur as sc
 from secateur.io.spark.planner import planner, relation

@@ -28,7 +28,7 @@ PROCESSES = get_context("forkserver")
 
 def start_server() -> None:
     """Start the process that processes are forked from, with all modules imported."""
-    PROCESSES.set_forkserver_preload(["killed", "secateur.api", "secateur.io.parquet.parquet_file", "sqlglot"])
+    PROCESSES.set_forkserver_preload(["support.killed", "secateur.api", "secateur.io.parquet.parquet_file", "sqlglot"])
     with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):
         forkserver.ensure_running()
 

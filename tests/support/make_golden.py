@@ -18,7 +18,7 @@ import secateur as sc
 from secateur.index.container.index_file import VERSION
 from secateur.session import local_session
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parent.parent / "golden"
 MODIFIED = 1_700_000_000_000_000_000  # nanoseconds; an identity includes it, and a checkout does not keep it
 
 

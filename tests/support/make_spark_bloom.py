@@ -12,7 +12,7 @@ from pathlib import Path
 
 from secateur.session import local_session
 
-FILE = Path(__file__).parent / "data" / "spark-bloom.parquet"
+FILE = Path(__file__).parent.parent / "data" / "spark-bloom.parquet"
 ROWS = 300
 COLUMNS = {
     "byte": "CAST(id % 256 - 128 AS TINYINT)",

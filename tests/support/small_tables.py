@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from conftest import write_file
 from hypothesis import strategies as st
+from support.tables import write_file
 
 import secateur as sc
 from benchmarks.indexing import index_here

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from conftest import WriteTable
 from hypothesis import given
 from hypothesis import strategies as st
 from support.profiles import examples
 from support.small_tables import WHERE, Where, files, rows_of, written
+from support.tables import WriteTable
 
 import secateur as sc
 from benchmarks.indexing import index_here

@@ -53,7 +53,7 @@ from secateur.pruning.rows import truth
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FILES = sorted((Path(__file__).parent / "cases").glob("*.txt"))
+FILES = sorted((Path(__file__).parents[2] / "cases").glob("*.txt"))
 OUTCOME = {True: TRUE, False: FALSE, None: NULL}
 SINGLE = (TRUE, FALSE, NULL)
 LETTERS = {"T": TRUE, "F": FALSE, "N": NULL}

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import WriteTable
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import AnalysisException
 from support.laws import check_table
 from support.oracle import rows
+from support.tables import WriteTable
 
 import secateur as sc
 from secateur.errors import UnsupportedPredicate, UnsupportedTable

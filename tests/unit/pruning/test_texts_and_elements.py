@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from conftest import WriteTable
 from hypothesis import event, given
 from hypothesis import strategies as st
 from support.laws import check_table
 from support.naive_filters import may_be, text_may_be
 from support.oracle import ask, rows
 from support.profiles import examples
-from test_questions import expressions, likes, quoted
+from support.tables import WriteTable
+from support.text_expressions import expressions, likes, quoted
 
 import secateur as sc
 from secateur.errors import InvalidPredicate, UnsupportedPredicate

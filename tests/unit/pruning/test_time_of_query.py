@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from conftest import write_file
 from support.oracle import rows
+from support.tables import write_file
 
 import secateur as sc
 from secateur.errors import UnsupportedPredicate

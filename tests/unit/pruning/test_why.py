@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from conftest import write_file
+from support.tables import write_file
 
 import secateur as sc
 from benchmarks.indexing import index_here

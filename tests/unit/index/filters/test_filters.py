@@ -19,18 +19,18 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import WriteTable, write_file
 from hypothesis import given
 from hypothesis import strategies as st
+from support.circumstances import Circumstances, Kept, circumstances, query, seeds
 from support.crash_lake import NO_SPARK
 from support.filter_files import Cuts, without_bands
+from support.indexed_places import check_rows, each_of, places, run
 from support.profiles import examples
 from support.random_filters import KINDS, asked_of
 from support.random_index import Index, make_index, refreshed
 from support.statistics_of import bound
 from support.strategies import connected
-from test_catalog import Circumstances, Kept, circumstances, query, seeds
-from test_lost_rows import check_rows, each_of, places, run
+from support.tables import WriteTable, write_file
 
 import secateur as sc
 from secateur.errors import IndexFault, UnsupportedPredicate

@@ -24,10 +24,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from support.edited_footers import chunk_of, edited, encode, metadata_of, parquet_bytes
 from support.make_spark_bloom import FILE
 from support.profiles import examples
 from support.strategies import BY_NAME, KINDS, array_of
-from test_footer import chunk_of, edited, encode, metadata_of, parquet_bytes
 from xxhash import xxh64_intdigest
 
 from secateur.errors import IndexFault, InvalidParquet

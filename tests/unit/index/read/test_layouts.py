@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import WriteTable, write_file
 from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.catalog import Catalog
 from support.lying_index import element, lie_in_segment, snapshot_of
 from support.paged_tables import OPTIONS, parquet, tables, with_pages
 from support.profiles import examples
+from support.tables import WriteTable, write_file
 
 import secateur as sc
 from benchmarks.indexing import index_here

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow.fs as pafs
 import pytest
-from tests.make_golden import GOLDEN, stamp
+from support.make_golden import GOLDEN, stamp
 
 import secateur as sc
 from secateur.io.storage.cache_directory import disk_cache_for, memory_cache

@@ -323,7 +323,7 @@ def test_threads(tmp_path: Path) -> None:
 
 
 def work(what: str, cache: DiskCache, seed: int) -> subprocess.Popen[str]:
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[4]
     command = [sys.executable, disk_cache_work.__file__, what, str(cache.directory), str(cache.most_bytes), str(seed)]
     environment = {**os.environ, "PYTHONPATH": str(root)}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from conftest import WriteTable, write_file
 from hypothesis import given
 from hypothesis import strategies as st
 from support.oracle import ask, plain, rows
 from support.profiles import examples
 from support.strategies import TEXTS, ZONES
+from support.tables import WriteTable, write_file
 
 import secateur as sc
 from secateur.errors import IncompatibleSchemas

@@ -12,9 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog
-from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.types import LongType, NestedField, StringType
+from support.iceberg_rows import SCHEMA, ids, rows
 
 import secateur as sc
 from benchmarks.indexing import index_here
@@ -23,12 +22,6 @@ from secateur.index.model import BuildOptions
 from secateur.io.tables.iceberg import snapshot
 from secateur.io.tables.iceberg.open import newest_metadata
 from secateur.io.tables.iceberg.table import IcebergTable
-
-SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType()))
-
-
-def rows(*ids: int) -> pa.Table:
-    return pa.table({"id": pa.array(ids, pa.int64()), "name": [f"n{i}" for i in ids]})
 
 
 @pytest.fixture
@@ -40,10 +33,6 @@ def events(catalog: Catalog) -> Table:
     first, second, _ = (each.snapshot_id for each in table.metadata.snapshots)
     table.manage_snapshots().create_branch(first, "old").create_tag(second, "named").commit()
     return table.refresh()
-
-
-def ids(table: Any, predicate: str = "true", **options: Any) -> list[int]:
-    return sorted(sc.prune(table, predicate, strict=True, **options).to_arrow()["id"].to_pylist())
 
 
 def test_a_table_is_opened_by_its_catalog(catalog: Catalog, events: Table) -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 from pyiceberg.table.puffin import PuffinFile
+from support.iceberg_rows import SCHEMA, ids, rows
 from support.profiles import examples
-from test_iceberg_opening import SCHEMA, ids, rows
 
 import secateur as sc
 from benchmarks.indexing import index_here

@@ -1,0 +1,57 @@
+"""Tables, structures and predicates for refreshes, and the blocks that a plan keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from support.tables import WriteTable
+
+import secateur as sc
+from benchmarks.this_process import jobs_in_this_process
+from secateur.io.tables.directory.table import ParquetDirectory
+
+ALL: dict[str, Any] = {
+    "bloom": ["i", "s", "d", "wide"],
+    "postings": ["small", "day"],
+    "ngram": {"s": 2},
+    "tokens": ["s"],
+    "gaps": ["i", "f"],
+}
+
+
+PREDICATES = [
+    *(
+        "i = 3",
+        "s = 'a'",
+        "small IN (1, 7, 100)",
+        "d = 1.50",
+        "s LIKE '%xa%'",
+        "has_token(s, 'b')",
+        "i BETWEEN 2 AND 3",
+    ),
+    *("f > 1e300", "wide = 1000000000000000000.125 OR day = DATE '2000-01-01'", "NOT (i = 3 OR s = 'b')", "g IS NULL"),
+]
+
+
+def kept(table: ParquetDirectory, predicate: str) -> list[dict[str, Any]]:
+    """The blocks of a plan, in the order of files."""
+    return sorted(sc.prune(table, predicate, strict=True).blocks.to_pylist(), key=lambda b: (b["file"], b["row_group"]))
+
+
+@pytest.fixture
+def table(write_table: WriteTable) -> Iterator[ParquetDirectory]:
+    """Four files of three row groups, in two segments, without any filter."""
+    root = write_table({f"{i}.parquet": _rows(i) for i in range(4)}, row_group_size=10)
+    opened = sc.open_table(str(root))
+    with jobs_in_this_process() as here:
+        sc.build_index(opened, spark=here, segment_blocks=6)
+        yield opened
+
+
+def _rows(i: int) -> pa.Table:
+    ids = np.random.default_rng(i).permutation(1000)[:30] * 4 + i
+    return pa.table({"id": ids, "name": [f"n-{value}" for value in ids]})
