@@ -32,10 +32,10 @@ from secateur.index.segments.segment_file import SegmentData
 from secateur.index.segments.segment_table import summarised
 from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
 from secateur.index.zones.zonemap import ZoneMap
-from secateur.io.scan.planned_scan import Scan
 from secateur.io.tables.field_ids import called_by_id
 from secateur.io.tables.iceberg.table import IcebergTable
 from secateur.maintain.publish import keep_manifests
+from secateur.scan import Scan
 from secateur.values import Keys, Kind
 
 FILES = 100_000

@@ -26,7 +26,7 @@ from secateur.index.segments.segment_file import SegmentData
 from secateur.index.segments.segment_table import summarised
 from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
 from secateur.index.zones import zonemap
-from secateur.io.scan.planned_scan import Scan
+from secateur.scan import Scan
 from secateur.values import Keys, Kind
 
 BLOCKS = 10_000

@@ -16,8 +16,8 @@ from benchmarks.results import Result, timed
 from benchmarks.setting import Setting
 from benchmarks.timing import race
 from secateur.io.parquet.row_group_reader import BATCH_ROWS
-from secateur.io.scan.planned_scan import Scan
 from secateur.pruning.rows import matching_rows
+from secateur.scan import Scan
 
 MOST = 1.1  # the goal: of what the straight read takes
 PREDICATES = {  # of 1M rows, evenly scattered but for the last

@@ -31,8 +31,8 @@ from secateur.index.filters.bloom_matrix import Slabs, encoding_and_size
 from secateur.index.filters.hashing import hash_canonical
 from secateur.index.filters.ngrams import grams_within, token_key
 from secateur.index.model import NGRAM, TOKEN, BuildOptions, FilterOption
-from secateur.io.scan.planned_scan import Scan
 from secateur.pruning.predicate.nodes import Predicate
+from secateur.scan import Scan
 
 BLOCKS, FILES = 1_000, 10  # of the table of Parquet files
 MANY_BLOCKS = 100_000

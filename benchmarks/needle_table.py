@@ -18,10 +18,10 @@ from benchmarks.synthetic_table import FILE_BLOCKS, SyntheticTable
 from secateur.index.filters.bloom import positions
 from secateur.index.filters.bloom_matrix import Slabs, encoding_and_size
 from secateur.index.filters.hashing import hash_keys
-from secateur.io.scan.planned_scan import Scan
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.questions import Values
+from secateur.scan import Scan
 from secateur.values import Kind
 
 BLOCKS = 1_000_000

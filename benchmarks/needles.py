@@ -16,7 +16,7 @@ from benchmarks.synthetic import KEYS
 from benchmarks.timing import Timing, garbage_kept, race
 from secateur.index.filters.bloom import rate_for, rate_of
 from secateur.index.filters.bloom_matrix import encoding_and_size
-from secateur.io.scan.planned_scan import Scan
+from secateur.scan import Scan
 
 WARM_SECONDS, COLD_SECONDS, LIST_SECONDS = 0.001, 0.01, 0.1
 COLD_BYTES = 3_000_000

@@ -26,7 +26,7 @@ from benchmarks.setting import Setting
 from benchmarks.synthetic import Blocks, Shape, blocks_of, open_synthetic, write_index
 from benchmarks.synthetic_table import FILE_BLOCKS, SyntheticTable
 from benchmarks.timing import Timing, once, race
-from secateur.io.scan.planned_scan import Scan
+from secateur.scan import Scan
 
 BLOCKS = 100_000
 

@@ -25,7 +25,7 @@ from benchmarks.scale_tables import (
 from benchmarks.setting import Setting
 from benchmarks.synthetic import EPOCH, MINUTE, SPACE
 from benchmarks.timing import Contender, Timing, race
-from secateur.io.scan.planned_scan import Scan
+from secateur.scan import Scan
 
 CLUSTERED_SECONDS = {BLOCKS: 0.001, MANY_BLOCKS: 0.002}
 GROWTH_GOAL = 2.0  # of the time, from a million blocks to twenty

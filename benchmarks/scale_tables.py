@@ -22,8 +22,8 @@ from benchmarks.setting import Setting
 from benchmarks.synthetic import SCATTERED, SPACE, WIDTH, Bounds, Shape, bounds_of, open_synthetic, write_index
 from benchmarks.synthetic_table import FILE_BLOCKS, SyntheticTable
 from benchmarks.timing import Contender
-from secateur.io.scan.planned_scan import Scan
 from secateur.pruning.predicate.nodes import Predicate
+from secateur.scan import Scan
 
 BLOCKS, MANY_BLOCKS = 1_000_000, 20_000_000
 FIRST = dict(zip(SCATTERED, (200_000, 400_000, 600_000), strict=True))  # where the ranges begin

@@ -29,7 +29,7 @@ from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
 from secateur.index.zones import zonemap
 from secateur.index.zones.page_statistics import PageTable, Places
 from secateur.index.zones.zonemap import ZoneMap
-from secateur.io.tables.table import Listing
+from secateur.io.tables.listing import Listing
 from secateur.values import Keys, Kind, float_keys
 
 PAGES = 10  # per block, of ts and amount

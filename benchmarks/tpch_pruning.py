@@ -18,8 +18,8 @@ from benchmarks.setting import Setting, index_code
 from benchmarks.timing import race
 from benchmarks.tpch import BLOOM, LAYOUTS, QUESTIONS, SCALE_FACTOR, Layout, Question, write_tables
 from secateur.errors import IndexMissing
-from secateur.io.scan.planned_scan import Scan
 from secateur.io.tables.directory.table import ParquetDirectory, open_directory
+from secateur.scan import Scan
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from secateur.errors import InvalidPredicate
-from secateur.io.scan.planned_scan import ExecutorsFor, Scan, Settings, plan_scan
+from secateur.io.scan.planned_scan import ExecutorsFor, Settings, plan_scan
 from secateur.io.tables.open import Moment, open_at
 from secateur.io.tables.table import Table
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.nodes import Predicate, Sql, Truth
+from secateur.scan import Scan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -140,7 +141,7 @@ def prune(
         case_sensitive=case_sensitive,
         executors=None if spark is None else _executors_of(spark, prune_on),
     )
-    plan = plan_scan(table, tree, sql, settings)
+    plan = Scan.of(plan_scan(table, tree, sql, settings))
     return plan if audit is None else _audited(plan, tree, settings, audit)
 
 
@@ -156,7 +157,7 @@ def _audited(plan: Scan, tree: Predicate, settings: Settings, share: float) -> S
     opened, zone = plan.opened, settings.session_time_zone
     bound = bind(tree, opened.binding_schema, session_time_zone=zone, case_sensitive=settings.case_sensitive)
     if settings.limit is None:
-        return audited(plan, bound, share)
+        return Scan.of(audited(plan, bound, share))
     whole = plan_scan(opened.table, tree, plan.written, replace(settings, limit=None))
     return replace(plan, report=replace(plan.report, audit=audited(whole, bound, share).report.audit))
 

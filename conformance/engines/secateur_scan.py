@@ -13,8 +13,8 @@ import secateur as sc
 from conformance.engine import FORMATS, ROW_ID, Aggregate, Answer, Hints, Place, Query, Question, Refused, Rows
 from conformance.oracle import query_over, with_settings
 from secateur.errors import OldCalendar, SecateurError, UnsupportedPredicate
-from secateur.io.scan.planned_scan import Scan
 from secateur.io.tables.table import Table
+from secateur.scan import Scan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,8 +26,8 @@ from secateur.cli.output import (
     show_sheet,
 )
 from secateur.cli.waterfall import waterfall
-from secateur.io.scan.planned_scan import Scan
 from secateur.pruning.report import human_bytes
+from secateur.scan import Scan
 
 
 @click.command()

@@ -16,9 +16,9 @@ from pyspark.sql import functions as F  # noqa: N812 (its customary name)
 import secateur as sc
 from secateur.demo.lineitem import Copy
 from secateur.demo.questions import Question
-from secateur.io.scan.planned_scan import Scan
 from secateur.io.tables.table import Table
 from secateur.pruning.report import Report
+from secateur.scan import Scan
 
 T = TypeVar("T")
 

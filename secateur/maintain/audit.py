@@ -16,15 +16,17 @@ from secateur.errors import IndexFault, InvalidParquet, SecateurError, StalePlan
 from secateur.index.build.spark_tasks import RunTasks, run_tasks, task_count
 from secateur.index.zones.sort_key import is_tuple_column
 from secateur.io.scan.block_list import block_list, reading_order
+from secateur.io.scan.explain import why
 from secateur.io.scan.index_audit import AuditFault, Found, Piece, StatisticsAudit
 from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
-from secateur.io.scan.planned_scan import Scan
+from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.pruned_blocks import excluded_by, sampled
 from secateur.io.spark.audit import Asked, Match, matches_left_out
 from secateur.io.tables.table import Table
 from secateur.maintain.random_predicates import DrawnColumn, python_values, random_predicates
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Faults
+from secateur.scan import Scan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -231,6 +233,6 @@ def _lost_rows(spark: SparkSession, asked: Sequence[Asked], found: Found, on_pro
         yield _lost(asked[match.asked].plan, match)
 
 
-def _lost(plan: Scan, match: Match) -> LostRow:
+def _lost(plan: PlannedScan, match: Match) -> LostRow:
     place = match.path, match.row_group
-    return LostRow(plan.sql, *place, match.position, match.values, str(plan.why(*place)))
+    return LostRow(plan.sql, *place, match.position, match.values, str(why(plan, *place)))

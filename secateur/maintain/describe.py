@@ -15,7 +15,8 @@ from secateur.index.segments.snapshot import Snapshot, snapshot_numbers
 from secateur.index.zones.sort_key import is_tuple_column
 from secateur.io.scan.index_coverage import Covered, covered
 from secateur.io.scan.opened_table import opened_strictly
-from secateur.io.tables.table import Listing, Table
+from secateur.io.tables.listing import Listing
+from secateur.io.tables.table import Table
 from secateur.maintain.entries import require_snapshot
 
 

@@ -12,7 +12,8 @@ from secateur.index.build.assemble import FileIdentity
 from secateur.index.read.index_view import current_snapshot
 from secateur.index.segments.segment_table import FileTable
 from secateur.index.segments.snapshot import Snapshot
-from secateur.io.tables.table import Listing, Table, TableSnapshot
+from secateur.io.tables.listing import Listing
+from secateur.io.tables.table import Table, TableSnapshot
 
 _SECOND = 10**9  # nanoseconds
 MOST_WAIT = 2.0  # seconds

@@ -18,7 +18,8 @@ from secateur.index.build.survey import survey
 from secateur.index.model import BuildOptions
 from secateur.index.segments.segment_table import Segments
 from secateur.index.segments.snapshot import Snapshot
-from secateur.io.tables.table import Listing, Table, TableSnapshot
+from secateur.io.tables.listing import Listing
+from secateur.io.tables.table import Table, TableSnapshot
 from secateur.maintain.build import write_index
 from secateur.maintain.describe import IndexSnapshot, described
 from secateur.maintain.difference import Difference, difference

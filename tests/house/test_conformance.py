@@ -29,8 +29,8 @@ from conformance.oracle import Oracle
 from conformance.registry import Version
 from conformance.run import run_class
 from conformance.table import numbered
-from secateur.io.scan.planned_scan import Scan
 from secateur.io.tables.table import Table
+from secateur.scan import Scan
 
 ROOT = Path(__file__).parents[2]
 FORMATS_OF = {number: [each for each in FORMATS if bug.cases_of(each)] for number, bug in sorted(CLASSES.items())}

@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 from support.profiles import examples
 
 import secateur as sc
-from secateur.io.scan.planned_scan import Scan
 from secateur.io.spark import executors
 from secateur.io.tables.directory.table import ParquetDirectory
+from secateur.scan import Scan
 
 FILES, ROWS = 12, 60
 

@@ -22,9 +22,9 @@ from benchmarks.indexing import index_here
 from secateur.errors import StalePlan
 from secateur.index.model import BuildOptions
 from secateur.io.scan.aggregate import aggregated, bound
-from secateur.io.scan.planned_scan import Scan
 from secateur.io.storage.file_version import ListedFile
 from secateur.pruning.predicate.parse_aggregates import parse_aggregates
+from secateur.scan import Scan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -23,12 +23,12 @@ from support.oracle import Answers, Truth, ask, by_row_id, in_order, row_id_of_b
 
 import secateur as sc
 from secateur.errors import EvaluationError, UnsupportedPredicate
-from secateur.io.scan.planned_scan import Scan
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import columns, is_supported
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.rows import truth
+from secateur.scan import Scan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

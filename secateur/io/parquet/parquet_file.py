@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,6 @@ from secateur.index.zones.page_statistics import PageTable, Places, page_row_cou
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.parquet.arrow_types import file_schema, spark_type
 from secateur.io.parquet.bloom_filter import native_filters, no_filters
-from secateur.io.parquet.chunk_locations import ChunkLayout
 from secateur.io.parquet.file_locations import file_layouts
 from secateur.io.parquet.footer import (
     Bounds,
@@ -34,14 +32,12 @@ from secateur.io.parquet.footer import (
     read_page_index,
 )
 from secateur.io.parquet.rebase import has_legacy_calendar
-from secateur.io.parquet.row_group_reader import RowSource, StoredRows
+from secateur.io.parquet.row_group_reader import KnownLayouts, RowSource, StoredRows
 from secateur.io.storage.byte_ranges import LOCAL_GAP, gap_of
 from secateur.io.storage.file_version import ListedFile, vanished
 from secateur.io.storage.object_file import ObjectFile, open_file
 from secateur.io.storage.redaction import trouble
 from secateur.values import is_float, ordered_kind, same_keys
-
-KnownLayouts: TypeAlias = dict[int, dict[int, ChunkLayout | None]]  # by row group and leaf
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +165,7 @@ class ParquetSource:
         return self.rows.read(row_group, fields)
 
     @cached_property
-    def rows(self) -> RowSource:
+    def rows(self) -> RowSource[ParquetSource]:
         """The rows of the file."""
         return RowSource(self.path, self.file, self.gap, lambda: self)
 
@@ -195,7 +191,7 @@ def open_parquet(filesystem: pafs.FileSystem, path: str, shown: str, listed: Lis
 
 def open_rows(
     filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile, stored: StoredRows | None
-) -> RowSource:
+) -> RowSource[ParquetSource]:
     """The rows of a Parquet file, the one that was `listed`; its footer is read where `stored` does not do.
 
     Raises InvalidParquet, StalePlan or AccessDenied, naming the file as `shown`.

@@ -9,16 +9,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from secateur.errors import IndexFault, InvalidParquet, OldCalendar, StalePlan
 from secateur.io.parquet.arrow_types import conform
-from secateur.io.parquet.chunk_locations import Layout, selected_bytes, selected_count
+from secateur.io.parquet.chunk_locations import ChunkLayout, Layout, selected_bytes, selected_count
 from secateur.io.parquet.file_locations import read_layout
 from secateur.io.parquet.file_metadata import Head, known_head
+from secateur.io.parquet.footer import Footer
 from secateur.io.parquet.location_codec import decode_layout
 from secateur.io.parquet.page_reader import PageReader
 from secateur.io.parquet.rebase import calendars_differ, has_legacy_calendar
@@ -27,8 +29,7 @@ from secateur.io.storage.byte_ranges import Range
 from secateur.io.storage.object_file import ObjectFile
 from secateur.io.storage.redaction import trouble
 
-if TYPE_CHECKING:
-    from secateur.io.parquet.parquet_file import ParquetSource
+KnownLayouts: TypeAlias = dict[int, dict[int, ChunkLayout | None]]  # by row group and leaf
 
 BATCH_ROWS = 65_536
 # What reading by pages costs, in bytes of a row group that pyarrow reads whole, batch by batch, at 300 MB/s: more for
@@ -45,18 +46,34 @@ class StoredRows:
     layouts: Mapping[int, bytes]  # by row group
 
 
+class FileWithFooter(Protocol):
+    """A Parquet file whose footer has been read."""
+
+    @property
+    def footer(self) -> Footer: ...
+    @property
+    def row_count(self) -> np.ndarray: ...
+    @property
+    def reader(self) -> pq.ParquetFile: ...
+    @property
+    def known_layouts(self) -> KnownLayouts: ...
+
+
+OpenFile = TypeVar("OpenFile", bound=FileWithFooter)
+
+
 @dataclass(frozen=True, eq=False)
-class RowSource:
+class RowSource(Generic[OpenFile]):
     """The rows of one file; errors name it by its path."""
 
     path: str
     file: pa.NativeFile
     gap: int  # bytes; how far apart ranges of it may lie to be read together
-    open: Callable[[], ParquetSource]
+    open: Callable[[], OpenFile]
     stored: StoredRows | None = None
 
     @cached_property
-    def opened(self) -> ParquetSource:
+    def opened(self) -> OpenFile:
         """The file with its footer. Raises InvalidParquet, StalePlan, AccessDenied."""
         return self.open()
 

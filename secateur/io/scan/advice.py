@@ -21,7 +21,7 @@ from secateur.index.advise.simulate import (
     gaps_over,
 )
 from secateur.io.scan.block_samples import Facts, Place, Sample, Tried, read_facts, sample, what_to_try
-from secateur.io.scan.planned_scan import Scan
+from secateur.io.scan.planned_scan import PlannedScan
 from secateur.pruning.conjuncts import alive, conjuncts
 from secateur.pruning.explain.advice import CLUSTERING, Advice, Amount, Proposal, Question, estimated, ranked
 from secateur.pruning.explain.altered import with_gaps
@@ -34,7 +34,7 @@ from secateur.pruning.statistics import Blocks
 from secateur.pruning.zones import Zones
 
 
-def advice(whole: Scan, plans: Sequence[Scan], most: int) -> Advice:
+def advice(whole: PlannedScan, plans: Sequence[PlannedScan], most: int) -> Advice:
     """Advice for some plans; `whole` is the plan of all blocks of the same table."""
     tried = what_to_try(whole, plans)
     samples = [sample(plan, most, number) for number, plan in enumerate(plans)]
@@ -53,7 +53,7 @@ class _Table:
     """What was read, and what follows for the predicates."""
 
     tried: Tried
-    whole: Scan
+    whole: PlannedScan
     samples: Sequence[Sample]
     facts: Mapping[Place, Facts]
 
@@ -203,7 +203,7 @@ class _Table:
 class _Names:
     """The live files, of which their names alone tell; see :class:`secateur.pruning.statistics.Statistics`."""
 
-    plan: Scan
+    plan: PlannedScan
 
     def __len__(self) -> int:
         return len(self.plan.paths)

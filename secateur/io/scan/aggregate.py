@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.io.scan.block_reader import block_reader
-from secateur.io.scan.planned_scan import Scan, read_ahead
+from secateur.io.scan.planned_scan import PlannedScan, read_ahead
 from secateur.io.scan.surviving_blocks import surviving_blocks
 from secateur.pruning.aggregates import COUNT, Aggregate, Answers, Call, bind_aggregate, over_rows
 from secateur.pruning.predicate.resolve import Binder
@@ -18,7 +18,7 @@ BY_METADATA, READ = b"blocks_by_metadata", b"blocks_read"  # in the metadata of 
 FIRST, MOST = 1, 64  # blocks that are read at once for MIN or MAX: twice as many each time
 
 
-def bound(plan: Scan, calls: Sequence[Call], *, case_sensitive: bool) -> list[Aggregate]:
+def bound(plan: PlannedScan, calls: Sequence[Call], *, case_sensitive: bool) -> list[Aggregate]:
     """The aggregates that calls mean over a plan's table. Raises UnknownColumn, AmbiguousColumn, InvalidAggregate."""
     zone = zone_of(plan.session_time_zone)
     assert zone is not None
@@ -26,7 +26,7 @@ def bound(plan: Scan, calls: Sequence[Call], *, case_sensitive: bool) -> list[Ag
     return [bind_aggregate(call, binder) for call in calls]
 
 
-def aggregated(plan: Scan, asked: Sequence[Aggregate]) -> pa.Table:
+def aggregated(plan: PlannedScan, asked: Sequence[Aggregate]) -> pa.Table:
     """One row of aggregates over the rows that match; the schema's metadata tells how many blocks were read.
 
     Raises UnsupportedPredicate where a block is to be read that only Spark can decide, StalePlan, InvalidParquet.
@@ -49,7 +49,7 @@ def aggregated(plan: Scan, asked: Sequence[Aggregate]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, metadata))
 
 
-def _read(plan: Scan, answers: Answers, asked: Sequence[Aggregate], positions: np.ndarray) -> None:
+def _read(plan: PlannedScan, answers: Answers, asked: Sequence[Aggregate], positions: np.ndarray) -> None:
     """Read some blocks for aggregates that need them; of what deletes rows, only what their files need."""
     if not len(positions):
         return

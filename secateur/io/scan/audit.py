@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.errors import AuditFailed, InvalidParquet, StalePlan, UnsupportedTable
-from secateur.io.scan.block_list import FileBlocks
-from secateur.io.scan.planned_scan import Scan, read_ahead
+from secateur.io.scan.explain import why
+from secateur.io.scan.planned_scan import PlannedScan, read_ahead
 from secateur.io.scan.pruned_blocks import Excluded, Reading, excluded_by, reading_of, sampled
+from secateur.io.tables.file_rows import FileBlocks
 from secateur.pruning.outcomes import TRUE, undecided
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.bound import columns, is_supported, left_to_spark
@@ -43,7 +44,7 @@ class _Seen:
     match: _Match | None
 
 
-def audited(plan: Scan, predicate: Predicate, share: float, seed: int | None = None) -> Scan:
+def audited(plan: PlannedScan, predicate: Predicate, share: float, seed: int | None = None) -> PlannedScan:
     """The plan, after a share of the blocks that it leaves out was read, at least one; its report says how many.
 
     `predicate` is the plan's, bound; rewritten or not. The plan has no limit. Blocks of which only Spark can tell are
@@ -110,7 +111,7 @@ def _text(value: pa.Scalar) -> str:
     return str(value)[:MOST_SHOWN] if value.is_valid else "NULL"
 
 
-def _failure(plan: Scan, path: str, match: _Match) -> str:
+def _failure(plan: PlannedScan, path: str, match: _Match) -> str:
     values = ", ".join(f"{name} = {value}" for name, value in match.row.items())
     indexed = plan.opened.catalog.snapshot is not None
     advice = (
@@ -121,7 +122,7 @@ def _failure(plan: Scan, path: str, match: _Match) -> str:
     )
     return (
         f"row {match.position} of row group {match.row_group} of {path} matches {brief(plan.written)}, and the plan "
-        f"leaves it out: {values}. {plan.why(path, match.row_group)}\n{advice}"
+        f"leaves it out: {values}. {why(plan, path, match.row_group)}\n{advice}"
     )
 
 
@@ -133,5 +134,5 @@ def _report(found: Sequence[_Seen], excluded: int) -> AuditReport:
     return AuditReport(sum(seen.blocks for seen in found), excluded, sum(seen.rows for seen in found), tuple(skipped))
 
 
-def _told(plan: Scan, report: AuditReport) -> Scan:
+def _told(plan: PlannedScan, report: AuditReport) -> PlannedScan:
     return replace(plan, report=replace(plan.report, audit=report))

@@ -6,7 +6,7 @@ and a task is a few bytes for each of its blocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,8 @@ from secateur.arrays import binaries
 from secateur.index.zones.page_locations import Layouts, unknown_layouts
 from secateur.io.parquet.row_group_reader import StoredRows
 from secateur.io.parquet.row_selection import ChosenRows
-from secateur.io.tables.table import Listing
+from secateur.io.tables.file_rows import FileBlocks
+from secateur.io.tables.listing import Listing
 from secateur.pruning.stages.survivors import RowRanges, no_ranges
 from secateur.ragged import offsets_of
 
@@ -27,20 +28,6 @@ _BLOCKS = pa.schema([("row_group", pa.int32()), ("residual", pa.int32()), ("rang
 _LAYOUTS = pa.schema([("head", pa.int32()), ("layout", pa.large_binary())])
 _HEADS = pa.schema([("head", pa.large_binary())])
 _RANGES = pa.schema([("start", pa.int64()), ("stop", pa.int64())])
-
-
-@dataclass(frozen=True)
-class FileBlocks:
-    """Some row groups of one file: what a reader is told, and all of it."""
-
-    path: str
-    size: int  # bytes of the whole file when it was listed
-    modified: int  # when, in nanoseconds, or what the table's listing has in place of it
-    row_groups: tuple[int, ...]
-    residual: tuple[int, ...]  # of every row group, among the reader's
-    rows: tuple[ChosenRows | None, ...]  # of every row group those that may match; None: all
-    told: Mapping[str, pa.Scalar]  # what the table's listing tells readers of the file
-    stored: StoredRows | None = None  # what the index tells of where their pages lie
 
 
 @dataclass(frozen=True, eq=False)

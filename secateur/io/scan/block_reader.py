@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from secateur.io.scan.block_list import BlockList, FileBlocks
+from secateur.io.scan.block_list import BlockList
 from secateur.io.scan.late_materialization import Condition, OpenedRows, Positioned
 from secateur.io.scan.opened_table import OpenedTable
-from secateur.io.tables.table import METADATA, Delivery, FileRows
+from secateur.io.tables.file_rows import Delivery, FileBlocks, FileRows
+from secateur.io.tables.listing import METADATA
 from secateur.pruning.predicate.bound import columns, is_supported
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.residual import Residuals

@@ -18,12 +18,13 @@ from secateur.index.advise.simulate import (
     sample_of_column,
 )
 from secateur.index.build.auto_index import ColumnSample
-from secateur.io.scan.block_list import BlockList, FileBlocks, block_list
+from secateur.io.scan.block_list import BlockList, block_list
 from secateur.io.scan.block_reader import BlockReader, block_reader
 from secateur.io.scan.index_coverage import columns_with_gaps, not_covered
 from secateur.io.scan.late_materialization import Positioned
-from secateur.io.scan.planned_scan import Scan, read_ahead
-from secateur.io.tables.table import METADATA
+from secateur.io.scan.planned_scan import PlannedScan, read_ahead
+from secateur.io.tables.file_rows import FileBlocks
+from secateur.io.tables.listing import METADATA
 from secateur.pruning.explain.advice import Amount
 from secateur.pruning.predicate.bound import Field, Leaf, columns, fields, leaves
 from secateur.pruning.predicate.nodes import Predicate
@@ -42,7 +43,7 @@ Place = tuple[int, int]  # a live file, and a row group of it
 class Sample:
     """The plan of a predicate, and which of its blocks are sampled, ascending."""
 
-    plan: Scan
+    plan: PlannedScan
     at: np.ndarray
     number: int  # of the predicate; -1 for the whole table
 
@@ -79,7 +80,7 @@ class Sample:
         return list(dict.fromkeys(leaves(self.plan.predicate)))
 
 
-def sample(plan: Scan, most: int, number: int = -1) -> Sample:
+def sample(plan: PlannedScan, most: int, number: int = -1) -> Sample:
     """At most so many blocks of a plan, spread as by chance; plans that share blocks share them in their samples."""
     blocks = plan.survivors.blocks
     assert blocks is not None
@@ -108,7 +109,7 @@ class Tried:
         return list(dict.fromkeys([*(offer.column for offer in self.filters), *self.gaps]))
 
 
-def what_to_try(whole: Scan, plans: Sequence[Scan]) -> Tried:
+def what_to_try(whole: PlannedScan, plans: Sequence[PlannedScan]) -> Tried:
     """What could serve the predicates of some plans, and is not there."""
     opened = whole.opened
     kept, outside, have_gaps = not_covered(opened), set(opened.listing.columns), columns_with_gaps(opened)
@@ -173,7 +174,7 @@ def read_facts(tried: Tried, whole: Sample, samples: Sequence[Sample]) -> dict[P
     return {place: facts for place, facts in pairs if facts is not None}
 
 
-def _reader(tried: Tried, plan: Scan, places: Sequence[Place]) -> tuple[BlockReader, BlockList]:
+def _reader(tried: Tried, plan: PlannedScan, places: Sequence[Place]) -> tuple[BlockReader, BlockList]:
     """What reads whole row groups, of chosen columns, and the blocks at some places, in reading order."""
     opened, listing = plan.opened, plan.opened.listing
     file, group = np.array([f for f, _ in places], np.int64), np.array([g for _, g in places], np.int64)

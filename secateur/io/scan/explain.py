@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from secateur.errors import UnknownBlock
 from secateur.index.advise.candidates import gap_columns, gaps_argument, offers
 from secateur.io.scan.index_coverage import columns_with_gaps, not_covered, shown_key
-from secateur.io.scan.planned_scan import Scan, implied_by
+from secateur.io.scan.planned_scan import PlannedScan, implied_by
 from secateur.pruning.explain.causes import Pruned, answers_of, evidence_in
 from secateur.pruning.explain.explanation import MISSING, REFRESH, Explanation, Structure
 from secateur.pruning.explain.serving import Index, explained, name_of
@@ -19,7 +19,7 @@ from secateur.pruning.predicate.bound import Field
 from secateur.pruning.statistics import Blocks
 
 
-def why(plan: Scan, block: str | Mapping[str, object], row_group: int | None) -> FileWhy | Why:
+def why(plan: PlannedScan, block: str | Mapping[str, object], row_group: int | None) -> FileWhy | Why:
     """The answer for a file, or for one block. Raises UnknownBlock."""
     if isinstance(block, Mapping):
         block, row_group = _place(block)
@@ -37,7 +37,7 @@ def why(plan: Scan, block: str | Mapping[str, object], row_group: int | None) ->
     return _why(plan, block, file, blocks.take(found))[0]
 
 
-def explanation(plan: Scan) -> Explanation:
+def explanation(plan: PlannedScan) -> Explanation:
     """What serves every conjunct of a plan's predicate, and what could."""
     opened = plan.opened
     parts, files_not_known = opened.catalog.known()
@@ -74,7 +74,7 @@ def _place(row: Mapping[str, object]) -> tuple[str, int]:
     raise UnknownBlock(f"{row!r} is no block: give a mapping with its file and row_group, as plan.blocks has them")
 
 
-def _why(plan: Scan, path: str, file: int, blocks: Blocks) -> list[Why]:
+def _why(plan: PlannedScan, path: str, file: int, blocks: Blocks) -> list[Why]:
     """The answers for some blocks of one file."""
     catalog = plan.opened.catalog
     segment = catalog.segment_of_file(file)
@@ -94,7 +94,7 @@ def _why(plan: Scan, path: str, file: int, blocks: Blocks) -> list[Why]:
     return found
 
 
-def _stages(plan: Scan, file: int, segment: int, row_groups: np.ndarray) -> list[str | None]:
+def _stages(plan: PlannedScan, file: int, segment: int, row_groups: np.ndarray) -> list[str | None]:
     """The stage after which each of some row groups of a file is gone for good; None for those that survive."""
     stages: list[str | None] = [None] * len(row_groups)
     gone = np.ones(len(row_groups), bool)
@@ -105,7 +105,7 @@ def _stages(plan: Scan, file: int, segment: int, row_groups: np.ndarray) -> list
     return stages
 
 
-def _residual(plan: Scan, file: int, row_group: int) -> str | None:
+def _residual(plan: PlannedScan, file: int, row_group: int) -> str | None:
     kept = plan.survivors.blocks
     assert kept is not None
     at = np.flatnonzero((kept.file == file) & (kept.row_group == row_group))
@@ -113,6 +113,6 @@ def _residual(plan: Scan, file: int, row_group: int) -> str | None:
     return text
 
 
-def _sort_key(plan: Scan) -> str:
+def _sort_key(plan: PlannedScan) -> str:
     snapshot = plan.opened.catalog.snapshot
     return "" if snapshot is None else ", ".join(shown_key(plan.opened, snapshot))

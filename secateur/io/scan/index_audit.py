@@ -29,9 +29,9 @@ from secateur.index.verify.check_statistics import ColumnWitness, Contradiction,
 from secateur.index.zones.page_statistics import PageTable
 from secateur.index.zones.sort_key import SortColumn, is_tuple_column, parse_sort_key
 from secateur.index.zones.zonemap import ZoneMap
-from secateur.io.scan.block_list import BlockList, FileBlocks
+from secateur.io.scan.block_list import BlockList
 from secateur.io.storage.index_store import FileStore
-from secateur.io.tables.table import FileRows
+from secateur.io.tables.file_rows import FileBlocks, FileRows
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.report import Faults, Reads
 from secateur.values import Key, keys_of

@@ -20,8 +20,9 @@ from secateur.index.segments.snapshot import Snapshot
 from secateur.io.parquet.arrow_types import merge_schemas
 from secateur.io.tables.directory.hive_partitions import overlapping
 from secateur.io.tables.directory.table import FOOTER_THREADS
+from secateur.io.tables.listing import METADATA, METADATA_FIELD, Listing
 from secateur.io.tables.metadata_tables import ManifestCounts
-from secateur.io.tables.table import METADATA, METADATA_FIELD, Listing, Table, TableSnapshot
+from secateur.io.tables.table import Table, TableSnapshot
 from secateur.pruning.report import Faults
 
 FindIndex = Callable[[], Snapshot | None]  # raises IndexFault

@@ -1,18 +1,17 @@
-"""A plan that can be read: as Arrow, as a Spark DataFrame, or as a count.
+"""A plan that can be read here: as Arrow, or as a count.
 
 What only reading needs is imported by the functions that read: a process that plans answers sooner without it.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +21,9 @@ from secateur.arrays import from_numpy
 from secateur.errors import UnsupportedPredicate
 from secateur.index.zones.sort_key import parse_sort_key, tuple_condition
 from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
-from secateur.io.scan.read_path import choose_road
 from secateur.io.tables.field_ids import called_by_id
-from secateur.io.tables.table import Delivery, Table
+from secateur.io.tables.file_rows import Delivery
+from secateur.io.tables.table import Table
 from secateur.pruning.affected import Affected, affected_files
 from secateur.pruning.metrics import FileMetrics
 from secateur.pruning.pipeline import run
@@ -44,9 +43,6 @@ from secateur.pruning.stages.survivors import Executors, Query, Survivors
 if TYPE_CHECKING:
     from secateur.io.scan.block_list import BlockList
     from secateur.io.scan.block_reader import BlockReader
-    from secateur.io.spark.to_spark import DataFrame, SparkSession
-    from secateur.pruning.explain.explanation import Explanation
-    from secateur.pruning.explain.why import FileWhy, Why
 
 READ_THREADS = 8
 Wanted = TypeVar("Wanted")
@@ -79,7 +75,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Scan(ScanPlan):
+class PlannedScan(ScanPlan):
     """The plan of one query over one table snapshot.
 
     Whatever road the rows take, they are those of ``table.where(predicate)`` as Spark answers it, or any
@@ -92,7 +88,9 @@ class Scan(ScanPlan):
     def __repr__(self) -> str:
         blocks = self.survivors.blocks
         assert blocks is not None
-        return f"Scan({brief(self.written)}: {len(blocks):,} blocks of {len(self.file_ordinals):,} files)"
+        return (
+            f"{type(self).__name__}({brief(self.written)}: {len(blocks):,} blocks of {len(self.file_ordinals):,} files)"
+        )
 
     def to_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The matching rows as record batches, streamed block by block.
@@ -158,19 +156,6 @@ class Scan(ScanPlan):
         live = rows if deleted is None else np.where(rows >= 0, rows - deleted, rows)
         return affected_files(self.paths, live, blocks, self.survivors.fully_matching)
 
-    def to_spark(
-        self, spark: SparkSession, columns: Sequence[str] | None = None, via: str = "auto", *, replan: bool = False
-    ) -> DataFrame:
-        """The matching rows as a Spark DataFrame; see :func:`secateur.io.spark.to_spark.to_spark`.
-
-        With `replan`, the table is looked at once more: where a file of the plan is gone or another one, the rows are
-        those of a new plan, with the same settings.
-        """
-        from secateur.io.spark.to_spark import to_spark
-
-        plan = self if not replan or self.is_current() else self.replanned()
-        return to_spark(plan, spark, columns, via)
-
     def is_current(self) -> bool:
         """Whether all files of the plan are live and unchanged now: by one listing, or the table's metadata now.
 
@@ -190,51 +175,6 @@ class Scan(ScanPlan):
     @property
     def _files(self) -> pa.Array:
         return from_numpy(self.file_ordinals)
-
-    def replanned(self) -> Scan:
-        """The same query planned anew, over the table as it is now, with the same settings. Raises as planning does."""
-        self.origin.table.expire()
-        return plan_scan(self.origin.table, self.origin.predicate, self.written, self.origin.settings)
-
-    @overload
-    def why(self, block: str) -> FileWhy: ...
-
-    @overload
-    def why(self, block: Mapping[str, object]) -> Why: ...
-
-    @overload
-    def why(self, block: str, row_group: int) -> Why: ...
-
-    def why(self, block: str | Mapping[str, object], row_group: int | None = None) -> FileWhy | Why:
-        """Why a file, or one block, is read or left out: the stage, the conjunct and the statistic that decide.
-
-        `block` is the path of a file as in ``plan.files``, alone or with the number of a row group, or a row of
-        ``plan.blocks``, a mapping with `file` and `row_group`. Raises UnknownBlock for what the table does not have.
-        """
-        from secateur.io.scan.explain import why
-
-        return why(self, block, row_group)
-
-    def explain(self, format: str = "text", *, verbose: bool = False) -> str:
-        """The report as a text table, or as JSON with ``explain("json")``, and the road that rows take to Spark.
-
-        `verbose` adds what could serve every conjunct: which structures there are, how many of all blocks each alone
-        leaves, and what is missing, as the argument that makes it. For that zone maps, filters and pages are read over
-        the whole index, and no data file is opened.
-        """
-        report, road = super().explain(format), choose_road(self)
-        if format == "json":
-            more = {"explanation": asdict(self.explanation)} if verbose else {}
-            return json.dumps({**json.loads(report), "road": asdict(road), **more}, indent=2)
-        told = f"{report}\nroad to Spark: {road}"
-        return f"{told}\n\n{self.explanation}" if verbose else told
-
-    @cached_property
-    def explanation(self) -> Explanation:
-        """What serves every conjunct of the predicate, and what could; see :meth:`explain`."""
-        from secateur.io.scan.explain import explanation
-
-        return explanation(self)
 
     def fields(self, columns: Sequence[str] | None = None) -> list[pa.Field]:
         """The table's fields of the given names, or all. Raises UnknownColumn."""
@@ -295,7 +235,7 @@ def read_ahead(read: Callable[[Wanted], Result], files: Iterable[Wanted]) -> Ite
 
 def plan_scan(
     table: Table, predicate: Predicate, sql: Sql, settings: Settings, opened: OpenedTable | None = None
-) -> Scan:
+) -> PlannedScan:
     """The plan of a query over the table's current snapshot, or over one that is open.
 
     `sql` prints as the predicate that Spark is to read.
@@ -325,7 +265,7 @@ def plan_scan(
         measure=lambda: _file_metrics(opened, survivors),
     )
     tell(report)
-    return Scan(
+    return PlannedScan(
         predicate=query.predicate,
         written=sql,
         named=named,

@@ -11,8 +11,8 @@ import numpy as np
 from secateur.io.scan.block_list import BlockList, block_list, reading_order
 from secateur.io.scan.block_reader import BlockReader
 from secateur.io.scan.opened_table import OpenedTable
-from secateur.io.scan.planned_scan import Scan
-from secateur.io.tables.table import METADATA
+from secateur.io.scan.planned_scan import PlannedScan
+from secateur.io.tables.listing import METADATA
 from secateur.pruning.stages.survivors import RowRanges, in_ranges, joined_ranges, no_ranges
 
 _ROW_GROUP_BITS = 32
@@ -60,7 +60,7 @@ def from_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return keys >> _ROW_GROUP_BITS, keys & ((1 << _ROW_GROUP_BITS) - 1)
 
 
-def excluded_by(plan: Scan) -> Excluded:
+def excluded_by(plan: PlannedScan) -> Excluded:
     """All blocks of live files of which a plan reads nothing, or not all rows; footers of files are opened for it."""
     survivors = plan.survivors
     kept = survivors.blocks
@@ -74,7 +74,7 @@ def excluded_by(plan: Scan) -> Excluded:
     return _joined(whole, partly) if len(partly) else whole
 
 
-def _read_in_part(plan: Scan) -> Excluded:
+def _read_in_part(plan: PlannedScan) -> Excluded:
     """The surviving blocks of which not all rows are read."""
     blocks, ranges = plan.survivors.blocks, plan.survivors.row_ranges
     assert blocks is not None

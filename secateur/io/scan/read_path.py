@@ -16,7 +16,7 @@ from secateur.pruning.report import human_bytes
 from secateur.values import COLLATED
 
 if TYPE_CHECKING:
-    from secateur.io.scan.planned_scan import Scan
+    from secateur.io.scan.planned_scan import PlannedScan
     from secateur.io.tables.table import TableSnapshot
 
 LOCAL_BYTES = 8 << 20  # to read so much takes the driver less time than Spark needs to start a task of Python
@@ -37,7 +37,7 @@ class Road:
         return f"{self.name}: {self.why}"
 
 
-def choose_road(scan: Scan, fields: Sequence[pa.Field] | None = None) -> Road:
+def choose_road(scan: PlannedScan, fields: Sequence[pa.Field] | None = None) -> Road:
     """The cheapest road for some fields, or all, that is sure to be right, of those that every session has.
 
     - ``local`` where at most LOCAL_BYTES survive, in at most MOST_LOCAL_FILES files.
@@ -56,11 +56,11 @@ def choose_road(scan: Scan, fields: Sequence[pa.Field] | None = None) -> Road:
     return Road("blocks", f"{share}, of which tasks read the pages that can hold a match")
 
 
-def _whole(scan: Scan) -> int:
+def _whole(scan: PlannedScan) -> int:
     return int(scan.opened.listing.size[scan.file_ordinals].sum())
 
 
-def surviving_bytes(scan: Scan) -> np.ndarray:
+def surviving_bytes(scan: PlannedScan) -> np.ndarray:
     """Compressed bytes of the surviving rows of every block, by the share that they are of it: int64, all columns."""
     blocks, ranges = scan.survivors.blocks, scan.survivors.row_ranges
     assert blocks is not None
@@ -69,12 +69,12 @@ def surviving_bytes(scan: Scan) -> np.ndarray:
     return (blocks.byte_count * (ranges.row_counts / np.maximum(blocks.row_count, 1))).astype(np.int64)
 
 
-def needs_collations(scan: Scan, fields: Iterable[pa.Field]) -> bool:
+def needs_collations(scan: PlannedScan, fields: Iterable[pa.Field]) -> bool:
     """Whether strings with a collation are looked at by the predicate, or are to be handed on in some fields."""
     return asks_a_collation(scan) or any(holds_collation(field.type) for field in fields)
 
 
-def asks_a_collation(scan: Scan) -> bool:
+def asks_a_collation(scan: PlannedScan) -> bool:
     """Whether the predicate looks at strings that have a collation, which only Spark's own reader keeps with them."""
     unsupported = (leaf for leaf in all_leaves(scan.predicate) if isinstance(leaf, Unsupported))
     return any(holds_collation(field.type) for leaf in unsupported for field in leaf.fields)
@@ -86,7 +86,7 @@ def holds_collation(type_: pa.DataType) -> bool:
     return type_ == COLLATED or any(map(holds_collation, inner))
 
 
-def is_read_by_spark(scan: Scan) -> bool:
+def is_read_by_spark(scan: PlannedScan) -> bool:
     """Whether Spark's own reader, given the surviving files, reads these and no others, and all that counts in them."""
     if scan.opened.table.naming is not None:
         return False  # that reader goes by names, knows nothing of deletes, and nothing of initial defaults

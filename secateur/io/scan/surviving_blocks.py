@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -15,18 +15,28 @@ from secateur.index.zones.page_locations import Layouts
 from secateur.io.parquet.file_metadata import Head
 from secateur.io.scan.block_list import BlockList, block_list
 from secateur.io.scan.block_reader import BlockReader
+from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.stored_locations import layouts_of
-from secateur.pruning.stages.survivors import RowRanges
-
-if TYPE_CHECKING:
-    from secateur.io.scan.planned_scan import Scan
+from secateur.pruning.residual import Residuals
+from secateur.pruning.stages.survivors import RowRanges, Survivors
 
 _log = logging.getLogger("secateur")
 
 MOST_LAYOUTS = 256  # blocks; of more, readers look at the footers of their files, many at once
 
 
-def surviving_blocks(scan: Scan, positions: np.ndarray, reader: BlockReader, told: pa.Array) -> BlockList:
+class ReadablePlan(Protocol):
+    """A plan, as far as its reader has to know it."""
+
+    @property
+    def opened(self) -> OpenedTable: ...
+    @property
+    def survivors(self) -> Survivors: ...
+    @property
+    def residuals(self) -> Residuals: ...
+
+
+def surviving_blocks(scan: ReadablePlan, positions: np.ndarray, reader: BlockReader, told: pa.Array) -> BlockList:
     """Surviving blocks by their positions, file by file; `told` is what a delivery tells of their files, in order."""
     blocks = scan.survivors.blocks
     assert blocks is not None
@@ -41,14 +51,14 @@ def surviving_blocks(scan: Scan, positions: np.ndarray, reader: BlockReader, tol
     )
 
 
-def _ranges(scan: Scan, positions: np.ndarray) -> RowRanges | None:
+def _ranges(scan: ReadablePlan, positions: np.ndarray) -> RowRanges | None:
     """The row ranges of blocks of which not all rows may match; None where no pages were looked at."""
     blocks, ranges = scan.survivors.blocks, scan.survivors.row_ranges
     assert blocks is not None
     return None if ranges is None else ranges.take(positions).partial(blocks.row_count[positions])
 
 
-def _layouts(scan: Scan, positions: np.ndarray, names: Sequence[str]) -> Layouts | None:
+def _layouts(scan: ReadablePlan, positions: np.ndarray, names: Sequence[str]) -> Layouts | None:
     """What the index keeps of where some columns of blocks lie; None where these are too many to ask."""
     blocks = scan.survivors.blocks
     if not isinstance(blocks, OpenedBlocks) or len(positions) > MOST_LAYOUTS:

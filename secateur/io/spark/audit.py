@@ -21,7 +21,7 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, Stru
 
 from secateur.index.build.spark_tasks import task_count
 from secateur.io.scan.block_list import BlockList
-from secateur.io.scan.planned_scan import Scan
+from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.pruned_blocks import Excluded, from_keys, reading_of
 from secateur.io.scan.read_path import asks_a_collation
 from secateur.io.spark.file_reader import spark_schema
@@ -41,7 +41,7 @@ MOST_VALUES = 8  # columns of such a row that are shown
 class Asked:
     """A plan, and blocks of which it leaves out rows; all plans of one audit are over the same listing."""
 
-    plan: Scan
+    plan: PlannedScan
     excluded: Excluded
 
     @property

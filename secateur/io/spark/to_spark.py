@@ -48,7 +48,7 @@ from secateur.pruning.predicate.nodes import quoted_name
 from secateur.pruning.rows import possible_rows
 
 if TYPE_CHECKING:
-    from secateur.io.scan.planned_scan import Scan
+    from secateur.io.scan.planned_scan import PlannedScan
 
 LOCAL_MEMORY = 64 << 20  # of rows that the driver reads by its own choice, and hands on
 __all__ = ["DataFrame", "SparkSession", "descriptors", "session_time_zone", "spark_schema", "to_spark"]
@@ -64,7 +64,7 @@ class Descriptors:
     tasks: tuple[bytes, ...]
 
 
-def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via: str) -> DataFrame:
+def to_spark(scan: PlannedScan, spark: SparkSession, columns: Sequence[str] | None, via: str) -> DataFrame:
     """A DataFrame with exactly the rows of ``table.where(predicate)``, or any `limit` of them.
 
     Raises UnknownColumn, ValueError for an unknown road, or one that the table does not have, UnsupportedPredicate and
@@ -84,7 +84,7 @@ def to_spark(scan: Scan, spark: SparkSession, columns: Sequence[str] | None, via
     return selected if scan.limit is None else selected.limit(scan.limit)
 
 
-def _refuse_collations(scan: Scan, fields: Sequence[pa.Field]) -> NoReturn:
+def _refuse_collations(scan: PlannedScan, fields: Sequence[pa.Field]) -> NoReturn:
     reads = "only Spark's own reader keeps it (via='native'), of a directory that it finds, without wildcards in names"
     if asks_a_collation(scan):
         raise UnsupportedPredicate(f"{brief(scan.written)} compares strings by a collation, and {reads}")
@@ -92,7 +92,7 @@ def _refuse_collations(scan: Scan, fields: Sequence[pa.Field]) -> NoReturn:
     raise UnsupportedTable(f"{names} has a collation, and {reads}: leave it out of the columns, or use that road")
 
 
-def _by(road: str, scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
+def _by(road: str, scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
     """What a road gives, for Spark to filter. Raises ValueError for ``native`` or ``iceberg`` that cannot be had."""
     match road:
         case "local":
@@ -111,7 +111,7 @@ def _by(road: str, scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) 
             return _blocks(scan, spark, fields)
 
 
-def _by_the_best(road: str, scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
+def _by_the_best(road: str, scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
     """What the chosen road gives, or another one where this session, or the data, turns out not to suit it."""
     if road == "local":
         try:
@@ -130,7 +130,7 @@ class TooMuch(Exception):
     """More is to be read than the driver is to hold."""
 
 
-def _local(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field], most: float) -> DataFrame:
+def _local(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field], most: float) -> DataFrame:
     """The rows, read here, as a local relation, which Spark filters as it plans. Raises TooMuch."""
     reader = _loose(block_reader(scan.opened, scan.delivery, fields, scan.residuals, scan.named))
     schema, batches, size = spark_schema(pa.schema(reader.fields)), [], 0
@@ -150,7 +150,7 @@ def _loose(reader: BlockReader) -> BlockReader:
     return replace(reader, fields=reader.needed, rows=possible_rows)
 
 
-def _read_by_iceberg(scan: Scan, spark: SparkSession) -> DataFrame | None:
+def _read_by_iceberg(scan: PlannedScan, spark: SparkSession) -> DataFrame | None:
     """The surviving row groups of an Iceberg table through Iceberg's own reader; None where that cannot be had."""
     if scan.opened.table.id is None:
         return None
@@ -165,7 +165,7 @@ def _read_by_iceberg(scan: Scan, spark: SparkSession) -> DataFrame | None:
     return None if name is None else read_tasks(spark, name, texts_of(scan, table), table.schema_of.schema_id)
 
 
-def _require_time_zone(scan: Scan, spark: SparkSession) -> None:
+def _require_time_zone(scan: PlannedScan, spark: SparkSession) -> None:
     zone = spark.conf.get("spark.sql.session.timeZone")
     if zone != scan.session_time_zone and any(pa.types.is_timestamp(field.type) for field in scan.opened.schema):
         raise StalePlan(
@@ -174,7 +174,7 @@ def _require_time_zone(scan: Scan, spark: SparkSession) -> None:
         )
 
 
-def _native(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
+def _native(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
     """What survives through Spark's own reader: exactly the row groups on Spark Classic, elsewhere the files.
 
     Raises StalePlan where a file is gone, or another one, for Spark reads what is there, whatever was planned; and
@@ -195,7 +195,7 @@ def _native(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> Data
     return (with_collations if is_collated else by_files)(scan.opened, scan.file_ordinals, spark)
 
 
-def _blocks(scan: Scan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
+def _blocks(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
     work = descriptors(scan, fields)
     reader = _loose(work.reader)
     schema = spark_schema(pa.schema(reader.fields))
@@ -220,7 +220,7 @@ def one_partition_each(tasks: Sequence[bytes], spark: SparkSession) -> DataFrame
     return frame if n == 1 else frame.repartitionById(n, "number")
 
 
-def descriptors(scan: Scan, fields: Sequence[pa.Field]) -> Descriptors:
+def descriptors(scan: PlannedScan, fields: Sequence[pa.Field]) -> Descriptors:
     """The scan as tasks of about equal bytes; their batches hold the fields and what `scan.sql` names."""
     opened = scan.opened
     assert scan.survivors.blocks is not None

@@ -14,7 +14,7 @@ import pyarrow as pa
 from secateur.arrays import from_numpy
 
 if TYPE_CHECKING:
-    from secateur.io.tables.table import Listing
+    from secateur.io.tables.listing import Listing
 
 INSTANT = pa.timestamp("ms", "UTC")
 

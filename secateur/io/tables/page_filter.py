@@ -15,7 +15,7 @@ from secateur.index.model import IndexedColumn
 from secateur.index.zones.page_statistics import PageTable, take_pages
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.parquet.row_selection import ChosenRows, intersection
-from secateur.io.tables.table import FileSource
+from secateur.io.tables.file_source import FileSource
 from secateur.pruning.predicate.bound import Field, fields
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.stages.pages import surviving_rows

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from support.profiles import examples
 
 import secateur as sc
-from secateur.io.scan.planned_scan import Scan
 from secateur.io.tables.directory.table import ParquetDirectory
+from secateur.scan import Scan
 
 FILES, ROWS = 40, 60  # of two blocks each; segments of one file, so that the tree has 40 leaves below 2 nodes
 IDS = np.arange(FILES * ROWS)

@@ -12,9 +12,9 @@ from support.profiles import examples
 
 import secateur as sc
 from secateur.index.model import NGRAM, POSTINGS, FilterOption
-from secateur.io.scan.planned_scan import Scan
 from secateur.io.tables.table import Table
 from secateur.pruning import pipeline
+from secateur.scan import Scan
 
 Place = tuple[str, int]
 

@@ -21,13 +21,13 @@ from secateur.io.tables.iceberg.schema import all_fields
 from secateur.io.tables.iceberg.snapshot import IcebergSnapshot
 
 if TYPE_CHECKING:
-    from secateur.io.scan.planned_scan import Scan
+    from secateur.io.scan.planned_scan import PlannedScan
 
 Row = Mapping[str, Any]
 PartitionTypes = Mapping[int, Mapping[int, PrimitiveType]]  # by spec and partition field
 
 
-def texts_of(scan: Scan, table: IcebergSnapshot) -> list[str]:
+def texts_of(scan: PlannedScan, table: IcebergSnapshot) -> list[str]:
     """The surviving row groups of a plan over a table, with the deletes of their files: a JSON text for each task."""
     listing = scan.opened.listing
     assert isinstance(listing, IcebergListing)
@@ -55,7 +55,7 @@ def _types(spec: PartitionSpec, table: IcebergSnapshot) -> dict[int, PrimitiveTy
     return found
 
 
-def _read_tasks(scan: Scan, listing: IcebergListing, types: PartitionTypes) -> Iterator[ReadTask]:
+def _read_tasks(scan: PlannedScan, listing: IcebergListing, types: PartitionTypes) -> Iterator[ReadTask]:
     """What Iceberg is to read of every surviving file: its surviving row groups, or all where it does not tell them."""
     blocks = scan.survivors.blocks
     assert blocks is not None

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from secateur.errors import UnsupportedTable
 from secateur.io.scan.opened_table import open_snapshot_of
-from secateur.io.scan.planned_scan import Scan, Settings, plan_scan
+from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
 from secateur.io.scan.read_path import holds_collation, is_read_by_spark
 from secateur.io.spark.file_reader import by_files, has_filesystem, with_collations
 from secateur.io.spark.planner.relation import of_table
@@ -40,7 +40,7 @@ def dataframe(spark: SparkSession, table: Table, via: str, uses_index: Callable[
     return _public(spark, plan).alias(f"secateur reads by a public road: {found}")
 
 
-def _public(spark: SparkSession, plan: Scan) -> DataFrame:
+def _public(spark: SparkSession, plan: PlannedScan) -> DataFrame:
     """All rows of the table as it is now, by a road that needs nothing of Spark but its public interface.
 
     Raises UnsupportedTable for collations, which only Spark's own reader keeps, where that would read other files.

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from secateur.errors import SecateurError, StalePlan
 from secateur.io.scan.opened_table import OpenedTable
-from secateur.io.scan.planned_scan import Scan, Settings, plan_scan
+from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
 from secateur.io.spark.planner.catalyst import Filter, filters_of
 from secateur.io.spark.planner.protocol import FAILED, UNKNOWN, Answer, Question, no_answer, question_of
 from secateur.io.spark.planner.splits import byte_ranges, whole_files
@@ -140,7 +140,7 @@ class Planner:
 class Planned:
     """Answers the scans of a DataFrame over one plan: with its row groups, whatever the filters."""
 
-    plan: Scan
+    plan: PlannedScan
 
     class Java:
         implements = ("java.util.function.Function",)
@@ -166,7 +166,7 @@ def _in_one_zone(filters: Iterable[Filter], settings: Settings) -> tuple[list[Fi
     return [each for each in known if each.zones <= {zone}], replace(settings, session_time_zone=zone)
 
 
-def _answer(scan: Scan, number: int) -> Answer:
+def _answer(scan: PlannedScan, number: int) -> Answer:
     blocks, report = scan.survivors.blocks, scan.report
     assert blocks is not None
     before = report.stages[0].before  # where some file was not looked into, its row groups are not counted

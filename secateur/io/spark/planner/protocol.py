@@ -19,7 +19,7 @@ import pyarrow.fs as pafs
 from secateur.arrays import from_numpy
 from secateur.io.spark.planner.splits import ByteRanges
 from secateur.io.tables.directory.table import ParquetDirectory
-from secateur.io.tables.table import Listing
+from secateur.io.tables.listing import Listing
 
 FAILED, UNKNOWN = -1, -2  # numbers of answers that are none: the query fails; an earlier answer is to be used
 _RANGE = np.dtype([("file", ">i4"), ("start", ">i8"), ("length", ">i8")])

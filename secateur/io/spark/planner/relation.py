@@ -24,13 +24,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from secateur.io.scan.opened_table import OpenedTable
-from secateur.io.scan.planned_scan import Scan
+from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.read_path import holds_collation, is_found_by_spark
 from secateur.io.spark.file_reader import has_filesystem, spark_schema
 from secateur.io.spark.planner.planner import Planned, Planner
 from secateur.io.spark.planner.protocol import is_local, place_of
 from secateur.io.tables.directory.table import ParquetDirectory
-from secateur.io.tables.table import METADATA
+from secateur.io.tables.listing import METADATA
 from secateur.values import kind_of
 
 SOURCE = files("secateur.io.spark.planner") / "PrunedTable.java"
@@ -67,7 +67,7 @@ def _is_plain(table: ParquetDirectory) -> bool:
     return path.startswith("/") and (is_local(table) or not set(path) & set("%?#"))
 
 
-def of_plan(plan: Scan, spark: SparkSession) -> DataFrame | None:
+def of_plan(plan: PlannedScan, spark: SparkSession) -> DataFrame | None:
     """The surviving row groups of a plan, and no others, through Spark's own reader; None where that cannot be had.
 
     What is asked of Spark's hidden column of files cannot be: tables of DataSource V2 do not have it.

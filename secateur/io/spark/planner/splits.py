@@ -25,7 +25,7 @@ from secateur.pruning.statistics import Blocks
 from secateur.ragged import runs_of
 
 if TYPE_CHECKING:
-    from secateur.io.scan.planned_scan import Scan
+    from secateur.io.scan.planned_scan import PlannedScan
 
 MOST_FOOTERS = 2_000  # read for one plan; a thousand take about a second, so of further files all is read
 _WHOLE = np.zeros((2, 0), np.int64)  # stands for a layout that is not known
@@ -45,7 +45,7 @@ def whole_files(size: np.ndarray) -> ByteRanges:
     return ByteRanges(np.arange(len(size)), np.zeros(len(size), np.int64), size)
 
 
-def byte_ranges(scan: Scan) -> ByteRanges:
+def byte_ranges(scan: PlannedScan) -> ByteRanges:
     """The ranges that hold the surviving row groups of a plan, and no other ones where their places are known.
 
     Files of which all row groups survive need no look at their footers, nor do those of which the index tells the
@@ -95,7 +95,7 @@ def stored_ranges(placed: np.ndarray) -> np.ndarray | None:
     return np.stack([begin[first], stop[last]])
 
 
-def _layouts(scan: Scan, files: np.ndarray) -> Iterator[np.ndarray]:
+def _layouts(scan: PlannedScan, files: np.ndarray) -> Iterator[np.ndarray]:
     """Where the row groups of some files begin, and their bytes: of shape (2, n_row_groups) each."""
     table, listing = scan.opened.table, scan.opened.listing
     assert isinstance(table, ParquetDirectory)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from secateur.io.storage.list_files import Files
 from secateur.io.tables.directory.hive_partitions import read_partitions
-from secateur.io.tables.table import Listing
+from secateur.io.tables.listing import Listing
 
 
 def seconds_of(freshness: float | dt.timedelta | None) -> float:

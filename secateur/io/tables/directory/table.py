@@ -26,15 +26,16 @@ from secateur.io.storage.list_files import Files, FileSystem, list_files
 from secateur.io.storage.redaction import cannot_open, shown_location, trouble
 from secateur.io.storage.transfer import received, sent
 from secateur.io.tables.directory.listing_cache import LatestListing, seconds_of
+from secateur.io.tables.file_rows import Delivery
+from secateur.io.tables.listing import METADATA, Listing, metadata_of
 from secateur.io.tables.metadata_tables import DirectoryTables
 from secateur.io.tables.page_filter import PagePruner
-from secateur.io.tables.table import METADATA, Delivery, Listing, metadata_of
 
 if TYPE_CHECKING:
     from secateur.io.parquet.parquet_file import ParquetSource
     from secateur.io.parquet.row_group_reader import RowSource
-    from secateur.io.scan.block_list import FileBlocks
     from secateur.io.storage.disk_cache import DiskCache
+    from secateur.io.tables.file_rows import FileBlocks
 
 INDEX_DIRECTORY = "_secateur"  # beside the data; engines ignore names that begin with an underscore
 FOOTER_THREADS = 16
@@ -181,9 +182,9 @@ class ParquetDirectory:
 
 @dataclass(frozen=True)
 class DirectoryRows:
-    """The rows of one file of a directory; see :class:`secateur.io.tables.table.FileRows`."""
+    """The rows of one file of a directory; see :class:`secateur.io.tables.file_rows.FileRows`."""
 
-    source: RowSource
+    source: RowSource[ParquetSource]
     constants: Mapping[str, pa.Scalar]  # partition values, and `_metadata`
     listed: ListedFile
 

@@ -48,9 +48,9 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class IcebergFile:
-    """An open data file; see :class:`secateur.io.tables.table.FileSource`."""
+    """An open data file; see :class:`secateur.io.tables.file_source.FileSource`."""
 
-    rows: RowSource
+    rows: RowSource[ParquetSource]
     view: View
     constants: Mapping[int, pa.Scalar] | None = None  # what its partition tells, by id; None: it was not asked
 

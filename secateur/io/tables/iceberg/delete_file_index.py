@@ -20,7 +20,7 @@ from secateur.arrays import present, truths
 from secateur.errors import UnsupportedTable
 from secateur.io.tables.iceberg.manifest_arrays import EQUALITY_DELETES, POSITION_DELETES, Entries
 from secateur.io.tables.iceberg.partition_transforms import VOID, PartitionField
-from secateur.io.tables.table import DeleteCounts
+from secateur.io.tables.listing import DeleteCounts
 
 FILE_PATH = 2147483546  # the id of the path in a position delete file
 _NOTHING = np.zeros(0, np.int64)

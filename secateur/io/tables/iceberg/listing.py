@@ -27,7 +27,7 @@ from secateur.io.tables.iceberg.partition_transforms import (
     typed,
 )
 from secateur.io.tables.iceberg.projection import is_uuid, uuid_texts
-from secateur.io.tables.table import DeleteCounts, Listing
+from secateur.io.tables.listing import DeleteCounts, Listing
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Question, Values
 from secateur.pruning.zones import Zones

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -13,14 +13,18 @@ import pyarrow.compute as pc
 from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import ManifestFile, PartitionFieldSummary
 from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.types import IcebergType, UnknownType
 
 from secateur.arrays import from_numpy
+from secateur.io.tables.iceberg import partition_transforms
 from secateur.io.tables.iceberg.listing import IcebergListing
 from secateur.io.tables.iceberg.manifest_arrays import DATA, Entries
 from secateur.io.tables.iceberg.partition_transforms import typed
 from secateur.io.tables.iceberg.projection import uuid_texts
 from secateur.io.tables.iceberg.schema import all_fields, arrow_type
+from secateur.io.tables.listing import Listing
 from secateur.io.tables.metadata_tables import (
     CONTENTS,
     MANIFESTS,
@@ -30,18 +34,31 @@ from secateur.io.tables.metadata_tables import (
     partition_struct,
 )
 
-if TYPE_CHECKING:
-    from secateur.io.tables.iceberg.snapshot import IcebergSnapshot
-    from secateur.io.tables.table import Listing
-
 _MANIFEST_CONTENTS = ("data", "deletes")
+
+
+class SnapshotMetadata(Protocol):
+    """What Iceberg's metadata and manifests say of one snapshot of a table."""
+
+    @property
+    def id(self) -> int | None: ...
+    @property
+    def metadata(self) -> TableMetadata: ...
+    @property
+    def schema_of(self) -> Schema: ...
+    @property
+    def manifests(self) -> list[ManifestFile]: ...
+    @property
+    def specs(self) -> Mapping[int, Sequence[partition_transforms.PartitionField]]: ...
+    @property
+    def read(self) -> tuple[list[str], list[str]]: ...
 
 
 @dataclass(frozen=True)
 class IcebergTables:
     """See :class:`secateur.io.tables.metadata_tables.MetadataTables`."""
 
-    snapshot: IcebergSnapshot
+    snapshot: SnapshotMetadata
 
     @property
     def manifest_counts(self) -> ManifestCounts:

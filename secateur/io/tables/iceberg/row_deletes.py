@@ -23,15 +23,15 @@ from secateur.io.parquet.row_selection import ChosenRows, with_positions
 from secateur.io.storage.file_version import ListedFile, still_listed
 from secateur.io.storage.locations import FileSystems
 from secateur.io.storage.object_file import open_file
+from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.iceberg.data_file import IcebergFile, View
 from secateur.io.tables.iceberg.delete_files import DeletedKeys, Deletions, read_positions, read_vector, require_parquet
 from secateur.io.tables.iceberg.manifest_arrays import EQUALITY_DELETES
 from secateur.io.tables.page_filter import PagePruner
-from secateur.io.tables.table import Delivery
 from secateur.ragged import offsets_of
 
 if TYPE_CHECKING:
-    from secateur.io.scan.block_list import FileBlocks
+    from secateur.io.tables.file_rows import FileBlocks
     from secateur.io.tables.iceberg.listing import IcebergListing
 
 DELETE_THREADS = 16
@@ -86,7 +86,7 @@ class IcebergReader:
 
 @dataclass(frozen=True)
 class IcebergRows:
-    """The live rows of one data file; see :class:`secateur.io.tables.table.FileRows`."""
+    """The live rows of one data file; see :class:`secateur.io.tables.file_rows.FileRows`."""
 
     file: IcebergFile
     deletions: Deletions

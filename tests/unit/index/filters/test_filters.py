@@ -37,7 +37,6 @@ from secateur.errors import IndexFault, UnsupportedPredicate
 from secateur.index.filters import transpose
 from secateur.index.filters.bloom_fragment import SliverWriter
 from secateur.index.read.memory_cache import ByteCache
-from secateur.io.scan.planned_scan import Scan
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.maintain import build as building
 from secateur.maintain import refresh as refreshing
@@ -48,6 +47,7 @@ from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.questions import questions
 from secateur.pruning.stages import filters
 from secateur.pruning.statistics import Blocks
+from secateur.scan import Scan
 
 STAGES = ("files", "segments", "filters", "zone maps")
 

@@ -38,10 +38,10 @@ from secateur.io.parquet.footer import read_footer
 from secateur.io.parquet.location_codec import decode_layout, encode_layout
 from secateur.io.parquet.page_reader import PageReader
 from secateur.io.parquet.row_selection import all_rows, chosen_rows
-from secateur.io.scan.planned_scan import Scan
 from secateur.io.scan.stored_locations import layouts_of
 from secateur.io.storage.byte_ranges import REMOTE_GAP
 from secateur.io.tables.directory.table import ParquetDirectory, resolve_location
+from secateur.scan import Scan
 
 
 def plain(layout: Layout | None) -> Any:

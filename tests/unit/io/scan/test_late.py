@@ -21,8 +21,8 @@ from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import SecateurError
 from secateur.io.parquet import row_group_reader
 from secateur.io.parquet.row_selection import ChosenRows, all_rows, chosen_rows, intersection
-from secateur.io.scan.planned_scan import Scan
 from secateur.io.tables.page_filter import PagePruner
+from secateur.scan import Scan
 
 
 def read_whole(plan: Scan) -> Counter[str]:

@@ -30,7 +30,7 @@ from secateur.io.storage.list_files import CHUNK, WIDE, Files, list_files
 from secateur.io.tables.directory.hive_partitions import Partitions
 from secateur.io.tables.directory.listing_cache import LatestListing
 from secateur.io.tables.directory.table import ParquetDirectory
-from secateur.io.tables.table import Listing
+from secateur.io.tables.listing import Listing
 
 LOCAL = pafs.LocalFileSystem()
 BEGAN = 1_600_000_000_123_456_789  # nanoseconds: no float holds it

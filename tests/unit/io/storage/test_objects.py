@@ -28,10 +28,10 @@ from secateur.index.read.blocks import OpenedBlocks
 from secateur.index.read.loader import FEW_READ, SHORT, IndexMemory
 from secateur.index.segments.segment_file import LAYOUT_TABLE, LAYOUTS
 from secateur.io.scan.block_reader import block_reader
-from secateur.io.scan.planned_scan import Scan
 from secateur.io.storage.byte_ranges import REMOTE_GAP, read_ranges
 from secateur.io.storage.object_file import ObjectFile, open_file
 from secateur.io.tables.directory.table import ParquetDirectory
+from secateur.scan import Scan
 
 LATENCY = 0.15  # seconds: requests that are sent together overlap whatever else the machine does
 DATA = bytes(i * i % 251 for i in range(100_000))

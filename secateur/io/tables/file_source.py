@@ -1,0 +1,14 @@
+"""An open data file, as an index build and a page filter see it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from secateur.index.build.assemble import SourceFile
+
+
+class FileSource(SourceFile, Protocol):
+    """An open file of a table."""
+
+    @property
+    def path(self) -> str: ...
