@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
+from secateur.index.naming import BY_NAME, ByName
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.parquet.parquet_file import ParquetSource
 from secateur.io.storage.cache_directory import memory_cache
@@ -46,7 +47,7 @@ class SyntheticTable:
     cache: ByteCache = field(default_factory=memory_cache, compare=False, repr=False)
 
     id: None = None
-    naming: None = None
+    naming: ByName = BY_NAME
     metadata_tables: DirectoryTables = field(default_factory=DirectoryTables)
 
     def snapshot(self, *, fresh: bool = False) -> SyntheticTable:

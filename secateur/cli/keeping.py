@@ -31,10 +31,10 @@ from secateur.cli.output import (
 from secateur.cli.spark import spark_session, step_progress
 from secateur.cli.status import FOUND_WRONG
 from secateur.cli.tables import TABLES, show_table
-from secateur.index.model import StoredFile
-from secateur.index.naming import Naming
+from secateur.index.model import StoredFile, is_tuple_column
+from secateur.index.naming import ColumnNaming
 from secateur.index.segments.snapshot import Snapshot
-from secateur.index.zones.sort_key import is_tuple_column, parse_sort_key
+from secateur.index.zones.sort_key import parse_sort_key
 from secateur.io.scan.opened_table import open_snapshot_of
 from secateur.io.storage.redaction import shown_location
 from secateur.maintain.verify import RANDOM_PREDICATES, Verification
@@ -91,11 +91,11 @@ def inspect(source: Source, what: str | None, as_json: bool) -> None:
         say(f"{live - covered:,} files are not covered and pruned by their footers only: {hint}")
 
 
-def _columns(snapshot: Snapshot, naming: Naming | None) -> list[IndexedColumn]:
+def _columns(snapshot: Snapshot, naming: ColumnNaming) -> list[IndexedColumn]:
     """The columns of an index as the table calls them; one that it has no more, as the index does."""
 
     def name_of(path: tuple[str, ...]) -> str:
-        return ".".join(path if naming is None else naming.in_table.get(path, path))
+        return ".".join(naming.in_table(path))
 
     options = snapshot.options
     filters: dict[str, list[str]] = {}

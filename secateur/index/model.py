@@ -69,6 +69,11 @@ class IndexedColumn:
     type: pa.DataType
 
 
+def is_tuple_column(path: tuple[str, ...]) -> bool:
+    """Whether a path is that of the tuples of a sort key: its first name is empty, which no column's is."""
+    return path[0] == ""
+
+
 BLOOM, POSTINGS, NGRAM, TOKEN = "bloom", "postings", "ngram", "token"
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from secateur import api
 from secateur.errors import IndexFault, InvalidParquet, SecateurError, StalePlan, UnsupportedTable
 from secateur.index.build.spark_tasks import RunTasks, run_tasks, task_count
-from secateur.index.zones.sort_key import is_tuple_column
+from secateur.index.model import is_tuple_column
 from secateur.io.scan.block_list import block_list, reading_order
 from secateur.io.scan.explain import why
 from secateur.io.scan.index_audit import AuditFault, Found, Piece, StatisticsAudit
@@ -126,7 +126,7 @@ def _named(fault: AuditFault, opened: OpenedTable) -> AuditFault:
     """The fault of a column as the table calls it; of one that it has no more, as the index does."""
     naming = opened.table.naming
     path = tuple(fault.column.split("."))
-    return fault if naming is None else replace(fault, column=".".join(naming.in_table.get(path, path)))
+    return replace(fault, column=".".join(naming.in_table(path)))
 
 
 # ---- statistics ------------------------------------------------------------------------------------------------------
@@ -196,11 +196,12 @@ def _pieces(
 
 def _drawn_columns(opened: OpenedTable, found: Found, draw: np.random.Generator) -> list[DrawnColumn]:
     """The columns of the index, and those that directories name, with values of theirs."""
-    snapshot, naming = opened.catalog.snapshot, opened.table.naming
+    snapshot = opened.catalog.snapshot
     named: list[DrawnColumn] = []
     for number, column in enumerate([] if snapshot is None else snapshot.columns):
-        path = column.path if naming is None else naming.in_table.get(column.path)
-        if path is not None and not is_tuple_column(column.path) and path[0] not in opened.listing.columns:
+        path = opened.table.naming.in_table(column.path)
+        is_own = opened.table.naming.is_in_table(column.path) and not is_tuple_column(column.path)
+        if is_own and path[0] not in opened.listing.columns:
             values = python_values(found.drawn.get(number, ()), column.type)
             named.append(DrawnColumn(path, column.type, values))
     partitions = opened.listing.partitions

@@ -30,6 +30,7 @@ from secateur.index.build.survey import FileSurvey, cut, survey
 from secateur.index.filters.bloom import rate_for
 from secateur.index.filters.bloom_matrix import no_slabs
 from secateur.index.model import POSTINGS, BuildOptions
+from secateur.index.naming import ByFieldId
 from secateur.index.segments.segment_table import Segments, joined, summarised
 from secateur.index.zones.segment_tree import FAN_OUT
 from secateur.io.tables.table import Table, TableSnapshot
@@ -96,7 +97,7 @@ def build_index(
     if not len(listing.size) and now.declared_schema is None:
         raise TableNotFound(f"{table.location} holds no Parquet file")
     run = partial(run_tasks, spark)
-    if now.naming is not None:
+    if isinstance(now.naming, ByFieldId):
         options, auto = called_in_index(checked(options, declared_schema(now)), auto, declared_schema(now), now.naming)
     surveys = survey(run, now.open_for_index, files, sort_paths(options))
     schema = index_schema(now, [(item.file[0], item.schema) for item in surveys])

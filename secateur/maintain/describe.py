@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 
 from secateur.errors import IndexFault
 from secateur.index.build.options import called_in_table
-from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Choice, Filter
-from secateur.index.naming import Naming
+from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Choice, Filter, is_tuple_column
 from secateur.index.segments.segment_file import LAYOUT_TABLE, LAYOUTS
 from secateur.index.segments.snapshot import Snapshot, snapshot_numbers
-from secateur.index.zones.sort_key import is_tuple_column
 from secateur.io.scan.index_coverage import Covered, covered
 from secateur.io.scan.opened_table import opened_strictly
 from secateur.io.tables.listing import Listing
@@ -69,8 +67,8 @@ def described(table: Table, listing: Listing | None = None) -> IndexSnapshot:
 
 def _described(table: Table, snapshot: Snapshot, listing: Listing | None) -> IndexSnapshot:
     naming = table.snapshot().naming
-    options = snapshot.options if naming is None else called_in_table(snapshot.options, naming)
-    filters = [replace(each, path=_in_table(each.path, naming)) for each in snapshot.filters]
+    options = called_in_table(snapshot.options, naming)
+    filters = [replace(each, path=naming.in_table(each.path)) for each in snapshot.filters]
     files = snapshot.files
     return IndexSnapshot(
         number=snapshot.number,
@@ -84,7 +82,7 @@ def _described(table: Table, snapshot: Snapshot, listing: Listing | None) -> Ind
         index_bytes=_index_bytes(snapshot),
         layout_bytes=_layout_bytes(snapshot),
         columns=tuple(
-            ".".join(_in_table(column.path, naming)) for column in snapshot.columns if not is_tuple_column(column.path)
+            ".".join(naming.in_table(column.path)) for column in snapshot.columns if not is_tuple_column(column.path)
         ),
         bloom=_filtered(filters, BLOOM),
         postings=_filtered(filters, POSTINGS),
@@ -96,11 +94,6 @@ def _described(table: Table, snapshot: Snapshot, listing: Listing | None) -> Ind
         table_snapshot=None if snapshot.made_of is None else snapshot.made_of.id,
         coverage=tuple(covered(opened_strictly(table, listing))),
     )
-
-
-def _in_table(path: tuple[str, ...], naming: Naming | None) -> tuple[str, ...]:
-    """What the table calls a column of the index; a column that it has no more, by its id."""
-    return path if naming is None else naming.in_table.get(path, path)
 
 
 def _filtered(filters: Sequence[Filter], kind: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from secateur.errors import IndexConflict, IndexFault, SecateurError
 from secateur.index.build.build import MANIFESTS_FOLDER
 from secateur.index.file_names import build_of
 from secateur.index.model import BuildOptions, IndexedColumn, indexed_columns
+from secateur.index.naming import ByFieldId, ByName
 from secateur.index.segments.segment_table import Segments, in_key_order
 from secateur.index.segments.snapshot import (
     MadeOf,
@@ -41,7 +42,11 @@ def declared_schema(table: TableSnapshot) -> pa.Schema:
 
 def index_schema(table: TableSnapshot, schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
     """The schema of an index: that of the table where columns have ids, else what the files have together."""
-    return merge_schemas(schemas) if table.naming is None else called_by_id(declared_schema(table))
+    match table.naming:
+        case ByName():
+            return merge_schemas(schemas)
+        case ByFieldId():
+            return called_by_id(declared_schema(table))
 
 
 def sort_paths(options: BuildOptions) -> list[tuple[str, ...]]:

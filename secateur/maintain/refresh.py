@@ -16,6 +16,7 @@ from secateur.index.build.options import Columns, called_in_index, checked, filt
 from secateur.index.build.spark_tasks import run_tasks
 from secateur.index.build.survey import survey
 from secateur.index.model import BuildOptions
+from secateur.index.naming import ByFieldId
 from secateur.index.segments.segment_table import Segments
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.tables.listing import Listing
@@ -115,10 +116,11 @@ def _listed(table: TableSnapshot) -> tuple[Listing, list[FileIdentity]]:
 
 def _called_in_index(table: TableSnapshot, added: BuildOptions) -> BuildOptions:
     """Options with columns as the index calls them."""
-    if table.naming is None:
+    naming = table.naming
+    if not isinstance(naming, ByFieldId):
         return added
     schema = declared_schema(table)
-    return called_in_index(checked(added, schema), (), schema, table.naming)[0]
+    return called_in_index(checked(added, schema), (), schema, naming)[0]
 
 
 def _joined(own: BuildOptions, added: BuildOptions) -> BuildOptions:

@@ -24,7 +24,7 @@ from secateur.index.model import (
     IndexedColumn,
     indexed_columns,
 )
-from secateur.index.naming import Naming, Path
+from secateur.index.naming import ByFieldId, ColumnNaming, Path
 from secateur.index.zones.sort_key import parse_sort_key
 from secateur.pruning.predicate.bound import Field, element_type
 from secateur.pruning.predicate.expressions import split_name
@@ -104,7 +104,7 @@ def checked(options: BuildOptions, schema: pa.Schema) -> BuildOptions:
 
 
 def called_in_index(
-    options: BuildOptions, auto: Sequence[str] | bool, schema: pa.Schema, naming: Naming
+    options: BuildOptions, auto: Sequence[str] | bool, schema: pa.Schema, naming: ByFieldId
 ) -> tuple[BuildOptions, Sequence[str] | bool]:
     """Options, and columns that a sample is to decide about, with columns as an index calls them.
 
@@ -112,13 +112,13 @@ def called_in_index(
     """
     if not isinstance(auto, bool):
         binder = Binder(schema, dt.UTC)
-        auto = [".".join(naming.in_index[resolve(Column(split_name(name)), binder).path]) for name in auto]
-    return _renamed(options, naming.in_index), auto
+        auto = [".".join(naming.index_paths[resolve(Column(split_name(name)), binder).path]) for name in auto]
+    return _renamed(options, naming.index_paths), auto
 
 
-def called_in_table(options: BuildOptions, naming: Naming) -> BuildOptions:
+def called_in_table(options: BuildOptions, naming: ColumnNaming) -> BuildOptions:
     """Options with columns as the table calls them; those that it has no more, by their ids."""
-    return _renamed(options, naming.in_table)
+    return _renamed(options, naming.table_paths) if isinstance(naming, ByFieldId) else options
 
 
 def _renamed(options: BuildOptions, names: Mapping[Path, Path]) -> BuildOptions:

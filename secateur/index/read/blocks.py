@@ -14,11 +14,10 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from secateur.index.model import BlockTable
+from secateur.index.model import BlockTable, is_tuple_column
 from secateur.index.segments.segment_file import PAGE
 from secateur.index.zones.page_locations import Layouts, concat_layouts, unknown_layouts
 from secateur.index.zones.page_statistics import PageTable, take_pages
-from secateur.index.zones.sort_key import is_tuple_column
 from secateur.index.zones.zonemap import ZoneMap, concat
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.report import Counts

@@ -19,7 +19,7 @@ from secateur.index.container.checked_matrix import Range
 from secateur.index.container.index_file import Place, array_begin
 from secateur.index.filters.bloom_matrix import Slabs
 from secateur.index.model import Filter, Store
-from secateur.index.naming import Naming
+from secateur.index.naming import BY_NAME, ColumnNaming
 from secateur.index.read.chunk_reader import Arrays, Chunk, ChunkReader
 from secateur.index.read.group_arrays import Layout, ResidentBlocks, ResidentZones
 from secateur.index.read.memory_cache import ByteCache
@@ -66,13 +66,13 @@ class IndexMemory:
     faults: Faults
     snapshot: Snapshot
     layout: Layout
-    naming: Naming | None = None
+    naming: ColumnNaming = BY_NAME
     tables: dict[int, ResidentBlocks] = field(default_factory=dict)  # by group: what a query has read stays with it
     expected: list[Field] = field(default_factory=list)  # columns, as the index calls them, that a query asks for
 
     def called(self, column: Field) -> Field | None:
         """The column as the index calls it; None where it cannot know it."""
-        return column if self.naming is None else self.naming.field(column)
+        return self.naming.field(column)
 
     def knows(self, column: Field) -> bool:
         """Whether segments may have zone maps of a column."""

@@ -16,7 +16,7 @@ from secateur.errors import IndexFault
 from secateur.index.container import index_file
 from secateur.index.container.index_file import Writer, read_contents
 from secateur.index.model import Store
-from secateur.index.naming import Naming
+from secateur.index.naming import ColumnNaming
 from secateur.index.read.blocks import LooseBlocks
 from secateur.index.read.chunk_reader import ChunkReader
 from secateur.index.read.coverage import Coverage, NamesOnly
@@ -50,7 +50,7 @@ class Share:
     survives: np.ndarray  # which files are live, and may hold a match by their names
     names: Mapping[Field, Zones]  # what the names of the files tell of the predicate's columns
     implied: Within | None
-    naming: Naming | None
+    naming: ColumnNaming
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ import pyarrow as pa
 from secateur.index.container.index_file import Place
 from secateur.index.filters.bloom_fragment import Sliver
 from secateur.index.filters.bloom_matrix import Slabs, no_slabs
-from secateur.index.model import Filter, IndexedColumn
+from secateur.index.model import Filter, IndexedColumn, is_tuple_column
 from secateur.index.segments.segment_file import BLOCK_KINDS, BLOCKS, COLUMN_KINDS, FILTER_KINDS
 from secateur.index.zones import zonemap
-from secateur.index.zones.sort_key import is_tuple_column
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.ragged import elements_of, offsets_of
 from secateur.values import ordered_kind, same_keys

@@ -7,7 +7,7 @@ begins the next, every value of the second is possible with both. Bounds of the 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from secateur.errors import InvalidOption
 from secateur.index.model import IndexedColumn, indexed_columns, type_name
+from secateur.index.naming import ColumnNaming
 from secateur.index.zones.zonemap import ZoneMap, from_bounds
 from secateur.pruning.key_bytes import Component, encode_rows
 from secateur.pruning.predicate.bound import Field, Within
@@ -89,11 +90,6 @@ def tuple_column(key: Sequence[SortColumn], schema: pa.Schema) -> IndexedColumn 
     return IndexedColumn(("", *parts), pa.binary())
 
 
-def is_tuple_column(path: tuple[str, ...]) -> bool:
-    """Whether a path is that of the tuples of a sort key."""
-    return path[0] == ""
-
-
 def _family(type_: pa.DataType) -> str:
     """What types with the same keys have in common (:func:`secateur.values.same_keys`), and no others."""
     if pa.types.is_decimal128(type_):
@@ -109,18 +105,18 @@ def tuple_condition(
     key: Sequence[SortColumn],
     columns: Sequence[IndexedColumn],
     schema: pa.Schema,
-    names: Mapping[tuple[str, ...], tuple[str, ...]] | None = None,
+    naming: ColumnNaming,
 ) -> Within | None:
     """What a predicate says of the tuples of the sort key that an index with these columns keeps; None for nothing.
 
-    `names` are what the predicate calls the columns of `schema` and of the key, where that is something else.
+    `schema` and the key call columns as the index does, the predicate as the table does.
     Sound: it is TRUE of the tuple of every row on which the predicate is TRUE. It says no more than that.
     """
     column = tuple_column(key, schema)
     if column is None or column not in columns:
         return None
     types = {own.path: own.type for own in indexed_columns(schema)}
-    paths = [c.path if names is None else names[c.path] for c in key]
+    paths = [naming.in_table(c.path) for c in key]
     bound = [
         KeyColumn(Field(path, types[c.path]), c.descending, c.nulls_first) for path, c in zip(paths, key, strict=True)
     ]
@@ -141,8 +137,7 @@ def tuple_bounds(columns: Sequence[pa.Array], sort_columns: Sequence[SortColumn]
 
     `columns` are the values of the sort columns, of the table's types, in rows of any order. Exact, and of any length:
     :func:`secateur.index.zones.zonemap.from_bounds` cuts bounds that are too long. Raises ValueError for a type without
-    an
-    order.
+    an order.
     """
     components = [column.component(values.type) for column, values in zip(sort_columns, columns, strict=True)]
     if not len(columns[0]):

@@ -17,7 +17,7 @@ import pyarrow as pa
 from secateur.errors import IndexFault, InvalidParquet, NotInFile, OldCalendar, StalePlan
 from secateur.index.build.column_sketch import nested
 from secateur.index.build.spark_tasks import RunTasks
-from secateur.index.model import BlockTable, Filter, IndexedColumn
+from secateur.index.model import BlockTable, Filter, IndexedColumn, is_tuple_column
 from secateur.index.read.chunk_reader import ChunkReader
 from secateur.index.read.group_arrays import layout_of
 from secateur.index.read.loader import IndexMemory
@@ -27,7 +27,7 @@ from secateur.index.segments.stored_segment import stored_segment
 from secateur.index.verify.check_filters import lost, wanted
 from secateur.index.verify.check_statistics import ColumnWitness, Contradiction, Unit, tuple_contradictions
 from secateur.index.zones.page_statistics import PageTable
-from secateur.index.zones.sort_key import SortColumn, is_tuple_column, parse_sort_key
+from secateur.index.zones.sort_key import SortColumn, parse_sort_key
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.scan.block_list import BlockList
 from secateur.io.storage.index_store import FileStore

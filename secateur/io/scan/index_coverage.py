@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
 from secateur.index.build.options import called_in_table, hashed_type
-from secateur.index.model import NGRAM, POSTINGS, Filter
+from secateur.index.model import NGRAM, POSTINGS, Filter, is_tuple_column
 from secateur.index.segments.segment_file import CODE, PAGE, PLACE, POSTING, ZONE
 from secateur.index.segments.segment_table import Directory
 from secateur.index.segments.snapshot import Snapshot
-from secateur.index.zones.sort_key import is_tuple_column, parse_sort_key
+from secateur.index.zones.sort_key import parse_sort_key
 from secateur.io.scan.opened_table import OpenedTable, opened_strictly
 from secateur.io.tables.table import Table
 from secateur.pruning.explain.explanation import STRUCTURES
@@ -92,7 +92,7 @@ def columns_with_gaps(opened: OpenedTable) -> frozenset[str]:
     snapshot, naming = opened.catalog.snapshot, opened.table.naming
     if snapshot is None:
         return frozenset()
-    options = snapshot.options if naming is None else called_in_table(snapshot.options, naming)
+    options = called_in_table(snapshot.options, naming)
     return frozenset(options.gaps)
 
 
@@ -188,7 +188,7 @@ def _structures(opened: OpenedTable) -> Iterator[_Structure]:
 def shown_key(opened: OpenedTable, snapshot: Snapshot) -> Iterator[str]:
     naming = opened.table.naming
     for each in parse_sort_key(snapshot.options.sort_key):
-        yield ".".join(each.path if naming is None else naming.in_table.get(each.path, each.path))
+        yield ".".join(naming.in_table(each.path))
 
 
 def _leaves(fields: Sequence[Field]) -> Iterator[Field]:
@@ -202,7 +202,7 @@ def _leaves(fields: Sequence[Field]) -> Iterator[Field]:
 
 def _of_column(opened: OpenedTable, snapshot: Snapshot, column: Field) -> Iterator[_Structure]:
     naming, name = opened.table.naming, ".".join(column.path)
-    own = column if naming is None else naming.field(column)
+    own = naming.field(column)
     if kind_of(column.type) is None:
         yield _Structure(name, "zone map", None, None, why_not=f"values of {column.type} have no order")
     elif own is None or snapshot.number_of(own) is None:

@@ -140,7 +140,7 @@ def _key_columns(opened: OpenedTable, snapshot: Snapshot) -> Iterator[tuple[Fiel
     for each in parse_sort_key(snapshot.options.sort_key):
         if each.path in types:
             zone_map = snapshot.tree_zones(Field(each.path, types[each.path]))
-            shown = each.path if naming is None else naming.in_table.get(each.path, each.path)
+            shown = naming.in_table(each.path)
             if zone_map is not None:
                 yield Field(shown, types[each.path]), zone_map.take(np.arange(len(snapshot.segments)))
 

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
 from secateur.errors import UnsupportedPredicate
+from secateur.index.naming import ByFieldId
 from secateur.index.zones.sort_key import parse_sort_key, tuple_condition
 from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
 from secateur.io.tables.field_ids import called_by_id
@@ -311,9 +312,8 @@ def implied_by(predicate: Predicate, opened: OpenedTable) -> Within | None:
     key = parse_sort_key(snapshot.options.sort_key)
     if any(column.path[0].lower() in outside for column in key):
         return None  # a column that directories name has other values than that of the same name in the files
-    if naming is None:
-        return tuple_condition(predicate, key, snapshot.columns, opened.schema)
-    return tuple_condition(predicate, key, snapshot.columns, called_by_id(opened.schema), naming.in_table)
+    schema = called_by_id(opened.schema) if isinstance(naming, ByFieldId) else opened.schema
+    return tuple_condition(predicate, key, snapshot.columns, schema, naming)
 
 
 def _describe(opened: OpenedTable) -> str:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
+from secateur.index.naming import ByFieldId
 from secateur.pruning.predicate.bound import Unsupported, all_leaves
 from secateur.pruning.report import human_bytes
 from secateur.values import COLLATED
@@ -88,7 +89,7 @@ def holds_collation(type_: pa.DataType) -> bool:
 
 def is_read_by_spark(scan: PlannedScan) -> bool:
     """Whether Spark's own reader, given the surviving files, reads these and no others, and all that counts in them."""
-    if scan.opened.table.naming is not None:
+    if isinstance(scan.opened.table.naming, ByFieldId):
         return False  # that reader goes by names, knows nothing of deletes, and nothing of initial defaults
     return (
         is_found_by_spark(scan.opened.table)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.errors import IndexFault
+from secateur.index.naming import ByFieldId
 from secateur.index.read.blocks import OpenedBlocks
 from secateur.index.zones.page_locations import Layouts
 from secateur.io.parquet.file_metadata import Head
@@ -65,7 +66,7 @@ def _layouts(scan: ReadablePlan, positions: np.ndarray, names: Sequence[str]) ->
         return None
     order = np.argsort(positions)
     wanted = {name.lower() for name in names}
-    by_id = scan.opened.table.naming is not None
+    by_id = isinstance(scan.opened.table.naming, ByFieldId)
 
     def leaves(head: Head) -> list[int]:
         own = head.schema.names

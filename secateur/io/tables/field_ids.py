@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from secateur.index.naming import Naming, Path
+from secateur.index.naming import ByFieldId, Path
 
 FIELD_ID = b"PARQUET:field_id"  # pyarrow's name for it, in files that it reads
 
@@ -50,10 +50,10 @@ def children(type_: pa.DataType) -> list[pa.Field]:
             return []
 
 
-def naming_of(schema: pa.Schema) -> Naming:
+def naming_of(schema: pa.Schema) -> ByFieldId:
     """The columns of a schema, and those nested in structs, by names and by ids."""
     in_index = {names: tuple(map(str, ids)) for names, ids in paths(schema)}
-    return Naming(in_index, {ids: names for names, ids in in_index.items()})
+    return ByFieldId(in_index, {ids: names for names, ids in in_index.items()})
 
 
 def paths(schema: pa.Schema) -> Iterator[tuple[Path, tuple[int, ...]]]:

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from secateur.index.naming import Naming
+from secateur.index.naming import ColumnNaming
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.storage.disk_cache import DiskCache
 from secateur.io.storage.index_store import FileStore
@@ -61,8 +61,8 @@ class TableSnapshot(Table, Protocol):
         """What the format tells of the snapshot besides its live files."""
 
     @property
-    def naming(self) -> Naming | None:
-        """How an index calls the columns; None for by their names."""
+    def naming(self) -> ColumnNaming:
+        """How an index calls the columns."""
 
     def listing(self, zone: dt.tzinfo) -> Listing:
         """The live files, as old as the table allows; timestamps in partition values are read in `zone`.

@@ -17,6 +17,7 @@ import pyarrow.fs as pafs
 
 from secateur.arrays import from_numpy
 from secateur.errors import StalePlan, TableNotFound, UnsupportedTable
+from secateur.index.naming import BY_NAME, ByName
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.parquet.row_selection import ChosenRows, with_positions
 from secateur.io.storage.cache_directory import disk_cache_for, memory_cache
@@ -83,9 +84,9 @@ class ParquetDirectory:
         return DirectoryTables()
 
     @property
-    def naming(self) -> None:
+    def naming(self) -> ByName:
         """An index calls columns by their names."""
-        return None
+        return BY_NAME
 
     def listing(self, zone: dt.tzinfo) -> Listing:
         """The live files by path; names that begin with ``_`` or ``.`` are not part of the table.

@@ -32,7 +32,7 @@ from secateur.errors import (
     TableNotFound,
     UnsupportedTable,
 )
-from secateur.index.naming import Naming
+from secateur.index.naming import ByFieldId
 from secateur.index.read.index_view import current_snapshot
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.storage.index_store import FileStore
@@ -105,7 +105,7 @@ class IcebergSnapshot:
         return arrow_schema(self.schema_of)
 
     @cached_property
-    def naming(self) -> Naming:
+    def naming(self) -> ByFieldId:
         """An index calls columns by their ids."""
         return naming_of(self.declared_schema)
 
