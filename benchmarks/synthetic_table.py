@@ -21,10 +21,10 @@ from secateur.io.parquet.parquet_file import ParquetSource
 from secateur.io.storage.cache_directory import memory_cache
 from secateur.io.storage.disk_cache import DiskCache
 from secateur.io.storage.index_store import FileStore
-from secateur.io.tables.directory.hive_partitions import Partitions
 from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.listing import Listing
 from secateur.io.tables.metadata_tables import DirectoryTables
+from secateur.io.tables.partitions import Partitions
 
 FILE_BLOCKS = 4
 BLOCK_BYTES = 128 << 20

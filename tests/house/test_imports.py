@@ -23,6 +23,7 @@ from support.package_modules import (
 
 LAYERS = ("arrays, errors, ragged and values", "pruning", "index", "io", "the public face")
 
+ICEBERG_ROOM = "iceberg"
 MAY_OPEN_FILES = {"secateur.cli", "secateur.demo"}  # besides all of io
 FILE_LIBRARIES = ("pyarrow.dataset", "pyarrow.fs", "pyarrow.parquet")
 OPENERS = {"bz2", "codecs", "gzip", "io", "lzma", "os"}  # modules with a function open()
@@ -42,9 +43,9 @@ def objections(module: Module, imported: str) -> Iterator[str]:
     if is_in(imported, "secateur") and layer_of(imported) > module.layer:
         yield f"{LAYERS[module.layer]} may not import from {LAYERS[layer_of(imported)]}"
     if (is_in(imported, "pyspark") or is_in(imported, "py4j")) and not may_import_spark(module):
-        yield "Spark is imported only in files named spark_*, in index/build/spark_tasks.py and in the public face"
-    if is_in(imported, "pyiceberg") and not module.path.name.startswith("iceberg_"):
-        yield "PyIceberg, which need not be there, is imported only in files named iceberg_*"
+        yield "Spark is imported only in io/spark, in index/build/spark_tasks.py and in the public face"
+    if is_in(imported, "pyiceberg") and ICEBERG_ROOM not in module.name.split("."):
+        yield "PyIceberg, which need not be there, is imported only in folders named iceberg"
     if any(is_in(imported, library) for library in FILE_LIBRARIES) and not may_open_files(module):
         yield "files are opened only in io"
 
@@ -52,7 +53,7 @@ def objections(module: Module, imported: str) -> Iterator[str]:
 def may_import_spark(module: Module) -> bool:
     return (
         module.layer == PUBLIC_FACE
-        or module.path.name.startswith("spark_")
+        or is_in(module.name, "secateur.io.spark")
         or module.file == "secateur/index/build/spark_tasks.py"
     )
 
@@ -94,10 +95,10 @@ WRONG = [
         "from secateur.index.container.index_file import read",
         "secateur.index.container.index_file.read",
     ),
-    ("pruning/leaf.py", "from ..index import codec", "secateur.index.container.index_file"),
+    ("pruning/leaf.py", "from ..index import codec", "secateur.index.codec"),
     ("pruning/deep/leaf.py", "from ... import io", "secateur.io"),
-    ("pruning/__init__.py", "from ..io.store import Store", "secateur.io.storage.index_store.Store"),
-    ("pruning/leaf.py", "def f():\n    from secateur.io import store", "secateur.io.storage.index_store"),
+    ("pruning/__init__.py", "from ..io.store import Store", "secateur.io.store.Store"),
+    ("pruning/leaf.py", "def f():\n    from secateur.io import store", "secateur.io.store"),
     ("pruning/leaf.py", "if TYPE_CHECKING:\n    import secateur.cli", "secateur.cli"),
     ("pruning/leaf.py", "import importlib\nimportlib.import_module('secateur.io')", "secateur.io"),
     (

@@ -25,9 +25,9 @@ from secateur.io.scan.block_list import BlockList, block_list, reading_order
 from secateur.io.scan.read_path import MOST_LOCAL_FILES, MOST_NATIVE, choose_road
 from secateur.io.spark.packing import MOST_TASKS, TASK_BYTES, pack
 from secateur.io.spark.to_spark import descriptors
-from secateur.io.tables.directory.hive_partitions import Partitions
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.io.tables.listing import Listing
+from secateur.io.tables.partitions import Partitions
 from secateur.pruning.outcomes import EVERYTHING
 from secateur.pruning.plain_blocks import PlainBlocks
 from secateur.pruning.stages.survivors import Survivors

@@ -13,7 +13,7 @@ import numpy as np
 
 from secateur.errors import IndexFault
 from secateur.index.model import BlockTable, Store, StoredFile
-from secateur.index.naming import ColumnNaming
+from secateur.index.naming import BY_NAME, ColumnNaming
 from secateur.index.read.blocks import LOOSE, LooseBlocks, OpenedBlocks
 from secateur.index.read.chunk_reader import ChunkReader, PieceCache
 from secateur.index.read.coverage import Coverage, CoveredFiles, LiveFiles, covered, uncovered
@@ -411,7 +411,7 @@ def open_catalog(
     snapshot: Snapshot | None,
     read_footers: FooterReader,
     faults: Faults,
-    naming: ColumnNaming,
+    naming: ColumnNaming = BY_NAME,
 ) -> IndexCatalog:
     """The catalog of a table with these live files; one without an index where its snapshot has a fault."""
     with faults.tolerated():

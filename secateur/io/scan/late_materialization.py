@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from secateur.arrays import flags
 from secateur.io.parquet.row_selection import MOST_SLICES, ChosenRows, chosen_rows, with_positions
-from secateur.io.tables.directory.hive_partitions import constant
 from secateur.io.tables.file_rows import FileRows
+from secateur.io.tables.partitions import constant
 from secateur.pruning.predicate.bound import columns
 from secateur.pruning.predicate.nodes import Predicate
 

@@ -18,10 +18,10 @@ from secateur.index.read.blocks import LooseBlocks
 from secateur.index.read.index_view import Caches, IndexCatalog, current_snapshot, open_catalog
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.parquet.arrow_types import merge_schemas
-from secateur.io.tables.directory.hive_partitions import overlapping
-from secateur.io.tables.directory.table import FOOTER_THREADS
+from secateur.io.storage.object_file import FOOTER_THREADS
 from secateur.io.tables.listing import METADATA, METADATA_FIELD, Listing
 from secateur.io.tables.metadata_tables import ManifestCounts
+from secateur.io.tables.partitions import overlapping
 from secateur.io.tables.table import Table, TableSnapshot
 from secateur.pruning.report import Faults
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
 from secateur.errors import TableNotFound
-from secateur.io.storage.redaction import S3, cannot_open
+from secateur.io.storage.list_files import FileSystem
+from secateur.io.storage.redaction import S3, cannot_open, shown_location
 from secateur.io.storage.transfer import received, sent
 
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<host>[^/]*))?(?P<path>.*)", re.DOTALL)
@@ -84,3 +86,20 @@ def _made(location: str) -> pafs.FileSystem:
         return pafs.FileSystem.from_uri(location)[0]
     except (pa.ArrowException, OSError, ValueError) as error:
         raise TableNotFound(cannot_open(location, error)) from None
+
+
+def resolve_location(location: str, filesystem: FileSystem | None) -> tuple[str, FileSystem, str]:
+    """A location as shown, its filesystem, and the path there: a URI, or a path on this machine.
+
+    Raises TableNotFound for a URI of no filesystem.
+    """
+    if filesystem is not None:
+        return shown_location(location), filesystem, location.rstrip("/")
+    if "://" in location or location.startswith("file:"):
+        try:
+            resolved, root = pafs.FileSystem.from_uri(location)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise TableNotFound(cannot_open(location, error)) from None
+        return shown_location(location).rstrip("/"), resolved, root.rstrip("/")
+    absolute = str(Path(location).expanduser().absolute())
+    return absolute, pafs.LocalFileSystem(), absolute

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from obstore import ObjectMeta, SuffixRange
     from obstore.store import S3Store
 
+FOOTER_THREADS = 16  # to read the footers of many files at once
 END = 64 << 10  # bytes; the footer of a Parquet file with some hundred column chunks fits
 
 Accept = Callable[[int, int], None]  # of an object's size, and its time of modification in nanoseconds; may raise

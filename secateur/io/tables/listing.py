@@ -16,7 +16,7 @@ from secateur.arrays import strings, truths
 from secateur.index.identity import listing_id
 from secateur.index.read.coverage import NamesOnly
 from secateur.index.zones import zonemap
-from secateur.io.tables.directory.hive_partitions import Partitions, null_counts
+from secateur.io.tables.partitions import Partitions, null_counts
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.zones import Zones
 from secateur.values import is_float, kind_of

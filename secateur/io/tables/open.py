@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from secateur.errors import UnsupportedTable
+from secateur.io.storage.locations import resolve_location
 from secateur.io.storage.redaction import shown_location
-from secateur.io.tables.directory.table import ParquetDirectory, has_iceberg_metadata, open_directory, resolve_location
+from secateur.io.tables.directory.table import ParquetDirectory, has_iceberg_metadata, open_directory
 
 if TYPE_CHECKING:
     from secateur.io.storage.disk_cache import DiskCache

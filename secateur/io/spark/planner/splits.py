@@ -20,7 +20,8 @@ from secateur.errors import IndexFault, InvalidParquet
 from secateur.index.read.blocks import OpenedBlocks
 from secateur.io.parquet.parquet_file import open_parquet
 from secateur.io.storage.file_version import ListedFile
-from secateur.io.tables.directory.table import FOOTER_THREADS, ParquetDirectory
+from secateur.io.storage.object_file import FOOTER_THREADS
+from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.pruning.statistics import Blocks
 from secateur.ragged import runs_of
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
 from typing import Any
@@ -18,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.arrays import from_numpy, present, strings, text_parts
+from secateur.arrays import from_numpy, strings, text_parts
 from secateur.errors import IncompatibleSchemas
+from secateur.io.tables.partitions import Partitions
 from secateur.pruning.functions.calendar import DAY
 from secateur.pruning.predicate.temporal import EPOCH, instant_micros
 
@@ -33,14 +32,6 @@ _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2} ([01]\d|2[0-3]):\d{2}:\d{2}(\.\d)?", re
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})", re.ASCII)
 _CYCLE, _CYCLE_DAYS = 400, 146_097  # years and days after which the calendar repeats
 _INSTANT = pa.timestamp("us", "UTC")
-
-
-@dataclass(frozen=True)
-class Partitions:
-    """The partition columns of a listing: their fields, and the value of each for every file."""
-
-    fields: tuple[pa.Field, ...]
-    values: tuple[pa.Array, ...]
 
 
 def read_partitions(paths: pa.Array, zone: dt.tzinfo) -> Partitions:
@@ -189,20 +180,3 @@ def _midnight(days: int, zone: dt.tzinfo) -> int:
     """The instant at which a day begins; ``datetime`` knows none before the year 1."""
     known = max(days, dt.date.min.toordinal() - EPOCH.toordinal())
     return instant_micros(dt.datetime.fromordinal(known + EPOCH.toordinal()), zone) - (known - days) * DAY
-
-
-def overlapping(schema: pa.Schema, partitions: Sequence[pa.Field]) -> pa.Schema:
-    """The table's schema: data columns, with the type of a partition column of the same name, then the others."""
-    by_name = {field.name.lower(): field for field in partitions}
-    data = [by_name.pop(field.name.lower(), field) for field in schema]
-    return pa.schema([*data, *by_name.values()])
-
-
-def constant(value: pa.Scalar, n: int) -> pa.Array:
-    """n times a partition value."""
-    return pa.nulls(n, value.type) if not value.is_valid else pa.repeat(value, n)
-
-
-def null_counts(values: pa.Array) -> np.ndarray:
-    """1 for every NULL, else 0: the null count of a file whose rows are counted as one."""
-    return (~present(values)).astype(np.int64)

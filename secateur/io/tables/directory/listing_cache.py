@@ -16,14 +16,6 @@ from secateur.io.tables.directory.hive_partitions import read_partitions
 from secateur.io.tables.listing import Listing
 
 
-def seconds_of(freshness: float | dt.timedelta | None) -> float:
-    """How old a listing may be, in seconds; 0, which no listing satisfies, for None. Raises ValueError below 0."""
-    seconds = freshness.total_seconds() if isinstance(freshness, dt.timedelta) else freshness or 0.0
-    if not seconds >= 0:
-        raise ValueError(f"freshness is {freshness}; it must be 0 or more seconds")
-    return seconds
-
-
 @dataclass(frozen=True)
 class _Dated:
     """Files, when their listing began, and what was derived of them by time zone."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,10 +23,13 @@ from secateur.io.storage.cache_directory import disk_cache_for, memory_cache
 from secateur.io.storage.file_version import ListedFile, still_listed
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.list_files import Files, FileSystem, list_files
-from secateur.io.storage.redaction import cannot_open, shown_location, trouble
+from secateur.io.storage.locations import resolve_location
+from secateur.io.storage.object_file import FOOTER_THREADS
+from secateur.io.storage.redaction import trouble
 from secateur.io.storage.transfer import received, sent
-from secateur.io.tables.directory.listing_cache import LatestListing, seconds_of
+from secateur.io.tables.directory.listing_cache import LatestListing
 from secateur.io.tables.file_rows import Delivery
+from secateur.io.tables.freshness import seconds_of
 from secateur.io.tables.listing import METADATA, Listing, metadata_of
 from secateur.io.tables.metadata_tables import DirectoryTables
 from secateur.io.tables.page_filter import PagePruner
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     from secateur.io.tables.file_rows import FileBlocks
 
 INDEX_DIRECTORY = "_secateur"  # beside the data; engines ignore names that begin with an underscore
-FOOTER_THREADS = 16
 _MARKS = {"_delta_log": "Delta", ".hoodie": "Hudi"}  # directories of other formats
 
 
@@ -274,20 +275,3 @@ def _looked_up(filesystem: FileSystem, asked: str | pafs.FileSelector, shown: st
         return filesystem.get_file_info(asked)
     except OSError as error:
         raise trouble(f"cannot look up {shown}", error, TableNotFound) from None
-
-
-def resolve_location(location: str, filesystem: FileSystem | None) -> tuple[str, FileSystem, str]:
-    """A location as shown, its filesystem, and the path there: a URI, or a path on this machine.
-
-    Raises TableNotFound for a URI of no filesystem.
-    """
-    if filesystem is not None:
-        return shown_location(location), filesystem, location.rstrip("/")
-    if "://" in location or location.startswith("file:"):
-        try:
-            resolved, root = pafs.FileSystem.from_uri(location)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise TableNotFound(cannot_open(location, error)) from None
-        return shown_location(location).rstrip("/"), resolved, root.rstrip("/")
-    absolute = str(Path(location).expanduser().absolute())
-    return absolute, pafs.LocalFileSystem(), absolute

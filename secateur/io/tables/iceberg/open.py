@@ -18,10 +18,9 @@ from pyiceberg.utils.config import Config
 from secateur.errors import InvalidOption, TableNotFound
 from secateur.io.storage.cache_directory import disk_cache_for, memory_cache
 from secateur.io.storage.index_store import FileStore
-from secateur.io.storage.locations import FileSystems
+from secateur.io.storage.locations import FileSystems, resolve_location
 from secateur.io.storage.redaction import shown_location, tells_secrets, trouble, without_secrets
-from secateur.io.tables.directory.listing_cache import seconds_of
-from secateur.io.tables.directory.table import resolve_location
+from secateur.io.tables.freshness import seconds_of
 from secateur.io.tables.iceberg.registration import registered_location
 from secateur.io.tables.iceberg.snapshot_selection import Selection
 from secateur.io.tables.iceberg.table import IcebergTable

@@ -38,7 +38,6 @@ from secateur.index.read.memory_cache import ByteCache
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.locations import FileSystems, all_below
 from secateur.io.storage.redaction import trouble
-from secateur.io.tables.directory.hive_partitions import Partitions
 from secateur.io.tables.field_ids import called_by_id, fields_by_id, names_by_id, naming_of
 from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.iceberg.data_file import IcebergFile, View
@@ -52,6 +51,7 @@ from secateur.io.tables.iceberg.partition_transforms import IDENTITY, PartitionF
 from secateur.io.tables.iceberg.row_deletes import DeleteFiles, IcebergReader, delivered
 from secateur.io.tables.iceberg.schema import all_fields, arrow_schema, initial_defaults, name_mapping
 from secateur.io.tables.listing import Listing
+from secateur.io.tables.partitions import Partitions
 
 if TYPE_CHECKING:
     from secateur.io.storage.disk_cache import DiskCache

@@ -40,7 +40,8 @@ from secateur.io.parquet.page_reader import PageReader
 from secateur.io.parquet.row_selection import all_rows, chosen_rows
 from secateur.io.scan.stored_locations import layouts_of
 from secateur.io.storage.byte_ranges import REMOTE_GAP
-from secateur.io.tables.directory.table import ParquetDirectory, resolve_location
+from secateur.io.storage.locations import resolve_location
+from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.scan import Scan
 
 

@@ -27,10 +27,10 @@ from support.profiles import examples
 import secateur as sc
 from secateur.errors import IncompatibleSchemas, StalePlan, TableNotFound
 from secateur.io.storage.list_files import CHUNK, WIDE, Files, list_files
-from secateur.io.tables.directory.hive_partitions import Partitions
 from secateur.io.tables.directory.listing_cache import LatestListing
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.io.tables.listing import Listing
+from secateur.io.tables.partitions import Partitions
 
 LOCAL = pafs.LocalFileSystem()
 BEGAN = 1_600_000_000_123_456_789  # nanoseconds: no float holds it

@@ -19,7 +19,8 @@ from benchmarks.indexing import index_here
 from benchmarks.s3_server import REGION, SLOW, Fails, S3Server, every, once
 from secateur.errors import AccessDenied, IndexFault, IndexNotWritable, InvalidParquet, TableNotFound
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
-from secateur.io.tables.directory.table import ParquetDirectory, resolve_location
+from secateur.io.storage.locations import resolve_location
+from secateur.io.tables.directory.table import ParquetDirectory
 
 ROWS = 400  # of a file
 OPTIONS = BuildOptions(filters=(FilterOption(BLOOM, "twice"),))

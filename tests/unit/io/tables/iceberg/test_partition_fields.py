@@ -38,7 +38,6 @@ from pyiceberg.types import (
 )
 from support.profiles import examples
 
-from secateur.io.tables.directory.hive_partitions import Partitions
 from secateur.io.tables.field_ids import with_id
 from secateur.io.tables.iceberg.bounds import decoded
 from secateur.io.tables.iceberg.listing import IcebergListing
@@ -47,6 +46,7 @@ from secateur.io.tables.iceberg.manifests import _PARTITION_TYPES
 from secateur.io.tables.iceberg.partition_transforms import in_buckets, partition_field, source_bounds, typed
 from secateur.io.tables.iceberg.projection import IS_UUID
 from secateur.io.tables.iceberg.schema import arrow_type
+from secateur.io.tables.partitions import Partitions
 from secateur.values import keys_of
 
 DAYS = st.integers(-700_000, 2_900_000)
