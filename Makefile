@@ -16,7 +16,7 @@ NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/test_iceberg
     unit/io/tables/iceberg/test_iceberg_rules.py spark/test_hand_off.py spark/test_spark_source.py \
     spark/test_transparent.py spark/test_transparent_trouble.py)
 
-.PHONY: help demo test test-full oldest lint types format bench conformance docs fuzz fuzz-decoders clean lock
+.PHONY: help demo test test-fast test-full oldest lint types format bench conformance docs fuzz fuzz-decoders clean lock
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -26,6 +26,9 @@ demo: $(STAMP) ## make a table, index it, and show what a query then skips
 
 test: lint types oldest ## every check: lint, types, and the tests, in their quick profile
 	$(BIN)/python -m pytest
+
+test-fast: $(STAMP) ## the tests that need no JVM: the loop in which one works
+	$(BIN)/python -m pytest -m "not spark and not slow"
 
 test-full: ## every check, with all examples and the tests that take long: about an hour
 	HYPOTHESIS_PROFILE=full $(MAKE) test

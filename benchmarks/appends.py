@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import secateur as sc
 from benchmarks.results import Kept, Ratio, Result, timed, unpaired
 from benchmarks.setting import Setting
-from benchmarks.this_process import jobs_in_this_process
 from benchmarks.timing import once, race
 from secateur.io.tables.directory.table import ParquetDirectory
 
@@ -30,9 +29,8 @@ def appends(setting: Setting) -> Result:
     shutil.rmtree(root / "_optimized again", ignore_errors=True)
     shutil.copytree(root / "_appended", root / "_optimized again")
     shutil.rmtree(root / "_built again", ignore_errors=True)
-    with jobs_in_this_process() as here:
-        optimizing, _ = once(lambda: sc.optimize_index(_opened(root, "optimized again"), spark=here))
-        building, _ = once(lambda: _build(_opened(root, "built again")))
+    optimizing, _ = once(lambda: sc.optimize_index(_opened(root, "optimized again")))
+    building, _ = once(lambda: _build(_opened(root, "built again")))
     ratios: list[Ratio] = [unpaired("optimize_index() after all appends", optimizing, "a build at once", building)]
     kept = []
     middle = n // 2 * ROWS
@@ -61,8 +59,7 @@ def _opened(root: Path, kind: str) -> ParquetDirectory:
 
 
 def _build(table: ParquetDirectory) -> None:
-    with jobs_in_this_process() as here:
-        sc.build_index(table, spark=here, sort_key=["ts"], bloom=["id"], postings=["name"])
+    sc.build_index(table, sort_key=["ts"], bloom=["id"], postings=["name"])
 
 
 def _ids(i: int) -> np.ndarray:
@@ -71,13 +68,12 @@ def _ids(i: int) -> np.ndarray:
 
 def _write(path: Path, n: int) -> None:
     grown = _opened(path, "appended")
-    with jobs_in_this_process() as here:
-        for i in range(n):
-            ids = _ids(i)
-            rows = {"ts": i * ROWS + np.arange(ROWS) * 3 // 2, "id": ids, "name": [f"n{each}" for each in ids]}
-            pq.write_table(pa.table(rows), path / f"{i:06}.parquet", row_group_size=ROWS // 2)
-            _build(grown) if not i else sc.refresh_index(grown, spark=here)
-        shutil.copytree(path / "_appended", path / "_optimized")
-        sc.optimize_index(_opened(path, "optimized"), spark=here)
+    for i in range(n):
+        ids = _ids(i)
+        rows = {"ts": i * ROWS + np.arange(ROWS) * 3 // 2, "id": ids, "name": [f"n{each}" for each in ids]}
+        pq.write_table(pa.table(rows), path / f"{i:06}.parquet", row_group_size=ROWS // 2)
+        _build(grown) if not i else sc.refresh_index(grown)
+    shutil.copytree(path / "_appended", path / "_optimized")
+    sc.optimize_index(_opened(path, "optimized"))
     sc.vacuum_index(_opened(path, "optimized"), grace_seconds=-1)  # a query lists the snapshots that are there
     _build(_opened(path, "built at once"))

@@ -12,7 +12,6 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from benchmarks.logs import log_lines
-from benchmarks.memory_store import MemoryStore
 from benchmarks.results import Ratio, Result, timed
 from benchmarks.setting import Setting
 from benchmarks.slabs import lay_slivers
@@ -26,6 +25,7 @@ from secateur.index.filters.hashing import Hashes, distinct
 from secateur.index.model import BLOOM, NGRAM, TOKEN, BuildOptions, FilterOption, indexed_columns
 from secateur.index.segments.segment_file import encode_segment
 from secateur.io.parquet.parquet_file import ParquetSource, open_parquet
+from tests.support.memory_store import MemoryStore
 
 ROWS = 500_000
 KEYS = 4_000_000  # rows of the file of columns that filters are made of

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 import secateur as sc
-from benchmarks.indexing import filter_bytes, index_here
+from benchmarks.indexing import filter_bytes
 from benchmarks.log_tables import (
     LEAST,
     LINES,
@@ -33,6 +33,7 @@ from secateur.index.filters.ngrams import grams_within, token_key
 from secateur.index.model import NGRAM, TOKEN, BuildOptions, FilterOption
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.scan import Scan
+from tests.support.local_build import index_here
 
 BLOCKS, FILES = 1_000, 10  # of the table of Parquet files
 MANY_BLOCKS = 100_000

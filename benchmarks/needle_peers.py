@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import secateur as sc
-from benchmarks.indexing import index_here
 from benchmarks.needle_table import NeedleTable, needle_table
 from benchmarks.results import Kept, Ratio, Result, timed
 from benchmarks.scale_tables import changing
@@ -26,6 +25,7 @@ from secateur.index.filters.hashing import hash_keys
 from secateur.index.model import BuildOptions
 from secateur.io.tables.table import Table
 from secateur.values import Kind
+from tests.support.local_build import index_here
 
 ROW_GROUPS, FILES = 2_000, 10
 ROWS = 1_000  # of a row group

@@ -21,17 +21,17 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 import secateur as sc
-from benchmarks.indexing import index_here
 from benchmarks.partners import partner
 from benchmarks.results import Ratio, Result, unpaired
 from benchmarks.s3_process import BUCKET, RemoteServer
-from benchmarks.s3_server import environment_of
 from benchmarks.s3_spark import s3a_trouble
-from benchmarks.s3_traffic import Traffic
 from benchmarks.setting import Setting
 from benchmarks.timing import Timing, once
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.io.storage.disk_cache import DiskCache
+from tests.support.local_build import index_here
+from tests.support.s3_server import environment_of
+from tests.support.s3_traffic import Traffic
 
 LATENCY = 0.015  # seconds added to every request
 FILES, ROW_GROUPS, ROWS = 200, 10, 2_000  # files, row groups of each, rows of these

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmarks.partners import Partner, answer_all
-from benchmarks.s3_server import S3Server, reserved_port, s3_server, set_environment
-from benchmarks.s3_traffic import Request, Traffic
+from tests.support.s3_server import S3Server, reserved_port, s3_server, set_environment
+from tests.support.s3_traffic import Request, Traffic
 
 BUCKET = "lake"
 

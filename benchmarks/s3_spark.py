@@ -15,8 +15,8 @@ from typing import Any
 import pyspark
 
 from benchmarks.partners import answer_all
-from benchmarks.s3_server import ACCESS_KEY, REGION, SECRET_KEY
-from benchmarks.spark_packages import fetch, jar_of, packages_home
+from tests.support.s3_server import ACCESS_KEY, REGION, SECRET_KEY
+from tests.support.spark_packages import fetch, jar_of, packages_home
 
 MOST_SECONDS = 600  # to fetch it
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import secateur as sc
-from benchmarks.indexing import index_here
 from benchmarks.setting import Setting, index_code
 from secateur.index.build.options import filter_options
 from secateur.index.model import BuildOptions
 from secateur.io.tables.table import Table
+from tests.support.local_build import index_here
 
 FILES, ROW_GROUPS, ROWS = 200, 10, 10_000  # in a file, in a row group
 

@@ -14,13 +14,14 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 import secateur as sc
-from benchmarks.indexing import filter_bytes, index_here
+from benchmarks.indexing import filter_bytes
 from benchmarks.results import Kept, Ratio, Result
 from benchmarks.setting import Setting, index_code
 from benchmarks.tpch import SCALE_FACTOR, write_orders, write_tables
 from secateur.index.build.options import filter_options
 from secateur.index.model import BuildOptions
 from secateur.io.tables.table import Table
+from tests.support.local_build import index_here
 
 KEYS = 20  # order keys looked for
 PATTERNS = ("special%requests", "unusual accounts", "Customer%Complaints", "furiously ironic asymptotes", "zzyzx")

@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.memory_store import MemoryStore
 from fuzz.frame import file_of, unpacked
 from secateur.errors import IndexFault, InvalidParquet
 from secateur.index.container import index_file
@@ -54,6 +53,7 @@ from secateur.io.tables.iceberg.manifest_cache import ManifestKey, decode_manife
 from secateur.io.tables.iceberg.puffin import decode_puffin
 from secateur.pruning.predicate.bound import Field
 from secateur.values import Kind
+from tests.support.memory_store import MemoryStore
 
 Target = Callable[[bytes], None]
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden" / "v1"

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from support.iceberg_runtime import Runtime, iceberg_runtime
-from support.iceberg_tables import catalog_in
-from support.profiles import PROFILE
-from support.tables import WriteTable, write_file
 
-from benchmarks.s3_server import S3Server, reserved_port, s3_server, set_environment
 from secateur.session import local_session
+from tests.support.iceberg_runtime import Runtime, iceberg_runtime
+from tests.support.iceberg_tables import catalog_in
+from tests.support.profiles import PROFILE
+from tests.support.s3_server import S3Server, reserved_port, s3_server, set_environment
+from tests.support.tables import WriteTable, write_file
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

@@ -1,4 +1,4 @@
-"""The commands that write an index with a Spark job: index and refresh."""
+"""The commands that write an index: index and refresh."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ import click
 import secateur as sc
 from secateur.cli.options import Source, columns_option, json_option, table_options
 from secateur.cli.output import count, print_json, share, show_facts
-from secateur.cli.spark import build_progress, spark_session
+from secateur.cli.spark import build_progress, spark_for_build
 from secateur.cli.status import Interrupted
 from secateur.index.segments.snapshot import snapshot_numbers
 from secateur.io.tables.table import Table
 from secateur.maintain.describe import IndexSnapshot
 from secateur.maintain.refresh import Refreshed
 from secateur.pruning.report import human_bytes
+
+spark_option = click.option(
+    "--spark", "with_spark", is_flag=True, help="Run as a Spark job, however small the table is."
+)
 
 
 @click.command()
@@ -41,6 +45,7 @@ from secateur.pruning.report import human_bytes
 @click.option("--no-pages", is_flag=True, help="Leave out the files' page index: a smaller index, whole row groups.")
 @click.option("--no-layouts", is_flag=True, help="Leave out where pages lie: reads of single pages open footers.")
 @click.option("--segment-blocks", type=click.IntRange(min=1), metavar="N", help="Row groups per index segment.")
+@spark_option
 @json_option
 @click.pass_obj
 def index(
@@ -58,12 +63,15 @@ def index(
     no_pages: bool,
     no_layouts: bool,
     segment_blocks: int | None,
+    with_spark: bool,
     as_json: bool,
 ) -> None:
     """Build the index of a table.
 
-    Reads every file's footer, and the columns that are looked up, in a Spark job on this machine. Zone maps cover
-    every column. Until the command is done, readers see the index as it was; then they see the new one, whole.
+    Reads every file's footer, and the columns that are looked up: in this process, or as a Spark job where the table
+    is larger than 4 GiB or --spark says so.
+    Zone maps cover every column. Until the command is done, readers see the index as it was; then they see the new
+    one, whole.
 
     \b
     Examples:
@@ -72,7 +80,11 @@ def index(
     """
     table = source.open()
     table.store.require_writable()
-    with _told_if_interrupted(table), spark_session(verbose) as spark, build_progress("indexing") as progress:
+    with (
+        _told_if_interrupted(table),
+        spark_for_build(table, with_spark, verbose) as spark,
+        build_progress("indexing") as progress,
+    ):
         built = sc.build_index(
             table,
             spark=spark,
@@ -103,6 +115,7 @@ def index(
 @click.option("--layouts", is_flag=True, help="Add where pages lie, so that reads of single pages open no footer.")
 @click.option("--repair", is_flag=True, help="Read every byte of the index first, and make anew what is broken.")
 @click.option("--dry-run", is_flag=True, help="Only say what there is to do.")
+@spark_option
 @json_option
 @click.pass_obj
 def refresh(
@@ -116,13 +129,14 @@ def refresh(
     layouts: bool,
     repair: bool,
     dry_run: bool,
+    with_spark: bool,
     as_json: bool,
 ) -> None:
     """Bring the index up to date with the table, and add structures to it.
 
     Indexes the files that are new or changed, forgets those that are gone, and keeps all else as it is. Structures that
-    are added are made of all files, of which only the columns in question are read. Spark is started only if there is
-    something to do.
+    are added are made of all files, of which only the columns in question are read. A large table is read by a
+    Spark job, as by the command index.
 
     \b
     Examples:
@@ -134,7 +148,11 @@ def refresh(
     asked: dict[str, Any] = {**structures, "layouts": layouts, "repair": repair}
     done = sc.refresh_index(table, dry_run=True, **asked)
     if not dry_run and not (done.is_current and not any(structures.values()) and not layouts):
-        with _told_if_interrupted(table), spark_session(verbose) as spark, build_progress("indexing") as progress:
+        with (
+            _told_if_interrupted(table),
+            spark_for_build(table, with_spark, verbose) as spark,
+            build_progress("indexing") as progress,
+        ):
             done = sc.refresh_index(table, spark=spark, on_survey=progress[0], on_progress=progress[1], **asked)
     if as_json:
         print_json({**asdict(done.index), **{key: value for key, value in asdict(done).items() if key != "index"}})
@@ -173,7 +191,11 @@ def optimize(verbose: bool, source: Source, dry_run: bool, as_json: bool) -> Non
     table = source.open()
     done = sc.optimize_index(table, dry_run=True)
     if not dry_run and not done.is_in_order:
-        with _told_if_interrupted(table), spark_session(verbose) as spark, build_progress("merging") as progress:
+        with (
+            _told_if_interrupted(table),
+            spark_for_build(table, False, verbose) as spark,
+            build_progress("merging") as progress,
+        ):
             done = sc.optimize_index(table, spark=spark, on_survey=progress[0], on_progress=progress[1])
     if as_json:
         print_json({**asdict(done.index), **{key: value for key, value in asdict(done).items() if key != "index"}})

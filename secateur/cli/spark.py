@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC
 from typing import IO, TYPE_CHECKING
 
 from secateur.cli.output import is_terminal, say
@@ -17,6 +18,20 @@ from secateur.session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from secateur.io.tables.table import Table
+
+IN_PROCESS_BYTES = 4 << 30  # a table of up to so many is indexed by threads within a minute or two
+
+
+@contextmanager
+def spark_for_build(table: Table, wanted: bool, verbose: bool) -> Iterator[SparkSession | None]:
+    """A session where one is wanted, or where the table is large; None where this process builds as fast."""
+    if wanted or int(table.snapshot().fresh_listing(UTC).size.sum()) > IN_PROCESS_BYTES:
+        with spark_session(verbose) as spark:
+            yield spark
+    else:
+        yield None
 
 
 @contextmanager

@@ -13,7 +13,8 @@ import numpy as np
 
 from secateur import api
 from secateur.errors import IndexFault, InvalidParquet, SecateurError, StalePlan, UnsupportedTable
-from secateur.index.build.spark_tasks import RunTasks, run_tasks, task_count
+from secateur.index.build.spark_tasks import run_tasks, task_count
+from secateur.index.build.tasks import RunTasks
 from secateur.index.model import is_tuple_column
 from secateur.io.scan.block_list import block_list, reading_order
 from secateur.io.scan.explain import why

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,8 +24,9 @@ from secateur.index.build.options import (
     with_choices,
 )
 from secateur.index.build.sampling import choices
-from secateur.index.build.spark_tasks import RunTasks, run_tasks
+from secateur.index.build.spark_tasks import runner
 from secateur.index.build.survey import FileSurvey, cut, survey
+from secateur.index.build.tasks import RunTasks
 from secateur.index.filters.bloom import rate_for
 from secateur.index.filters.bloom_matrix import no_slabs
 from secateur.index.model import POSTINGS, BuildOptions
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 def build_index(
     table: Table,
     *,
-    spark: SparkSession,
+    spark: SparkSession | None = None,
     sort_key: Sequence[str] = (),
     bloom: Columns = (),
     postings: Columns = (),
@@ -61,7 +61,10 @@ def build_index(
     on_progress: OnProgress | None = None,
     on_survey: OnProgress | None = None,
 ) -> IndexSnapshot:
-    """Index a table with a Spark job and publish the index in one atomic create.
+    """Index a table, and publish the index in one atomic create.
+
+    With `spark` the work is spread over its executors; without, it is done by threads of this process, a segment at a
+    time in each, which is quicker for tables of up to some gigabytes and needs no Java.
 
     Zone maps cover every column with an order. `sort_key` names the columns by which the data is clustered, as in ORDER
     BY (``["day", "user_id DESC NULLS LAST"]``): segments are cut in their order, and of several columns the least and
@@ -92,11 +95,21 @@ def build_index(
         raise InvalidOption(f"fan_out is {fan_out}; a node of a tree has 2 children or more")
     filters = filter_options(bloom, postings, ngram, tokens)
     options = BuildOptions(tuple(sort_key), filters, tuple(gaps), fpr, pages, segment_blocks, fan_out, layouts=layouts)
+    return build_with(table, runner(spark), options, auto, (on_survey, on_progress))
+
+
+def build_with(
+    table: Table,
+    run: RunTasks,
+    options: BuildOptions,
+    auto: Sequence[str] | bool = (),
+    progress: tuple[OnProgress | None, OnProgress | None] = (None, None),
+) -> IndexSnapshot:
+    """Index a table by options whose columns the table calls so; see :func:`build_index`. Raises as that."""
     now = table.snapshot(fresh=True)
     listing, files = settled(now)
     if not len(listing.size) and now.declared_schema is None:
         raise TableNotFound(f"{table.location} holds no Parquet file")
-    run = partial(run_tasks, spark)
     if isinstance(now.naming, ByFieldId):
         options, auto = called_in_index(checked(options, declared_schema(now)), auto, declared_schema(now), now.naming)
     surveys = survey(run, now.open_for_index, files, sort_paths(options))
@@ -104,7 +117,7 @@ def build_index(
     options = _chosen(now, run, surveys, schema, checked(options, schema), auto)
     with new_build(table.store) as build:
         nothing = summarised(summarised_columns(schema, options), filters_of(options, schema), [], {})
-        segments = write_index(now, run, build, surveys, nothing, (), (schema, options), (on_survey, on_progress))
+        segments = write_index(now, run, build, surveys, nothing, (), (schema, options), progress)
         publish(now, build, segments, schema, options)
     return described(now, listing)
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from secateur.errors import InvalidOption
 from secateur.index.build.add_columns import amendments
 from secateur.index.build.assemble import Assembled, FileIdentity
 from secateur.index.build.build import FOLDER as SEGMENTS_FOLDER
 from secateur.index.build.build import OnProgress, Sizes, decode_summary, encode_summary, new_build, total, watching
 from secateur.index.build.filter_files import lay_side_by_side
-from secateur.index.build.spark_tasks import RunTasks, run_tasks
+from secateur.index.build.spark_tasks import runner
+from secateur.index.build.tasks import RunTasks
 from secateur.index.compact.merge_filters import Columns, Gathering, columns_of, merged_columns, plan_slabs
 from secateur.index.compact.merge_segments import MergePlan, merge, plan_merge
 from secateur.index.compact.plan_segments import Regrouping, regroup
@@ -66,7 +66,8 @@ def optimize_index(
 
     Only index files are read: statistics move with the blocks that they are of. Entries of files that are gone are
     dropped. A segment that is in order stays as it is, and so does one that lacks a structure, which a refresh adds.
-    With `dry_run` nothing is written, and `spark` is not needed.
+    With `spark` the work is spread over its executors, else over threads of this process. With `dry_run` nothing is
+    written.
 
     Raises IndexMissing, IndexFault where a part of the index that is to move cannot be read, IndexNotWritable, and
     IndexConflict where another build or refresh came first. Until it has returned, readers see the index as it was.
@@ -81,11 +82,9 @@ def optimize_index(
     if dry_run:
         return done(described(now, listing), dry_run, filter_files_before=files, filter_files_after=None)
     if plan.made or after != before:
-        if spark is None:
-            raise InvalidOption("an optimization runs as a Spark job: pass spark=, or dry_run=True to see its plan")
         table.store.require_writable()
         with new_build(table.store) as build:
-            segments = _written(table.store, partial(run_tasks, spark), build, snapshot, plan, (on_survey, on_progress))
+            segments = _written(table.store, runner(spark), build, snapshot, plan, (on_survey, on_progress))
             publish(now, build, segments, snapshot.schema, snapshot.options, expected=snapshot)
     left = len(filter_files(require_snapshot(table)))
     return done(described(now, listing), dry_run, filter_files_before=files, filter_files_after=left)

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from secateur.errors import InvalidOption
 from secateur.index.build.add_columns import Amendment, amendments
 from secateur.index.build.assemble import FileIdentity
 from secateur.index.build.build import OnProgress, new_build
 from secateur.index.build.options import Columns, called_in_index, checked, filter_options, filters_of
-from secateur.index.build.spark_tasks import run_tasks
+from secateur.index.build.spark_tasks import runner
 from secateur.index.build.survey import survey
 from secateur.index.model import BuildOptions
 from secateur.index.naming import ByFieldId
@@ -75,7 +74,8 @@ def refresh_index(
     are gone are made anew; with `repair` every byte of the index is read first, and those are made anew too whose files
     are broken. All else stays as it is.
 
-    With `dry_run` nothing is written, and `spark` is not needed: columns that new files bring are not foreseen then.
+    With `spark` the work is spread over its executors, else over threads of this process. With `dry_run` nothing is
+    written: columns that new files bring are not foreseen then.
 
     Raises IndexMissing where there is no index, IndexFault where its snapshot or a segment that is to be amended cannot
     be read, and as :func:`secateur.build_index` does. Until it has returned, readers see the index as it was.
@@ -90,9 +90,7 @@ def refresh_index(
         options = _joined(snapshot.options, checked(added, snapshot.schema))
         kept = _under(plan.kept, snapshot.schema, options)
         return _refreshed(now, listing, plan, _lacking(kept, plan, snapshot, options), dry_run=True)
-    if spark is None:
-        raise InvalidOption("a refresh runs as a Spark job: pass spark=, or dry_run=True to see what it would do")
-    run = partial(run_tasks, spark)
+    run = runner(spark)
     surveys = survey(run, now.open_for_index, plan.new, sort_paths(snapshot.options))
     schema = index_schema(now, [("the index", snapshot.schema), *((item.file[0], item.schema) for item in surveys)])
     options = _joined(snapshot.options, checked(added, schema))

@@ -16,13 +16,8 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from support.made_tables import MADE, PREDICATES, Made, table_of
-from support.profiles import examples
-from support.small_tables import WHERES, files, written
-from support.tables import write_file
 
 import secateur as sc
-from benchmarks.indexing import index_here
 from secateur import advising
 from secateur.advising import SAMPLE_BLOCKS
 from secateur.cli import main
@@ -30,6 +25,11 @@ from secateur.errors import StalePlan
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, FilterOption
 from secateur.io.tables.table import Table
 from secateur.pruning.explain.advice import Amount, Proposal, Question, estimated, ranked
+from tests.support.local_build import index_here
+from tests.support.made_tables import MADE, PREDICATES, Made, table_of
+from tests.support.profiles import examples
+from tests.support.small_tables import WHERES, files, written
+from tests.support.tables import write_file
 
 FILES, GROUPS, ROWS = 8, 25, 400  # row groups of a file, rows of a row group
 BLOCKS = FILES * GROUPS

@@ -13,15 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.profiles import examples
-from support.small_tables import LONG, POOLS, TYPES, WHERE, Row, Where, files, rows_of, written
-from support.tables import WriteTable
 
 import secateur as sc
-from benchmarks.indexing import index_here
 from secateur.errors import EvaluationError, InvalidAggregate, UnknownColumn, UnsupportedPredicate
 from secateur.index.model import BuildOptions
 from secateur.values import key_of, scalar_of
+from tests.support.local_build import index_here
+from tests.support.profiles import examples
+from tests.support.small_tables import LONG, POOLS, TYPES, WHERE, Row, Where, files, rows_of, written
+from tests.support.tables import WriteTable
 
 CALLS = st.sampled_from(
     ["count(*)", "count(p)", "min(p)", "max(p)"]

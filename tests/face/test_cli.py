@@ -9,18 +9,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
-from support.make_golden import GOLDEN, stamp
-from support.tables import write_file
 
-from benchmarks.this_process import NO_SPARK, jobs_in_this_process
-from secateur.cli import building, main
+from secateur.cli import main
+from tests.support.make_golden import GOLDEN, stamp
+from tests.support.tables import write_file
 
 
 @pytest.fixture
@@ -182,15 +179,6 @@ def test_what_cannot_be_made_is_said(spark: SparkSession, golden: Path) -> None:
     assert "ngram is of text, and id is a int64" in done.stderr
 
 
-@pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Commands that run Spark jobs run them in this process."""
-    monkeypatch.setattr(building, "spark_session", lambda verbose: nullcontext(NO_SPARK))
-    with jobs_in_this_process():
-        yield
-
-
-@pytest.mark.usefixtures("here")
 def test_layouts_are_left_out_and_added(tmp_path: Path) -> None:
     write_file(tmp_path / "0.parquet", {"a": range(10)})
     assert "\nlayouts" not in run("index", tmp_path, "--no-layouts").stdout
@@ -200,7 +188,6 @@ def test_layouts_are_left_out_and_added(tmp_path: Path) -> None:
     assert "\nlayouts" in run("inspect", tmp_path).stdout
 
 
-@pytest.mark.usefixtures("here")
 def test_an_index_grows_and_is_brought_in_order_and_dropped(tmp_path: Path) -> None:
     for i in range(4):
         write_file(tmp_path / f"{i}.parquet", {"a": range(i * 10, i * 10 + 10), "b": ["x"] * 10})

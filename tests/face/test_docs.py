@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import Catalog
 from pyspark.sql import SparkSession
-from support.iceberg_tables import catalog_in
 
 import secateur.pruning.predicate.expressions as expressions
+from tests.support.iceberg_tables import catalog_in
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)

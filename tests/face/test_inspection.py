@@ -31,13 +31,13 @@ from pyiceberg.types import (
     TimeType,
     UUIDType,
 )
-from support.iceberg_deletes import delete_positions
 
 import secateur as sc
-from benchmarks.indexing import index_here
 from secateur.cli import main
 from secateur.cli.tables import TABLES
 from secateur.index.model import BuildOptions, FilterOption
+from tests.support.iceberg_deletes import delete_positions
+from tests.support.local_build import index_here
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType()),
@@ -46,8 +46,8 @@ SCHEMA = Schema(
     NestedField(4, "tags", ListType(5, StringType(), element_required=False)),
 )
 SPEC = PartitionSpec(PartitionField(3, 1000, DayTransform(), "day"), PartitionField(1, 1001, BucketTransform(2), "b"))
-BY_ID = BuildOptions(
-    sort_key=("1",), filters=(FilterOption("bloom", "1"), FilterOption("ngram", "2", gram=3)), segment_blocks=2
+OPTIONS = BuildOptions(
+    sort_key=("id",), filters=(FilterOption("bloom", "id"), FilterOption("ngram", "name", gram=3)), segment_blocks=2
 )
 
 
@@ -75,7 +75,7 @@ def events(catalog: Catalog) -> Table:
     """30 rows in 4 files, which are indexed; 30 more in 4 others; two rows of the first file deleted, by positions."""
     table = catalog.create_table("db.events", SCHEMA, partition_spec=SPEC)
     table.append(rows(0, 30))
-    index_here(sc.open_table(table), BY_ID)
+    index_here(sc.open_table(table), OPTIONS)
     with table.manage_snapshots() as update:
         update.create_tag(snapshot_of(table), "indexed")
     table.append(rows(30, 30))

@@ -17,12 +17,12 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField
-from support.iceberg_deletes import delete_positions
 
 import secateur as sc
-from benchmarks.indexing import index_here
 from secateur.index.model import BuildOptions
 from secateur.pruning.report import Report
+from tests.support.iceberg_deletes import delete_positions
+from tests.support.local_build import index_here
 
 
 @pytest.fixture

@@ -17,15 +17,8 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from pyspark.sql import SparkSession
-from support.iceberg_row_deletes import committed, equality_deletes, position_deletes
-from support.iceberg_tables import catalog_in
-from support.lying_index import array, element, lie_in_filters, lie_in_segment, lie_in_snapshot, snapshot_of
-from support.profiles import examples
-from support.small_tables import files, written
-from support.tables import write_file
 
 import secateur as sc
-from benchmarks.indexing import index_here
 from secateur.cli import main
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, FilterOption
 from secateur.io.scan.index_audit import Found
@@ -33,6 +26,13 @@ from secateur.io.scan.opened_table import open_snapshot_of
 from secateur.io.tables.table import Table
 from secateur.maintain.audit import compared
 from secateur.pruning.report import Faults
+from tests.support.iceberg_row_deletes import committed, equality_deletes, position_deletes
+from tests.support.iceberg_tables import catalog_in
+from tests.support.local_build import index_here
+from tests.support.lying_index import array, element, lie_in_filters, lie_in_segment, lie_in_snapshot, snapshot_of
+from tests.support.profiles import examples
+from tests.support.small_tables import files, written
+from tests.support.tables import write_file
 
 ROWS, GROUP, PAGE = 60, 10, 5
 OPTIONS = BuildOptions(

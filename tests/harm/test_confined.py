@@ -15,11 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import Catalog
-from support.index_files import Arrays, with_arrays, with_contents
-from support.tables import WriteTable
 
 import secateur as sc
-from benchmarks.indexing import index_here
 from secateur.errors import IndexFault, SecateurError
 from secateur.index.container.index_file import SNAPSHOT
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
@@ -29,6 +26,9 @@ from secateur.io.storage.locations import all_below
 from secateur.io.tables.iceberg.manifest_arrays import FILES, Manifest
 from secateur.io.tables.iceberg.manifest_cache import ManifestKey, encode_manifests
 from secateur.io.tables.iceberg.snapshot import IcebergSnapshot
+from tests.support.index_files import Arrays, with_arrays, with_contents
+from tests.support.local_build import index_here
+from tests.support.tables import WriteTable
 
 ROWS = pa.table({"id": np.arange(200)})
 OPTIONS = BuildOptions(filters=(FilterOption(BLOOM, "id"),), segment_blocks=5)

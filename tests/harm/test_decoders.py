@@ -15,10 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
-from support.limits import within
-from support.profiles import examples
 
-from benchmarks.memory_store import MemoryStore
 from fuzz.frame import file_of, unpacked
 from fuzz.seeds import seeds
 from fuzz.targets import TARGETS, run
@@ -26,6 +23,9 @@ from secateur.errors import IndexFault, InvalidParquet
 from secateur.index.container.index_file import SNAPSHOT, as_it_lies, encode_chunk
 from secateur.index.segments.snapshot import open_snapshot, snapshot_name
 from secateur.io.tables.iceberg.delete_files import decoded_vector
+from tests.support.limits import within
+from tests.support.memory_store import MemoryStore
+from tests.support.profiles import examples
 
 CORPUS = Path(__file__).parent.parent / "fuzz_corpus"
 MOST_SECONDS = 5

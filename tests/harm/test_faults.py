@@ -7,15 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.filter_files import without_bands
-from support.index_faults import IDS, PREDICATE, TEXTS, ask, index_files, is_refused
-from support.make_golden import GOLDEN, stamp
-from support.profiles import by_profile
 
 import secateur as sc
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import SEGMENT, read_contents
 from secateur.index.read.index_view import IndexCatalog
+from tests.support.filter_files import without_bands
+from tests.support.index_faults import IDS, PREDICATE, TEXTS, ask, index_files, is_refused
+from tests.support.make_golden import GOLDEN, stamp
+from tests.support.profiles import by_profile
 
 STRIDE = by_profile(quick=397, full=61, nightly=1)  # bytes between two flips
 

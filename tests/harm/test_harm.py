@@ -13,14 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.catalog import Catalog
-from support.crash_lake import build
-from support.index_faults import IDS, PREDICATE, TEXTS, ask, index_files, is_refused
-from support.limits import within
-from support.make_golden import GOLDEN, stamp
-from support.profiles import NIGHTLY, examples
 
 import secateur as sc
-from benchmarks.this_process import jobs_in_this_process
+from tests.support.crash_lake import build
+from tests.support.index_faults import IDS, PREDICATE, TEXTS, ask, index_files, is_refused
+from tests.support.limits import within
+from tests.support.make_golden import GOLDEN, stamp
+from tests.support.profiles import NIGHTLY, examples
 
 MOST_SECONDS = 20
 
@@ -182,8 +181,7 @@ def test_what_is_kept_of_manifests_may_be_harmed(catalog: Catalog) -> None:
     for first in (0, 20):
         ids = range(first, first + 20)
         table.append(pa.table({"id": ids, "word": [f"w{i % 7}" for i in ids]}, schema))
-    with jobs_in_this_process():
-        build(sc.open_table(table), bloom=["id"], postings=["word"])  # type: ignore[arg-type]
+    build(sc.open_table(table), bloom=["id"], postings=["word"])  # type: ignore[arg-type]
     root = Path(sc.open_table(table).store.root)
     (kept,) = (root / "manifests").iterdir()
     data = kept.read_bytes()

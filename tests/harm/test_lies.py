@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from support.index_files import (
+
+from secateur.errors import IndexFault
+from secateur.index.container.index_file import MANIFESTS, SEGMENT, SNAPSHOT, Writer
+from secateur.index.filters.postings_build import postings_of
+from secateur.index.model import BlockTable
+from secateur.index.segments.segment_file import SegmentData, encode_segment
+from secateur.io.tables.iceberg.manifest_arrays import FILES, Manifest
+from secateur.io.tables.iceberg.manifest_cache import ManifestKey, decode_manifests
+from tests.support.index_files import (
     SCHEMA,
     SNAPSHOT_NAME,
     Arrays,
@@ -22,14 +30,6 @@ from support.index_files import (
     with_arrays,
     with_contents,
 )
-
-from secateur.errors import IndexFault
-from secateur.index.container.index_file import MANIFESTS, SEGMENT, SNAPSHOT, Writer
-from secateur.index.filters.postings_build import postings_of
-from secateur.index.model import BlockTable
-from secateur.index.segments.segment_file import SegmentData, encode_segment
-from secateur.io.tables.iceberg.manifest_arrays import FILES, Manifest
-from secateur.io.tables.iceberg.manifest_cache import ManifestKey, decode_manifests
 
 
 @pytest.fixture

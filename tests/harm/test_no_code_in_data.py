@@ -10,7 +10,8 @@ import ast
 from collections.abc import Iterator
 
 import pytest
-from support.package_modules import PUBLIC_FACE, ROOT, Module, imports, is_in, modules
+
+from tests.support.package_modules import PUBLIC_FACE, ROOT, Module, imports, is_in, modules
 
 UNPICKLERS = (
     "pickle",

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import harmed_pages
-from support.harmed_pages import Whole, files
-from support.profiles import NIGHTLY
 
 from secateur.errors import InvalidParquet
 from secateur.io.parquet.row_selection import chosen_rows
+from tests.support import harmed_pages
+from tests.support.harmed_pages import Whole, files
+from tests.support.profiles import NIGHTLY
 
 PROGRAM = Path(harmed_pages.__file__)
 

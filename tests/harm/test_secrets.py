@@ -16,16 +16,16 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from pyiceberg.catalog import load_catalog
-from support.canary import CANARY, leaks
 
 import secateur as sc
-from benchmarks.indexing import index_here
-from benchmarks.s3_server import REGION, S3Server
 from secateur.cli import main
 from secateur.errors import AccessDenied, IndexMissing, InvalidOption, SecateurError, TableNotFound, UnknownColumn
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.io.storage.redaction import shown_location, tells_secrets, without_secrets
 from secateur.io.tables.table import Table
+from tests.support.canary import CANARY, leaks
+from tests.support.local_build import index_here
+from tests.support.s3_server import REGION, S3Server
 
 ROWS = pa.table({"id": np.arange(200), "s": [f"text {i}" for i in range(200)]})
 OPTIONS = BuildOptions(filters=(FilterOption(BLOOM, "id"),))

@@ -19,15 +19,12 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
-from support.filter_files import hash_values
 
 import secateur as sc
 from benchmarks import s3_lookup
 from benchmarks.__main__ import main
-from benchmarks.indexing import index_here
 from benchmarks.log_tables import blocks_with
 from benchmarks.logs import LEVELS, UNIT, log_lines
-from benchmarks.memory_store import MemoryStore
 from benchmarks.needle_table import NeedleTable, needle_table, rows_of
 from benchmarks.results import Ratio, against
 from benchmarks.s3_spark import s3a_package
@@ -47,12 +44,15 @@ from benchmarks.scale_tables import (
 )
 from benchmarks.setting import Setting
 from benchmarks.slabs import add_keys
-from benchmarks.spark_packages import jar_of, packages_home
 from benchmarks.synthetic import SCATTERED, SPACE, WIDTH, blocks_of
 from benchmarks.timing import Timing, once, quartiles, race
 from benchmarks.workloads import WORKLOADS
 from secateur.index.filters.bloom_fragment import SliverWriter
 from secateur.index.model import BuildOptions, FilterOption
+from tests.support.filter_files import hash_values
+from tests.support.local_build import index_here
+from tests.support.memory_store import MemoryStore
+from tests.support.spark_packages import jar_of, packages_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

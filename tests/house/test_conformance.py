@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner
 from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
-from support.profiles import FULL
 
 from conformance.__main__ import main, summary
 from conformance.classes import CLASSES
@@ -32,6 +31,7 @@ from conformance.table import numbered
 from secateur.index.naming import ByName
 from secateur.io.tables.table import Table
 from secateur.scan import Scan
+from tests.support.profiles import FULL
 
 ROOT = Path(__file__).parents[2]
 FORMATS_OF = {number: [each for each in FORMATS if bug.cases_of(each)] for number, bug in sorted(CLASSES.items())}

@@ -6,11 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.make_golden import GOLDEN, stamp
 
 import secateur as sc
-from benchmarks.this_process import jobs_in_this_process
 from secateur.index.read.blocks import OpenedBlocks
+from tests.support.make_golden import GOLDEN, stamp
 
 VERSIONS = sorted(path.name for path in GOLDEN.iterdir())
 
@@ -63,9 +62,8 @@ def test_an_index_without_layouts_gets_them(golden: Path) -> None:
     assert isinstance(blocks, OpenedBlocks)
     assert blocks.layouts().blocks == [b""]
     assert (blocks.placed == -1).all()
-    with jobs_in_this_process() as here:
-        assert sc.refresh_index(table, spark=here).is_current
-        assert sc.refresh_index(table, spark=here, layouts=True).segments_amended == 2
+    assert sc.refresh_index(table).is_current
+    assert sc.refresh_index(table, layouts=True).segments_amended == 2
     blocks = sc.prune(table, "id = 17", strict=True).survivors.blocks
     assert isinstance(blocks, OpenedBlocks)
     assert all(blocks.layouts().blocks)

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.package_modules import (
+
+from tests.support.package_modules import (
     LAYER_OF_ROOM,
     PUBLIC_FACE,
     ROOT,

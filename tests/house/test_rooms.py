@@ -9,7 +9,8 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
-from support.package_modules import ROOT, Module, imports, modules
+
+from tests.support.package_modules import ROOT, Module, imports, modules
 
 ORDER = {  # within a layer: a room imports from itself and from rooms of a lower number, never from others
     "secateur.index": {

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from support.laws import check_table
-from support.oracle import ask
-from support.tables import WriteTable, write_file
 
 import secateur as sc
 from conformance.table import numbered
 from secateur.errors import IndexFault, OldCalendar
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from tests.support.laws import check_table
+from tests.support.oracle import ask
+from tests.support.tables import WriteTable, write_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

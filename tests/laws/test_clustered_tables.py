@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from support.profiles import examples
 
 import secateur as sc
 from secateur.index.build.survey import FileSurvey, cut
 from secateur.io.tables.directory.table import ParquetDirectory
+from tests.support.profiles import examples
 
 DAYS, USERS, FILES = 20, 300, 6
 SORT_KEY = ("day", "user DESC NULLS LAST", "word")

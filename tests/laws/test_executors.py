@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from support.profiles import examples
 
 import secateur as sc
 from secateur.io.spark import executors
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.scan import Scan
+from tests.support.profiles import examples
 
 FILES, ROWS = 12, 60
 

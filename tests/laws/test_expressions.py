@@ -20,10 +20,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
-from support import expressions
-from support.oracle import ask
-from support.profiles import examples
-from support.strategies import ZONES
 
 from secateur.errors import IncomparableLiteral
 from secateur.index.zones import zonemap
@@ -42,6 +38,10 @@ from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.rows import column, truth
 from secateur.pruning.zones import Zones
 from secateur.values import kind_of
+from tests.support import expressions
+from tests.support.oracle import ask
+from tests.support.profiles import examples
+from tests.support.strategies import ZONES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -23,7 +23,6 @@ from pyiceberg.schema import assign_fresh_schema_ids
 from pyiceberg.typedef import Record
 from pyspark.sql import functions as classic
 from pyspark.sql.connect import functions as connect
-from support.trees import flat
 
 import secateur as sc
 from secateur.errors import InvalidPredicate, UnknownColumn
@@ -32,10 +31,12 @@ from secateur.io.tables.iceberg.expressions import predicate_of
 from secateur.pruning.predicate.nodes import And, Literal, Not, Or, Predicate
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.regular_expressions import token_pattern
+from tests.support.trees import flat
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
-    from support.tables import WriteTable
+
+    from tests.support.tables import WriteTable
 
 a, b, s, x, d, ts, local, flag = (sc.col(name) for name in ("a", "b", "s", "x", "d", "ts", "local", "flag"))
 arr, attrs = sc.col("arr"), sc.col("attrs")

@@ -15,11 +15,11 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import DateType, DecimalType, DoubleType, IntegerType, LongType, NestedField, StringType, UUIDType
-from support import oracle
-from support.iceberg_tables import WORDS, History, catalog_in, new_history
-from support.profiles import by_profile
 
 import secateur as sc
+from tests.support import oracle
+from tests.support.iceberg_tables import WORDS, History, catalog_in, new_history
+from tests.support.profiles import by_profile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

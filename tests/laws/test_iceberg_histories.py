@@ -19,13 +19,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
-from support import oracle
-from support.iceberg_histories import UUID, UUIDS, WORDS, SparkHistory
-from support.iceberg_spark import location
-from support.profiles import by_profile
 
 import secateur as sc
 from secateur.errors import UnsupportedPredicate
+from tests.support import oracle
+from tests.support.iceberg_histories import UUID, UUIDS, WORDS, SparkHistory
+from tests.support.iceberg_spark import location
+from tests.support.profiles import by_profile
 
 FEW = [(1, 0), (2, 1), (3, 0)]  # versions of the format, and seeds
 EVERY = [(version, seed) for version in (1, 2, 3) for seed in range(20)]

@@ -11,7 +11,12 @@ import pyarrow.fs as pafs
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from support.crash_lake import (
+
+import secateur as sc
+from secateur.errors import IndexConflict, IndexFault, IndexMissing, IndexNotWritable
+from secateur.index.segments.snapshot import snapshot_numbers
+from secateur.io.tables.directory.table import ParquetDirectory
+from tests.support.crash_lake import (
     QUESTIONS,
     ROWS,
     Lake,
@@ -29,14 +34,8 @@ from support.crash_lake import (
     rows_of,
     vacuum,
 )
-from support.faulty_store import DEATHS, FAULTS, DiedError, FaultyStore, Script
-from support.profiles import examples
-
-import secateur as sc
-from benchmarks.this_process import jobs_in_this_process
-from secateur.errors import IndexConflict, IndexFault, IndexMissing, IndexNotWritable
-from secateur.index.segments.snapshot import snapshot_numbers
-from secateur.io.tables.directory.table import ParquetDirectory
+from tests.support.faulty_store import DEATHS, FAULTS, DiedError, FaultyStore, Script
+from tests.support.profiles import examples
 
 WRITERS = st.sampled_from([build, rebuild, refresh, amend, optimize, vacuum, drop])
 MOST_STEPS = 60  # operations of a store that an action takes
@@ -49,7 +48,6 @@ class IndexHistory(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.stack = ExitStack()
-        self.stack.enter_context(jobs_in_this_process())
         self.directory = tempfile.mkdtemp()
         self.stack.callback(shutil.rmtree, self.directory)
         self.lake: Lake = lake_on(pafs.LocalFileSystem(), f"{self.directory}/lake", nothing)

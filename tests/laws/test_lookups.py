@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.laws import check_table
-from support.profiles import by_profile
-from support.tables import WriteTable
 
 import secateur as sc
 from secateur.index.filters import bloom_fragment, bloom_matrix, transpose
 from secateur.index.filters.parquet_bloom import Form
 from secateur.index.read.index_view import current_snapshot
+from tests.support.laws import check_table
+from tests.support.profiles import by_profile
+from tests.support.tables import WriteTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

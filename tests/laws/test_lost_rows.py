@@ -9,18 +9,18 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from support.circumstances import Circumstances, Kept, circumstances, query, seeds
-from support.indexed_places import check_rows, each_of, places, run
-from support.profiles import examples
-from support.random_filters import KINDS
-from support.random_index import Index, make_index, refreshed
-from support.statistics_of import bound
-from support.strategies import TableSpec, predicates
 
 from secateur.index.read.memory_cache import ByteCache
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.nodes import Predicate
+from tests.support.circumstances import Circumstances, Kept, circumstances, query, seeds
+from tests.support.indexed_places import check_rows, each_of, places, run
+from tests.support.profiles import examples
+from tests.support.random_filters import KINDS
+from tests.support.random_index import Index, make_index, refreshed
+from tests.support.statistics_of import bound
+from tests.support.strategies import TableSpec, predicates
 
 POOLS = {
     "i": [*range(0, 70, 3)],

@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
-from support.laws import check_table
-from support.profiles import examples
-from support.strategies import KINDS, ZONES, FileSpec, TableSpec, predicates, table_specs
 
 from secateur.io.spark.file_reader import spark_schema
 from secateur.values import Kind, kind_of
+from tests.support.laws import check_table
+from tests.support.profiles import examples
+from tests.support.strategies import KINDS, ZONES, FileSpec, TableSpec, predicates, table_specs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

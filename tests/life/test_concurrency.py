@@ -11,7 +11,12 @@ from types import UnionType
 
 import pyarrow.fs as pafs
 import pytest
-from support.crash_lake import (
+
+import secateur as sc
+from secateur.errors import IndexConflict, IndexFault, IndexMissing, SecateurError
+from secateur.index.segments.snapshot import snapshot_numbers
+from secateur.io.tables.directory.table import ParquetDirectory
+from tests.support.crash_lake import (
     BUILD,
     OTHERWISE,
     QUESTIONS,
@@ -36,22 +41,15 @@ from support.crash_lake import (
     rows_of,
     vacuum,
 )
-from support.faulty_store import FaultyStore, Script
-from support.profiles import NIGHTLY
-
-import secateur as sc
-from benchmarks.this_process import jobs_in_this_process
-from secateur.errors import IndexConflict, IndexFault, IndexMissing, SecateurError
-from secateur.index.segments.snapshot import snapshot_numbers
-from secateur.io.tables.directory.table import ParquetDirectory
+from tests.support.faulty_store import FaultyStore, Script
+from tests.support.profiles import NIGHTLY
 
 Do = Callable[[ParquetDirectory], None]
 
 
 @pytest.fixture(autouse=True)
 def in_this_process() -> Iterator[None]:
-    with jobs_in_this_process():
-        yield
+    yield
 
 
 def lake_in(tmp_path: Path, before: Callable[[Lake], None]) -> Lake:

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pyarrow.fs as pafs
 import pytest
-from support.crash_lake import (
+
+from secateur.errors import SecateurError
+from secateur.index.segments.snapshot import snapshot_name, snapshot_numbers
+from tests.support.crash_lake import (
     ACTIONS,
     Action,
     Lake,
@@ -17,21 +20,16 @@ from support.crash_lake import (
     check_leftovers,
     lake_on,
 )
-from support.faulty_store import DEATHS, ERRORS, FAULTS, DiedError, FaultyStore, Script
-from support.profiles import NIGHTLY
-
-from benchmarks.s3_server import S3Server
-from benchmarks.this_process import jobs_in_this_process
-from secateur.errors import SecateurError
-from secateur.index.segments.snapshot import snapshot_name, snapshot_numbers
+from tests.support.faulty_store import DEATHS, ERRORS, FAULTS, DiedError, FaultyStore, Script
+from tests.support.profiles import NIGHTLY
+from tests.support.s3_server import S3Server
 
 PLACES = ("disk", "remote")
 
 
 @pytest.fixture(autouse=True)
 def in_this_process() -> Iterator[None]:
-    with jobs_in_this_process():
-        yield
+    yield
 
 
 def filesystem_at(place: str, directory: Path) -> tuple[pafs.FileSystem, str]:

@@ -12,9 +12,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
-from support.crash_lake import (
+
+import secateur as sc
+from secateur.index.segments.snapshot import snapshot_numbers
+from tests.support.crash_lake import (
     ACTIONS,
-    NO_SPARK,
     build,
     changed,
     check_answers,
@@ -22,13 +24,9 @@ from support.crash_lake import (
     check_leftovers,
     lake_on,
 )
-from support.killed import PROCESSES, killed_at, start_server, steps_of, work_on
-from support.profiles import NIGHTLY
-from support.tables import write_file
-
-import secateur as sc
-from benchmarks.this_process import jobs_in_this_process
-from secateur.index.segments.snapshot import snapshot_numbers
+from tests.support.killed import PROCESSES, killed_at, start_server, steps_of, work_on
+from tests.support.profiles import NIGHTLY
+from tests.support.tables import write_file
 
 KILLS = 4  # of every action, in the short run
 
@@ -40,38 +38,36 @@ def server() -> None:
 
 @pytest.mark.parametrize("name", ACTIONS)
 def test_a_process_is_killed_at_every_step(tmp_path: Path, name: str) -> None:
-    with jobs_in_this_process():
-        lake = lake_on(pafs.LocalFileSystem(), str(tmp_path / "lake"), ACTIONS[name].before)
-        saved, numbers = lake.saved(), snapshot_numbers(lake.store)
-        count = steps_of(lake.root, name)
-        for at in range(count) if NIGHTLY else {i * count // KILLS + count // KILLS // 2 for i in range(KILLS)}:
-            lake.restore(saved)
-            assert killed_at(lake.root, name, at) == -signal.SIGKILL
-            now = snapshot_numbers(lake.store)
-            assert not now or now[-1] in {*numbers[-1:], len(numbers) + 1}
-            check_index(lake)
-            check_leftovers(lake)
-        build(lake.open())
-        check_answers(lake)
+    lake = lake_on(pafs.LocalFileSystem(), str(tmp_path / "lake"), ACTIONS[name].before)
+    saved, numbers = lake.saved(), snapshot_numbers(lake.store)
+    count = steps_of(lake.root, name)
+    for at in range(count) if NIGHTLY else {i * count // KILLS + count // KILLS // 2 for i in range(KILLS)}:
+        lake.restore(saved)
+        assert killed_at(lake.root, name, at) == -signal.SIGKILL
+        now = snapshot_numbers(lake.store)
+        assert not now or now[-1] in {*numbers[-1:], len(numbers) + 1}
+        check_index(lake)
+        check_leftovers(lake)
+    build(lake.open())
+    check_answers(lake)
 
 
 def test_processes_are_killed_at_any_time(tmp_path: Path) -> None:
     """Two at once write an index as long as they live; readers of another process find every answer exact."""
     chance = random.Random() if NIGHTLY else random.Random(1)
-    with jobs_in_this_process():
-        lake = lake_on(pafs.LocalFileSystem(), str(tmp_path / "lake"), changed)
-        for _ in range(100 if NIGHTLY else 3):
-            writers = [PROCESSES.Process(target=work_on, args=(lake.root,)) for _ in range(2)]
-            for writer in writers:
-                writer.start()
-            deadline = time.monotonic() + 0.2 + chance.random() * 0.4
-            while time.monotonic() < deadline:
-                check_answers(lake, strict=False)  # for what is dropped is gone
-            for writer in writers:
-                writer.kill()
-                writer.join(30)
-            check_index(lake)
-            check_leftovers(lake)
+    lake = lake_on(pafs.LocalFileSystem(), str(tmp_path / "lake"), changed)
+    for _ in range(100 if NIGHTLY else 3):
+        writers = [PROCESSES.Process(target=work_on, args=(lake.root,)) for _ in range(2)]
+        for writer in writers:
+            writer.start()
+        deadline = time.monotonic() + 0.2 + chance.random() * 0.4
+        while time.monotonic() < deadline:
+            check_answers(lake, strict=False)  # for what is dropped is gone
+        for writer in writers:
+            writer.kill()
+            writer.join(30)
+        check_index(lake)
+        check_leftovers(lake)
 
 
 def test_a_driver_is_killed_in_the_middle_of_a_spark_build(tmp_path: Path) -> None:
@@ -98,8 +94,7 @@ def test_a_driver_is_killed_in_the_middle_of_a_spark_build(tmp_path: Path) -> No
         time.sleep(0.5)
     assert sc.vacuum_index(sc.open_table(str(root)), grace_seconds=0)
     assert not [path for path in index.rglob("*") if path.is_file()]
-    with jobs_in_this_process():
-        sc.build_index(sc.open_table(str(root)), spark=NO_SPARK, bloom=["user"])
+    sc.build_index(sc.open_table(str(root)), bloom=["user"])
     assert sc.prune(sc.open_table(str(root)), "user = 5", strict=True).count() == 24
 
 

@@ -12,22 +12,21 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.profiles import examples, slow
-from support.refresh_cases import ALL, PREDICATES, kept
-from support.small_tables import files
-from support.tables import write_file
 
 import secateur as sc
-from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import IndexConflict, IndexFault
 from secateur.io.tables.directory.table import ParquetDirectory
+from tests.support.profiles import examples, slow
+from tests.support.refresh_cases import ALL, PREDICATES, kept
+from tests.support.small_tables import files
+from tests.support.tables import write_file
 
 
 @examples(15, shrink=False)
 @given(st.lists(files(), min_size=2, max_size=5), st.sampled_from([(), ("i",), ("s DESC", "i"), ("f",)]), st.data())
 def test_what_was_pruned_is_pruned(appends: list[Any], sort_key: tuple[str, ...], data: st.DataObject) -> None:
     """By an index that appends and removals have made, before and after; a second time there is nothing to do."""
-    with tempfile.TemporaryDirectory() as root, jobs_in_this_process() as here:
+    with tempfile.TemporaryDirectory() as root:
         table = sc.open_table(root)
         segment_blocks = data.draw(st.sampled_from([None, 2, 5]))
         for i, append in enumerate(appends):
@@ -35,13 +34,13 @@ def test_what_was_pruned_is_pruned(appends: list[Any], sort_key: tuple[str, ...]
                 folder, _, name = path.rpartition("/")
                 write_file(Path(root) / folder / f"{i}-{name}", rows, row_group_size=size)
             if i == 0:
-                sc.build_index(table, spark=here, sort_key=sort_key, segment_blocks=segment_blocks, **ALL)
+                sc.build_index(table, sort_key=sort_key, segment_blocks=segment_blocks, **ALL)
             else:
-                sc.refresh_index(table, spark=here)
+                sc.refresh_index(table)
         for path in sorted(Path(root).glob("p=*/*.parquet"))[1 :: data.draw(st.integers(2, 5))]:
             path.unlink()
         before = {predicate: kept(table, predicate) for predicate in PREDICATES}
-        done = sc.optimize_index(table, spark=here)
+        done = sc.optimize_index(table)
         assert sc.verify_index(table).sound
         assert {predicate: kept(table, predicate) for predicate in PREDICATES} == before
         assert sc.optimize_index(table, dry_run=True).is_in_order
@@ -59,14 +58,13 @@ APPENDS = 30
 def appended(tmp_path: Path) -> Iterator[ParquetDirectory]:
     """Thirty files appended one by one, the first ten times as large, every third out of key order."""
     table = sc.open_table(str(tmp_path))
-    with jobs_in_this_process() as here:
-        for i in range(APPENDS):
-            _append(tmp_path, i)
-            if i == 0:
-                sc.build_index(table, spark=here, sort_key=["ts"], bloom=["id"], ngram=["name"], segment_blocks=16)
-            else:
-                sc.refresh_index(table, spark=here)
-        yield table
+    for i in range(APPENDS):
+        _append(tmp_path, i)
+        if i == 0:
+            sc.build_index(table, sort_key=["ts"], bloom=["id"], ngram=["name"], segment_blocks=16)
+        else:
+            sc.refresh_index(table)
+    yield table
 
 
 def _append(root: Path, i: int) -> None:
@@ -80,9 +78,8 @@ def _append(root: Path, i: int) -> None:
 @slow
 def test_appends_prune_like_one_build(appended: ParquetDirectory, tmp_path: Path) -> None:
     once = sc.open_table(appended.root, index_location=str(tmp_path / "_once"))
-    with jobs_in_this_process() as here:
-        done = sc.optimize_index(appended, spark=here)
-        sc.build_index(once, spark=here, sort_key=["ts"], bloom=["id"], ngram=["name"], segment_blocks=16)
+    done = sc.optimize_index(appended)
+    sc.build_index(once, sort_key=["ts"], bloom=["id"], ngram=["name"], segment_blocks=16)
     assert (done.segments_before, done.filter_files_before) == (APPENDS, 2 * APPENDS)
     assert done.filter_files_after == 4  # the first build has a good part of the blocks, so its slabs stay
     built = sc.describe_index(once)
@@ -101,16 +98,15 @@ def test_appends_prune_like_one_build(appended: ParquetDirectory, tmp_path: Path
 
 def test_what_is_in_order_stays(appended: ParquetDirectory, tmp_path: Path) -> None:
     """After an append in key order the old segments stay, and so do their slabs; with a late file one is made anew."""
-    with jobs_in_this_process() as here:
-        sc.optimize_index(appended, spark=here)
-        names = set(sc.inspect.segments(appended)["name"].to_pylist())
-        assert sc.optimize_index(appended, spark=here).is_in_order
-        number = sc.describe_index(appended).number
-        for i in (APPENDS + 1, APPENDS + 2):
-            _append(Path(appended.root), i + (i % 3 == 0))
-            sc.refresh_index(appended, spark=here)
-        done = sc.optimize_index(appended, spark=here)
-        stayed = names & set(sc.inspect.segments(appended)["name"].to_pylist())
+    sc.optimize_index(appended)
+    names = set(sc.inspect.segments(appended)["name"].to_pylist())
+    assert sc.optimize_index(appended).is_in_order
+    number = sc.describe_index(appended).number
+    for i in (APPENDS + 1, APPENDS + 2):
+        _append(Path(appended.root), i + (i % 3 == 0))
+        sc.refresh_index(appended)
+    done = sc.optimize_index(appended)
+    stayed = names & set(sc.inspect.segments(appended)["name"].to_pylist())
     assert done.segments_made in (1, 2)
     assert len(stayed) >= len(names) - 1
     assert sc.describe_index(appended).number == number + 3
@@ -120,16 +116,14 @@ def test_what_is_in_order_stays(appended: ParquetDirectory, tmp_path: Path) -> N
 def test_a_dry_run_tells_and_changes_nothing(appended: ParquetDirectory) -> None:
     told = sc.optimize_index(appended, dry_run=True)
     assert sc.describe_index(appended).segments == told.segments_before == APPENDS
-    with jobs_in_this_process() as here:
-        done = sc.optimize_index(appended, spark=here)
+    done = sc.optimize_index(appended)
     assert (done.segments_after, done.segments_made) == (told.segments_after, told.segments_made)
 
 
 def test_files_that_are_gone_are_forgotten(appended: ParquetDirectory) -> None:
     for i in range(1, APPENDS, 2):
         (Path(appended.root) / f"{i:03}.parquet").unlink()
-    with jobs_in_this_process() as here:
-        done = sc.optimize_index(appended, spark=here)
+    done = sc.optimize_index(appended)
     assert done.index.files == APPENDS // 2
     assert sc.prune(appended, "TRUE", strict=True).count() == sc.prune(appended, "TRUE", use_index=False).count()
 
@@ -139,30 +133,28 @@ def test_a_broken_segment_is_named_and_nothing_is_lost(appended: ParquetDirector
     path = Path(appended.root) / "_secateur" / name
     path.write_bytes(path.read_bytes()[:100] + bytes(1000))
     before = sc.prune(appended, "id >= 0", use_index=False).count()
-    with jobs_in_this_process() as here, pytest.raises(IndexFault, match=path.name):
-        sc.optimize_index(appended, spark=here)
+    with pytest.raises(IndexFault, match=path.name):
+        sc.optimize_index(appended)
     assert sc.describe_index(appended).segments == APPENDS
     assert sc.prune(appended, "id >= 0").count() == before
-    with jobs_in_this_process() as here:
-        assert sc.refresh_index(appended, spark=here).files_lost == 1  # of another size than the snapshot says
-        assert not sc.optimize_index(appended, spark=here).is_in_order
+    assert sc.refresh_index(appended).files_lost == 1  # of another size than the snapshot says
+    assert not sc.optimize_index(appended).is_in_order
     assert sc.verify_index(appended).sound
 
 
 def test_a_refresh_that_comes_first(appended: ParquetDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     from secateur.maintain import optimize
 
-    with jobs_in_this_process() as here:
-        planned = optimize.regroup
+    planned = optimize.regroup
 
-        def refreshing(*arguments: Any) -> Any:
-            found = planned(*arguments)
-            _append(Path(appended.root), 77)
-            sc.refresh_index(appended, spark=here)
-            return found
+    def refreshing(*arguments: Any) -> Any:
+        found = planned(*arguments)
+        _append(Path(appended.root), 77)
+        sc.refresh_index(appended)
+        return found
 
-        monkeypatch.setattr(optimize, "regroup", refreshing)
-        with pytest.raises(IndexConflict, match="Nothing was changed"):
-            sc.optimize_index(appended, spark=here)
+    monkeypatch.setattr(optimize, "regroup", refreshing)
+    with pytest.raises(IndexConflict, match="Nothing was changed"):
+        sc.optimize_index(appended)
     assert sc.verify_index(appended).sound
     assert sc.describe_index(appended).files == APPENDS + 1

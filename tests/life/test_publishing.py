@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow.fs as pafs
 import pytest
 
-from benchmarks.s3_server import ACCESS_KEY, S3Server, every
 from secateur.errors import IndexConflict, IndexNotWritable
 from secateur.io.storage.conditional_put import create_object
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.s3_client import s3_object
+from tests.support.s3_server import ACCESS_KEY, S3Server, every
 
 NAME = "snapshots/0000000001.snapshot"
 WRITERS, ROUNDS, PROCESSES = 8, 5, 3

@@ -12,16 +12,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.profiles import examples
-from support.refresh_cases import ALL, PREDICATES, _rows, kept
-from support.small_tables import files
-from support.tables import write_file
 
 import secateur as sc
-from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import IndexConflict, InvalidOption, StalePlan, UnknownColumn
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.maintain import entries
+from tests.support.profiles import examples
+from tests.support.refresh_cases import ALL, PREDICATES, _rows, kept
+from tests.support.small_tables import files
+from tests.support.tables import write_file
 
 
 @st.composite
@@ -44,7 +43,7 @@ def test_what_is_added_later_prunes_as_what_was_there_from_the_start(
     written: list[tuple[str, pa.Table, int]], asked: list[dict[str, Any]], one_by_one: bool
 ) -> None:
     """By files that were there already, and files that came with the refresh."""
-    with tempfile.TemporaryDirectory() as root, jobs_in_this_process() as here:
+    with tempfile.TemporaryDirectory() as root:
         later = sc.open_table(root, index_location=f"{root}/_later")
         fresh = sc.open_table(root, index_location=f"{root}/_fresh")
         for i, options in enumerate(asked):
@@ -52,10 +51,10 @@ def test_what_is_added_later_prunes_as_what_was_there_from_the_start(
             for path, data, size in written[first:last] if one_by_one or i == 0 else []:
                 write_file(Path(root) / path, data, row_group_size=size)
             if i == 0:
-                sc.build_index(later, spark=here, segment_blocks=2, **options)
+                sc.build_index(later, segment_blocks=2, **options)
             else:
-                sc.refresh_index(later, spark=here, **options)
-        sc.build_index(fresh, spark=here, segment_blocks=2, **ALL)
+                sc.refresh_index(later, **options)
+        sc.build_index(fresh, segment_blocks=2, **ALL)
         assert sc.verify_index(later).sound
         for predicate in PREDICATES:
             assert (
@@ -80,8 +79,7 @@ def test_a_filter_is_added_without_reading_other_columns(
         return original(self, row_group, fields)
 
     monkeypatch.setattr(ParquetSource, "read", spy)
-    with jobs_in_this_process() as here:
-        done = sc.refresh_index(table, spark=here, bloom=["id"])
+    done = sc.refresh_index(table, bloom=["id"])
     assert (done.files_added, done.segments_amended) == (0, 2)
     assert set(read) == {"id"}
     assert done.index.bloom == ("id",)
@@ -97,8 +95,7 @@ def test_what_a_dry_run_tells_is_done_then(table: ParquetDirectory) -> None:
     told = sc.refresh_index(table, dry_run=True, postings=["id"])
     assert (told.files_added, told.files_changed, told.files_removed, told.segments_amended) == (1, 1, 1, 1)
     assert told.index.number == 1
-    with jobs_in_this_process() as here:
-        done = sc.refresh_index(table, spark=here, postings=["id"])
+    done = sc.refresh_index(table, postings=["id"])
     assert [getattr(done, n) for n in ("files_added", "files_changed", "files_removed", "segments_amended")] == [1] * 4
     assert done.index.number == 2
     assert sc.refresh_index(table, dry_run=True).is_current
@@ -110,10 +107,9 @@ def test_what_a_dry_run_tells_is_done_then(table: ParquetDirectory) -> None:
 def test_files_that_are_gone_keep_a_place_in_their_segment(table: ParquetDirectory) -> None:
     """A segment of which one file is gone gets filters of the other."""
     (Path(table.root) / "0.parquet").unlink()
-    with jobs_in_this_process() as here:
-        done = sc.refresh_index(table, spark=here, bloom=["id"], postings=["name"], gaps=["id"])
-        assert (done.segments_amended, done.files_removed) == (2, 0)
-        again = sc.refresh_index(table, spark=here)
+    done = sc.refresh_index(table, bloom=["id"], postings=["name"], gaps=["id"])
+    assert (done.segments_amended, done.files_removed) == (2, 0)
+    again = sc.refresh_index(table)
     assert (again.is_current, again.index.number) == (True, done.index.number)
     assert sc.verify_index(table).sound
     for i in range(1, 4):
@@ -124,38 +120,34 @@ def test_files_that_are_gone_keep_a_place_in_their_segment(table: ParquetDirecto
 
 @pytest.mark.parametrize("folder", ["segments", "filters"])
 def test_lost_index_files_are_made_anew(table: ParquetDirectory, folder: str) -> None:
-    with jobs_in_this_process() as here:
-        sc.refresh_index(table, spark=here, bloom=["id"], ngram=["name"])
-        before = {p: kept(table, p) for p in (f"id = {_rows(1)['id'][0].as_py()}", "name LIKE '%n-39%'", "id > 2000")}
-        lost = sorted((Path(table.root) / "_secateur" / folder).iterdir())
-        used = [path for path in lost if any(path.name in name for name in _used(table))]
-        used[0].unlink()
-        used[-1].write_bytes(used[-1].read_bytes()[:-1])
-        done = sc.refresh_index(table, spark=here)
-        assert (done.files_lost > 0, done.segments_amended > 0) == (folder == "segments", folder == "filters")
-        assert sc.verify_index(table).sound
-        assert {predicate: kept(table, predicate) for predicate in before} == before
+    sc.refresh_index(table, bloom=["id"], ngram=["name"])
+    before = {p: kept(table, p) for p in (f"id = {_rows(1)['id'][0].as_py()}", "name LIKE '%n-39%'", "id > 2000")}
+    lost = sorted((Path(table.root) / "_secateur" / folder).iterdir())
+    used = [path for path in lost if any(path.name in name for name in _used(table))]
+    used[0].unlink()
+    used[-1].write_bytes(used[-1].read_bytes()[:-1])
+    done = sc.refresh_index(table)
+    assert (done.files_lost > 0, done.segments_amended > 0) == (folder == "segments", folder == "filters")
+    assert sc.verify_index(table).sound
+    assert {predicate: kept(table, predicate) for predicate in before} == before
 
 
 @pytest.mark.parametrize("folder", ["segments", "filters"])
 def test_broken_index_files_are_repaired(table: ParquetDirectory, folder: str) -> None:
-    with jobs_in_this_process() as here:
-        sc.refresh_index(table, spark=here, bloom=["id"], ngram=["name"])
-        before = {p: kept(table, p) for p in (f"id = {_rows(1)['id'][0].as_py()}", "name LIKE '%n-39%'", "id > 2000")}
-        path = next(
-            each for each in (Path(table.root) / "_secateur" / folder).iterdir() if each.name in str(_used(table))
-        )
-        data = bytearray(path.read_bytes())
-        data[len(data) // 2] ^= 1
-        path.write_bytes(data)
-        assert not sc.verify_index(table).sound
-        assert sc.refresh_index(table, spark=here).is_current  # which does not look into files
-        told = sc.refresh_index(table, dry_run=True, repair=True)
-        done = sc.refresh_index(table, spark=here, repair=True)
-        assert (done.files_lost, done.segments_amended) == (told.files_lost, told.segments_amended)
-        assert (done.files_lost > 0, done.segments_amended > 0) == (folder == "segments", folder == "filters")
-        assert sc.verify_index(table).sound
-        assert {predicate: kept(table, predicate) for predicate in before} == before
+    sc.refresh_index(table, bloom=["id"], ngram=["name"])
+    before = {p: kept(table, p) for p in (f"id = {_rows(1)['id'][0].as_py()}", "name LIKE '%n-39%'", "id > 2000")}
+    path = next(each for each in (Path(table.root) / "_secateur" / folder).iterdir() if each.name in str(_used(table)))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    assert not sc.verify_index(table).sound
+    assert sc.refresh_index(table).is_current  # which does not look into files
+    told = sc.refresh_index(table, dry_run=True, repair=True)
+    done = sc.refresh_index(table, repair=True)
+    assert (done.files_lost, done.segments_amended) == (told.files_lost, told.segments_amended)
+    assert (done.files_lost > 0, done.segments_amended > 0) == (folder == "segments", folder == "filters")
+    assert sc.verify_index(table).sound
+    assert {predicate: kept(table, predicate) for predicate in before} == before
 
 
 def _used(table: ParquetDirectory) -> set[str]:
@@ -176,8 +168,8 @@ def test_a_file_that_changes_meanwhile(table: ParquetDirectory, monkeypatch: pyt
         return found
 
     monkeypatch.setattr(refresh, "difference", overwriting)
-    with jobs_in_this_process() as here, pytest.raises(StalePlan, match=r"2\.parquet was overwritten"):
-        sc.refresh_index(table, spark=here, bloom=["id"])
+    with pytest.raises(StalePlan, match="2\\.parquet was overwritten"):
+        sc.refresh_index(table, bloom=["id"])
     assert sc.describe_index(table).number == 1
     assert sc.prune(table, "id >= 0", strict=True).count() == 120
 
@@ -186,16 +178,15 @@ def test_another_build_comes_first(table: ParquetDirectory, monkeypatch: pytest.
     from secateur.maintain import refresh
 
     planned = refresh.difference
-    with jobs_in_this_process() as here:
 
-        def building(*arguments: Any) -> Any:
-            found = planned(*arguments)
-            sc.build_index(table, spark=here, postings=["name"])
-            return found
+    def building(*arguments: Any) -> Any:
+        found = planned(*arguments)
+        sc.build_index(table, postings=["name"])
+        return found
 
-        monkeypatch.setattr(refresh, "difference", building)
-        with pytest.raises(IndexConflict, match="refresh again"):
-            sc.refresh_index(table, spark=here, bloom=["id"])
+    monkeypatch.setattr(refresh, "difference", building)
+    with pytest.raises(IndexConflict, match="refresh again"):
+        sc.refresh_index(table, bloom=["id"])
     described = sc.describe_index(table)
     assert (described.number, described.bloom, described.postings) == (2, (), ("name",))
 
@@ -203,11 +194,10 @@ def test_another_build_comes_first(table: ParquetDirectory, monkeypatch: pytest.
 def test_mistakes_are_told_before_anything_is_done(table: ParquetDirectory) -> None:
     with pytest.raises(InvalidOption, match="pass spark="):
         sc.refresh_index(table)
-    with jobs_in_this_process() as here:
-        with pytest.raises(UnknownColumn, match="nmae"):
-            sc.refresh_index(table, spark=here, ngram=["nmae"])
-        with pytest.raises(InvalidOption, match="ngram is of text"):
-            sc.refresh_index(table, spark=here, ngram=["id"])
+    with pytest.raises(UnknownColumn, match="nmae"):
+        sc.refresh_index(table, ngram=["nmae"])
+    with pytest.raises(InvalidOption, match="ngram is of text"):
+        sc.refresh_index(table, ngram=["id"])
     assert sc.describe_index(table).number == 1
 
 
@@ -228,8 +218,7 @@ def test_c03_a_file_is_overwritten_within_the_second_in_which_it_is_listed(
     monkeypatch.setattr(entries.time, "sleep", overwriting)
     monkeypatch.setattr(entries.time, "time", lambda: second + 0.25 + sum(waited))
     table = sc.open_table(str(tmp_path))
-    with jobs_in_this_process() as here:
-        sc.build_index(table, spark=here)
+    sc.build_index(table)
     assert waited == [1.75]
     assert sc.prune(table, "id = 8", strict=True).count() == 1
 
@@ -251,11 +240,10 @@ def test_c03_a_file_is_overwritten_while_the_build_waits_for_the_second_to_be_ov
     monkeypatch.setattr(entries.time, "sleep", overwriting)
     monkeypatch.setattr(entries.time, "time", lambda: second + 0.25 + sum(waited))
     table = sc.open_table(str(tmp_path))
-    with jobs_in_this_process() as here:
-        built = sc.build_index(table, spark=here)
-        os.utime(write_file(path, {"id": [7, 8, 9]}), (second + 2, second + 2))
-        assert sc.prune(table, "id = 8", strict=True).count() == 1
-        assert (built.files, built.coverage[0].files_without_entry) == (1, 1)
-        waited.append(60.0)
-        assert sc.refresh_index(table, spark=here).files_added == 1
+    built = sc.build_index(table)
+    os.utime(write_file(path, {"id": [7, 8, 9]}), (second + 2, second + 2))
+    assert sc.prune(table, "id = 8", strict=True).count() == 1
+    assert (built.files, built.coverage[0].files_without_entry) == (1, 1)
+    waited.append(60.0)
+    assert sc.refresh_index(table).files_added == 1
     assert sc.prune(table, "id = 8", strict=True).count() == 1

@@ -16,7 +16,12 @@ from typing import IO, Any
 
 import pyarrow.fs as pafs
 import pytest
-from support.crash_lake import (
+
+import secateur as sc
+from secateur.errors import IndexNotWritable, SecateurError
+from secateur.index.segments.snapshot import snapshot_numbers
+from secateur.io.storage import index_store
+from tests.support.crash_lake import (
     ACTIONS,
     Action,
     Lake,
@@ -27,13 +32,7 @@ from support.crash_lake import (
     lake_on,
     nothing,
 )
-from support.killed import PROCESSES, start_server
-
-import secateur as sc
-from benchmarks.this_process import jobs_in_this_process
-from secateur.errors import IndexNotWritable, SecateurError
-from secateur.index.segments.snapshot import snapshot_numbers
-from secateur.io.storage import index_store
+from tests.support.killed import PROCESSES, start_server
 
 NOBODY = 65534
 WRITERS = {name: action for name, action in ACTIONS.items() if name not in ("vacuum", "drop")}
@@ -42,8 +41,7 @@ is_root = os.geteuid() == 0
 
 @pytest.fixture(autouse=True)
 def in_this_process() -> Iterator[None]:
-    with jobs_in_this_process():
-        yield
+    yield
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -105,8 +103,7 @@ def limited(root: str, name: str, size: int, queue: Any) -> None:
 def outcome(root: str, name: str) -> SecateurError | None:
     lake = Lake(pafs.LocalFileSystem(), root)
     try:
-        with jobs_in_this_process():
-            ACTIONS[name].do(lake.open())
+        ACTIONS[name].do(lake.open())
     except SecateurError as error:
         return error
     return None
@@ -135,7 +132,7 @@ def test_files_may_be_limited_in_size(tmp_path: Path, name: str) -> None:
 def as_nobody(root: str, name: str, queue: Any) -> None:
     """An action of a user who owns nothing, once all is imported that it needs: that user may not read it."""
     if is_root:
-        with jobs_in_this_process(), TemporaryDirectory() as aside:
+        with TemporaryDirectory() as aside:
             ACTIONS[name].do(lake_in(Path(aside), ACTIONS[name]).open())
         os.setgid(NOBODY)
         os.setuid(NOBODY)

@@ -14,17 +14,17 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import Catalog
 from pyspark.errors import PySparkException
-from support.iceberg_tables import catalog_in
-from support.tables import write_file
 
 import secateur as sc
-from benchmarks.indexing import index_here
 from secateur.errors import StalePlan
 from secateur.index.model import BuildOptions
 from secateur.io.scan.aggregate import aggregated, bound
 from secateur.io.storage.file_version import ListedFile
 from secateur.pruning.predicate.parse_aggregates import parse_aggregates
 from secateur.scan import Scan
+from tests.support.iceberg_tables import catalog_in
+from tests.support.local_build import index_here
+from tests.support.tables import write_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.tables import WriteTable
 
 import secateur as sc
 from secateur.io.parquet.footer import read_footer
 from secateur.io.spark.planner import splits as module
 from secateur.io.spark.planner.splits import byte_ranges, chosen, stored_ranges
+from tests.support.tables import WriteTable
 
 
 @st.composite

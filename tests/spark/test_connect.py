@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from support.connect_roads import LOST_BY_PUSH_DOWN, PREDICATES, ROADS
 
 import secateur as sc
-from benchmarks.this_process import jobs_in_this_process
+from tests.support.connect_roads import LOST_BY_PUSH_DOWN, PREDICATES, ROADS
 
 
 def test_every_road_of_connect_gives_the_rows_of_sparks_own_reader(tmp_path: Path) -> None:
@@ -37,8 +36,7 @@ def test_every_road_of_connect_gives_the_rows_of_sparks_own_reader(tmp_path: Pat
         rows = data.slice(part * 250, 250)
         path = tmp_path / f"{part}.parquet"
         pq.write_table(rows, path, row_group_size=100, write_page_index=True, max_rows_per_page=10)
-    with jobs_in_this_process() as here:
-        sc.build_index(sc.open_table(str(tmp_path)), spark=here, bloom=["name"])
+    sc.build_index(sc.open_table(str(tmp_path)), bloom=["name"])
     script = Path(__file__).parents[1] / "support" / "connect_roads.py"
     done = subprocess.run(
         [sys.executable, script, tmp_path], capture_output=True, text=True, timeout=300, check=False, cwd=script.parent

@@ -17,8 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.functions import spark_partition_id
-from support.profiles import examples
-from support.tables import WriteTable
 
 import secateur as sc
 from secateur.io.scan.block_list import BlockList, block_list, reading_order
@@ -32,6 +30,8 @@ from secateur.pruning.outcomes import EVERYTHING
 from secateur.pruning.plain_blocks import PlainBlocks
 from secateur.pruning.stages.survivors import Survivors
 from secateur.scan import Scan
+from tests.support.profiles import examples
+from tests.support.tables import WriteTable
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

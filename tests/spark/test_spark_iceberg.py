@@ -15,7 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support.iceberg_spark import (
+
+from secateur.errors import StalePlan
+from secateur.io.spark.iceberg.reader import find_table, read_tasks
+from secateur.io.spark.iceberg.task_json import ReadTask, Spec, byte_ranges, task_texts
+from tests.support.iceberg_spark import (
     add_equality_deletes,
     java_table,
     metadata_file,
@@ -24,10 +28,6 @@ from support.iceberg_spark import (
     uuid_of,
     values,
 )
-
-from secateur.errors import StalePlan
-from secateur.io.spark.iceberg.reader import find_table, read_tasks
-from secateur.io.spark.iceberg.task_json import ReadTask, Spec, byte_ranges, task_texts
 
 ROWS = 3_000
 NUMBERS = itertools.count()

@@ -20,13 +20,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast, lit
-from support import expressions
-from support.oracle import Answers, ask, in_order
-from support.profiles import examples
-from support.strategies import ZONES, TableSpec, predicates, table_specs
 
 import secateur as sc
 from secateur.io.spark.file_reader import spark_schema
+from tests.support import expressions
+from tests.support.oracle import Answers, ask, in_order
+from tests.support.profiles import examples
+from tests.support.strategies import ZONES, TableSpec, predicates, table_specs
 
 ROWS, DAYS = 6_000, ["2026-01-01", "2026-01-02", "__HIVE_DEFAULT_PARTITION__"]
 BLOCKS = 30  # of 200 rows

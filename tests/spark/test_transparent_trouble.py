@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import Catalog
 from pyspark.sql import DataFrame, SparkSession
-from support.tables import WriteTable
 
 import secateur as sc
 from secateur.io.spark.planner import planner, relation
+from tests.support.tables import WriteTable
 
 TOLD = "IndexPruning: "
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from support.random_filters import Asked, asked_of, number_of, random_question
-from support.random_index import NUMBER, Block, Index, Zone, zone_list
 
 from secateur.index.model import POSTINGS
 from secateur.index.read.blocks import LOOSE, OpenedBlocks
@@ -19,6 +17,8 @@ from secateur.pruning.questions import Question
 from secateur.pruning.report import Counts, Faults
 from secateur.pruning.statistics import Run
 from secateur.pruning.zones import Zones
+from tests.support.random_filters import Asked, asked_of, number_of, random_question
+from tests.support.random_index import NUMBER, Block, Index, Zone, zone_list
 
 OTHER = Field(("other",), pa.int64())  # that nothing knows
 

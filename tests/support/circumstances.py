@@ -12,14 +12,14 @@ from unittest.mock import patch
 
 import numpy as np
 from hypothesis import strategies as st
-from support.catalog_checks import Query
-from support.random_index import Index
 
 from secateur.index.read import chunk_reader, group_arrays, index_view
 from secateur.index.read.index_view import Caches, open_catalog
 from secateur.index.read.memory_cache import ByteCache
 from secateur.index.segments.snapshot import open_snapshot
 from secateur.pruning.report import Faults
+from tests.support.catalog_checks import Query
+from tests.support.random_index import Index
 
 
 def garbage(shape: int, dtype: Any = np.float64) -> np.ndarray:

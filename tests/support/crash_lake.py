@@ -12,7 +12,6 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 import secateur as sc
-from benchmarks.this_process import NO_SPARK
 from secateur.index.build.build import FOLDERS
 from secateur.index.segments.snapshot import FOLDER as SNAPSHOTS
 from secateur.index.segments.snapshot import open_snapshot, snapshot_numbers
@@ -129,7 +128,7 @@ def check_leftovers(lake: Lake) -> None:
 
 
 def build(table: ParquetDirectory, **options: Any) -> None:
-    sc.build_index(table, spark=NO_SPARK, **(options or BUILD))
+    sc.build_index(table, **(options or BUILD))
 
 
 def rebuild(table: ParquetDirectory) -> None:
@@ -137,15 +136,15 @@ def rebuild(table: ParquetDirectory) -> None:
 
 
 def refresh(table: ParquetDirectory) -> None:
-    sc.refresh_index(table, spark=NO_SPARK)
+    sc.refresh_index(table)
 
 
 def amend(table: ParquetDirectory) -> None:
-    sc.refresh_index(table, spark=NO_SPARK, postings=["user"], tokens=["word"], gaps=["id"])
+    sc.refresh_index(table, postings=["user"], tokens=["word"], gaps=["id"])
 
 
 def optimize(table: ParquetDirectory) -> None:
-    sc.optimize_index(table, spark=NO_SPARK)
+    sc.optimize_index(table)
 
 
 def vacuum(table: ParquetDirectory) -> None:

@@ -14,12 +14,12 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
-from support.iceberg_row_deletes import committed, equality_deletes, position_deletes
-from support.iceberg_tables import catalog_in
 
 import secateur as sc
-from benchmarks.indexing import index_here
 from secateur.index.model import BuildOptions
+from tests.support.iceberg_row_deletes import committed, equality_deletes, position_deletes
+from tests.support.iceberg_tables import catalog_in
+from tests.support.local_build import index_here
 
 SCHEMA = Schema(NestedField(1, "k", LongType()), NestedField(2, "s", StringType()), NestedField(3, "f", DoubleType()))
 

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 import pyarrow as pa
-from support.strategies import DAYS, MOMENTS, TEXTS, clock, padded, quoted
+
+from tests.support.strategies import DAYS, MOMENTS, TEXTS, clock, padded, quoted
 
 NAN, INF = math.nan, math.inf
 INSTANT, LOCAL = pa.timestamp("us", "UTC"), pa.timestamp("us")

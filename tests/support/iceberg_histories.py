@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
-from support.iceberg_spark import add_equality_deletes, data_files, java_table
+
+from tests.support.iceberg_spark import add_equality_deletes, data_files, java_table
 
 WORDS = ["", "a", "ab", "abc", "b c", "50%", "x+y", "a/b=c", "äöü", "🦊", "zzzz", "a" * 40]
 UUIDS = [f"0000000{i}-0000-0000-0000-00000000000{i}" for i in range(4)]

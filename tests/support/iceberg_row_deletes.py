@@ -21,7 +21,8 @@ from pyiceberg.serializers import ToOutputFile
 from pyiceberg.table import StaticTable, Table
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.typedef import Record
-from support.iceberg_deletes import DeleteManifestWriter
+
+from tests.support.iceberg_deletes import DeleteManifestWriter
 
 FILE_PATH, POSITION = 2147483546, 2147483545  # the ids of the columns of position deletes
 

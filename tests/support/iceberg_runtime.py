@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyspark
 
-from benchmarks.spark_packages import fetch, jar_of, packages_home
+from tests.support.spark_packages import fetch, jar_of, packages_home
 
 PACKAGES = {"4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"}  # by version of Spark
 MOST_SECONDS = 90  # to fetch 48 MB; without a network it takes some 5

@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from support.filter_files import hash_values, slabs_in
 
-from benchmarks.memory_store import MemoryStore
 from secateur.errors import IndexFault
 from secateur.index.container.array_codec import encode
 from secateur.index.container.index_file import (
@@ -63,6 +61,8 @@ from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Values
 from secateur.pruning.report import Faults, Reads
 from secateur.values import UNBOUNDED, Key, Keys, Kind
+from tests.support.filter_files import hash_values, slabs_in
+from tests.support.memory_store import MemoryStore
 
 ROWS = np.array([10, 0, 7, 1], np.int64)
 COLUMNS = [

@@ -7,9 +7,6 @@ from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
-from support.catalog_checks import Query
-from support.random_index import Block, Index
-from support.strategies import array_of
 
 from secateur.errors import UnsupportedPredicate
 from secateur.pruning import pipeline
@@ -19,6 +16,9 @@ from secateur.pruning.rows import truth
 from secateur.pruning.stages.survivors import Query as Asked
 from secateur.pruning.stages.survivors import Survivors
 from secateur.pruning.statistics import Blocks, Run
+from tests.support.catalog_checks import Query
+from tests.support.random_index import Block, Index
+from tests.support.strategies import array_of
 
 
 def rows_of(index: Index, file: int, block: Block) -> pa.RecordBatch:

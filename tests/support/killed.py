@@ -15,12 +15,11 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow.fs as pafs
-from support.crash_lake import ACTIONS, Lake, build, drop, rebuild, refresh, vacuum
-from support.faulty_store import FaultyStore, Script
 
-from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import SecateurError
 from secateur.io.tables.directory.table import INDEX_DIRECTORY
+from tests.support.crash_lake import ACTIONS, Lake, build, drop, rebuild, refresh, vacuum
+from tests.support.faulty_store import FaultyStore, Script
 
 EVENTS = ("open", "os.link", "os.rename", "os.remove")
 PROCESSES = get_context("forkserver")
@@ -28,7 +27,7 @@ PROCESSES = get_context("forkserver")
 
 def start_server() -> None:
     """Start the process that processes are forked from, with all modules imported."""
-    PROCESSES.set_forkserver_preload(["support.killed", "secateur.api", "secateur.io.parquet.parquet_file", "sqlglot"])
+    PROCESSES.set_forkserver_preload(["tests.support.killed", "secateur.io.parquet.parquet_file", "sqlglot"])
     with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):
         forkserver.ensure_running()
 
@@ -64,22 +63,20 @@ def work(root: str, name: str, at: int) -> int:
             steps.take()
 
     lake = Lake(pafs.LocalFileSystem(), root)
-    with jobs_in_this_process():
-        table = lake.open(DeadlyStore(lake.filesystem, lake.store.root, steps))
-        sys.addaudithook(listen)
-        ACTIONS[name].do(table)
+    table = lake.open(DeadlyStore(lake.filesystem, lake.store.root, steps))
+    sys.addaudithook(listen)
+    ACTIONS[name].do(table)
     return steps.count
 
 
 def work_on(root: str) -> None:
     """Build, refresh, vacuum and drop again and again, until somebody kills this process."""
-    with jobs_in_this_process():
-        while True:
-            for do in (build, refresh, rebuild, vacuum, refresh, drop):
-                try:
-                    do(Lake(pafs.LocalFileSystem(), root).open())
-                except SecateurError:  # as others do the same at the same time
-                    continue
+    while True:
+        for do in (build, refresh, rebuild, vacuum, refresh, drop):
+            try:
+                do(Lake(pafs.LocalFileSystem(), root).open())
+            except SecateurError:  # as others do the same at the same time
+                continue
 
 
 def _told(queue: Any, root: str, name: str, at: int) -> None:

@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql.functions import lit
-from support.oracle import Answers, Truth, ask, by_row_id, in_order, row_id_of_blocks, rows
 
 import secateur as sc
 from secateur.errors import EvaluationError, UnsupportedPredicate
@@ -29,6 +28,7 @@ from secateur.pruning.predicate.bound import columns, is_supported
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.rows import truth
 from secateur.scan import Scan
+from tests.support.oracle import Answers, Truth, ask, by_row_id, in_order, row_id_of_blocks, rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.fs as pafs
-from support.index_files import Arrays, with_arrays
 
 from secateur.index.container.checked_matrix import read_rows, signed_salt
 from secateur.index.container.index_file import FILTERS, SEGMENT, SNAPSHOT, Place, Writer, read_contents
 from secateur.index.segments.snapshot import Snapshot, open_snapshot, snapshot_numbers
 from secateur.io.storage.index_store import FileStore
+from tests.support.index_files import Arrays, with_arrays
 
 Change = Callable[[Arrays], Arrays]
 _SALT = 11  # of the arrays of slabs

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
-from support.strategies import connected
-from support.tables import write_file
 
 import secateur as sc
-from benchmarks.indexing import index_here
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, FilterOption
 from secateur.io.tables.table import Table
+from tests.support.local_build import index_here
+from tests.support.strategies import connected
+from tests.support.tables import write_file
 
 WORDS = ["error", "errors", "timeout", "ok", "all fine here", "disk error at night"]
 

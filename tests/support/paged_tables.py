@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
-from support.small_tables import TYPES
 
 from secateur.io.parquet.chunk_locations import Layout
 from secateur.io.parquet.location_codec import decode_layout
+from tests.support.small_tables import TYPES
 
 NESTED = {
     "list": pa.list_(pa.int32()),

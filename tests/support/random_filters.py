@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from bitarray import bitarray
-from support.filter_files import bits_of, native_positions_of, own_shape, positions_of
-from support.strategies import BY_NAME, ColumnKind, array_of
 
 from secateur.index.build.column_sketch import FilterSketch
 from secateur.index.filters.bloom import probes_for
@@ -24,6 +22,8 @@ from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.pieces import Piece, tokens_within
 from secateur.pruning.questions import Question, Texts, Values
 from secateur.values import Kind, canonical_bytes, keys_of, kind_of, same_keys
+from tests.support.filter_files import bits_of, native_positions_of, own_shape, positions_of
+from tests.support.strategies import BY_NAME, ColumnKind, array_of
 
 KINDS: dict[str, ColumnKind] = {name: BY_NAME[name] for name in ("i", "s", "huge", "day")}
 TYPES = {name: kind.type for name, kind in KINDS.items()}

@@ -13,10 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from support.filter_files import JOINED_BYTES, PART_BYTES, SLAB_BLOCKS, SLIVER_BYTES, Cuts, slabs_in, without_bands
-from support.index_files import Memory, keys_list
-from support.random_filters import FILTERS, KINDS, LATER_FILTERS, Held, Written, number_of, written
-from support.units import measured
 
 from secateur.index.container.index_file import SEGMENT
 from secateur.index.filters.bloom_fragment import Sliver
@@ -34,6 +30,18 @@ from secateur.index.zones.zonemap import ZoneMap
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.zones import Zones
 from secateur.values import kind_of
+from tests.support.filter_files import (
+    JOINED_BYTES,
+    PART_BYTES,
+    SLAB_BLOCKS,
+    SLIVER_BYTES,
+    Cuts,
+    slabs_in,
+    without_bands,
+)
+from tests.support.index_files import Memory, keys_list
+from tests.support.random_filters import FILTERS, KINDS, LATER_FILTERS, Held, Written, number_of, written
+from tests.support.units import measured
 
 COLUMNS = [IndexedColumn((name,), kind.type) for name, kind in KINDS.items()]
 NUMBER = {name: c for c, name in enumerate(KINDS)}  # of a column in every segment, whatever its snapshot says

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from support.tables import WriteTable
 
 import secateur as sc
-from benchmarks.this_process import jobs_in_this_process
 from secateur.io.tables.directory.table import ParquetDirectory
+from tests.support.tables import WriteTable
 
 ALL: dict[str, Any] = {
     "bloom": ["i", "s", "d", "wide"],
@@ -47,9 +46,8 @@ def table(write_table: WriteTable) -> Iterator[ParquetDirectory]:
     """Four files of three row groups, in two segments, without any filter."""
     root = write_table({f"{i}.parquet": _rows(i) for i in range(4)}, row_group_size=10)
     opened = sc.open_table(str(root))
-    with jobs_in_this_process() as here:
-        sc.build_index(opened, spark=here, segment_blocks=6)
-        yield opened
+    sc.build_index(opened, segment_blocks=6)
+    yield opened
 
 
 def _rows(i: int) -> pa.Table:

@@ -14,12 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
-from support.tables import write_file
 
 import secateur as sc
-from benchmarks.indexing import index_here
 from secateur.index.model import BuildOptions
 from secateur.io.tables.directory.table import ParquetDirectory
+from tests.support.local_build import index_here
+from tests.support.tables import write_file
 
 LONG = "x" * 63
 TYPES: dict[str, pa.DataType] = {

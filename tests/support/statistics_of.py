@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
-from support.strategies import KINDS, ColumnKind, TableSpec, predicates
-from support.units import measured
 
 from secateur.errors import SecateurError
 from secateur.index.zones import zonemap
@@ -21,6 +19,8 @@ from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.zones import Zones
+from tests.support.strategies import KINDS, ColumnKind, TableSpec, predicates
+from tests.support.units import measured
 
 Rows = Sequence[Sequence[Any]]  # of every unit the values of a column
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
-from support.strategies import KINDS, ColumnKind, array_of
 
 from secateur.index.zones import zonemap
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.values import Keys, Kind, kind_of
+from tests.support.strategies import KINDS, ColumnKind, array_of
 
 # A column, and its values in some units; None is NULL.
 units = st.sampled_from(KINDS).flatmap(

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.profiles import examples
 
 from secateur import arrays
+from tests.support.profiles import examples
 
 bounds = st.tuples(st.integers(0, 5), st.integers(0, 40))  # of a part of an array
 

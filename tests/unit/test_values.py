@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.strategies import KINDS, ColumnKind, array_of, binaries, floats
 
 from secateur.errors import IndexFault
 from secateur.values import (
@@ -46,6 +45,7 @@ from secateur.values import (
     successor,
     words_of,
 )
+from tests.support.strategies import KINDS, ColumnKind, array_of, binaries, floats
 
 columns = st.sampled_from(KINDS).flatmap(
     lambda kind: st.tuples(st.just(kind), st.lists(kind.values, min_size=1, max_size=12))

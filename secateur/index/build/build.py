@@ -19,8 +19,8 @@ import numpy as np
 from secateur.errors import IndexFault, SecateurError
 from secateur.index.build.add_columns import Amendment, amend
 from secateur.index.build.assemble import Assembled, FileIdentity, OpenFile, Recipe, assemble
-from secateur.index.build.spark_tasks import RunTasks, read_result
 from secateur.index.build.survey import FileSurvey
+from secateur.index.build.tasks import RunTasks, read_result
 from secateur.index.container import index_file
 from secateur.index.container.checked_matrix import Matrix
 from secateur.index.container.index_file import Place, Writer

@@ -10,7 +10,7 @@ import numpy as np
 
 from secateur.errors import IndexConflict, IndexFault
 from secateur.index.build.assemble import Recipe
-from secateur.index.build.spark_tasks import RunTasks
+from secateur.index.build.tasks import RunTasks
 from secateur.index.container.checked_matrix import Matrix
 from secateur.index.filters import transpose
 from secateur.index.filters.bloom_matrix import Slabs

@@ -10,8 +10,8 @@ import pyarrow as pa
 from secateur.index.build.assemble import OpenFile
 from secateur.index.build.auto_index import SAMPLED_BLOCKS, ColumnSample, choose, sample_of
 from secateur.index.build.column_sketch import Reading, ValuesSketch, measure
-from secateur.index.build.spark_tasks import RunTasks, read_result
 from secateur.index.build.survey import FileSurvey, segment_size
+from secateur.index.build.tasks import RunTasks, read_result
 from secateur.index.container import index_file
 from secateur.index.container.index_file import Writer
 from secateur.index.model import Choice, IndexedColumn

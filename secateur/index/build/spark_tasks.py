@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
 from secateur import errors
 from secateur.errors import SecateurError
-from secateur.index.container import index_file
-from secateur.index.container.index_file import read_contents
+from secateur.index.build.tasks import TASKS_PER_CORE, RunTasks, Work, run_in_process, shares
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TASKS_PER_CORE = 4
 
-Work = Callable[[Sequence[int]], Iterator[bytes]]  # of some numbers
-RunTasks = Callable[[Work, int], Iterator[bytes]]  # over all numbers below one
+def runner(spark: SparkSession | None) -> RunTasks:
+    """What runs the tasks of a build: the session, or threads of this process where there is none."""
+    return run_in_process if spark is None else partial(run_tasks, spark)
 
 
 def run_tasks(spark: SparkSession, work: Work, n: int) -> Iterator[bytes]:
@@ -28,12 +27,12 @@ def run_tasks(spark: SparkSession, work: Work, n: int) -> Iterator[bytes]:
     if not n:
         return
     tasks = task_count(spark, n)
-    shares = [share.tolist() for share in np.array_split(np.arange(n), tasks)]
+    numbers = shares(n, tasks)
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for share in batch.column(0).to_pylist():
-                yield from _results(work(shares[share]))
+                yield from _results(work(numbers[share]))
 
     tag = f"secateur-{uuid.uuid4().hex[:8]}"
     spark.addTag(tag)
@@ -78,12 +77,3 @@ def _parallelism(spark: SparkSession) -> int:
         return int(spark.sparkContext.defaultParallelism)
     except PySparkException:  # Spark Connect has no SparkContext
         return int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-
-
-def read_result(data: bytes) -> tuple[index_file.Contents, index_file.ReadRange]:
-    """A result that was made by :class:`secateur.index.container.index_file.Writer`, and what reads its chunks."""
-
-    def read(offset: int, size: int) -> bytes:
-        return data[offset : offset + size]
-
-    return read_contents("task result", index_file.SUMMARY, len(data), read), read

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.index.build.assemble import FileIdentity, OpenFile
-from secateur.index.build.spark_tasks import RunTasks, read_result
+from secateur.index.build.tasks import RunTasks, read_result
 from secateur.index.container import index_file
 from secateur.index.container.index_file import Writer
 from secateur.index.model import indexed_columns

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from secateur.errors import IndexFault, InvalidParquet, NotInFile, OldCalendar, StalePlan
 from secateur.index.build.column_sketch import nested
-from secateur.index.build.spark_tasks import RunTasks
+from secateur.index.build.tasks import RunTasks
 from secateur.index.model import BlockTable, Filter, IndexedColumn, is_tuple_column
 from secateur.index.read.chunk_reader import ChunkReader
 from secateur.index.read.group_arrays import layout_of

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.profiles import examples
-from support.small_tables import WHERE, Where, files, rows_of, written
-from support.tables import WriteTable
 
 import secateur as sc
-from benchmarks.indexing import index_here
 from secateur.index.model import BuildOptions
 from secateur.pruning.affected import Affected
+from tests.support.local_build import index_here
+from tests.support.profiles import examples
+from tests.support.small_tables import WHERE, Where, files, rows_of, written
+from tests.support.tables import WriteTable
 
 
 @examples(150)

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.strategies import connected
 
 import secateur as sc
 from secateur.pruning import outcomes as sets
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from tests.support.strategies import connected
 
 TRUTHS: dict[bool | None, int] = {True: TRUE, False: FALSE, None: NULL}
 NON_EMPTY = range(1, 8)

@@ -34,8 +34,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from support.bound_form import bound_form
-from support.oracle import ask
 
 import secateur as sc
 from secateur.errors import SecateurError
@@ -49,6 +47,8 @@ from secateur.pruning.predicate.nodes import Call, Case, Cast, Duration, Express
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.rows import truth
+from tests.support.bound_form import bound_form
+from tests.support.oracle import ask
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

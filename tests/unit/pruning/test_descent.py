@@ -6,16 +6,16 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from support.profiles import examples
-from support.statistics_of import Case, Units, bound, cases
-from support.strategies import BY_NAME
-from support.units import measured
 
 from secateur.index.zones import segment_tree
 from secateur.pruning.evaluate import evaluate, may_match
 from secateur.pruning.outcomes import TRUE
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.zones import Zones
+from tests.support.profiles import examples
+from tests.support.statistics_of import Case, Units, bound, cases
+from tests.support.strategies import BY_NAME
+from tests.support.units import measured
 
 
 @examples(500)

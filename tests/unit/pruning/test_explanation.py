@@ -13,17 +13,17 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from support.made_tables import CONDITIONS, MADE, Made, table_of
-from support.profiles import examples
-from support.tables import write_file
 
 import secateur as sc
-from benchmarks.indexing import index_here
 from secateur.cli import main
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, FilterOption
 from secateur.io.scan.opened_table import FooterSource
 from secateur.pruning import pipeline
 from secateur.pruning.explain.explanation import CONSULTED, Conjunct, Structure
+from tests.support.local_build import index_here
+from tests.support.made_tables import CONDITIONS, MADE, Made, table_of
+from tests.support.profiles import examples
+from tests.support.tables import write_file
 
 FILES, ROWS, BLOCK = 6, 400, 50
 BLOCKS = FILES * ROWS // BLOCK

@@ -14,9 +14,6 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from support.bound_form import bound_form
-from support.oracle import ask
-from support.profiles import examples
 
 from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning import rangeset
@@ -37,6 +34,9 @@ from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.rows import truth
 from secateur.pruning.zones import Zones
 from secateur.values import Key, Keys, Kind, float_key, is_float, keys_of, kind_of, successor
+from tests.support.bound_form import bound_form
+from tests.support.oracle import ask
+from tests.support.profiles import examples
 
 SCHEMA = pa.schema(
     [

@@ -19,10 +19,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
-from support.oracle import ask
-from support.profiles import examples
-from support.strategies import KINDS, TEXTS, TableSpec, binaries, decimals, floats, integers, predicates, table_specs
-from support.trees import flat
 
 import secateur as sc
 from secateur.errors import IncomparableLiteral, InvalidPredicate
@@ -33,6 +29,20 @@ from secateur.pruning.predicate.bound import is_supported
 from secateur.pruning.predicate.nodes import And, Is, Literal, Not, Opaque, Or, Predicate
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.rows import truth
+from tests.support.oracle import ask
+from tests.support.profiles import examples
+from tests.support.strategies import (
+    KINDS,
+    TEXTS,
+    TableSpec,
+    binaries,
+    decimals,
+    floats,
+    integers,
+    predicates,
+    table_specs,
+)
+from tests.support.trees import flat
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

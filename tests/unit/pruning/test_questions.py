@@ -11,9 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
-from support.naive_filters import may_be, text_may_be, tokens
-from support.profiles import examples
-from support.text_expressions import expressions, likes, quoted, some_text
 
 import secateur as sc
 from secateur.errors import InvalidPredicate, UnsupportedPredicate
@@ -28,6 +25,9 @@ from secateur.pruning.predicate.regular_expressions import literal_parts
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.questions import MOST_POINTS, Question, Texts, Values, questions
 from secateur.pruning.rows import matching_rows, truth
+from tests.support.naive_filters import may_be, text_may_be, tokens
+from tests.support.profiles import examples
+from tests.support.text_expressions import expressions, likes, quoted, some_text
 
 SCHEMA = pa.schema(
     {

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from support.profiles import examples
 
 import secateur as sc
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.scan import Scan
+from tests.support.profiles import examples
 
 FILES, ROWS = 40, 60  # of two blocks each; segments of one file, so that the tree has 40 leaves below 2 nodes
 IDS = np.arange(FILES * ROWS)

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import AnalysisException
-from support.laws import check_table
-from support.oracle import rows
-from support.tables import WriteTable
 
 import secateur as sc
 from secateur.errors import UnsupportedPredicate, UnsupportedTable
 from secateur.pruning.functions.text import RULES
 from secateur.pruning.interval import Argument
 from secateur.values import COLLATED
+from tests.support.laws import check_table
+from tests.support.oracle import rows
+from tests.support.tables import WriteTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

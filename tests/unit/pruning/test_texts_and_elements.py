@@ -10,12 +10,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
-from support.laws import check_table
-from support.naive_filters import may_be, text_may_be
-from support.oracle import ask, rows
-from support.profiles import examples
-from support.tables import WriteTable
-from support.text_expressions import expressions, likes, quoted
 
 import secateur as sc
 from secateur.errors import InvalidPredicate, UnsupportedPredicate
@@ -25,6 +19,12 @@ from secateur.pruning.predicate.bound import Holds, Matches, Unsupported, all_le
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.pieces import CASE_TRICKY
 from secateur.pruning.questions import Texts, questions
+from tests.support.laws import check_table
+from tests.support.naive_filters import may_be, text_may_be
+from tests.support.oracle import ask, rows
+from tests.support.profiles import examples
+from tests.support.tables import WriteTable
+from tests.support.text_expressions import expressions, likes, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from support.oracle import rows
-from support.tables import write_file
 
 import secateur as sc
 from secateur.errors import UnsupportedPredicate
@@ -17,6 +15,8 @@ from secateur.pruning.predicate.bind import bound_by
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.resolve import Binder
 from secateur.pruning.rows import truth
+from tests.support.oracle import rows
+from tests.support.tables import write_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

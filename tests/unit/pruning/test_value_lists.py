@@ -15,10 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.bound_form import bound_form
-from support.oracle import ask
-from support.profiles import examples
-from support.strategies import BINARIES, DAYS, MOMENTS, TEXTS
 
 import secateur as sc
 from secateur.errors import IncomparableLiteral, InvalidPredicate
@@ -32,6 +28,10 @@ from secateur.pruning.predicate.python_values import literal
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.value_lists import FEW, ValueList, listed
 from secateur.pruning.rows import truth
+from tests.support.bound_form import bound_form
+from tests.support.oracle import ask
+from tests.support.profiles import examples
+from tests.support.strategies import BINARIES, DAYS, MOMENTS, TEXTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

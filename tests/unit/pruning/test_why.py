@@ -9,14 +9,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from support.tables import write_file
 
 import secateur as sc
-from benchmarks.indexing import index_here
 from secateur.cli import main
 from secateur.errors import UnknownBlock
 from secateur.index.model import BLOOM, NGRAM, BuildOptions, FilterOption
 from secateur.pruning.explain.why import Why
+from tests.support.local_build import index_here
+from tests.support.tables import write_file
 
 FILE = "day=2024-01-01/a.parquet"
 ROWS = pa.table(

@@ -6,15 +6,15 @@ from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support.deleted_rows import histories, made
-from support.made_tables import MADE, PREDICATES, Made, table_of
-from support.profiles import examples
 
 import secateur as sc
 from secateur.index.model import NGRAM, POSTINGS, FilterOption
 from secateur.io.tables.table import Table
 from secateur.pruning import pipeline
 from secateur.scan import Scan
+from tests.support.deleted_rows import histories, made
+from tests.support.made_tables import MADE, PREDICATES, Made, table_of
+from tests.support.profiles import examples
 
 Place = tuple[str, int]
 

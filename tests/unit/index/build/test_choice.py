@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.strategies import KINDS, ColumnKind, array_of
 
 from secateur.index.build.auto_index import MOST_BYTES, SAMPLED_VALUES, ColumnSample, choose, sample_of
 from secateur.index.container.checked_matrix import Matrix
@@ -17,6 +16,7 @@ from secateur.index.filters.bloom import rate_for
 from secateur.index.filters.postings_build import postings_of
 from secateur.index.model import Choice
 from secateur.values import keys_of
+from tests.support.strategies import KINDS, ColumnKind, array_of
 
 BLOCKS, ROWS = 400, 2_000
 Values = Callable[[np.random.Generator, int], np.ndarray]  # of a block, by its number

@@ -11,8 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.profiles import examples
-from support.strategies import KINDS, ColumnKind, array_of
 
 from secateur.index.build.build import column_sketch
 from secateur.index.build.column_sketch import BoundsSketch, FilterSketch, Sketch
@@ -21,6 +19,8 @@ from secateur.index.filters.hashing import Hashes
 from secateur.index.model import BLOOM, POSTINGS, Filter, IndexedColumn
 from secateur.index.zones.gaps import MOST_GAPS, gap_table, widest_gaps
 from secateur.values import Kind, kind_of
+from tests.support.profiles import examples
+from tests.support.strategies import KINDS, ColumnKind, array_of
 
 columns = st.sampled_from(KINDS).flatmap(
     lambda kind: st.tuples(st.just(kind), st.lists(kind.values | st.none(), max_size=20))

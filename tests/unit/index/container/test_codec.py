@@ -15,10 +15,6 @@ import pytest
 import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
-from support.index_files import NAME, Memory, with_contents, with_trailer
-from support.integer_arrays import arrays
-from support.profiles import examples
-from support.strategies import KINDS
 
 from secateur.errors import IndexFault
 from secateur.index.container import index_file
@@ -39,6 +35,10 @@ from secateur.index.container.index_file import (
     encode_chunk,
 )
 from secateur.index.model import type_name, type_of_name
+from tests.support.index_files import NAME, Memory, with_contents, with_trailer
+from tests.support.integer_arrays import arrays
+from tests.support.profiles import examples
+from tests.support.strategies import KINDS
 
 some_arrays = st.lists(arrays(), max_size=5)
 

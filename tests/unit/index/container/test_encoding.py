@@ -10,8 +10,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.integer_arrays import array_of, arrays
-from support.profiles import examples
 
 from secateur.errors import IndexFault
 from secateur.index.container.array_codec import (
@@ -25,6 +23,8 @@ from secateur.index.container.array_codec import (
     decode,
     encode,
 )
+from tests.support.integer_arrays import array_of, arrays
+from tests.support.profiles import examples
 
 DTYPE_NAMES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 

@@ -14,11 +14,11 @@ import pytest
 import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
-from support.profiles import examples
 
 from secateur.errors import IndexFault
 from secateur.index.container import checked_matrix
 from secateur.index.container.checked_matrix import BAND, CHECKSUM, STRIP, Matrix, Range, encode_rows, read_rows
+from tests.support.profiles import examples
 
 AT = 24  # where a matrix lies in its file
 WIDTHS = [1, 2, 3, 7, 8, 100, 255, 256, 257, 511, 512, 513, 1000, STRIP - 1, STRIP, STRIP + 1, 2 * STRIP, 3 * STRIP + 5]

@@ -11,8 +11,6 @@ import pytest
 from bitarray import bitarray
 from hypothesis import given
 from hypothesis import strategies as st
-from support.filter_files import bits_of as bitarray_of
-from support.filter_files import hash_values, mixed, positions_of
 
 from secateur.index.filters.bloom import (
     CHUNK,
@@ -35,6 +33,8 @@ from secateur.index.filters.bloom import (
     rate_of,
 )
 from secateur.index.filters.hashing import Hashes, hash_canonical
+from tests.support.filter_files import bits_of as bitarray_of
+from tests.support.filter_files import hash_values, mixed, positions_of
 
 
 def reference_filter(values: Sequence[bytes], probes: int, log2_bits: int) -> bitarray:

@@ -21,16 +21,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.circumstances import Circumstances, Kept, circumstances, query, seeds
-from support.crash_lake import NO_SPARK
-from support.filter_files import Cuts, without_bands
-from support.indexed_places import check_rows, each_of, places, run
-from support.profiles import examples
-from support.random_filters import KINDS, asked_of
-from support.random_index import Index, make_index, refreshed
-from support.statistics_of import bound
-from support.strategies import connected
-from support.tables import WriteTable, write_file
 
 import secateur as sc
 from secateur.errors import IndexFault, UnsupportedPredicate
@@ -48,6 +38,15 @@ from secateur.pruning.questions import questions
 from secateur.pruning.stages import filters
 from secateur.pruning.statistics import Blocks
 from secateur.scan import Scan
+from tests.support.circumstances import Circumstances, Kept, circumstances, query, seeds
+from tests.support.filter_files import Cuts, without_bands
+from tests.support.indexed_places import check_rows, each_of, places, run
+from tests.support.profiles import examples
+from tests.support.random_filters import KINDS, asked_of
+from tests.support.random_index import Index, make_index, refreshed
+from tests.support.statistics_of import bound
+from tests.support.strategies import connected
+from tests.support.tables import WriteTable, write_file
 
 STAGES = ("files", "segments", "filters", "zone maps")
 
@@ -183,12 +182,12 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def index_of(root: Path, **options: Any) -> ParquetDirectory:
     table = sc.open_table(str(root))
-    sc.build_index(table, spark=NO_SPARK, **options)
+    sc.build_index(table, **options)
     return table
 
 
 def refresh(root: Path) -> None:
-    sc.refresh_index(sc.open_table(str(root)), spark=NO_SPARK)
+    sc.refresh_index(sc.open_table(str(root)))
 
 
 Row = dict[str, Any]

@@ -10,8 +10,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.naive_filters import naive_tokens
-from support.strategies import TEXTS
 
 from secateur.errors import IndexFault
 from secateur.index.filters import folding, hashing, ngrams
@@ -20,6 +18,8 @@ from secateur.index.filters.hashing import DistinctHashes
 from secateur.index.filters.ngrams import MOST_TOKEN, add_grams, add_tokens, grams_within, token_key
 from secateur.pruning.predicate.pieces import CASE_TRICKY, Piece, tokens_within
 from secateur.pruning.predicate.pieces import fold as fold_bytes
+from tests.support.naive_filters import naive_tokens
+from tests.support.strategies import TEXTS
 
 Pairs = list[tuple[int, int]]
 Add = Callable[[DistinctHashes, pa.Array, bool], None]

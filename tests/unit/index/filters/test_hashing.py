@@ -13,8 +13,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.filter_files import hash_values
-from support.strategies import BINARIES, EXACT, KINDS, TEXTS, ColumnKind, array_of
 
 from secateur.errors import IndexFault
 from secateur.index.filters import hashing, murmur3
@@ -28,6 +26,8 @@ from secateur.index.filters.hashing import (
     hash_present,
 )
 from secateur.values import Kind, canonical_bytes, keys_of, kind_of
+from tests.support.filter_files import hash_values
+from tests.support.strategies import BINARIES, EXACT, KINDS, TEXTS, ColumnKind, array_of
 
 Pairs = list[tuple[int, int]]
 BINARY_TYPES = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())

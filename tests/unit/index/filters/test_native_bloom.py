@@ -24,10 +24,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support.edited_footers import chunk_of, edited, encode, metadata_of, parquet_bytes
-from support.make_spark_bloom import FILE
-from support.profiles import examples
-from support.strategies import BY_NAME, KINDS, array_of
 from xxhash import xxh64_intdigest
 
 from secateur.errors import IndexFault, InvalidParquet
@@ -54,6 +50,10 @@ from secateur.io.parquet.bloom_filter import MOST_NATIVE_FPR, encoding_of, nativ
 from secateur.io.parquet.footer import read_footer, stored_chunks
 from secateur.io.parquet.parquet_file import ParquetSource
 from secateur.values import INT64_MAX, INT64_MIN, NAN_KEY, Key, float_key, keys_of
+from tests.support.edited_footers import chunk_of, edited, encode, metadata_of, parquet_bytes
+from tests.support.make_spark_bloom import FILE
+from tests.support.profiles import examples
+from tests.support.strategies import BY_NAME, KINDS, array_of
 
 hashes = st.integers(0, 2**64 - 1)
 

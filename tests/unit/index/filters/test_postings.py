@@ -12,10 +12,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support.filter_files import hash_values
-from support.index_files import NAME, Memory
-from support.integer_arrays import arrays
-from support.profiles import examples
 
 from secateur.errors import IndexFault
 from secateur.index.container.checked_matrix import Matrix, read_rows
@@ -34,6 +30,10 @@ from secateur.index.filters.postings import (
     size_of_pairs,
 )
 from secateur.index.filters.postings_build import MOST_BLOCKS, postings_of
+from tests.support.filter_files import hash_values
+from tests.support.index_files import NAME, Memory
+from tests.support.integer_arrays import arrays
+from tests.support.profiles import examples
 
 GREATEST = 2**64 - 1
 AWKWARD = [0, 1, 2, 2**32 - 1, 2**32, 2**63 - 1, 2**63, GREATEST - 1, GREATEST]

@@ -18,31 +18,6 @@ import pytest
 from bitarray import bitarray
 from hypothesis import given
 from hypothesis import strategies as st
-from support.filter_files import (
-    JOINED_BYTES,
-    PART_BYTES,
-    SLAB_BLOCKS,
-    SLIVER_BYTES,
-    Cuts,
-    bits_of,
-    own_shape,
-    positions_of,
-    probes_of,
-    slabs_in,
-)
-from support.index_files import (
-    ASKED,
-    ONLY,
-    SNAPSHOT_NAME,
-    Arrays,
-    Memory,
-    everything_of_filters,
-    memory_of,
-    opened,
-    sound_store,
-    with_arrays,
-)
-from support.profiles import examples
 
 from secateur.errors import IndexFault
 from secateur.index.container import checked_matrix
@@ -65,6 +40,31 @@ from secateur.index.filters.probe import columns_with
 from secateur.index.filters.transpose import JOINED_SHARE, plan_files, plan_matrices
 from secateur.index.read.lookup import holders
 from secateur.pruning.report import Faults
+from tests.support.filter_files import (
+    JOINED_BYTES,
+    PART_BYTES,
+    SLAB_BLOCKS,
+    SLIVER_BYTES,
+    Cuts,
+    bits_of,
+    own_shape,
+    positions_of,
+    probes_of,
+    slabs_in,
+)
+from tests.support.index_files import (
+    ASKED,
+    ONLY,
+    SNAPSHOT_NAME,
+    Arrays,
+    Memory,
+    everything_of_filters,
+    memory_of,
+    opened,
+    sound_store,
+    with_arrays,
+)
+from tests.support.profiles import examples
 
 NATIVE = 2  # an encoding, of filters whose bits come from elsewhere
 WHERE = "here"

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.circumstances import Circumstances, circumstances, query, seeds, sometimes
-from support.profiles import examples
-from support.random_index import make_index, refreshed, zone_list
-from support.strategies import BY_NAME
-from support.units import measured
 
 from secateur.index.read import group_arrays
 from secateur.values import Kind
+from tests.support.circumstances import Circumstances, circumstances, query, seeds, sometimes
+from tests.support.profiles import examples
+from tests.support.random_index import make_index, refreshed, zone_list
+from tests.support.strategies import BY_NAME
+from tests.support.units import measured
 
 
 @examples(40, shrink=False)

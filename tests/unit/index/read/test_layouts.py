@@ -16,15 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.catalog import Catalog
-from support.lying_index import element, lie_in_segment, snapshot_of
-from support.paged_tables import OPTIONS, parquet, tables, with_pages
-from support.profiles import examples
-from support.tables import WriteTable, write_file
 
 import secateur as sc
-from benchmarks.indexing import index_here
-from benchmarks.s3_server import S3Server
-from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import decode_chunk, encode_chunk
 from secateur.index.model import BuildOptions
@@ -43,6 +36,12 @@ from secateur.io.storage.byte_ranges import REMOTE_GAP
 from secateur.io.storage.locations import resolve_location
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.scan import Scan
+from tests.support.local_build import index_here
+from tests.support.lying_index import element, lie_in_segment, snapshot_of
+from tests.support.paged_tables import OPTIONS, parquet, tables, with_pages
+from tests.support.profiles import examples
+from tests.support.s3_server import S3Server
+from tests.support.tables import WriteTable, write_file
 
 
 def plain(layout: Layout | None) -> Any:
@@ -155,7 +154,7 @@ def rows_of(first: int, **more: Any) -> pa.Table:
 @given(st.lists(st.tuples(st.integers(1, 3), st.booleans(), st.booleans()), min_size=1, max_size=4), st.data())
 def test_layouts_stay_with_their_blocks(appends: list[tuple[int, bool, bool]], data: st.DataObject) -> None:
     """Through refreshes, added columns, removed files and optimizations."""
-    with tempfile.TemporaryDirectory() as name, jobs_in_this_process() as here:
+    with tempfile.TemporaryDirectory() as name:
         root, files = Path(name), 0
         table = sc.open_table(name)
         for i, (count, index, other) in enumerate(appends):
@@ -165,13 +164,13 @@ def test_layouts_stay_with_their_blocks(appends: list[tuple[int, bool, bool]], d
                 write_file(root / f"{files}.parquet", rows_of(files * ROWS, **more), **options)
                 files += 1
             if i == 0:
-                sc.build_index(table, spark=here, segment_blocks=4)
+                sc.build_index(table, segment_blocks=4)
             else:
-                sc.refresh_index(table, spark=here, bloom=["id"] if data.draw(st.booleans()) else [])
+                sc.refresh_index(table, bloom=["id"] if data.draw(st.booleans()) else [])
             require_own(root, table)
         if files > 1 and data.draw(st.booleans()):
             (root / "0.parquet").unlink()
-        sc.optimize_index(table, spark=here)
+        sc.optimize_index(table)
         assert require_own(root, table)
         assert sc.verify_index(table).sound
         require_own(root, table, f"id >= {ROWS // 2} AND id < {ROWS + 10}")
@@ -182,8 +181,7 @@ def lake(write_table: WriteTable) -> Iterator[Path]:
     """Three files of five row groups and two writers, indexed in two segments."""
     root = write_table({f"{i}.parquet": rows_of(i * ROWS) for i in range(2)}, row_group_size=100, write_page_index=True)
     write_file(root / "2.parquet", rows_of(2 * ROWS, other=np.arange(ROWS)), row_group_size=100)
-    with jobs_in_this_process() as here:
-        sc.build_index(sc.open_table(str(root)), spark=here, segment_blocks=10)
+    sc.build_index(sc.open_table(str(root)), segment_blocks=10)
     yield root
 
 
@@ -246,8 +244,7 @@ def test_only_the_columns_that_are_read_are_kept(lake: Path) -> None:
     """Of a layout of many pages; a short one is left as it is."""
     texts = {f"text {i}": [str(hash((i, j)) % 10**9) * (j % 7) for j in range(3000)] for i in range(6)}
     write_file(lake / "wide.parquet", pa.table(texts), data_page_size=300, write_batch_size=20, use_dictionary=False)
-    with jobs_in_this_process() as here:
-        sc.refresh_index(sc.open_table(str(lake)), spark=here)
+    sc.refresh_index(sc.open_table(str(lake)))
     for predicate, column, kept in (("id = 777", "text", [0, 1]), ("`text 3` IS NOT NULL", "text 3", [3])):
         plan = sc.prune(sc.open_table(str(lake)), predicate, strict=True)
         (data,) = layouts_of(plan.opened, opened_blocks(plan), partial(Head.leaves, names=[column])).layouts.blocks
@@ -260,24 +257,23 @@ def test_only_the_columns_that_are_read_are_kept(lake: Path) -> None:
 def test_an_index_without_layouts_gets_them_by_a_refresh(write_table: WriteTable) -> None:
     root = write_table({"0.parquet": rows_of(0)}, row_group_size=100)
     table = sc.open_table(str(root))
-    with jobs_in_this_process() as here:
-        without = sc.build_index(table, spark=here, layouts=False, bloom=["id"])
-        assert not without.layout_bytes
-        plan, found = stored(table)
-        assert not found.heads and found.blocks == [b""] * 5
-        assert (opened_blocks(plan).placed == -1).all()
-        write_file(root / "1.parquet", rows_of(ROWS), row_group_size=100)
-        sc.refresh_index(table, spark=here)
-        assert not stored(table)[1].heads
-        write_file(root / "2.parquet", rows_of(2 * ROWS), row_group_size=100)
-        done = sc.refresh_index(table, spark=here, layouts=True)
-        assert done.segments_amended == 2
-        assert 0 < done.index.layout_bytes < done.index.index_bytes
-        assert require_own(root, table) == 15
-        assert sc.verify_index(table).sound
-        assert sc.refresh_index(table, spark=here).is_current
-        assert sc.optimize_index(table, spark=here).segments_after == 1
-        assert require_own(root, table) == 15
+    without = sc.build_index(table, layouts=False, bloom=["id"])
+    assert not without.layout_bytes
+    plan, found = stored(table)
+    assert not found.heads and found.blocks == [b""] * 5
+    assert (opened_blocks(plan).placed == -1).all()
+    write_file(root / "1.parquet", rows_of(ROWS), row_group_size=100)
+    sc.refresh_index(table)
+    assert not stored(table)[1].heads
+    write_file(root / "2.parquet", rows_of(2 * ROWS), row_group_size=100)
+    done = sc.refresh_index(table, layouts=True)
+    assert done.segments_amended == 2
+    assert 0 < done.index.layout_bytes < done.index.index_bytes
+    assert require_own(root, table) == 15
+    assert sc.verify_index(table).sound
+    assert sc.refresh_index(table).is_current
+    assert sc.optimize_index(table).segments_after == 1
+    assert require_own(root, table) == 15
 
 
 def test_iceberg(catalog: Catalog) -> None:
@@ -435,8 +431,7 @@ def test_a_layout_that_contradicts_itself_is_not_believed(
     root = write_table({"0.parquet": rows_of(0)}, row_group_size=100)
     write_file(root / "1.parquet", rows_of(0).slice(0, 7), use_dictionary=["id"])
     monkeypatch.setattr("secateur.io.parquet.file_locations.encode_layout", lying)
-    with jobs_in_this_process() as here:
-        sc.build_index(sc.open_table(str(root)), spark=here)
+    sc.build_index(sc.open_table(str(root)))
     plan = sc.prune(sc.open_table(str(root)), "true")
     found = layouts_of(plan.opened, opened_blocks(plan), everything)
     assert found.degraded

@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.index_files import (
+
+from secateur.errors import IndexFault
+from secateur.index.container import index_file
+from secateur.index.container.index_file import ALIGNMENT, HEADER, SEGMENT, SNAPSHOT
+from secateur.index.segments.segment_file import COLUMN_KINDS, FILTER_KINDS
+from secateur.index.segments.snapshot import encode_snapshot, open_snapshot
+from secateur.index.zones import segment_tree
+from secateur.index.zones.zonemap import merge
+from tests.support.index_files import (
     COLUMNS,
     FIELDS,
     FILES,
@@ -30,15 +38,7 @@ from support.index_files import (
     sound_store,
     zone_maps,
 )
-from support.profiles import by_profile
-
-from secateur.errors import IndexFault
-from secateur.index.container import index_file
-from secateur.index.container.index_file import ALIGNMENT, HEADER, SEGMENT, SNAPSHOT
-from secateur.index.segments.segment_file import COLUMN_KINDS, FILTER_KINDS
-from secateur.index.segments.snapshot import encode_snapshot, open_snapshot
-from secateur.index.zones import segment_tree
-from secateur.index.zones.zonemap import merge
+from tests.support.profiles import by_profile
 
 
 @pytest.fixture

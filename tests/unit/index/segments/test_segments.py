@@ -10,10 +10,6 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from support.index_files import SNAPSHOT_NAME, Memory, keys_list
-from support.profiles import examples
-from support.strategies import BY_NAME
-from support.units import measured
 
 from secateur.index.container.index_file import Place
 from secateur.index.filters.bloom_matrix import Slabs
@@ -32,6 +28,10 @@ from secateur.index.zones import zonemap
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.pruning.predicate.bound import Field
 from secateur.values import kind_of, same_keys
+from tests.support.index_files import SNAPSHOT_NAME, Memory, keys_list
+from tests.support.profiles import examples
+from tests.support.strategies import BY_NAME
+from tests.support.units import measured
 
 # Columns of one path may come in several types, some with the same keys; values are those that all types can have.
 TYPES: dict[str, list[pa.DataType]] = {

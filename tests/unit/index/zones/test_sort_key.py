@@ -14,8 +14,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support.profiles import examples
-from support.strategies import BY_NAME, KINDS, ColumnKind, array_of, conditions, connected
 
 from secateur.errors import EvaluationError, IncomparableLiteral, UnsupportedPredicate
 from secateur.index.zones import zonemap
@@ -33,6 +31,8 @@ from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.rows import matching_rows, truth
 from secateur.values import keys_of
+from tests.support.profiles import examples
+from tests.support.strategies import BY_NAME, KINDS, ColumnKind, array_of, conditions, connected
 
 Row = tuple[Any, ...]
 

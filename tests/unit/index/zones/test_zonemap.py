@@ -12,8 +12,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.strategies import ColumnKind, array_of
-from support.units import at_most, measured, units
 
 from secateur.errors import IndexFault
 from secateur.index.zones import segment_tree, zonemap
@@ -28,6 +26,8 @@ from secateur.index.zones.page_statistics import (
 from secateur.index.zones.zonemap import BOUND_BYTES, ZoneMap
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.values import Kind, is_float, keys_of, kind_of
+from tests.support.strategies import ColumnKind, array_of
+from tests.support.units import at_most, measured, units
 
 
 def check_holds(zone_map: ZoneMap, unit: int, kind: ColumnKind, values: Sequence[Any], row_count: int) -> None:

@@ -12,7 +12,6 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import secateur as sc
-from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import InvalidParquet
 
 ROWS = 1_000
@@ -44,8 +43,8 @@ def test_other_columns_are_read(tmp_path: Path) -> None:
     assert plan.to_arrow(["name", "id"]).to_pylist() == [{"name": "n707", "id": 707}]
     with pytest.raises(InvalidParquet, match=r"row group 2 of .*a\.parquet: .*[Dd]ecrypt"):
         plan.to_arrow()
-    with jobs_in_this_process() as here, pytest.raises(InvalidParquet, match=r"a\.parquet: .*[Dd]ecrypt"):
-        sc.build_index(table, spark=here)
+    with pytest.raises(InvalidParquet, match=r"a\.parquet: .*[Dd]ecrypt"):
+        sc.build_index(table)
 
 
 def test_a_file_whose_footer_is_encrypted_is_named(tmp_path: Path) -> None:

@@ -22,19 +22,19 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.edited_footers import (
+
+from secateur.errors import InvalidParquet
+from secateur.io.parquet.footer import Bounds, Footer, Leaf, chunk_bounds, read_footer, read_page_index
+from secateur.io.parquet.thrift import MalformedThrift, Struct, decode_struct
+from secateur.io.parquet.writer_bugs import Doubt, doubts
+from tests.support.edited_footers import (
     chunk_of,
     edited,
     encode,
     metadata_of,
     parquet_bytes,
 )
-from support.profiles import examples
-
-from secateur.errors import InvalidParquet
-from secateur.io.parquet.footer import Bounds, Footer, Leaf, chunk_bounds, read_footer, read_page_index
-from secateur.io.parquet.thrift import MalformedThrift, Struct, decode_struct
-from secateur.io.parquet.writer_bugs import Doubt, doubts
+from tests.support.profiles import examples
 
 # --------------------------------------------------------------------------- the laws
 

@@ -15,8 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support.parquet_files import chosen, difference, parquet_files
-from support.profiles import examples
 
 from secateur.io.parquet import page_reader
 from secateur.io.parquet.chunk_locations import Layout
@@ -25,6 +23,8 @@ from secateur.io.parquet.footer import read_footer
 from secateur.io.parquet.page_reader import PageReader
 from secateur.io.parquet.row_selection import chosen_rows
 from secateur.io.storage.byte_ranges import LOCAL_GAP, REMOTE_GAP
+from tests.support.parquet_files import chosen, difference, parquet_files
+from tests.support.profiles import examples
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,8 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.paged_tables import OPTIONS, parquet, tables, with_pages
-from support.profiles import examples
 
 from secateur.io.parquet.file_locations import file_layouts, read_layout
 from secateur.io.parquet.file_metadata import Head
@@ -28,6 +26,8 @@ from secateur.io.parquet.page_reader import PageReader
 from secateur.io.parquet.page_walk import walked
 from secateur.io.parquet.row_selection import all_rows
 from secateur.io.storage.byte_ranges import LOCAL_GAP, REMOTE_GAP
+from tests.support.paged_tables import OPTIONS, parquet, tables, with_pages
+from tests.support.profiles import examples
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

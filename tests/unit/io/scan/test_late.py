@@ -12,17 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.oracle import rows
-from support.profiles import examples
-from support.strategies import KINDS, TableSpec, predicates, table_specs
 
 import secateur as sc
-from benchmarks.this_process import jobs_in_this_process
 from secateur.errors import SecateurError
 from secateur.io.parquet import row_group_reader
 from secateur.io.parquet.row_selection import ChosenRows, all_rows, chosen_rows, intersection
 from secateur.io.tables.page_filter import PagePruner
 from secateur.scan import Scan
+from tests.support.oracle import rows
+from tests.support.profiles import examples
+from tests.support.strategies import KINDS, TableSpec, predicates, table_specs
 
 
 def read_whole(plan: Scan) -> Counter[str]:
@@ -55,8 +54,7 @@ def test_late_reads_give_the_rows_of_whole_ones(query: tuple[TableSpec, list[str
     with tempfile.TemporaryDirectory() as root:
         table = sc.open_table(str(spec.write(Path(root))))
         if indexed:
-            with jobs_in_this_process() as here:
-                sc.build_index(table, spark=here)
+            sc.build_index(table)
         for predicate in asked:
             try:
                 plan = sc.prune(table, predicate, strict=True)

@@ -20,12 +20,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import disk_cache_work
-from support.disk_cache_work import hammer, value_of
-from support.profiles import examples
 
 from secateur.io.storage.disk_cache import DiskCache, default_disk_cache, parse_bytes
 from secateur.io.storage.disk_cache_eviction import occupied_bytes
+from tests.support import disk_cache_work
+from tests.support.disk_cache_work import hammer, value_of
+from tests.support.profiles import examples
 
 MB = 1_000_000
 UNIT = 4096  # what the smallest piece occupies

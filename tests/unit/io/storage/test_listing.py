@@ -22,7 +22,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.profiles import examples
 
 import secateur as sc
 from secateur.errors import IncompatibleSchemas, StalePlan, TableNotFound
@@ -31,6 +30,7 @@ from secateur.io.tables.directory.listing_cache import LatestListing
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.io.tables.listing import Listing
 from secateur.io.tables.partitions import Partitions
+from tests.support.profiles import examples
 
 LOCAL = pafs.LocalFileSystem()
 BEGAN = 1_600_000_000_123_456_789  # nanoseconds: no float holds it

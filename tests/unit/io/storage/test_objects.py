@@ -16,12 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.profiles import examples
 
 import secateur as sc
-from benchmarks.indexing import index_here
-from benchmarks.s3_server import REGION, S3Server, once
-from benchmarks.s3_traffic import Traffic
 from secateur.errors import IndexFault, InvalidParquet, StalePlan
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.index.read.blocks import OpenedBlocks
@@ -32,6 +28,10 @@ from secateur.io.storage.byte_ranges import REMOTE_GAP, read_ranges
 from secateur.io.storage.object_file import ObjectFile, open_file
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.scan import Scan
+from tests.support.local_build import index_here
+from tests.support.profiles import examples
+from tests.support.s3_server import REGION, S3Server, once
+from tests.support.s3_traffic import Traffic
 
 LATENCY = 0.15  # seconds: requests that are sent together overlap whatever else the machine does
 DATA = bytes(i * i % 251 for i in range(100_000))

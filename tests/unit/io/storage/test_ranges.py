@@ -12,11 +12,11 @@ import pyarrow.fs as pafs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.profiles import examples
 
 from secateur.errors import InvalidParquet
 from secateur.io.storage import byte_ranges
 from secateur.io.storage.byte_ranges import LOCAL_GAP, REMOTE_GAP, gap_of, read_ranges
+from tests.support.profiles import examples
 
 DATA = bytes(i * i % 251 for i in range(3_000))
 GAP, LONGEST = 40, 200  # of an object store, as the tests have them

@@ -15,12 +15,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur as sc
-from benchmarks.indexing import index_here
-from benchmarks.s3_server import REGION, SLOW, Fails, S3Server, every, once
 from secateur.errors import AccessDenied, IndexFault, IndexNotWritable, InvalidParquet, TableNotFound
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.io.storage.locations import resolve_location
 from secateur.io.tables.directory.table import ParquetDirectory
+from tests.support.local_build import index_here
+from tests.support.s3_server import REGION, SLOW, Fails, S3Server, every, once
 
 ROWS = 400  # of a file
 OPTIONS = BuildOptions(filters=(FilterOption(BLOOM, "twice"),))

@@ -19,14 +19,14 @@ from fsspec.implementations.local import LocalFileSystem
 from pyiceberg.catalog import load_catalog
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
-from support.canary import CANARY, leaks
 
 import secateur as sc
-from benchmarks.s3_server import ACCESS_KEY, REGION, S3Server
 from secateur.errors import AccessDenied, IndexFault, IndexNotWritable, InvalidOption
 from secateur.io.spark.data_source import SecateurDataSource
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.transfer import plain, plain_settings, received, sent
+from tests.support.canary import CANARY, leaks
+from tests.support.s3_server import ACCESS_KEY, REGION, S3Server
 
 ROWS = pa.table({"id": np.arange(1000), "twice": np.arange(1000) * 2})
 

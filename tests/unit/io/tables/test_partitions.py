@@ -12,15 +12,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.oracle import ask, plain, rows
-from support.profiles import examples
-from support.strategies import TEXTS, ZONES
-from support.tables import WriteTable, write_file
 
 import secateur as sc
 from secateur.errors import IncompatibleSchemas
 from secateur.io.spark.file_reader import spark_schema
 from secateur.io.tables.directory.hive_partitions import DEFAULT_PARTITION, unescape
+from tests.support.oracle import ask, plain, rows
+from tests.support.profiles import examples
+from tests.support.strategies import TEXTS, ZONES
+from tests.support.tables import WriteTable, write_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
-from support.profiles import examples
 
 from secateur.errors import InvalidParquet
 from secateur.io.tables.field_ids import with_id
@@ -27,6 +26,7 @@ from secateur.io.tables.iceberg.manifest_arrays import (
     Manifest,
 )
 from secateur.io.tables.iceberg.partition_transforms import PartitionField
+from tests.support.profiles import examples
 
 SPECS = {
     0: [],

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.deleted_rows import Place, Row, histories, made
-from support.profiles import examples
 
 import secateur as sc
 from secateur.errors import StalePlan
 from secateur.io.tables.iceberg import row_deletes
+from tests.support.deleted_rows import Place, Row, histories, made
+from tests.support.profiles import examples
 
 
 def least_and_greatest(values: list[Any]) -> list[Any]:

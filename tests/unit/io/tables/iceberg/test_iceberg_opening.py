@@ -13,15 +13,15 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
-from support.iceberg_rows import SCHEMA, ids, rows
 
 import secateur as sc
-from benchmarks.indexing import index_here
 from secateur.errors import StalePlan, TableNotFound, UnknownColumn, UnknownSnapshot, UnsupportedTable
 from secateur.index.model import BuildOptions
 from secateur.io.tables.iceberg import snapshot
 from secateur.io.tables.iceberg.open import newest_metadata
 from secateur.io.tables.iceberg.table import IcebergTable
+from tests.support.iceberg_rows import SCHEMA, ids, rows
+from tests.support.local_build import index_here
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 from pyiceberg.table.puffin import PuffinFile
-from support.iceberg_rows import SCHEMA, ids, rows
-from support.profiles import examples
 
 import secateur as sc
-from benchmarks.indexing import index_here
 from secateur.errors import IndexMissing, IndexNotWritable, UnsupportedTable
 from secateur.index.model import BuildOptions
 from secateur.io.tables.iceberg.puffin import Blob, decode_puffin, encode_puffin
+from tests.support.iceberg_rows import SCHEMA, ids, rows
+from tests.support.local_build import index_here
+from tests.support.profiles import examples
 
 ABOUT = {"type": "t", "fields": [1], "snapshot-id": 1, "sequence-number": 1}
 

@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from support import oracle
-from support.iceberg_histories import add_by_java, create
-from support.iceberg_spark import add_equality_deletes, data_files, java_table, location
-from support.profiles import by_profile
 
 import secateur as sc
 from secateur.errors import InvalidParquet, StalePlan, UnsupportedTable
+from tests.support import oracle
+from tests.support.iceberg_histories import add_by_java, create
+from tests.support.iceberg_spark import add_equality_deletes, data_files, java_table, location
+from tests.support.profiles import by_profile
 
 NUMBERS = itertools.count()
 

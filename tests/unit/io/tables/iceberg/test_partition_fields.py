@@ -36,7 +36,6 @@ from pyiceberg.types import (
     TimestamptzType,
     UUIDType,
 )
-from support.profiles import examples
 
 from secateur.io.tables.field_ids import with_id
 from secateur.io.tables.iceberg.bounds import decoded
@@ -48,6 +47,7 @@ from secateur.io.tables.iceberg.projection import IS_UUID
 from secateur.io.tables.iceberg.schema import arrow_type
 from secateur.io.tables.partitions import Partitions
 from secateur.values import keys_of
+from tests.support.profiles import examples
 
 DAYS = st.integers(-700_000, 2_900_000)
 MICROS = st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999)

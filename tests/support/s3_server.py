@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.s3_traffic import Request, Traffic, described
+from tests.support.s3_traffic import Request, Traffic, described
 
 ACCESS_KEY, SECRET_KEY = "AKIATESTONLYTESTONLY", "test-only-secret-of-no-account"
 REGION = "eu-central-1"
