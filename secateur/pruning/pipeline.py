@@ -19,8 +19,9 @@ from secateur.pruning.stages.files import prune_files
 from secateur.pruning.stages.filters import prune_by_filters
 from secateur.pruning.stages.limit import prune_by_limit
 from secateur.pruning.stages.pages import prune_pages
+from secateur.pruning.stages.segments import prune_segments
 from secateur.pruning.stages.survivors import Query, Survivors, count
-from secateur.pruning.stages.zone_maps import prune_blocks, prune_segments
+from secateur.pruning.stages.zone_maps import prune_blocks
 
 _log = logging.getLogger("secateur")
 

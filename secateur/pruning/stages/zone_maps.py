@@ -1,4 +1,4 @@
-"""Stages "segments" and "zone maps": bounds and null counts decide segments through the tree, then blocks."""
+"""Stage "zone maps": bounds and null counts decide blocks, conjunct by conjunct."""
 
 from __future__ import annotations
 
@@ -16,18 +16,6 @@ from secateur.pruning.predicate.bound import fields
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.stages.survivors import NO_SEGMENTS, Query, Survivors, joined_ranges, whole_blocks
 from secateur.pruning.statistics import Run
-
-
-def prune_segments(query: Query, survivors: Survivors) -> Survivors:
-    """Keeps the segments that the tree of merged zone maps cannot rule out, and sets those apart that match whole.
-
-    Sound: a node's zone map contains those of all blocks below it.
-    """
-    found = query.catalog.descend(query.predicate, query.implied)
-    query.notes.append(found.note)
-    everywhere = survivors.segments
-    segments, whole = (np.intersect1d(everywhere, each, assume_unique=True) for each in (found.segments, found.whole))
-    return replace(survivors, segments=segments, whole=whole)
 
 
 def prune_blocks(query: Query, survivors: Survivors) -> Survivors:

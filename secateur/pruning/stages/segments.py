@@ -1,0 +1,21 @@
+"""Stage "segments": the tree of merged zone maps decides whole segments."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from secateur.pruning.stages.survivors import Query, Survivors
+
+
+def prune_segments(query: Query, survivors: Survivors) -> Survivors:
+    """Keeps the segments that the tree of merged zone maps cannot rule out, and sets those apart that match whole.
+
+    Sound: a node's zone map contains those of all blocks below it.
+    """
+    found = query.catalog.descend(query.predicate, query.implied)
+    query.notes.append(found.note)
+    everywhere = survivors.segments
+    segments, whole = (np.intersect1d(everywhere, each, assume_unique=True) for each in (found.segments, found.whole))
+    return replace(survivors, segments=segments, whole=whole)
