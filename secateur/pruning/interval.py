@@ -44,8 +44,8 @@ class Interval:
     """What an expression can be over n units.
 
     Soundness: on every row of unit i evaluating the expression gives a value with a key in [lower[i], upper[i]], if
-    `value` is set; NULL, if `null` is set; or an error (ANSI), if `fails` is set. Nothing else. No number has a key above
-    `top[i]`, as in :class:`secateur.pruning.zones.Zones`.
+    `value` is set; NULL, if `null` is set; or an error (ANSI), if `fails` is set. Nothing else. No number has a key
+    above `top[i]`, as in :class:`secateur.pruning.zones.Zones`.
     """
 
     type: pa.DataType
@@ -222,7 +222,7 @@ def where(possible: np.ndarray, a: Interval) -> Interval:
 def applied(function: Function, arguments: Sequence[Interval]) -> Interval:
     """The values of a function, where NaN among its arguments goes its own way.
 
-    Sound: on every row all arguments are numbers (or NULL, or failed), or some argument is NaN, whatever the others are.
+    Sound: on every row all arguments are numbers, NULL or errors, or some argument is NaN, whatever the others are.
     """
     with_nan = [i for i, a in enumerate(arguments) if a.top is not None and may_be_nan(a.upper).any()]
     if not with_nan:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
-from secateur.values import NAN_KEY, Keys, Kind, choose, concatenate, constant_keys, greatest_keys, least_key
+from secateur.values import NAN_KEY, Keys, Kind, choose, concatenate, constant_keys, greatest_keys, least_key, less
 
 Gaps = tuple[np.ndarray, np.ndarray]  # low and high ends: int64 of shape (g, n), a unit's ascending; low = high: none
 
@@ -45,6 +45,16 @@ class Zones:
         top = None if self.top is None else self.top[indices]
         flags = self.value[indices], self.null[indices]
         return Zones(self.lower.take(indices), self.upper.take(indices), *flags, gaps, top)
+
+    def may_hold(self, keys: Keys) -> np.ndarray:
+        """Whether every unit may hold the key in its place: bool of shape (n,)."""
+        possible = (self.value != 0) & ~less(keys, self.lower) & ~less(self.upper, keys)
+        if self.top is not None:
+            possible &= (keys.words[0] <= self.top) | (keys.words[0] >= NAN_KEY)
+        if self.gaps is not None:
+            low, high = self.gaps
+            possible &= ~((low < keys.words[0]) & (keys.words[0] < high)).any(axis=0)
+        return possible
 
     def where(self, known: np.ndarray) -> Zones:
         """The zone maps of the units that are known; of the others nothing is."""
