@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -245,7 +246,8 @@ class Query:
     def check_look_up(self, question: Question, segments: Sequence[int]) -> None:
         """The blocks that may hold what is asked for: those whose filters say so, and those without, bit by bit.
 
-        Of several values, one by one those that a block may hold by its zone map too. Of a segment whose filter cannot be read they may be all.
+        Of several values, one by one those that a block may hold by its zone map too. Of a segment whose filter cannot
+        be read they may be all.
         """
         found = self.catalog.holders(question, np.array(segments, np.int64))
         asking = self.asking(question, segments)

@@ -8,7 +8,7 @@ its numbers as its top. A bound that is not known is the least or the greatest k
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from secateur.arrays import present
 from secateur.index.zones.gaps import GapTable, concat_gaps
 from secateur.pruning.zones import Zones, concat_tops, occupancy, unbounded
 from secateur.values import (
+    INT64_MAX,
     INT64_MIN,
     NAN_KEY,
     Keys,
@@ -56,6 +57,35 @@ class ZoneMap:
         top = None if self.top is None else self.top[units]
         counts = self.null_count[units], self.nan_count[units]
         return ZoneMap(self.lower.take(units), self.upper.take(units), *counts, gaps, top)
+
+    @property
+    def numbers_upper(self) -> Keys:
+        """The upper bounds of all values but NaN."""
+        return self.upper if self.top is None else Keys(Kind.WORD, (self.top,))
+
+    @property
+    def stored_gaps(self) -> GapTable | None:
+        """The gaps as they are stored: those of the values, of which that before NaN is one, or that alone."""
+        if self.gaps is not None or self.top is None:
+            return self.gaps
+        before_nan = self.top < self.upper.words[0]
+        if not before_nan.any():
+            return None
+        ends = (np.where(before_nan, end, INT64_MAX)[None, :] for end in (self.top, self.upper.words[0]))
+        return GapTable(*ends)
+
+    def with_stored_gaps(self, gaps: GapTable) -> ZoneMap:
+        """The zone map with gaps as they are stored: a gap that ends in NaN, the upper bound, begins at the top.
+
+        Sound for keys of other types too: no value lies between the ends of a gap.
+        """
+        upper = self.upper.words[0]
+        before_nan = (gaps.low < gaps.high) & (gaps.high == NAN_KEY) & (upper == NAN_KEY)
+        if not before_nan.any():
+            return replace(self, gaps=gaps)
+        top = np.where(before_nan, gaps.low, upper).min(axis=0)
+        only = len(gaps.low) == 1 and bool((before_nan | (gaps.low == gaps.high)).all())
+        return replace(self, gaps=None if only else gaps, top=top)
 
     def zones(self, row_count: np.ndarray) -> Zones:
         """What the algebra reads of these zone maps."""
