@@ -40,6 +40,7 @@ from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.statistics import Statistics
 from secateur.pruning.zones import Zones, may_be_nan
+from secateur.values import NAN_KEY
 
 CHUNK = 1 << 16  # units: what a leaf reads of them several times stays in a core's cache
 
@@ -107,7 +108,7 @@ def _may_be(truth: int, predicate: Predicate, statistics: Statistics, units: np.
 def _reached(ranges: RangeSet, zones: Zones, units: np.ndarray | None, *, inside: bool) -> np.ndarray | None:
     """Where a set of keys may hold a value (or not hold one), as :meth:`RangeSet.reaches` tells of plain ranges."""
     possible = ranges.reaches(zones.lower, zones.numbers_upper, units, inside=inside)
-    if possible is not None and zones.top is not None and ranges.holds_nan == inside:
+    if possible is not None and zones.top is not None and _holds_nan(ranges) == inside:
         possible |= may_be_nan(zones.upper if units is None else zones.upper.take(units))
     return possible
 
@@ -202,8 +203,13 @@ def _sides(ranges: RangeSet, zones: Zones | Interval) -> np.ndarray:
     """TRUE where some value may lie in a set of keys, FALSE where one may lie outside: those of numbers, and of NaN."""
     found = ranges.outcomes(zones.lower, zones.numbers_upper)
     if zones.top is not None:
-        found |= np.where(may_be_nan(zones.upper), np.uint8(TRUE if ranges.holds_nan else FALSE), np.uint8(0))
+        found |= np.where(may_be_nan(zones.upper), np.uint8(TRUE if _holds_nan(ranges) else FALSE), np.uint8(0))
     return found
+
+
+def _holds_nan(ranges: RangeSet) -> bool:
+    """Whether NaN lies in a set of keys of a floating type."""
+    return bool(np.searchsorted(ranges.thresholds, NAN_KEY, side="right") % 2)
 
 
 def _rule_out(possible: np.ndarray, ranges: RangeSet, zones: Zones, units: np.ndarray | None) -> None:

@@ -21,7 +21,6 @@ from secateur.pruning.outcomes import FALSE, TRUE, of_sides
 from secateur.values import (
     FEW_THRESHOLDS,
     INT64_MAX,
-    NAN_KEY,
     Key,
     Keys,
     Kind,
@@ -158,11 +157,6 @@ class RangeSet:
     def is_everything(self) -> bool:
         """Whether every key lies inside."""
         return len(self.thresholds) == 1 and self.thresholds[0] == least_key(self.kind)
-
-    @cached_property
-    def holds_nan(self) -> bool:
-        """Whether NaN lies inside, of keys of a floating type."""
-        return bool(np.searchsorted(self.thresholds, NAN_KEY, side="right") % 2)
 
     @cached_property
     def points(self) -> np.ndarray | None:
