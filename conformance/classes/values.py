@@ -46,6 +46,20 @@ def some_nans_among_numbers(table: Table) -> None:
     table.examine([*questions, aggregates, Aggregate(("max(x)", "min(f)"), "x > 2")], look_up=["x", "f", "st.x"])
 
 
+@C16.case()
+def values_between_the_numbers_and_nan(table: Table) -> None:
+    """No number of a block lies between its greatest and NaN; NaN does not hide those that do not lie there."""
+    x = [1.0, 30.0, NAN, 2.0, 3.0, NAN, 35.0, 25.0, NAN, NAN, None, 27.5, 36.0, None, float("inf"), NAN]
+    rows = numbered(x=pa.array(x), f=pa.array(x, pa.float32()), y=pa.array(x[::-1]))
+    paged: dict[str, Any] = {"write_page_index": True, "max_rows_per_page": 1}
+    table.write({"a.parquet": rows}, row_group_size=2, **paged)
+    table.write({"b.parquet": rows.set_column(0, "rid", pa.array(range(16, 32), pa.int64()))}, row_group_size=4)
+    tests = ["= 35D", "BETWEEN 25D AND 30D", "IN (1D, 30D)", "NOT IN (1D, 35D)", "!= 35D", "<=> 36D", "> 35D"]
+    questions = [f"{value} {test}" for value in ("x", "f", "-x", "abs(x)", "x + 1D", "round(x)") for test in tests]
+    questions += ["x = y", "x <=> y", "x < y", "greatest(x, y) = 35D", "least(x, y) = 30D", "x + y > 60D"]
+    table.examine([*questions, "coalesce(x, 35D) = 35D", "if(isnan(x), 35D, x) = 35D"], look_up=["x", "f"])
+
+
 C17 = bug_class(17, "0.0 and -0.0", "They are equal, and were ordered or hashed as two values.")
 
 

@@ -7,7 +7,7 @@ Leaves are evaluated over all units in one call; nothing here holds state, so th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -39,7 +39,8 @@ from secateur.pruning.predicate.bound import (
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.statistics import Statistics
-from secateur.pruning.zones import Zones
+from secateur.pruning.zones import Zones, may_be_nan
+from secateur.values import NAN_KEY
 
 CHUNK = 1 << 16  # units: what a leaf reads of them several times stays in a core's cache
 
@@ -95,13 +96,21 @@ def _may_be(truth: int, predicate: Predicate, statistics: Statistics, units: np.
             return _may_be(TRUE + FALSE - truth, child, statistics, units)
         case Within(operand=Field() as field, ranges=ranges, fails=None):
             zones = statistics.zones(field)
-            possible = None if zones is None else ranges.reaches(zones.lower, zones.upper, units, inside=truth == TRUE)
+            possible = None if zones is None else _reached(ranges, zones, units, inside=truth == TRUE)
             if zones is not None and possible is not None:
                 if zones.gaps is not None and truth == TRUE:
                     _rule_out(possible, ranges, zones, units)
                 return possible if zones.has_values else possible & (_at(zones.value, units) != 0)
     outcomes = _fold(predicate, lambda leaf: leaf_outcomes(leaf, statistics, units))
     return (outcomes & truth) != 0
+
+
+def _reached(ranges: RangeSet, zones: Zones, units: np.ndarray | None, *, inside: bool) -> np.ndarray | None:
+    """Where a set of keys may hold a value (or not hold one), as :meth:`RangeSet.reaches` tells of plain ranges."""
+    possible = ranges.reaches(zones.lower, zones.numbers_upper, units, inside=inside)
+    if possible is not None and zones.top is not None and _holds_nan(ranges) == inside:
+        possible |= may_be_nan(zones.upper if units is None else zones.upper.take(units))
+    return possible
 
 
 def leaf_outcomes(leaf: Leaf, statistics: Statistics, units: np.ndarray | None = None) -> np.ndarray:
@@ -161,7 +170,7 @@ def outcomes_over(leaf: Leaf, columns: Columns) -> np.ndarray:
             return _failing(sets.of_sides(_bit(found.null), _bit(found.value)), found.fails)
         case Within(operand) | Matches(operand):
             found = interval_of(operand, columns)
-            zones = Zones(found.lower, found.upper, found.value, found.null)
+            zones = Zones(found.lower, found.upper, found.value, found.null, top=found.top)
             return _failing(_value_outcomes(leaf, zones), found.fails)
         case Compared(op, left, right):
             return _compared(op, interval_of(left, columns), interval_of(right, columns))
@@ -171,7 +180,7 @@ def _value_outcomes(leaf: Within | Matches, zones: Zones) -> np.ndarray:
     """The possible outcomes of a leaf that looks at values, where it has zone maps."""
     match leaf:
         case Within(ranges=ranges, fails=fails):
-            found = ranges.outcomes(zones.lower, zones.upper)
+            found = _sides(ranges, zones)
             if zones.gaps is not None:
                 may_be_true = (found & TRUE) != 0
                 _rule_out(may_be_true, ranges, zones, None)
@@ -180,7 +189,7 @@ def _value_outcomes(leaf: Within | Matches, zones: Zones) -> np.ndarray:
             found |= zones.null
             if fails is None:
                 return found
-            failing = (fails.outcomes(zones.lower, zones.upper) & TRUE) != 0
+            failing = (_sides(fails, zones) & TRUE) != 0
             return _failing(found, failing & (zones.value != 0))
         case Matches(prefix=prefix):
             found = prefix.outcomes(zones.lower, zones.upper)
@@ -188,6 +197,19 @@ def _value_outcomes(leaf: Within | Matches, zones: Zones) -> np.ndarray:
             found &= zones.value
             found |= zones.null
             return found
+
+
+def _sides(ranges: RangeSet, zones: Zones | Interval) -> np.ndarray:
+    """TRUE where some value may lie in a set of keys, FALSE where one may lie outside: those of numbers, and of NaN."""
+    found = ranges.outcomes(zones.lower, zones.numbers_upper)
+    if zones.top is not None:
+        found |= np.where(may_be_nan(zones.upper), np.uint8(TRUE if _holds_nan(ranges) else FALSE), np.uint8(0))
+    return found
+
+
+def _holds_nan(ranges: RangeSet) -> bool:
+    """Whether NaN lies in a set of keys of a floating type."""
+    return bool(np.searchsorted(ranges.thresholds, NAN_KEY, side="right") % 2)
 
 
 def _rule_out(possible: np.ndarray, ranges: RangeSet, zones: Zones, units: np.ndarray | None) -> None:
@@ -225,7 +247,9 @@ def _compared(op: str, a: Interval, b: Interval) -> np.ndarray:
         case "<=":
             may_be_true, may_be_false = at_least(b.upper, a.lower), ~at_least(b.lower, a.upper)
         case _:
-            may_be_true = at_least(a.upper, b.lower) & at_least(b.upper, a.lower)
+            may_be_true = at_least(a.numbers_upper, b.lower) & at_least(b.numbers_upper, a.lower)
+            if a.top is not None or b.top is not None:
+                may_be_true |= may_be_nan(a.upper) & may_be_nan(b.upper)
             may_be_false = ~(a.is_point & b.is_point & may_be_true)
     if op == "<=>":
         present = value != 0
@@ -268,7 +292,7 @@ def interval_of(operand: Operand, columns: Columns) -> Interval:
             ends = intervals.constant(type_, lower, columns.n), intervals.constant(type_, upper, columns.n)
             return intervals.union(*ends)
         case Apply(function, arguments):
-            return function.bounds([interval_of(argument, columns) for argument in arguments])
+            return intervals.applied(function, [interval_of(argument, columns) for argument in arguments])
         case Tested(predicate):
             return _tested(predicate, columns)
         case Choice():
@@ -294,7 +318,7 @@ def _chosen(choice: Choice, columns: Columns) -> Interval:
         found = intervals.union(found, intervals.where(taken, interval_of(value, columns)))
         reached = reached & ((outcomes & (FALSE | NULL)) != 0)
     found = intervals.union(found, intervals.where(reached, interval_of(choice.otherwise, columns)))
-    return Interval(found.type, found.lower, found.upper, found.value, found.null, found.fails | fails)
+    return replace(found, fails=found.fails | fails)
 
 
 def _may_fail(condition: Predicate, outcomes: np.ndarray, columns: Columns) -> np.ndarray:
@@ -308,7 +332,7 @@ def _leaf_fails(leaf: Leaf, columns: Columns) -> np.ndarray:
     match leaf:
         case Within(Field() as field, fails=RangeSet() as fails):
             found = intervals.of_zones(columns.zones[field], field.type, columns.n)
-            return (fails.outcomes(found.lower, found.upper) & found.value & TRUE) != 0
+            return (_sides(fails, found) & found.value & TRUE) != 0
         case _:
             computed = (interval_of(each, columns).fails for each in operands(leaf) if not isinstance(each, Field))
             return reduce(np.logical_or, computed, np.zeros(columns.n, bool))

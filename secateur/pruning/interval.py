@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TypeAlias
 
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
-from secateur.pruning.zones import Zones
+from secateur.pruning.zones import Zones, may_be_nan
 from secateur.values import (
     INT64_MAX,
     INT64_MIN,
@@ -44,7 +44,8 @@ class Interval:
     """What an expression can be over n units.
 
     Soundness: on every row of unit i evaluating the expression gives a value with a key in [lower[i], upper[i]], if
-    `value` is set; NULL, if `null` is set; or an error (ANSI), if `fails` is set. Nothing else.
+    `value` is set; NULL, if `null` is set; or an error (ANSI), if `fails` is set. Nothing else. No number has a key
+    above `top[i]`, as in :class:`secateur.pruning.zones.Zones`.
     """
 
     type: pa.DataType
@@ -53,9 +54,15 @@ class Interval:
     value: np.ndarray  # uint8: TRUE | FALSE where a non-null value is possible, else 0
     null: np.ndarray  # uint8: NULL where a NULL is possible, else 0
     fails: np.ndarray  # bool
+    top: np.ndarray | None = None  # int64, of floating types: the greatest number; None: `upper` is all there is
 
     def __len__(self) -> int:
         return len(self.value)
+
+    @property
+    def numbers_upper(self) -> Keys:
+        """The upper bounds of all values but NaN."""
+        return self.upper if self.top is None else Keys(Kind.WORD, (self.top,))
 
     @property
     def is_point(self) -> np.ndarray:
@@ -108,7 +115,9 @@ def of_zones(zones: Zones | None, type_: pa.DataType, n: int) -> Interval:
         everything = np.full(n, TRUE | FALSE, np.uint8)
         lower, upper = constant_keys(least_key(kind), kind, n), greatest_keys(kind, n)
         zones = Zones(lower, upper, everything, np.full(n, NULL, np.uint8))
-    return Interval(type_, *_within(zones.lower, zones.upper, type_), zones.value, zones.null, np.zeros(n, bool))
+    lower, upper = _within(zones.lower, zones.upper, type_)
+    top = None if zones.top is None else np.minimum(zones.top, upper.words[0])
+    return Interval(type_, lower, upper, zones.value, zones.null, np.zeros(n, bool), top)
 
 
 def key_range(type_: pa.DataType) -> tuple[int, int]:
@@ -180,18 +189,59 @@ def strict(
 
 
 def union(a: Interval, b: Interval) -> Interval:
-    """Either of two, of one type: the hull of their values."""
+    """Either of two, of one type: the hull of their numbers, and NaN where one may be it."""
     only_a, only_b = b.value == 0, a.value == 0
     lower = choose(~only_b & (only_a | at_least(b.lower, a.lower)), a.lower, b.lower)
     upper = choose(~only_b & (only_a | at_least(a.upper, b.upper)), a.upper, b.upper)
-    return Interval(a.type, lower, upper, a.value | b.value, a.null | b.null, a.fails | b.fails)
+    top = _joined_tops(a, b, upper) if is_float(a.type) else None
+    return Interval(a.type, lower, upper, a.value | b.value, a.null | b.null, a.fails | b.fails, top)
+
+
+def _joined_tops(a: Interval, b: Interval, upper: Keys) -> np.ndarray | None:
+    """The greatest number of either; None where no unit holds NaN besides numbers."""
+    if not may_be_nan(upper).any():
+        return None
+    tops = [np.where(_has_numbers(each), each.numbers_upper.words[0], INT64_MIN) for each in (a, b)]
+    return np.where(_has_numbers(a) | _has_numbers(b), np.maximum(*tops), upper.words[0])
+
+
+def _has_numbers(a: Interval) -> np.ndarray:
+    return (a.value != 0) & (a.lower.words[0] < NAN_KEY)
 
 
 def where(possible: np.ndarray, a: Interval) -> Interval:
     """Only where it is possible at all: elsewhere no value, no NULL, no error."""
     nothing = np.uint8(0)
     value, null = np.where(possible, a.value, nothing), np.where(possible, a.null, nothing)
-    return Interval(a.type, a.lower, a.upper, value, null, a.fails & possible)
+    return Interval(a.type, a.lower, a.upper, value, null, a.fails & possible, a.top)
+
+
+# ---- NaN -------------------------------------------------------------------------------------------------------------
+
+
+def applied(function: Function, arguments: Sequence[Interval]) -> Interval:
+    """The values of a function, where NaN among its arguments goes its own way.
+
+    Sound: on every row all arguments are numbers, NULL or errors, or some argument is NaN, whatever the others are.
+    """
+    with_nan = [i for i, a in enumerate(arguments) if a.top is not None and may_be_nan(a.upper).any()]
+    if not with_nan:
+        return function.bounds(arguments)
+    found = function.bounds([_numbers_of(a) for a in arguments])
+    for i in with_nan:
+        argument = arguments[i]
+        chosen = [*arguments[:i], _nan(argument.type, len(argument)), *arguments[i + 1 :]]
+        possible = may_be_nan(argument.upper) & (argument.value != 0)
+        found = union(found, where(possible, function.bounds(chosen)))
+    return found
+
+
+def _numbers_of(argument: Interval) -> Interval:
+    return replace(argument, upper=argument.numbers_upper, top=None)
+
+
+def _nan(type_: pa.DataType, n: int) -> Interval:
+    return points(type_, constant_keys(NAN_KEY, Kind.WORD, n))
 
 
 # ---- keys of two arrays ----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ answered "cannot be" removes TRUE from the leaf, and nothing but TRUE, which is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -41,6 +41,7 @@ class Texts:
     alternatives: Alternatives
     folded: bool
     tokens: tuple[bytes, ...] = ()  # besides those that follow from pieces, by tokens_within
+    points: np.ndarray | None = field(default=None, compare=False)  # the keys that the alternatives stand for, if any
 
 
 Question: TypeAlias = Values | Texts
@@ -81,4 +82,4 @@ def _values(column: Field, type_: pa.DataType, ranges: RangeSet) -> tuple[Values
 def _of_ranges(column: Field, ranges: RangeSet) -> tuple[Texts, ...]:
     """The texts of a set of strings."""
     alternatives = alternatives_of(ranges) if column.type == pa.string() else ()
-    return (Texts(column, alternatives, folded=False),) if alternatives else ()
+    return (Texts(column, alternatives, folded=False, points=ranges.points),) if alternatives else ()

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from secateur.pruning.conjuncts import conjuncts
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.outcomes import fully_matching
+from secateur.pruning.predicate.bound import Within
 from secateur.pruning.predicate.nodes import And, Predicate
 from secateur.pruning.statistics import Statistics
 
-MOST_CONJUNCTS = 62  # that are told apart: bits of an integer
+MOST_SIDES = 62  # that are told apart: bits of an integer
 
 
 @dataclass(frozen=True)
 class Residuals:
     """What is left to check in every block: block i has to satisfy ``distinct[of_block[i]]``, None being nothing.
 
-    Sound: a conjunct that is TRUE on every row of a block changes nothing under AND there.
+    Sound: a conjunct that is TRUE on every row of a block changes nothing under AND there. The ends of a range are two.
     """
 
     distinct: tuple[Predicate | None, ...]
@@ -32,22 +34,43 @@ def residuals_of(predicate: Predicate, blocks: Statistics, sure: np.ndarray) -> 
     """The residuals of blocks, of which those that are `sure` are known to match with all their rows."""
     if bool(sure.all()):
         return Residuals((None,), np.zeros(len(sure), np.int64), None)
-    parts = conjuncts(predicate)
-    parts = parts if len(parts) <= MOST_CONJUNCTS else (predicate,)
-    asked = np.zeros(len(sure), np.int64)  # bit i: part i is left
-    for i, part in enumerate(parts):
-        asked |= (~sure & ~fully_matching(evaluate(part, blocks))).astype(np.int64) << i
+    parts = _parts(predicate)
+    asked = np.zeros(len(sure), np.int64)  # bit i: side i of all parts is left
+    for i, side in enumerate(side for part in parts for side in part.sides):
+        asked |= (~sure & ~fully_matching(evaluate(side, blocks))).astype(np.int64) << i
     patterns, of_block = np.unique(asked, return_inverse=True)
     distinct = tuple(_chosen(parts, pattern) for pattern in patterns.tolist())
     return Residuals(distinct, of_block, _chosen(parts, int(np.bitwise_or.reduce(patterns))))
 
 
-def _chosen(parts: Sequence[Predicate], pattern: int) -> Predicate | None:
-    """The parts whose bits are set, under AND."""
-    match tuple(part for i, part in enumerate(parts) if pattern >> i & 1):
-        case ():
+class _Part(NamedTuple):
+    """A conjunct, and the conditions that it became of: itself, or the ends of a range."""
+
+    whole: Predicate
+    sides: tuple[Predicate, ...]
+
+
+def _parts(predicate: Predicate) -> Sequence[_Part]:
+    """The conjuncts; the predicate as one where they have too many sides to tell apart."""
+    parts = [_Part(each, _sides(each)) for each in conjuncts(predicate)]
+    return parts if sum(len(part.sides) for part in parts) <= MOST_SIDES else [_Part(predicate, (predicate,))]
+
+
+def _sides(conjunct: Predicate) -> tuple[Predicate, ...]:
+    return conjunct.sides if isinstance(conjunct, Within) and conjunct.sides else (conjunct,)
+
+
+def _chosen(parts: Sequence[_Part], pattern: int) -> Predicate | None:
+    """The sides whose bits are set, under AND; a conjunct of which all are left as it is."""
+    chosen: list[Predicate] = []
+    for part in parts:
+        left = [side for i, side in enumerate(part.sides) if pattern >> i & 1]
+        chosen += [part.whole] if len(left) == len(part.sides) else left
+        pattern >>= len(part.sides)
+    match chosen:
+        case []:
             return None
-        case (only,):
+        case [only]:
             return only
         case several:
-            return And(several)
+            return And(tuple(several))

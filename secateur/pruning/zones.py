@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
-from secateur.values import Keys, Kind, choose, concatenate, constant_keys, greatest_keys, least_key
+from secateur.values import NAN_KEY, Keys, Kind, choose, concatenate, constant_keys, greatest_keys, least_key, less
 
 Gaps = tuple[np.ndarray, np.ndarray]  # low and high ends: int64 of shape (g, n), a unit's ascending; low = high: none
 
@@ -19,7 +19,7 @@ class Zones:
 
     Soundness: every non-null value of unit i has a key in [lower[i], upper[i]]; a unit that can hold a value has
     TRUE and FALSE in `value`; a unit that can hold a NULL has NULL in `null`. No value has a key strictly between the
-    ends of a gap.
+    ends of a gap. No number has a key above `top[i]`: what is above it up to upper[i] is NaN alone.
     """
 
     lower: Keys
@@ -27,6 +27,12 @@ class Zones:
     value: np.ndarray  # uint8: TRUE | FALSE where a non-null value is possible, else 0
     null: np.ndarray  # uint8: NULL where a NULL is possible, else 0
     gaps: Gaps | None = None  # of units with WORD keys, where they are kept
+    top: np.ndarray | None = None  # int64, of units with float keys: the greatest number; None: `upper` is all there is
+
+    @property
+    def numbers_upper(self) -> Keys:
+        """The upper bounds of all values but NaN."""
+        return self.upper if self.top is None else Keys(Kind.WORD, (self.top,))
 
     @property
     def has_values(self) -> bool:
@@ -36,7 +42,19 @@ class Zones:
     def take(self, indices: np.ndarray | slice) -> Zones:
         """The zone maps of the given units."""
         gaps = None if self.gaps is None else (self.gaps[0][:, indices], self.gaps[1][:, indices])
-        return Zones(self.lower.take(indices), self.upper.take(indices), self.value[indices], self.null[indices], gaps)
+        top = None if self.top is None else self.top[indices]
+        flags = self.value[indices], self.null[indices]
+        return Zones(self.lower.take(indices), self.upper.take(indices), *flags, gaps, top)
+
+    def may_hold(self, keys: Keys) -> np.ndarray:
+        """Whether every unit may hold the key in its place: bool of shape (n,)."""
+        possible = (self.value != 0) & ~less(keys, self.lower) & ~less(self.upper, keys)
+        if self.top is not None:
+            possible &= (keys.words[0] <= self.top) | (keys.words[0] >= NAN_KEY)
+        if self.gaps is not None:
+            low, high = self.gaps
+            possible &= ~((low < keys.words[0]) & (keys.words[0] < high)).any(axis=0)
+        return possible
 
     def where(self, known: np.ndarray) -> Zones:
         """The zone maps of the units that are known; of the others nothing is."""
@@ -48,6 +66,7 @@ class Zones:
             choose(known, self.upper, nothing.upper),
             np.where(known, self.value, nothing.value),
             np.where(known, self.null, nothing.null),
+            top=None if self.top is None else np.where(known, self.top, nothing.upper.words[0]),
         )
 
 
@@ -71,7 +90,20 @@ def concat_zones(parts: Sequence[Zones]) -> Zones:
         np.concatenate([part.value for part in parts]),
         np.concatenate([part.null for part in parts]),
         _concat_gaps([part.gaps for part in parts if part.gaps is not None], len(parts)),
+        concat_tops([(part.top, part.upper) for part in parts]),
     )
+
+
+def concat_tops(parts: Sequence[tuple[np.ndarray | None, Keys]]) -> np.ndarray | None:
+    """The greatest numbers of the units of all parts, each with its upper bounds, which stand in where it has none."""
+    if all(top is None for top, _ in parts):
+        return None
+    return np.concatenate([upper.words[0] if top is None else top for top, upper in parts])
+
+
+def may_be_nan(upper: Keys) -> np.ndarray:
+    """Which units with float keys may hold NaN, by their upper bounds: bool of shape (n,)."""
+    return np.asarray(upper.words[0] >= NAN_KEY)
 
 
 def _concat_gaps(known: Sequence[Gaps], parts: int) -> Gaps | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ from secateur.index.model import POSTINGS
 from secateur.index.read.blocks import LOOSE, OpenedBlocks
 from secateur.index.read.index_view import IndexCatalog
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.questions import Question
+from secateur.pruning.questions import Question, Values
 from secateur.pruning.report import Counts, Faults
 from secateur.pruning.statistics import Run
 from secateur.pruning.zones import Zones
@@ -245,17 +246,19 @@ class Query:
     def check_look_up(self, question: Question, segments: Sequence[int]) -> None:
         """The blocks that may hold what is asked for: those whose filters say so, and those without, bit by bit.
 
-        Of a segment whose filter cannot be read they may be all.
+        Of several values, one by one those that a block may hold by its zone map too. Of a segment whose filter cannot
+        be read they may be all.
         """
         found = self.catalog.holders(question, np.array(segments, np.int64))
         asking = self.asking(question, segments)
         for f, _ in asking:
             self.note_filter(f, segments)
+            self.doubt_zones(question, segments)
         assert (found is None) == (not asking), question
         if found is None:
             return
         numbers = [n for s in segments for n in range(self.index.begin[s], self.index.begin[s + 1])]
-        expected = [n for n in numbers if all(self.may_hold(f, asked, n) for f, asked in asking)]
+        expected = [n for n in numbers if all(self.may_hold(f, asked, question, n) for f, asked in asking)]
         sound = [s for s in segments if all(self.index.is_sound(f, s) for f, _ in asking)]
         assert found.dtype == np.int64
         assert (np.diff(found) > 0).all()
@@ -287,9 +290,21 @@ class Query:
             if self.index.parts[s].harmed & {f"code/{own}", f"rows/{own}"}:
                 self.doubted.add(self.index.parts[s].name)
 
-    def may_hold(self, f: int, asked: Asked, number: int) -> bool:
+    def doubt_zones(self, question: Question, segments: Sequence[int]) -> None:
+        """Zone maps are read of blocks that may hold one of several values by their filters."""
+        if isinstance(question, Values) and len(question.points) > 1:
+            dataclasses.replace(self, noted=self.doubted).note_zones(question.column, segments)
+
+    def may_hold(self, f: int, asked: Asked, question: Question, number: int) -> bool:
         held = self.index.held(f, number)
-        return held is None or held.by_bits(asked)
+        if held is None or not held.by_bits(asked):
+            return held is None
+        alternatives = held.told_apart(asked)
+        if alternatives is None or not isinstance(question, Values):
+            return True
+        zone = self.index.zone(question.column, number)
+        points = [asked.alternatives.index(each) for each in alternatives]
+        return any(allows(zone, question.points.tolist()[i]) for i in points)
 
     def check_pages(self, opened: OpenedBlocks, field: Field, expected: Sequence[Entry]) -> None:
         c = NUMBER.get(field.path[0])
@@ -370,7 +385,7 @@ class Query:
         if found is not None:
             asking = self.asking(question, segments)
             numbers = [n for s in segments for n in range(self.index.begin[s], self.index.begin[s + 1])]
-            expected = [n for n in numbers if all(self.may_hold(f, asked, n) for f, asked in asking)]
+            expected = [n for n in numbers if all(self.may_hold(f, asked, question, n) for f, asked in asking)]
             assert set(expected) <= set(found.tolist()) <= set(numbers), question
 
     def check_without_index(self, files: np.ndarray | None) -> None:
@@ -389,6 +404,12 @@ class Query:
     def check_zones_hold(self, found: Zones | None, within: np.ndarray | slice, expected: Sequence[Zone]) -> None:
         assert found is not None
         assert all(map(holds, zone_list(found.take(within)), expected))
+
+
+def allows(zone: Zone, key: Any) -> bool:
+    """Whether a zone map allows for a value with a key."""
+    low, high, value, _ = zone
+    return bool(value) and (low == "least" or low <= key) and (high == "greatest" or key <= high)
 
 
 def holds(found: Zone, right: Zone) -> bool:

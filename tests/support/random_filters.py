@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -105,6 +105,18 @@ class Held:
                 return True
             positions = [native_positions_of(form, log2_bits) for form in forms]
         return any(all(self.bits[p] for p in each) for each in positions)
+
+    def told_apart(self, asked: Asked) -> list[Sequence[bytes]] | None:
+        """Of several alternatives those that the block may hold by its bits; None where they are not told apart."""
+        if self.bits is None or len(asked.alternatives) == 1:
+            return None
+        encoding, _ = encoding_and_size(self.code)
+        if encoding not in OWN_ENCODINGS:
+            forms = asked.native_forms(encoding)
+            if forms is None or len(forms) == 1:
+                return None
+        single = [(each, replace(asked, alternatives=[each])) for each in asked.alternatives]
+        return [each for each, alone in single if self.by_bits(alone)]
 
 
 @dataclass(frozen=True)

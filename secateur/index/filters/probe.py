@@ -6,7 +6,7 @@ lie until hardly a 64-bit word has a bit left, and further rows only at the word
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -21,7 +21,11 @@ AT_ONCE = 256  # alternatives whose bits of so many words are held at once: 1 Mi
 SPARSE = 1 / 16  # share of words with a bit left below which only those are looked at
 SAMPLE = 1 << 10  # words by which the share of bits set is estimated
 
+MOST_TOLD_APART = 1 << 18  # words with a bit left, of all alternatives
+ANY = -1  # in place of an alternative
+
 Alternatives = Sequence[np.ndarray] | np.ndarray  # rows of a matrix, of one of which all must be set
+Hits = tuple[np.ndarray, np.ndarray, np.ndarray]  # alternatives, words, and what is left of each of these
 ReadFile = Callable[[str, Sequence[Range]], Sequence[bytes]]  # ranges of a filter file
 
 
@@ -43,6 +47,48 @@ def columns_with(
         found |= _any_of(bits, np.searchsorted(rows, batch))
     columns_found = members(found.view(np.uint8)) + strips.start * STRIP * 8
     return columns_found[slice(*np.searchsorted(columns_found, columns))]
+
+
+def columns_by_alternative(
+    slabs: Slabs, matrix: int, alternatives: Alternatives, columns: tuple[int, int], read: ReadFile
+) -> tuple[np.ndarray, np.ndarray]:
+    """The columns of :func:`columns_with`, ascending, once for each alternative, and these; -1 where it may be any.
+
+    They are not told apart where they are more than MOST_TOLD_APART. Raises IndexFault.
+    """
+    if columns[0] >= columns[1]:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    strips = range(columns[0] // (8 * STRIP), -(-columns[1] // (8 * STRIP)))
+    found = np.zeros(_width(slabs, matrix, strips) // WORD, np.uint64)
+    told, before, count = [], 0, 0
+    for batch in _batches(alternatives, found.nbytes):
+        rows = np.unique(batch)
+        bits = matrix_rows(slabs, matrix, rows, strips, read).view(np.uint64)
+        for which, word, left in _hits(bits, np.searchsorted(rows, batch)):
+            np.bitwise_or.at(found, word, left)
+            count += len(word)
+            if count <= MOST_TOLD_APART:
+                told.append((which + before, word, left))
+        before += len(batch)
+    if count > MOST_TOLD_APART:
+        at = members(found.view(np.uint8))
+        which = np.full(len(at), ANY)
+    else:
+        at, which = _bits_of(told)
+    at = at + strips.start * STRIP * 8
+    inside = slice(*np.searchsorted(at, columns))
+    return at[inside], which[inside]
+
+
+def _bits_of(told: Sequence[Hits]) -> tuple[np.ndarray, np.ndarray]:
+    """The positions of the bits that are set, ascending, and the alternative of each."""
+    nothing = np.zeros(0, np.int64)
+    which, word = (np.concatenate([nothing, *(hits[i] for hits in told)]) for i in (0, 1))
+    left = np.concatenate([nothing.view(np.uint64), *(hits[2] for hits in told)])
+    hit, bit = np.nonzero(np.unpackbits(left.view(np.uint8), bitorder="little").reshape(-1, 64))
+    at = word[hit] * 64 + bit
+    order = np.argsort(at, kind="stable")
+    return at[order], which[hit][order]
 
 
 def _width(slabs: Slabs, matrix: int, strips: range) -> int:
@@ -84,17 +130,24 @@ def _any_of(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """The OR over alternatives of the AND over their rows: uint64 of shape (words,)."""
     if len(wanted) == 1:
         return np.bitwise_and.reduce(rows[wanted[0]], axis=0)
-    dense = _dense_steps(rows, wanted.shape[1])
     found = np.zeros(rows.shape[1], np.uint64)
-    for start in range(0, rows.shape[1], WORDS):
-        here = np.ascontiguousarray(rows[:, start : start + WORDS])
-        for first in range(0, len(wanted), AT_ONCE):
-            _merge(here, wanted[first : first + AT_ONCE], dense, found[start : start + WORDS])
+    for _, word, left in _hits(rows, wanted):
+        np.bitwise_or.at(found, word, left)
     return found
 
 
-def _merge(rows: np.ndarray, wanted: np.ndarray, dense: int, found: np.ndarray) -> None:
-    """OR into `found` the AND of every alternative's rows: the first `dense` of them as they lie."""
+def _hits(rows: np.ndarray, wanted: np.ndarray) -> Iterator[Hits]:
+    """The words in which the AND of an alternative's rows has a bit."""
+    dense = _dense_steps(rows, wanted.shape[1])
+    for start in range(0, rows.shape[1], WORDS):
+        here = np.ascontiguousarray(rows[:, start : start + WORDS])
+        for first in range(0, len(wanted), AT_ONCE):
+            which, word, left = _anded(here, wanted[first : first + AT_ONCE], dense)
+            yield which + first, word + start, left
+
+
+def _anded(rows: np.ndarray, wanted: np.ndarray, dense: int) -> Hits:
+    """The words that the AND of every alternative's rows leaves: the first `dense` of them as they lie."""
     bits = rows[wanted[:, 0]]
     for step in range(1, dense):
         bits &= rows[wanted[:, step]]
@@ -105,7 +158,7 @@ def _merge(rows: np.ndarray, wanted: np.ndarray, dense: int, found: np.ndarray) 
         left &= rows[wanted[which, step], word]
         some = np.flatnonzero(left)
         which, word, left = which[some], word[some], left[some]
-    np.bitwise_or.at(found, word, left)
+    return which, word, left
 
 
 def _dense_steps(rows: np.ndarray, steps: int) -> int:

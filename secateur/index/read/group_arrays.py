@@ -93,6 +93,7 @@ class ResidentZones:
         """Bytes in memory, once all of it is touched."""
         zones = self.zones
         words = sum(array.nbytes for array in (*zones.lower.words, *zones.upper.words, *(zones.gaps or ())))
+        words += 0 if zones.top is None else zones.top.nbytes
         return words + (zones.value.nbytes + zones.null.nbytes if self._has_flags else 0)
 
     @property
@@ -123,6 +124,10 @@ class ResidentZones:
                 word[chunk] = values
         if zone_map.gaps is not None:
             self._write_gaps(chunk, zone_map.gaps)
+        if zone_map.top is not None and self.zones.top is None:
+            self.zones = replace(self.zones, top=self.zones.upper.words[0].copy())
+        if self.zones.top is not None:
+            self.zones.top[chunk] = zone_map.upper.words[0] if zone_map.top is None else zone_map.top
         if row_count is None and not zone_map.null_count.any() and not self._has_flags:
             return
         if not self._has_flags:

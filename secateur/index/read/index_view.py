@@ -20,7 +20,7 @@ from secateur.index.read.coverage import Coverage, CoveredFiles, LiveFiles, cove
 from secateur.index.read.group_arrays import layout_of
 from secateur.index.read.loader import IndexMemory
 from secateur.index.read.location_reader import layouts_at, placed_at
-from secateur.index.read.lookup import answers, holders
+from secateur.index.read.lookup import ZonesOf, answers, holders
 from secateur.index.read.memory_cache import ByteCache
 from secateur.index.read.runs import LooseRun, SegmentRun
 from secateur.index.segments.snapshot import Snapshot, open_snapshot, snapshot_files
@@ -205,12 +205,19 @@ class IndexCatalog:
     def holders(self, question: Question, segments: np.ndarray) -> np.ndarray | None:
         """The blocks of some segments, ascending, that may hold what is asked for; None where no filter tells."""
         asked = self._asked_of_index(question, segments)
-        return None if self.memory is None or asked is None else holders(self.memory, asked, segments)
+        if self.memory is None or asked is None:
+            return None
+        return holders(self.memory, asked, segments, self._zones_of(question))
 
     def answers(self, question: Question, segments: np.ndarray) -> list[Answer]:
         """What every filter that tells of some segments says by itself."""
         asked = self._asked_of_index(question, segments)
-        return [] if self.memory is None or asked is None else answers(self.memory, asked, segments)
+        if self.memory is None or asked is None:
+            return []
+        return answers(self.memory, asked, segments, self._zones_of(question))
+
+    def _zones_of(self, question: Question) -> ZonesOf:
+        return lambda numbers: OpenedBlocks(self, numbers).zones(question.column)
 
     def _asked_of_index(self, question: Question, segments: np.ndarray) -> Question | None:
         """A question with its column as the index calls it; None where filters cannot tell."""

@@ -11,7 +11,7 @@ chunk lies is known to the snapshot.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -94,7 +94,8 @@ def add_statistics(writer: Writer, segment: SegmentData, first_column: int = 0, 
 def zone_arrays(zone_map: ZoneMap) -> list[np.ndarray]:
     """A zone map as the arrays of a chunk."""
     lower, upper = same_width([zone_map.lower, zone_map.upper])
-    gaps = [] if zone_map.gaps is None else gap_arrays(zone_map.gaps)
+    stored = zone_map.stored_gaps
+    gaps = [] if stored is None else gap_arrays(stored)
     return [*lower.words, *upper.words, zone_map.null_count, zone_map.nan_count, *gaps]
 
 
@@ -114,7 +115,7 @@ def zone_map_of(arrays: Sequence[np.ndarray], kind: Kind, n: int, where: str) ->
     """The zone map over n units. Raises IndexFault."""
     if kind is Kind.WORD and len(arrays) > _PLAIN_WORDS:
         bare = zone_map_of(arrays[:_PLAIN_WORDS], kind, n, where)
-        return replace(bare, gaps=gaps_of(arrays[_PLAIN_WORDS:], n, where))
+        return bare.with_stored_gaps(gaps_of(arrays[_PLAIN_WORDS:], n, where))
     words = (len(arrays) - 2) // 2
     expected = _WORDS.get(kind, (_UNSIGNED,) * max(words, 2))
     if [array.dtype for array in arrays] != [*expected, *expected, _SIGNED, _SIGNED]:

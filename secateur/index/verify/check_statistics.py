@@ -64,7 +64,8 @@ class Unit:
         kind = zone_map.lower.kind
         endless = bool(zone_map.upper.words[-1][i] == UNBOUNDED) if kind is Kind.BYTES else False
         lower, upper = zone_map.lower.at(i), None if endless else zone_map.upper.at(i)
-        ends = () if zone_map.gaps is None else zip(zone_map.gaps.low[:, i], zone_map.gaps.high[:, i], strict=True)
+        stored = zone_map.stored_gaps
+        ends = () if stored is None else zip(stored.low[:, i], stored.high[:, i], strict=True)
         gaps = tuple((int(low), int(high)) for low, high in ends if low < high)
         return Unit(
             kind,

@@ -65,7 +65,8 @@ def contradicted_nodes(nodes: ZoneMap, tree: Tree) -> list[int]:
     due = merge_up(nodes.take(np.arange(leaves)), tree)
     filled = occupancy(tree.row_count, due.null_count)[0] != 0
     counts = zip((nodes.null_count, nodes.nan_count), (due.null_count, due.nan_count), strict=True)
-    wrong = filled & (less(due.lower, nodes.lower) | less(nodes.upper, due.upper))
+    tops = (nodes.numbers_upper, due.numbers_upper)
+    wrong = filled & (less(due.lower, nodes.lower) | less(nodes.upper, due.upper) | less(*tops))
     for recorded, own in counts:
         wrong |= (recorded >= 0) & (recorded != own)
     return (leaves + np.flatnonzero(wrong[leaves:])).tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -37,13 +38,14 @@ def evaluate(
 
     `zone_maps` has one row per unit, the column ``row_count``, and for a column c any of ``c.lower``, ``c.upper``,
     ``c.null_count``, ``c.nan_count``; a missing column or a null cell is unknown. Bounds leave NaN out, as those of
-    Parquet do. `schema` gives the types of the table's columns; without it they are those of the bounds.
+    Parquet do. `schema` gives the types of the table's columns; without it they are those of the bounds. Texts and
+    binaries may be laid out as Arrow has it (large, view), and bounds and counts of any type encoded by a dictionary.
 
     Sound: a unit for which may_be_true is false holds no row that matches; one for which only may_be_true is true
     holds no other. Raises InvalidPredicate, UnknownColumn, AmbiguousColumn, IncomparableLiteral.
     """
     tree = parse(predicate) if isinstance(predicate, str) else predicate
-    types = _schema_of(zone_maps) if schema is None else schema
+    types = _schema_of(zone_maps) if schema is None else pa.schema([_plain_field(each) for each in schema])
     bound = bind(tree, types, session_time_zone=session_time_zone, case_sensitive=case_sensitive)
     outcomes = outcomes_of(rewrite(bound), ZoneTable(zone_maps))
     names = {"may_be_true": TRUE, "may_be_false": FALSE, "may_be_null": NULL}
@@ -69,22 +71,53 @@ class ZoneTable:
         name = ".".join(column.path)
         if kind_of(column.type) is None or not any(f"{name}.{kind}" in self.table.column_names for kind in _STATISTICS):
             return None
-        bounds = (self._bounds(f"{name}.{side}", column.type) for side in ("lower", "upper"))
+        bounds = (self._bounds(name, side, column.type) for side in ("lower", "upper"))
         nan_count = self._counts(f"{name}.nan_count") if is_float(column.type) else np.zeros(len(self.table), np.int64)
         row_count = self.row_count
         lower, upper = bounds
         found = zonemap.from_bounds(column.type, lower, upper, self._counts(f"{name}.null_count"), nan_count, row_count)
         return found.zones(row_count)
 
-    def _bounds(self, name: str, type_: pa.DataType) -> pa.Array:
+    def _bounds(self, column: str, side: str, type_: pa.DataType) -> pa.Array:
+        name = f"{column}.{side}"
         if name not in self.table.column_names:
-            return pa.nulls(len(self.table), type_)
-        return self.table[name].combine_chunks()
+            bounds = pa.nulls(len(self.table), type_)
+        else:
+            bounds = _plain(self.table[name].combine_chunks())
+        if not is_float(type_) or not is_float(bounds.type):
+            return bounds
+        end = -math.inf if side == "lower" else math.inf  # which no number exceeds
+        return bounds.fill_null(pa.scalar(end, bounds.type))
 
     def _counts(self, name: str) -> np.ndarray:
         if name not in self.table.column_names:
             return np.full(len(self.table), -1, np.int64)
-        return self.table[name].cast(pa.int64()).fill_null(-1).to_numpy()
+        counts = _plain(self.table[name].combine_chunks())
+        return counts.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """The same values as :func:`_plain_type` lays them out."""
+    type_ = _plain_type(values.type)
+    return values if values.type == type_ else values.cast(type_)
+
+
+def _plain_type(type_: pa.DataType) -> pa.DataType:
+    """The type of which another is a layout: of a dictionary its values', of large texts and views texts."""
+    if pa.types.is_dictionary(type_):
+        return _plain_type(type_.value_type)
+    if pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
+        return pa.string()
+    if pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_):
+        return pa.binary()
+    return type_
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    """A column, or a field of a struct, by the type of which its own is a layout."""
+    if pa.types.is_struct(field.type):
+        return field.with_type(pa.struct([_plain_field(each) for each in field.type]))
+    return field.with_type(_plain_type(field.type))
 
 
 def _schema_of(zone_maps: pa.Table) -> pa.Schema:
@@ -93,7 +126,8 @@ def _schema_of(zone_maps: pa.Table) -> pa.Schema:
     for name in zone_maps.column_names:
         column, _, statistic = name.rpartition(".")
         if column and statistic in _STATISTICS:
-            bound = zone_maps.schema.field(name).type if statistic in ("lower", "upper") else pa.null()
+            stored = zone_maps.schema.field(name).type
+            bound = _plain_type(stored) if statistic in ("lower", "upper") else pa.null()
             _insert(tree, split_name(column), bound)
     return pa.schema(list(_fields(tree)))
 

@@ -1,13 +1,14 @@
 """Zone maps: lower, upper, null count and NaN count of a column over n units.
 
-Bounds are keys (:mod:`secateur.values`). A unit that holds NaN, or may, has NaN as its upper bound. A bound that is
-not known is the least or the greatest key. Strings are bounded by at most :data:`BOUND_BYTES` bytes.
+Bounds are keys (:mod:`secateur.values`). A unit that holds NaN, or may, has NaN as its upper bound, and the greatest of
+its numbers as its top. A bound that is not known is the least or the greatest key. Strings are bounded by at most
+:data:`BOUND_BYTES` bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,14 +16,15 @@ import pyarrow.compute as pc
 
 from secateur.arrays import present
 from secateur.index.zones.gaps import GapTable, concat_gaps
-from secateur.pruning.zones import Zones, occupancy, unbounded
+from secateur.pruning.zones import Zones, concat_tops, occupancy, unbounded
 from secateur.values import (
+    INT64_MAX,
+    INT64_MIN,
     NAN_KEY,
     Keys,
     Kind,
     choose,
     concatenate,
-    constant_keys,
     greatest_per_group,
     is_float,
     keys_of,
@@ -44,6 +46,7 @@ class ZoneMap:
     null_count: np.ndarray  # int64 of shape (n,)
     nan_count: np.ndarray  # int64 of shape (n,); 0 for types without NaN
     gaps: GapTable | None = None
+    top: np.ndarray | None = None  # int64 of shape (n,), as :class:`secateur.pruning.zones.Zones` has it
 
     def __len__(self) -> int:
         return len(self.null_count)
@@ -51,13 +54,43 @@ class ZoneMap:
     def take(self, units: np.ndarray) -> ZoneMap:
         """The zone maps of the given units."""
         gaps = None if self.gaps is None else self.gaps.take(units)
+        top = None if self.top is None else self.top[units]
         counts = self.null_count[units], self.nan_count[units]
-        return ZoneMap(self.lower.take(units), self.upper.take(units), *counts, gaps)
+        return ZoneMap(self.lower.take(units), self.upper.take(units), *counts, gaps, top)
+
+    @property
+    def numbers_upper(self) -> Keys:
+        """The upper bounds of all values but NaN."""
+        return self.upper if self.top is None else Keys(Kind.WORD, (self.top,))
+
+    @property
+    def stored_gaps(self) -> GapTable | None:
+        """The gaps as they are stored: those of the values, of which that before NaN is one, or that alone."""
+        if self.gaps is not None or self.top is None:
+            return self.gaps
+        before_nan = self.top < self.upper.words[0]
+        if not before_nan.any():
+            return None
+        ends = (np.where(before_nan, end, INT64_MAX)[None, :] for end in (self.top, self.upper.words[0]))
+        return GapTable(*ends)
+
+    def with_stored_gaps(self, gaps: GapTable) -> ZoneMap:
+        """The zone map with gaps as they are stored: a gap that ends in NaN, the upper bound, begins at the top.
+
+        Sound for keys of other types too: no value lies between the ends of a gap.
+        """
+        upper = self.upper.words[0]
+        before_nan = (gaps.low < gaps.high) & (gaps.high == NAN_KEY) & (upper == NAN_KEY)
+        if not before_nan.any():
+            return replace(self, gaps=gaps)
+        top = np.where(before_nan, gaps.low, upper).min(axis=0)
+        only = len(gaps.low) == 1 and bool((before_nan | (gaps.low == gaps.high)).all())
+        return replace(self, gaps=None if only else gaps, top=top)
 
     def zones(self, row_count: np.ndarray) -> Zones:
         """What the algebra reads of these zone maps."""
         gaps = None if self.gaps is None else (self.gaps.low, self.gaps.high)
-        return Zones(self.lower, self.upper, *occupancy(row_count, self.null_count), gaps)
+        return Zones(self.lower, self.upper, *occupancy(row_count, self.null_count), gaps, self.top)
 
 
 def unknown(kind: Kind, n: int) -> ZoneMap:
@@ -81,8 +114,8 @@ def from_bounds(
 ) -> ZoneMap:
     """Zone maps from Arrow bounds in which null is unknown, brought to the column's type.
 
-    Bounds of a floating column leave NaN out, as those of Parquet do; `nan_count` (-1: unknown) brings it in. Where
-    the bounds cannot be cast to `type_` without loss they are unknown.
+    Bounds of a floating column leave NaN out, as those of Parquet do; `nan_count` (-1: unknown) brings it in. As many
+    NaNs as rows are all there is. Where the bounds cannot be cast to `type_` without loss they are unknown.
     """
     kind = ordered_kind(type_)
     try:
@@ -95,11 +128,20 @@ def from_bounds(
     known_low, known_high = present(low), present(high)
     low_keys, high_keys = choose(known_low, keys_of(low), least), choose(known_high, keys_of(high), greatest)
     if is_float(type_):
-        nan = constant_keys(NAN_KEY, kind, len(lower))
-        only_nan = (nan_count > 0) & (nan_count + null_count == row_count) & (null_count >= 0)
-        low_keys = choose(only_nan, nan, low_keys)
-        high_keys = choose(nan_count != 0, nan, high_keys)
+        return _with_nan(low_keys.words[0], high_keys.words[0], null_count, nan_count, row_count)
     return ZoneMap(low_keys, high_keys, null_count, nan_count)
+
+
+def _with_nan(
+    lower: np.ndarray, upper: np.ndarray, null_count: np.ndarray, nan_count: np.ndarray, row_count: np.ndarray
+) -> ZoneMap:
+    """Zone maps of a floating column, from bounds of its numbers."""
+    null_count = np.where((null_count < 0) & (nan_count == row_count) & (nan_count > 0), 0, null_count)
+    only_nan = (nan_count > 0) & (nan_count + null_count == row_count) & (null_count >= 0)
+    may_be = nan_count != 0
+    top = np.where(only_nan, NAN_KEY, np.minimum(upper, NAN_KEY)) if may_be.any() else None
+    low, high = np.where(only_nan, NAN_KEY, lower), np.where(may_be, NAN_KEY, upper)
+    return ZoneMap(Keys(Kind.WORD, (low,)), Keys(Kind.WORD, (high,)), null_count, nan_count, top=top)
 
 
 def _cast(bounds: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -143,7 +185,17 @@ def merge(zone_map: ZoneMap, row_count: np.ndarray, starts: np.ndarray) -> ZoneM
     least, greatest = unbounded(kind, len(zone_map))
     lower = least_per_group(choose(filled, zone_map.lower, greatest), starts)
     upper = greatest_per_group(choose(filled, zone_map.upper, least), starts)
-    return ZoneMap(lower, upper, _sum(zone_map.null_count, starts), _sum(zone_map.nan_count, starts))
+    counts = _sum(zone_map.null_count, starts), _sum(zone_map.nan_count, starts)
+    return ZoneMap(lower, upper, *counts, top=_merged_tops(zone_map, filled, upper, starts))
+
+
+def _merged_tops(zone_map: ZoneMap, filled: np.ndarray, upper: Keys, starts: np.ndarray) -> np.ndarray | None:
+    """The greatest number of every group, of which units of NaN alone have none."""
+    if zone_map.top is None:
+        return None
+    has_numbers = filled & (zone_map.lower.words[0] < NAN_KEY)
+    tops = np.maximum.reduceat(np.where(has_numbers, zone_map.top, INT64_MIN), starts)
+    return np.where(np.logical_or.reduceat(has_numbers, starts), tops, upper.words[0])
 
 
 def _sum(counts: np.ndarray, starts: np.ndarray) -> np.ndarray:
@@ -159,4 +211,5 @@ def concat(parts: Sequence[ZoneMap]) -> ZoneMap:
         np.concatenate([part.null_count for part in parts]),
         np.concatenate([part.nan_count for part in parts]),
         concat_gaps([part.gaps for part in parts]),
+        concat_tops([(part.top, part.upper) for part in parts]),
     )

@@ -140,8 +140,9 @@ def known_of(field: Field, unit: Statistics) -> str:
     nulls = {0: "no NULL", NULL: "NULL possible"}[int(zones.null[0])]
     if not zones.value[0]:
         return f"{field} is NULL in every row"
-    low, high = (_shown(field, keys, end) for keys, end in ((zones.lower, 0), (zones.upper, 1)))
-    return f"{field} from {low} to {high}, {nulls}"
+    low, high = (_shown(field, keys, end) for keys, end in ((zones.lower, 0), (zones.numbers_upper, 1)))
+    hidden = zones.top is not None and zones.top[0] < zones.upper.words[0]
+    return f"{field} from {low} to {high}, {'NaN possible, ' if hidden else ''}{nulls}"
 
 
 def gaps_of(field: Field, unit: Statistics) -> str:

@@ -101,13 +101,15 @@ Operand: TypeAlias = Field | Constant | Varying | Apply | Choice | Tested
 class Within(Predicate):
     """TRUE where the operand's key lies in `ranges`, FALSE where it does not, NULL where the operand is NULL.
 
-    On keys in `fails` Spark raises an error, or what it answers is not known here.
+    On keys in `fails` Spark raises an error, or what it answers is not known here. Of several conditions under AND that
+    became one, as the two ends of a range, `sides` are these.
     """
 
     operand: Operand
     ranges: RangeSet
     sql: Sql = field(compare=False)
     fails: RangeSet | None = None
+    sides: tuple[Within, ...] = field(default=(), compare=False, repr=False)
 
     def __str__(self) -> str:
         return str(self.sql)

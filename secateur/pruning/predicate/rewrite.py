@@ -108,7 +108,8 @@ def _combined(
         return first
     written = tuple(dict.fromkeys(_written(part.sql) for part in parts))
     sql = written[0] if len(written) == 1 else connective(written)
-    return Within(first.operand, reduce(combine, [part.ranges for part in parts]), sql, first.fails)
+    sides = tuple(side for part in parts for side in part.sides or (part,)) if connective is And else ()
+    return Within(first.operand, reduce(combine, [part.ranges for part in parts]), sql, first.fails, sides)
 
 
 def _written(sql: Sql) -> Predicate:

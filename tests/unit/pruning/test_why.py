@@ -55,7 +55,7 @@ def test_text(lake: Path) -> None:
         f"{FILE}, row group 0, is left out by the stage 'zone maps':",
         "  because (`id` + 1) > 25 is TRUE on no row: id from 0 to 18, no NULL",
         "  (`id` + 1) > 25 can be FALSE  (id from 0 to 18, no NULL)",
-        "  `x` > 3 can be TRUE or FALSE  (x from 1.0 to nan, no NULL)",
+        "  `x` > 3 can be TRUE or FALSE  (x from 1.0 to 1.0, NaN possible, no NULL)",
         "  `text` LIKE 'z%' can be FALSE  (text from 'n0' to 'n9', no NULL)",
         "  `day` IS NULL can be FALSE  (day from 2024-01-01 to 2024-01-01, no NULL)",
     ]

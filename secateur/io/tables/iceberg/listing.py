@@ -291,8 +291,13 @@ def tightest(parts: Sequence[ZoneMap]) -> ZoneMap:
     starts = np.arange(0, n * k, k)
     lower = concatenate([part.lower for part in parts]).take(side_by_side)
     upper = concatenate([part.upper for part in parts]).take(side_by_side)
-    counts = (np.max([getattr(part, name) for part in parts], axis=0) for name in ("null_count", "nan_count"))
-    return ZoneMap(greatest_per_group(lower, starts), least_per_group(upper, starts), *counts)
+    numbers_upper = concatenate([part.numbers_upper for part in parts]).take(side_by_side)
+    null_count, nan_count = (np.max([getattr(p, name) for p in parts], axis=0) for name in ("null_count", "nan_count"))
+    low, high = greatest_per_group(lower, starts), least_per_group(upper, starts)
+    if all(part.top is None for part in parts):
+        return ZoneMap(low, high, null_count, nan_count)
+    top = np.maximum(least_per_group(numbers_upper, starts).words[0], low.words[0])  # where NaN is all there is
+    return ZoneMap(low, high, null_count, nan_count, top=top)
 
 
 def _without_replaced_ends(upper: pa.Array) -> pa.Array:
