@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from support.strategies import connected
 
 from secateur.index.zones.zone_table import ZoneTable
 from secateur.pruning.evaluate import evaluate
@@ -18,6 +17,7 @@ from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.residual import Residuals, residuals_of
 from secateur.pruning.rows import truth
+from tests.support.strategies import connected
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64())])
 Row = tuple[int | None, int | None]

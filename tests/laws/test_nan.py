@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support.strategies import connected
 
 import secateur as sc
 from secateur.index.zones import zonemap
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from tests.support.strategies import connected
 
 NAN = math.nan
 SCHEMA = pa.schema([("x", pa.float64()), ("y", pa.float64())])
