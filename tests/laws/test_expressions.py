@@ -31,11 +31,11 @@ from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning import outcomes as sets
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
-from secateur.pruning.predicate.bind import bind, bound_by
+from secateur.pruning.predicate.bind import bind, operand_of
 from secateur.pruning.predicate.bound import Choice, Field, all_leaves, fields, is_supported, parts
 from secateur.pruning.predicate.bound import Tested as Condition
 from secateur.pruning.predicate.nodes import Comparison, Not, Predicate
-from secateur.pruning.predicate.operands import NoRule, bind_operand
+from secateur.pruning.predicate.operands import NoRule
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.resolve import Binder
 from secateur.pruning.predicate.rewrite import rewrite
@@ -192,7 +192,7 @@ def test_results_have_the_types_that_spark_gives_them(spark: SparkSession) -> No
         comparison = parse(f"{text} > 0")
         assert isinstance(comparison, Comparison)
         try:
-            operand = bind_operand(comparison.left, Binder(schema, dt.UTC), bound_by)
+            operand = operand_of(comparison.left, Binder(schema, dt.UTC))
         except NoRule:
             continue
         known += 1
