@@ -74,17 +74,18 @@ def read_pattern(pattern: str, escape: str, sql: Sql) -> Pattern:
     Raises InvalidPredicate where the escape character does not stand before ``%``, ``_`` or itself, which Spark
     refuses (INVALID_FORMAT.ESC_IN_THE_MIDDLE, ESC_AT_THE_END).
     """
-    literals, wildcards = [""], []
+    literals: list[list[str]] = [[]]
+    wildcards = []
     characters = iter(pattern)
     for character in characters:
         if character == escape:
             literal = next(characters, None)
             if literal not in ("%", "_", escape):
                 raise InvalidPredicate(f"{sql}: the escape character {escape!r} must precede %, _ or itself")
-            literals[-1] += literal
+            literals[-1].append(literal)
         elif character in "%_":
             wildcards.append(character)
-            literals.append("")
+            literals.append([])
         else:
-            literals[-1] += character
-    return Pattern(tuple(literals), tuple(wildcards))
+            literals[-1].append(character)
+    return Pattern(tuple(map("".join, literals)), tuple(wildcards))
