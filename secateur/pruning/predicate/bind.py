@@ -199,9 +199,7 @@ def _missing(operand: Operand, sql: Sql) -> Predicate:
 
 
 def _subject(operand: Operand, sql: Sql) -> Subject:
-    return Subject(
-        f"column {operand}" if isinstance(operand, Field) else f"the left side of {brief(sql)}", operand.type
-    )
+    return Subject(operand if isinstance(operand, Field) else sql, operand.type)
 
 
 def _with_literal(op: str, operand: Operand, literal: Literal, sql: nodes.Comparison, binder: Binder) -> Predicate:
