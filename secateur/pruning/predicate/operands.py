@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from secateur.pruning.functions import casts, types
 from secateur.pruning.functions.calendar import DAY
-from secateur.pruning.functions.registry import rule
+from secateur.pruning.functions.registry import function_of, rule
 from secateur.pruning.functions.types import INSTANT, LOCAL
 from secateur.pruning.interval import Argument, Function, constant, numbers
 from secateur.pruning.predicate.bound import Apply, Choice, Constant, Field, Operand, Tested, Varying
@@ -189,10 +189,11 @@ def coerced(operand: Operand, type_: pa.DataType, zone: dt.tzinfo, *, safe: bool
         return replace(operand, written=False) if isinstance(operand, Constant) else operand
     if isinstance(operand, Constant) and operand.key is None:
         return Constant(type_, None)
-    function = (casts.try_cast if safe else casts.cast)(operand.type, type_, zone)
+    cast, arguments = (casts.try_cast if safe else casts.cast), (operand.type, type_, zone)
+    function = cast(*arguments)
     if function is None:
         raise NoRule(f"a cast from {operand.type} to {type_} does not keep the order of values")
-    return _folded(function, (operand,))
+    return _folded(replace(function, source=(cast, arguments)), (operand,))
 
 
 def common_type(operands: Sequence[Operand]) -> pa.DataType:
@@ -226,13 +227,12 @@ def apply(name: str, arguments: list[Operand], zone: dt.tzinfo) -> Operand:
     if any(pa.types.is_null(a.type) or kind_of(a.type) is None for a in arguments):
         raise NoRule(f"{name} of {', '.join(str(a.type) for a in arguments)} has no rule")
     known = [Argument(a.type, a.key, a.written) if isinstance(a, Constant) else Argument(a.type) for a in arguments]
-    function = rule(name)
-    if function is None:
+    if rule(name) is None:
         raise NoRule(f"{name} has no rule")
-    found = function(known, zone)
+    found = function_of(name, known, zone)
     if found is None:
         raise NoRule(f"{name} of {', '.join(str(a.type) for a in arguments)} has no rule")
-    return _folded(found, tuple(arguments))
+    return _folded(replace(found, source=(function_of, (name, known, zone))), tuple(arguments))
 
 
 def _date_arithmetic(name: str, arguments: list[Operand]) -> tuple[str, list[Operand]]:
