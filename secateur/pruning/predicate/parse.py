@@ -202,7 +202,7 @@ def _is(node: exp.Expression, value: exp.Expression) -> Predicate:
             if _is_condition(node):
                 return Is(_predicate(node), None)
             operand = _expression(node)
-            return Is(_opaque(node), None) if operand is None else IsNull(operand)
+            return Is(_opaque(node.unnest()), None) if operand is None else IsNull(operand)
         case exp.Boolean():
             return Is(_predicate(node), bool(value.this))
         case _:
