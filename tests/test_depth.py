@@ -129,7 +129,7 @@ def test_absurd_depth_is_an_error_of_ours(template: str) -> None:
     try:
         rewrite(bind(parse(ladder(template, 20_000)), SCHEMA))
     except InvalidPredicate as error:
-        assert "nested too deeply" in str(error)  # noqa: PT017
+        assert "nested too deeply" in str(error)
     assert sys.getrecursionlimit() == before
 
 
@@ -197,7 +197,7 @@ def work_of(text: str) -> dict[str, int]:
 @examples(60, shrink=False)
 @given(seed=st.integers(0, 2**40), depth=st.integers(1, 60))
 def test_nodes_are_fewer_than_characters(seed: int, depth: int) -> None:
-    """Of whatever is nested in whatever: the tree is no larger than its text, which it prints at a few times its size."""
+    """Of whatever is nested in whatever: the tree is no larger than its text, and its text no larger than a few times."""
     chance = random.Random(seed)
     schema = expressions.table(1, chance).schema
     text = expressions.deep(chance, depth)
