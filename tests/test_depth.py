@@ -118,7 +118,7 @@ def test_plans_answer_at_a_hundred_levels(table: sc.Table, template: str) -> Non
     for other in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)):
         assert other.blocks == plan.blocks
         assert other.residual_by_block == plan.residual_by_block
-    if plan.residuals.whole is None or is_supported(plan.residuals.whole):
+    if plan.residuals.whole is not None and is_supported(plan.residuals.whole):
         again = sc.prune(table, plan.residual or "TRUE")
         assert again.count() == plan.count() == plan.to_arrow().num_rows
 
@@ -197,7 +197,7 @@ def work_of(text: str) -> dict[str, int]:
 @examples(60, shrink=False)
 @given(seed=st.integers(0, 2**40), depth=st.integers(1, 60))
 def test_nodes_are_fewer_than_characters(seed: int, depth: int) -> None:
-    """Of whatever is nested in whatever: the tree is no larger than its text, and its text no larger than a few times."""
+    """Of whatever is nested in whatever: the tree is no larger than its text."""
     chance = random.Random(seed)
     schema = expressions.table(1, chance).schema
     text = expressions.deep(chance, depth)
