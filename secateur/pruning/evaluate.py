@@ -7,8 +7,9 @@ Leaves are evaluated over all units in one call; nothing here holds state, so th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -32,17 +33,22 @@ from secateur.pruning.predicate.bound import (
     Unsupported,
     Varying,
     Within,
+    everything_in,
     fields,
     leaves,
     operands,
+    shared,
 )
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
+from secateur.pruning.predicate.trees import Steps, each_of, unrolled
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.statistics import Statistics
 from secateur.pruning.zones import Zones, may_be_nan
 from secateur.values import NAN_KEY
 
 CHUNK = 1 << 16  # units: what a leaf reads of them several times stays in a core's cache
+LEAST_CHUNK = 1 << 10
+FEW_PARTS = 32  # of a leaf, operands and conditions
 
 
 def evaluate(predicate: Predicate, statistics: Statistics) -> np.ndarray:
@@ -61,15 +67,21 @@ def fold(predicate: Predicate, row_count: np.ndarray, outcomes_of: Callable[[Lea
 
 
 def _fold(predicate: Predicate, outcomes_of: Callable[[Leaf], np.ndarray]) -> np.ndarray:
+    return unrolled(partial(_folded, outcomes_of=outcomes_of), predicate, {}, shared(predicate))
+
+
+def _folded(predicate: Predicate, outcomes_of: Callable[[Leaf], np.ndarray]) -> Steps[np.ndarray]:
     match predicate:
-        case And(children):
-            return reduce(sets.conjunction, (_fold(child, outcomes_of) for child in children))
-        case Or(children):
-            return reduce(sets.disjunction, (_fold(child, outcomes_of) for child in children))
+        case And(children) | Or(children):
+            combine = sets.conjunction if isinstance(predicate, And) else sets.disjunction
+            outcomes = yield children[0]
+            for child in children[1:]:
+                outcomes = combine(outcomes, (yield child))
+            return outcomes
         case Not(child):
-            return sets.negation(_fold(child, outcomes_of))
+            return sets.negation((yield child))
         case Is(child, value):
-            return sets.equality(_fold(child, outcomes_of), value)
+            return sets.equality((yield child), value)
         case Within() | Missing() | Matches() | Compared() | Holds() | Unsupported() | Truth():
             return outcomes_of(predicate)
         case _:
@@ -82,18 +94,21 @@ def may_match(predicate: Predicate, statistics: Statistics, units: np.ndarray | 
     What :func:`evaluate` says of TRUE, but that units without rows are not told apart; for plain ranges one comparison
     per side is enough.
     """
-    return _may_be(TRUE, predicate, statistics, units)
+    return unrolled(partial(_may_be, statistics=statistics, units=units), (predicate, TRUE), {}, shared(predicate))
 
 
-def _may_be(truth: int, predicate: Predicate, statistics: Statistics, units: np.ndarray | None) -> np.ndarray:
+def _may_be(asked: tuple[Predicate, int], statistics: Statistics, units: np.ndarray | None) -> Steps[np.ndarray]:
     """Where the predicate may be TRUE, or FALSE: AND is FALSE where any part may be, OR is TRUE where any may be."""
+    predicate, truth = asked
     match predicate:
         case And(children) | Or(children):
-            all_of = isinstance(predicate, And) == (truth == TRUE)
-            parts = (_may_be(truth, child, statistics, units) for child in children)
-            return reduce(np.logical_and if all_of else np.logical_or, parts)
+            combine = np.logical_and if isinstance(predicate, And) == (truth == TRUE) else np.logical_or
+            possible = yield children[0], truth
+            for child in children[1:]:
+                possible = combine(possible, (yield child, truth))
+            return possible
         case Not(child):
-            return _may_be(TRUE + FALSE - truth, child, statistics, units)
+            return (yield child, TRUE + FALSE - truth)
         case Within(operand=Field() as field, ranges=ranges, fails=None):
             zones = statistics.zones(field)
             possible = None if zones is None else _reached(ranges, zones, units, inside=truth == TRUE)
@@ -123,10 +138,20 @@ def leaf_outcomes(leaf: Leaf, statistics: Statistics, units: np.ndarray | None =
         case Within(Field()) | Matches(Field()) | Truth() | Holds() | Unsupported():
             return outcomes_over(leaf, columns)
     outcomes = np.empty(n, np.uint8)
-    for start in range(0, n, CHUNK):
-        chunk = slice(start, start + CHUNK)
+    step = at_once(leaf, CHUNK)
+    for start in range(0, n, step):
+        chunk = slice(start, start + step)
         outcomes[chunk] = outcomes_over(leaf, columns.take(chunk))
     return outcomes
+
+
+def at_once(leaf: Leaf, units: int) -> int:
+    """How many units to evaluate a leaf over at once: fewer, where its parts are many, as all their intervals are kept.
+
+    Over this few, one of 10,000 parts takes some 200 MB.
+    """
+    parts = sum(1 for _ in everything_in(leaf))
+    return max(LEAST_CHUNK, units * FEW_PARTS // max(parts, FEW_PARTS))
 
 
 def _at(array: np.ndarray, units: np.ndarray | None) -> np.ndarray:
@@ -142,38 +167,77 @@ def _chosen_zones(zones: Zones | None, units: np.ndarray | None) -> Zones | None
 
 @dataclass(frozen=True)
 class Columns:
-    """Zone maps of the columns that a leaf names over n units; `single` where every unit is one row."""
+    """Zone maps of the columns that a leaf names over n units; `single` where every unit is one row.
+
+    `tests`: the outcomes of conditions that bounds of values do not tell, where the values themselves are at hand.
+    """
 
     n: int
     zones: Mapping[Field, Zones | None]
     single: bool = False
+    tests: Mapping[Leaf, np.ndarray] = field(default_factory=dict)
 
     def take(self, chunk: slice) -> Columns:
         """The given units."""
         n = len(range(*chunk.indices(self.n)))
-        return Columns(n, {f: z if z is None else z.take(chunk) for f, z in self.zones.items()}, self.single)
+        zones = {f: z if z is None else z.take(chunk) for f, z in self.zones.items()}
+        return Columns(n, zones, self.single, {leaf: outcomes[chunk] for leaf, outcomes in self.tests.items()})
 
 
 def outcomes_over(leaf: Leaf, columns: Columns) -> np.ndarray:
     """The possible outcomes of one leaf over units with these zone maps."""
-    match leaf:
+    return unrolled(partial(_computed, columns=columns), leaf, {})
+
+
+def interval_of(operand: Operand, columns: Columns) -> Interval:
+    """What an operand can be over every unit."""
+    return unrolled(partial(_computed, columns=columns), operand, {})
+
+
+def _computed(node: Predicate | Operand, columns: Columns) -> Steps[Any]:
+    """The outcomes of a condition, or the interval of an operand; yields the conditions and operands below it."""
+    match node:
+        case Predicate():
+            return (yield from _outcomes(node, columns))
+        case Field(type=type_):
+            return intervals.of_zones(columns.zones[node], type_, columns.n)
+        case Constant(type_, key):
+            return intervals.constant(type_, key, columns.n)
+        case Varying(type_, lower, upper):
+            ends = intervals.constant(type_, lower, columns.n), intervals.constant(type_, upper, columns.n)
+            return intervals.union(*ends)
+        case Apply(function, arguments):
+            return intervals.applied(function, (yield from each_of(arguments)))
+        case Tested(predicate):
+            return (yield from _tested(predicate, columns))
+        case Choice():
+            return (yield from _chosen(node, columns))
+
+
+def _outcomes(condition: Predicate, columns: Columns) -> Steps[np.ndarray]:
+    match condition:
+        case Matches() if condition in columns.tests:
+            return columns.tests[condition]
         case Truth(value):
             return np.full(columns.n, sets.of_truth(value), np.uint8)
         case Holds() | Unsupported():
             return np.full(columns.n, EVERYTHING, np.uint8)
         case Within(Field() as field) | Matches(Field() as field) if (zones := columns.zones[field]) is not None:
-            return _value_outcomes(leaf, zones)
+            return _value_outcomes(condition, zones)
         case Missing(Field() as field):
             return _null_outcomes(columns.zones[field], columns.n)
         case Missing(operand):
-            found = interval_of(operand, columns)
+            found = yield operand
             return _failing(sets.of_sides(_bit(found.null), _bit(found.value)), found.fails)
         case Within(operand) | Matches(operand):
-            found = interval_of(operand, columns)
+            found = yield operand
             zones = Zones(found.lower, found.upper, found.value, found.null, top=found.top)
-            return _failing(_value_outcomes(leaf, zones), found.fails)
+            return _failing(_value_outcomes(condition, zones), found.fails)
         case Compared(op, left, right):
-            return _compared(op, interval_of(left, columns), interval_of(right, columns))
+            first = yield left
+            return _compared(op, first, (yield right))
+        case _:
+            return (yield from _folded(condition, lambda leaf: np.full(columns.n, EVERYTHING, np.uint8)))
 
 
 def _value_outcomes(leaf: Within | Matches, zones: Zones) -> np.ndarray:
@@ -272,8 +336,8 @@ def _bit(flags: np.ndarray) -> np.ndarray:
 def may_fail(leaf: Leaf, statistics: Statistics) -> np.ndarray:
     """The units that may hold a row on which Spark raises an error, for a leaf that looks at a column: bool."""
     match leaf:
-        case Within(Field() as field, fails=RangeSet()):
-            return _leaf_fails(leaf, Columns(len(statistics), {field: statistics.zones(field)}))
+        case Within(Field() as field, fails=RangeSet() as fails):
+            return _field_fails(field, fails, Columns(len(statistics), {field: statistics.zones(field)}))
         case _:
             return np.zeros(len(statistics), bool)
 
@@ -281,58 +345,45 @@ def may_fail(leaf: Leaf, statistics: Statistics) -> np.ndarray:
 # ---- operands --------------------------------------------------------------------------------------------------------
 
 
-def interval_of(operand: Operand, columns: Columns) -> Interval:
-    """What an operand can be over every unit."""
-    match operand:
-        case Field(type=type_):
-            return intervals.of_zones(columns.zones[operand], type_, columns.n)
-        case Constant(type_, key):
-            return intervals.constant(type_, key, columns.n)
-        case Varying(type_, lower, upper):
-            ends = intervals.constant(type_, lower, columns.n), intervals.constant(type_, upper, columns.n)
-            return intervals.union(*ends)
-        case Apply(function, arguments):
-            return intervals.applied(function, [interval_of(argument, columns) for argument in arguments])
-        case Tested(predicate):
-            return _tested(predicate, columns)
-        case Choice():
-            return _chosen(operand, columns)
-
-
-def _tested(predicate: Predicate, columns: Columns) -> Interval:
-    outcomes = _fold(predicate, lambda leaf: outcomes_over(leaf, columns))
+def _tested(predicate: Predicate, columns: Columns) -> Steps[Interval]:
+    outcomes = yield predicate
     found = intervals.truth(outcomes)
-    fails = _may_fail(predicate, outcomes, columns)
+    fails = yield from _may_fail(predicate, outcomes, columns)
     return Interval(found.type, found.lower, found.upper, found.value, found.null, fails)
 
 
-def _chosen(choice: Choice, columns: Columns) -> Interval:
+def _chosen(choice: Choice, columns: Columns) -> Steps[Interval]:
     """The hull of the branches that can be reached, which is where no condition before must be TRUE."""
     reached = np.ones(columns.n, bool)
-    found = intervals.where(~reached, interval_of(choice.otherwise, columns))
+    otherwise = yield choice.otherwise
+    found = intervals.where(~reached, otherwise)
     fails = np.zeros(columns.n, bool)
     for condition, value in choice.branches:
-        outcomes = _fold(condition, lambda leaf: outcomes_over(leaf, columns))
-        fails |= reached & _may_fail(condition, outcomes, columns)
+        outcomes = yield condition
+        fails |= reached & (yield from _may_fail(condition, outcomes, columns))
         taken = reached & ((outcomes & TRUE) != 0)
-        found = intervals.union(found, intervals.where(taken, interval_of(value, columns)))
+        found = intervals.union(found, intervals.where(taken, (yield value)))
         reached = reached & ((outcomes & (FALSE | NULL)) != 0)
-    found = intervals.union(found, intervals.where(reached, interval_of(choice.otherwise, columns)))
+    found = intervals.union(found, intervals.where(reached, otherwise))
     return replace(found, fails=found.fails | fails)
 
 
-def _may_fail(condition: Predicate, outcomes: np.ndarray, columns: Columns) -> np.ndarray:
+def _may_fail(condition: Predicate, outcomes: np.ndarray, columns: Columns) -> Steps[np.ndarray]:
     """Where evaluating a condition may raise an error."""
     if columns.single:
         return sets.undecided(outcomes)
-    return reduce(np.logical_or, (_leaf_fails(leaf, columns) for leaf in leaves(condition)), np.zeros(columns.n, bool))
+    fails = np.zeros(columns.n, bool)
+    for leaf in leaves(condition):
+        match leaf:
+            case Within(Field() as field, fails=RangeSet() as ranges):
+                fails |= _field_fails(field, ranges, columns)
+            case _:
+                for operand in operands(leaf):
+                    if not isinstance(operand, Field):
+                        fails |= (yield operand).fails
+    return fails
 
 
-def _leaf_fails(leaf: Leaf, columns: Columns) -> np.ndarray:
-    match leaf:
-        case Within(Field() as field, fails=RangeSet() as fails):
-            found = intervals.of_zones(columns.zones[field], field.type, columns.n)
-            return (_sides(fails, found) & found.value & TRUE) != 0
-        case _:
-            computed = (interval_of(each, columns).fails for each in operands(leaf) if not isinstance(each, Field))
-            return reduce(np.logical_or, computed, np.zeros(columns.n, bool))
+def _field_fails(field: Field, fails: RangeSet, columns: Columns) -> np.ndarray:
+    found = intervals.of_zones(columns.zones[field], field.type, columns.n)
+    return (_sides(fails, found) & found.value & TRUE) != 0

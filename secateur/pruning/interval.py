@@ -88,6 +88,17 @@ class Function:
     inverse: Callable[[Key], Key | None] | None = field(default=None, compare=False)
     # Whether the value before a key is less, and after it not; for functions that increase but for changes of clocks.
     is_steady: Callable[[Key], bool] | None = field(default=None, compare=False)
+    # What gives this function, and for which arguments: it is pickled so, as `bounds` may be a closure.
+    source: tuple[Callable[..., Function | None], tuple[object, ...]] | None = field(default=None, compare=False)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Function, tuple(vars(self).values())) if self.source is None else (_remade, self.source)
+
+
+def _remade(make: Callable[..., Function | None], arguments: tuple[object, ...]) -> Function:
+    function = make(*arguments)
+    assert function is not None
+    return replace(function, source=(make, arguments))
 
 
 @dataclass(frozen=True)

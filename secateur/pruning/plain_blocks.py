@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -63,6 +63,12 @@ class PlainBlocks:
 def plain(blocks: Blocks) -> PlainBlocks:
     """The arrays of some blocks."""
     return PlainBlocks(*(getattr(blocks, name) for name in ARRAYS))
+
+
+def loose(blocks: Blocks) -> PlainBlocks:
+    """The arrays of some blocks, as of blocks that no segment of an index holds."""
+    arrays = plain(blocks)
+    return replace(arrays, segment=np.full(len(arrays), -1))
 
 
 def joined(parts: Sequence[PlainBlocks]) -> PlainBlocks:

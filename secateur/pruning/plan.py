@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +31,12 @@ class ScanPlan:
     report: Report
     limit: int | None
     session_time_zone: str
+
+    def __getstate__(self) -> dict[str, object]:
+        """A plan is pickled as plain arrays: blocks, what is known of them and left to check, and no index."""
+        state = {each.name: getattr(self, each.name) for each in fields(self)}
+        trail = tuple(left.settled for left in self.trail)
+        return {**state, "survivors": self.survivors.settled, "trail": trail, "residuals": self.residuals}
 
     @cached_property
     def sql(self) -> str:

@@ -14,9 +14,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.errors import EvaluationError, UnsupportedPredicate
-from secateur.pruning.evaluate import Columns, fold, outcomes_over
+from secateur.pruning.evaluate import Columns, at_once, fold, outcomes_over
 from secateur.pruning.outcomes import FALSE, NULL, TRUE, of_truth, survives, undecided
-from secateur.pruning.predicate.bound import Field, Holds, Leaf, Matches, Missing, Unsupported, Within, fields
+from secateur.pruning.predicate.bound import (
+    Field,
+    Holds,
+    Leaf,
+    Matches,
+    Missing,
+    Unsupported,
+    Within,
+    all_leaves,
+    fields,
+)
 from secateur.pruning.predicate.nodes import Predicate, Truth
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.zones import Zones
@@ -87,11 +97,14 @@ def _leaf(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
 def _computed(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
     """A leaf over values that are computed from columns, some rows at a time."""
     needed = fields(leaf)
+    on_text = [each for each in all_leaves(leaf) if isinstance(each, Matches) and isinstance(each.operand, Field)]
     found = []
-    step = _rows_at_once([column(batch, field) for field in needed])
+    step = at_once(leaf, _rows_at_once([column(batch, field) for field in needed]))
     for start in range(0, max(batch.num_rows, 1), step):
         part = batch.slice(start, step)
-        found.append(outcomes_over(leaf, Columns(part.num_rows, {f: _points(part, f) for f in needed}, single=True)))
+        tests: dict[Leaf, np.ndarray] = {each: _leaf(each, part) for each in on_text}
+        zones = {field: _points(part, field) for field in needed}
+        found.append(outcomes_over(leaf, Columns(part.num_rows, zones, single=True, tests=tests)))
     return np.concatenate(found)
 
 

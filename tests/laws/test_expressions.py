@@ -7,12 +7,9 @@ says is possible must contain what the reference says is so; and forgetting, mer
 from __future__ import annotations
 
 import datetime as dt
-import operator
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from dataclasses import field as dataclass_field
-from functools import reduce
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,24 +18,32 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from secateur.errors import IncomparableLiteral
-from secateur.index.zones import zonemap
 from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning import outcomes as sets
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
-from secateur.pruning.predicate.bind import bind, bound_by
-from secateur.pruning.predicate.bound import Choice, Field, all_leaves, fields, is_supported, parts
+from secateur.pruning.predicate.bind import bind, operand_of
+from secateur.pruning.predicate.bound import Choice, all_leaves, is_supported, parts
 from secateur.pruning.predicate.bound import Tested as Condition
 from secateur.pruning.predicate.nodes import Comparison, Not, Predicate
-from secateur.pruning.predicate.operands import NoRule, bind_operand
+from secateur.pruning.predicate.operands import NoRule
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.resolve import Binder
 from secateur.pruning.predicate.rewrite import rewrite
-from secateur.pruning.rows import column, truth
-from secateur.pruning.zones import Zones
-from secateur.values import kind_of
+from secateur.pruning.rows import truth
 from tests.support import expressions
+from tests.support.expression_checks import (
+    ROWS,
+    SINGLE,
+    Asked,
+    Groups,
+    bound,
+    check_groups,
+    check_rows,
+    defined_rows,
+    windows,
+    within_rows,
+)
 from tests.support.oracle import ask
 from tests.support.profiles import examples
 from tests.support.strategies import ZONES
@@ -47,19 +52,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OUTCOME = {True: TRUE, False: FALSE, None: NULL}
-SINGLE = (TRUE, FALSE, NULL)
-
-
-def bound(text: str, schema: pa.Schema, zone: str) -> Predicate | None:
-    """The predicate as bound, or None for one that Spark refuses too."""
-    try:
-        return bind(parse(text), schema, session_time_zone=zone)
-    except IncomparableLiteral:
-        return None
 
 
 seeds = st.integers(0, 2**40)
-ROWS = 40
 
 
 @examples(6, shrink=False)
@@ -85,95 +80,6 @@ def test_rows_and_groups_of_rows_are_as_spark_answers(spark: SparkSession, seed:
         check_groups(asked[masked], batch, outcomes)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A predicate, and the rows on which Spark is asked for its value."""
-
-    text: str
-    predicate: Predicate
-    rows: list[int]
-
-
-def defined_rows(predicate: Predicate, batch: pa.RecordBatch) -> list[int]:
-    """The rows on which all conditions have a value; all rows where only Spark can evaluate them.
-
-    Spark may raise the error of one condition although another decides the row: which it evaluates first is its affair.
-    """
-    if not is_supported(predicate):
-        return list(range(batch.num_rows))
-    decided = [np.isin(truth(each, batch), SINGLE) for each in (predicate, *all_leaves(predicate))]
-    return np.flatnonzero(np.logical_and.reduce(decided)).tolist()
-
-
-def within_rows(text: str, rows: list[int]) -> str:
-    """The predicate on some rows only; on the others, Spark may raise an error."""
-    return text if len(rows) == ROWS else f"IF(rid IN ({', '.join(map(str, rows)) or 'NULL'}), ({text}), NULL)"
-
-
-def check_rows(asked: Asked, batch: pa.RecordBatch, expected: dict[int, int]) -> None:
-    """The reference: what rows are here, they are in Spark."""
-    for each in (asked.predicate, rewrite(asked.predicate)):
-        if not is_supported(each):
-            continue
-        found = truth(each, batch).tolist()
-        for i, outcome in expected.items():
-            row = {str(field): column(batch, field)[i] for field in fields(asked.predicate)}
-            assert found[i] == outcome, f"{asked.text} on {row}: {found[i]}, {outcome} in Spark"
-
-
-def check_groups(asked: Asked, batch: pa.RecordBatch, expected: dict[int, int]) -> None:
-    """What is possible in a group of rows contains what its rows are."""
-    for each in (asked.predicate, rewrite(asked.predicate)):
-        groups = Groups(batch, cut(batch.num_rows))
-        said = evaluate(each, groups)
-        for (start, stop), possible in zip(groups.spans, said.tolist(), strict=True):
-            really = reduce(operator.or_, (expected.get(i, 0) for i in range(start, stop)))
-            assert possible & really == really, f"{asked.text} on rows {start} to {stop}: {possible} lacks {really}"
-
-
-def cut(n: int) -> list[tuple[int, int]]:
-    """Groups of one, two, three, ... rows."""
-    spans, start = [], 0
-    for size in range(1, n):
-        spans.append((start, min(start + size, n)))
-        start += size
-        if start >= n:
-            break
-    return spans
-
-
-@dataclass(frozen=True)
-class Groups:
-    """Zone maps of runs of rows; statistics of forgotten fields are unknown."""
-
-    batch: pa.RecordBatch
-    spans: list[tuple[int, int]]
-    forgotten: frozenset[str] = frozenset()
-    made: dict[Field, Zones] = dataclass_field(default_factory=dict)  # which groups of other forgotten fields share
-
-    def __len__(self) -> int:
-        return len(self.spans)
-
-    @property
-    def row_count(self) -> np.ndarray:
-        return np.array([stop - start for start, stop in self.spans])
-
-    def zones(self, field: Field) -> Zones | None:
-        if kind_of(field.type) is None or field.path[0] in self.forgotten:
-            return None
-        if field not in self.made:
-            self.made[field] = self._zones(field)
-        return self.made[field]
-
-    def _zones(self, field: Field) -> Zones:
-        values = column(self.batch, field)
-        parts = [zonemap.of_values(values.slice(start, stop - start), field.type) for start, stop in self.spans]
-        lower, upper, nulls, nans = zip(*parts, strict=True)
-        low, high = (pa.array([bound.as_py() for bound in side], side[0].type) for side in (lower, upper))
-        found = zonemap.from_bounds(field.type, low, high, np.array(nulls), np.array(nans), self.row_count)
-        return found.zones(self.row_count)
-
-
 def test_results_have_the_types_that_spark_gives_them(spark: SparkSession) -> None:
     """A type decides how a value is rounded, and when it overflows: most of all of decimals beside constants."""
     schema = pa.schema([(name, type_) for name, (type_, _) in expressions.COLUMNS.items()])
@@ -192,7 +98,7 @@ def test_results_have_the_types_that_spark_gives_them(spark: SparkSession) -> No
         comparison = parse(f"{text} > 0")
         assert isinstance(comparison, Comparison)
         try:
-            operand = bind_operand(comparison.left, Binder(schema, dt.UTC), bound_by)
+            operand = operand_of(comparison.left, Binder(schema, dt.UTC))
         except NoRule:
             continue
         known += 1
@@ -205,12 +111,6 @@ def test_results_have_the_types_that_spark_gives_them(spark: SparkSession) -> No
 
 
 ROWS_OF_TABLE, PREDICATES_OF_TABLE = 30, 40
-
-
-def windows(n: int) -> list[tuple[int, int]]:
-    """Single rows, runs of two, three, five and eight, and last all rows."""
-    runs = [(start, start + size) for size in (1, 2, 3, 5, 8) for start in range(0, n - size + 1, size)]
-    return [*runs, (0, n)]
 
 
 @examples(50, shrink=False)

@@ -181,8 +181,8 @@ def predicate(chance: random.Random, depth: int = 2) -> str:
         return chance.choice(["({} AND {})", "({} OR {})", "(NOT {})", "(({}) IS TRUE)", "(({}) IS NULL)"]).format(
             *inner
         )
-    if chance.random() < 0.1:
-        return _flag(chance, 2)
+    if chance.random() < 0.15:
+        return _flag(chance, chance.choice([2, 2, 3, 5]))
     kind = chance.choice(["integer", "number", "number", "day", "instant", "local", "text"])
     return _comparison(kind, chance)
 
@@ -224,9 +224,46 @@ def _filled(template: str, kind: str, chance: random.Random, depth: int) -> str:
 
 
 def _flag(chance: random.Random, depth: int) -> str:
-    """A condition of small size, or a boolean expression."""
-    if depth == 2 and chance.random() < 0.6:
-        template = chance.choice(["coalesce({}, {})", "if({}, {}, {})", "({}) = ({})", "nullif({}, {})", "({} <=> {})"])
-        return template.format(*(_flag(chance, 1) for _ in range(3)))
+    """A condition of small size, or a boolean expression with conditions in it, nested up to `depth`."""
+    if depth > 1 and chance.random() < 0.6:
+        template = chance.choice(BOOLEAN)
+        return template.format(*(_flag(chance, depth - 1) for _ in range(3)))
     simple = [f"({chance.choice(INTEGERS)} {op} {chance.choice(INTEGER_CONSTANTS)})" for op in ("=", "<", ">=")]
+    simple += [f"(s {chance.choice(PATTERNS)})", chance.choice(TESTS_OF_TEXT)]
     return chance.choice(["flag", "(s IS NULL)", "(x > 0D)", "(m <=> 0.5)", "(NOT flag)", "(l IS NOT NULL)", *simple])
+
+
+BOOLEAN = [
+    "coalesce({}, {})",
+    "if({}, {}, {})",
+    "({}) = ({})",
+    "nullif({}, {})",
+    "({} <=> {})",
+    "({} BETWEEN {} AND {})",
+    "between({}, {}, {})",
+    "(CASE {} WHEN {} THEN {} WHEN TRUE THEN s LIKE 'a%' ELSE FALSE END)",
+    "(CASE WHEN {} THEN {} WHEN {} THEN NULL END)",
+    "({} IN (TRUE, NULL))",
+    "(({} AND {}) IS NULL)",
+    "(NOT ({} OR {}))",
+    "greatest({}, {})",
+]
+TESTS_OF_TEXT = [
+    "contains(s, 'b')",
+    "startswith(s, 'ab')",
+    "endswith(s, 'c')",
+    "(instr(s, 'b') > 0)",
+    "like(s, '_b%')",
+    "between(i, 0, 7)",
+    "between(s, 'a', 'b')",
+]
+
+
+def deep(chance: random.Random, depth: int) -> str:
+    """A boolean expression whose nesting is as deep as asked, one branch of it at every level."""
+    text = _flag(chance, 2)
+    for _ in range(depth):
+        parts = [text, _flag(chance, 1), _flag(chance, 1)]
+        chance.shuffle(parts)
+        text = chance.choice(BOOLEAN).format(*parts)
+    return text

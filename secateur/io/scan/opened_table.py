@@ -38,10 +38,22 @@ class OpenedTable:
     catalog: IndexCatalog
     manifests_read: ManifestCounts  # to list the files now
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Without the index: a plan that is sent elsewhere opens the files that it reads by their footers."""
+        return _without_index, (self.table, self.listing, self.schema, self.manifests_read)
+
     @cached_property
     def binding_schema(self) -> pa.Schema:
         """The schema with Spark's hidden `_metadata`, unless the table has a column of that name."""
         return self.schema if self.listing.own_metadata else self.schema.append(METADATA_FIELD)
+
+
+def _without_index(
+    table: TableSnapshot, listing: Listing, schema: pa.Schema, manifests_read: ManifestCounts
+) -> OpenedTable:
+    footers, caches = FooterSource(table, listing), Caches(table.store, table.cache, table.disk)
+    catalog = open_catalog(listing, caches, None, footers.open, Faults(strict=False), table.naming)
+    return OpenedTable(table, listing, schema, catalog, manifests_read)
 
 
 def open_snapshot_of(

@@ -93,6 +93,11 @@ class PlannedScan(ScanPlan):
             f"{type(self).__name__}({brief(self.written)}: {len(blocks):,} blocks of {len(self.file_ordinals):,} files)"
         )
 
+    def __getstate__(self) -> dict[str, object]:
+        """As of :class:`ScanPlan`. What is read elsewhere, or planned anew, uses no Spark of this process."""
+        settings = replace(self.origin.settings, executors=None)
+        return {**super().__getstate__(), "origin": replace(self.origin, settings=settings)}
+
     def to_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The matching rows as record batches, streamed block by block.
 

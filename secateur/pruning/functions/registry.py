@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Sequence
+
 from secateur.pruning.functions import arithmetic, conditional, durations, rounding, temporal, text
-from secateur.pruning.interval import Rule
+from secateur.pruning.interval import Argument, Function, Rule
 
 RULES: dict[str, Rule] = {
     **arithmetic.RULES,
@@ -18,3 +21,9 @@ RULES: dict[str, Rule] = {
 def rule(name: str) -> Rule | None:
     """The rule for a function name in lower case: gives the function for arguments and a session's time zone."""
     return RULES.get(name)
+
+
+def function_of(name: str, arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+    """The function of a name in lower case on arguments, if it has bounds on them."""
+    found = rule(name)
+    return None if found is None else found(arguments, zone)

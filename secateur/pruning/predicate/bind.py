@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -29,8 +31,8 @@ from secateur.pruning.predicate.bound import (
     Operand,
     Unsupported,
     Within,
-    all_leaves,
     is_repeatable,
+    leaves,
 )
 from secateur.pruning.predicate.calls import CONTAINMENTS, escaped
 from secateur.pruning.predicate.containers import holds, needs
@@ -38,10 +40,11 @@ from secateur.pruning.predicate.inverse import pull_back
 from secateur.pruning.predicate.like import Pattern, encoded, read_pattern
 from secateur.pruning.predicate.listed_keys import listed_keys, of_positions
 from secateur.pruning.predicate.literals import Subject, plain_keys, positions
-from secateur.pruning.predicate.nodes import And, Call, Expression, Is, Literal, Not, Or, Predicate, Sql, Truth
+from secateur.pruning.predicate.nodes import And, Call, Column, Expression, Is, Literal, Not, Or, Predicate, Sql, Truth
 from secateur.pruning.predicate.operands import (
     NoRule,
-    bind_operand,
+    apply,
+    bound_operand,
     coerced,
     common_type,
     constant_of,
@@ -51,6 +54,7 @@ from secateur.pruning.predicate.pieces import Alternatives, Piece, alternatives_
 from secateur.pruning.predicate.regular_expressions import literal_parts, literal_start, token_of, tokens_of
 from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.predicate.temporal import zone_of
+from secateur.pruning.predicate.trees import Steps, each_of, unrolled
 from secateur.pruning.predicate.value_lists import ValueList, present
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Kind, kind_of, least_key, ordered_kind
@@ -71,27 +75,42 @@ def bind(
 
 def bound_by(predicate: Predicate, binder: Binder) -> Predicate:
     """The predicate over the fields of a binder's schema. Raises as :func:`bind` does."""
-    match predicate:
-        case And(children):
-            return And(tuple(bound_by(child, binder) for child in children))
-        case Or(children):
-            return Or(tuple(bound_by(child, binder) for child in children))
+    return unrolled(partial(_bound, binder=binder), predicate, {})
+
+
+def operand_of(expression: Expression, binder: Binder) -> Operand:
+    """An expression over the fields of a binder's schema. Raises NoRule, and as :func:`bind` does."""
+    return unrolled(partial(_bound, binder=binder), expression, {})
+
+
+def _bound(node: Predicate | Expression, binder: Binder) -> Steps[Any]:
+    """A predicate or an operand, bound; yields the predicates and expressions below it."""
+    match node:
+        case And(children) | Or(children):
+            return type(node)(tuple((yield from each_of(children))))
         case Not(child):
-            return _negated(predicate, bound_by(child, binder), binder)
+            return _negated(node, (yield child), binder)
         case Is(child, value):
-            return Is(bound_by(child, binder), value)
+            return Is((yield child), value)
         case Truth():
-            return predicate
-        case _ if isinstance(
-            predicate,
-            nodes.Opaque | nodes.Comparison | nodes.In | nodes.IsNull | nodes.Like | nodes.ILike | nodes.RLike,
+            return node
+        case (
+            nodes.Opaque()
+            | nodes.Comparison()
+            | nodes.In()
+            | nodes.IsNull()
+            | nodes.Like()
+            | nodes.ILike()
+            | nodes.RLike()
         ):
             try:
-                return _leaf(predicate, binder)
+                return (yield from _leaf(node, binder))
             except NoRule as reason:
-                return _unsupported(predicate, str(reason), binder)
+                return _unsupported(node, str(reason), binder)
+        case Column() | Literal() | Call() | nodes.Cast() | nodes.Case() | nodes.Test() | nodes.Duration():
+            return (yield from bound_operand(node, binder, _as_condition))
         case _:
-            raise TypeError(f"{predicate!r} is no predicate: use SQL text or expressions on secateur.col()")
+            raise TypeError(f"{node!r} is no predicate: use SQL text or expressions on secateur.col()")
 
 
 def _unsupported(predicate: Predicate, reason: str, binder: Binder) -> Unsupported:
@@ -108,49 +127,45 @@ def _negated(predicate: Not, child: Predicate, binder: Binder) -> Predicate:
     return replace(child, sql=predicate, needs=needed) if needed and isinstance(child, Unsupported) else Not(child)
 
 
-def _leaf(predicate: Predicate, binder: Binder) -> Predicate:
+def _leaf(predicate: Predicate, binder: Binder) -> Steps[Predicate]:
     sql: Sql = predicate
     match predicate:
         case nodes.Opaque():
             raise NoRule("no rule for this expression")
-        case nodes.IsNull(nodes.Column() as column):
+        case nodes.IsNull(Column() as column):
             field = resolve(column, binder)
             if len(field.path) < len(column.path):
                 raise NoRule(f"{sql} looks inside of {field}, a {field.type}")
             return Missing(field, sql)
         case nodes.IsNull(operand):
-            return _missing(_operand(operand, binder), sql)
+            return _missing((yield operand), sql)
         case nodes.Comparison("=", Call(function) as call, Literal(True, "boolean")) if function in CONTAINMENTS:
             return holds(call, sql, binder)
         case nodes.Comparison(">", Call("instr", (text, Literal(str(part), "string"))), Literal(0, "int")):
-            return _like(_operand(text, binder), read_pattern(f"%{escaped(part)}%", "\\", sql), sql)
+            return _like((yield text), read_pattern(f"%{escaped(part)}%", "\\", sql), sql)
         case nodes.Comparison(op, left, Literal() as right):
-            return _with_literal(op, _operand(left, binder), right, sql, binder)
+            return _with_literal(op, (yield left), right, predicate, binder)
         case nodes.Comparison(op, left, right):
-            return _comparison(op, _operand(left, binder), _operand(right, binder), sql, binder)
+            first = yield left
+            return _comparison(op, first, (yield right), predicate, binder)
         case nodes.In(operand, literals):
-            return _in(_operand(operand, binder), literals, sql, binder)
+            return _in((yield operand), literals, sql, binder)
         case nodes.Like(operand, pattern, escape):
-            return _like(_operand(operand, binder), read_pattern(pattern, escape, sql), sql)
+            return _like((yield operand), read_pattern(pattern, escape, sql), sql)
         case nodes.ILike(operand, pattern, escape):
-            lower = _operand(Call("lower", (operand,)), binder)
+            lower = apply("lower", [(yield operand)], binder.zone)
             return _like(lower, read_pattern(pattern, escape, sql).in_lower_case(), sql)
         case nodes.RLike(operand, pattern):
-            return _rlike(_operand(operand, binder), pattern, sql)
+            return _rlike((yield operand), pattern, sql)
     raise NoRule("no rule for this expression")
 
 
-def _operand(expression: Expression, binder: Binder) -> Operand:
-    return bind_operand(expression, binder, _condition)
-
-
-def _condition(predicate: Predicate, binder: Binder) -> Predicate:
-    """A condition inside of an operand, which is computed from bounds, also on rows. Raises NoRule."""
-    found = bound_by(predicate, binder)
-    for leaf in all_leaves(found):
+def _as_condition(predicate: Predicate) -> Predicate:
+    """A bound condition inside of an operand, which is computed from bounds, also on rows. Raises NoRule."""
+    for leaf in leaves(predicate):
         if isinstance(leaf, Holds):
             raise NoRule(f"{brief(leaf.sql)} has a rule as a condition of its own only")
-    return found
+    return predicate
 
 
 # ---- leaves ----------------------------------------------------------------------------------------------------------
@@ -184,12 +199,10 @@ def _missing(operand: Operand, sql: Sql) -> Predicate:
 
 
 def _subject(operand: Operand, sql: Sql) -> Subject:
-    return Subject(
-        f"column {operand}" if isinstance(operand, Field) else f"the left side of {brief(sql)}", operand.type
-    )
+    return Subject(operand if isinstance(operand, Field) else sql, operand.type)
 
 
-def _with_literal(op: str, operand: Operand, literal: Literal, sql: Sql, binder: Binder) -> Predicate:
+def _with_literal(op: str, operand: Operand, literal: Literal, sql: nodes.Comparison, binder: Binder) -> Predicate:
     if literal.value is None:
         return _missing(operand, sql) if op == "<=>" else Truth(None)
     if (always := _beyond_long(op, operand.type, literal)) is not None:
@@ -213,7 +226,7 @@ def _with_literal(op: str, operand: Operand, literal: Literal, sql: Sql, binder:
             return within(operand, rangeset.between(kind, at, None), sql)
         case "<=>":  # FALSE instead of NULL on NULL: `x = c AND x IS NOT NULL` is FALSE there
             equal = within(operand, rangeset.between(kind, at, after), sql)
-            return And((equal, Not(_missing(operand, f"{sql} IS NULL"))))
+            return And((equal, Not(_missing(operand, nodes.IsNull(sql.left)))))
         case _:
             raise ValueError(f"unknown comparison {op!r}")
 
@@ -232,7 +245,7 @@ def _beyond_long(op: str, type_: pa.DataType, literal: Literal) -> bool | None:
             return None
 
 
-def _comparison(op: str, left: Operand, right: Operand, sql: Sql, binder: Binder) -> Predicate:
+def _comparison(op: str, left: Operand, right: Operand, sql: nodes.Comparison, binder: Binder) -> Predicate:
     """Two operands; one that is constant after all becomes a literal."""
     if isinstance(left, Constant) and not isinstance(right, Constant):
         left, right, op = right, left, nodes.FLIPPED[op]

@@ -6,7 +6,8 @@ What remains are comparisons of two operands, null tests, patterns, constants, a
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -16,6 +17,7 @@ from secateur.pruning.interval import Function
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Sql, Truth, quoted_name
 from secateur.pruning.predicate.pieces import Alternatives
+from secateur.pruning.predicate.trees import Node, joined, preorder
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import Key, kind_of
 
@@ -54,8 +56,8 @@ class Varying:
     upper: Key
 
 
-@dataclass(frozen=True)
-class Apply:
+@dataclass(frozen=True, eq=False, repr=False)
+class Apply(Node):
     """A function of operands."""
 
     function: Function
@@ -66,9 +68,12 @@ class Apply:
         """The type of the function's value."""
         return self.function.type
 
+    def pieces(self) -> Iterable[object]:
+        return f"{self.function.name}(", *joined(", ", self.arguments), ")"
 
-@dataclass(frozen=True)
-class Choice:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Choice(Node):
     """The value of the first branch whose condition is TRUE, else `otherwise`; all are of one type."""
 
     branches: tuple[tuple[Predicate, Operand], ...]
@@ -79,9 +84,13 @@ class Choice:
         """The type of every value."""
         return self.otherwise.type
 
+    def pieces(self) -> Iterable[object]:
+        branches = (part for condition, value in self.branches for part in (" WHEN ", condition, " THEN ", value))
+        return "CASE", *branches, " ELSE ", self.otherwise, " END"
 
-@dataclass(frozen=True)
-class Tested:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tested(Node):
     """A predicate as a boolean value."""
 
     predicate: Predicate
@@ -91,13 +100,16 @@ class Tested:
         """Boolean."""
         return pa.bool_()
 
+    def pieces(self) -> Iterable[object]:
+        return "(", self.predicate, ")"
+
 
 Operand: TypeAlias = Field | Constant | Varying | Apply | Choice | Tested
 
 # ---- leaves ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Within(Predicate):
     """TRUE where the operand's key lies in `ranges`, FALSE where it does not, NULL where the operand is NULL.
 
@@ -111,22 +123,22 @@ class Within(Predicate):
     fails: RangeSet | None = None
     sides: tuple[Within, ...] = field(default=(), compare=False, repr=False)
 
-    def __str__(self) -> str:
-        return str(self.sql)
+    def pieces(self) -> Iterable[object]:
+        return (self.sql,)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Missing(Predicate):
     """TRUE where the operand is NULL, else FALSE."""
 
     operand: Operand
     sql: Sql = field(compare=False)
 
-    def __str__(self) -> str:
-        return str(self.sql)
+    def pieces(self) -> Iterable[object]:
+        return (self.sql,)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Matches(Predicate):
     """A test of text that is TRUE only for values in `prefix`: LIKE with a wildcard before the pattern's end, say.
 
@@ -143,11 +155,11 @@ class Matches(Predicate):
     folded: bool = field(default=False, compare=False)
     tokens: tuple[bytes, ...] = field(default=(), compare=False)
 
-    def __str__(self) -> str:
-        return str(self.sql)
+    def pieces(self) -> Iterable[object]:
+        return (self.sql,)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Compared(Predicate):
     """``left op right`` of two operands of one type, with op one of ``= <=> < <=``."""
 
@@ -156,11 +168,11 @@ class Compared(Predicate):
     right: Operand
     sql: Sql = field(compare=False)
 
-    def __str__(self) -> str:
-        return str(self.sql)
+    def pieces(self) -> Iterable[object]:
+        return (self.sql,)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Holds(Predicate):
     """TRUE where some element of an array, or some key of a map, lies in `ranges`.
 
@@ -176,8 +188,8 @@ class Holds(Predicate):
         """The type of the elements, or of the keys."""
         return element_type(self.column.type)
 
-    def __str__(self) -> str:
-        return str(self.sql)
+    def pieces(self) -> Iterable[object]:
+        return (self.sql,)
 
 
 def element_type(type_: pa.DataType) -> pa.DataType | None:
@@ -187,7 +199,7 @@ def element_type(type_: pa.DataType) -> pa.DataType | None:
     return type_.value_type if pa.types.is_list(type_) else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Unsupported(Predicate):
     """An expression that can be anything on any row, as far as pruning knows, but TRUE only where all `needs` are."""
 
@@ -196,8 +208,8 @@ class Unsupported(Predicate):
     fields: tuple[Field, ...]  # that evaluating it needs
     needs: tuple[Holds, ...] = ()
 
-    def __str__(self) -> str:
-        return str(self.sql)
+    def pieces(self) -> Iterable[object]:
+        return (self.sql,)
 
 
 Leaf: TypeAlias = Within | Missing | Matches | Compared | Holds | Unsupported | Truth
@@ -206,34 +218,64 @@ Leaf: TypeAlias = Within | Missing | Matches | Compared | Holds | Unsupported | 
 
 
 def leaves(predicate: Predicate) -> Iterator[Leaf]:
-    """The leaves of a bound predicate from left to right, without those inside of operands."""
+    """The leaves of a bound predicate from left to right, each once, without those inside of operands."""
+    for part in preorder(predicate, _connected):
+        match part:
+            case Within() | Missing() | Matches() | Compared() | Holds() | Unsupported() | Truth():
+                yield part
+            case And() | Or() | Not() | Is():
+                pass
+            case _:
+                raise TypeError(f"{part!r} is not bound")
+
+
+def _connected(predicate: Predicate) -> Iterable[Predicate]:
+    """The children of a connective."""
     match predicate:
         case And(children) | Or(children):
-            for child in children:
-                yield from leaves(child)
+            return children
         case Not(child) | Is(child):
-            yield from leaves(child)
-        case Within() | Missing() | Matches() | Compared() | Holds() | Unsupported() | Truth():
-            yield predicate
+            return (child,)
         case _:
-            raise TypeError(f"{predicate!r} is not bound")
+            return ()
+
+
+def shared(predicate: Predicate) -> frozenset[int]:
+    """The identities of the connectives that stand below several others, or several times below one."""
+    below = Counter(id(child) for part in preorder(predicate, _connected) for child in _connected(part))
+    return frozenset(node for node, count in below.items() if count > 1)
+
+
+def children(node: Predicate | Operand) -> Iterable[Predicate | Operand]:
+    """What stands directly below a part of a bound predicate, from left to right."""
+    match node:
+        case Within(operand) | Missing(operand) | Matches(operand):
+            return (operand,)
+        case Compared(left=left, right=right):
+            return left, right
+        case Apply(arguments=arguments):
+            return arguments
+        case Choice(branches, otherwise):
+            return (*(part for branch in branches for part in branch), otherwise)
+        case Tested(predicate):
+            return (predicate,)
+        case Predicate():
+            return _connected(node)
+        case _:
+            return ()
+
+
+def everything_in(predicate: Predicate) -> Iterator[Predicate | Operand]:
+    """A bound predicate and all below it, from left to right, each once."""
+    return preorder(predicate, children)
 
 
 def all_leaves(predicate: Predicate) -> Iterator[Leaf]:
-    """The leaves of a bound predicate, and those of the conditions inside of its operands."""
-    for leaf in leaves(predicate):
-        yield leaf
-        for part in parts(leaf):
-            for condition in _conditions(part):
-                yield from all_leaves(condition)
-
-
-def _conditions(operand: Operand) -> Iterator[Predicate]:
-    match operand:
-        case Choice(branches):
-            yield from (condition for condition, _ in branches)
-        case Tested(predicate):
-            yield predicate
+    """The leaves of a bound predicate, and those of the conditions inside of its operands, each once."""
+    for part in everything_in(predicate):
+        match part:
+            case Within() | Missing() | Matches() | Compared() | Holds() | Unsupported() | Truth():
+                yield part
 
 
 def operands(leaf: Leaf) -> tuple[Operand, ...]:
@@ -248,16 +290,18 @@ def operands(leaf: Leaf) -> tuple[Operand, ...]:
 
 
 def parts(leaf: Leaf) -> Iterator[Operand]:
-    """The operands of a leaf and all of theirs."""
-    pending = list(operands(leaf))
-    while pending:
-        operand = pending.pop(0)
-        yield operand
-        match operand:
-            case Apply(arguments=arguments):
-                pending += arguments
-            case Choice(branches, otherwise):
-                pending += [*(value for _, value in branches), otherwise]
+    """The operands of a leaf and all of theirs, without those of conditions inside of them."""
+    return (part for operand in operands(leaf) for part in preorder(operand, _values_below))
+
+
+def _values_below(node: Operand) -> Iterable[Operand]:
+    match node:
+        case Apply(arguments=arguments):
+            return arguments
+        case Choice(branches, otherwise):
+            return (*(value for _, value in branches), otherwise)
+        case _:
+            return ()
 
 
 def is_repeatable(operand: Operand) -> bool:
@@ -267,8 +311,7 @@ def is_repeatable(operand: Operand) -> bool:
 
 def fields(predicate: Predicate) -> list[Field]:
     """The fields whose statistics a bound predicate can use, each once, in order of appearance."""
-    named = (part for leaf in all_leaves(predicate) for part in parts(leaf) if isinstance(part, Field))
-    return list(dict.fromkeys(named))
+    return list(dict.fromkeys(part for part in everything_in(predicate) if isinstance(part, Field)))
 
 
 def columns(predicate: Predicate) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from secateur.errors import InvalidPredicate
 from secateur.pruning.predicate.nodes import (
+    And,
     Call,
     Case,
     Cast,
@@ -111,6 +112,8 @@ def _condition(function: str, values: tuple[Expression, ...]) -> Predicate | Non
             return Not(compare(left, "=", right))
         case "equal_null", (left, right):
             return compare(left, "<=>", right)
+        case "between", (operand, low, high):
+            return And((compare(operand, ">=", low), compare(operand, "<=", high)))
         case "isnull", (operand,):
             return IsNull(operand)
         case "isnotnull", (operand,):

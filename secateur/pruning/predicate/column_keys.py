@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 from secateur.pruning import rangeset
 from secateur.pruning.predicate.bound import Field, Matches, Missing, Within
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
+from secateur.pruning.predicate.trees import Steps, each_of, unrolled
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import Kind, ordered_kind
 
@@ -32,30 +33,27 @@ def keys_where(predicate: Predicate, truth: bool | None, field: Field) -> Column
     Sound: a row on which the predicate has that value, or on which Spark raises an error in a leaf on this column,
     holds one of them. `field` is of a type with an order.
     """
-    kind = ordered_kind(field.type)
+    return unrolled(partial(_keys_where, field=field, kind=ordered_kind(field.type)), (predicate, truth), {})
 
-    def of_all(children: Iterable[Predicate]) -> ColumnKeys:
-        return reduce(_both, (keys_where(child, truth, field) for child in children))
 
-    def of_any(children: Iterable[Predicate]) -> ColumnKeys:
-        return reduce(_either, (keys_where(child, truth, field) for child in children))
-
+def _keys_where(asked: tuple[Predicate, bool | None], field: Field, kind: Kind) -> Steps[ColumnKeys]:
+    predicate, truth = asked
     match predicate, truth:
         case Truth(value), _:
             return _everything(kind) if value is truth else _nothing(kind)
         case Not(child), _:
-            return keys_where(child, None if truth is None else not truth, field)
+            return (yield child, None if truth is None else not truth)
         case Is(child, value), True:
-            return keys_where(child, value, field)
+            return (yield child, value)
         case Is(child, value), False:
-            others = (keys_where(child, other, field) for other in (True, False, None) if other is not value)
+            others = yield from each_of((child, other) for other in (True, False, None) if other is not value)
             return reduce(_either, others)
         case Is(), None:
             return _nothing(kind)
         case (And(children), True) | (Or(children), False):
-            return of_all(children)
+            return reduce(_both, (yield from each_of((child, truth) for child in children)))
         case ((And(children) | Or(children)), _):  # some child has the value
-            return of_any(children)
+            return reduce(_either, (yield from each_of((child, truth) for child in children)))
         case ((Within(operand) | Missing(operand) | Matches(operand)), _) if operand == field:
             return _of_leaf(predicate, truth, kind)
         case _:

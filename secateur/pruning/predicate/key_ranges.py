@@ -8,7 +8,7 @@ Conditions on the leading columns of a key fix a prefix of its bytes (:mod:`seca
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import NamedTuple
 
 from secateur.pruning import rangeset
@@ -16,6 +16,7 @@ from secateur.pruning.key_bytes import AFTER_VALUES, VALUE, Component
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.column_keys import ColumnKeys, keys_where
 from secateur.pruning.predicate.nodes import And, Is, Or, Predicate
+from secateur.pruning.predicate.trees import Steps, each_of, unrolled
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import Key, Kind, kind_of, least_key, prefix_successor, successor
 
@@ -52,14 +53,20 @@ def _tuples(predicate: Predicate, key: Sequence[KeyColumn], most: int) -> RangeS
 
     An AND is read as a whole too, as its children restrict one column each.
     """
+    return unrolled(partial(_tuples_of, key=key), (predicate, most), {})
+
+
+def _tuples_of(asked: tuple[Predicate, int], key: Sequence[KeyColumn]) -> Steps[RangeSet]:
+    predicate, most = asked
     match predicate:
         case And(children):
-            alternatives = [_tuples(child, key, most) for child in children if isinstance(child, Or)]
+            alternatives = yield from each_of((child, most) for child in children if isinstance(child, Or))
             return reduce(rangeset.intersection, alternatives, _box(predicate, key, most))
         case Or(children) if len(children) <= MOST_ALTERNATIVES:
-            return reduce(rangeset.union, (_tuples(child, key, max(1, most // len(children))) for child in children))
+            share = max(1, most // len(children))
+            return reduce(rangeset.union, (yield from each_of((child, share) for child in children)))
         case Is(child, True):
-            return _tuples(child, key, most)
+            return (yield child, most)
         case _:
             return _box(predicate, key, most)
 

@@ -10,6 +10,8 @@ from secateur.errors import InvalidPredicate
 from secateur.pruning.predicate.nodes import Sql
 from secateur.pruning.predicate.pieces import Alternatives, Piece
 
+_WILDCARD = 13  # instructions of RE2 for any character in UTF-8; a literal byte is one
+_MOST_INSTRUCTIONS = 500_000  # in 8 MB, RE2's own bound
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
@@ -36,8 +38,10 @@ class Pattern:
         return set(self.wildcards) == {"%"} and not any(self.literals[1:])
 
     @property
-    def regex(self) -> str:
-        """The pattern as a regular expression of RE2."""
+    def regex(self) -> str | None:
+        """The pattern as a regular expression of RE2; None where it is too large for RE2 to compile."""
+        if sum(map(len, self.literals)) + _WILDCARD * len(self.wildcards) > _MOST_INSTRUCTIONS:
+            return None
         parts = (
             re.escape(literal) + {"%": ".*", "_": ".", "": ""}[wildcard]
             for literal, wildcard in zip_longest(self.literals, self.wildcards, fillvalue="")
@@ -74,17 +78,18 @@ def read_pattern(pattern: str, escape: str, sql: Sql) -> Pattern:
     Raises InvalidPredicate where the escape character does not stand before ``%``, ``_`` or itself, which Spark
     refuses (INVALID_FORMAT.ESC_IN_THE_MIDDLE, ESC_AT_THE_END).
     """
-    literals, wildcards = [""], []
+    literals: list[list[str]] = [[]]
+    wildcards = []
     characters = iter(pattern)
     for character in characters:
         if character == escape:
             literal = next(characters, None)
             if literal not in ("%", "_", escape):
                 raise InvalidPredicate(f"{sql}: the escape character {escape!r} must precede %, _ or itself")
-            literals[-1] += literal
+            literals[-1].append(literal)
         elif character in "%_":
             wildcards.append(character)
-            literals.append("")
+            literals.append([])
         else:
-            literals[-1] += character
-    return Pattern(tuple(literals), tuple(wildcards))
+            literals[-1].append(character)
+    return Pattern(tuple(map("".join, literals)), tuple(wildcards))

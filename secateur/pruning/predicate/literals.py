@@ -20,7 +20,9 @@ import pyarrow as pa
 from secateur.errors import IncomparableLiteral
 from secateur.pruning.functions.calendar import DAY
 from secateur.pruning.functions.types import MOST_DIGITS, size_of
-from secateur.pruning.predicate.nodes import INTEGERS, Literal
+from secateur.pruning.predicate.abbreviation import brief
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.nodes import INTEGERS, Literal, Predicate, Sql
 from secateur.pruning.predicate.temporal import (
     MOVING_WORDS,
     instant_micros,
@@ -44,13 +46,19 @@ _SPECIAL_FLOATS = ("nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infi
 
 @dataclass(frozen=True)
 class Subject:
-    """What a literal stands beside: its name in messages, and its type."""
+    """What a literal stands beside (a column, something with a name, the left side of a condition), and its type."""
 
-    name: str
+    named: Field | Sql
     type: pa.DataType
 
     def __str__(self) -> str:
-        return self.name
+        match self.named:
+            case Field():
+                return f"column {self.named}"
+            case Predicate():
+                return f"the left side of {brief(self.named)}"
+            case name:
+                return name
 
 
 @dataclass(frozen=True)

@@ -8,28 +8,30 @@ other libraries give one tree. The connectives serve bound predicates too
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
+
+from secateur.pruning.predicate.trees import Node, joined, preorder
 
 LiteralValue: TypeAlias = bool | int | float | Decimal | str | bytes | dt.date | dt.datetime | None
 
 
-class Predicate:
+class Predicate(Node):
     """Anything that is TRUE, FALSE or NULL on a row; combine with ``&``, ``|`` and ``~``."""
 
     def __and__(self, other: object) -> Predicate:
-        return And((self, _condition(other)))
+        return _flat(And, self, _condition(other))
 
     def __rand__(self, other: object) -> Predicate:
-        return And((_condition(other), self))
+        return _flat(And, _condition(other), self)
 
     def __or__(self, other: object) -> Predicate:
-        return Or((self, _condition(other)))
+        return _flat(Or, self, _condition(other))
 
     def __ror__(self, other: object) -> Predicate:
-        return Or((_condition(other), self))
+        return _flat(Or, _condition(other), self)
 
     def __invert__(self) -> Predicate:
         return Not(self)
@@ -37,11 +39,13 @@ class Predicate:
     def __bool__(self) -> bool:
         raise TypeError("a predicate has no truth value by itself: combine with &, | and ~, not with and, or, not")
 
-    def __repr__(self) -> str:
-        return str(self)
-
 
 Sql: TypeAlias = str | Predicate  # what prints as Spark SQL: a tree does so only when it is asked to
+
+
+def _flat(connective: type[And] | type[Or], *parts: Predicate) -> Predicate:
+    """Parts under a connective, as one node with those that have it already: a chain of 300 is one node wide."""
+    return connective(tuple(x for part in parts for x in (part.children if isinstance(part, connective) else (part,))))
 
 
 def _condition(value: object) -> Predicate:
@@ -55,66 +59,66 @@ def _condition(value: object) -> Predicate:
 # ---- connectives -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class And(Predicate):
     """TRUE where all children are."""
 
     children: tuple[Predicate, ...]
 
-    def __str__(self) -> str:
-        return "(" + " AND ".join(map(str, self.children)) + ")"
+    def pieces(self) -> Iterable[object]:
+        return "(", *joined(" AND ", _with_ranges(self.children)), ")"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Or(Predicate):
     """TRUE where any child is."""
 
     children: tuple[Predicate, ...]
 
-    def __str__(self) -> str:
-        return "(" + " OR ".join(map(str, self.children)) + ")"
+    def pieces(self) -> Iterable[object]:
+        return "(", *joined(" OR ", self.children), ")"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Not(Predicate):
     """TRUE where the child is FALSE."""
 
     child: Predicate
 
-    def __str__(self) -> str:
-        return f"(NOT {self.child})"
+    def pieces(self) -> Iterable[object]:
+        return "(NOT ", self.child, ")"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Is(Predicate):
     """``child IS TRUE``, ``IS FALSE`` or ``IS UNKNOWN``: whether the child has that truth value; never NULL."""
 
     child: Predicate
     value: bool | None
 
-    def __str__(self) -> str:
-        return f"(({self.child}) IS {'NULL' if self.value is None else str(self.value).upper()})"
+    def pieces(self) -> Iterable[object]:
+        return "((", self.child, f") IS {'NULL' if self.value is None else str(self.value).upper()})"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Truth(Predicate):
     """A constant."""
 
     value: bool | None
 
-    def __str__(self) -> str:
-        return "CAST(NULL AS BOOLEAN)" if self.value is None else str(self.value).upper()
+    def pieces(self) -> Iterable[object]:
+        return ("CAST(NULL AS BOOLEAN)" if self.value is None else str(self.value).upper(),)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Opaque(Predicate):
     """An expression kept as text: only Spark evaluates it, and pruning knows nothing of it but its columns' names."""
 
     sql: str
     columns: tuple[Column, ...] = ()
 
-    def __str__(self) -> str:
-        return f"({self.sql})"
+    def pieces(self) -> Iterable[object]:
+        return (f"({self.sql})",)
 
 
 # ---- expressions: values of a row ------------------------------------------------------------------------------------
@@ -171,8 +175,8 @@ class Column:
         return ".".join(quoted_name(part) for part in self.path)
 
 
-@dataclass(frozen=True)
-class Call:
+@dataclass(frozen=True, eq=False, repr=False)
+class Call(Node):
     """A function of other expressions, by its name in lower case; operators are ``+ - * / % negative``.
 
     Functions that this package does not know are calls too: binding says that they have no rule.
@@ -181,50 +185,69 @@ class Call:
     function: str
     arguments: tuple[Expression, ...]
 
-    def __str__(self) -> str:
+    def pieces(self) -> Iterable[object]:
         match self.function, self.arguments:
-            case ("+" | "-" | "*" | "/" | "%") as operator, (left, right):
-                return f"({left} {operator} {right})"
+            case (("+" | "-"), (_, _)):
+                return "(", *_chain(self), ")"
+            case ("*" | "/" | "%") as operator, (left, right):
+                return "(", left, f" {operator} ", right, ")"
             case "negative", (Literal() as literal,):  # which a sign of its own would make a negative literal
-                return f"(- ({literal}))"
+                return "(- (", literal, "))"
             case "negative", (operand,):
-                return f"(- {operand})"
+                return "(- ", operand, ")"
             case function, arguments:
-                return f"{function}({', '.join(map(str, arguments))})"
+                return f"{function}(", *joined(", ", arguments), ")"
 
 
-@dataclass(frozen=True)
-class Cast:
+@dataclass(frozen=True, eq=False, repr=False)
+class Cast(Node):
     """``CAST(operand AS type)``, or ``TRY_CAST`` where `safe`; `type` is SQL in upper case."""
 
     operand: Expression
     type: str
     safe: bool = False
 
-    def __str__(self) -> str:
-        return f"{'TRY_CAST' if self.safe else 'CAST'}({self.operand} AS {self.type})"
+    def pieces(self) -> Iterable[object]:
+        return "TRY_CAST(" if self.safe else "CAST(", self.operand, f" AS {self.type})"
 
 
-@dataclass(frozen=True)
-class Case:
+@dataclass(frozen=True, eq=False, repr=False)
+class Case(Node):
     """``CASE WHEN condition THEN value ... ELSE otherwise END``; `otherwise` is a NULL literal where it is absent."""
 
     branches: tuple[tuple[Predicate, Expression], ...]
     otherwise: Expression
 
-    def __str__(self) -> str:
-        branches = " ".join(f"WHEN {condition} THEN {value}" for condition, value in self.branches)
-        return f"CASE {branches} ELSE {self.otherwise} END"
+    def pieces(self) -> Iterable[object]:
+        match self:
+            case Case(((Comparison("=", left, right), Literal(None, "null")),), otherwise) if left is otherwise:
+                yield from ("nullif(", left, ", ", right, ")")
+                return
+        yield "CASE"
+        subject = _subject(self)
+        if subject is not None:
+            yield " "
+            yield subject
+        for condition, value in self.branches:
+            yield " WHEN "
+            yield condition if subject is None else condition.right  # type: ignore[attr-defined]
+            yield " THEN "
+            yield value
+        yield " ELSE "
+        yield self.otherwise
+        yield " END"
 
 
-@dataclass(frozen=True)
-class Test:
+@dataclass(frozen=True, eq=False, repr=False)
+class Test(Node):
     """A predicate as a boolean value."""
 
     predicate: Predicate
 
-    def __str__(self) -> str:
-        return str(self.predicate) if str(self.predicate).startswith("(") else f"({self.predicate})"
+    def pieces(self) -> Iterable[object]:
+        if isinstance(self.predicate, And | Or | Not | Is | Opaque):  # which have parentheses of their own
+            return (self.predicate,)
+        return "(", self.predicate, ")"
 
 
 @dataclass(frozen=True)
@@ -244,7 +267,7 @@ Expression: TypeAlias = Column | Literal | Call | Cast | Case | Test | Duration
 # ---- conditions on expressions ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Predicate):
     """``left op right``, with op one of ``= <=> < <= > >=``; ``!=`` is NOT of ``=``, which NULL keeps exact.
 
@@ -255,32 +278,32 @@ class Comparison(Predicate):
     left: Expression
     right: Expression
 
-    def __str__(self) -> str:
-        return f"{self.left} {self.op} {self.right}"
+    def pieces(self) -> Iterable[object]:
+        return self.left, f" {self.op} ", self.right
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class In(Predicate):
     """``operand IN (literals)``: a tuple of them, or a long list as :mod:`.value_lists` keeps it."""
 
     operand: Expression
     literals: Sequence[Literal]
 
-    def __str__(self) -> str:
-        return f"{self.operand} IN ({', '.join(map(str, self.literals))})" if self.literals else "FALSE"
+    def pieces(self) -> Iterable[object]:
+        return (self.operand, " IN (", *joined(", ", self.literals), ")") if self.literals else ("FALSE",)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class IsNull(Predicate):
     """``operand IS NULL``."""
 
     operand: Expression
 
-    def __str__(self) -> str:
-        return f"{self.operand} IS NULL"
+    def pieces(self) -> Iterable[object]:
+        return self.operand, " IS NULL"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Like(Predicate):
     """``operand LIKE pattern ESCAPE escape``."""
 
@@ -288,11 +311,11 @@ class Like(Predicate):
     pattern: str
     escape: str
 
-    def __str__(self) -> str:
-        return f"{self.operand} LIKE {_pattern(self.pattern, self.escape)}"
+    def pieces(self) -> Iterable[object]:
+        return self.operand, f" LIKE {_pattern(self.pattern, self.escape)}"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ILike(Predicate):
     """``operand ILIKE pattern ESCAPE escape``: LIKE of the operand and the pattern in lower case."""
 
@@ -300,23 +323,72 @@ class ILike(Predicate):
     pattern: str
     escape: str
 
-    def __str__(self) -> str:
-        return f"{self.operand} ILIKE {_pattern(self.pattern, self.escape)}"
+    def pieces(self) -> Iterable[object]:
+        return self.operand, f" ILIKE {_pattern(self.pattern, self.escape)}"
 
 
 def _pattern(pattern: str, escape: str) -> str:
     return _quoted(pattern) if escape == "\\" else f"{_quoted(pattern)} ESCAPE {_quoted(escape)}"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RLike(Predicate):
     """``operand RLIKE pattern``: whether a Java regular expression matches anywhere in a string."""
 
     operand: Expression
     pattern: str
 
-    def __str__(self) -> str:
-        return f"{self.operand} RLIKE {_quoted(self.pattern)}"
+    def pieces(self) -> Iterable[object]:
+        return self.operand, f" RLIKE {_quoted(self.pattern)}"
+
+
+# ---- text of what stands in a tree twice ---------------------------------------------------------------------------
+
+
+def _with_ranges(conditions: Sequence[Predicate]) -> Iterator[object]:
+    """Conditions as parts of text, ``x >= low`` and ``x <= high`` on one and the same computed x as BETWEEN."""
+    i = 0
+    while i < len(conditions):
+        match conditions[i : i + 2]:
+            case (Comparison(">=", left, low), Comparison("<=", same, high)) if left is same and isinstance(left, Node):
+                yield _Between(left, low, high)
+                i += 2
+            case _:
+                yield conditions[i]
+                i += 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Between(Node):
+    operand: Expression
+    low: Expression
+    high: Expression
+
+    def pieces(self) -> Iterable[object]:
+        return self.operand, " BETWEEN ", self.low, " AND ", self.high
+
+
+def _chain(call: Call) -> Iterator[object]:
+    """Sums and differences as text, which the left ones of need no parentheses."""
+    parts: list[object] = []
+    operand: Expression = call
+    while isinstance(operand, Call) and operand.function in ("+", "-") and len(operand.arguments) == 2:
+        left, right = operand.arguments
+        parts += [right, f" {operand.function} "]
+        operand = left
+    return reversed([*parts, operand])
+
+
+def _subject(case: Case) -> Expression | None:
+    """What all conditions compare with something, if it is one and the same node, and more than a name."""
+    subjects = [condition.left for condition, _ in case.branches if _is_equality(condition)]
+    if len(subjects) < 2 or len(subjects) < len(case.branches) or not isinstance(subjects[0], Node):
+        return None
+    return subjects[0] if all(each is subjects[0] for each in subjects) else None
+
+
+def _is_equality(condition: Predicate) -> TypeGuard[Comparison]:
+    return isinstance(condition, Comparison) and condition.op == "="
 
 
 FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -374,22 +446,17 @@ def children(node: Predicate | Expression) -> Iterator[Predicate | Expression]:
 
 def columns(node: Predicate | Expression) -> Iterator[Column]:
     """The columns that a tree names, from left to right, repeated where it repeats them."""
-    match node:
-        case Column():
-            yield node
-        case Opaque(columns=named):
-            yield from named
-        case _:
-            for child in children(node):
-                yield from columns(child)
+    for part in preorder(node, children):
+        match part:
+            case Column():
+                yield part
+            case Opaque(columns=named):
+                yield from named
 
 
 def opaque(node: Predicate | Expression) -> Iterator[Opaque]:
     """The parts of a tree that are kept as text."""
-    if isinstance(node, Opaque):
-        yield node
-    for child in children(node):
-        yield from opaque(child)
+    return (part for part in preorder(node, children) if isinstance(part, Opaque))
 
 
 def quoted_name(name: str) -> str:

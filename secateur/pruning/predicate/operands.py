@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from secateur.pruning.functions import casts, types
 from secateur.pruning.functions.calendar import DAY
-from secateur.pruning.functions.registry import rule
+from secateur.pruning.functions.registry import function_of, rule
 from secateur.pruning.functions.types import INSTANT, LOCAL
 from secateur.pruning.interval import Argument, Function, constant, numbers
 from secateur.pruning.predicate.bound import Apply, Choice, Constant, Field, Operand, Tested, Varying
@@ -21,6 +21,7 @@ from secateur.pruning.predicate.literals import Subject, positions
 from secateur.pruning.predicate.nodes import Call, Case, Cast, Column, Duration, Expression, Literal, Test
 from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.predicate.temporal import date_of, local_micros, moment_of
+from secateur.pruning.predicate.trees import Steps, each_of
 from secateur.values import COLLATED, Keys, Kind, kind_of
 
 if TYPE_CHECKING:
@@ -35,10 +36,13 @@ class NoRule(Exception):
     """An expression that pruning cannot bound; says why. Never leaves binding."""
 
 
-def bind_operand(expression: Expression, binder: Binder, bind: Callable[[Predicate, Binder], Predicate]) -> Operand:
-    """The operand of an expression; `bind` binds the conditions in it.
+def bound_operand(
+    expression: Expression, binder: Binder, as_condition: Callable[[Predicate], Predicate]
+) -> Steps[Operand]:
+    """The operand of an expression; yields the expressions and conditions below it, to be sent what they are bound to.
 
-    Raises NoRule, and the errors of the caller's mistakes: UnknownColumn, AmbiguousColumn.
+    `as_condition` says what of a bound condition stands inside of an operand. Raises NoRule, and the errors of the
+    caller's mistakes: UnknownColumn, AmbiguousColumn.
     """
     match expression:
         case Column():
@@ -46,23 +50,25 @@ def bind_operand(expression: Expression, binder: Binder, bind: Callable[[Predica
         case Literal():
             return constant_of(expression, binder.zone)
         case Test(predicate):
-            return Tested(bind(predicate, binder))
+            return Tested(as_condition((yield predicate)))
         case Cast(operand, type_, safe):
-            return _cast(bind_operand(operand, binder, bind), type_, safe, binder.zone)
+            return _cast((yield operand), type_, safe, binder.zone)
         case Case(branches, otherwise):
-            conditions = [bind(condition, binder) for condition, _ in branches]
-            values = [bind_operand(value, binder, bind) for _, value in branches]
-            return _choice(conditions, values, bind_operand(otherwise, binder, bind), binder.zone)
+            conditions, values = [], []
+            for condition, value in branches:
+                conditions.append(as_condition((yield condition)))
+                values.append((yield value))
+            return _choice(conditions, values, (yield otherwise), binder.zone)
         case Duration():
             raise NoRule(f"{expression} has no rule but beside + and -")
         case Call(("+" | "-") as sign, (moment, Duration() as duration)):
-            return _moved(bind_operand(moment, binder, bind), sign, duration, binder.zone)
+            return _moved((yield moment), sign, duration, binder.zone)
         case Call("+", (Duration() as duration, moment)):
-            return _moved(bind_operand(moment, binder, bind), "+", duration, binder.zone)
+            return _moved((yield moment), "+", duration, binder.zone)
         case Call(function, ()) if function in _CLOCK:
             return _now(function, binder)
         case Call(function, arguments):
-            return _apply(function, [bind_operand(a, binder, bind) for a in arguments], binder.zone)
+            return apply(function, (yield from each_of(arguments)), binder.zone)
 
 
 def field_of(column: Column, binder: Binder) -> Field:
@@ -164,7 +170,7 @@ def _moved(operand: Operand, sign: str, duration: Duration, zone: dt.tzinfo) -> 
     """A date or timestamp plus or minus an interval of one unit."""
     count = duration.count if sign == "+" else -duration.count
     unit = Constant(pa.string(), duration.unit.encode())
-    return _apply("timestampadd", [unit, Constant(pa.int32(), count), operand], zone)
+    return apply("timestampadd", [unit, Constant(pa.int32(), count), operand], zone)
 
 
 # ---- functions -------------------------------------------------------------------------------------------------------
@@ -183,10 +189,11 @@ def coerced(operand: Operand, type_: pa.DataType, zone: dt.tzinfo, *, safe: bool
         return replace(operand, written=False) if isinstance(operand, Constant) else operand
     if isinstance(operand, Constant) and operand.key is None:
         return Constant(type_, None)
-    function = (casts.try_cast if safe else casts.cast)(operand.type, type_, zone)
+    cast, arguments = (casts.try_cast if safe else casts.cast), (operand.type, type_, zone)
+    function = cast(*arguments)
     if function is None:
         raise NoRule(f"a cast from {operand.type} to {type_} does not keep the order of values")
-    return _folded(function, (operand,))
+    return _folded(replace(function, source=(cast, arguments)), (operand,))
 
 
 def common_type(operands: Sequence[Operand]) -> pa.DataType:
@@ -209,7 +216,8 @@ _ALIKE = ("coalesce", "greatest", "least")  # whose arguments are brought to one
 _ARITHMETIC = ("+", "-", "*", "/", "%", "negative", "abs")  # NULL beside whatever is NULL
 
 
-def _apply(name: str, arguments: list[Operand], zone: dt.tzinfo) -> Operand:
+def apply(name: str, arguments: list[Operand], zone: dt.tzinfo) -> Operand:
+    """The function of a name on operands; its value, of constants. Raises NoRule."""
     if name in _ARITHMETIC and any(isinstance(a, Constant) and a.key is None for a in arguments):
         return Constant(pa.null(), None)
     if name in _ALIKE:
@@ -219,13 +227,12 @@ def _apply(name: str, arguments: list[Operand], zone: dt.tzinfo) -> Operand:
     if any(pa.types.is_null(a.type) or kind_of(a.type) is None for a in arguments):
         raise NoRule(f"{name} of {', '.join(str(a.type) for a in arguments)} has no rule")
     known = [Argument(a.type, a.key, a.written) if isinstance(a, Constant) else Argument(a.type) for a in arguments]
-    function = rule(name)
-    if function is None:
+    if rule(name) is None:
         raise NoRule(f"{name} has no rule")
-    found = function(known, zone)
+    found = function_of(name, known, zone)
     if found is None:
         raise NoRule(f"{name} of {', '.join(str(a.type) for a in arguments)} has no rule")
-    return _folded(found, tuple(arguments))
+    return _folded(replace(found, source=(function_of, (name, known, zone))), tuple(arguments))
 
 
 def _date_arithmetic(name: str, arguments: list[Operand]) -> tuple[str, list[Operand]]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 import sqlglot
-from sqlglot import exp
+from sqlglot import Dialect as AnyDialect
+from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 
@@ -44,6 +46,7 @@ from secateur.pruning.predicate.nodes import (
     compare,
     integer,
 )
+from secateur.pruning.predicate.recursion import room_for_recursion
 from secateur.pruning.predicate.value_lists import compact
 
 _COMPARISONS: dict[type[exp.Expression], str] = {
@@ -63,6 +66,14 @@ _TEMPORAL = {
     "TIMESTAMPNTZ": "timestamp_ntz",
 }
 _UNIT_FUNCTIONS = ("timestampadd", "timestampdiff", "dateadd", "date_add", "datediff", "date_diff")  # of 3 arguments
+_OPENING = frozenset(  # what an operand follows, and no operator
+    {
+        *(TokenType.L_PAREN, TokenType.COMMA, TokenType.AND, TokenType.OR, TokenType.BETWEEN),
+        *(TokenType.EQ, TokenType.NEQ, TokenType.NULLSAFE_EQ),
+        *(TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE),
+        *(TokenType.CASE, TokenType.WHEN, TokenType.THEN, TokenType.ELSE),
+    }
+)
 _UNITS = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 
 
@@ -72,6 +83,17 @@ class Dialect(Spark):
     class Parser(Spark.Parser):  # type: ignore[valid-type, misc]
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
 
+    def tokenize(self, sql: str, dialect: str | AnyDialect | type[AnyDialect] | None = None) -> list[Token]:
+        """The tokens of text, ``between`` before a parenthesis as a name where no operand is before it."""
+        tokens: list[Token] = super().tokenize(sql, dialect)
+        before = TokenType.L_PAREN  # the last token that is no NOT
+        for token, after in pairwise(tokens):
+            if token.token_type is TokenType.BETWEEN and after.token_type is TokenType.L_PAREN and before in _OPENING:
+                token.token_type = TokenType.VAR
+            if token.token_type is not TokenType.NOT:
+                before = token.token_type
+        return tokens
+
 
 def parse(text: str) -> Predicate:
     """The predicate that a Spark SQL expression says.
@@ -79,13 +101,18 @@ def parse(text: str) -> Predicate:
     Raises InvalidPredicate, with line and column, where the text is no single boolean expression.
     """
     try:
-        tree = sqlglot.parse_one(text, dialect=Dialect)
+        with room_for_recursion():
+            return _read(text)
     except ParseError as error:
         raise InvalidPredicate(_explain(text, error)) from None
     except SqlglotError as error:
         raise InvalidPredicate(f"cannot read the predicate {text!r}: {error}") from None
     except RecursionError:
         raise InvalidPredicate(f"the predicate is nested too deeply: {text[:80]!r}...") from None
+
+
+def _read(text: str) -> Predicate:
+    tree = sqlglot.parse_one(text, dialect=Dialect)
     if not isinstance(tree, exp.Condition):
         raise InvalidPredicate(f"{text!r} is not one boolean expression: it reads as {type(tree).__name__.upper()}")
     return _predicate(tree)  # type: ignore[arg-type]
@@ -172,8 +199,10 @@ def _is(node: exp.Expression, value: exp.Expression) -> Predicate:
     """``IS NULL`` of a value, or ``IS TRUE``, ``IS FALSE``, ``IS UNKNOWN`` (NULL) of a condition."""
     match value:
         case exp.Null():
-            operand = None if _is_condition(node) else _expression(node)
-            return IsNull(operand) if operand else Is(_predicate(node), None)
+            if _is_condition(node):
+                return Is(_predicate(node), None)
+            operand = _expression(node)
+            return Is(_opaque(node), None) if operand is None else IsNull(operand)
         case exp.Boolean():
             return Is(_predicate(node), bool(value.this))
         case _:
@@ -207,7 +236,7 @@ def _expression(node: exp.Expression | None) -> Expression | None:
 
 
 def _value(node: exp.Expression) -> Expression | Predicate | None:
-    literal = _literal(node)
+    literal = _literal(node) if _may_be_literal(node) else None
     if literal is not None and _is_written(node, literal):
         return literal
     match node:
@@ -240,6 +269,13 @@ def _value(node: exp.Expression) -> Expression | Predicate | None:
             return _call(str(node.this), *node.expressions)
         case _:
             return None
+
+
+def _may_be_literal(node: exp.Expression) -> bool:
+    """Whether a node is a literal below parentheses, signs and casts: read off without looking at each of those."""
+    while isinstance(node, exp.Paren | exp.Neg | exp.Cast):
+        node = node.this
+    return isinstance(node, exp.Literal | exp.Null | exp.Boolean | exp.RawString | exp.HexString)
 
 
 def _is_written(node: exp.Expression, literal: Literal) -> bool:
@@ -275,14 +311,24 @@ def _case(
 ) -> Expression | None:
     """CASE with conditions, or with values that a `subject` is compared with."""
     whens: list[tuple[Predicate, Expression]] = []
+    compared = _expression(subject)
     for branch in branches:
-        when, then = branch.this, _expression(branch.args["true"])
-        condition = _predicate(when if subject is None else exp.EQ(this=subject.copy(), expression=when.copy()))
+        then = _expression(branch.args["true"])
         if then is None:
             return None
-        whens.append((condition, then))
+        whens.append((_when(branch.this, subject, compared), then))
     otherwise = Literal(None, "null") if default is None else _expression(default)
     return None if otherwise is None else Case(tuple(whens), otherwise)
+
+
+def _when(when: exp.Expression, subject: exp.Expression | None, compared: Expression | None) -> Predicate:
+    """A condition of CASE, or its comparison with a subject, `compared`."""
+    if subject is None:
+        return _predicate(when)
+    value = None if compared is None else _expression(when)
+    if compared is None or value is None:
+        return _opaque(exp.EQ(this=subject.copy(), expression=when.copy()))
+    return compare(compared, "=", value)
 
 
 def _duration(count: str, unit: str) -> Duration | None:

@@ -14,12 +14,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from heapq import nlargest
 from typing import TypeAlias
 
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import prefix_successor
 
 MOST_ALTERNATIVES = 64
+MOST_PIECES = 64  # of one alternative: all pairs of them are compared, and each is a question that fewer answer as well
 CASE_TRICKY = frozenset("\u0130\u212a")  # I with a dot, and the Kelvin sign: their lower case has ASCII letters
 
 _TOKEN = re.compile(rb"[0-9A-Za-z_\x80-\xff]+")
@@ -110,8 +112,11 @@ def _sure_spans(text: bytes, folded: bool) -> Iterator[tuple[int, int]]:
 
 
 def _telling(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
-    """The pieces that do not follow from another one."""
+    """The pieces that do not follow from another one; of many, the longest are looked at."""
     distinct = list(dict.fromkeys(pieces))
+    if len(distinct) > MOST_PIECES:
+        longest = set(nlargest(MOST_PIECES, distinct, key=lambda piece: len(piece.text)))
+        distinct = [piece for piece in distinct if piece in longest]
     return tuple(p for p in distinct if not any(p != q and _follows(p, q) for q in distinct))
 
 

@@ -45,7 +45,8 @@ class _Reader:
     def __init__(self) -> None:
         self.alternatives: list[tuple[Piece, ...]] = []
         self.pieces: list[Piece] = []
-        self.run, self.starts = "", False  # the characters that follow each other, and whether they begin the text
+        self.run: list[str] = []
+        self.starts = False  # the characters that follow each other, and whether they begin the text
         self.depth, self.before = 0, "or"
 
     def take(self, kind: str, text: str) -> bool:
@@ -74,7 +75,7 @@ class _Reader:
         """A part that is in no group."""
         match kind:
             case "literal":
-                self.run += text[-1]
+                self.run.append(text[-1])
             case "quantifier" if self.before == "literal":
                 self._repeat(text)
             case "begin":
@@ -91,15 +92,15 @@ class _Reader:
         last = self.run[-1]
         if quantifier.startswith("+"):
             self._cut()
-            self.run = last
+            self.run.append(last)
         else:
-            self.run = self.run[:-1]
+            self.run.pop()
             self._cut()
 
     def _cut(self, *, starts: bool = False, ends: bool = False) -> None:
         if self.run:
-            self.pieces.append(Piece(encoded(self.run), self.starts, ends))
-        self.run, self.starts = "", starts
+            self.pieces.append(Piece(encoded("".join(self.run)), self.starts, ends))
+        self.run, self.starts = [], starts
 
     def _end_alternative(self) -> None:
         self._cut()

@@ -13,36 +13,48 @@ from functools import reduce
 from secateur.pruning import rangeset
 from secateur.pruning.predicate.bound import Operand, Within, is_repeatable
 from secateur.pruning.predicate.nodes import And, Is, Not, Opaque, Or, Predicate, Sql, Truth
+from secateur.pruning.predicate.trees import Steps, each_of, preorder, unrolled
 from secateur.pruning.rangeset import RangeSet
 
 
 def rewrite(predicate: Predicate) -> Predicate:
-    """An equivalent predicate: flat connectives, constants folded, one set of keys per column and connective."""
+    """An equivalent predicate: flat connectives, constants folded, one set of keys per column and connective.
+
+    NOT is moved down to the leaves on the way, so that every node is rewritten once, or twice where it stands below an
+    even and an odd number of them.
+    """
+    return unrolled(_rewritten, (predicate, True), {})
+
+
+def _rewritten(asked: tuple[Predicate, bool]) -> Steps[Predicate]:
+    """The predicate as rewritten, or its negation where it is asked for with False."""
+    predicate, as_it_is = asked
     match predicate:
-        case And(children):
-            return _conjunction([rewrite(child) for child in children])
-        case Or(children):
-            return _disjunction([rewrite(child) for child in children])
+        case And() | Or():
+            parts = yield from each_of((child, as_it_is) for child in _flat(predicate))
+            return (_conjunction if isinstance(predicate, And) == as_it_is else _disjunction)(parts)
         case Not(child):
-            return _negation(rewrite(child))
+            return (yield child, not as_it_is)
         case Is(child, value):
-            return _identity(rewrite(child), value)
+            found = _identity((yield child, True), value)
+            return found if as_it_is else _negation(found)
         case _:
-            return predicate
+            return predicate if as_it_is else _negation(predicate)
+
+
+def _flat(predicate: Predicate) -> Iterator[Predicate]:
+    """What stands below nested connectives of one kind."""
+    kind = type(predicate)
+    nested = preorder(predicate, lambda each: each.children if isinstance(each, kind) else ())  # type: ignore[attr-defined]
+    return (each for each in nested if not isinstance(each, kind))
 
 
 def _negation(child: Predicate) -> Predicate:
     match child:
-        case Not(inner):
-            return inner
         case Truth(value):
             return Truth(None if value is None else not value)
         case Within(operand, ranges, sql, fails):
             return Within(operand, rangeset.complement(ranges), Not(_written(sql)), fails)
-        case And(children):
-            return _disjunction([_negation(each) for each in children])
-        case Or(children):
-            return _conjunction([_negation(each) for each in children])
         case _:
             return Not(child)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 
 from secateur.pruning.outcomes import FALSE, TRUE
 from secateur.pruning.predicate.bound import Leaf, Within, leaves
 from secateur.pruning.predicate.nodes import And, Not, Or, Predicate
+from secateur.pruning.predicate.trees import Steps, each_of, unrolled
 from secateur.pruning.questions import questions
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.stages.survivors import Query, Survivors
@@ -33,7 +34,7 @@ def prune_by_filters(query: Query, survivors: Survivors) -> Survivors:
     if not evidence:
         return survivors
     found = replace(survivors, evidence=evidence)
-    numbers = _may_be(TRUE, query.predicate, evidence)
+    numbers = unrolled(partial(_may_be, evidence=evidence), (query.predicate, TRUE), {})
     total = catalog.block_count(segments)
     left = total if numbers is None else len(numbers)
     query.notes.append(f"{len(evidence)} conditions looked up, {left:,} of {total:,} blocks may hold what they ask for")
@@ -54,17 +55,18 @@ def _holders(leaf: Leaf, catalog: Catalog, segments: np.ndarray) -> np.ndarray |
     return in_all([numbers for numbers in asked if numbers is not None])
 
 
-def _may_be(truth: int, predicate: Predicate, evidence: Evidence) -> np.ndarray | None:
+def _may_be(asked: tuple[Predicate, int], evidence: Evidence) -> Steps[np.ndarray | None]:
     """The blocks where a predicate may be TRUE, or FALSE, by evidence alone; None: all. Nothing refutes FALSE."""
+    predicate, truth = asked
     match predicate:
         case And(children) | Or(children):
-            parts = [_may_be(truth, child, evidence) for child in children]
+            parts = yield from each_of((child, truth) for child in children)
             known = [part for part in parts if part is not None]
             if isinstance(predicate, And) == (truth == TRUE):
                 return in_all(known)
             return reduce(np.union1d, known) if len(known) == len(parts) else None
         case Not(child):
-            return _may_be(TRUE + FALSE - truth, child, evidence)
+            return (yield child, TRUE + FALSE - truth)
         case Within(fails=RangeSet()):  # rows on which Spark raises an error are known by zone maps only
             return None
         case _ if truth == TRUE:

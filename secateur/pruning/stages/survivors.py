@@ -12,6 +12,7 @@ import numpy as np
 
 from secateur.pruning.evaluate import fold, leaf_outcomes, may_fail
 from secateur.pruning.outcomes import TRUE, fully_matching
+from secateur.pruning.plain_blocks import loose
 from secateur.pruning.predicate.bound import Leaf, Within
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Counts
@@ -123,6 +124,11 @@ class Left:
     segments: np.ndarray  # int64, ascending
     blocks: Blocks | None  # None where only files and segments were decided
 
+    @property
+    def settled(self) -> Left:
+        """The same, as plain arrays that hold on to no index."""
+        return self if self.blocks is None else replace(self, blocks=loose(self.blocks))
+
     def holds(self, file: int, segment: int, row_groups: np.ndarray) -> np.ndarray:
         """Which row groups of a file of a segment (-1: of none) are left: bool of shape (n,)."""
         if self.blocks is not None:
@@ -172,6 +178,12 @@ class Survivors:
         if self.blocks is not None and (blocks is None or len(blocks) != len(self.blocks)):
             blocks = self.blocks.take(slice(None))  # without the statistics that were gathered of them
         return Left(stage, self.files, self.all_segments, blocks)
+
+    @property
+    def settled(self) -> Survivors:
+        """The same, with all that is to be known of the blocks found, as plain arrays that hold on to no index."""
+        assert self.blocks is not None
+        return replace(self, blocks=loose(self.blocks), known=self.outcomes, evidence={})
 
     @property
     def all_segments(self) -> np.ndarray:

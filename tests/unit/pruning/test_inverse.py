@@ -22,11 +22,11 @@ from secateur.pruning.functions.text import first_characters
 from secateur.pruning.functions.types import INSTANT, LOCAL
 from secateur.pruning.interval import Interval, key_range, points
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.predicate import bind as binding
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import Field, Operand, Within, leaves
 from secateur.pruning.predicate.inverse import pull_back
 from secateur.pruning.predicate.nodes import IsNull
-from secateur.pruning.predicate.operands import bind_operand
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.resolve import Binder
 from secateur.pruning.predicate.temporal import zone_of
@@ -279,7 +279,7 @@ WINTER = 1_635_642_000 * SECOND  # when the clock of Paris went back in 2021
 def operand_of(text: str, zone: str) -> Operand:
     tree = parse(f"({text}) IS NULL")
     assert isinstance(tree, IsNull)
-    return bind_operand(tree.operand, Binder(SCHEMA, zone_of(zone) or dt.UTC), lambda predicate, _: predicate)
+    return binding.operand_of(tree.operand, Binder(SCHEMA, zone_of(zone) or dt.UTC))
 
 
 def keys_near(type_: pa.DataType) -> st.SearchStrategy[int]:
