@@ -10,11 +10,13 @@ import math
 from collections.abc import Sequence
 
 from secateur.errors import InvalidPredicate
+from secateur.pruning.predicate.interval_literals import negative, total
 from secateur.pruning.predicate.nodes import (
     Call,
     Case,
     Cast,
     Comparison,
+    Duration,
     Expression,
     ILike,
     IsNull,
@@ -85,6 +87,10 @@ def build(name: str, arguments: Sequence[Expression | Predicate]) -> Expression 
     values = tuple(as_expression(a) if isinstance(a, Predicate) else a for a in arguments)
     function = _SYNONYMS.get(name.lower(), name.lower())
     match function, values:
+        case (("+" | "-"), (Duration() as first, Duration() as second)):
+            return total(first, second if function == "+" else negative(second)) or Call(function, values)
+        case "negative", (Duration() as duration,):
+            return negative(duration)
         case _, (operand,) if function in _CASTS:
             return Cast(operand, _CASTS[function])
         case (("if" | "iff"), (condition, value, otherwise)):

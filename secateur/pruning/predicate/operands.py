@@ -161,10 +161,10 @@ def _now(function: str, binder: Binder) -> Varying:
 
 
 def _moved(operand: Operand, sign: str, duration: Duration, zone: dt.tzinfo) -> Operand:
-    """A date or timestamp plus or minus an interval of one unit."""
-    count = duration.count if sign == "+" else -duration.count
+    """A date or timestamp plus or minus an interval."""
+    amount = duration.amount if sign == "+" else -duration.amount
     unit = Constant(pa.string(), duration.unit.encode())
-    return _apply("timestampadd", [unit, Constant(pa.int32(), count), operand], zone)
+    return _apply("plus_interval", [unit, Constant(pa.int64(), amount), operand], zone)
 
 
 # ---- functions -------------------------------------------------------------------------------------------------------

@@ -262,7 +262,7 @@ def functions(node: Predicate | Expression) -> Iterator[str]:
         case Case():
             yield "case"
         case Duration():
-            yield "timestampadd"
+            yield "plus_interval"
     for child in children(node):
         yield from functions(child)
 
