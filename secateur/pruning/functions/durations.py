@@ -1,8 +1,8 @@
 """Dates and timestamps plus an interval, or plus a number of units of time.
 
-Source: Spark's ``DateTimeUtils``. However an interval of days and less was written, its whole days, cut toward zero, are
-added to the clock, which is then read again, and the rest to the instant (``timestampAddDayTime``). Months are added to
-the clock (``timestampAddMonths``). ``timestampadd`` adds hours and less to the instant, however many they are.
+Source: Spark's ``DateTimeUtils``. However an interval of days and less was written, its whole days, cut toward zero,
+are added to the clock, which is then read again, and the rest to the instant (``timestampAddDayTime``). Months are
+added to the clock (``timestampAddMonths``). ``timestampadd`` adds hours and less to the instant, however many.
 """
 
 from __future__ import annotations

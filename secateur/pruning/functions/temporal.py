@@ -3,7 +3,7 @@
 Sources: Spark's ``DateTimeUtils``, ``datetimeExpressions`` and ``Cast`` (ANSI).
 
 Every function is a chain of steps: from keys to days or seconds, through the clock of the session's zone where Spark
-goes through it, to the field. Where a zone's offset is not known (before 1971) bounds stay apart even for single
+goes through it, to the field. Where a zone's offset is not known (before 1970) bounds stay apart even for single
 values, though most answers do not depend on it. Where Spark fails, and where it overflows silently, `fails` is set.
 """
 

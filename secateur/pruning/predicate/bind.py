@@ -51,6 +51,7 @@ from secateur.pruning.predicate.pieces import Alternatives, Piece, alternatives_
 from secateur.pruning.predicate.regular_expressions import literal_parts, literal_start, token_of, tokens_of
 from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.predicate.temporal import zone_of
+from secateur.pruning.predicate.unwrapped_casts import unwrapped
 from secateur.pruning.predicate.value_lists import ValueList, present
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Kind, kind_of, least_key, ordered_kind
@@ -198,7 +199,8 @@ def _with_literal(op: str, operand: Operand, literal: Literal, sql: Sql, binder:
     kind = kind_of(operand.type)
     if found is None or kind is None:
         return _comparison(op, operand, constant_of(literal, binder.zone), sql, binder)
-    at, after = found[0].at, found[0].after
+    operand, position = unwrapped(op, operand, found[0], binder.zone)
+    at, after = position.at, position.after
     least = least_key(kind)
     match op:
         case "=":
@@ -263,6 +265,8 @@ def _in(operand: Operand, literals: Sequence[Literal], sql: Sql, binder: Binder)
     if not literals:
         return Truth(False)  # also on NULL, as in Spark
     values = present(literals)
+    if len(values) == len(literals) == 1:
+        return _with_literal("=", operand, values[0], sql, binder)
     listed = within(operand, _listed(operand, values, sql, binder), sql)
     # `x IN (1, NULL)` is `x = 1 OR NULL`.
     return listed if len(values) == len(literals) else Or((listed, Truth(None)))

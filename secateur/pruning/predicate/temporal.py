@@ -11,6 +11,9 @@ import datetime as dt
 import re
 from zoneinfo import ZoneInfo
 
+from secateur.pruning.functions.calendar import SECOND
+from secateur.pruning.functions.clocks import FARTHEST, agreed
+
 MOVING_WORDS = ("epoch", "now", "today", "tomorrow", "yesterday")  # special values of Spark's typed literals
 EPOCH = dt.datetime(1970, 1, 1)
 
@@ -96,4 +99,4 @@ def is_agreed(moment: dt.datetime, zone: dt.tzinfo) -> bool:
 
     Releases of the time zone database merge zones that differ only before 1970, and Java undoes some of that.
     """
-    return moment.year > 1970 or isinstance(zone, dt.timezone)
+    return isinstance(zone, dt.timezone) or local_micros(moment) >= (agreed(zone) + FARTHEST) * SECOND
