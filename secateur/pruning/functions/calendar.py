@@ -37,6 +37,11 @@ def year(days: np.ndarray) -> np.ndarray:
     return _since_1970(days, "Y") + 1970
 
 
+def months(days: np.ndarray) -> np.ndarray:
+    """Months since January 1970."""
+    return _since_1970(days, "M")
+
+
 def first_of_year(days: np.ndarray) -> np.ndarray:
     """The first day of the year."""
     return _days(_since_1970(days, "Y"), "Y")

@@ -29,6 +29,7 @@ from secateur.pruning.functions.spans import (
     within,
     zone_if,
 )
+from secateur.pruning.functions.tried import tried
 from secateur.pruning.functions.types import INSTANT, LOCAL, is_temporal
 from secateur.pruning.interval import Argument, Function, Rule
 from secateur.values import INT64_MAX, INT64_MIN
@@ -58,6 +59,11 @@ def _plus_interval(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function |
         case _:
             days = abs(amount) // DAY * (1 if amount > 0 else -1)
             return _time_later(source, days, amount - days * DAY, zone)
+
+
+def _try_plus_interval(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+    plain = _plus_interval(arguments, zone)
+    return None if plain is None else tried(plain)
 
 
 def _timestampadd(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
@@ -153,4 +159,8 @@ def _on_clock(zone: dt.tzinfo, move: Step) -> Step:
     return chain(step, within(INT64_MIN + 1, INT64_MAX - 1))
 
 
-RULES: dict[str, Rule] = {"plus_interval": _plus_interval, "timestampadd": _timestampadd}
+RULES: dict[str, Rule] = {
+    "plus_interval": _plus_interval,
+    "timestampadd": _timestampadd,
+    "try_plus_interval": _try_plus_interval,
+}

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from secateur.pruning.functions import arithmetic, conditional, durations, rounding, temporal, text
+from secateur.pruning.functions import (
+    arithmetic,
+    conditional,
+    differences,
+    durations,
+    formats,
+    rounding,
+    temporal,
+    text,
+    utc,
+)
 from secateur.pruning.interval import Rule
 
 RULES: dict[str, Rule] = {
@@ -11,6 +21,9 @@ RULES: dict[str, Rule] = {
     **conditional.RULES,
     **temporal.RULES,
     **durations.RULES,
+    **differences.RULES,
+    **formats.RULES,
+    **utc.RULES,
     **text.RULES,
 }
 

@@ -111,6 +111,25 @@ def _trunc(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
     return function_of("trunc", integers(DATE), source, steps, zone=matters, position=(0, 2))
 
 
+_WEEKDAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
+
+
+def _next_day(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+    """The first day of a name, of two letters, three or all, after a date."""
+    if len(arguments) != 2:
+        return None
+    source, name = arguments[0].type, _unit(arguments[1]) or ""
+    wanted = [i for i, day in enumerate(_WEEKDAYS) if name in (day, day[:2], day[:3])]
+    if not wanted:
+        return None
+    inside = within(-(2**31) + 16, 2**31 - 16)  # getNextDateForDayOfWeek wraps around
+    after = rising(lambda days: days + 1 + (wanted[0] - calendar.weekday(days + 1)) % 7)
+    steps, matters = _with(days_of(source, zone), inside, after), zone_if(source == INSTANT, zone)
+    return function_of(
+        f"next_day[{_WEEKDAYS[wanted[0]]}]", integers(DATE), source, steps, zone=matters, position=(0, 2)
+    )
+
+
 def _date_trunc(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
     """The instant at which the unit of time began; of a date or a time without zone after the cast to TIMESTAMP."""
     if len(arguments) != 2 or not is_temporal(arguments[1].type):
@@ -254,6 +273,7 @@ RULES: dict[str, Rule] = {
     "datediff": _of_two("datediff", _INT, np.subtract, -1, (DATE, INSTANT, LOCAL)),
     "from_unixtime": _from_unixtime,
     "last_day": _field_of_date("last_day", rising(calendar.last_of_month), 1, DATE),
+    "next_day": _next_day,
     "timestamp_micros": _number("timestamp_micros", _LONG, integers(INSTANT), same),
     "timestamp_millis": _number("timestamp_millis", _LONG, integers(INSTANT), _times(1000)),
     "timestamp_seconds": _number("timestamp_seconds", _LONG, integers(INSTANT), _times(SECOND)),

@@ -15,6 +15,7 @@ import pyarrow as pa
 from secateur.pruning import rangeset
 from secateur.pruning.functions import types
 from secateur.pruning.functions.text import unfolded
+from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.interval import constant
 from secateur.pruning.predicate import nodes
 from secateur.pruning.predicate.abbreviation import brief
@@ -45,12 +46,12 @@ from secateur.pruning.predicate.operands import (
     coerced,
     common_type,
     constant_of,
+    interval_operand,
     literal_of,
 )
 from secateur.pruning.predicate.pieces import Alternatives, Piece, alternatives_of, sure
 from secateur.pruning.predicate.regular_expressions import literal_parts, literal_start, token_of, tokens_of
 from secateur.pruning.predicate.resolve import Binder, resolve
-from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.predicate.unwrapped_casts import unwrapped
 from secateur.pruning.predicate.value_lists import ValueList, present
 from secateur.pruning.rangeset import RangeSet
@@ -128,6 +129,8 @@ def _leaf(predicate: Predicate, binder: Binder) -> Predicate:
         case nodes.Comparison(op, left, Literal() as right):
             return _with_literal(op, _operand(left, binder), right, sql, binder)
         case nodes.Comparison(op, left, right):
+            if nodes.Duration in (type(left), type(right)):
+                return _between_intervals(op, left, right, sql, binder)
             return _comparison(op, _operand(left, binder), _operand(right, binder), sql, binder)
         case nodes.In(operand, literals):
             return _in(_operand(operand, binder), literals, sql, binder)
@@ -246,6 +249,14 @@ def _comparison(op: str, left: Operand, right: Operand, sql: Sql, binder: Binder
     if op in (">", ">="):
         left, right, op = right, left, nodes.FLIPPED[op]
     return _compared(op, left, right, sql)
+
+
+def _between_intervals(op: str, left: Expression, right: Expression, sql: Sql, binder: Binder) -> Predicate:
+    """A difference of times beside an interval."""
+    first, second = (interval_operand(side, binder, _condition) for side in (left, right))
+    if first is None or second is None:
+        raise NoRule("no rule for this interval")
+    return _comparison(op, first, second, sql, binder)
 
 
 def _compared(op: str, left: Operand, right: Operand, sql: Sql) -> Predicate:

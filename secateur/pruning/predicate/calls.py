@@ -70,6 +70,7 @@ _CASTS = {  # functions that are a cast to the type of their name
     "to_date": "DATE",
     "to_timestamp": "TIMESTAMP",
 }
+_TRY_CASTS = {"try_to_date": "DATE", "try_to_timestamp": "TIMESTAMP"}
 CONTAINMENTS = ("array_contains", "arrays_overlap", "map_contains_key")
 _COMPARISONS = {"=": "=", "==": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _PARTS = {  # fields of EXTRACT and date_part, and the function of each
@@ -93,6 +94,8 @@ def build(name: str, arguments: Sequence[Expression | Predicate]) -> Expression 
             return negative(duration)
         case _, (operand,) if function in _CASTS:
             return Cast(operand, _CASTS[function])
+        case _, (operand,) if function in _TRY_CASTS:
+            return Cast(operand, _TRY_CASTS[function], safe=True)
         case (("if" | "iff"), (condition, value, otherwise)):
             return Case(((as_predicate(condition), value),), otherwise)
         case "nvl2", (operand, value, otherwise):

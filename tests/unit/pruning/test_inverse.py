@@ -23,6 +23,7 @@ from secateur.pruning import rangeset
 from secateur.pruning.evaluate import Columns, interval_of
 from secateur.pruning.functions.text import first_characters
 from secateur.pruning.functions.types import INSTANT, LOCAL
+from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.interval import Interval, key_range, points
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.bind import bind
@@ -32,7 +33,6 @@ from secateur.pruning.predicate.nodes import IsNull
 from secateur.pruning.predicate.operands import bind_operand
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.resolve import Binder
-from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.rows import truth
 from secateur.pruning.zones import Zones
