@@ -31,7 +31,7 @@ from secateur.pruning.functions.types import is_temporal
 from secateur.pruning.interval import Argument, Function, Rule
 
 _FIELDS = {"yyyy": (0, 4), "MM": (5, 7), "dd": (8, 10), "HH": (11, 13), "mm": (14, 16), "ss": (17, 19)}
-_PARTS = re.compile(r"([A-Za-z]+)|('[^']*'|[^A-Za-z'\[\]{}#]+)", re.ASCII)
+_PARTS = re.compile(r"(?P<field>(?P<letter>[A-Za-z])(?P=letter)*)|(?P<mark>'[^']+'|[^A-Za-z'\[\]{}#]+)", re.ASCII)
 
 Form = Callable[[np.ndarray], pa.Array]
 
@@ -53,11 +53,11 @@ def _date_format(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | N
 
 def _form(pattern: str) -> Form | None:
     """The text of seconds on the clock, or None for patterns whose text does not order as times do."""
-    parts = _PARTS.findall(pattern)
+    parts = [(match["field"] or "", match["mark"] or "") for match in _PARTS.finditer(pattern)]
     if "".join(field or mark for field, mark in parts) != pattern:
         return None
     fields = tuple(field for field, _ in parts if field)
-    if not fields or fields != tuple(_FIELDS)[: len(fields)] or not parts[0][0] or "''" in pattern:
+    if not fields or fields != tuple(_FIELDS)[: len(fields)] or not parts[0][0]:
         return None
 
     def form(seconds: np.ndarray) -> pa.Array:
