@@ -222,7 +222,8 @@ def interval_operand(
             operands = texts_as_moments("elapsed", operands, binder.zone)
             if not all(types.is_temporal(operand.type) for operand in operands):
                 return None
-            type_ = common_type(operands)
+            mixed = {INSTANT, LOCAL} <= {operand.type for operand in operands}
+            type_ = LOCAL if mixed else common_type(operands)  # as Spark's DateTimeOperations has it
             return _apply("elapsed", [coerced(operand, type_, binder.zone) for operand in operands], binder.zone)
         case _:
             return None
