@@ -81,6 +81,12 @@ def plus_months(days: np.ndarray, months: np.ndarray) -> np.ndarray:
     return first + np.minimum(days - _days(month, "M"), length - 1)
 
 
+def date_of(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.ndarray:
+    """The day of a month, or the last one where the month is shorter. Grows with each argument."""
+    first = _days((year - 1970) * 12 + month - 1, "M")
+    return first + np.minimum(day - 1, last_of_month(first) - first)
+
+
 def _since_1970(days: np.ndarray, unit: str) -> np.ndarray:
     return days.astype("M8[D]").astype(f"M8[{unit}]").astype(np.int64)
 

@@ -216,6 +216,26 @@ def _of_two(
     return rule
 
 
+def _make_date(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+    """The date of a year, a month and a day; Spark fails where there is none."""
+    if len(arguments) != 3 or any(argument.type not in _SMALL for argument in arguments):
+        return None
+
+    def bounds(args: Sequence[Interval]) -> Interval:
+        years, months, days = (
+            span_of(argument).within(least, greatest)
+            for argument, (least, greatest) in zip(args, ((-9999, 99_999), (1, 12), (1, 31)), strict=True)
+        )
+        lower = calendar.date_of(years.lower, months.lower, days.lower)
+        upper = calendar.date_of(years.upper, months.upper, days.upper)
+        single = (years.lower == years.upper) & (months.lower == months.upper) & (days.lower == days.upper)
+        exists = (days.upper <= 28) | (single & (upper - calendar.first_of_month(upper) + 1 == days.upper))
+        fails = years.fails | months.fails | days.fails | ~exists
+        return integers(DATE).interval(args, Span(lower, upper, fails))
+
+    return Function("make_date", DATE, bounds, (0, 0, 0))
+
+
 # ---- numbers ---------------------------------------------------------------------------------------------------------
 
 
@@ -273,6 +293,7 @@ RULES: dict[str, Rule] = {
     "datediff": _of_two("datediff", _INT, np.subtract, -1, (DATE, INSTANT, LOCAL)),
     "from_unixtime": _from_unixtime,
     "last_day": _field_of_date("last_day", rising(calendar.last_of_month), 1, DATE),
+    "make_date": _make_date,
     "next_day": _next_day,
     "timestamp_micros": _number("timestamp_micros", _LONG, integers(INSTANT), same),
     "timestamp_millis": _number("timestamp_millis", _LONG, integers(INSTANT), _times(1000)),

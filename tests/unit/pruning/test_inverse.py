@@ -269,7 +269,12 @@ ts: CAST(ts AS DOUBLE); CAST(ts AS TIMESTAMP_NTZ); CAST(ts AS STRING); trunc(ts,
 ts: date_add(ts, 1); date_trunc('MILLISECOND', ts); unix_micros(ts) + 1
 tn: to_date(tn); year(tn); CAST(tn AS TIMESTAMP); CAST(tn AS STRING); unix_timestamp(tn)
 tn: date_trunc('DAY', tn); tn + INTERVAL 1 MONTH; tn - INTERVAL 36 HOURS
-ts: ts + INTERVAL 1 DAY; ts - INTERVAL 1 HOUR; ts + INTERVAL 1 MONTH
+ts: ts + INTERVAL 1 DAY; ts - INTERVAL 1 HOUR; ts + INTERVAL 1 MONTH; ts + INTERVAL 36 HOURS
+ts: ts - INTERVAL '2 00:30' DAY TO MINUTE; timestampadd(HOUR, 24, ts); next_day(ts, 'MO'); date_format(ts, 'yyyy-MM-dd')
+ts: from_utc_timestamp(ts, 'America/New_York'); to_utc_timestamp(ts, 'Europe/Paris')
+ts: timestampdiff(HOUR, TIMESTAMP '2021-10-30 00:00:00', ts)
+tn: timestampadd(DAY, 2, tn); date_format(tn, 'yyyyMMdd')
+d: next_day(d, 'sunday'); d + INTERVAL 36 HOURS; date_format(d, 'yyyy-MM')
 d: d + INTERVAL 1 MONTH; d - INTERVAL 3 DAYS; d + INTERVAL -2 YEARS
 """  # of a column, one after the other
 CASES = [
