@@ -276,7 +276,7 @@ def _in(operand: Operand, literals: Sequence[Literal], sql: Sql, binder: Binder)
     if not literals:
         return Truth(False)  # also on NULL, as in Spark
     values = present(literals)
-    if len(values) == len(literals) == 1:
+    if len(values) == len(literals) == 1 and not isinstance(values, ValueList):
         return _with_literal("=", operand, values[0], sql, binder)
     listed = within(operand, _listed(operand, values, sql, binder), sql)
     # `x IN (1, NULL)` is `x = 1 OR NULL`.

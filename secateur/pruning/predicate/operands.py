@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from secateur.errors import IncomparableLiteral
 from secateur.pruning.functions import casts, types
 from secateur.pruning.functions.calendar import DAY
 from secateur.pruning.functions.registry import rule
@@ -171,7 +172,10 @@ def texts_as_moments(name: str, arguments: list[Operand], zone: dt.tzinfo) -> li
 def _as_moment(operand: Operand, type_: str | None, zone: dt.tzinfo) -> Operand:
     match operand:
         case Constant(key=bytes(text)) if type_ is not None and operand.type == pa.string():
-            return constant_of(Literal(text.decode("utf-8", "replace"), type_), zone)
+            try:
+                return constant_of(Literal(text.decode("utf-8", "replace"), type_), zone)
+            except IncomparableLiteral as error:  # Spark fails on a row, if there is one
+                raise NoRule(str(error)) from None
         case _:
             return operand
 
