@@ -52,7 +52,7 @@ from secateur.pruning.predicate.operands import (
 from secateur.pruning.predicate.pieces import Alternatives, Piece, alternatives_of, sure
 from secateur.pruning.predicate.regular_expressions import literal_parts, literal_start, token_of, tokens_of
 from secateur.pruning.predicate.resolve import Binder, resolve
-from secateur.pruning.predicate.unwrapped_casts import unwrapped
+from secateur.pruning.predicate.unwrapped_casts import is_cast, unwrapped
 from secateur.pruning.predicate.value_lists import ValueList, present
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Kind, kind_of, least_key, ordered_kind
@@ -276,7 +276,7 @@ def _in(operand: Operand, literals: Sequence[Literal], sql: Sql, binder: Binder)
     if not literals:
         return Truth(False)  # also on NULL, as in Spark
     values = present(literals)
-    if len(values) == len(literals) == 1 and not isinstance(values, ValueList):
+    if len(values) == len(literals) == 1 and is_cast(operand):
         return _with_literal("=", operand, values[0], sql, binder)
     listed = within(operand, _listed(operand, values, sql, binder), sql)
     # `x IN (1, NULL)` is `x = 1 OR NULL`.

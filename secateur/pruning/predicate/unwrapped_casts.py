@@ -24,13 +24,18 @@ def unwrapped(op: str, operand: Operand, literal: Position, zone: dt.tzinfo) -> 
     """What is compared in the end, and the literal's position among its keys."""
     if op == "<=>" and operand.type == DATE:
         return operand, literal
-    while isinstance(operand, Apply) and operand.function.name.startswith(("cast[", "try_cast[")):
+    while isinstance(operand, Apply) and is_cast(operand):
         (moment,) = operand.arguments
         position = _position(moment.type, operand.type, literal, zone)
         if position is None:
             break
         operand, literal = moment, position
     return operand, literal
+
+
+def is_cast(operand: Operand) -> bool:
+    """Whether an operand is a cast of another."""
+    return isinstance(operand, Apply) and operand.function.name.startswith(("cast[", "try_cast["))
 
 
 def _position(source: pa.DataType, target: pa.DataType, literal: Position, zone: dt.tzinfo) -> Position | None:
