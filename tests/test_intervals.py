@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zoneinfo import available_timezones
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.interval import Argument, Interval, constant, points
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.bind import bind, bound_by
+from secateur.pruning.predicate.bound import Unsupported, leaves
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.resolve import Binder
 from secateur.pruning.rows import truth
@@ -132,6 +134,24 @@ def test_24_hours_are_a_day_however_they_are_written() -> None:
         ]:
             bound = bind(parse(predicate), batch.schema, session_time_zone="Europe/Berlin")
             assert truth(bound, batch).tolist() == [expected], predicate
+
+
+@pytest.mark.parametrize("count", ["24.0", "24D", "'24'", "NULL", "rid"])
+def test_a_count_of_units_is_a_whole_number(count: str) -> None:
+    (leaf,) = leaves(bind(parse(f"timestampadd(HOUR, {count}, ts) = TIMESTAMP '2020-10-25 12:00:00'"), SCHEMA))
+    assert isinstance(leaf, Unsupported)
+
+
+@pytest.mark.parametrize("predicate", ["hour(ts) < 24", "day(ts) IN (1, 31)", "CAST(ts AS DATE) > DATE '1969-12-30'"])
+def test_the_first_second_of_1970_has_a_local_time_in_every_zone(predicate: str) -> None:
+    """It stands for no date in many tables."""
+    schema = pa.schema([("ts", INSTANT)])
+    batch = pa.record_batch([pa.array([0], pa.int64()).cast(INSTANT)], schema=schema)
+    later_known = set()
+    for zone in sorted(available_timezones()):
+        if truth(bind(parse(predicate), schema, session_time_zone=zone), batch).tolist() != [TRUE]:
+            later_known.add(zone)
+    assert later_known <= {"Asia/Tehran", "EET", "Iran", "WET"}
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe"])

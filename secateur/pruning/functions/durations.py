@@ -30,7 +30,7 @@ from secateur.pruning.functions.spans import (
     zone_if,
 )
 from secateur.pruning.functions.tried import tried
-from secateur.pruning.functions.types import INSTANT, LOCAL, is_temporal
+from secateur.pruning.functions.types import INSTANT, INTEGERS, LOCAL, is_temporal
 from secateur.pruning.interval import Argument, Function, Rule
 from secateur.values import INT64_MAX, INT64_MIN
 
@@ -53,7 +53,7 @@ def _plus_interval(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function |
         case b"MONTH":
             return _months_later(source, source, amount, zone)
         case b"DAY" if source == DATE:
-            return _made(f"plus[{amount} days]", DATE, source, _days_later(amount))
+            return _made(f"plus[{amount} days]", DATE, source, rising(lambda days: days + amount))
         case b"DAY":
             return _time_later(source, amount, 0, zone)
         case _:
@@ -69,8 +69,9 @@ def _try_plus_interval(arguments: Sequence[Argument], zone: dt.tzinfo) -> Functi
 def _timestampadd(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
     """``timestampadd(unit, count, moment)``, of a constant unit and count; a date is its midnight."""
     match arguments:
-        case [Argument(key=bytes(unit)), Argument(key=int(count)), Argument(type=source)] if is_temporal(source):
-            pass
+        case [Argument(key=bytes(unit)), Argument(type=type_, key=int(count)), Argument(type=source)]:
+            if type_ not in INTEGERS or not is_temporal(source):
+                return None
         case _:
             return None
     if unit in _DAYS:
@@ -111,10 +112,6 @@ def _months_later(source: pa.DataType, result: pa.DataType, months: int, zone: d
         return _made(name, LOCAL, source, on_clock, direction=0)
     step = chain(instants_of(source, zone) or same, _on_clock(zone, on_clock))
     return _made(name, INSTANT, source, step, zone, direction=0)
-
-
-def _days_later(days: int) -> Step:
-    return rising(lambda x: x + days)
 
 
 def _plus(amount: int) -> Step:
