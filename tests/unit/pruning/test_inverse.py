@@ -162,7 +162,7 @@ def test_rows_are_those_of_spark(spark: SparkSession, zone: str) -> None:
     """Every row of every predicate: none is left to Spark but by substring, whose prefix alone is known."""
     rows = table().add_column(0, "rid", pa.array(range(len(moments())), pa.int64()))
     spark.conf.set("spark.sql.session.timeZone", zone)
-    answers = ask(spark.createDataFrame(rows, spark_schema(rows.schema)), PREDICATES)
+    answers = ask(spark.createDataFrame(rows, spark_schema(rows.schema)).repartition(1), PREDICATES)
     (batch,) = rows.combine_chunks().to_batches()
     for predicate in PREDICATES:
         found = truth(bind(parse(predicate), SCHEMA, session_time_zone=zone), batch).tolist()
