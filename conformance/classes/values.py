@@ -112,7 +112,7 @@ def texts_that_other_orders_exchange(table: Table) -> None:
 C20 = bug_class(
     20,
     "Units and zones of time",
-    "Bounds were cut to milliseconds, or read in another unit; local times were taken for instants.",
+    "Bounds were cut, or read in another unit; local times were taken for instants, a day for 24 hours.",
 )
 AROUND = [dt.datetime(2024, 11, 3, 5, 30), dt.datetime(2024, 3, 10, 7), dt.datetime(1883, 11, 18, 17)]
 AROUND.append(dt.datetime(1969, 12, 31, 23))
@@ -158,6 +158,29 @@ def times_of_96_bits(table: Table) -> None:
     rows = moments("us").select(["rid", "ts"])
     table.write({"int96.parquet": rows}, row_group_size=1, use_deprecated_int96_timestamps=True)
     table.examine([question for question in questions_of_time() if question.startswith("ts")])
+
+
+def questions_of_intervals() -> list[str]:
+    """On both sides of a comparison, written in several ways, and beside one literal that comes twice."""
+    noon = "TIMESTAMP '2020-10-25 12:00:00'"
+    lengths = ["24 HOURS", "1 DAY", "'1 00:30' DAY TO MINUTE", "23 HOURS", "90000 SECONDS", "-2 DAYS", "1 MONTH"]
+    found = [f"ts + INTERVAL {length} {op} {noon}" for length in lengths for op in ("=", "<", ">=")]
+    found += [f"ts {op} {noon} - INTERVAL {length}" for length in lengths for op in ("=", "<", ">=")]
+    found += [f"timestampadd({unit}, {n}, ts) = {noon}" for unit, n in (("HOUR", 24), ("DAY", 1), ("MONTH", 1))]
+    found += [f"{noon} - ts {op} INTERVAL 24 HOURS" for op in ("=", "<", ">=")]
+    found += [f"datediff(HOUR, ts, {noon}) = {hours}" for hours in (23, 24, 25)]
+    found += [f"CAST(ts AS TIMESTAMP_NTZ) {op} TIMESTAMP_NTZ '2020-10-25 02:30:00'" for op in ("=", "<", ">=")]
+    return [*found, "CAST(ts AS DATE) = DATE '1970-01-01'", "hour(ts) = 1", "date_format(ts, 'yyyy-MM') = '2020-10'"]
+
+
+@C20.case()
+def intervals_across_a_change_of_the_clock(table: Table) -> None:
+    """An interval of days is added to the local time, and 24 hours are one."""
+    change = dt.datetime(2020, 10, 25, 1)  # when the clock of Berlin went back
+    hours = [change + dt.timedelta(minutes=30 * n) for n in range(-60, 30, 3)] + [dt.datetime(1970, 1, 1)]
+    table.write({"a.parquet": numbered(ts=pa.array(hours, pa.timestamp("us", "UTC")))}, row_group_size=1)
+    table.time_zone = "Europe/Berlin"
+    table.ask(questions_of_intervals(), "in Berlin")
 
 
 C21 = bug_class(

@@ -13,7 +13,7 @@ import click
 import secateur as sc
 from secateur.errors import SecateurError
 from secateur.io.storage.redaction import without_secrets
-from secateur.pruning.predicate.temporal import zone_of
+from secateur.pruning.functions.zone_names import zone_of
 
 if TYPE_CHECKING:
     from secateur.io.tables.table import Table

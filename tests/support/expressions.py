@@ -116,6 +116,8 @@ FIELDS = [
     *(f"{name}({{{kind}}})" for name in CALENDAR for kind in ("day", "instant", "local")),
     *(f"{name}({{{kind}}})" for name in ("hour", "minute", "second") for kind in ("instant", "local")),
     "datediff({day}, {day})",
+    "timestampdiff(HOUR, {instant}, {local})",
+    "timestampdiff(MONTH, {day}, {instant})",
     "unix_timestamp({instant})",
     "length({text})",
 ]
@@ -125,6 +127,9 @@ DURATIONS = [
         for sign, count, unit in [("+", 1, "DAY"), ("-", 7, "DAY"), ("-", 1, "WEEK")]
     ),
     "({} + INTERVAL '1' HOUR)",
+    "({} - INTERVAL 36 HOURS)",
+    "({} + INTERVAL '1 12:30' DAY TO MINUTE)",
+    "timestampadd(HOUR, 24, {})",
     "({} - INTERVAL 30 SECONDS)",
     "({} - INTERVAL 1 MONTH)",
     "({} + INTERVAL '-2' YEAR)",
@@ -143,6 +148,7 @@ GRAMMAR = {
         "({} - t)",
         *(f"trunc({{}}, '{unit}')" for unit in ("YEAR", "quarter", "MM", "week")),
         "last_day({})",
+        "next_day({}, 'MO')",
         "({} + INTERVAL '3' DAY)",
         "({} - INTERVAL 2 MONTHS)",
         "(INTERVAL 1 YEAR + {})",
@@ -153,6 +159,7 @@ GRAMMAR = {
         *DURATIONS,
         "({day} + INTERVAL '1' HOUR)",
         "CAST({local} AS TIMESTAMP)",
+        "from_utc_timestamp({}, 'America/New_York')",
         *(f"date_trunc('{unit}', {{}})" for unit in ("YEAR", "quarter", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE")),
     ],
     "local": [*CONDITIONAL, *DURATIONS, "CAST({day} AS TIMESTAMP_NTZ)", "CAST({instant} AS TIMESTAMP_NTZ)"],
@@ -166,6 +173,7 @@ GRAMMAR = {
         "upper({})",
         "CAST({day} AS STRING)",
         "from_unixtime(l)",
+        "date_format({instant}, 'yyyy-MM-dd HH')",
     ],
 }
 OPERATORS = ["=", "!=", "<", "<=", ">", ">=", "<=>"]

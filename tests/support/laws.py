@@ -96,7 +96,7 @@ def check_blocks(plan: Scan, root: Path, expected: Truth) -> None:
 
 
 def has_undecided_rows(plan: Scan, batch: pa.RecordBatch) -> bool:
-    """Whether only Spark knows the answer on some row: on a local time before 1971, say."""
+    """Whether only Spark knows the answer on some row: on a local time before 1970, say."""
     return not np.isin(truth(plan.predicate, batch), list(OUTCOME.values())).all()
 
 

@@ -11,8 +11,8 @@ from secateur.io.scan.block_reader import block_reader
 from secateur.io.scan.planned_scan import PlannedScan, read_ahead
 from secateur.io.scan.surviving_blocks import surviving_blocks
 from secateur.pruning.aggregates import COUNT, Aggregate, Answers, Call, bind_aggregate, over_rows
+from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.predicate.resolve import Binder
-from secateur.pruning.predicate.temporal import zone_of
 
 BY_METADATA, READ = b"blocks_by_metadata", b"blocks_read"  # in the metadata of the schema
 FIRST, MOST = 1, 64  # blocks that are read at once for MIN or MAX: twice as many each time

@@ -26,6 +26,7 @@ from secateur.io.tables.field_ids import called_by_id
 from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.table import Table
 from secateur.pruning.affected import Affected, affected_files
+from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.metrics import FileMetrics
 from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
@@ -36,7 +37,6 @@ from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Column, Predicate, Sql
 from secateur.pruning.predicate.resolve import Binder, named_columns, resolve
 from secateur.pruning.predicate.rewrite import rewrite
-from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.report import Faults
 from secateur.pruning.reporters import tell
 from secateur.pruning.stages.survivors import Executors, Query, Survivors

@@ -43,11 +43,11 @@ from secateur.io.spark.to_spark import descriptors
 from secateur.io.storage.redaction import ENVIRONMENT, shown_location, tells_secrets
 from secateur.io.tables.open import Moment, open_at
 from secateur.io.tables.table import Table
+from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import is_supported
 from secateur.pruning.predicate.nodes import And, Predicate, Truth, quoted_name
 from secateur.pruning.predicate.parse import parse
-from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.report import Faults
 
 MOST_OPEN_TABLES = 32

@@ -37,6 +37,11 @@ def year(days: np.ndarray) -> np.ndarray:
     return _since_1970(days, "Y") + 1970
 
 
+def months(days: np.ndarray) -> np.ndarray:
+    """Months since January 1970."""
+    return _since_1970(days, "M")
+
+
 def first_of_year(days: np.ndarray) -> np.ndarray:
     """The first day of the year."""
     return _days(_since_1970(days, "Y"), "Y")
@@ -74,6 +79,12 @@ def plus_months(days: np.ndarray, months: np.ndarray) -> np.ndarray:
     first = _days(month + months, "M")
     length = _days(month + months + 1, "M") - first
     return first + np.minimum(days - _days(month, "M"), length - 1)
+
+
+def date_of(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.ndarray:
+    """The day of a month, or the last one where the month is shorter. Grows with each argument."""
+    first = _days((year - 1970) * 12 + month - 1, "M")
+    return first + np.minimum(day - 1, last_of_month(first) - first)
 
 
 def _since_1970(days: np.ndarray, unit: str) -> np.ndarray:

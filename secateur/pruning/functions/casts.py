@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.pruning.functions import temporal
+from secateur.pruning.functions.tried import loosened
 from secateur.pruning.functions.types import decimal_of, is_decimal, is_integer, is_numeric, is_temporal
-from secateur.pruning.interval import Function, Interval, key_range, keys_of_numbers, numbers, of_zones, strict
+from secateur.pruning.interval import Function, Interval, key_range, keys_of_numbers, numbers, strict
 from secateur.pruning.outcomes import NULL
-from secateur.values import Key, Keys, Kind, choose, is_float, kind_of, same_keys
+from secateur.values import Key, Kind, is_float, kind_of, same_keys
 
 Values = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]  # numbers to numbers, and where they do not fit
 _EXACT_DIGITS = 15  # integers of so many digits are doubles
@@ -55,15 +56,9 @@ def try_cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Funct
         surely = failing & argument.is_point & found.is_point
         null = np.where(failing, found.null | np.uint8(NULL), found.null)
         value = np.where(surely, np.uint8(0), found.value)
-        return Interval(target, *_loosened(found, failing & ~surely), value, null, argument.fails)
+        return Interval(target, *loosened(found, failing & ~surely), value, null, argument.fails)
 
     return Function(f"try_{plain.name}", target, bounds, (0,), plain.exact)
-
-
-def _loosened(found: Interval, loose: np.ndarray) -> tuple[Keys, Keys]:
-    """Bounds widened to the whole type where the cast fails for some of the values only."""
-    whole = of_zones(None, found.type, len(found))
-    return choose(loose, whole.lower, found.lower), choose(loose, whole.upper, found.upper)
 
 
 def _same(key: Key) -> Key | None:

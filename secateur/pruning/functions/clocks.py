@@ -5,7 +5,8 @@ made from ``zoneinfo`` by looking every few days and bisecting between. Java's r
 the last change on record, and repeat with the calendar every 400 years.
 
 Java's and Python's databases differ for some zones before 1970, where only this much is known: no clock is further than
-18 hours from UTC (``java.time.ZoneOffset``).
+18 hours from UTC (``java.time.ZoneOffset``). Releases of the database agree from 1970-01-01T00:00Z on, and no clock in
+it changed between 1969-11-23 and 1970-02-01, so they agree from that December on.
 """
 
 from __future__ import annotations
@@ -23,11 +24,16 @@ from secateur.pruning.functions.calendar import DAY_SECONDS
 from secateur.values import INT64_MAX, INT64_MIN
 
 FARTHEST = 18 * 3600  # seconds between a clock and UTC, at most
-AGREED = 31_536_000  # 1971-01-01: from here on Java and Python have the same offsets
+AGREED = -30 * DAY_SECONDS  # 1969-12-02: from here on Java and Python have the same offsets
+_AGREED_LATER = {  # of zones whose past was corrected in 2024 and after, or which became links: seconds
+    **dict.fromkeys(("Asia/Tehran", "Iran"), 315_532_800),  # 1980
+    "EET": 347_155_200,  # 1981
+    "WET": 852_076_800,  # 1997
+}
 FAR = 4_102_444_800  # 2100-01-01: from here on clocks repeat every CYCLE
 CYCLE = 146_097 * DAY_SECONDS  # 400 years of the Gregorian calendar, whole weeks
 
-_PROBE = 6 * DAY_SECONDS  # no offset since 1971 lasts less
+_PROBE = 6 * DAY_SECONDS  # no offset since 1970 lasts less
 _FAR_PROBE = 28 * DAY_SECONDS  # nor less than this by a rule without end
 _ALIASES_OF_UTC = frozenset(("GMT", "GMT+0", "GMT-0", "GMT0", "Greenwich", "UCT", "UTC", "Universal", "Zulu"))
 
@@ -149,8 +155,9 @@ def clock(zone: dt.tzinfo, unit: int = 1) -> Clock:
         back = _constant(-offset * unit, unit)
         return Clock(_constant(offset * unit, unit), back, back)
 
-    def shifting(table: Callable[[Changes, int], _Shifts]) -> Shifting:
-        return Shifting(table(_near(zone), unit), lambda: table(_long(zone), unit), unit)
+    def shifting(table: Callable[[Changes, int, int], _Shifts]) -> Shifting:
+        since = agreed(zone)
+        return Shifting(table(_near(zone), since, unit), lambda: table(_long(zone), since, unit), unit)
 
     return Clock(shifting(_local), shifting(_instants), shifting(_later))
 
@@ -161,9 +168,14 @@ def fixed_offset(zone: dt.tzinfo) -> int | None:
     return _offset(AGREED, zone) if named or isinstance(zone, dt.timezone) else None
 
 
+def agreed(zone: dt.tzinfo) -> int:
+    """The second from which on the offsets of a zone are known."""
+    return _AGREED_LATER.get(zone.key, AGREED) if isinstance(zone, ZoneInfo) else AGREED
+
+
 @cache
 def _near(zone: dt.tzinfo) -> Changes:
-    return changes(zone, AGREED, FAR, _PROBE)
+    return changes(zone, agreed(zone), FAR, _PROBE)
 
 
 @cache
@@ -206,19 +218,19 @@ def _constant(shift: int, unit: int) -> Shifting:
     return Shifting(table, lambda: table, unit)
 
 
-def _local(changes: Changes, unit: int) -> _Shifts:
-    return _since(AGREED, changes.instants, changes.offsets, unit)
+def _local(changes: Changes, since: int, unit: int) -> _Shifts:
+    return _since(since, changes.instants, changes.offsets, unit)
 
 
-def _instants(changes: Changes, unit: int) -> _Shifts:
+def _instants(changes: Changes, since: int, unit: int) -> _Shifts:
     """An offset begins where the one before it is of no more use: at the end of the gap, or of the overlap."""
     begin = changes.instants + np.maximum(changes.offsets[1:], changes.offsets[:-1])
-    return _since(AGREED + FARTHEST, begin, -changes.offsets, unit)
+    return _since(since + FARTHEST, begin, -changes.offsets, unit)
 
 
-def _later(changes: Changes, unit: int) -> _Shifts:
+def _later(changes: Changes, since: int, unit: int) -> _Shifts:
     begin = changes.instants + np.minimum(changes.offsets[1:], changes.offsets[:-1])
-    return _since(AGREED + FARTHEST, begin, -changes.offsets, unit)
+    return _since(since + FARTHEST, begin, -changes.offsets, unit)
 
 
 def _since(start: int, begin: np.ndarray, shift: np.ndarray, unit: int) -> _Shifts:

@@ -1,7 +1,8 @@
-"""Dates and timestamps plus a number of units of time.
+"""Dates and timestamps plus an interval, or plus a number of units of time.
 
-Source: Spark's ``timestampAddDayTime`` and ``timestampAddMonths``: hours and less are added to the instant, days and
-more to the clock, which is then read again.
+Source: Spark's ``DateTimeUtils``. However an interval of days and less was written, its whole days, cut toward zero,
+are added to the clock, which is then read again, and the rest to the instant (``timestampAddDayTime``). Months are
+added to the clock (``timestampAddMonths``). ``timestampadd`` adds hours and less to the instant, however many.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import datetime as dt
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from secateur.pruning.functions import calendar
-from secateur.pruning.functions.calendar import DAY, SECOND
-from secateur.pruning.functions.clocks import clock
+from secateur.pruning.functions.calendar import DAY, SECOND, Map
+from secateur.pruning.functions.clocks import FARTHEST, clock
 from secateur.pruning.functions.spans import (
     DATE,
     Span,
@@ -22,88 +24,140 @@ from secateur.pruning.functions.spans import (
     function_of,
     instants_of,
     integers,
-    locals_of,
     rising,
+    same,
     within,
     zone_if,
 )
-from secateur.pruning.functions.types import INSTANT, LOCAL
+from secateur.pruning.functions.tried import tried
+from secateur.pruning.functions.types import INSTANT, INTEGERS, LOCAL, is_temporal
 from secateur.pruning.interval import Argument, Function, Rule
 from secateur.values import INT64_MAX, INT64_MIN
 
-_MICROS = {b"HOUR": 3_600_000_000, b"MINUTE": 60_000_000, b"SECOND": 1_000_000}
-_DAYS = {b"DAY": 1, b"WEEK": 7}
-_MONTHS = {b"MONTH": 1, b"YEAR": 12}
-_LONGEST = 10_000 * 366  # days; of longer ones the sums would not fit
+_MICROS = {b"HOUR": 3600 * SECOND, b"MINUTE": 60 * SECOND, b"SECOND": SECOND, b"MILLISECOND": 1000, b"MICROSECOND": 1}
+_DAYS = {b"DAY": 1, b"DAYOFYEAR": 1, b"WEEK": 7}
+_MONTHS = {b"MONTH": 1, b"QUARTER": 3, b"YEAR": 12}
+_FARTHEST = FARTHEST * SECOND
+_MOST_MONTHS = 12 * 100_000
+_MOST_DAYS = 366 * 100_000  # of more the sums might not fit
 
 
-def _timestampadd(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """``timestampadd(unit, count, moment)``, of a constant unit and count."""
+def _plus_interval(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+    """A moment plus a constant interval: of MONTH, DAY or MICROSECOND, so many; a date plus days is a date."""
     match arguments:
-        case [Argument(key=bytes(unit)), Argument(key=int(count)), Argument(type=source)] if abs(count) <= _LONGEST:
+        case [Argument(key=bytes(unit)), Argument(key=int(amount)), Argument(type=source)] if is_temporal(source):
             pass
         case _:
             return None
-    name = f"timestampadd[{unit.decode()}, {count}]"
-    if unit in _MICROS:
-        result = LOCAL if source == LOCAL else INSTANT
-        to = locals_of(source, zone) if source == LOCAL else instants_of(source, zone)
-        step = None if to is None else chain(to, _plus(count * _MICROS[unit]))
-        return function_of(name, integers(result), source, step, zone=zone_if(source == DATE, zone), position=(2, 3))
-    if source == DATE:
-        return function_of(name, integers(DATE), source, _of_days(unit, count), position=(2, 3))
-    to = locals_of(source, zone)
-    on_clock = _of_clock(unit, count)
-    if to is None or on_clock is None:
+    match unit:
+        case b"MONTH":
+            return _months_later(source, source, amount, zone)
+        case b"DAY" if source == DATE:
+            return _made(f"plus[{amount} days]", DATE, source, rising(lambda days: days + amount))
+        case b"DAY":
+            return _time_later(source, amount, 0, zone)
+        case _:
+            days = abs(amount) // DAY * (1 if amount > 0 else -1)
+            return _time_later(source, days, amount - days * DAY, zone)
+
+
+def _try_plus_interval(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+    plain = _plus_interval(arguments, zone)
+    return None if plain is None else tried(plain)
+
+
+def _timestampadd(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+    """``timestampadd(unit, count, moment)``, of a constant unit and count; a date is its midnight."""
+    match arguments:
+        case [Argument(key=bytes(unit)), Argument(type=type_, key=int(count)), Argument(type=source)]:
+            if type_ not in INTEGERS or not is_temporal(source):
+                return None
+        case _:
+            return None
+    if unit in _DAYS:
+        return _time_later(source, count * _DAYS[unit], 0, zone)
+    if unit in _MONTHS:
+        return _months_later(source, INSTANT if source == DATE else source, count * _MONTHS[unit], zone)
+    return _time_later(source, 0, count * _MICROS[unit], zone) if unit in _MICROS else None
+
+
+def _made(
+    name: str, result: pa.DataType, source: pa.DataType, step: Step, zone: dt.tzinfo | None = None, direction: int = 1
+) -> Function | None:
+    return function_of(name, integers(result), source, step, zone=zone, direction=direction, position=(2, 3))
+
+
+def _time_later(source: pa.DataType, days: int, micros: int, zone: dt.tzinfo) -> Function | None:
+    """A timestamp so many days later on the clock, and then so many microseconds."""
+    if abs(days) > _MOST_DAYS or abs(micros) > INT64_MAX:
         return None
-    back = [_read_again(zone)] if source == INSTANT else []
-    direction = 1 if unit in _DAYS else 0  # the last days of a month become one, whatever their time
-    step, matters = chain(to, on_clock, *back), zone_if(source == INSTANT, zone)
-    return function_of(name, integers(source), source, step, zone=matters, direction=direction, position=(2, 3))
+    name = f"plus[{days} days, {micros} microseconds]"
+    if source == LOCAL:
+        return _made(name, LOCAL, source, _plus(days * DAY + micros))
+    at_instant = instants_of(source, zone) or same
+    on_clock = _on_clock(zone, _plus(days * DAY)) if days else same
+    matters = zone_if(bool(days) or source == DATE, zone)
+    return _made(name, INSTANT, source, chain(at_instant, on_clock, _plus(micros)), matters)
+
+
+def _months_later(source: pa.DataType, result: pa.DataType, months: int, zone: dt.tzinfo) -> Function | None:
+    """A date or timestamp so many months later. The last days of a month become one, whatever their time."""
+    if abs(months) > _MOST_MONTHS:
+        return None
+    name, add = f"plus[{months} months]", np.asarray(months)
+    if result == DATE:
+        return _made(name, DATE, source, rising(lambda days: calendar.plus_months(days, add)))
+    on_clock = _of_day(lambda days: calendar.plus_months(days, add), (abs(months) + 2) * 31)
+    if result == LOCAL:
+        return _made(name, LOCAL, source, on_clock, direction=0)
+    step = chain(instants_of(source, zone) or same, _on_clock(zone, on_clock))
+    return _made(name, INSTANT, source, step, zone, direction=0)
 
 
 def _plus(amount: int) -> Step:
-    return chain(
-        within(INT64_MIN + max(0, -amount), INT64_MAX - max(0, amount)), rising(lambda micros: micros + amount)
-    )
+    least, greatest = INT64_MIN + max(0, -amount), INT64_MAX - max(0, amount)
+    return chain(within(least, greatest), rising(lambda micros: micros + amount))
 
 
-def _of_days(unit: bytes, count: int) -> Step | None:
-    if unit in _DAYS:
-        return rising(lambda days: days + count * _DAYS[unit])
-    return (
-        rising(lambda days: calendar.plus_months(days, np.asarray(count * _MONTHS[unit]))) if unit in _MONTHS else None
-    )
-
-
-def _of_clock(unit: bytes, count: int) -> Step | None:
-    """Whole days or months later on the clock, in microseconds; the time of day stays."""
-    if unit in _DAYS:
-        return _plus(count * _DAYS[unit] * DAY)
-    months = _of_days(unit, count)
-    if months is None:
-        return None
+def _of_day(move: Map, most_days: int) -> Step:
+    """The time of day on another day, in microseconds on the clock."""
 
     def step(span: Span) -> Span:
-        days = months(span.map(lambda micros: micros // DAY))
+        days = span.map(lambda micros: micros // DAY).map(move)
         single = span.lower == span.upper
         lower = days.lower * DAY + np.where(single, span.lower % DAY, 0)
         upper = days.upper * DAY + np.where(single, span.upper % DAY, DAY - 1)
         return Span(lower, upper, span.fails)
 
-    margin = _LONGEST * DAY
+    margin = most_days * DAY
     return chain(within(INT64_MIN + margin, INT64_MAX - margin), step)
 
 
-def _read_again(zone: dt.tzinfo) -> Step:
-    """The instant of a time on the clock: of one that comes twice, either."""
-    back = clock(zone, SECOND)
+def _on_clock(zone: dt.tzinfo, move: Step) -> Step:
+    """The instant of a time moved on the clock: of one that comes twice the one of the offset before, if it is either.
+
+    Source: ``ZonedDateTime.plusDays`` and ``plusMonths``. Between bounds it may be both.
+    """
+    there, back, later = clock(zone, SECOND).local, clock(zone, SECOND).instants, clock(zone, SECOND).later
 
     def step(span: Span) -> Span:
-        first, last = span.through(back.instants), span.through(back.later)
-        return Span(np.minimum(first.lower, last.lower), np.maximum(first.upper, last.upper), span.fails)
+        local = span.through(there)
+        moved = move(local).within(INT64_MIN + _FARTHEST, INT64_MAX - _FARTHEST)
+        first, last = moved.through(back), moved.through(later)
+        if back.constant is not None:
+            return first
+        single = (span.lower == span.upper) & (local.lower == local.upper) & (moved.lower == moved.upper)
+        kept = moved.lower - (local.lower - span.lower)
+        stays = single & (moved.lower == there.hull(kept, kept)[0])
+        lower = np.where(single, first.lower, np.minimum(first.lower, last.lower))
+        upper = np.where(single, first.upper, np.maximum(first.upper, last.upper))
+        return Span(np.where(stays, kept, lower), np.where(stays, kept, upper), moved.fails)
 
     return chain(step, within(INT64_MIN + 1, INT64_MAX - 1))
 
 
-RULES: dict[str, Rule] = {"timestampadd": _timestampadd}
+RULES: dict[str, Rule] = {
+    "plus_interval": _plus_interval,
+    "timestampadd": _timestampadd,
+    "try_plus_interval": _try_plus_interval,
+}

@@ -5,7 +5,17 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 
-from secateur.pruning.functions import arithmetic, conditional, durations, rounding, temporal, text
+from secateur.pruning.functions import (
+    arithmetic,
+    conditional,
+    differences,
+    durations,
+    formats,
+    rounding,
+    temporal,
+    text,
+    utc,
+)
 from secateur.pruning.interval import Argument, Function, Rule
 
 RULES: dict[str, Rule] = {
@@ -14,6 +24,9 @@ RULES: dict[str, Rule] = {
     **conditional.RULES,
     **temporal.RULES,
     **durations.RULES,
+    **differences.RULES,
+    **formats.RULES,
+    **utc.RULES,
     **text.RULES,
 }
 

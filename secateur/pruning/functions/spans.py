@@ -95,7 +95,7 @@ TO_MIDNIGHT = rising(lambda days: days * DAY_SECONDS)
 TO_MICROS = chain(within(LEAST_SECOND, GREATEST_SECOND), rising(lambda seconds: seconds * SECOND))
 
 
-def _shifted(clock: Shifting) -> Step:
+def shifted(clock: Shifting) -> Step:
     """Microseconds through a clock: Spark adds exactly, and fails on overflow."""
     if clock.constant == 0:
         return same
@@ -130,7 +130,7 @@ def instants_of(type_: pa.DataType, zone: dt.tzinfo) -> Step | None:
     if type_ == DATE:
         return chain(date_to_seconds(zone), TO_MICROS)
     if type_ == LOCAL:
-        return _shifted(clock(zone, SECOND).instants)
+        return shifted(clock(zone, SECOND).instants)
     if type_ in INTEGERS:
         return rising(_seconds_to_micros)
     return same if type_ == INSTANT else None
@@ -147,7 +147,7 @@ def locals_of(type_: pa.DataType, zone: dt.tzinfo) -> Step | None:
     if type_ == DATE:
         return chain(TO_MIDNIGHT, TO_MICROS)
     if type_ == INSTANT:
-        return _shifted(clock(zone, SECOND).local)
+        return shifted(clock(zone, SECOND).local)
     return same if type_ == LOCAL else None
 
 

@@ -3,7 +3,7 @@
 Sources: Spark's ``DateTimeUtils``, ``datetimeExpressions`` and ``Cast`` (ANSI).
 
 Every function is a chain of steps: from keys to days or seconds, through the clock of the session's zone where Spark
-goes through it, to the field. Where a zone's offset is not known (before 1971) bounds stay apart even for single
+goes through it, to the field. Where a zone's offset is not known (before 1970) bounds stay apart even for single
 values, though most answers do not depend on it. Where Spark fails, and where it overflows silently, `fails` is set.
 """
 
@@ -111,6 +111,25 @@ def _trunc(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
     return function_of("trunc", integers(DATE), source, steps, zone=matters, position=(0, 2))
 
 
+_WEEKDAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
+
+
+def _next_day(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+    """The first day of a name, of two letters, three or all, after a date."""
+    if len(arguments) != 2:
+        return None
+    source, name = arguments[0].type, _unit(arguments[1]) or ""
+    wanted = [i for i, day in enumerate(_WEEKDAYS) if name in (day, day[:2], day[:3])]
+    if not wanted:
+        return None
+    inside = within(-(2**31) + 16, 2**31 - 16)  # getNextDateForDayOfWeek wraps around
+    after = rising(lambda days: days + 1 + (wanted[0] - calendar.weekday(days + 1)) % 7)
+    steps, matters = _with(days_of(source, zone), inside, after), zone_if(source == INSTANT, zone)
+    return function_of(
+        f"next_day[{_WEEKDAYS[wanted[0]]}]", integers(DATE), source, steps, zone=matters, position=(0, 2)
+    )
+
+
 def _date_trunc(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
     """The instant at which the unit of time began; of a date or a time without zone after the cast to TIMESTAMP."""
     if len(arguments) != 2 or not is_temporal(arguments[1].type):
@@ -197,6 +216,26 @@ def _of_two(
     return rule
 
 
+def _make_date(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+    """The date of a year, a month and a day; Spark fails where there is none."""
+    if len(arguments) != 3 or any(argument.type not in _SMALL for argument in arguments):
+        return None
+
+    def bounds(args: Sequence[Interval]) -> Interval:
+        years, months, days = (
+            span_of(argument).within(least, greatest)
+            for argument, (least, greatest) in zip(args, ((-9999, 99_999), (1, 12), (1, 31)), strict=True)
+        )
+        lower = calendar.date_of(years.lower, months.lower, days.lower)
+        upper = calendar.date_of(years.upper, months.upper, days.upper)
+        single = (years.lower == years.upper) & (months.lower == months.upper) & (days.lower == days.upper)
+        exists = (days.upper <= 28) | (single & (upper - calendar.first_of_month(upper) + 1 == days.upper))
+        fails = years.fails | months.fails | days.fails | ~exists
+        return integers(DATE).interval(args, Span(lower, upper, fails))
+
+    return Function("make_date", DATE, bounds, (0, 0, 0))
+
+
 # ---- numbers ---------------------------------------------------------------------------------------------------------
 
 
@@ -254,6 +293,8 @@ RULES: dict[str, Rule] = {
     "datediff": _of_two("datediff", _INT, np.subtract, -1, (DATE, INSTANT, LOCAL)),
     "from_unixtime": _from_unixtime,
     "last_day": _field_of_date("last_day", rising(calendar.last_of_month), 1, DATE),
+    "make_date": _make_date,
+    "next_day": _next_day,
     "timestamp_micros": _number("timestamp_micros", _LONG, integers(INSTANT), same),
     "timestamp_millis": _number("timestamp_millis", _LONG, integers(INSTANT), _times(1000)),
     "timestamp_seconds": _number("timestamp_seconds", _LONG, integers(INSTANT), _times(SECOND)),

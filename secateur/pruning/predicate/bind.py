@@ -17,6 +17,7 @@ import pyarrow as pa
 from secateur.pruning import rangeset
 from secateur.pruning.functions import types
 from secateur.pruning.functions.text import unfolded
+from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.interval import constant
 from secateur.pruning.predicate import nodes
 from secateur.pruning.predicate.abbreviation import brief
@@ -48,13 +49,14 @@ from secateur.pruning.predicate.operands import (
     coerced,
     common_type,
     constant_of,
+    interval_operand,
     literal_of,
 )
 from secateur.pruning.predicate.pieces import Alternatives, Piece, alternatives_of, sure
 from secateur.pruning.predicate.regular_expressions import literal_parts, literal_start, token_of, tokens_of
 from secateur.pruning.predicate.resolve import Binder, resolve
-from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
+from secateur.pruning.predicate.unwrapped_casts import is_cast, unwrapped
 from secateur.pruning.predicate.value_lists import ValueList, present
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Kind, kind_of, least_key, ordered_kind
@@ -146,6 +148,8 @@ def _leaf(predicate: Predicate, binder: Binder) -> Steps[Predicate]:
         case nodes.Comparison(op, left, Literal() as right):
             return _with_literal(op, (yield left), right, predicate, binder)
         case nodes.Comparison(op, left, right):
+            if nodes.Duration in (type(left), type(right)):
+                return (yield from _between_intervals(op, left, right, predicate, binder))
             first = yield left
             return _comparison(op, first, (yield right), predicate, binder)
         case nodes.In(operand, literals):
@@ -202,7 +206,7 @@ def _subject(operand: Operand, sql: Sql) -> Subject:
     return Subject(operand if isinstance(operand, Field) else sql, operand.type)
 
 
-def _with_literal(op: str, operand: Operand, literal: Literal, sql: nodes.Comparison, binder: Binder) -> Predicate:
+def _with_literal(op: str, operand: Operand, literal: Literal, sql: Sql, binder: Binder) -> Predicate:
     if literal.value is None:
         return _missing(operand, sql) if op == "<=>" else Truth(None)
     if (always := _beyond_long(op, operand.type, literal)) is not None:
@@ -211,7 +215,8 @@ def _with_literal(op: str, operand: Operand, literal: Literal, sql: nodes.Compar
     kind = kind_of(operand.type)
     if found is None or kind is None:
         return _comparison(op, operand, constant_of(literal, binder.zone), sql, binder)
-    at, after = found[0].at, found[0].after
+    operand, position = unwrapped(op, operand, found[0], binder.zone)
+    at, after = position.at, position.after
     least = least_key(kind)
     match op:
         case "=":
@@ -224,7 +229,9 @@ def _with_literal(op: str, operand: Operand, literal: Literal, sql: nodes.Compar
             return within(operand, rangeset.between(kind, after, None), sql)
         case ">=":
             return within(operand, rangeset.between(kind, at, None), sql)
-        case "<=>":  # FALSE instead of NULL on NULL: `x = c AND x IS NOT NULL` is FALSE there
+        case "<=>" if isinstance(
+            sql, nodes.Comparison
+        ):  # FALSE instead of NULL on NULL: `x = c AND x IS NOT NULL` is FALSE there
             equal = within(operand, rangeset.between(kind, at, after), sql)
             return And((equal, Not(_missing(operand, nodes.IsNull(sql.left)))))
         case _:
@@ -245,7 +252,7 @@ def _beyond_long(op: str, type_: pa.DataType, literal: Literal) -> bool | None:
             return None
 
 
-def _comparison(op: str, left: Operand, right: Operand, sql: nodes.Comparison, binder: Binder) -> Predicate:
+def _comparison(op: str, left: Operand, right: Operand, sql: Sql, binder: Binder) -> Predicate:
     """Two operands; one that is constant after all becomes a literal."""
     if isinstance(left, Constant) and not isinstance(right, Constant):
         left, right, op = right, left, nodes.FLIPPED[op]
@@ -257,6 +264,15 @@ def _comparison(op: str, left: Operand, right: Operand, sql: nodes.Comparison, b
     if op in (">", ">="):
         left, right, op = right, left, nodes.FLIPPED[op]
     return _compared(op, left, right, sql)
+
+
+def _between_intervals(op: str, left: Expression, right: Expression, sql: Sql, binder: Binder) -> Steps[Predicate]:
+    """A difference of times beside an interval."""
+    first = yield from interval_operand(left, binder)
+    second = yield from interval_operand(right, binder)
+    if first is None or second is None:
+        raise NoRule("no rule for this interval")
+    return _comparison(op, first, second, sql, binder)
 
 
 def _compared(op: str, left: Operand, right: Operand, sql: Sql) -> Predicate:
@@ -276,6 +292,8 @@ def _in(operand: Operand, literals: Sequence[Literal], sql: Sql, binder: Binder)
     if not literals:
         return Truth(False)  # also on NULL, as in Spark
     values = present(literals)
+    if len(values) == len(literals) == 1 and is_cast(operand):
+        return _with_literal("=", operand, values[0], sql, binder)
     listed = within(operand, _listed(operand, values, sql, binder), sql)
     # `x IN (1, NULL)` is `x = 1 OR NULL`.
     return listed if len(values) == len(literals) else Or((listed, Truth(None)))

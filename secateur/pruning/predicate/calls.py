@@ -10,12 +10,14 @@ import math
 from collections.abc import Sequence
 
 from secateur.errors import InvalidPredicate
+from secateur.pruning.predicate.interval_literals import negative, total
 from secateur.pruning.predicate.nodes import (
     And,
     Call,
     Case,
     Cast,
     Comparison,
+    Duration,
     Expression,
     ILike,
     IsNull,
@@ -69,6 +71,7 @@ _CASTS = {  # functions that are a cast to the type of their name
     "to_date": "DATE",
     "to_timestamp": "TIMESTAMP",
 }
+_TRY_CASTS = {"try_to_date": "DATE", "try_to_timestamp": "TIMESTAMP"}
 CONTAINMENTS = ("array_contains", "arrays_overlap", "map_contains_key")
 _COMPARISONS = {"=": "=", "==": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _PARTS = {  # fields of EXTRACT and date_part, and the function of each
@@ -86,8 +89,14 @@ def build(name: str, arguments: Sequence[Expression | Predicate]) -> Expression 
     values = tuple(as_expression(a) if isinstance(a, Predicate) else a for a in arguments)
     function = _SYNONYMS.get(name.lower(), name.lower())
     match function, values:
+        case (("+" | "-"), (Duration() as first, Duration() as second)):
+            return total(first, second if function == "+" else negative(second)) or Call(function, values)
+        case "negative", (Duration() as duration,):
+            return negative(duration)
         case _, (operand,) if function in _CASTS:
             return Cast(operand, _CASTS[function])
+        case _, (operand,) if function in _TRY_CASTS:
+            return Cast(operand, _TRY_CASTS[function], safe=True)
         case (("if" | "iff"), (condition, value, otherwise)):
             return Case(((as_predicate(condition), value),), otherwise)
         case "nvl2", (operand, value, otherwise):

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from secateur.pruning import rangeset
 from secateur.pruning.functions.calendar import DAY, SECOND
-from secateur.pruning.functions.clocks import AGREED, FARTHEST, clock
+from secateur.pruning.functions.clocks import FARTHEST, agreed, clock
 from secateur.pruning.predicate.literals import Position, double_position, fits
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Key, Kind, float_keys, is_float, keys_of, kind_of
@@ -123,7 +123,7 @@ def _of_moments(type_: pa.DataType, values: pa.Array, zone: dt.tzinfo) -> RangeS
 
 def _instants(local: np.ndarray, zone: dt.tzinfo) -> np.ndarray | None:
     """The instants of wall clocks in a zone, or None where its offset is not known for all of them."""
-    if not isinstance(zone, dt.timezone) and local.min() < (AGREED + FARTHEST) * SECOND:
+    if not isinstance(zone, dt.timezone) and local.min() < (agreed(zone) + FARTHEST) * SECOND:
         return None
     least, _ = clock(zone, SECOND).instants.hull(local, local)
     return least

@@ -195,6 +195,8 @@ class Call(Node):
                 return "(- (", literal, "))"
             case "negative", (operand,):
                 return "(- ", operand, ")"
+            case ("timestampadd" | "timestampdiff") as function, (Literal(str(unit), "string"), *arguments):
+                return f"{function}({unit}, ", *joined(", ", arguments), ")"
             case function, arguments:
                 return f"{function}(", *joined(", ", arguments), ")"
 
@@ -252,13 +254,22 @@ class Test(Node):
 
 @dataclass(frozen=True)
 class Duration:
-    """``INTERVAL 'count' unit``, with unit one of YEAR, MONTH, WEEK, DAY, HOUR, MINUTE, SECOND."""
+    """An ANSI interval: months, or days as its only field, or microseconds.
 
-    count: int
+    `unit` is MONTH, DAY or MICROSECOND; a date plus days stays a date.
+    """
+
+    amount: int
     unit: str
 
     def __str__(self) -> str:
-        return f"INTERVAL '{self.count}' {self.unit}"
+        if self.unit != "MICROSECOND":
+            return f"INTERVAL '{self.amount}' {self.unit}"
+        seconds, micros = divmod(abs(self.amount), 1_000_000)
+        minutes, second = divmod(seconds, 60)
+        hours, minute = divmod(minutes, 60)
+        sign, fraction = "-" if self.amount < 0 else "", f".{micros:06}" if micros else ""
+        return f"INTERVAL '{sign}{hours // 24} {hours % 24:02}:{minute:02}:{second:02}{fraction}' DAY TO SECOND"
 
 
 Expression: TypeAlias = Column | Literal | Call | Cast | Case | Test | Duration

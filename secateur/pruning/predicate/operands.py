@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from secateur.errors import IncomparableLiteral
 from secateur.pruning.functions import casts, types
 from secateur.pruning.functions.calendar import DAY
 from secateur.pruning.functions.registry import function_of, rule
 from secateur.pruning.functions.types import INSTANT, LOCAL
 from secateur.pruning.interval import Argument, Function, constant, numbers
 from secateur.pruning.predicate.bound import Apply, Choice, Constant, Field, Operand, Tested, Varying
+from secateur.pruning.predicate.interval_literals import micros_of
 from secateur.pruning.predicate.literals import Subject, positions
 from secateur.pruning.predicate.nodes import Call, Case, Cast, Column, Duration, Expression, Literal, Test
 from secateur.pruning.predicate.resolve import Binder, resolve
@@ -60,11 +62,16 @@ def bound_operand(
                 values.append((yield value))
             return _choice(conditions, values, (yield otherwise), binder.zone)
         case Duration():
-            raise NoRule(f"{expression} has no rule but beside + and -")
+            raise NoRule(f"{expression} has no rule but beside +, - and a difference of times")
         case Call(("+" | "-") as sign, (moment, Duration() as duration)):
             return _moved((yield moment), sign, duration, binder.zone)
         case Call("+", (Duration() as duration, moment)):
             return _moved((yield moment), "+", duration, binder.zone)
+        case Call(("try_add" | "try_subtract") as name, (moment, Duration() as duration)):
+            sign = "+" if name == "try_add" else "-"
+            return _moved((yield moment), sign, duration, binder.zone, safe=True)
+        case Call("try_add", (Duration() as duration, moment)):
+            return _moved((yield moment), "+", duration, binder.zone, safe=True)
         case Call(function, ()) if function in _CLOCK:
             return _now(function, binder)
         case Call(function, arguments):
@@ -142,6 +149,43 @@ def _moment_literal(key: int, type_: pa.DataType, name: str) -> Literal | None:
         return None
 
 
+_DATE, _MOMENT = "date", "timestamp"
+_TEXTS = {  # functions, and what Spark casts text to that stands in place of each argument
+    **dict.fromkeys(("add_months", "date_add", "date_sub", "next_day", "trunc"), (_DATE, None)),
+    **dict.fromkeys(("date_format", "from_utc_timestamp", "to_utc_timestamp"), (_MOMENT, None)),
+    "date_trunc": (None, _MOMENT),
+    "datediff": (_DATE, _DATE),
+    "last_day": (_DATE,),
+    "months_between": (_MOMENT, _MOMENT, None),
+    "timestampadd": (None, None, _MOMENT),
+    "timestampdiff": (None, _MOMENT, _MOMENT),
+}
+
+
+def texts_as_moments(name: str, arguments: list[Operand], zone: dt.tzinfo) -> list[Operand]:
+    """The arguments of a function of dates and timestamps, constant text among them as Spark reads it.
+
+    Raises NoRule for text that is none here.
+    """
+    wanted: tuple[str | None, ...] = _TEXTS.get(name, ())
+    if name == "elapsed":  # text is read as the type of the other side
+        wanted = tuple(_DATE if pa.types.is_date32(other.type) else _MOMENT for other in reversed(arguments))
+        wanted = wanted if LOCAL not in [argument.type for argument in arguments] else ()
+    pairs = zip(arguments, (*wanted, *(None,) * len(arguments)), strict=False)
+    return [_as_moment(argument, type_, zone) for argument, type_ in pairs]
+
+
+def _as_moment(operand: Operand, type_: str | None, zone: dt.tzinfo) -> Operand:
+    match operand:
+        case Constant(key=bytes(text)) if type_ is not None and operand.type == pa.string():
+            try:
+                return constant_of(Literal(text.decode("utf-8", "replace"), type_), zone)
+            except IncomparableLiteral as error:  # Spark fails on a row, if there is one
+                raise NoRule(str(error)) from None
+        case _:
+            return operand
+
+
 # ---- time ------------------------------------------------------------------------------------------------------------
 
 _CLOCK = {
@@ -166,11 +210,31 @@ def _now(function: str, binder: Binder) -> Varying:
     return Varying(type_, *ends)
 
 
-def _moved(operand: Operand, sign: str, duration: Duration, zone: dt.tzinfo) -> Operand:
-    """A date or timestamp plus or minus an interval of one unit."""
-    count = duration.count if sign == "+" else -duration.count
+def _moved(operand: Operand, sign: str, duration: Duration, zone: dt.tzinfo, *, safe: bool = False) -> Operand:
+    """A date or timestamp plus or minus an interval."""
+    amount = duration.amount if sign == "+" else -duration.amount
     unit = Constant(pa.string(), duration.unit.encode())
-    return apply("timestampadd", [unit, Constant(pa.int32(), count), operand], zone)
+    return apply("try_plus_interval" if safe else "plus_interval", [unit, Constant(pa.int64(), amount), operand], zone)
+
+
+def interval_operand(expression: Expression, binder: Binder) -> Steps[Operand | None]:
+    """The microseconds of a day-time interval, or of a difference of dates or timestamps; None for anything else.
+
+    Yields the expressions below it, as :func:`bound_operand` does. Raises NoRule.
+    """
+    match expression:
+        case Duration(unit="DAY" | "MICROSECOND"):
+            return Constant(pa.int64(), micros_of(expression))
+        case Call(("-" | "try_subtract"), (later, earlier)):
+            bound = yield from each_of((later, earlier))
+            operands = texts_as_moments("elapsed", bound, binder.zone)
+            if not all(types.is_temporal(operand.type) for operand in operands):
+                return None
+            mixed = {INSTANT, LOCAL} <= {operand.type for operand in operands}
+            type_ = LOCAL if mixed else common_type(operands)  # as Spark's DateTimeOperations has it
+            return apply("elapsed", [coerced(operand, type_, binder.zone) for operand in operands], binder.zone)
+        case _:
+            return None
 
 
 # ---- functions -------------------------------------------------------------------------------------------------------
@@ -223,7 +287,7 @@ def apply(name: str, arguments: list[Operand], zone: dt.tzinfo) -> Operand:
     if name in _ALIKE:
         type_ = common_type(arguments)
         arguments = [coerced(a, type_, zone) for a in arguments]
-    name, arguments = _date_arithmetic(name, arguments)
+    name, arguments = _date_arithmetic(name, texts_as_moments(name, arguments, zone))
     if any(pa.types.is_null(a.type) or kind_of(a.type) is None for a in arguments):
         raise NoRule(f"{name} of {', '.join(str(a.type) for a in arguments)} has no rule")
     known = [Argument(a.type, a.key, a.written) if isinstance(a, Constant) else Argument(a.type) for a in arguments]
@@ -238,11 +302,11 @@ def apply(name: str, arguments: list[Operand], zone: dt.tzinfo) -> Operand:
 def _date_arithmetic(name: str, arguments: list[Operand]) -> tuple[str, list[Operand]]:
     """A date and a whole number of days are added and subtracted by functions of their own."""
     match name, [pa.types.is_date32(a.type) for a in arguments]:
-        case "+", [True, False]:
+        case (("+" | "try_add"), [True, False]):
             return "date_add", arguments
-        case "+", [False, True]:
+        case (("+" | "try_add"), [False, True]):
             return "date_add", arguments[::-1]
-        case "-", [True, False]:
+        case (("-" | "try_subtract"), [True, False]):
             return "date_sub", arguments
         case _:
             return name, arguments

@@ -6,7 +6,6 @@ is not expected here (``negate`` of ``NOT LIKE``, say) counts as having no node:
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -21,6 +20,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from secateur.errors import InvalidPredicate
 from secateur.pruning.functions.types import size_of
 from secateur.pruning.predicate.calls import build
+from secateur.pruning.predicate.interval_literals import duration_between, duration_of, negative
 from secateur.pruning.predicate.nodes import (
     INTEGERS,
     And,
@@ -65,7 +65,6 @@ _TEMPORAL = {
     "TIMESTAMPLTZ": "timestamp",
     "TIMESTAMPNTZ": "timestamp_ntz",
 }
-_UNIT_FUNCTIONS = ("timestampadd", "timestampdiff", "dateadd", "date_add", "datediff", "date_diff")  # of 3 arguments
 _OPENING = frozenset(  # what an operand follows, and no operator
     {
         *(TokenType.L_PAREN, TokenType.COMMA, TokenType.AND, TokenType.OR, TokenType.BETWEEN),
@@ -74,7 +73,10 @@ _OPENING = frozenset(  # what an operand follows, and no operator
         *(TokenType.CASE, TokenType.WHEN, TokenType.THEN, TokenType.ELSE),
     }
 )
-_UNITS = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
+_UNIT_FUNCTIONS = {  # of 3 arguments, the first a unit of time without quotes
+    **dict.fromkeys(("timestampadd", "dateadd", "date_add"), "timestampadd"),
+    **dict.fromkeys(("timestampdiff", "datediff", "date_diff", "timediff"), "timestampdiff"),
+}
 
 
 class Dialect(Spark):
@@ -261,11 +263,13 @@ def _value(node: exp.Expression) -> Expression | Predicate | None:
             return _call(type(node).__name__.lower(), node.this)
         case exp.Extract() if has_only(node, "this", "expression") and isinstance(node.this, exp.Var):
             return _call("extract", exp.Literal.string(node.this.name), node.expression)
-        case exp.Interval(this=exp.Literal() as count, unit=exp.Var() as unit):
-            return _duration(str(count.this), unit.name.upper().removesuffix("S"))
+        case exp.Interval(this=exp.Literal() | exp.Neg(this=exp.Literal()) as amount, unit=exp.Expression() as unit):
+            return _duration(amount, unit)
         case exp.CurrentDate() | exp.CurrentTimestamp() if has_only(node):
             return build("current_date" if isinstance(node, exp.CurrentDate) else "current_timestamp", ())
-        case exp.Anonymous() if has_only(node, "this", "expressions") and not _takes_unit(node):
+        case exp.Anonymous() if has_only(node, "this", "expressions") and _takes_unit(node):
+            return _of_unit(_UNIT_FUNCTIONS[str(node.this).lower()], *node.expressions)
+        case exp.Anonymous() if has_only(node, "this", "expressions"):
             return _call(str(node.this), *node.expressions)
         case _:
             return None
@@ -306,6 +310,13 @@ def _call(name: str, *arguments: exp.Expression) -> Expression | Predicate | Non
     return build(name, known)
 
 
+def _of_unit(name: str, unit: exp.Expression, *arguments: exp.Expression) -> Expression | Predicate | None:
+    """A function whose first argument is the name of a unit of time; Spark refuses one in quotes."""
+    if not isinstance(unit, exp.Column) or len(unit.parts) != 1:
+        return None
+    return _call(name, exp.Literal.string(unit.name.upper()), *arguments)
+
+
 def _case(
     branches: list[exp.Expression], default: exp.Expression | None, subject: exp.Expression | None = None
 ) -> Expression | None:
@@ -331,9 +342,16 @@ def _when(when: exp.Expression, subject: exp.Expression | None, compared: Expres
     return compare(compared, "=", value)
 
 
-def _duration(count: str, unit: str) -> Duration | None:
-    whole = re.fullmatch(r"\s*([+-]?\d{1,9})\s*", count)
-    return Duration(int(whole[1]), unit) if whole and unit in _UNITS else None
+def _duration(amount: exp.Expression, unit: exp.Expression) -> Duration | None:
+    text = str(amount.this.this if isinstance(amount, exp.Neg) else amount.this)
+    match unit:
+        case exp.Var():
+            found = duration_of(text, unit.name.upper())
+        case exp.IntervalSpan(this=exp.Var() as first, expression=exp.Var() as last):
+            found = duration_between(text, first.name.upper(), last.name.upper())
+        case _:
+            return None
+    return negative(found) if found and isinstance(amount, exp.Neg) else found
 
 
 def _type(to: exp.DataType) -> str | None:

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from zoneinfo import ZoneInfo
+
+from secateur.pruning.functions.calendar import SECOND
+from secateur.pruning.functions.clocks import FARTHEST, agreed
+from secateur.pruning.functions.zone_names import zone_of
 
 MOVING_WORDS = ("epoch", "now", "today", "tomorrow", "yesterday")  # special values of Spark's typed literals
 EPOCH = dt.datetime(1970, 1, 1)
@@ -20,21 +23,6 @@ _TIMESTAMP = re.compile(
     r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9}))?)?\s*(\S*))?)?)?\s*",
     re.ASCII,
 )
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?", re.ASCII)
-
-
-def zone_of(name: str) -> dt.tzinfo | None:
-    """A time zone by the names that Spark takes (``Europe/Paris``, ``UTC``, ``Z``, ``+02:00``), or None."""
-    if name.upper() in ("Z", "UTC", "GMT", "UT"):
-        return dt.UTC
-    if match := _OFFSET.fullmatch(name):
-        sign, hours, minutes = match.groups()
-        offset = dt.timedelta(hours=int(hours), minutes=int(minutes or 0))
-        return dt.timezone(-offset if sign == "-" else offset) if offset <= dt.timedelta(hours=18) else None
-    try:
-        return ZoneInfo(name)
-    except (ValueError, OSError, KeyError):
-        return None
 
 
 def parse_date(text: str) -> dt.date | None:
@@ -96,4 +84,4 @@ def is_agreed(moment: dt.datetime, zone: dt.tzinfo) -> bool:
 
     Releases of the time zone database merge zones that differ only before 1970, and Java undoes some of that.
     """
-    return moment.year > 1970 or isinstance(zone, dt.timezone)
+    return isinstance(zone, dt.timezone) or local_micros(moment) >= (agreed(zone) + FARTHEST) * SECOND

@@ -20,6 +20,7 @@ from secateur.pruning import rangeset
 from secateur.pruning.evaluate import Columns, interval_of
 from secateur.pruning.functions.text import first_characters
 from secateur.pruning.functions.types import INSTANT, LOCAL
+from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.interval import Interval, key_range, points
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate import bind as binding
@@ -29,7 +30,6 @@ from secateur.pruning.predicate.inverse import pull_back
 from secateur.pruning.predicate.nodes import IsNull
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.resolve import Binder
-from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.rows import truth
 from secateur.pruning.zones import Zones
@@ -162,7 +162,7 @@ def test_rows_are_those_of_spark(spark: SparkSession, zone: str) -> None:
     """Every row of every predicate: none is left to Spark but by substring, whose prefix alone is known."""
     rows = table().add_column(0, "rid", pa.array(range(len(moments())), pa.int64()))
     spark.conf.set("spark.sql.session.timeZone", zone)
-    answers = ask(spark.createDataFrame(rows, spark_schema(rows.schema)), PREDICATES)
+    answers = ask(spark.createDataFrame(rows, spark_schema(rows.schema)).repartition(1), PREDICATES)
     (batch,) = rows.combine_chunks().to_batches()
     for predicate in PREDICATES:
         found = truth(bind(parse(predicate), SCHEMA, session_time_zone=zone), batch).tolist()
@@ -203,23 +203,28 @@ def test_thresholds_are_pulled_back(predicate: str, form: str) -> None:
     assert bound_form(bind(parse(predicate), SCHEMA)) == form
 
 
-def test_a_day_that_comes_twice_is_evaluated(spark: SparkSession) -> None:
-    """In St John's the clock went from 2008-11-02 00:01 back to 2008-11-01 23:01: the second came, went and came."""
+def test_a_day_that_comes_twice_is_evaluated_in_lists(spark: SparkSession) -> None:
+    """In St John's the clock went from 2008-11-02 00:01 back to 2008-11-01 23:01: the second came, went and came.
+
+    Beside one literal Spark compares with the first midnight, so that the second does not go again.
+    """
     zone = "America/St_Johns"
-    (leaf,) = leaves(bind(parse("to_date(ts) >= '2008-11-02'"), SCHEMA, session_time_zone=zone))
-    assert isinstance(leaf, Within) and not isinstance(leaf.operand, Field)
-    (day_after,) = leaves(bind(parse("to_date(ts) >= '2008-11-03'"), SCHEMA, session_time_zone=zone))
-    assert isinstance(day_after, Within) and isinstance(day_after.operand, Field)
+    texts = ["to_date(ts) IN ('2008-11-02', '2008-11-04')", "to_date(ts) >= '2008-11-02'"]
+    listed, compared = (next(leaves(bind(parse(text), SCHEMA, session_time_zone=zone))) for text in texts)
+    assert isinstance(listed, Within) and not isinstance(listed.operand, Field)
+    assert isinstance(compared, Within) and isinstance(compared.operand, Field)
     start = dt.datetime(2008, 11, 2, 2, 0, tzinfo=dt.UTC)
     instants = [start + dt.timedelta(seconds=30 * n) for n in range(200)]
     second = [instant.astimezone(ZoneInfo(zone)).date() >= dt.date(2008, 11, 2) for instant in instants]
     assert sum(a != b for a, b in itertools.pairwise(second)) == 3
+    since = [i >= second.index(True) for i in range(200)]
     batch = pa.record_batch([pa.array(range(200), pa.int64()), pa.array(instants, INSTANT)], names=["rid", "ts"])
-    assert truth(leaf, batch).tolist() == np.where(second, TRUE, FALSE).tolist()
     spark.conf.set("spark.sql.session.timeZone", zone)
-    frame = spark.createDataFrame(pa.Table.from_batches([batch]), spark_schema(batch.schema))
-    text = str(leaf)
-    assert list(ask(frame, [text]).truth[text].values()) == second
+    frame = spark.createDataFrame(pa.Table.from_batches([batch]), spark_schema(batch.schema)).repartition(1)
+    answers = ask(frame, texts).truth
+    for leaf, text, expected in zip((listed, compared), texts, (second, since), strict=True):
+        assert truth(leaf, batch).tolist() == np.where(expected, TRUE, FALSE).tolist()
+        assert [answers[text][i] for i in range(200)] == expected
 
 
 @given(
@@ -264,7 +269,12 @@ ts: CAST(ts AS DOUBLE); CAST(ts AS TIMESTAMP_NTZ); CAST(ts AS STRING); trunc(ts,
 ts: date_add(ts, 1); date_trunc('MILLISECOND', ts); unix_micros(ts) + 1
 tn: to_date(tn); year(tn); CAST(tn AS TIMESTAMP); CAST(tn AS STRING); unix_timestamp(tn)
 tn: date_trunc('DAY', tn); tn + INTERVAL 1 MONTH; tn - INTERVAL 36 HOURS
-ts: ts + INTERVAL 1 DAY; ts - INTERVAL 1 HOUR; ts + INTERVAL 1 MONTH
+ts: ts + INTERVAL 1 DAY; ts - INTERVAL 1 HOUR; ts + INTERVAL 1 MONTH; ts + INTERVAL 36 HOURS
+ts: ts - INTERVAL '2 00:30' DAY TO MINUTE; timestampadd(HOUR, 24, ts); next_day(ts, 'MO'); date_format(ts, 'yyyy-MM-dd')
+ts: from_utc_timestamp(ts, 'America/New_York'); to_utc_timestamp(ts, 'Europe/Paris')
+ts: timestampdiff(HOUR, TIMESTAMP '2021-10-30 00:00:00', ts)
+tn: timestampadd(DAY, 2, tn); date_format(tn, 'yyyyMMdd')
+d: next_day(d, 'sunday'); d + INTERVAL 36 HOURS; date_format(d, 'yyyy-MM')
 d: d + INTERVAL 1 MONTH; d - INTERVAL 3 DAYS; d + INTERVAL -2 YEARS
 """  # of a column, one after the other
 CASES = [

@@ -153,6 +153,12 @@ CALLS = [  # text of expressions, and what it is printed as
     ("EXTRACT(YEAR FROM ts) = 2024", "year(`ts`) = 2024"),
     ("a IS DISTINCT FROM b", "(NOT `a` <=> `b`)"),
     ("a < now() - INTERVAL 2 DAYS", "`a` < (now() - INTERVAL '2' DAY)"),
+    ("a + INTERVAL '1 12' DAY TO HOUR > b", "(`a` + INTERVAL '1 12:00:00' DAY TO SECOND) > `b`"),
+    ("a > b - INTERVAL 1 DAY 30 SECONDS", "`a` > (`b` - INTERVAL '1 00:00:30' DAY TO SECOND)"),
+    ("a + (INTERVAL 1 YEAR - INTERVAL 1 MONTH) > b", "(`a` + INTERVAL '11' MONTH) > `b`"),
+    ("a - b < INTERVAL -'1:30.5' MINUTE TO SECOND", "(`a` - `b`) < INTERVAL '-0 00:01:30.500000' DAY TO SECOND"),
+    ("timestampadd(hour, 24, a) > b", "timestampadd(HOUR, 24, `a`) > `b`"),
+    ("datediff(day, a, b) = 1", "timestampdiff(DAY, `a`, `b`) = 1"),
     ("(a > 1) = (s = 'x')", "(`a` > 1) = (`s` = 'x')"),
     ("isnan(x)", "`x` <=> CAST('nan' AS DOUBLE)"),
 ]
@@ -171,7 +177,7 @@ OPAQUE = [  # what has no node is kept as text, under the connectives as elsewhe
     "exists(m, x -> x > 1)",
     "arr[0] = 1",
     "(a & 1) = 1",
-    "a = INTERVAL '1 12' DAY TO HOUR",
+    "a = INTERVAL '1 month 2 days'",
     "a > current_date() + INTERVAL 1 FORTNIGHT",
 ]
 

@@ -16,10 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secateur.pruning.functions import clocks, temporal
+from secateur.pruning.functions.registry import RULES
 from secateur.pruning.functions.types import INSTANT, INTEGERS, LOCAL
+from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.interval import Argument, Function, Interval, at_least, constant, key_range, points
 from secateur.pruning.outcomes import FALSE, TRUE
-from secateur.pruning.predicate.temporal import zone_of
 from secateur.values import INT64_MAX, INT64_MIN, Keys, Kind, keys_of
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Case:
 def _function(case: Case, zone: str) -> Function | None:
     if case.target is not None:
         return temporal.cast(case.arguments[0].type, case.target, zone_of(zone))
-    return temporal.RULES[case.name](case.arguments, zone_of(zone))
+    return RULES[case.name](case.arguments, zone_of(zone))
 
 
 def cases() -> list[Case]:
@@ -97,6 +98,16 @@ def cases() -> list[Case]:
                 ]
             case _:
                 found += [Case(f"{name}({COLUMNS[t]})", name, (Argument(t),)) for t in types]
+    found += [case for type_ in moments for case in _with_constants(type_, COLUMNS[type_])]
+    for a in moments:
+        for b in moments:
+            pair = Argument(a), Argument(b)
+            found += [
+                Case(f"timestampdiff({u}, {COLUMNS[a]}, {COLUMNS[b]})", "timestampdiff", (_text(u), *pair))
+                for u in ("HOUR", "WEEK", "MONTH", "QUARTER", "YEAR")
+            ]
+            found.append(Case(f"months_between({COLUMNS[a]}, {COLUMNS[b]})", "months_between", pair))
+    found.append(Case("make_date(i, i8, i8)", "make_date", (Argument(pa.int32()), *[Argument(pa.int8())] * 2)))
     for source in (*moments, pa.int8(), pa.int32(), pa.int64()):
         for target in (*moments, pa.string(), pa.float32(), pa.float64(), *INTEGERS):
             if source in moments or target in moments:
@@ -105,6 +116,35 @@ def cases() -> list[Case]:
     return [case for case in found if case.function("Europe/Paris") is not None]
 
 
+def _text(text: str) -> Argument:
+    return Argument(pa.string(), text.encode())
+
+
+def _with_constants(type_: pa.DataType, column: str) -> list[Case]:
+    """Functions of one moment and constants."""
+    moment = Argument(type_)
+    found = [
+        Case(f"timestampadd({unit}, {n}, {column})", "timestampadd", (_text(unit), Argument(pa.int32(), n), moment))
+        for unit, n in (("HOUR", 24), ("MICROSECOND", -5), ("DAY", -1), ("WEEK", 2), ("MONTH", 1), ("QUARTER", -5))
+    ]
+    for pattern in ("yyyy", "yyyyMM", "yyyy-MM-dd HH:mm", "yyyy-MM-dd'T'HH:mm:ss"):
+        quoted = '"' + pattern + '"'
+        found.append(Case(f"date_format({column}, {quoted})", "date_format", (moment, _text(pattern))))
+    found += [Case(f"next_day({column}, '{day}')", "next_day", (moment, _text(day))) for day in ("MO", "sunday")]
+    for name in ("from_utc_timestamp", "to_utc_timestamp"):
+        found.append(Case(f"{name}({column}, 'America/St_Johns')", name, (moment, _text("America/St_Johns"))))
+    for unit, amount, sql in INTERVALS:
+        arguments = (_text(unit), Argument(pa.int64(), amount), moment)
+        found.append(Case(f"({column} + {sql})", "plus_interval", arguments))
+    return found
+
+
+INTERVALS = [
+    ("MONTH", 13, "INTERVAL 13 MONTHS"),
+    ("DAY", -1, "INTERVAL '-1' DAY"),
+    ("MICROSECOND", 36 * 3600 * SECOND, "INTERVAL 36 HOURS"),
+    ("MICROSECOND", -DAY - SECOND // 2, "INTERVAL '-1 00:00:00.5' DAY TO SECOND"),
+]
 CASES = cases()
 
 
@@ -236,7 +276,7 @@ def test_a_day_on_which_the_clock_goes_back_over_midnight_is_not_steady() -> Non
     assert days.is_steady(after * SECOND)
 
 
-def test_what_is_not_known_before_1971_is_not_a_failure() -> None:
+def test_what_is_not_known_before_1970_is_not_a_failure() -> None:
     """An instant of 1900 has a year, whatever the clock; its day is one of two or three."""
     zone = zone_of("Europe/Paris")
     instants = [int(dt.datetime(1900, 6, 15, tzinfo=dt.UTC).timestamp()) * SECOND]
@@ -259,7 +299,7 @@ def test_clocks_are_those_of_zoneinfo(name: str, instants: list[int]) -> None:
     zone = ZoneInfo(name)
     found = clocks.clock(zone).local
     changes = [] if found.constant is not None else found.near.starts[1:].tolist()
-    instants = [s for s in (*instants, *changes, *(c - 1 for c in changes)) if s >= clocks.AGREED]
+    instants = [s for s in (*instants, *changes, *(c - 1 for c in changes)) if s >= clocks.agreed(zone)]
     lower, upper = found.hull(np.array(instants), np.array(instants))
     expected = [s + int(dt.datetime.fromtimestamp(s, zone).utcoffset().total_seconds()) for s in instants]  # type: ignore[union-attr]
     assert lower.tolist() == expected == upper.tolist()

@@ -14,8 +14,8 @@ from secateur.io.spark.file_reader import by_files, has_filesystem, with_collati
 from secateur.io.spark.planner.relation import of_table
 from secateur.io.spark.to_spark import to_spark
 from secateur.io.tables.table import Table
+from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.predicate.nodes import Truth
-from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.report import Faults
 
 ROADS = ("auto", "transparent", "public")

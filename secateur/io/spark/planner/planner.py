@@ -24,9 +24,9 @@ from secateur.io.spark.planner.protocol import FAILED, UNKNOWN, Answer, Question
 from secateur.io.spark.planner.splits import byte_ranges, whole_files
 from secateur.io.storage.redaction import explained
 from secateur.io.tables.directory.table import ParquetDirectory
+from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.nodes import And, Predicate, Truth
-from secateur.pruning.predicate.temporal import zone_of
 
 _log = logging.getLogger("secateur")
 

@@ -1,0 +1,23 @@
+"""Time zones by the names that Spark takes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from zoneinfo import ZoneInfo
+
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?", re.ASCII)
+
+
+def zone_of(name: str) -> dt.tzinfo | None:
+    """A time zone by the names that Spark takes (``Europe/Paris``, ``UTC``, ``Z``, ``+02:00``), or None."""
+    if name.upper() in ("Z", "UTC", "GMT", "UT"):
+        return dt.UTC
+    if match := _OFFSET.fullmatch(name):
+        sign, hours, minutes = match.groups()
+        offset = dt.timedelta(hours=int(hours), minutes=int(minutes or 0))
+        return dt.timezone(-offset if sign == "-" else offset) if offset <= dt.timedelta(hours=18) else None
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, KeyError):
+        return None

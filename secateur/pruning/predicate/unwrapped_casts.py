@@ -1,0 +1,81 @@
+"""Casts of times beside one literal, as Spark's optimizer reads them: the literal is cast instead.
+
+Source: Spark's ``UnwrapCastInBinaryComparison``. Where a clock goes back the two readings differ: a literal that comes
+twice is cast to the earlier of its instants, and that one alone is equal to it. Spark reads comparisons so, but no
+lists, no ``<=>`` of dates, and no times that the clock skips.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.pruning.functions.calendar import DAY, SECOND
+from secateur.pruning.functions.clocks import Shifting, clock
+from secateur.pruning.functions.spans import DATE
+from secateur.pruning.functions.types import INSTANT, LOCAL
+from secateur.pruning.predicate.bound import Apply, Operand
+from secateur.pruning.predicate.literals import Position
+
+
+def unwrapped(op: str, operand: Operand, literal: Position, zone: dt.tzinfo) -> tuple[Operand, Position]:
+    """What is compared in the end, and the literal's position among its keys."""
+    if op == "<=>" and operand.type == DATE:
+        return operand, literal
+    while isinstance(operand, Apply) and is_cast(operand):
+        (moment,) = operand.arguments
+        position = _position(moment.type, operand.type, literal, zone)
+        if position is None:
+            break
+        operand, literal = moment, position
+    return operand, literal
+
+
+def is_cast(operand: Operand) -> bool:
+    """Whether an operand is a cast of another."""
+    return isinstance(operand, Apply) and operand.function.name.startswith(("cast[", "try_cast["))
+
+
+def _position(source: pa.DataType, target: pa.DataType, literal: Position, zone: dt.tzinfo) -> Position | None:
+    """The position among keys before a cast of a literal beside it; None where Spark compares after the cast."""
+    if not isinstance(literal.at, int) or not isinstance(literal.after, int):
+        return None
+    there, back = clock(zone, SECOND).local, clock(zone, SECOND).instants
+    if target == DATE and source == LOCAL:
+        return Position(literal.at * DAY, literal.after * DAY)
+    if target == DATE and source == INSTANT:
+        return _made(*(_shifted(day * DAY, back) for day in (literal.at, literal.after)))
+    if (source, target) == (INSTANT, LOCAL):
+        return _moved(literal.at, literal.after, back, there)
+    return _moved(literal.at, literal.after, there, back) if (source, target) == (LOCAL, INSTANT) else None
+
+
+def _moved(at: int, after: int, way: Shifting, back: Shifting) -> Position | None:
+    first = _exchanged(at, way, back)
+    if first is None or after == at + 1:
+        return None if first is None else Position(first, first + 1)
+    return _made(first, _exchanged(after, way, back))
+
+
+def _made(at: int | None, after: int | None) -> Position | None:
+    return None if at is None or after is None else Position(at, after)
+
+
+def _exchanged(key: int, way: Shifting, back: Shifting) -> int | None:
+    """The time that a clock makes of a time, if it is made of it again."""
+    found = _shifted(key, way)
+    return found if found is not None and _shifted(found, back) == key else None
+
+
+_MOST = 2**62  # microseconds
+
+
+def _shifted(micros: int, way: Shifting) -> int | None:
+    """The one time that a clock makes of a time, if it is known."""
+    if abs(micros) > _MOST:
+        return None
+    keys = np.array([micros])
+    (lower,), (upper,) = way.hull(keys, keys)
+    return int(lower) if lower == upper else None
