@@ -81,6 +81,8 @@ class Function:
     inverse: Callable[[Key], Key | None] | None = field(default=None, compare=False)
     # Whether the value before a key is less, and after it not; for functions that increase but for changes of clocks.
     is_steady: Callable[[Key], bool] | None = field(default=None, compare=False)
+    # Of a function that raises no error: the one of ANSI, which is the same but where it fails.
+    strict: Function | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

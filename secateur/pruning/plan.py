@@ -31,6 +31,7 @@ class ScanPlan:
     report: Report
     limit: int | None
     session_time_zone: str
+    ansi: bool
 
     @cached_property
     def sql(self) -> str:

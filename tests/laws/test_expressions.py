@@ -50,10 +50,10 @@ OUTCOME = {True: TRUE, False: FALSE, None: NULL}
 SINGLE = (TRUE, FALSE, NULL)
 
 
-def bound(text: str, schema: pa.Schema, zone: str) -> Predicate | None:
+def bound(text: str, schema: pa.Schema, zone: str, *, ansi: bool = True) -> Predicate | None:
     """The predicate as bound, or None for one that Spark refuses too."""
     try:
-        return bind(parse(text), schema, session_time_zone=zone)
+        return bind(parse(text), schema, session_time_zone=zone, ansi=ansi)
     except IncomparableLiteral:
         return None
 
@@ -63,8 +63,17 @@ ROWS = 40
 
 
 @examples(6, shrink=False)
-@given(seed=seeds, zone=st.sampled_from(ZONES))
-def test_rows_and_groups_of_rows_are_as_spark_answers(spark: SparkSession, seed: int, zone: str) -> None:
+@given(seed=seeds, zone=st.sampled_from(ZONES), ansi=st.booleans())
+def test_rows_and_groups_of_rows_are_as_spark_answers(spark: SparkSession, seed: int, zone: str, ansi: bool) -> None:
+    spark.conf.set("spark.sql.ansi.enabled", str(ansi).lower())
+    try:
+        check_random(spark, seed, zone, ansi)
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
+
+
+def check_random(spark: SparkSession, seed: int, zone: str, ansi: bool) -> None:
+    """Random predicates on random rows, in a session of this mode. Without ANSI, what is refused Spark refuses too."""
     chance = random.Random(seed)
     table = expressions.table(ROWS, chance)
     texts = list(dict.fromkeys(expressions.predicate(chance) for _ in range(120)))
@@ -72,11 +81,16 @@ def test_rows_and_groups_of_rows_are_as_spark_answers(spark: SparkSession, seed:
     frame = spark.createDataFrame(table, spark_schema(table.schema))
     (batch,) = table.combine_chunks().to_batches()
     asked: dict[str, Asked] = {}
+    refused: list[str] = []
     for text in texts:
-        predicate = bound(text, table.schema, zone)
+        predicate = bound(text, table.schema, zone, ansi=ansi)
         if predicate is not None:
             rows = defined_rows(predicate, batch)
             asked[within_rows(text, rows)] = Asked(text, predicate, rows)
+        else:
+            refused.append(text)
+    if not ansi:
+        assert not ask(frame, refused).truth
     answers = ask(frame, list(asked))
     event(f"{len(answers.truth) * 20 // len(texts) * 5} % of the predicates have an answer")
     for masked, expected in answers.truth.items():

@@ -15,9 +15,8 @@ import pyarrow as pa
 
 from secateur.pruning.functions import temporal
 from secateur.pruning.functions.types import decimal_of, is_decimal, is_integer, is_numeric, is_temporal
-from secateur.pruning.interval import Function, Interval, key_range, keys_of_numbers, numbers, of_zones, strict
-from secateur.pruning.outcomes import NULL
-from secateur.values import Key, Keys, Kind, choose, is_float, kind_of, same_keys
+from secateur.pruning.interval import Function, Interval, key_range, keys_of_numbers, numbers, strict
+from secateur.values import Key, Kind, is_float, kind_of, same_keys
 
 Values = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]  # numbers to numbers, and where they do not fit
 _EXACT_DIGITS = 15  # integers of so many digits are doubles
@@ -40,30 +39,6 @@ def cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Function 
     if values is None:
         return None
     return Function(f"cast[{target}]", target, lambda args: _mapped(values, target, args), (1,))
-
-
-def try_cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Function | None:
-    """The function of ``TRY_CAST``: NULL where CAST fails."""
-    plain = cast(source, target, zone)
-    if plain is None:
-        return None
-
-    def bounds(args: Sequence[Interval]) -> Interval:
-        found = plain.bounds(args)
-        (argument,) = args
-        failing = found.fails & ~argument.fails
-        surely = failing & argument.is_point & found.is_point
-        null = np.where(failing, found.null | np.uint8(NULL), found.null)
-        value = np.where(surely, np.uint8(0), found.value)
-        return Interval(target, *_loosened(found, failing & ~surely), value, null, argument.fails)
-
-    return Function(f"try_{plain.name}", target, bounds, (0,), plain.exact)
-
-
-def _loosened(found: Interval, loose: np.ndarray) -> tuple[Keys, Keys]:
-    """Bounds widened to the whole type where the cast fails for some of the values only."""
-    whole = of_zones(None, found.type, len(found))
-    return choose(loose, whole.lower, found.lower), choose(loose, whole.upper, found.upper)
 
 
 def _same(key: Key) -> Key | None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from secateur.pruning.functions import casts, types
+from secateur.pruning.functions import casts, overflow, types
 from secateur.pruning.functions.calendar import DAY
 from secateur.pruning.functions.registry import rule
 from secateur.pruning.functions.types import INSTANT, LOCAL
@@ -21,14 +22,16 @@ from secateur.pruning.predicate.literals import Subject, positions
 from secateur.pruning.predicate.nodes import Call, Case, Cast, Column, Duration, Expression, Literal, Test
 from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.predicate.temporal import date_of, local_micros, moment_of
-from secateur.values import COLLATED, Keys, Kind, kind_of
+from secateur.pruning.predicate.without_ansi import single
+from secateur.values import COLLATED, Keys, Kind, float_key, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from secateur.pruning.predicate.nodes import Predicate
 
 _TYPES = {**{name.lower(): type_ for name, type_ in types.NAMED.items()}, "null": pa.null()}  # of literals
+
+
+Casts = Callable[[pa.DataType, pa.DataType, dt.tzinfo], Function | None]
 
 
 class NoRule(Exception):
@@ -48,21 +51,21 @@ def bind_operand(expression: Expression, binder: Binder, bind: Callable[[Predica
         case Test(predicate):
             return Tested(bind(predicate, binder))
         case Cast(operand, type_, safe):
-            return _cast(bind_operand(operand, binder, bind), type_, safe, binder.zone)
+            return _cast(bind_operand(operand, binder, bind), type_, safe, binder)
         case Case(branches, otherwise):
             conditions = [bind(condition, binder) for condition, _ in branches]
             values = [bind_operand(value, binder, bind) for _, value in branches]
-            return _choice(conditions, values, bind_operand(otherwise, binder, bind), binder.zone)
+            return _choice(conditions, values, bind_operand(otherwise, binder, bind), binder)
         case Duration():
             raise NoRule(f"{expression} has no rule but beside + and -")
         case Call(("+" | "-") as sign, (moment, Duration() as duration)):
-            return _moved(bind_operand(moment, binder, bind), sign, duration, binder.zone)
+            return _moved(bind_operand(moment, binder, bind), sign, duration, binder)
         case Call("+", (Duration() as duration, moment)):
-            return _moved(bind_operand(moment, binder, bind), "+", duration, binder.zone)
+            return _moved(bind_operand(moment, binder, bind), "+", duration, binder)
         case Call(function, ()) if function in _CLOCK:
             return _now(function, binder)
         case Call(function, arguments):
-            return _apply(function, [bind_operand(a, binder, bind) for a in arguments], binder.zone)
+            return _apply(function, [bind_operand(a, binder, bind) for a in arguments], binder)
 
 
 def field_of(column: Column, binder: Binder) -> Field:
@@ -160,47 +163,59 @@ def _now(function: str, binder: Binder) -> Varying:
     return Varying(type_, *ends)
 
 
-def _moved(operand: Operand, sign: str, duration: Duration, zone: dt.tzinfo) -> Operand:
+def _moved(operand: Operand, sign: str, duration: Duration, binder: Binder) -> Operand:
     """A date or timestamp plus or minus an interval of one unit."""
     count = duration.count if sign == "+" else -duration.count
     unit = Constant(pa.string(), duration.unit.encode())
-    return _apply("timestampadd", [unit, Constant(pa.int32(), count), operand], zone)
+    return _apply("timestampadd", [unit, Constant(pa.int32(), count), operand], binder)
 
 
 # ---- functions -------------------------------------------------------------------------------------------------------
 
 
-def _cast(operand: Operand, target: str, safe: bool, zone: dt.tzinfo) -> Operand:
+def _cast(operand: Operand, target: str, safe: bool, binder: Binder) -> Operand:
     type_ = types.named(target)
     if type_ is None:
         raise NoRule(f"a cast to {target} has no rule")
-    return coerced(operand, type_, zone, safe=safe)
+    cast = overflow.try_cast if safe else casts.cast if binder.ansi else overflow.cast
+    return _cast_by(cast, operand, type_, binder.zone)
 
 
-def coerced(operand: Operand, type_: pa.DataType, zone: dt.tzinfo, *, safe: bool = False) -> Operand:
-    """The operand cast to a type. Raises NoRule where the cast does not keep the order of values."""
+def coerced(operand: Operand, type_: pa.DataType, zone: dt.tzinfo) -> Operand:
+    """The operand cast to a wider type. Raises NoRule where the cast does not keep the order of values."""
+    if isinstance(operand, Constant) and types.is_integer(operand.type) and type_ == pa.float32():
+        return Constant(type_, None if operand.key is None else float_key(single(int(operand.key))))
+    return _cast_by(casts.cast, operand, type_, zone)
+
+
+def _cast_by(cast: Casts, operand: Operand, type_: pa.DataType, zone: dt.tzinfo) -> Operand:
     if operand.type == type_:
         return replace(operand, written=False) if isinstance(operand, Constant) else operand
     if isinstance(operand, Constant) and operand.key is None:
         return Constant(type_, None)
-    function = (casts.try_cast if safe else casts.cast)(operand.type, type_, zone)
+    function = cast(operand.type, type_, zone)
     if function is None:
         raise NoRule(f"a cast from {operand.type} to {type_} does not keep the order of values")
     return _folded(function, (operand,))
 
 
-def common_type(operands: Sequence[Operand]) -> pa.DataType:
+def common_type(operands: Sequence[Operand], *, ansi: bool) -> pa.DataType:
     """The type that values of all operands are brought to. Raises NoRule."""
-    found = reduce(lambda a, b: a if a is None else types.common(a, b), [o.type for o in operands])
+    found = reduce(lambda a, b: a if a is None else types.common(a, b, ansi=ansi), [o.type for o in operands])
     if found is None or kind_of(found) is None:
         raise NoRule(f"{' and '.join(str(o.type) for o in operands)} have no common type with an order")
     return found
 
 
-def _choice(conditions: list[Predicate], values: list[Operand], otherwise: Operand, zone: dt.tzinfo) -> Operand:
-    type_ = common_type([*values, otherwise])
-    branches = tuple((c, coerced(v, type_, zone)) for c, v in zip(conditions, values, strict=True))
-    return Choice(branches, coerced(otherwise, type_, zone))
+def _choice(conditions: list[Predicate], values: list[Operand], otherwise: Operand, binder: Binder) -> Operand:
+    *values, otherwise = alike([*values, otherwise], binder)
+    return Choice(tuple(zip(conditions, values, strict=True)), otherwise)
+
+
+def alike(operands: Sequence[Operand], binder: Binder) -> list[Operand]:
+    """The operands, brought to one type. Raises NoRule."""
+    type_ = common_type(operands, ansi=binder.ansi)
+    return [coerced(operand, type_, binder.zone) for operand in operands]
 
 
 _ALIKE = ("coalesce", "greatest", "least")  # whose arguments are brought to one type
@@ -209,12 +224,11 @@ _ALIKE = ("coalesce", "greatest", "least")  # whose arguments are brought to one
 _ARITHMETIC = ("+", "-", "*", "/", "%", "negative", "abs")  # NULL beside whatever is NULL
 
 
-def _apply(name: str, arguments: list[Operand], zone: dt.tzinfo) -> Operand:
+def _apply(name: str, arguments: list[Operand], binder: Binder) -> Operand:
     if name in _ARITHMETIC and any(isinstance(a, Constant) and a.key is None for a in arguments):
         return Constant(pa.null(), None)
-    if name in _ALIKE:
-        type_ = common_type(arguments)
-        arguments = [coerced(a, type_, zone) for a in arguments]
+    if name in _ALIKE or _meet_as_floats(name, arguments, binder):
+        arguments = alike(arguments, binder)
     name, arguments = _date_arithmetic(name, arguments)
     if any(pa.types.is_null(a.type) or kind_of(a.type) is None for a in arguments):
         raise NoRule(f"{name} of {', '.join(str(a.type) for a in arguments)} has no rule")
@@ -222,10 +236,19 @@ def _apply(name: str, arguments: list[Operand], zone: dt.tzinfo) -> Operand:
     function = rule(name)
     if function is None:
         raise NoRule(f"{name} has no rule")
-    found = function(known, zone)
+    found = function(known, binder.zone)
     if found is None:
         raise NoRule(f"{name} of {', '.join(str(a.type) for a in arguments)} has no rule")
-    return _folded(found, tuple(arguments))
+    return _folded(found if binder.ansi else overflow.without_errors(name, found), tuple(arguments))
+
+
+def _meet_as_floats(name: str, arguments: list[Operand], binder: Binder) -> bool:
+    """Whether integers and floats are added and multiplied as floats, which they are without ANSI."""
+    if binder.ansi or name not in ("+", "-", "*"):
+        return False
+    integers = [types.is_integer(a.type) for a in arguments]
+    floats = [a.type == pa.float32() for a in arguments]
+    return any(integers) and any(floats) and all(map(or_, integers, floats))
 
 
 def _date_arithmetic(name: str, arguments: list[Operand]) -> tuple[str, list[Operand]]:
