@@ -66,10 +66,7 @@ ROWS = 40
 @given(seed=seeds, zone=st.sampled_from(ZONES), ansi=st.booleans())
 def test_rows_and_groups_of_rows_are_as_spark_answers(spark: SparkSession, seed: int, zone: str, ansi: bool) -> None:
     spark.conf.set("spark.sql.ansi.enabled", str(ansi).lower())
-    try:
-        check_random(spark, seed, zone, ansi)
-    finally:
-        spark.conf.unset("spark.sql.ansi.enabled")
+    check_random(spark, seed, zone, ansi)
 
 
 def check_random(spark: SparkSession, seed: int, zone: str, ansi: bool) -> None:
