@@ -113,12 +113,16 @@ def _to_float(source: pa.DataType) -> Function:
 
 
 def _truncated(x: np.ndarray, target: pa.DataType) -> tuple[np.ndarray, np.ndarray]:
-    """Doubles to integers, towards zero. A double is beyond a type's range where its floor or ceiling is."""
+    """Doubles to integers, towards zero. A double is beyond a type's range where its floor or ceiling is.
+
+    The greatest bigint is compared as a double, 2**63, which so becomes that bigint (``DoubleExactNumeric.toLong``).
+    """
     least, greatest = key_range(target)
     with np.errstate(invalid="ignore"):
         whole = np.trunc(x)
-        fits = (whole >= float(least)) & (whole < float(greatest + 1))
-        return np.where(fits, whole, 0.0).astype(np.int64), ~fits
+        fits = (whole >= float(least)) & (whole <= float(greatest))
+        inside = fits & (whole < float(greatest))
+        return np.where(inside, np.where(inside, whole, 0.0).astype(np.int64), np.where(fits, greatest, 0)), ~fits
 
 
 def _rescaled(x: np.ndarray, source: pa.DataType, target: pa.DataType) -> tuple[np.ndarray, np.ndarray]:
