@@ -185,7 +185,8 @@ class Groups:
         return found.zones(self.row_count)
 
 
-def test_results_have_the_types_that_spark_gives_them(spark: SparkSession) -> None:
+@pytest.mark.parametrize("ansi", [True, False])
+def test_results_have_the_types_that_spark_gives_them(spark: SparkSession, ansi: bool) -> None:
     """A type decides how a value is rounded, and when it overflows: most of all of decimals beside constants."""
     schema = pa.schema([(name, type_) for name, (type_, _) in expressions.COLUMNS.items()])
     numbers = [*expressions.COLUMN_NAMES["number"], *expressions.CONSTANTS["number"]]
@@ -196,6 +197,7 @@ def test_results_have_the_types_that_spark_gives_them(spark: SparkSession) -> No
     texts += [f"round({a}, {n})" for a in columns for n in (1, 2, 5)]
     texts += [f"{function}({a}, {b})" for function in ("coalesce", "greatest") for a in columns for b in columns]
     texts += [f"((w * {a}) + ({b} / p))" for a in ("2", "(1 + 1)", "1.5", "m") for b in ("3", "CAST(3 AS INT)", "w")]
+    spark.conf.set("spark.sql.ansi.enabled", str(ansi).lower())
     frame = spark.createDataFrame([], spark_schema(schema))
     types = frame.selectExpr(*[f"{text} AS c{i}" for i, text in enumerate(texts)]).schema
     known = 0
@@ -203,7 +205,7 @@ def test_results_have_the_types_that_spark_gives_them(spark: SparkSession) -> No
         comparison = parse(f"{text} > 0")
         assert isinstance(comparison, Comparison)
         try:
-            operand = bind_operand(comparison.left, Binder(schema, dt.UTC), bound_by)
+            operand = bind_operand(comparison.left, Binder(schema, dt.UTC, ansi=ansi), bound_by)
         except NoRule:
             continue
         known += 1
@@ -228,9 +230,12 @@ def windows(n: int) -> list[tuple[int, int]]:
 @given(
     seed=seeds,
     zone=st.sampled_from(ZONES),
+    ansi=st.booleans(),
     forgotten=st.frozensets(st.sampled_from(sorted(expressions.COLUMNS))),
 )
-def test_soundness_monotonicity_merging_and_negation(seed: int, zone: str, forgotten: frozenset[str]) -> None:
+def test_soundness_monotonicity_merging_and_negation(
+    seed: int, zone: str, ansi: bool, forgotten: frozenset[str]
+) -> None:
     """Some 2,000 predicates on 65 groups of rows each; 1.3 million pairs in the nightly profile."""
     chance = random.Random(seed)
     table = expressions.table(ROWS_OF_TABLE, chance)
@@ -238,7 +243,7 @@ def test_soundness_monotonicity_merging_and_negation(seed: int, zone: str, forgo
     groups = Groups(batch, windows(batch.num_rows))
     blind = replace(groups, forgotten=forgotten)
     for text in {expressions.predicate(chance): None for _ in range(PREDICATES_OF_TABLE)}:
-        predicate = bound(text, table.schema, zone)
+        predicate = bound(text, table.schema, zone, ansi=ansi)
         if predicate is None:
             continue
         said, unknown = evaluate(predicate, groups), evaluate(predicate, blind)
