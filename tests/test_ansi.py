@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,8 @@ import secateur as sc
 from secateur.errors import IncomparableLiteral, StalePlan
 from secateur.io.scan.planned_scan import Scan
 from secateur.io.spark.file_reader import spark_schema
+from secateur.pruning.predicate.nodes import Literal
+from secateur.pruning.predicate.without_ansi import beside
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,3 +123,30 @@ def test_the_format_has_an_option(spark: SparkSession, lake: Path) -> None:
     found = spark.read.format("secateur").options(predicate="g = 16777217", ansi="false").load(str(lake))
     assert [row.g for row in found.collect()] == [16777216.0]
     assert spark.read.format("secateur").options(predicate="g = 16777217").load(str(lake)).collect() == []
+
+
+# ---- text as floats --------------------------------------------------------------------------------------------------
+
+
+@given(
+    bits=st.integers(0, 0x7F7F_FFFE),
+    tail=st.sampled_from(["", "1", "0000000000000000000000001"]),
+    above=st.booleans(),
+    digits=st.integers(1, 40),
+)
+def test_text_is_the_nearest_float_or_left_to_spark(bits: int, tail: str, above: bool, digits: int) -> None:
+    """Around the middle between two floats, where rounding to a double first may lead to the other."""
+    low, high = (float(np.array(b, np.int32).view(np.float32)) for b in (bits, bits + 1))
+    middle = (Decimal(low) + Decimal(high)) / 2 if above else Decimal(low) * Decimal(10) ** -digits
+    text = f"{middle:f}"
+    text += tail if "." in text else f".{tail}"
+    found = beside(pa.float32(), Literal(text, "string"))
+    if found is None or len(text) > 400:
+        return
+    value = Fraction(text)
+    assert isinstance(found.value, float)
+    candidates = [
+        found.value,
+        *(float(np.nextafter(np.float32(found.value), np.float32(e))) for e in (-np.inf, np.inf)),
+    ]
+    assert all(abs(Fraction(found.value) - value) <= abs(Fraction(c) - value) for c in candidates if np.isfinite(c))

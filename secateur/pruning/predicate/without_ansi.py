@@ -135,7 +135,7 @@ def _nearest_single(text: str) -> float | None:
         nearest = np.float32(number)
     if not np.isfinite(nearest):
         return None if np.isfinite(number) and abs(number) < 3.5e38 else float(nearest)
-    other = np.nextafter(nearest, np.float32(np.inf if number > nearest else -np.inf))
+    other = np.nextafter(nearest, np.float32(np.inf if number > float(nearest) else -np.inf))
     halfway = Fraction(float(nearest)) + Fraction(float(other)) if np.isfinite(other) else None
     if halfway is not None and Fraction(number) * 2 == halfway and Fraction(Decimal(text)) != Fraction(number):
         return None
