@@ -119,6 +119,15 @@ def test_a_plan_goes_to_sessions_where_it_means_the_same(spark: SparkSession, la
     assert [row.g for row in same.to_spark(spark).collect()] == [16777216.0]
 
 
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_columns_of_pyspark_mean_what_they_mean_in_the_session(spark: SparkSession, lake: Path, ansi: str) -> None:
+    table, frame = sc.open_table(lake), spark.read.parquet(str(lake))
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    for condition in (~frame.i.isin([]), frame.i.isin([]).isNull(), frame.g == 16777217, frame.i <= 2):
+        plan = sc.prune(table, condition)
+        assert plan.count() == plan.to_spark(spark).count() == frame.where(condition).count()
+
+
 def test_the_format_has_an_option(spark: SparkSession, lake: Path) -> None:
     found = spark.read.format("secateur").options(predicate="g = 16777217", ansi="false").load(str(lake))
     assert [row.g for row in found.collect()] == [16777216.0]
