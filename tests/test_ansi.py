@@ -29,7 +29,7 @@ from secateur.pruning.predicate.without_ansi import beside
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EACH = 40  # predicates on a table
+EACH = 15  # predicates of each kind on a table
 VALUES = [16777216.0, 1.0, 2.0, None]
 
 
