@@ -76,6 +76,7 @@ class DirectoryTable(Table):
             self.rows.schema,
             self.partitioned_by,
             time_zone=self.time_zone,
+            ansi=self.ansi,
             index_is_sound=self._index_is_sound,
         )
 

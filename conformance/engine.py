@@ -73,7 +73,13 @@ class Place:
     metadata: Path | None = None  # of Iceberg the file with the table's current metadata
     snapshot_id: int | None = None  # of the past, which is to be read instead of the current one
     time_zone: str = "UTC"  # of the session, for literals without one
+    ansi: bool = True  # the session's mode
     index_is_sound: bool = True  # False: a file of the engine's index was harmed, which it may complain about
+
+    @property
+    def session(self) -> dict[str, str]:
+        """The settings of a Spark session in which the questions are asked."""
+        return {"spark.sql.session.timeZone": self.time_zone, "spark.sql.ansi.enabled": str(self.ansi).lower()}
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class Exam:
 
     def ask(self, place: Place, rows: pa.Table, questions: Sequence[Question], step: str, threads: int = 1) -> None:
         """The engine's answers about a table whose rows are these; by several threads at once if told so."""
-        truth = self.oracle.truth(rows, questions, place.time_zone)
+        truth = self.oracle.truth(rows, questions, place.session)
         if threads == 1:
             self.note(questions, self.prepared(place, questions)(), [truth], step)
             return

@@ -175,6 +175,7 @@ class IcebergTable(Table):
             self.partitioned_by,
             metadata=self.log.file,
             time_zone=self.time_zone,
+            ansi=self.ansi,
             index_is_sound=self._index_is_sound,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,8 @@ _SETTINGS = {
     "spark.sql.parquet.filterPushdown": "false",
     "spark.sql.subexpressionElimination.enabled": "false",
 }
+
+Session = tuple[tuple[str, str], ...]  # settings of one
 
 
 @contextmanager
@@ -48,23 +50,24 @@ class Oracle:
     def __init__(self, spark: SparkSession, directory: Path) -> None:
         self.spark = spark
         self._directory = directory
-        self._known: dict[tuple[int, str, Question], Truth] = {}
+        self._known: dict[tuple[int, Session, Question], Truth] = {}
         self._rows: list[pa.Table] = []  # kept, so that no other table gets the number of one
 
-    def truth(self, rows: pa.Table, questions: Sequence[Question], time_zone: str) -> list[Truth]:
+    def truth(self, rows: pa.Table, questions: Sequence[Question], settings: Mapping[str, str]) -> list[Truth]:
         """For every question the row ids in order, the values of its aggregates, or the rows of its result."""
-        keys = [(id(rows), time_zone, question) for question in questions]
+        session = tuple(settings.items())
+        keys = [(id(rows), session, question) for question in questions]
         missing = list(dict.fromkeys(key[2] for key in keys if key not in self._known))
         if missing:
             self._rows.append(rows)
-            found = self._ask(rows, missing, time_zone)
-            self._known |= {(id(rows), time_zone, q): each for q, each in zip(missing, found, strict=True)}
+            found = self._ask(rows, missing, settings)
+            self._known |= {(id(rows), session, q): each for q, each in zip(missing, found, strict=True)}
         return [self._known[key] for key in keys]
 
-    def _ask(self, rows: pa.Table, questions: Sequence[Question], time_zone: str) -> list[Truth]:
+    def _ask(self, rows: pa.Table, questions: Sequence[Question], settings: Mapping[str, str]) -> list[Truth]:
         file = self._directory / f"{len(self._rows)}.parquet"
         pq.write_table(rows, file, write_statistics=False, use_dictionary=False)
-        with with_settings(self.spark, {**_SETTINGS, "spark.sql.session.timeZone": time_zone}):
+        with with_settings(self.spark, {**_SETTINGS, **settings}):
             frame = self.spark.read.parquet(str(file))
             ids = _row_ids(frame, [question.where for question in questions if isinstance(question, Rows)])
             values = _values(frame, [question for question in questions if isinstance(question, Aggregate)])

@@ -36,6 +36,7 @@ class Table(ABC):
         self.exam = exam
         self.partitioned_by = partitioned_by
         self.time_zone = "UTC"
+        self.ansi = True
         self._index_is_sound = True
         self._known: pa.Table | None = None
 
@@ -103,7 +104,7 @@ class Table(ABC):
         wanted, place, before = asked(questions), self.place(), self.rows
         pending = self.exam.prepared(place, wanted)
         change()
-        truths = [self.exam.oracle.truth(rows, wanted, place.time_zone) for rows in (before, self.rows)]
+        truths = [self.exam.oracle.truth(rows, wanted, place.session) for rows in (before, self.rows)]
         self.exam.note(wanted, pending(), truths, step)
 
     def index(

@@ -25,6 +25,7 @@ def advise(
     *,
     sample_blocks: int = SAMPLE_BLOCKS,
     session_time_zone: str | None = None,
+    ansi: bool | None = None,
     case_sensitive: bool = False,
 ) -> Advice:
     """What some predicates read of a table, the least that they could, and what indexes or a clustering would save.
@@ -48,7 +49,7 @@ def advise(
     if sample_blocks < 1:
         raise ValueError(f"sample_blocks is {sample_blocks}; it must be 1 or more")
     every, *plans = (
-        prune(table, predicate, session_time_zone=session_time_zone, case_sensitive=case_sensitive)
+        prune(table, predicate, session_time_zone=session_time_zone, ansi=ansi, case_sensitive=case_sensitive)
         for predicate in (Truth(True), *predicates)
     )
     if any(plan.opened.listing.id != every.opened.listing.id for plan in plans):

@@ -97,6 +97,7 @@ def prune(
     use_index: bool = True,
     strict: bool = False,
     session_time_zone: str | None = None,
+    ansi: bool | None = None,
     case_sensitive: bool = False,
     audit: float | None = None,
 ) -> Scan:
@@ -105,9 +106,11 @@ def prune(
     `predicate` is Spark SQL text, an expression on :func:`secateur.col`, a PySpark Column (of Spark Classic or of
     Connect), or an unbound expression of PyIceberg, which means what it means in Iceberg. `limit` asks for any so
     many matching rows. `session_time_zone` is that in which Spark would read the predicate's dates and timestamps:
-    by default that of the active Spark session, else UTC. `budget_ms` is the time for planning, in milliseconds: when
-    it is spent, pruning stops, and what is not decided is kept. With `spark`, segments are pruned on its executors
-    where many survive that are not in memory, or always (`prune_on="executors"`), or never (`"driver"`).
+    by default that of the active Spark session, else UTC. `ansi` says whether the predicate means what it means with
+    ``spark.sql.ansi.enabled``: by default as the active session has it, else yes. `budget_ms` is the time for
+    planning, in milliseconds: when it is spent, pruning stops, and what is not decided is kept. With `spark`, segments
+    are pruned on its executors where many survive that are not in memory, or always (`prune_on="executors"`), or
+    never (`"driver"`).
 
     Every matching row lies in a block of the plan: a block is left out only if a proof shows that no row of it makes
     the predicate TRUE. An index that is missing, stale or broken keeps blocks, and the report says so; with
@@ -138,6 +141,7 @@ def prune(
         use_index=use_index and is_index_enabled(),
         strict=strict,
         session_time_zone=session_time_zone or _active_time_zone(),
+        ansi=_is_active_ansi() if ansi is None else ansi,
         case_sensitive=case_sensitive,
         executors=None if spark is None else _executors_of(spark, prune_on),
     )
@@ -155,7 +159,13 @@ def _audited(plan: Scan, tree: Predicate, settings: Settings, share: float) -> S
     from secateur.io.scan.audit import audited
 
     opened, zone = plan.opened, settings.session_time_zone
-    bound = bind(tree, opened.binding_schema, session_time_zone=zone, case_sensitive=settings.case_sensitive)
+    bound = bind(
+        tree,
+        opened.binding_schema,
+        session_time_zone=zone,
+        case_sensitive=settings.case_sensitive,
+        ansi=settings.ansi,
+    )
     if settings.limit is None:
         return Scan.of(audited(plan, bound, share))
     whole = plan_scan(opened.table, tree, plan.written, replace(settings, limit=None))
@@ -171,6 +181,7 @@ def aggregate(
     use_index: bool = True,
     strict: bool = False,
     session_time_zone: str | None = None,
+    ansi: bool | None = None,
     case_sensitive: bool = False,
 ) -> pa.Table:
     """One row of aggregates over the table's current snapshot, from metadata where that is exact.
@@ -198,6 +209,7 @@ def aggregate(
         use_index=use_index,
         strict=strict,
         session_time_zone=session_time_zone,
+        ansi=ansi,
         case_sensitive=case_sensitive,
     )
     return aggregated(plan, bound(plan, calls, case_sensitive=case_sensitive))
@@ -257,3 +269,12 @@ def _active_time_zone() -> str:
     from secateur.io.spark.to_spark import session_time_zone
 
     return session_time_zone()
+
+
+def _is_active_ansi() -> bool:
+    """Whether the active Spark session is in ANSI mode, if this process uses Spark at all."""
+    if "pyspark.sql" not in sys.modules:
+        return True
+    from secateur.io.spark.to_spark import is_active_ansi
+
+    return is_active_ansi()

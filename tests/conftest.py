@@ -110,10 +110,12 @@ def refuse_java(*arguments: object) -> None:
 
 @pytest.fixture(autouse=True)
 def utc(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tests that use Spark start and end in UTC."""
+    """Tests that use Spark start and end in UTC and in ANSI mode."""
     yield
     if "spark" in request.fixturenames:
-        request.getfixturevalue("spark").conf.set("spark.sql.session.timeZone", "UTC")
+        conf = request.getfixturevalue("spark").conf
+        conf.set("spark.sql.session.timeZone", "UTC")
+        conf.unset("spark.sql.ansi.enabled")
 
 
 @pytest.fixture

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 from typing import Any
+
+import pyarrow as pa
 
 from conformance.engine import PARQUET, Query, Rows
 from conformance.registry import bug_class
@@ -119,6 +122,26 @@ def numbers_beside_text(table: Table) -> None:
     questions = ["s = '1'", "s IN ('1', '2')", "i = '1'", "i = ' 1 '", "i = 1.0", "i = 1e0", "x = 1", "x = '1.5'"]
     questions += ["x = 0", "x = 0.1", "CAST(s AS DOUBLE) = 1", "i = 1L", "i IN (1.0, 7)"]
     table.examine(questions, look_up=["s", "i", "x"])
+
+
+@C29.case()
+def literals_of_a_session_without_ansi(table: Table) -> None:
+    """Text is cast to the column's type there, and integers meet floats as floats."""
+    rows = numbered(
+        i=[1, 74, 75, 300, -128, None],
+        g=pa.array([16777216.0, 16777218.0, 0.1, 1.0, 75.0, None], pa.float32()),
+        d=pa.array([Decimal(v) for v in (1, 74, 75, 300, -128)] + [None], pa.decimal128(9, 0)),
+        n=pa.array([Decimal(v) for v in (1, 74, 75, 300, -128)] + [None], pa.decimal128(9, 2)),
+        b=[True, False, True, False, True, None],
+    )
+    table.write({"a.parquet": rows}, row_group_size=1)
+    texts = ["'1'", "'74.999'", "'0.1'", "'75.0'", "'1e2'", "'x'", "'true'"]
+    questions = [f"{c} {op} {t}" for c in "ignd" for t in texts for op in ("=", "<", ">=", "<=>")]
+    questions += [f"{c} {op} {t}" for c in "ig" for t in ("16777217", "16777217L", "16777216F") for op in ("=", ">")]
+    questions += ["g IN (16777217, 2)", "i IN ('1', '75')", "i IN (1, 75F)", "g = i", "b = 1", "b <=> 'x'", "i = TRUE"]
+    questions += ["i + 2147483647 = -2147483574", "CAST(i AS TINYINT) = 44", "i / 0 IS NULL", "CAST(n AS INT) = 74"]
+    table.ansi = False
+    table.examine(questions, look_up=["i", "g", "d", "n"])
 
 
 C30 = bug_class(30, "What differs from row to row", "rand(), or a UDF, was evaluated once, or on bounds.")

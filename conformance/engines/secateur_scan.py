@@ -24,6 +24,11 @@ NUMBER = "number of the question"
 Planned = Scan | Refused | None  # None: of a query, which Spark plans
 
 
+def options_of(place: Place) -> dict[str, object]:
+    """How a table is planned at a place."""
+    return {"strict": place.index_is_sound, "session_time_zone": place.time_zone, "ansi": place.ansi}
+
+
 class SecateurScan:
     """Strict wherever its index is sound, so that no fault hides behind blocks that are kept."""
 
@@ -68,7 +73,7 @@ class SecateurScan:
         if isinstance(question, Query):
             return None
         limit = question.limit if isinstance(question, Rows) else None
-        options = {"limit": limit, "strict": place.index_is_sound, "session_time_zone": place.time_zone}
+        options = {"limit": limit, **options_of(place)}
         try:
             return sc.prune(table, question.where, **options)  # type: ignore[arg-type]
         except SecateurError as error:
@@ -98,8 +103,7 @@ class SecateurScan:
             case _, Refused():
                 return plan
             case Aggregate(calls=calls, where=where), _:
-                options = {"strict": place.index_is_sound, "session_time_zone": place.time_zone}
-                found = sc.aggregate(table, ", ".join(calls), where, **options)  # type: ignore[arg-type]
+                found = sc.aggregate(table, ", ".join(calls), where, **options_of(place))  # type: ignore[arg-type]
                 return tuple(found.to_pylist()[0].values())
             case Rows(), Scan() if self.through_spark:
                 raise UnsupportedPredicate("all rows are to be read through Spark")
@@ -118,7 +122,7 @@ class SecateurScan:
         """The rows of some plans, all in one query."""
         found: dict[int, list[int]] = {i: [] for i in plans}
         if plans:
-            with with_settings(self.spark, {"spark.sql.session.timeZone": place.time_zone}):
+            with with_settings(self.spark, place.session):
                 frames = [
                     plan.to_spark(self.spark, [ROW_ID], via="blocks" if self.through_spark else "auto")
                     for plan in plans.values()

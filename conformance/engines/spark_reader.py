@@ -35,7 +35,7 @@ class SparkReader(WithoutIndex):
         return lambda: self._answers(place, questions)
 
     def _answers(self, place: Place, questions: Sequence[Question]) -> Sequence[Answer]:
-        settings = {"spark.sql.parquet.filterPushdown": "true", "spark.sql.session.timeZone": place.time_zone}
+        settings = {"spark.sql.parquet.filterPushdown": "true", **place.session}
         with with_settings(self.spark, settings):
             answers: list[Answer] = [Refused("") for _ in questions]
             simple = [i for i, q in enumerate(questions) if isinstance(q, Rows) and q.limit is None]

@@ -8,7 +8,7 @@ import click
 
 import secateur as sc
 from secateur.advising import SAMPLE_BLOCKS
-from secateur.cli.options import Source, json_option, table_options, time_zone
+from secateur.cli.options import Source, json_option, session_options, table_options
 from secateur.cli.output import print_json
 
 
@@ -23,10 +23,15 @@ from secateur.cli.output import print_json
     metavar="N",
     help="Read at most so many blocks of the table, and as many for each predicate.",
 )
-@click.option("--time-zone", callback=time_zone, metavar="ZONE", help="Spark's session time zone. By default UTC.")
+@session_options
 @json_option
 def advise(
-    source: Source, predicates: tuple[str, ...], sample_blocks: int, time_zone: str | None, as_json: bool
+    source: Source,
+    predicates: tuple[str, ...],
+    sample_blocks: int,
+    time_zone: str | None,
+    ansi: bool | None,
+    as_json: bool,
 ) -> None:
     """Say what indexes, or another order of the rows, would save for some queries.
 
@@ -39,7 +44,7 @@ def advise(
       secateur advise lake/events "user_id = 42" "message LIKE '%timeout%'" --sample-blocks 200
     """
     table = source.open()
-    advice = sc.advise(table, predicates, sample_blocks=sample_blocks, session_time_zone=time_zone)
+    advice = sc.advise(table, predicates, sample_blocks=sample_blocks, session_time_zone=time_zone, ansi=ansi)
     if as_json:
         print_json({**asdict(advice), "bytes_now": advice.bytes_now})
     else:

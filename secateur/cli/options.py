@@ -113,6 +113,15 @@ def _names(context: click.Context, option: click.Parameter, values: tuple[str, .
     return names
 
 
+def session_options(command: F) -> F:
+    """The options of the Spark session whose meaning a predicate is to have."""
+    zone = click.option(
+        "--time-zone", callback=time_zone, metavar="ZONE", help="Spark's session time zone. By default UTC."
+    )
+    mode = click.option("--ansi/--no-ansi", default=None, help="Spark's ANSI mode. By default on.")
+    return zone(mode(command))
+
+
 def time_zone(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
     """Checks the name of a time zone."""
     if name is not None and zone_of(name) is None:

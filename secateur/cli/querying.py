@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 import secateur as sc
-from secateur.cli.options import Source, json_option, table_options, time_zone
+from secateur.cli.options import Source, json_option, session_options, table_options
 from secateur.cli.output import (
     CAUTION,
     QUIET,
@@ -39,7 +39,7 @@ from secateur.scan import Scan
 @click.option("--count", "wanted", flag_value="count", help="Print the exact number of matching rows.")
 @click.option("--explain", is_flag=True, help="Say what serves every condition, and what is missing.")
 @click.option("--why", metavar="FILE[:N]", help="Say why a file, or its row group N, is read or left out.")
-@click.option("--time-zone", callback=time_zone, metavar="ZONE", help="Spark's session time zone. By default UTC.")
+@session_options
 @click.option("--strict", is_flag=True, help="Exit with 1 if any part of the index cannot be used.")
 @click.option("--no-index", is_flag=True, help="Use the footers of the files only.")
 @click.option(
@@ -57,6 +57,7 @@ def prune(
     explain: bool,
     why: str | None,
     time_zone: str | None,
+    ansi: bool | None,
     strict: bool,
     no_index: bool,
     audit: float | None,
@@ -84,6 +85,7 @@ def prune(
         use_index=not no_index,
         strict=strict,
         session_time_zone=time_zone,
+        ansi=ansi,
         audit=audit,
     )
     if why is not None:

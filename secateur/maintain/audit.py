@@ -23,6 +23,7 @@ from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.pruned_blocks import excluded_by, sampled
 from secateur.io.spark.audit import Asked, Match, matches_left_out
+from secateur.io.spark.to_spark import is_ansi
 from secateur.io.tables.table import Table
 from secateur.maintain.random_predicates import DrawnColumn, python_values, random_predicates
 from secateur.pruning.predicate.nodes import Predicate
@@ -95,15 +96,16 @@ def audit_index(
     """
     draw = np.random.default_rng(seed)
     zone = spark.conf.get("spark.sql.session.timeZone")
+    planned = partial(api.prune, table, session_time_zone=zone, ansi=is_ansi(spark))
     faults = Faults()
     opened = open_snapshot_of(table, dt.UTC, faults)
     run, parallel = partial(run_tasks, spark), partial(task_count, spark)
     found, covered = compared(opened, run, parallel, share, seed, on_progress)
     found.skipped += faults.drain()
-    plans = [api.prune(table, given, session_time_zone=zone) for given in predicates]
+    plans = [planned(given) for given in predicates]
     for made in random_predicates(_drawn_columns(opened, found, draw), random, draw):
         try:
-            plans.append(api.prune(table, made, session_time_zone=zone))
+            plans.append(planned(made))
         except SecateurError as error:
             found.skipped.append(f"{made}: {error}")
     asked = [each for plan in plans if (each := _asked(plan, plans[0], share, draw, found)) is not None]

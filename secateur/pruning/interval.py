@@ -88,6 +88,8 @@ class Function:
     inverse: Callable[[Key], Key | None] | None = field(default=None, compare=False)
     # Whether the value before a key is less, and after it not; for functions that increase but for changes of clocks.
     is_steady: Callable[[Key], bool] | None = field(default=None, compare=False)
+    # Of a function that raises no error: the one of ANSI, which is the same but where it fails.
+    strict: Function | None = field(default=None, compare=False)
     # What gives this function, and for which arguments: it is pickled so, as `bounds` may be a closure.
     source: tuple[Callable[..., Function | None], tuple[object, ...]] | None = field(default=None, compare=False)
 
@@ -97,7 +99,7 @@ class Function:
 
 def _remade(make: Callable[..., Function | None], arguments: tuple[object, ...]) -> Function:
     function = make(*arguments)
-    assert function is not None
+    assert function is not None  # `arguments` made one before
     return replace(function, source=(make, arguments))
 
 

@@ -31,6 +31,7 @@ class ScanPlan:
     report: Report
     limit: int | None
     session_time_zone: str
+    ansi: bool
 
     def __getstate__(self) -> dict[str, object]:
         """A plan is pickled as plain arrays: blocks, what is known of them and left to check, and no index."""

@@ -11,6 +11,8 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
@@ -81,6 +83,14 @@ def test_prune_for_scripts(golden: Path) -> None:
     assert run("prune", golden, "id = 17", "--files").stdout == "part=0/rows.parquet\n"
     assert run("prune", golden, "id < 7 OR name = 'x'", "--count").stdout == "7\n"
     assert run("prune", golden, "id >= 0", "--count", "--limit", "5").stdout == "5\n"
+
+
+def test_prune_takes_the_mode_of_a_session(golden: Path) -> None:
+    columns = pq.read_schema(next(golden.rglob("*.parquet")))
+    name = next(field.name for field in columns if pa.types.is_integer(field.type))
+    assert run("prune", golden, f"{name} = 'x'").exit_code == 2
+    found = run("prune", golden, f"{name} = 'x'", "--no-ansi", "--count")
+    assert (found.exit_code, found.stdout) == (0, "0\n")
 
 
 def test_inspect(golden: Path) -> None:

@@ -58,8 +58,14 @@ seeds = st.integers(0, 2**40)
 
 
 @examples(6, shrink=False)
-@given(seed=seeds, zone=st.sampled_from(ZONES))
-def test_rows_and_groups_of_rows_are_as_spark_answers(spark: SparkSession, seed: int, zone: str) -> None:
+@given(seed=seeds, zone=st.sampled_from(ZONES), ansi=st.booleans())
+def test_rows_and_groups_of_rows_are_as_spark_answers(spark: SparkSession, seed: int, zone: str, ansi: bool) -> None:
+    spark.conf.set("spark.sql.ansi.enabled", str(ansi).lower())
+    check_random(spark, seed, zone, ansi)
+
+
+def check_random(spark: SparkSession, seed: int, zone: str, ansi: bool) -> None:
+    """Random predicates on random rows, in a session of this mode. Without ANSI, what is refused Spark refuses too."""
     chance = random.Random(seed)
     table = expressions.table(ROWS, chance)
     texts = list(dict.fromkeys(expressions.predicate(chance) for _ in range(120)))
@@ -67,11 +73,16 @@ def test_rows_and_groups_of_rows_are_as_spark_answers(spark: SparkSession, seed:
     frame = spark.createDataFrame(table, spark_schema(table.schema))
     (batch,) = table.combine_chunks().to_batches()
     asked: dict[str, Asked] = {}
+    refused: list[str] = []
     for text in texts:
-        predicate = bound(text, table.schema, zone)
+        predicate = bound(text, table.schema, zone, ansi=ansi)
         if predicate is not None:
             rows = defined_rows(predicate, batch)
             asked[within_rows(text, rows)] = Asked(text, predicate, rows)
+        else:
+            refused.append(text)
+    if not ansi:
+        assert not ask(frame, refused).truth
     answers = ask(frame, list(asked))
     event(f"{len(answers.truth) * 20 // len(texts) * 5} % of the predicates have an answer")
     for masked, expected in answers.truth.items():
@@ -80,7 +91,8 @@ def test_rows_and_groups_of_rows_are_as_spark_answers(spark: SparkSession, seed:
         check_groups(asked[masked], batch, outcomes)
 
 
-def test_results_have_the_types_that_spark_gives_them(spark: SparkSession) -> None:
+@pytest.mark.parametrize("ansi", [True, False])
+def test_results_have_the_types_that_spark_gives_them(spark: SparkSession, ansi: bool) -> None:
     """A type decides how a value is rounded, and when it overflows: most of all of decimals beside constants."""
     schema = pa.schema([(name, type_) for name, (type_, _) in expressions.COLUMNS.items()])
     numbers = [*expressions.COLUMN_NAMES["number"], *expressions.CONSTANTS["number"]]
@@ -91,6 +103,7 @@ def test_results_have_the_types_that_spark_gives_them(spark: SparkSession) -> No
     texts += [f"round({a}, {n})" for a in columns for n in (1, 2, 5)]
     texts += [f"{function}({a}, {b})" for function in ("coalesce", "greatest") for a in columns for b in columns]
     texts += [f"((w * {a}) + ({b} / p))" for a in ("2", "(1 + 1)", "1.5", "m") for b in ("3", "CAST(3 AS INT)", "w")]
+    spark.conf.set("spark.sql.ansi.enabled", str(ansi).lower())
     frame = spark.createDataFrame([], spark_schema(schema))
     types = frame.selectExpr(*[f"{text} AS c{i}" for i, text in enumerate(texts)]).schema
     known = 0
@@ -98,7 +111,7 @@ def test_results_have_the_types_that_spark_gives_them(spark: SparkSession) -> No
         comparison = parse(f"{text} > 0")
         assert isinstance(comparison, Comparison)
         try:
-            operand = operand_of(comparison.left, Binder(schema, dt.UTC))
+            operand = operand_of(comparison.left, Binder(schema, dt.UTC, ansi=ansi))
         except NoRule:
             continue
         known += 1
@@ -117,9 +130,12 @@ ROWS_OF_TABLE, PREDICATES_OF_TABLE = 30, 40
 @given(
     seed=seeds,
     zone=st.sampled_from(ZONES),
+    ansi=st.booleans(),
     forgotten=st.frozensets(st.sampled_from(sorted(expressions.COLUMNS))),
 )
-def test_soundness_monotonicity_merging_and_negation(seed: int, zone: str, forgotten: frozenset[str]) -> None:
+def test_soundness_monotonicity_merging_and_negation(
+    seed: int, zone: str, ansi: bool, forgotten: frozenset[str]
+) -> None:
     """Some 2,000 predicates on 65 groups of rows each; 1.3 million pairs in the nightly profile."""
     chance = random.Random(seed)
     table = expressions.table(ROWS_OF_TABLE, chance)
@@ -127,7 +143,7 @@ def test_soundness_monotonicity_merging_and_negation(seed: int, zone: str, forgo
     groups = Groups(batch, windows(batch.num_rows))
     blind = replace(groups, forgotten=forgotten)
     for text in {expressions.predicate(chance): None for _ in range(PREDICATES_OF_TABLE)}:
-        predicate = bound(text, table.schema, zone)
+        predicate = bound(text, table.schema, zone, ansi=ansi)
         if predicate is None:
             continue
         said, unknown = evaluate(predicate, groups), evaluate(predicate, blind)

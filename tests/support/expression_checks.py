@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 SINGLE = (TRUE, FALSE, NULL)
 
 
-def bound(text: str, schema: pa.Schema, zone: str) -> Predicate | None:
+def bound(text: str, schema: pa.Schema, zone: str, *, ansi: bool = True) -> Predicate | None:
     """The predicate as bound, or None for one that Spark refuses too."""
     try:
-        return bind(parse(text), schema, session_time_zone=zone)
+        return bind(parse(text), schema, session_time_zone=zone, ansi=ansi)
     except IncomparableLiteral:
         return None
 

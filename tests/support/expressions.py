@@ -176,6 +176,32 @@ GRAMMAR = {
         "date_format({instant}, 'yyyy-MM-dd HH')",
     ],
 }
+TYPED_TEXTS = [
+    "1",
+    "1.5",
+    "74.999",
+    "0.1",
+    " 3 ",
+    "-0.5",
+    "1e2",
+    "300",
+    "-128",
+    "2147483648",
+    "16777217",
+    "99999999999",
+]
+TYPED_TEXTS += ["x", "", ".", "true", "N", "NaN", "-inf", "2024-03-31", "2020-10-25 01:30:00", "123456789.5", "3.4e38"]
+OTHER_CONSTANTS = [
+    *map(quoted, TYPED_TEXTS),
+    "TRUE",
+    "FALSE",
+    "16777217",
+    "16777217L",
+    "16777216F",
+    "1.5F",
+    "-2.5F",
+    "0.1F",
+]
 OPERATORS = ["=", "!=", "<", "<=", ">", ">=", "<=>"]
 PATTERNS = ["LIKE 'a%'", "LIKE 'abc'", "LIKE '%b%'", "LIKE 'A_C%'", "LIKE 'a\\\\%%'", "LIKE ''", "NOT LIKE '%'"]
 PATTERNS += ["ILIKE 'A%c'", "NOT ILIKE 'k%'", "ILIKE '%B%'", "RLIKE 'a|K'", "RLIKE 'ab+c$'"]
@@ -191,6 +217,8 @@ def predicate(chance: random.Random, depth: int = 2) -> str:
         )
     if chance.random() < 0.15:
         return _flag(chance, chance.choice([2, 2, 3, 5]))
+    if chance.random() < 0.3:
+        return mixed(chance)
     kind = chance.choice(["integer", "number", "number", "day", "instant", "local", "text"])
     return _comparison(kind, chance)
 
@@ -212,6 +240,29 @@ def _comparison(kind: str, chance: random.Random) -> str:
         shapes += [f"{value} {pattern}" for pattern in PATTERNS]
     if kind == "number":
         shapes += [f"isnan({value})"]
+    return chance.choice(shapes)
+
+
+def mixed(chance: random.Random) -> str:
+    """A comparison of values of types that may differ, some of which Spark refuses."""
+    kind = chance.choice([*COLUMN_NAMES, "number", "number"])
+    value = "flag" if chance.random() < 0.1 else value_of(kind, chance, chance.choice([0, 0, 0, 1]))
+    others = [*OTHER_CONSTANTS, *OTHER_CONSTANTS, *(each for constants in CONSTANTS.values() for each in constants)]
+    one, two, op = chance.choice(others), chance.choice(others), chance.choice(OPERATORS)
+    other = value_of(chance.choice([*COLUMN_NAMES]), chance, chance.choice([0, 0, 1]))
+    shapes = [
+        *[f"{value} {op} {one}"] * 4,
+        f"{one} {op} {value}",
+        f"{value} {op} {other}",
+        f"{value} BETWEEN {one} AND {two}",
+        f"{value} IN ({one}, {two})",
+        f"{value} IN ({one})",
+        f"{value} NOT IN ({one}, NULL)",
+        f"coalesce({value}, {other}) {op} {one}",
+        f"if({value} = {one}, {value}, {other}) {op} {two}",
+        f"({value} + {other}) {op} {one}",
+        f"({value} * {one}) {op} {two}",
+    ]
     return chance.choice(shapes)
 
 

@@ -103,7 +103,7 @@ def has_undecided_rows(plan: Scan, batch: pa.RecordBatch) -> bool:
 def check_truth(plan: Scan, batch: pa.RecordBatch, expected: Truth) -> None:
     """Law 4, for the predicate as bound and as rewritten; a row on which only Spark knows the answer has several."""
     schema, zone = plan.opened.binding_schema, plan.session_time_zone
-    for predicate in (bind(parse(plan.sql), schema, session_time_zone=zone), plan.predicate):
+    for predicate in (bind(parse(plan.sql), schema, session_time_zone=zone, ansi=plan.ansi), plan.predicate):
         if is_supported(predicate) and "_metadata" not in columns(predicate):
             found = dict(zip(batch["rid"].to_pylist(), truth(predicate, batch).tolist(), strict=True))
             single = {rid: outcome for rid, outcome in found.items() if outcome in OUTCOME.values()}

@@ -32,6 +32,7 @@ def evaluate(
     *,
     schema: pa.Schema | None = None,
     session_time_zone: str = "UTC",
+    ansi: bool = True,
     case_sensitive: bool = False,
 ) -> pa.Table:
     """What a predicate can be over the rows of each unit: booleans may_be_true, may_be_false, may_be_null.
@@ -46,7 +47,7 @@ def evaluate(
     """
     tree = parse(predicate) if isinstance(predicate, str) else predicate
     types = _schema_of(zone_maps) if schema is None else pa.schema([_plain_field(each) for each in schema])
-    bound = bind(tree, types, session_time_zone=session_time_zone, case_sensitive=case_sensitive)
+    bound = bind(tree, types, session_time_zone=session_time_zone, ansi=ansi, case_sensitive=case_sensitive)
     outcomes = outcomes_of(rewrite(bound), ZoneTable(zone_maps))
     names = {"may_be_true": TRUE, "may_be_false": FALSE, "may_be_null": NULL}
     return pa.table({name: pa.array((outcomes & bit) != 0) for name, bit in names.items()})

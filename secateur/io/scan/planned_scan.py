@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
-from secateur.errors import UnsupportedPredicate
+from secateur.errors import SecateurError, UnsupportedPredicate
 from secateur.index.naming import ByFieldId
 from secateur.index.zones.sort_key import parse_sort_key, tuple_condition
 from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
@@ -31,7 +31,7 @@ from secateur.pruning.metrics import FileMetrics
 from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
 from secateur.pruning.predicate.abbreviation import brief
-from secateur.pruning.predicate.bind import bind
+from secateur.pruning.predicate.bind import bind, bound_by
 from secateur.pruning.predicate.bound import Within, fields, left_to_spark
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.nodes import Column, Predicate, Sql
@@ -63,6 +63,7 @@ class Settings:
     strict: bool = False
     session_time_zone: str = "UTC"
     case_sensitive: bool = False
+    ansi: bool = True
     executors: ExecutorsFor | None = None
 
 
@@ -178,6 +179,16 @@ class PlannedScan(ScanPlan):
         same = (now.size[at] == then.size[mine]) & (now.modified[at] == then.modified[mine])
         return bool(same.all())
 
+    def means_the_same(self, *, ansi: bool) -> bool:
+        """Whether the predicate means what the plan takes it for in a session with ANSI mode, or without it, too."""
+        zone, asked = zone_of(self.session_time_zone), self.origin
+        assert zone is not None
+        here = Binder(self.opened.binding_schema, zone, asked.settings.case_sensitive, self.ansi)
+        try:
+            return bound_by(asked.predicate, here) == bound_by(asked.predicate, replace(here, ansi=ansi))
+        except SecateurError:  # it is refused there
+            return False
+
     @property
     def _files(self) -> pa.Array:
         return from_numpy(self.file_ordinals)
@@ -255,7 +266,13 @@ def plan_scan(
     faults = Faults(settings.strict)
     if opened is None:
         opened = open_snapshot_of(table, zone, faults, use_index=settings.use_index)
-    bound = bind(predicate, opened.binding_schema, session_time_zone=time_zone, case_sensitive=settings.case_sensitive)
+    bound = bind(
+        predicate,
+        opened.binding_schema,
+        session_time_zone=time_zone,
+        case_sensitive=settings.case_sensitive,
+        ansi=settings.ansi,
+    )
     executors = None if settings.executors is None else settings.executors(opened, faults)
     rewritten = rewrite(bound)
     opened.catalog.expect(fields(rewritten))
@@ -281,6 +298,7 @@ def plan_scan(
         report=report,
         limit=settings.limit,
         session_time_zone=time_zone,
+        ansi=settings.ansi,
         opened=opened,
         origin=Origin(table, predicate, settings),
     )

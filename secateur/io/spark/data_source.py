@@ -10,6 +10,7 @@ and their cached index. Options, beside ``path`` (or ``load(path)``):
 ``snapshot_id``, ``as_of``, ``ref``  which snapshot of it is read, by its id, a time, or a branch or tag
 ``use_index``       false: read every block that footers do not rule out
 ``time_zone``       in which the predicate's timestamps are read (UTC)
+``ansi``            false: the predicate means what it means without ``spark.sql.ansi.enabled``
 
 Why push-down is not the default: Spark 4.1 to 4.3 keeps what the last push-down planned in the relation
 (``PythonDataSourceV2.readInfo``) and plans the next query on the same DataFrame or view with it, if that query has no
@@ -122,7 +123,9 @@ class SecateurDataSource(DataSource):
             schema=to_arrow_schema(schema, **_IN_UTC),
             predicate=self._predicate,
             settings=Settings(
-                use_index=self._flag("use_index", default=True), session_time_zone=self.options.get("time_zone", "UTC")
+                use_index=self._flag("use_index", default=True),
+                session_time_zone=self.options.get("time_zone", "UTC"),
+                ansi=self._flag("ansi", default=True),
             ),
         )
 

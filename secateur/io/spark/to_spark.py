@@ -51,7 +51,16 @@ if TYPE_CHECKING:
     from secateur.io.scan.planned_scan import PlannedScan
 
 LOCAL_MEMORY = 64 << 20  # of rows that the driver reads by its own choice, and hands on
-__all__ = ["DataFrame", "SparkSession", "descriptors", "session_time_zone", "spark_schema", "to_spark"]
+__all__ = [
+    "DataFrame",
+    "SparkSession",
+    "descriptors",
+    "is_active_ansi",
+    "is_ansi",
+    "session_time_zone",
+    "spark_schema",
+    "to_spark",
+]
 
 ROADS = ("auto", "local", "blocks", "native", "iceberg")
 
@@ -69,12 +78,14 @@ def to_spark(scan: PlannedScan, spark: SparkSession, columns: Sequence[str] | No
 
     Raises UnknownColumn, ValueError for an unknown road, or one that the table does not have, UnsupportedPredicate and
     UnsupportedTable for collations that a road would lose, and StalePlan where the session's time zone is not the one
-    that the predicate was bound in, or where Spark's own reader is to read a file that is gone or another one.
+    that the predicate was bound in, where the predicate means something else for the session's ANSI mode is another,
+    or where Spark's own reader is to read a file that is gone or another one.
     Tasks of the road ``blocks`` find that out when they run: the error of the action tells the StalePlan.
     """
     if via not in ROADS:
         raise ValueError(f"via is one of {', '.join(ROADS)}, not {via!r}")
     _require_time_zone(scan, spark)
+    _require_mode(scan, spark)
     fields = scan.fields(columns)
     road = choose_road(scan, fields).name if via == "auto" else via
     if needs_collations(scan, fields) and not (road == "native" and is_read_by_spark(scan)):
@@ -174,6 +185,20 @@ def _require_time_zone(scan: PlannedScan, spark: SparkSession) -> None:
         )
 
 
+def _require_mode(scan: PlannedScan, spark: SparkSession) -> None:
+    """Raises StalePlan where the predicate means something else in this session, which is to apply it again."""
+    if scan.ansi != is_ansi(spark) and not scan.means_the_same(ansi=not scan.ansi):
+        raise StalePlan(
+            f"the plan was made for ansi={scan.ansi}, and {brief(scan.written)} means something else in this session: "
+            f"pass ansi={not scan.ansi} to prune()"
+        )
+
+
+def is_ansi(spark: SparkSession) -> bool:
+    """Whether a session is in ANSI mode."""
+    return str(spark.conf.get("spark.sql.ansi.enabled")).lower() == "true"
+
+
 def _native(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
     """What survives through Spark's own reader: exactly the row groups on Spark Classic, elsewhere the files.
 
@@ -238,3 +263,12 @@ def session_time_zone() -> str:
         if session is not None:
             return str(session.conf.get("spark.sql.session.timeZone"))
     return "UTC"
+
+
+def is_active_ansi() -> bool:
+    """Whether the active Spark session is in ANSI mode, as Spark 4 is by default, and where there is none."""
+    with contextlib.suppress(Exception):  # as above
+        session = SparkSession.getActiveSession()
+        if session is not None:
+            return is_ansi(session)
+    return True

@@ -14,10 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.pruning.functions import temporal
-from secateur.pruning.functions.tried import loosened
 from secateur.pruning.functions.types import decimal_of, is_decimal, is_integer, is_numeric, is_temporal
 from secateur.pruning.interval import Function, Interval, key_range, keys_of_numbers, numbers, strict
-from secateur.pruning.outcomes import NULL
 from secateur.values import Key, Kind, is_float, kind_of, same_keys
 
 Values = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]  # numbers to numbers, and where they do not fit
@@ -41,24 +39,6 @@ def cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Function 
     if values is None:
         return None
     return Function(f"cast[{target}]", target, lambda args: _mapped(values, target, args), (1,))
-
-
-def try_cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Function | None:
-    """The function of ``TRY_CAST``: NULL where CAST fails."""
-    plain = cast(source, target, zone)
-    if plain is None:
-        return None
-
-    def bounds(args: Sequence[Interval]) -> Interval:
-        found = plain.bounds(args)
-        (argument,) = args
-        failing = found.fails & ~argument.fails
-        surely = failing & argument.is_point & found.is_point
-        null = np.where(failing, found.null | np.uint8(NULL), found.null)
-        value = np.where(surely, np.uint8(0), found.value)
-        return Interval(target, *loosened(found, failing & ~surely), value, null, argument.fails)
-
-    return Function(f"try_{plain.name}", target, bounds, (0,), plain.exact)
 
 
 def _same(key: Key) -> Key | None:
@@ -133,12 +113,16 @@ def _to_float(source: pa.DataType) -> Function:
 
 
 def _truncated(x: np.ndarray, target: pa.DataType) -> tuple[np.ndarray, np.ndarray]:
-    """Doubles to integers, towards zero. A double is beyond a type's range where its floor or ceiling is."""
+    """Doubles to integers, towards zero. A double is beyond a type's range where its floor or ceiling is.
+
+    The greatest bigint is compared as a double, 2**63, which so becomes that bigint (``DoubleExactNumeric.toLong``).
+    """
     least, greatest = key_range(target)
     with np.errstate(invalid="ignore"):
         whole = np.trunc(x)
-        fits = (whole >= float(least)) & (whole < float(greatest + 1))
-        return np.where(fits, whole, 0.0).astype(np.int64), ~fits
+        fits = (whole >= float(least)) & (whole <= float(greatest))
+        inside = fits & (whole < float(greatest))
+        return np.where(inside, np.where(inside, whole, 0.0).astype(np.int64), np.where(fits, greatest, 0)), ~fits
 
 
 def _rescaled(x: np.ndarray, source: pa.DataType, target: pa.DataType) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ from secateur.pruning.functions import (
     differences,
     durations,
     formats,
+    overflow,
     rounding,
     temporal,
     text,
@@ -36,7 +37,8 @@ def rule(name: str) -> Rule | None:
     return RULES.get(name)
 
 
-def function_of(name: str, arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """The function of a name in lower case on arguments, if it has bounds on them."""
-    found = rule(name)
-    return None if found is None else found(arguments, zone)
+def function_of(name: str, arguments: Sequence[Argument], zone: dt.tzinfo, ansi: bool) -> Function | None:
+    """The function of a name in lower case on arguments, if it has bounds on them, as a session has it."""
+    make = rule(name)
+    found = None if make is None else make(arguments, zone)
+    return found if found is None or ansi else overflow.without_errors(name, found)

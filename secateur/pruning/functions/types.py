@@ -1,6 +1,6 @@
-"""Types of results and of operands, as Spark's ANSI type coercion has them.
+"""Types of results and of operands, as Spark's type coercion has them, with ANSI or without.
 
-Sources: ``AnsiTypeCoercion.findTightestCommonType`` and ``implicitCast``, ``DecimalPrecisionTypeCoercion``,
+Sources: ``findTightestCommonType`` of ``AnsiTypeCoercion`` and ``TypeCoercion``, ``DecimalPrecisionTypeCoercion``,
 ``DecimalType.adjustPrecisionScale``.
 """
 
@@ -86,26 +86,28 @@ def size_of(number: Decimal) -> tuple[int, int]:
     return max(len(digits) + max(0, int(exponent)), scale), scale
 
 
-def common(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+def common(a: pa.DataType, b: pa.DataType, *, ansi: bool) -> pa.DataType | None:
     """The type in which values of two types are compared, or None where Spark refuses or strings are parsed."""
     if a == b:
         return a if a != COLLATED else None
     if pa.types.is_null(a) or pa.types.is_null(b):
         return b if pa.types.is_null(a) else a
     if is_numeric(a) and is_numeric(b):
-        return _common_number(a, b)
+        return _common_number(a, b, ansi)
     if is_temporal(a) and is_temporal(b):
         return INSTANT if INSTANT in (a, b) else LOCAL
     return None
 
 
-def _common_number(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+def _common_number(a: pa.DataType, b: pa.DataType, ansi: bool) -> pa.DataType | None:
     if is_decimal(a) or is_decimal(b):
         if is_float(a) or is_float(b):
             return pa.float64()
         return _wider_decimal(decimal_of(a), decimal_of(b))
     wider = max(a, b, key=_NUMERIC.index)
-    return pa.float64() if wider == pa.float32() else wider  # an integer and a float meet as doubles
+    return (
+        pa.float64() if wider == pa.float32() and ansi else wider
+    )  # an integer and a float meet as doubles, or floats
 
 
 def _wider_decimal(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:

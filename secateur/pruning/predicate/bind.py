@@ -15,11 +15,11 @@ from typing import Any
 import pyarrow as pa
 
 from secateur.pruning import rangeset
-from secateur.pruning.functions import types
 from secateur.pruning.functions.text import unfolded
+from secateur.pruning.functions.types import is_integer
 from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.interval import constant
-from secateur.pruning.predicate import nodes
+from secateur.pruning.predicate import nodes, without_ansi
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.bound import (
     Apply,
@@ -37,17 +37,17 @@ from secateur.pruning.predicate.bound import (
 )
 from secateur.pruning.predicate.calls import CONTAINMENTS, escaped
 from secateur.pruning.predicate.containers import holds, needs
-from secateur.pruning.predicate.inverse import pull_back
+from secateur.pruning.predicate.inverse import pull_back, strictly
 from secateur.pruning.predicate.like import Pattern, encoded, read_pattern
 from secateur.pruning.predicate.listed_keys import listed_keys, of_positions
-from secateur.pruning.predicate.literals import Subject, plain_keys, positions
+from secateur.pruning.predicate.literals import Position, Subject, plain_keys, positions
 from secateur.pruning.predicate.nodes import And, Call, Column, Expression, Is, Literal, Not, Or, Predicate, Sql, Truth
 from secateur.pruning.predicate.operands import (
     NoRule,
+    alike,
     apply,
     bound_operand,
     coerced,
-    common_type,
     constant_of,
     interval_operand,
     literal_of,
@@ -61,9 +61,16 @@ from secateur.pruning.predicate.value_lists import ValueList, present
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Kind, kind_of, least_key, ordered_kind
 
+EQUALITIES = ("=", "<=>")
+
 
 def bind(
-    predicate: Predicate, schema: pa.Schema, *, session_time_zone: str = "UTC", case_sensitive: bool = False
+    predicate: Predicate,
+    schema: pa.Schema,
+    *,
+    session_time_zone: str = "UTC",
+    case_sensitive: bool = False,
+    ansi: bool = True,
 ) -> Predicate:
     """The predicate over the fields of `schema`, whose leaves are those of :mod:`.bound`.
 
@@ -72,7 +79,7 @@ def bind(
     zone = zone_of(session_time_zone)
     if zone is None:
         raise ValueError(f"unknown time zone {session_time_zone!r}")
-    return bound_by(predicate, Binder(schema, zone, case_sensitive))
+    return bound_by(predicate, Binder(schema, zone, case_sensitive, ansi))
 
 
 def bound_by(predicate: Predicate, binder: Binder) -> Predicate:
@@ -157,7 +164,7 @@ def _leaf(predicate: Predicate, binder: Binder) -> Steps[Predicate]:
         case nodes.Like(operand, pattern, escape):
             return _like((yield operand), read_pattern(pattern, escape, sql), sql)
         case nodes.ILike(operand, pattern, escape):
-            lower = apply("lower", [(yield operand)], binder.zone)
+            lower = apply("lower", [(yield operand)], binder)
             return _like(lower, read_pattern(pattern, escape, sql).in_lower_case(), sql)
         case nodes.RLike(operand, pattern):
             return _rlike((yield operand), pattern, sql)
@@ -176,13 +183,20 @@ def _as_condition(predicate: Predicate) -> Predicate:
 
 
 def within(operand: Operand, ranges: RangeSet, sql: Sql) -> Predicate:
-    """Whether an operand lies in a set of keys: of the column below it, where functions let that be said."""
+    """Whether an operand lies in a set of keys: of the column below it, where functions let that be said.
+
+    Where a function wraps around, or is NULL, on some keys of the column, these are looked at apart.
+    """
     if isinstance(operand, Constant):
         if operand.key is None:
             return Truth(None)
         return Truth(bool(ranges.contains(constant(operand.type, operand.key, 1).lower)[0]))
-    if (found := pull_back(operand, ranges)) is not None:
-        return Within(found.field, found.ranges, sql, found.fails)
+    plain = strictly(operand)
+    if (found := pull_back(plain, ranges)) is not None:
+        if found.fails is None or plain is operand:
+            return Within(found.field, found.ranges, sql, found.fails)
+        elsewhere = Within(found.field, rangeset.intersection(found.ranges, rangeset.complement(found.fails)), sql)
+        return Or((elsewhere, And((Within(found.field, found.fails, sql), Within(operand, ranges, sql)))))
     if isinstance(operand, Apply) and operand.function.name in ("lower", "upper"):
         prefix = unfolded(operand.function.name, ranges) or rangeset.everything(Kind.BYTES)
         if operand.function.name == "upper":  # ß and ligatures become ASCII: filters would tell nothing of such texts
@@ -207,15 +221,17 @@ def _subject(operand: Operand, sql: Sql) -> Subject:
 
 
 def _with_literal(op: str, operand: Operand, literal: Literal, sql: Sql, binder: Binder) -> Predicate:
+    if not binder.ansi:
+        literal = _without_ansi(op, operand.type, literal)
     if literal.value is None:
         return _missing(operand, sql) if op == "<=>" else Truth(None)
     if (always := _beyond_long(op, operand.type, literal)) is not None:
         return Truth(always)
-    found = positions(_subject(operand, sql), [literal], binder.zone)
+    found = _position(op, operand, literal, sql, binder)
     kind = kind_of(operand.type)
     if found is None or kind is None:
         return _comparison(op, operand, constant_of(literal, binder.zone), sql, binder)
-    operand, position = unwrapped(op, operand, found[0], binder.zone)
+    operand, position = unwrapped(op, operand, found, binder.zone)
     at, after = position.at, position.after
     least = least_key(kind)
     match op:
@@ -238,6 +254,29 @@ def _with_literal(op: str, operand: Operand, literal: Literal, sql: Sql, binder:
             raise ValueError(f"unknown comparison {op!r}")
 
 
+def _without_ansi(op: str, type_: pa.DataType, literal: Literal) -> Literal:
+    """The literal after the casts of a session without ANSI. Raises NoRule where only Spark knows it."""
+    if literal.type == "boolean" and op not in EQUALITIES:
+        return literal
+    found = without_ansi.beside(type_, literal)
+    if found is None:
+        raise NoRule(f"the cast of {literal} to {type_} is left to Spark")
+    return found
+
+
+def _position(op: str, operand: Operand, literal: Literal, sql: Sql, binder: Binder) -> Position | None:
+    """Where a literal stands among the keys of an operand, if that is to be had without a cast of the operand."""
+    if not binder.ansi:
+        if is_integer(operand.type) and without_ansi.meet_as_floats(operand.type, [literal]):
+            return None
+        if pa.types.is_boolean(operand.type) and op in EQUALITIES:
+            among = without_ansi.place_among_booleans(literal)
+            if among is not None:
+                return among
+    found = positions(_subject(operand, sql), [literal], binder.zone)
+    return None if found is None else found[0]
+
+
 def _beyond_long(op: str, type_: pa.DataType, literal: Literal) -> bool | None:
     """What ``<``, ``<=``, ``>``, ``>=`` of an integer give beside a decimal beyond a long, even on NULL.
 
@@ -245,7 +284,7 @@ def _beyond_long(op: str, type_: pa.DataType, literal: Literal) -> bool | None:
     """
     match op, literal:
         case (("<" | "<=" | ">" | ">="), Literal(Decimal() as number, "decimal")):
-            if not types.is_integer(type_) or INT64_MIN <= number <= INT64_MAX:
+            if not is_integer(type_) or INT64_MIN <= number <= INT64_MAX:
                 return None
             return (number > INT64_MAX) == (op in ("<", "<="))
         case _:
@@ -256,10 +295,11 @@ def _comparison(op: str, left: Operand, right: Operand, sql: Sql, binder: Binder
     """Two operands; one that is constant after all becomes a literal."""
     if isinstance(left, Constant) and not isinstance(right, Constant):
         left, right, op = right, left, nodes.FLIPPED[op]
-    type_ = common_type([left, right])
-    left, right = coerced(left, type_, binder.zone), coerced(right, type_, binder.zone)
+    left, right = alike([left, right], binder)
+    if isinstance(right, Constant) and right.key is None:
+        return _missing(left, sql) if op == "<=>" else Truth(None)
     literal = literal_of(right) if isinstance(right, Constant) else None
-    if literal is not None and positions(_subject(left, sql), [literal], binder.zone) is not None:
+    if literal is not None and _position(op, left, literal, sql, binder) is not None:
         return _with_literal(op, left, literal, sql, binder)
     if op in (">", ">="):
         left, right, op = right, left, nodes.FLIPPED[op]
@@ -292,11 +332,24 @@ def _in(operand: Operand, literals: Sequence[Literal], sql: Sql, binder: Binder)
     if not literals:
         return Truth(False)  # also on NULL, as in Spark
     values = present(literals)
+    if not binder.ansi:
+        operand, values = _listed_without_ansi(operand, values, binder)
     if len(values) == len(literals) == 1 and is_cast(operand):
         return _with_literal("=", operand, values[0], sql, binder)
     listed = within(operand, _listed(operand, values, sql, binder), sql)
     # `x IN (1, NULL)` is `x = 1 OR NULL`.
     return listed if len(values) == len(literals) else Or((listed, Truth(None)))
+
+
+def _listed_without_ansi(
+    operand: Operand, literals: Sequence[Literal], binder: Binder
+) -> tuple[Operand, Sequence[Literal]]:
+    """An operand and an IN list after the casts of a session without ANSI. Raises NoRule where both become text."""
+    if without_ansi.are_cast_to_text(operand.type, literals):
+        raise NoRule(f"a {operand.type} beside a list with text is compared as text")
+    if without_ansi.meet_as_floats(operand.type, literals):
+        return coerced(operand, pa.float32(), binder.zone), without_ansi.as_floats(literals)
+    return operand, literals
 
 
 def _listed(operand: Operand, literals: Sequence[Literal], sql: Sql, binder: Binder) -> RangeSet:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import is_
 
 import numpy as np
 import pyarrow as pa
@@ -53,6 +54,15 @@ def pull_back(operand: Operand, ranges: RangeSet) -> PulledBack | None:
     if not isinstance(operand, Field):
         return None
     return PulledBack(operand, ranges, None if fails.is_empty else fails)
+
+
+def strictly(operand: Operand) -> Operand:
+    """The operand with functions that fail where its own wrap around or give NULL; itself if it has none."""
+    if not isinstance(operand, Apply):
+        return operand
+    function, arguments = operand.function, tuple(map(strictly, operand.arguments))
+    same = all(map(is_, arguments, operand.arguments))
+    return operand if function.strict is None and same else Apply(function.strict or function, arguments)
 
 
 def _moving_argument(operand: Apply) -> int | None:

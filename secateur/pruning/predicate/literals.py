@@ -35,13 +35,13 @@ from secateur.values import INT64_MAX, INT64_MIN, Key, Kind, float_key, is_float
 
 _EXACT = (*INTEGERS, "decimal")
 _INEXACT = ("double", "float")
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
-_BOOLEANS = {
+BOOLEANS = {
     **dict.fromkeys(("t", "true", "y", "yes", "1"), True),
     **dict.fromkeys(("f", "false", "n", "no", "0"), False),
 }
-_SPECIAL_FLOATS = ("nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity")
+SPECIAL_FLOATS = ("nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity")
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,8 @@ def _boolean_position(subject: Subject, literal: Literal) -> Position:
     match literal:
         case Literal(bool(value), "boolean"):
             return _point(int(value), Kind.WORD)
-        case Literal(str(text), "string") if text.strip().lower() in _BOOLEANS:
-            return _point(int(_BOOLEANS[text.strip().lower()]), Kind.WORD)
+        case Literal(str(text), "string") if text.strip().lower() in BOOLEANS:
+            return _point(int(BOOLEANS[text.strip().lower()]), Kind.WORD)
         case _:
             raise _refuse(subject, literal, "a boolean compares with TRUE or FALSE")
 
@@ -166,7 +166,7 @@ def _position_of_text(subject: Subject, literal: Literal, text: str) -> Position
         if not _INTEGER.fullmatch(text) or not INT64_MIN <= int(text) <= INT64_MAX:
             raise _refuse(subject, literal, "the string is no bigint")
         return _exact_position(subject, int(text))
-    if not _NUMBER.fullmatch(text) and text.strip().lower() not in _SPECIAL_FLOATS:
+    if not NUMBER.fullmatch(text) and text.strip().lower() not in SPECIAL_FLOATS:
         if not any(c.isdigit() for c in text):
             raise _refuse(subject, literal, "the string is no number")
         return None
@@ -297,6 +297,10 @@ def _micros(subject: Subject, literal: Literal, wanted: str, zone: dt.tzinfo) ->
 
 def _refuse_unreadable(subject: Subject, literal: Literal) -> None:
     """Text that is no date here: refused if it cannot be one, else left to Spark, which knows more forms."""
-    text = str(literal.value).strip()
-    if text and not text.lstrip("+-T")[:1].isdigit() and text.lower() not in MOVING_WORDS:
+    if cannot_be_time(str(literal.value).strip()):
         raise _refuse(subject, literal, "the text is no date or timestamp")
+
+
+def cannot_be_time(text: str) -> bool:
+    """Whether text surely is no date or timestamp to Spark."""
+    return bool(text) and not text.lstrip("+-T")[:1].isdigit() and text.lower() not in MOVING_WORDS

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from secateur.errors import IncomparableLiteral
-from secateur.pruning.functions import casts, types
+from secateur.pruning.functions import casts, overflow, types
 from secateur.pruning.functions.calendar import DAY
 from secateur.pruning.functions.registry import function_of, rule
 from secateur.pruning.functions.types import INSTANT, LOCAL
@@ -24,14 +25,16 @@ from secateur.pruning.predicate.nodes import Call, Case, Cast, Column, Duration,
 from secateur.pruning.predicate.resolve import Binder, resolve
 from secateur.pruning.predicate.temporal import date_of, local_micros, moment_of
 from secateur.pruning.predicate.trees import Steps, each_of
-from secateur.values import COLLATED, Keys, Kind, kind_of
+from secateur.pruning.predicate.without_ansi import single
+from secateur.values import COLLATED, Keys, Kind, float_key, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from secateur.pruning.predicate.nodes import Predicate
 
 _TYPES = {**{name.lower(): type_ for name, type_ in types.NAMED.items()}, "null": pa.null()}  # of literals
+
+
+Casts = Callable[[pa.DataType, pa.DataType, dt.tzinfo], Function | None]
 
 
 class NoRule(Exception):
@@ -54,28 +57,28 @@ def bound_operand(
         case Test(predicate):
             return Tested(as_condition((yield predicate)))
         case Cast(operand, type_, safe):
-            return _cast((yield operand), type_, safe, binder.zone)
+            return _cast((yield operand), type_, safe, binder)
         case Case(branches, otherwise):
             conditions, values = [], []
             for condition, value in branches:
                 conditions.append(as_condition((yield condition)))
                 values.append((yield value))
-            return _choice(conditions, values, (yield otherwise), binder.zone)
+            return _choice(conditions, values, (yield otherwise), binder)
         case Duration():
             raise NoRule(f"{expression} has no rule but beside +, - and a difference of times")
         case Call(("+" | "-") as sign, (moment, Duration() as duration)):
-            return _moved((yield moment), sign, duration, binder.zone)
+            return _moved((yield moment), sign, duration, binder)
         case Call("+", (Duration() as duration, moment)):
-            return _moved((yield moment), "+", duration, binder.zone)
+            return _moved((yield moment), "+", duration, binder)
         case Call(("try_add" | "try_subtract") as name, (moment, Duration() as duration)):
             sign = "+" if name == "try_add" else "-"
-            return _moved((yield moment), sign, duration, binder.zone, safe=True)
+            return _moved((yield moment), sign, duration, binder, safe=True)
         case Call("try_add", (Duration() as duration, moment)):
-            return _moved((yield moment), "+", duration, binder.zone, safe=True)
+            return _moved((yield moment), "+", duration, binder, safe=True)
         case Call(function, ()) if function in _CLOCK:
             return _now(function, binder)
         case Call(function, arguments):
-            return apply(function, (yield from each_of(arguments)), binder.zone)
+            return apply(function, (yield from each_of(arguments)), binder)
 
 
 def field_of(column: Column, binder: Binder) -> Field:
@@ -210,11 +213,13 @@ def _now(function: str, binder: Binder) -> Varying:
     return Varying(type_, *ends)
 
 
-def _moved(operand: Operand, sign: str, duration: Duration, zone: dt.tzinfo, *, safe: bool = False) -> Operand:
+def _moved(operand: Operand, sign: str, duration: Duration, binder: Binder, *, safe: bool = False) -> Operand:
     """A date or timestamp plus or minus an interval."""
     amount = duration.amount if sign == "+" else -duration.amount
     unit = Constant(pa.string(), duration.unit.encode())
-    return apply("try_plus_interval" if safe else "plus_interval", [unit, Constant(pa.int64(), amount), operand], zone)
+    return apply(
+        "try_plus_interval" if safe else "plus_interval", [unit, Constant(pa.int64(), amount), operand], binder
+    )
 
 
 def interval_operand(expression: Expression, binder: Binder) -> Steps[Operand | None]:
@@ -231,8 +236,9 @@ def interval_operand(expression: Expression, binder: Binder) -> Steps[Operand | 
             if not all(types.is_temporal(operand.type) for operand in operands):
                 return None
             mixed = {INSTANT, LOCAL} <= {operand.type for operand in operands}
-            type_ = LOCAL if mixed else common_type(operands)  # as Spark's DateTimeOperations has it
-            return apply("elapsed", [coerced(operand, type_, binder.zone) for operand in operands], binder.zone)
+            # as Spark's DateTimeOperations has it
+            type_ = LOCAL if mixed else common_type(operands, ansi=binder.ansi)
+            return apply("elapsed", [coerced(operand, type_, binder.zone) for operand in operands], binder)
         case _:
             return None
 
@@ -240,38 +246,50 @@ def interval_operand(expression: Expression, binder: Binder) -> Steps[Operand | 
 # ---- functions -------------------------------------------------------------------------------------------------------
 
 
-def _cast(operand: Operand, target: str, safe: bool, zone: dt.tzinfo) -> Operand:
+def _cast(operand: Operand, target: str, safe: bool, binder: Binder) -> Operand:
     type_ = types.named(target)
     if type_ is None:
         raise NoRule(f"a cast to {target} has no rule")
-    return coerced(operand, type_, zone, safe=safe)
+    cast = overflow.try_cast if safe else casts.cast if binder.ansi else overflow.cast
+    return _cast_by(cast, operand, type_, binder.zone)
 
 
-def coerced(operand: Operand, type_: pa.DataType, zone: dt.tzinfo, *, safe: bool = False) -> Operand:
-    """The operand cast to a type. Raises NoRule where the cast does not keep the order of values."""
+def coerced(operand: Operand, type_: pa.DataType, zone: dt.tzinfo) -> Operand:
+    """The operand cast to a wider type. Raises NoRule where the cast does not keep the order of values."""
+    if isinstance(operand, Constant) and types.is_integer(operand.type) and type_ == pa.float32():
+        return Constant(type_, None if operand.key is None else float_key(single(int(operand.key))))
+    return _cast_by(casts.cast, operand, type_, zone)
+
+
+def _cast_by(cast: Casts, operand: Operand, type_: pa.DataType, zone: dt.tzinfo) -> Operand:
     if operand.type == type_:
         return replace(operand, written=False) if isinstance(operand, Constant) else operand
     if isinstance(operand, Constant) and operand.key is None:
         return Constant(type_, None)
-    cast, arguments = (casts.try_cast if safe else casts.cast), (operand.type, type_, zone)
+    arguments = operand.type, type_, zone
     function = cast(*arguments)
     if function is None:
         raise NoRule(f"a cast from {operand.type} to {type_} does not keep the order of values")
     return _folded(replace(function, source=(cast, arguments)), (operand,))
 
 
-def common_type(operands: Sequence[Operand]) -> pa.DataType:
+def common_type(operands: Sequence[Operand], *, ansi: bool) -> pa.DataType:
     """The type that values of all operands are brought to. Raises NoRule."""
-    found = reduce(lambda a, b: a if a is None else types.common(a, b), [o.type for o in operands])
+    found = reduce(lambda a, b: a if a is None else types.common(a, b, ansi=ansi), [o.type for o in operands])
     if found is None or kind_of(found) is None:
         raise NoRule(f"{' and '.join(str(o.type) for o in operands)} have no common type with an order")
     return found
 
 
-def _choice(conditions: list[Predicate], values: list[Operand], otherwise: Operand, zone: dt.tzinfo) -> Operand:
-    type_ = common_type([*values, otherwise])
-    branches = tuple((c, coerced(v, type_, zone)) for c, v in zip(conditions, values, strict=True))
-    return Choice(branches, coerced(otherwise, type_, zone))
+def _choice(conditions: list[Predicate], values: list[Operand], otherwise: Operand, binder: Binder) -> Operand:
+    *values, otherwise = alike([*values, otherwise], binder)
+    return Choice(tuple(zip(conditions, values, strict=True)), otherwise)
+
+
+def alike(operands: Sequence[Operand], binder: Binder) -> list[Operand]:
+    """The operands, brought to one type. Raises NoRule."""
+    type_ = common_type(operands, ansi=binder.ansi)
+    return [coerced(operand, type_, binder.zone) for operand in operands]
 
 
 _ALIKE = ("coalesce", "greatest", "least")  # whose arguments are brought to one type
@@ -280,23 +298,32 @@ _ALIKE = ("coalesce", "greatest", "least")  # whose arguments are brought to one
 _ARITHMETIC = ("+", "-", "*", "/", "%", "negative", "abs")  # NULL beside whatever is NULL
 
 
-def apply(name: str, arguments: list[Operand], zone: dt.tzinfo) -> Operand:
+def apply(name: str, arguments: list[Operand], binder: Binder) -> Operand:
     """The function of a name on operands; its value, of constants. Raises NoRule."""
     if name in _ARITHMETIC and any(isinstance(a, Constant) and a.key is None for a in arguments):
         return Constant(pa.null(), None)
-    if name in _ALIKE:
-        type_ = common_type(arguments)
-        arguments = [coerced(a, type_, zone) for a in arguments]
-    name, arguments = _date_arithmetic(name, texts_as_moments(name, arguments, zone))
+    if name in _ALIKE or _meet_as_floats(name, arguments, binder):
+        arguments = alike(arguments, binder)
+    name, arguments = _date_arithmetic(name, texts_as_moments(name, arguments, binder.zone))
     if any(pa.types.is_null(a.type) or kind_of(a.type) is None for a in arguments):
         raise NoRule(f"{name} of {', '.join(str(a.type) for a in arguments)} has no rule")
     known = [Argument(a.type, a.key, a.written) if isinstance(a, Constant) else Argument(a.type) for a in arguments]
     if rule(name) is None:
         raise NoRule(f"{name} has no rule")
-    found = function_of(name, known, zone)
+    asked = name, known, binder.zone, binder.ansi
+    found = function_of(*asked)
     if found is None:
         raise NoRule(f"{name} of {', '.join(str(a.type) for a in arguments)} has no rule")
-    return _folded(replace(found, source=(function_of, (name, known, zone))), tuple(arguments))
+    return _folded(replace(found, source=(function_of, asked)), tuple(arguments))
+
+
+def _meet_as_floats(name: str, arguments: list[Operand], binder: Binder) -> bool:
+    """Whether integers and floats are added and multiplied as floats, which they are without ANSI."""
+    if binder.ansi or name not in ("+", "-", "*"):
+        return False
+    integers = [types.is_integer(a.type) for a in arguments]
+    floats = [a.type == pa.float32() for a in arguments]
+    return any(integers) and any(floats) and all(map(or_, integers, floats))
 
 
 def _date_arithmetic(name: str, arguments: list[Operand]) -> tuple[str, list[Operand]]:

@@ -22,6 +22,7 @@ class Binder:
     schema: pa.Schema
     zone: dt.tzinfo
     case_sensitive: bool = False
+    ansi: bool = True  # spark.sql.ansi.enabled
     now: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
 
 

@@ -53,11 +53,16 @@ class ValueList(Sequence[Literal]):
     def __len__(self) -> int:
         return len(self.array)
 
-    def __iter__(self) -> Iterator[Literal]:
+    @property
+    def name(self) -> str:
+        """The type of the literals; of integers the widest."""
         type_ = self.array.type
-        if type_ == pa.int64():
+        return "bigint" if type_ == pa.int64() else "decimal" if pa.types.is_decimal(type_) else _NAMES[type_]
+
+    def __iter__(self) -> Iterator[Literal]:
+        if self.array.type == pa.int64():
             return (NULL if value is None else integer(value) for value in self.array.to_pylist())
-        name = "decimal" if pa.types.is_decimal(type_) else _NAMES[type_]
+        name = self.name
         return (NULL if value is None else Literal(value, name) for value in self.array.to_pylist())
 
     @overload
@@ -104,6 +109,13 @@ def compact(literals: tuple[Literal, ...]) -> Sequence[Literal]:
     array = _plain_array([each.value for each in literals])
     suffixed = any(each.type == "bigint" and integer(each.value).type == "int" for each in literals)  # type: ignore[arg-type]
     return literals if array is None or suffixed else ValueList(array)
+
+
+def types_of(literals: Sequence[Literal]) -> set[str]:
+    """The types of literals; of a value list without looking at its values."""
+    if isinstance(literals, ValueList):
+        return {literals.name}
+    return {each.type for each in literals}
 
 
 def present(literals: Sequence[Literal]) -> Sequence[Literal]:

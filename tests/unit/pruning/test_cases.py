@@ -12,7 +12,7 @@ predicates with what each can be over each block, and what it became when it was
 T, F and N are the outcomes TRUE, FALSE and NULL that some row may have. A dead block is in lower case; TFN is also what
 overflow and other errors leave. A zone map is ``lower..upper`` or one value; ``?`` is not known; ``,null`` and ``,nan``
 say that there are some, ``,null?`` and ``,nan?`` that there may be; ``null`` and ``nan`` alone, that there is nothing
-else. A line ``zone Europe/Paris`` before a table sets the session's time zone.
+else. A line ``zone Europe/Paris`` before a table sets the session's time zone, a line ``ansi off`` its mode.
 
 ``REWRITE=1 pytest tests/test_cases.py`` writes outcomes and bound forms anew, to be reviewed as a diff.
 """
@@ -88,6 +88,7 @@ class Table:
     """Blocks and the predicates over them."""
 
     zone: str
+    ansi: bool
     head: list[tuple[int, str, list[str]]] = field(default_factory=list)  # line number, label, cells
     lines: list[Line] = field(default_factory=list)
 
@@ -116,7 +117,7 @@ class Table:
         return pa.table(columns)
 
     def bound(self, predicate: str) -> Predicate:
-        return bind(parse(predicate), self.schema, session_time_zone=self.zone)
+        return bind(parse(predicate), self.schema, session_time_zone=self.zone, ansi=self.ansi)
 
 
 @cache
@@ -129,19 +130,21 @@ def _type(name: str) -> pa.DataType:
 def read(path: Path) -> list[Table]:
     """The tables of a file."""
     tables: list[Table] = []
-    zone, in_head = "UTC", False
+    zone, ansi, in_head = "UTC", True, False
     for number, line in enumerate(path.read_text().splitlines()):
         if not line or line.startswith("#"):
             continue
         if line.startswith("zone "):
             zone = line.split()[1]
+        elif line.startswith("ansi "):
+            ansi = line.split()[1] == "on"
         elif line.startswith("---"):
             in_head = False
         else:
             label, cells, *became = (part.strip() for part in line.split(" | "))
             in_head = in_head or label == "blocks"
             if label == "blocks":
-                tables.append(Table(zone))
+                tables.append(Table(zone, ansi))
             found = re.split(r"\s{2,}", cells)
             if in_head:
                 tables[-1].head.append((number, label, found))
@@ -200,7 +203,9 @@ def letters(may_be_true: bool, may_be_false: bool, may_be_null: bool) -> str:
 def said_of(table: Table, predicate: str) -> tuple[list[str], str]:
     """The outcomes over all blocks and the bound form, or why the predicate is refused."""
     try:
-        found = sc.evaluate(predicate, table.zone_maps(), schema=table.schema, session_time_zone=table.zone)
+        found = sc.evaluate(
+            predicate, table.zone_maps(), schema=table.schema, session_time_zone=table.zone, ansi=table.ansi
+        )
     except SecateurError as error:
         return ["!"] * len(table.rows), f"{type(error).__name__}: {error}"
     outcomes = [letters(*row.values()) for row in found.to_pylist()]
@@ -277,11 +282,12 @@ def functions(node: Predicate | Expression) -> Iterator[str]:
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 def test_spark_agrees_on_rows_within_the_zone_maps(spark: SparkSession, path: Path) -> None:
     """Rows are the bounds themselves, what is between, NULL and NaN; none has a truth value that its block lacks."""
-    by_zone: dict[str, list[Table]] = {}
+    by_session: dict[tuple[str, bool], list[Table]] = {}
     for table in read(path):
-        by_zone.setdefault(table.zone, []).append(table)
-    for zone, tables in by_zone.items():
+        by_session.setdefault((table.zone, table.ansi), []).append(table)
+    for (zone, ansi), tables in by_session.items():
         spark.conf.set("spark.sql.session.timeZone", zone)
+        spark.conf.set("spark.sql.ansi.enabled", str(ansi).lower())
         samples = sampled(tables)
         frame = spark.createDataFrame(samples.rows, spark_schema(samples.rows.schema))
         frame = frame.repartition(1)  # Spark computes with the values of a query before it optimizes comparisons

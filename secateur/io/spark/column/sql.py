@@ -28,6 +28,7 @@ from secateur.io.spark.column.shapes import (
     Value,
     refuse,
 )
+from secateur.io.spark.to_spark import is_active_ansi
 from secateur.pruning.functions.types import size_of
 from secateur.pruning.predicate.nodes import Literal, quoted_name
 from secateur.pruning.predicate.parse import parse
@@ -111,9 +112,10 @@ class _Writer:
                 return f"{_PREFIX[lower]} {self._operand(operand)}", True
             case _, (operand,) if lower in _SUFFIX:
                 return f"{self._text(operand)} {_SUFFIX[lower]}", True
+            case "in", (operand,):  # of nothing: FALSE, which without ANSI is NULL on NULL
+                return ("FALSE", False) if is_active_ansi() else (f"{self._text(operand)} IS NULL AND NULL", True)
             case "in", (operand, *items):
-                listed = ", ".join(self._text(item) for item in items)
-                return (f"{self._text(operand)} IN ({listed})", True) if items else ("FALSE", False)
+                return f"{self._text(operand)} IN ({', '.join(self._text(item) for item in items)})", True
             case (("like" | "ilike"), (operand, pattern, escape)):
                 return f"{self._text(operand)} {_INFIX[lower]} {self._text(pattern)} ESCAPE {self._text(escape)}", True
             case _ if _PLAIN_NAME.fullmatch(name):

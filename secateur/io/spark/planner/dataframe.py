@@ -12,7 +12,7 @@ from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
 from secateur.io.scan.read_path import holds_collation, is_read_by_spark
 from secateur.io.spark.file_reader import by_files, has_filesystem, with_collations
 from secateur.io.spark.planner.relation import of_table
-from secateur.io.spark.to_spark import to_spark
+from secateur.io.spark.to_spark import is_ansi, to_spark
 from secateur.io.tables.table import Table
 from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.predicate.nodes import Truth
@@ -26,7 +26,7 @@ def dataframe(spark: SparkSession, table: Table, via: str, uses_index: Callable[
     if via not in ROADS:
         raise ValueError(f"via is one of {', '.join(ROADS)}, not {via!r}")
     time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
-    settings = Settings(use_index=uses_index(), session_time_zone=time_zone)
+    settings = Settings(use_index=uses_index(), session_time_zone=time_zone, ansi=is_ansi(spark))
     zone = zone_of(time_zone)
     if zone is None:
         raise ValueError(f"unknown time zone {time_zone!r}")

@@ -66,7 +66,11 @@ class Planner:
             return no_answer(f"{self.table.location} cannot be read: {explained(error)}", FAILED)
 
     def _first(self, question: Question) -> bytes:
-        settings = Settings(use_index=self.uses_index(), session_time_zone=question.zone, case_sensitive=True)
+        # Casts are explicit in what Catalyst gives, and with ANSI a block keeps whatever a row overflows to: so the
+        # mode of every expression, which need not be that of the session, is covered.
+        settings = Settings(
+            use_index=self.uses_index(), session_time_zone=question.zone, case_sensitive=True, ansi=True
+        )
         try:
             filters = filters_of(question.filters)
             try:
@@ -116,7 +120,7 @@ class Planner:
 
     def _binds(self, predicate: Predicate, settings: Settings) -> bool:
         try:
-            bind(predicate, self.schema, session_time_zone=settings.session_time_zone, case_sensitive=True)
+            bind(predicate, self.schema, session_time_zone=settings.session_time_zone, case_sensitive=True, ansi=True)
         except (SecateurError, RecursionError):
             return False
         return True

@@ -1,0 +1,168 @@
+"""Arithmetic and casts that raise no error: without ANSI integers wrap around, and what else has no value is NULL.
+
+Every function here is made of its form under ANSI (:attr:`secateur.pruning.interval.Function.strict`), whose `fails`
+tell where the two differ. Source: Spark's ``EvalMode.LEGACY`` in ``arithmetic.scala``, ``Cast``, ``Decimal``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.pruning.functions import casts
+from secateur.pruning.functions.types import INSTANT, is_decimal, is_integer
+from secateur.pruning.interval import Function, Interval, key_range, keys_of_numbers, numbers, of_zones, strict
+from secateur.pruning.outcomes import NULL
+from secateur.values import Keys, choose, is_float
+
+_NULL_AT_ZERO = ("/", "%")
+_WRAPPED = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}  # by bits
+_LOW = 2**64
+
+
+def without_errors(name: str, function: Function) -> Function:
+    """An arithmetic function, by its name in SQL, as it is without ANSI; others have one form."""
+    if name in _NULL_AT_ZERO or (name in ("+", "-", "*") and is_decimal(function.type)):
+        return null_on_error(function)
+    if name in ("+", "-", "*", "negative", "abs") and is_integer(function.type):
+        return wrapping(function)
+    return function
+
+
+def cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Function | None:
+    """``CAST(x AS target)`` without ANSI, or None where it does not keep the order, whatever overflows aside."""
+    plain = casts.cast(source, target, zone)
+    if plain is None or source == target:
+        return plain
+    if is_decimal(target):
+        return null_on_error(plain)
+    if not is_integer(target):
+        return plain
+    if is_float(source):
+        return _converted(plain, _truncated(target))
+    if is_decimal(source):
+        return _converted(plain, _whole(source, target))
+    if is_integer(source) and target.bit_width < source.bit_width:
+        return _converted(plain, lambda x: _wrapped(x, target))
+    if source == INSTANT and target != pa.int64():
+        seconds = casts.cast(source, pa.int64(), zone)
+        assert seconds is not None
+        return _converted(plain, lambda x: _wrapped(x, target), seconds)
+    return plain
+
+
+def try_cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Function | None:
+    """The function of ``TRY_CAST``, in every session: NULL where CAST fails under ANSI."""
+    plain = casts.cast(source, target, zone)
+    return None if plain is None else replace(null_on_error(plain), name=f"try_{plain.name}")
+
+
+# ---- NULL ------------------------------------------------------------------------------------------------------------
+
+
+def null_on_error(plain: Function) -> Function:
+    """The function that is NULL where `plain` fails."""
+
+    def bounds(arguments: Sequence[Interval]) -> Interval:
+        found = plain.bounds(arguments)
+        before = _fails(arguments)
+        failing = found.fails & ~before
+        surely = failing & _are_points(arguments) & found.is_point
+        null = np.where(failing, found.null | np.uint8(NULL), found.null)
+        value = np.where(surely, np.uint8(0), found.value)
+        return Interval(plain.type, *_widened(found, failing & ~surely), value, null, before)
+
+    return replace(plain, name=f"{plain.name}[or null]", bounds=bounds, strict=plain)
+
+
+# ---- wrapping around -------------------------------------------------------------------------------------------------
+
+
+def wrapping(plain: Function) -> Function:
+    """A function of integers that gives the low bits of its value where that does not fit.
+
+    The bounds of `plain` on single values are the value before it is cut to its type.
+    """
+
+    def bounds(arguments: Sequence[Interval]) -> Interval:
+        found = plain.bounds(arguments)
+        before = _fails(arguments)
+        failing = found.fails & ~before
+        value = _wrapped(found.lower.words[0], plain.type)
+        low, high = (np.where(failing, value, keys.words[0]) for keys in (found.lower, found.upper))
+        kept = replace(found, lower=keys_of_numbers(low, plain.type), upper=keys_of_numbers(high, plain.type))
+        lower, upper = _widened(kept, failing & ~_are_points(arguments))
+        return replace(kept, lower=lower, upper=upper, fails=before)
+
+    return replace(plain, name=f"{plain.name}[wraps]", bounds=bounds, strict=plain)
+
+
+def _wrapped(values: np.ndarray, type_: pa.DataType) -> np.ndarray:
+    """The low bits of integers, of which Python's own may have more than 64."""
+    if values.dtype == object:
+        values = ((values + _LOW // 2) % _LOW - _LOW // 2).astype(np.int64)
+    return values.astype(_WRAPPED[type_.bit_width]).astype(np.int64)
+
+
+def _converted(plain: Function, values: Callable[[np.ndarray], np.ndarray], first: Function | None = None) -> Function:
+    """A cast that gives `values` of its argument, or of what a `first` function makes of it, and fails nowhere.
+
+    Where `plain` fails on neither bound, it fails on nothing between, and never decreases there.
+    """
+
+    def bounds(arguments: Sequence[Interval]) -> Interval:
+        (a,) = arguments if first is None else [first.bounds(arguments)]
+        failing = plain.bounds(arguments).fails & ~a.fails
+        low, high = (keys_of_numbers(values(numbers(keys, a.type)), plain.type) for keys in (a.lower, a.upper))
+        kept = strict(plain.type, [a], low, high)
+        lower, upper = _widened(kept, failing & ~_are_points(arguments))
+        return replace(kept, lower=lower, upper=upper)
+
+    return replace(plain, name=f"{plain.name}[wraps]", bounds=bounds, strict=plain)
+
+
+def _truncated(target: pa.DataType) -> Callable[[np.ndarray], np.ndarray]:
+    """Doubles to integers as Java's casts: NaN is 0, what is beyond an int or a bigint its end; narrower types wrap."""
+    wide = pa.int64() if target == pa.int64() else pa.int32()
+    least, greatest = key_range(wide)
+
+    def values(x: np.ndarray) -> np.ndarray:
+        with np.errstate(invalid="ignore"):
+            whole = np.trunc(x)
+            inside = (whole >= float(least)) & (whole < float(greatest + 1))
+            ends = np.where(whole > 0, greatest, np.where(whole < 0, least, 0))  # of NaN 0
+            return _wrapped(np.where(inside, np.where(inside, whole, 0.0).astype(np.int64), ends), target)
+
+    return values
+
+
+def _whole(source: pa.DataType, target: pa.DataType) -> Callable[[np.ndarray], np.ndarray]:
+    """Decimals to integers, towards zero."""
+    unit = 10**source.scale
+
+    def values(x: np.ndarray) -> np.ndarray:
+        return _wrapped(np.where(x < 0, -(-x // unit), x // unit), target)
+
+    return values
+
+
+# ---- shared ----------------------------------------------------------------------------------------------------------
+
+
+def _fails(arguments: Sequence[Interval]) -> np.ndarray:
+    return reduce(np.logical_or, [a.fails for a in arguments])
+
+
+def _are_points(arguments: Sequence[Interval]) -> np.ndarray:
+    return reduce(np.logical_and, [a.is_point for a in arguments])
+
+
+def _widened(found: Interval, loose: np.ndarray) -> tuple[Keys, Keys]:
+    """The bounds, or those of the whole type where a value may be any."""
+    whole = of_zones(None, found.type, len(found))
+    return choose(loose, whole.lower, found.lower), choose(loose, whole.upper, found.upper)

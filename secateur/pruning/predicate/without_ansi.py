@@ -1,0 +1,142 @@
+"""What literals are compared as in a session without ANSI, where that is something else than with it.
+
+Text is cast to the type that it stands beside, and is NULL where it is no value of it; integers and floats meet as
+floats; a boolean equals the number 1 or 0. Sources: Spark's ``TypeCoercion.findCommonTypeForBinaryComparison``,
+``findWiderCommonType`` and ``BooleanEquality``, ``UTF8String.toInt`` and ``toLong``, ``Decimal.changePrecision``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.pruning.functions.types import MOST_DIGITS, is_decimal, is_integer, is_numeric, is_temporal
+from secateur.pruning.interval import key_range
+from secateur.pruning.predicate.calls import NULL
+from secateur.pruning.predicate.literals import BOOLEANS, NUMBER, SPECIAL_FLOATS, Position, cannot_be_time
+from secateur.pruning.predicate.nodes import INTEGERS, Literal
+from secateur.pruning.predicate.value_lists import ValueList, types_of
+from secateur.values import is_float
+
+_WHOLE = re.compile(r"([+-]?\d+)(?:\.\d*)?", re.ASCII)  # of which the fraction is dropped
+_SINGLES = {*INTEGERS, "float"}  # types that meet as floats, if one of them is floating
+_LONGEST = 400  # digits before and after the point of text that is looked at
+_EXACT = Context(prec=2 * _LONGEST, rounding=ROUND_HALF_UP)
+
+
+def beside(type_: pa.DataType, literal: Literal) -> Literal | None:
+    """The literal that a comparison with a value of a type really has; NULL for text that is no such value.
+
+    None where only Spark knows.
+    """
+    match literal:
+        case Literal(str(text), "string"):
+            return _of_text(type_, literal, text)
+        case Literal(int(number), name) if name in INTEGERS and type_ == pa.float32():
+            return Literal(single(number), "float")
+        case Literal(bool(value), "boolean") if is_numeric(type_):
+            return Literal(int(value), "int")
+        case _:
+            return literal
+
+
+def meet_as_floats(type_: pa.DataType, literals: Sequence[Literal]) -> bool:
+    """Whether a value of a type, and the numbers that it stands beside, are all cast to floats."""
+    names = types_of(literals)
+    floating = type_ == pa.float32() or (is_integer(type_) and "float" in names)
+    return floating and names <= _SINGLES
+
+
+def as_floats(literals: Sequence[Literal]) -> Sequence[Literal]:
+    """Integers and floats as literals that are floats."""
+    if isinstance(literals, ValueList):  # of integers
+        return ValueList(pa.array(literals.array.to_numpy().astype(np.float32).astype(np.float64)))
+    return tuple(each if each.type == "float" else Literal(single(int(each.value)), "float") for each in literals)  # type: ignore[arg-type]
+
+
+def are_cast_to_text(type_: pa.DataType, literals: Sequence[Literal]) -> bool:
+    """Whether a value beside an IN list is cast to text, whose order is another."""
+    return "string" in types_of(literals) and (is_numeric(type_) or is_temporal(type_) or pa.types.is_boolean(type_))
+
+
+def place_among_booleans(literal: Literal) -> Position | None:
+    """The position of a number beside a boolean, which is cast to its type; None for other literals."""
+    match literal:
+        case Literal((int() | float() | Decimal()) as number, name) if name != "boolean":
+            at = next((key for key in (0, 1) if key >= number), None)
+            return Position(at, next((key for key in (0, 1) if key > number), None))
+        case _:
+            return None
+
+
+def single(number: int) -> float:
+    """The float nearest to a bigint."""
+    return float(np.array(number, np.int64).astype(np.float32))
+
+
+# ---- text ------------------------------------------------------------------------------------------------------------
+
+
+def _of_text(type_: pa.DataType, literal: Literal, text: str) -> Literal | None:
+    plain = text.strip()
+    if not (is_numeric(type_) or is_temporal(type_) or pa.types.is_boolean(type_)):
+        return literal
+    if not (plain.isascii() and plain.isprintable()) or len(plain) > _LONGEST:
+        return None
+    if is_integer(type_):
+        return _integer(type_, plain)
+    if is_decimal(type_) and type_.scale == 0:
+        return _whole_decimal(type_, plain)
+    if pa.types.is_boolean(type_):
+        return literal if plain.lower() in BOOLEANS else NULL
+    if is_temporal(type_):
+        return NULL if cannot_be_time(plain) else literal
+    if plain.lower() not in SPECIAL_FLOATS and not NUMBER.fullmatch(plain):
+        return _unreadable(plain, "0123456789")
+    if not is_float(type_) or type_ == pa.float64():
+        return Literal(float(plain), "double")
+    nearest = _nearest_single(plain)
+    return None if nearest is None else Literal(nearest, "float")
+
+
+def _unreadable(text: str, characters: Collection[str]) -> Literal | None:
+    """NULL for text that surely is no number, for it holds none of the characters that one has."""
+    return None if any(c in characters for c in text) or not text else NULL
+
+
+def _integer(type_: pa.DataType, text: str) -> Literal | None:
+    match = _WHOLE.fullmatch(text)
+    if match is None:
+        return NULL if any(c not in "0123456789+-." for c in text) else None
+    least, greatest = key_range(type_)
+    number = int(match[1])
+    return Literal(number, "bigint") if least <= number <= greatest else NULL
+
+
+def _whole_decimal(type_: pa.DataType, text: str) -> Literal | None:
+    if not NUMBER.fullmatch(text):
+        return _unreadable(text, "0123456789")
+    number = Decimal(text)
+    if abs(number.adjusted()) > _LONGEST:
+        return None
+    rounded = number.quantize(Decimal(1), context=_EXACT)
+    return Literal(rounded, "decimal") if len(rounded.as_tuple().digits) <= min(type_.precision, MOST_DIGITS) else NULL
+
+
+def _nearest_single(text: str) -> float | None:
+    """The float nearest to a number in text; None where rounding to a double first might give another."""
+    number = float(text)
+    with np.errstate(over="ignore"):
+        nearest = np.float32(number)
+    if not np.isfinite(nearest):
+        return None if np.isfinite(number) and abs(number) < 3.5e38 else float(nearest)
+    other = np.nextafter(nearest, np.float32(np.inf if number > float(nearest) else -np.inf))
+    halfway = Fraction(float(nearest)) + Fraction(float(other)) if np.isfinite(other) else None
+    if halfway is not None and Fraction(number) * 2 == halfway and Fraction(Decimal(text)) != Fraction(number):
+        return None
+    return float(nearest)
