@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar, overload
 
 import numpy as np
@@ -67,6 +67,13 @@ class Settings:
     session_time_zone: str = "UTC"
     case_sensitive: bool = False
     executors: ExecutorsFor | None = None
+    value_of: Callable[[str, str], pa.Scalar | None] | None = None  # of an expression over constants, in a time zone
+
+    def bind(self, predicate: Predicate, schema: pa.Schema) -> Predicate:
+        """The predicate over the fields of a schema, as the query's session reads it. Raises as `bind` does."""
+        zone, value_of = self.session_time_zone, self.value_of
+        fold = None if value_of is None else partial(value_of, zone)
+        return bind(predicate, schema, session_time_zone=zone, case_sensitive=self.case_sensitive, fold=fold)
 
 
 @dataclass(frozen=True)
@@ -309,7 +316,7 @@ def plan_scan(
     faults = Faults(settings.strict)
     if opened is None:
         opened = open_snapshot_of(table, zone, faults, use_index=settings.use_index)
-    bound = bind(predicate, opened.binding_schema, session_time_zone=time_zone, case_sensitive=settings.case_sensitive)
+    bound = settings.bind(predicate, opened.binding_schema)
     executors = None if settings.executors is None else settings.executors(opened, faults)
     rewritten = rewrite(bound)
     opened.catalog.expect(fields(rewritten))

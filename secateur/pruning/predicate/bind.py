@@ -32,13 +32,24 @@ from secateur.pruning.predicate.bound import (
     all_leaves,
     is_repeatable,
 )
-from secateur.pruning.predicate.calls import CONTAINMENTS, escaped
+from secateur.pruning.predicate.calls import CONTAINMENTS, build, escaped
 from secateur.pruning.predicate.containers import holds, needs
 from secateur.pruning.predicate.inverse import pull_back
 from secateur.pruning.predicate.like import Pattern, encoded, read_pattern
 from secateur.pruning.predicate.listed_keys import listed_keys, of_positions
 from secateur.pruning.predicate.literals import Subject, plain_keys, positions
-from secateur.pruning.predicate.nodes import And, Call, Expression, Is, Literal, Not, Or, Predicate, Sql, Truth
+from secateur.pruning.predicate.nodes import (
+    And,
+    Call,
+    Expression,
+    Is,
+    Literal,
+    Not,
+    Or,
+    Predicate,
+    Sql,
+    Truth,
+)
 from secateur.pruning.predicate.operands import (
     NoRule,
     bind_operand,
@@ -49,7 +60,7 @@ from secateur.pruning.predicate.operands import (
 )
 from secateur.pruning.predicate.pieces import Alternatives, Piece, alternatives_of, sure
 from secateur.pruning.predicate.regular_expressions import literal_parts, literal_start, token_of, tokens_of
-from secateur.pruning.predicate.resolve import Binder, resolve
+from secateur.pruning.predicate.resolve import Binder, Fold, resolve
 from secateur.pruning.predicate.temporal import zone_of
 from secateur.pruning.predicate.value_lists import ValueList, present
 from secateur.pruning.rangeset import RangeSet
@@ -57,16 +68,23 @@ from secateur.values import INT64_MAX, INT64_MIN, Kind, kind_of, least_key, orde
 
 
 def bind(
-    predicate: Predicate, schema: pa.Schema, *, session_time_zone: str = "UTC", case_sensitive: bool = False
+    predicate: Predicate,
+    schema: pa.Schema,
+    *,
+    session_time_zone: str = "UTC",
+    case_sensitive: bool = False,
+    fold: Fold | None = None,
 ) -> Predicate:
     """The predicate over the fields of `schema`, whose leaves are those of :mod:`.bound`.
+
+    `fold` is asked for the values of constants that have no rule here.
 
     Raises UnknownColumn, AmbiguousColumn, IncomparableLiteral, and ValueError for an unknown time zone.
     """
     zone = zone_of(session_time_zone)
     if zone is None:
         raise ValueError(f"unknown time zone {session_time_zone!r}")
-    return bound_by(predicate, Binder(schema, zone, case_sensitive))
+    return bound_by(predicate, Binder(schema, zone, case_sensitive, fold=fold))
 
 
 def bound_by(predicate: Predicate, binder: Binder) -> Predicate:
@@ -84,7 +102,14 @@ def bound_by(predicate: Predicate, binder: Binder) -> Predicate:
             return predicate
         case _ if isinstance(
             predicate,
-            nodes.Opaque | nodes.Comparison | nodes.In | nodes.IsNull | nodes.Like | nodes.ILike | nodes.RLike,
+            nodes.Opaque
+            | nodes.Comparison
+            | nodes.In
+            | nodes.Among
+            | nodes.IsNull
+            | nodes.Like
+            | nodes.ILike
+            | nodes.RLike,
         ):
             try:
                 return _leaf(predicate, binder)
@@ -124,10 +149,18 @@ def _leaf(predicate: Predicate, binder: Binder) -> Predicate:
             return holds(call, sql, binder)
         case nodes.Comparison(">", Call("instr", (text, Literal(str(part), "string"))), Literal(0, "int")):
             return _like(_operand(text, binder), read_pattern(f"%{escaped(part)}%", "\\", sql), sql)
+        case nodes.Comparison(
+            "=",
+            Call(("like" | "ilike" | "rlike" | "regexp" | "regexp_like") as function, (text, pattern)),
+            Literal(True, "boolean"),
+        ):
+            return _computed_pattern(function, text, pattern, binder)
         case nodes.Comparison(op, left, Literal() as right):
             return _with_literal(op, _operand(left, binder), right, sql, binder)
         case nodes.Comparison(op, left, right):
             return _comparison(op, _operand(left, binder), _operand(right, binder), sql, binder)
+        case nodes.Among(operand, options):
+            return _among(operand, options, sql, binder)
         case nodes.In(operand, literals):
             return _in(_operand(operand, binder), literals, sql, binder)
         case nodes.Like(operand, pattern, escape):
@@ -236,6 +269,8 @@ def _comparison(op: str, left: Operand, right: Operand, sql: Sql, binder: Binder
     """Two operands; one that is constant after all becomes a literal."""
     if isinstance(left, Constant) and not isinstance(right, Constant):
         left, right, op = right, left, nodes.FLIPPED[op]
+    if isinstance(right, Constant) and right.type == pa.string() != left.type and (text := literal_of(right)):
+        return _with_literal(op, left, text, sql, binder)  # Spark casts the text, as it does a literal
     type_ = common_type([left, right])
     left, right = coerced(left, type_, binder.zone), coerced(right, type_, binder.zone)
     literal = literal_of(right) if isinstance(right, Constant) else None
@@ -268,6 +303,18 @@ def _in(operand: Operand, literals: Sequence[Literal], sql: Sql, binder: Binder)
     return listed if len(values) == len(literals) else Or((listed, Truth(None)))
 
 
+def _among(operand: Expression, options: Sequence[Expression], sql: Sql, binder: Binder) -> Predicate:
+    """IN of values that are no literals: of constants after all, or one comparison with each, all in one type."""
+    left, values = _operand(operand, binder), [_operand(option, binder) for option in options]
+    literals = [literal_of(value) for value in values if isinstance(value, Constant)]
+    known = tuple(literal for literal in literals if literal is not None)
+    if len(known) == len(values) and not isinstance(left, Constant):
+        return _in(left, known, sql, binder)
+    type_ = common_type([left, *values])
+    left, *values = (coerced(value, type_, binder.zone) for value in (left, *values))
+    return Or(tuple(_comparison("=", left, value, sql, binder) for value in values))
+
+
 def _listed(operand: Operand, literals: Sequence[Literal], sql: Sql, binder: Binder) -> RangeSet:
     """The keys of an IN list without NULL."""
     kind = kind_of(operand.type)
@@ -287,6 +334,17 @@ def _listed(operand: Operand, literals: Sequence[Literal], sql: Sql, binder: Bin
 
 
 # ---- patterns --------------------------------------------------------------------------------------------------------
+
+
+def _computed_pattern(function: str, text: Expression, pattern: Expression, binder: Binder) -> Predicate:
+    """A pattern that is constant after all. Raises NoRule for one that is not."""
+    found = _operand(pattern, binder)
+    literal = literal_of(found) if isinstance(found, Constant) else None
+    if literal is None or literal.type != "string":
+        raise NoRule("the pattern is no constant")
+    test = build(function, (text, literal))
+    assert isinstance(test, Predicate)
+    return bound_by(test, binder)
 
 
 def _like(operand: Operand, pattern: Pattern, sql: Sql) -> Predicate:

@@ -171,9 +171,12 @@ class Column:
         return ".".join(quoted_name(part) for part in self.path)
 
 
+SYMBOLS = ("+", "-", "*", "/", "%", "&", "|", "^", "~")
+
+
 @dataclass(frozen=True)
 class Call:
-    """A function of other expressions, by its name in lower case; operators are ``+ - * / % negative``.
+    """A function of other expressions, by its name in lower case; operators are ``+ - * / % & | ^ ~ div negative``.
 
     Functions that this package does not know are calls too: binding says that they have no rule.
     """
@@ -183,8 +186,12 @@ class Call:
 
     def __str__(self) -> str:
         match self.function, self.arguments:
-            case ("+" | "-" | "*" | "/" | "%") as operator, (left, right):
+            case operator, (left, right) if operator in SYMBOLS:
                 return f"({left} {operator} {right})"
+            case "div", (left, right):
+                return f"({left} DIV {right})"
+            case "~", (operand,):
+                return f"(~ {operand})"
             case "negative", (Literal() as literal,):  # which a sign of its own would make a negative literal
                 return f"(- ({literal}))"
             case "negative", (operand,):
@@ -268,6 +275,17 @@ class In(Predicate):
 
     def __str__(self) -> str:
         return f"{self.operand} IN ({', '.join(map(str, self.literals))})" if self.literals else "FALSE"
+
+
+@dataclass(frozen=True, repr=False)
+class Among(Predicate):
+    """``operand IN (options)``, of which some are no literals; all are compared in one type."""
+
+    operand: Expression
+    options: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        return f"{self.operand} IN ({', '.join(map(str, self.options))})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -366,6 +384,9 @@ def children(node: Predicate | Expression) -> Iterator[Predicate | Expression]:
         case Comparison(left=left, right=right):
             yield left
             yield right
+        case Among(operand, options):
+            yield operand
+            yield from options
         case Not(child) | Is(child) | Test(child):
             yield child
         case Cast(operand) | In(operand) | IsNull(operand) | Like(operand) | ILike(operand) | RLike(operand):

@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from secateur.errors import IncomparableLiteral
 from secateur.pruning.functions import casts, types
 from secateur.pruning.functions.calendar import DAY
 from secateur.pruning.functions.registry import rule
 from secateur.pruning.functions.types import INSTANT, LOCAL
-from secateur.pruning.interval import Argument, Function, constant, numbers
+from secateur.pruning.interval import Argument, Function, constant, key_range, numbers
+from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.bound import Apply, Choice, Constant, Field, Operand, Tested, Varying
+from secateur.pruning.predicate.constants import decimal_of_text, text_of, value_of
+from secateur.pruning.predicate.folding import LONGEST, constant_of_scalar, is_computed, is_foldable
 from secateur.pruning.predicate.literals import Subject, positions
 from secateur.pruning.predicate.nodes import Call, Case, Cast, Column, Duration, Expression, Literal, Test
-from secateur.pruning.predicate.resolve import Binder, resolve
+from secateur.pruning.predicate.resolve import Binder, Fold, resolve
 from secateur.pruning.predicate.temporal import date_of, local_micros, moment_of
 from secateur.values import COLLATED, Keys, Kind, kind_of
 
@@ -40,6 +44,25 @@ def bind_operand(expression: Expression, binder: Binder, bind: Callable[[Predica
 
     Raises NoRule, and the errors of the caller's mistakes: UnknownColumn, AmbiguousColumn.
     """
+    if binder.fold is None or not (is_computed(expression) and is_foldable(expression)):
+        return _operand(expression, binder, bind)
+    try:
+        return _operand(expression, replace(binder, fold=None), bind)
+    except NoRule:
+        return _asked(expression, binder.fold)
+
+
+def _asked(expression: Expression, fold: Fold) -> Constant:
+    """The value that Spark gives an expression over constants. Raises NoRule where it gives none."""
+    text = str(expression)
+    value = fold(text) if len(text) <= LONGEST else None
+    found = None if value is None else constant_of_scalar(value)
+    if found is None:
+        raise NoRule(f"{brief(text)} has no value that is known when planning")
+    return found
+
+
+def _operand(expression: Expression, binder: Binder, bind: Callable[[Predicate, Binder], Predicate]) -> Operand:
     match expression:
         case Column():
             return field_of(expression, binder)
@@ -183,10 +206,34 @@ def coerced(operand: Operand, type_: pa.DataType, zone: dt.tzinfo, *, safe: bool
         return replace(operand, written=False) if isinstance(operand, Constant) else operand
     if isinstance(operand, Constant) and operand.key is None:
         return Constant(type_, None)
+    if isinstance(operand, Constant) and (found := _cast_constant(operand, type_, zone)) is not None:
+        return found
     function = (casts.try_cast if safe else casts.cast)(operand.type, type_, zone)
     if function is None:
         raise NoRule(f"a cast from {operand.type} to {type_} does not keep the order of values")
     return _folded(function, (operand,))
+
+
+def _cast_constant(operand: Constant, type_: pa.DataType, zone: dt.tzinfo) -> Constant | None:
+    """The cast of a text to another type, or of a literal to text, where it surely has that value."""
+    literal = literal_of(operand)
+    if literal is None or type_ in (operand.type, pa.binary(), pa.float32()):
+        return None
+    if type_ == pa.string():
+        text = text_of(literal)
+        return None if text is None else Constant(type_, text.encode())
+    if literal.type != "string":
+        return None
+    if types.is_decimal(type_):
+        number = decimal_of_text(str(literal.value), type_.precision, type_.scale)
+        return None if number is None else Constant(type_, int(number.scaleb(type_.scale)))
+    try:
+        found = positions(Subject("a constant", type_), [literal], zone)
+    except IncomparableLiteral:
+        return None
+    key = None if found is None else found[0].at
+    least, greatest = key_range(type_)
+    return Constant(type_, key) if isinstance(key, int) and least <= key <= greatest else None
 
 
 def common_type(operands: Sequence[Operand]) -> pa.DataType:
@@ -215,7 +262,9 @@ def _apply(name: str, arguments: list[Operand], zone: dt.tzinfo) -> Operand:
     if name in _ALIKE:
         type_ = common_type(arguments)
         arguments = [coerced(a, type_, zone) for a in arguments]
-    name, arguments = _date_arithmetic(name, arguments)
+    if (value := _computed(name, arguments, zone)) is not None:
+        return value
+    name, arguments = _date_arithmetic(name, _with_dates(name, arguments, zone))
     if any(pa.types.is_null(a.type) or kind_of(a.type) is None for a in arguments):
         raise NoRule(f"{name} of {', '.join(str(a.type) for a in arguments)} has no rule")
     known = [Argument(a.type, a.key, a.written) if isinstance(a, Constant) else Argument(a.type) for a in arguments]
@@ -226,6 +275,29 @@ def _apply(name: str, arguments: list[Operand], zone: dt.tzinfo) -> Operand:
     if found is None:
         raise NoRule(f"{name} of {', '.join(str(a.type) for a in arguments)} has no rule")
     return _folded(found, tuple(arguments))
+
+
+def _computed(name: str, arguments: list[Operand], zone: dt.tzinfo) -> Constant | None:
+    """The value of a function of constants that has one whatever its arguments' bounds."""
+    literals = [literal_of(a) for a in arguments if isinstance(a, Constant)]
+    known = [literal for literal in literals if literal is not None]
+    if not known or len(known) < len(arguments):
+        return None
+    found = value_of(name, known, zone)
+    return None if found is None else replace(constant_of(found, zone), written=False)
+
+
+_OF_DATES: tuple[str, ...] = ("add_months", "date_add", "date_sub", "datediff", "last_day", "next_day", "trunc")
+_OF_DATES += ("year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekday", "weekofyear")
+
+
+def _with_dates(name: str, arguments: list[Operand], zone: dt.tzinfo) -> list[Operand]:
+    """The arguments, of which Spark casts text to dates."""
+    if name not in _OF_DATES:
+        return arguments
+    count = 2 if name == "datediff" else 1
+    dates = [_cast_constant(a, pa.date32(), zone) if isinstance(a, Constant) else None for a in arguments[:count]]
+    return [found or a for found, a in zip(dates, arguments, strict=False)] + arguments[count:]
 
 
 def _date_arithmetic(name: str, arguments: list[Operand]) -> tuple[str, list[Operand]]:
