@@ -269,8 +269,10 @@ def _comparison(op: str, left: Operand, right: Operand, sql: Sql, binder: Binder
     """Two operands; one that is constant after all becomes a literal."""
     if isinstance(left, Constant) and not isinstance(right, Constant):
         left, right, op = right, left, nodes.FLIPPED[op]
-    if isinstance(right, Constant) and right.type == pa.string() != left.type and (text := literal_of(right)):
-        return _with_literal(op, left, text, sql, binder)  # Spark casts the text, as it does a literal
+    if isinstance(right, Constant) and right.type == pa.string() != left.type:  # Spark casts it as it does a literal
+        text = literal_of(right)
+        if text is not None and positions(_subject(left, sql), [text], binder.zone) is not None:
+            return _with_literal(op, left, text, sql, binder)
     type_ = common_type([left, right])
     left, right = coerced(left, type_, binder.zone), coerced(right, type_, binder.zone)
     literal = literal_of(right) if isinstance(right, Constant) else None
