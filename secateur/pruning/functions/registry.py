@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from secateur.pruning.functions import arithmetic, conditional, durations, rounding, temporal, text
+from secateur.pruning.functions import (
+    arithmetic,
+    attempts,
+    conditional,
+    durations,
+    elementary,
+    integers,
+    joined_text,
+    rounding,
+    temporal,
+    text,
+)
 from secateur.pruning.interval import Rule
 
 RULES: dict[str, Rule] = {
     **arithmetic.RULES,
+    **attempts.RULES,
+    **elementary.RULES,
+    **integers.RULES,
+    **joined_text.RULES,
     **rounding.RULES,
     **conditional.RULES,
     **temporal.RULES,

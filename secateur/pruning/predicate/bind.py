@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from secateur.pruning import rangeset
 from secateur.pruning.functions import types
-from secateur.pruning.functions.text import unfolded
+from secateur.pruning.functions.text import TRIMS, unfolded
 from secateur.pruning.interval import constant
 from secateur.pruning.predicate import nodes
 from secateur.pruning.predicate.abbreviation import brief
@@ -34,6 +34,7 @@ from secateur.pruning.predicate.bound import (
 )
 from secateur.pruning.predicate.calls import CONTAINMENTS, build, escaped
 from secateur.pruning.predicate.containers import holds, needs
+from secateur.pruning.predicate.finite_patterns import matching_texts
 from secateur.pruning.predicate.inverse import pull_back
 from secateur.pruning.predicate.like import Pattern, encoded, read_pattern
 from secateur.pruning.predicate.listed_keys import listed_keys, of_positions
@@ -62,6 +63,7 @@ from secateur.pruning.predicate.pieces import Alternatives, Piece, alternatives_
 from secateur.pruning.predicate.regular_expressions import literal_parts, literal_start, token_of, tokens_of
 from secateur.pruning.predicate.resolve import Binder, Fold, resolve
 from secateur.pruning.predicate.temporal import zone_of
+from secateur.pruning.predicate.trimming import untrimmed
 from secateur.pruning.predicate.value_lists import ValueList, present
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Kind, kind_of, least_key, ordered_kind
@@ -147,8 +149,8 @@ def _leaf(predicate: Predicate, binder: Binder) -> Predicate:
             return _missing(_operand(operand, binder), sql)
         case nodes.Comparison("=", Call(function) as call, Literal(True, "boolean")) if function in CONTAINMENTS:
             return holds(call, sql, binder)
-        case nodes.Comparison(">", Call("instr", (text, Literal(str(part), "string"))), Literal(0, "int")):
-            return _like(_operand(text, binder), read_pattern(f"%{escaped(part)}%", "\\", sql), sql)
+        case nodes.Comparison(op, Call("instr", (text, Literal(str(part), "string"))), Literal(int(place), "int")):
+            return _at(_operand(text, binder), op, place, escaped(part), sql)
         case nodes.Comparison(
             "=",
             Call(("like" | "ilike" | "rlike" | "regexp" | "regexp_like") as function, (text, pattern)),
@@ -203,7 +205,16 @@ def within(operand: Operand, ranges: RangeSet, sql: Sql) -> Predicate:
             return Matches(operand.arguments[0], None, prefix, sql)
         alternatives = sure(alternatives_of(ranges), folded=True)
         return Matches(operand.arguments[0], None, prefix, sql, alternatives, folded=True)
+    if isinstance(operand, Apply) and operand.function.name in TRIMS:
+        return _trimmed(operand, alternatives_of(ranges), sql)
     return Within(operand, ranges, sql)
+
+
+def _trimmed(operand: Apply, alternatives: Alternatives, sql: Sql) -> Matches:
+    """A test of trimmed text, which is TRUE only where one of the alternatives is held."""
+    name, (text,) = operand.function.name, operand.arguments
+    starts, loose = untrimmed(name, alternatives)
+    return Matches(text, None, starts, sql, sure(loose, folded=False) if isinstance(text, Field) else ())
 
 
 def _missing(operand: Operand, sql: Sql) -> Predicate:
@@ -359,9 +370,27 @@ def _like(operand: Operand, pattern: Pattern, sql: Sql) -> Predicate:
     return _matching(operand, pattern.regex, pattern.alternatives, pattern.prefix, sql)
 
 
+def _at(operand: Operand, op: str, place: int, part: str, sql: Sql) -> Predicate:
+    """Where ``instr`` finds a part: at 1 or later, or at 0 where it is not held. Raises NoRule."""
+    match op, place:
+        case (">", 0) | (">=", 1):
+            return _like(operand, read_pattern(f"%{part}%", "\\", sql), sql)
+        case ("=" | "<=", 0) | ("<", 1):
+            return Not(_like(operand, read_pattern(f"%{part}%", "\\", sql), sql))
+        case "=", 1:
+            return _like(operand, read_pattern(f"{part}%", "\\", sql), sql)
+        case (("=" | ">" | ">="), _) if place > 0:
+            pattern = read_pattern(f"%{part}%", "\\", sql)
+            return _matching(operand, None, pattern.alternatives, b"", sql)
+        case _:
+            raise NoRule("instr has a rule only beside places that it finds")
+
+
 def _rlike(operand: Operand, pattern: str, sql: Sql) -> Predicate:
     if operand.type != pa.string():
         raise NoRule(f"RLIKE on a {operand.type} has no rule")
+    if (ranges := matching_texts(pattern)) is not None:
+        return within(operand, ranges, sql)
     word = token_of(pattern)
     if word is None:
         return _matching(operand, None, literal_parts(pattern), encoded(literal_start(pattern)), sql)
@@ -374,6 +403,8 @@ def _matching(operand: Operand, regex: str | None, alternatives: Alternatives, p
     starts = rangeset.starting_with(prefix.partition(encoded("\ufffd"))[0])
     if isinstance(operand, Field):
         return Matches(operand, regex, starts, sql, sure(alternatives, folded=False))
+    if isinstance(operand, Apply) and operand.function.name in TRIMS:
+        return _trimmed(operand, sure(alternatives, folded=False), sql)
     found = within(operand, starts, sql)
     match found:
         case Matches(Field() as column, _, ranges, folded=True):

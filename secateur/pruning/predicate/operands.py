@@ -259,6 +259,10 @@ _ARITHMETIC = ("+", "-", "*", "/", "%", "negative", "abs")  # NULL beside whatev
 def _apply(name: str, arguments: list[Operand], zone: dt.tzinfo) -> Operand:
     if name in _ARITHMETIC and any(isinstance(a, Constant) and a.key is None for a in arguments):
         return Constant(pa.null(), None)
+    if name == "concat":  # of binary alone it is binary
+        arguments = [_as_text(a, zone) for a in arguments]
+    elif name in ("lpad", "rpad"):
+        arguments = [_as_text(arguments[0], zone), *arguments[1:]]
     if name in _ALIKE:
         type_ = common_type(arguments)
         arguments = [coerced(a, type_, zone) for a in arguments]
@@ -298,6 +302,10 @@ def _with_dates(name: str, arguments: list[Operand], zone: dt.tzinfo) -> list[Op
     count = 2 if name == "datediff" else 1
     dates = [_cast_constant(a, pa.date32(), zone) if isinstance(a, Constant) else None for a in arguments[:count]]
     return [found or a for found, a in zip(dates, arguments, strict=False)] + arguments[count:]
+
+
+def _as_text(operand: Operand, zone: dt.tzinfo) -> Operand:
+    return coerced(operand, pa.string(), zone) if types.is_integer(operand.type) else operand
 
 
 def _date_arithmetic(name: str, arguments: list[Operand]) -> tuple[str, list[Operand]]:
