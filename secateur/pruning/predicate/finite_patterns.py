@@ -1,8 +1,8 @@
 """Regular expressions that match some texts, or all that begin with some: ``^(k1|k2)$``, ``^k[1-3]``.
 
 Read are literal characters, escaped punctuation, groups, alternatives, simple classes and ``?``, between an anchor at
-the start and perhaps one at the end. Source: ``java.util.regex.Pattern`` without flags, where ``$`` and ``\\Z`` also stand
-before a line terminator that ends the text.
+the start and perhaps one at the end. Source: ``java.util.regex.Pattern`` without flags, where ``$`` and ``\\Z`` stand
+before a line terminator that ends the text, too.
 """
 
 from __future__ import annotations
