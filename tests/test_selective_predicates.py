@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import pytest
 
 import secateur as sc
 from benchmarks.indexing import index_here
+from secateur.errors import UnsupportedPredicate
 from secateur.index.model import BuildOptions
 from secateur.io.tables.directory.table import ParquetDirectory
 
@@ -155,6 +157,9 @@ def test_the_blocks_kept_are_those_that_hold_a_match(table: ParquetDirectory, sp
     frame = spark.createDataFrame(rows())
     found = frame.selectExpr("rid", *[f"({predicate}) AS p{i}" for i, predicate in enumerate(predicates)]).toArrow()
     for i, predicate in enumerate(predicates):
-        really = {rid // ROWS for rid, value in enumerate(found[f"p{i}"].to_pylist()) if value}
-        assert really, f"{predicate} matches no row"
-        assert kept(table, predicate) == sorted(really), predicate
+        matches = [rid for rid, value in enumerate(found[f"p{i}"].to_pylist()) if value]
+        assert matches, f"{predicate} matches no row"
+        assert kept(table, predicate) == sorted({rid // ROWS for rid in matches}), predicate
+        plan = sc.prune(table, predicate, session_time_zone="UTC")
+        with contextlib.suppress(UnsupportedPredicate):
+            assert sorted(plan.to_arrow(columns=["rid"])["rid"].to_pylist()) == matches, predicate
