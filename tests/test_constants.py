@@ -18,6 +18,7 @@ from secateur.pruning.predicate.nodes import IsNull
 from secateur.pruning.predicate.operands import NoRule, bind_operand
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.resolve import Binder
+from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.predicate.temporal import zone_of
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ ASKED = [
     ("d = next_day('2019-05-01', 'MO')", "d = DATE '2019-05-06'"),
     ("d < to_date('1 May 2019', 'd MMM yyyy')", "d < DATE '2019-05-01'"),
     ("s LIKE concat(reverse('ba'), '%')", "s LIKE 'ab%'"),
-    ("s RLIKE concat('^', initcap('ab'), '$')", "s RLIKE '^Ab$'"),
+    ("s RLIKE concat('^', reverse('bA'), '$')", "s RLIKE '^Ab$'"),
     ("id = CAST(1.5e0 AS INT)", "id = 1"),
 ]
 
@@ -137,7 +138,7 @@ ASKED = [
 def test_spark_is_asked_for_what_only_it_computes(spark: SparkSession, text: str, plain: str) -> None:
     spark.conf.set("spark.sql.session.timeZone", ZONE)
     found = bind(parse(text), SCHEMA, session_time_zone=ZONE, fold=partial(value_of, ZONE))
-    assert found == bind(parse(plain), SCHEMA, session_time_zone=ZONE)
+    assert rewrite(found) == rewrite(bind(parse(plain), SCHEMA, session_time_zone=ZONE))
 
 
 def test_a_session_of_another_zone_is_not_asked(spark: SparkSession) -> None:

@@ -78,7 +78,7 @@ pow(id, 2) = 22500
 power(x, 3) < 1
 sqrt(x) > 14
 rint(x) = 35
-bround(x, 0) = 35
+bround(x, 0) = 36
 bround(m, 1) = 1.5
 signum(id - 8) = -1
 try_add(id, 1) = 151
