@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import replace
@@ -46,10 +47,17 @@ def bind_operand(expression: Expression, binder: Binder, bind: Callable[[Predica
     """
     if binder.fold is None or not (is_computed(expression) and is_foldable(expression)):
         return _operand(expression, binder, bind)
+    found: Operand | None = None
+    with contextlib.suppress(NoRule):
+        found = _operand(expression, replace(binder, fold=None), bind)
+    if isinstance(found, Constant):
+        return found
     try:
-        return _operand(expression, replace(binder, fold=None), bind)
-    except NoRule:
         return _asked(expression, binder.fold)
+    except NoRule:
+        if found is None:
+            raise
+        return found  # with bounds, as `exp(1)` has
 
 
 def _asked(expression: Expression, fold: Fold) -> Constant:
