@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -15,7 +16,6 @@ from secateur.errors import InvalidPredicate
 from secateur.io.scan.planned_scan import ExecutorsFor, Settings, plan_scan
 from secateur.io.tables.open import Moment, open_at
 from secateur.io.tables.table import Table
-from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.nodes import Predicate, Sql, Truth
 from secateur.scan import Scan
 
@@ -144,6 +144,7 @@ def prune(
         ansi=_is_active_ansi() if ansi is None else ansi,
         case_sensitive=case_sensitive,
         executors=None if spark is None else _executors_of(spark, prune_on),
+        value_of=_value_of(),
     )
     plan = Scan.of(plan_scan(table, tree, sql, settings))
     return plan if audit is None else _audited(plan, tree, settings, audit)
@@ -158,14 +159,8 @@ def _audited(plan: Scan, tree: Predicate, settings: Settings, share: float) -> S
     """The plan, once blocks that it leaves out are proven: those that it would leave out without a limit."""
     from secateur.io.scan.audit import audited
 
-    opened, zone = plan.opened, settings.session_time_zone
-    bound = bind(
-        tree,
-        opened.binding_schema,
-        session_time_zone=zone,
-        case_sensitive=settings.case_sensitive,
-        ansi=settings.ansi,
-    )
+    opened = plan.opened
+    bound = settings.bind(tree, opened.binding_schema)
     if settings.limit is None:
         return Scan.of(audited(plan, bound, share))
     whole = plan_scan(opened.table, tree, plan.written, replace(settings, limit=None))
@@ -260,6 +255,15 @@ def _is_a(value: object, module: str, name: str) -> bool:
     """Whether a value is of a class of another library, which is not imported for the question."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(value, getattr(loaded, name))
+
+
+def _value_of() -> Callable[[str, bool, str], pa.Scalar | None] | None:
+    """What asks the active Spark session for values of constants, if this process uses Spark at all."""
+    if "pyspark.sql" not in sys.modules:
+        return None
+    from secateur.io.spark.constants import value_of
+
+    return value_of
 
 
 def _active_time_zone() -> str:

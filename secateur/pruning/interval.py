@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
+from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.zones import Zones, may_be_nan
 from secateur.values import (
     INT64_MAX,
@@ -86,6 +87,8 @@ class Function:
     exact: bool = True
     # For a function that increases in its one argument: the first key whose value is at least a key.
     inverse: Callable[[Key], Key | None] | None = field(default=None, compare=False)
+    # For a function of one moving argument that keeps no order: the keys that it takes into a set, where that is known.
+    preimage: Callable[[RangeSet], RangeSet | None] | None = field(default=None, compare=False)
     # Whether the value before a key is less, and after it not; for functions that increase but for changes of clocks.
     is_steady: Callable[[Key], bool] | None = field(default=None, compare=False)
     # Of a function that raises no error: the one of ANSI, which is the same but where it fails.

@@ -102,6 +102,13 @@ def test_results_have_the_types_that_spark_gives_them(spark: SparkSession, ansi:
     texts += [f"{function}({a})" for function in ("abs", "ceil", "floor", "round", "negative") for a in columns]
     texts += [f"round({a}, {n})" for a in columns for n in (1, 2, 5)]
     texts += [f"{function}({a}, {b})" for function in ("coalesce", "greatest") for a in columns for b in columns]
+    texts += [f"{name}({a})" for name in ("sqrt", "ln", "rint", "signum", "bround") for a in columns]
+    texts += [
+        f"{name}({a}, {b})" for name in ("try_add", "try_divide", "nanvl", "pow") for a in columns for b in columns
+    ]
+    texts += [f"({a} DIV {b})" for a in expressions.INTEGERS for b in expressions.INTEGERS]
+    texts += [f"{name}({a}, 2)" for name in ("shiftleft", "shiftright", "bround") for a in expressions.INTEGERS]
+    texts += [f"(~ {a})" for a in expressions.INTEGERS]
     texts += [f"((w * {a}) + ({b} / p))" for a in ("2", "(1 + 1)", "1.5", "m") for b in ("3", "CAST(3 AS INT)", "w")]
     spark.conf.set("spark.sql.ansi.enabled", str(ansi).lower())
     frame = spark.createDataFrame([], spark_schema(schema))

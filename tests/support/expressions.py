@@ -20,6 +20,7 @@ from tests.support.strategies import DAYS, MOMENTS, TEXTS, clock, padded, quoted
 NAN, INF = math.nan, math.inf
 INSTANT, LOCAL = pa.timestamp("us", "UTC"), pa.timestamp("us")
 EPOCH = dt.datetime(1970, 1, 1)
+SPACED = [" abc", "abc  ", "k\n"]
 COLUMNS: dict[str, tuple[pa.DataType, Sequence[object]]] = {
     "t": (pa.int8(), [-128, -127, -3, -1, 0, 1, 2, 5, 126, 127]),
     "h": (pa.int16(), [-(2**15), -300, 0, 1, 7, 2**15 - 1]),
@@ -30,7 +31,10 @@ COLUMNS: dict[str, tuple[pa.DataType, Sequence[object]]] = {
     "m": (pa.decimal128(9, 2), [Decimal(v).scaleb(-2) for v in (-999999999, -150, -1, 0, 1, 50, 100, 149, 999999999)]),
     "p": (pa.decimal128(18, 4), [Decimal(v).scaleb(-4) for v in (1 - 10**18, -15000, 0, 5, 10000, 12345, 10**18 - 1)]),
     "w": (pa.decimal128(38, 10), [Decimal(v) / 10**10 for v in (-(10**25), -1, 0, 5 * 10**9, 10**10, 10**27)]),
-    "s": (pa.string(), [*TEXTS[:12], "ABC", "Abd", "abcd", "2024-03-31", "K", "\u212a", "İ"]),
+    "s": (
+        pa.string(),
+        [*TEXTS[:12], "ABC", "Abd", "abcd", "2024-03-31", "K", "\u212a", "İ", " abc", "abc  ", "k\n", "1", "10"],
+    ),
     "d": (pa.date32(), [*DAYS, dt.date(2024, 2, 28), dt.date(2023, 12, 31)]),
     "ts": (INSTANT, [m.replace(tzinfo=dt.UTC) for m in MOMENTS]),
     "n": (LOCAL, list(MOMENTS)),
@@ -56,11 +60,20 @@ COMPUTED_CONSTANTS = [
     "-(2)",
     "CAST('1.5' AS DECIMAL(10, 2))",
     "CAST(3BD AS DECIMAL(20, 4))",
+    "CAST('3' AS BIGINT)",
+    "int('2')",
+    "(7 DIV 2)",
+    "pow(2, 1)",
+    "CAST('1.55' AS DECIMAL(4, 1))",
+    "CAST('0.5' AS DOUBLE)",
 ]
 DECIMAL_CONSTANTS = ["0.5", "1.50", "-0.01", "100.0", "3BD", "99999999999999999999.5", "0.0000000001"]
 FLOAT_CONSTANTS = ["0.5D", "1e0", "-2.5D", "1e300", "CAST('NaN' AS DOUBLE)", "0D", "CAST(0.1 AS FLOAT)"]
-TEXT_CONSTANTS = [quoted(text) for text in [*TEXTS[:12], "ABC", "abc", "k", "2024", "2024-03-31"]]
+TEXT_CONSTANTS = [quoted(text) for text in [*TEXTS[:12], "ABC", "abc", "k", "2024", "2024-03-31", "1", "abcb"]]
+TEXT_CONSTANTS += ["concat('a', 'bc')", "lower('ABC')", "trim(' K ')", "('ab' || 'c')", "substring('xabcx', 2, 3)"]
 DATE_CONSTANTS = [f"DATE '{padded(day)}'" for day in DAYS]
+DATE_CONSTANTS += ["to_date('2024-03-31')", "make_date(2024, 2, 28)", "to_date('28/02/2024', 'dd/MM/yyyy')"]
+DATE_CONSTANTS += ["date_add('2024-03-30', 1)", "last_day('2023-12-01')"]
 INSTANT_CONSTANTS = [f"TIMESTAMP '{clock(moment)}Z'" for moment in MOMENTS]
 LOCAL_CONSTANTS = [f"TIMESTAMP_NTZ '{clock(moment)}'" for moment in MOMENTS]
 CONSTANTS = {
@@ -102,6 +115,29 @@ ARITHMETIC = [
     ),
 ]
 ARITHMETIC = [template.replace(":", ", ") for template in ARITHMETIC]
+ROOTS = ["sqrt", "cbrt", "exp", "expm1", "ln", "log", "log2", "log10", "log1p", "rint", "signum", "bround"]
+ELEMENTARY = [
+    *(f"{name}({{}})" for name in ROOTS),
+    *(f"pow({{}}, {exponent})" for exponent in ("2", "3", "0.5", "-1", "-2")),
+    *(f"pow({base}, {{}})" for base in ("2", "0.5D")),
+    *(f"log({base}, {{}})" for base in ("2", "0.5D")),
+    *(f"try_{name}({{}}, {{}})" for name in ["add", "subtract", "multiply", "divide"]),
+    "bround({}, 1)",
+    "nanvl({}, {})",
+    "nanvl(x, {})",
+]
+WHOLE = [
+    "({} DIV {})",
+    "({} DIV 3)",
+    "({} DIV -2)",
+    "(~ {})",
+    "({} << 3)",
+    "({} >> 2)",
+    "shiftleft({}, t)",
+    "shiftright({}, i)",
+    "shiftrightunsigned({}, 1)",
+    "try_mod({}, {})",
+]
 CONDITIONAL = [
     "coalesce({}, {})",
     "nvl({}, {})",
@@ -135,8 +171,8 @@ DURATIONS = [
     "({} + INTERVAL '-2' YEAR)",
 ]
 GRAMMAR = {
-    "integer": [*ARITHMETIC, *CONDITIONAL, *FIELDS],
-    "number": [*ARITHMETIC, *ARITHMETIC, *CONDITIONAL, *FIELDS],
+    "integer": [*ARITHMETIC, *WHOLE, *WHOLE, *CONDITIONAL, *FIELDS],
+    "number": [*ARITHMETIC, *ARITHMETIC, *ELEMENTARY, *CONDITIONAL, *FIELDS],
     "day": [
         *CONDITIONAL,
         "to_date({instant})",
@@ -174,6 +210,16 @@ GRAMMAR = {
         "CAST({day} AS STRING)",
         "from_unixtime(l)",
         "date_format({instant}, 'yyyy-MM-dd HH')",
+        "concat('a', {})",
+        "concat({}, 'b')",
+        "('a' || {} || 'b')",
+        *(f"{name}({{}})" for name in ("trim", "ltrim", "rtrim")),
+        "rpad({}, 3, 'b')",
+        "rpad({}, 2)",
+        "lpad({}, 4, 'ab')",
+        "CAST(i AS STRING)",
+        "CAST({integer} AS STRING)",
+        "concat('1', t)",
     ],
 }
 TYPED_TEXTS = [
@@ -205,6 +251,8 @@ OTHER_CONSTANTS = [
 OPERATORS = ["=", "!=", "<", "<=", ">", ">=", "<=>"]
 PATTERNS = ["LIKE 'a%'", "LIKE 'abc'", "LIKE '%b%'", "LIKE 'A_C%'", "LIKE 'a\\\\%%'", "LIKE ''", "NOT LIKE '%'"]
 PATTERNS += ["ILIKE 'A%c'", "NOT ILIKE 'k%'", "ILIKE '%B%'", "RLIKE 'a|K'", "RLIKE 'ab+c$'"]
+PATTERNS += ["LIKE ANY ('a%', '%c', lower('K'))", "NOT LIKE ALL ('a%', 'k_')", "LIKE '1%'", "LIKE concat('a', '%')"]
+PATTERNS += ["RLIKE '^(abc|k)$'", "RLIKE '^(ab|K)'", "RLIKE '^a[bB]c?$'", "RLIKE '^1.*'", "RLIKE '^k\\\\z'"]
 PATTERNS += ["RLIKE '^ab'", "RLIKE '^a?b'", "RLIKE 'b'", "RLIKE '^(a|b)'", "RLIKE '^a.c'"]
 
 
@@ -235,9 +283,13 @@ def _comparison(kind: str, chance: random.Random) -> str:
         f"{value} IN ({one}, {two}, {three})",
         f"{value} NOT IN ({one}, NULL)",
         f"{value} IS NULL",
+        f"{one} IN ({value}, {other})",
+        f"({value}, flag) = ({other}, TRUE)",
+        f"({value}, t) IN (({one}, 1Y), ({two}, 2Y))",
     ]
     if kind == "text":
         shapes += [f"{value} {pattern}" for pattern in PATTERNS]
+        shapes += [f"locate('b', {value}) {op} {place}" for op in OPERATORS for place in (0, 1, 2)]
     if kind == "number":
         shapes += [f"isnan({value})"]
     return chance.choice(shapes)

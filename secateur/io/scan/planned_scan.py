@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -65,6 +65,19 @@ class Settings:
     case_sensitive: bool = False
     ansi: bool = True
     executors: ExecutorsFor | None = None
+    value_of: Callable[[str, bool, str], pa.Scalar | None] | None = None
+    # of an expression over constants, in a time zone, with ANSI or without
+
+    def bind(self, predicate: Predicate, schema: pa.Schema) -> Predicate:
+        """The predicate over the fields of a schema, as the query's session reads it. Raises as `bind` does."""
+        return bind(
+            predicate,
+            schema,
+            session_time_zone=self.session_time_zone,
+            case_sensitive=self.case_sensitive,
+            ansi=self.ansi,
+            fold=None if self.value_of is None else partial(self.value_of, self.session_time_zone, self.ansi),
+        )
 
 
 @dataclass(frozen=True)
@@ -266,13 +279,7 @@ def plan_scan(
     faults = Faults(settings.strict)
     if opened is None:
         opened = open_snapshot_of(table, zone, faults, use_index=settings.use_index)
-    bound = bind(
-        predicate,
-        opened.binding_schema,
-        session_time_zone=time_zone,
-        case_sensitive=settings.case_sensitive,
-        ansi=settings.ansi,
-    )
+    bound = settings.bind(predicate, opened.binding_schema)
     executors = None if settings.executors is None else settings.executors(opened, faults)
     rewritten = rewrite(bound)
     opened.catalog.expect(fields(rewritten))

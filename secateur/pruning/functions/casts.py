@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.pruning.functions import temporal
+from secateur.pruning.functions.joined_text import digits
 from secateur.pruning.functions.types import decimal_of, is_decimal, is_integer, is_numeric, is_temporal
 from secateur.pruning.interval import Function, Interval, key_range, keys_of_numbers, numbers, strict
 from secateur.values import Key, Kind, is_float, kind_of, same_keys
@@ -31,6 +32,8 @@ def cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Function 
         return Function(f"cast[{target}]", target, lambda args: replace(args[0], type=target), (1,), inverse=_same)
     if {source, target} == {pa.string(), pa.binary()}:
         return _between_bytes(target)
+    if target == pa.string() and is_integer(source):
+        return digits(source)
     if is_temporal(source) or is_temporal(target):
         return temporal.cast(source, target, zone)
     if target == pa.float32() and is_numeric(source):

@@ -7,10 +7,14 @@ from collections.abc import Sequence
 
 from secateur.pruning.functions import (
     arithmetic,
+    attempts,
     conditional,
     differences,
     durations,
+    elementary,
     formats,
+    integers,
+    joined_text,
     overflow,
     rounding,
     temporal,
@@ -21,6 +25,10 @@ from secateur.pruning.interval import Argument, Function, Rule
 
 RULES: dict[str, Rule] = {
     **arithmetic.RULES,
+    **attempts.RULES,
+    **elementary.RULES,
+    **integers.RULES,
+    **joined_text.RULES,
     **rounding.RULES,
     **conditional.RULES,
     **temporal.RULES,

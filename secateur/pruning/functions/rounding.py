@@ -1,4 +1,4 @@
-"""``ceil``, ``floor`` and ``round`` on intervals; all never decrease.
+"""``ceil``, ``floor``, ``round`` and ``bround`` on intervals; all never decrease.
 
 Sources: Spark's ``Ceil``, ``Floor``, ``RoundBase``.
 """
@@ -68,7 +68,28 @@ def _float_to_long(args: Sequence[Interval], operation: Callable[[np.ndarray], n
     )
 
 
-def _round(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+def _rounding(name: str, rounded: Callable[[np.ndarray, int], np.ndarray]) -> Rule:
+    """``round`` or ``bround``, which round halves away from zero, or to even digits."""
+
+    def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+        return _round(name, rounded, arguments)
+
+    return rule
+
+
+def half_even(value: np.ndarray, digits: int) -> np.ndarray:
+    """Integers without their last digits, rounded half to even; a negative number of digits adds zeros."""
+    if digits <= 0:
+        return value * 10**-digits
+    unit = 10**digits
+    quotient = value // unit
+    twice = 2 * (value - quotient * unit)
+    return quotient + ((twice > unit) | ((twice == unit) & (quotient % 2 == 1)))
+
+
+def _round(
+    function: str, rounded: Callable[[np.ndarray, int], np.ndarray], arguments: Sequence[Argument]
+) -> Function | None:
     match arguments:
         case [Argument(type=type_)]:
             digits = 0
@@ -77,7 +98,7 @@ def _round(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
         case _:
             return None
     directions = (1, *(0 for _ in arguments[1:]))
-    name = f"round[{digits}]"
+    name = f"{function}[{digits}]"
     if is_integer(type_) and digits >= 0:
         return Function(name, type_, lambda args: _mapped(args[:1], type_, lambda x: x), directions)
     if is_decimal(type_) and digits >= 0:
@@ -87,7 +108,7 @@ def _round(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
             return Function(
                 name,
                 result,
-                lambda args: _mapped(args[:1], result, lambda x: half_up(x, type_.scale - scale)),
+                lambda args: _mapped(args[:1], result, lambda x: rounded(x, type_.scale - scale)),
                 directions,
             )
     if is_float(type_) and 0 <= digits <= 15:
@@ -110,5 +131,6 @@ def _rounded_floats(args: Sequence[Interval], digits: int) -> Interval:
 RULES: dict[str, Rule] = {
     "ceil": _whole("ceil"),
     "floor": _whole("floor"),
-    "round": _round,
+    "round": _rounding("round", half_up),
+    "bround": _rounding("bround", half_even),
 }

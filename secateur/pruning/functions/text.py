@@ -17,6 +17,7 @@ from secateur.pruning.interval import Argument, Function, Interval, Rule, keys_o
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import Key, Keys, Kind, constant_keys, greatest_keys, prefix_successor
 
+TRIMS = ("trim", "ltrim", "rtrim")  # of spaces: at both ends, at the start, at the end
 _LONGEST = 2**31 - 1  # characters of a string in Spark
 _FOLDED = 3  # characters: each has two or three forms, and their product is searched
 _SIZES = np.ones(256, np.uint8)  # of a character by its first byte (``UTF8String.numBytesForFirstByte``)
@@ -116,19 +117,19 @@ def _characters(keys: Keys) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _case(name: str) -> Rule:
-    """``lower`` and ``upper`` keep no order: only the literal that they are compared with bounds their argument."""
+    """``lower``, ``upper`` and trimming keep no order: only the literal beside them bounds their argument."""
 
     def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
         if len(arguments) != 1 or arguments[0].type != pa.string():
             return None
-        return Function(name, pa.string(), _anything, (0,), exact=False)
+        return Function(name, pa.string(), anything, (0,), exact=False)
 
     return rule
 
 
-def _anything(args: Sequence[Interval]) -> Interval:
-    (text,) = args
-    n = len(text)
+def anything(args: Sequence[Interval]) -> Interval:
+    """Any text, where no argument is NULL."""
+    n = len(args[0])
     return strict(pa.string(), args, constant_keys(b"", Kind.BYTES, n), greatest_keys(Kind.BYTES, n))
 
 
@@ -184,4 +185,5 @@ RULES: dict[str, Rule] = {
     "length": _length,
     "lower": _case("lower"),
     "upper": _case("upper"),
+    **{name: _case(name) for name in TRIMS},
 }

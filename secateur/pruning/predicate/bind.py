@@ -7,6 +7,7 @@ this package cannot reason about becomes Unsupported, with the reason.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -15,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from secateur.pruning import rangeset
-from secateur.pruning.functions.text import unfolded
+from secateur.pruning.functions.text import TRIMS, unfolded
 from secateur.pruning.functions.types import is_integer
 from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.interval import constant
@@ -35,17 +36,33 @@ from secateur.pruning.predicate.bound import (
     is_repeatable,
     leaves,
 )
-from secateur.pruning.predicate.calls import CONTAINMENTS, escaped
+from secateur.pruning.predicate.calls import CONTAINMENTS, build, escaped
 from secateur.pruning.predicate.containers import holds, needs
+from secateur.pruning.predicate.finite_patterns import matching_texts
+from secateur.pruning.predicate.folding import is_computed, is_foldable
 from secateur.pruning.predicate.inverse import pull_back, strictly
 from secateur.pruning.predicate.like import Pattern, encoded, read_pattern
 from secateur.pruning.predicate.listed_keys import listed_keys, of_positions
 from secateur.pruning.predicate.literals import Position, Subject, plain_keys, positions
-from secateur.pruning.predicate.nodes import And, Call, Column, Expression, Is, Literal, Not, Or, Predicate, Sql, Truth
+from secateur.pruning.predicate.nodes import (
+    And,
+    Call,
+    Column,
+    Expression,
+    Is,
+    Literal,
+    Not,
+    Or,
+    Predicate,
+    Sql,
+    Truth,
+    as_predicate,
+)
 from secateur.pruning.predicate.operands import (
     NoRule,
     alike,
     apply,
+    asked,
     bound_operand,
     coerced,
     constant_of,
@@ -54,8 +71,9 @@ from secateur.pruning.predicate.operands import (
 )
 from secateur.pruning.predicate.pieces import Alternatives, Piece, alternatives_of, sure
 from secateur.pruning.predicate.regular_expressions import literal_parts, literal_start, token_of, tokens_of
-from secateur.pruning.predicate.resolve import Binder, resolve
+from secateur.pruning.predicate.resolve import Binder, Fold, resolve
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
+from secateur.pruning.predicate.trimming import untrimmed
 from secateur.pruning.predicate.unwrapped_casts import is_cast, unwrapped
 from secateur.pruning.predicate.value_lists import ValueList, present
 from secateur.pruning.rangeset import RangeSet
@@ -71,15 +89,18 @@ def bind(
     session_time_zone: str = "UTC",
     case_sensitive: bool = False,
     ansi: bool = True,
+    fold: Fold | None = None,
 ) -> Predicate:
     """The predicate over the fields of `schema`, whose leaves are those of :mod:`.bound`.
+
+    `fold` is asked for the values of constants that have no rule here.
 
     Raises UnknownColumn, AmbiguousColumn, IncomparableLiteral, and ValueError for an unknown time zone.
     """
     zone = zone_of(session_time_zone)
     if zone is None:
         raise ValueError(f"unknown time zone {session_time_zone!r}")
-    return bound_by(predicate, Binder(schema, zone, case_sensitive, ansi))
+    return bound_by(predicate, Binder(schema, zone, case_sensitive, ansi, fold=fold))
 
 
 def bound_by(predicate: Predicate, binder: Binder) -> Predicate:
@@ -107,6 +128,7 @@ def _bound(node: Predicate | Expression, binder: Binder) -> Steps[Any]:
             nodes.Opaque()
             | nodes.Comparison()
             | nodes.In()
+            | nodes.Among()
             | nodes.IsNull()
             | nodes.Like()
             | nodes.ILike()
@@ -117,9 +139,29 @@ def _bound(node: Predicate | Expression, binder: Binder) -> Steps[Any]:
             except NoRule as reason:
                 return _unsupported(node, str(reason), binder)
         case Column() | Literal() | Call() | nodes.Cast() | nodes.Case() | nodes.Test() | nodes.Duration():
+            if binder.fold is not None and is_computed(node) and is_foldable(node):
+                return _constant(node, binder, binder.fold)
             return (yield from bound_operand(node, binder, _as_condition))
         case _:
             raise TypeError(f"{node!r} is no predicate: use SQL text or expressions on secateur.col()")
+
+
+def _constant(expression: Expression, binder: Binder, fold: Fold) -> Operand:
+    """The value of an expression over constants: by the rules here, else as Spark tells; bounds where neither has one.
+
+    Raises NoRule.
+    """
+    found: Operand | None = None
+    with suppress(NoRule):
+        found = operand_of(expression, replace(binder, fold=None))
+    if isinstance(found, Constant):
+        return found
+    try:
+        return asked(expression, fold)
+    except NoRule:
+        if found is None:
+            raise
+        return found  # with bounds, as `exp(1)` has
 
 
 def _unsupported(predicate: Predicate, reason: str, binder: Binder) -> Unsupported:
@@ -150,8 +192,14 @@ def _leaf(predicate: Predicate, binder: Binder) -> Steps[Predicate]:
             return _missing((yield operand), sql)
         case nodes.Comparison("=", Call(function) as call, Literal(True, "boolean")) if function in CONTAINMENTS:
             return holds(call, sql, binder)
-        case nodes.Comparison(">", Call("instr", (text, Literal(str(part), "string"))), Literal(0, "int")):
-            return _like((yield text), read_pattern(f"%{escaped(part)}%", "\\", sql), sql)
+        case nodes.Comparison(op, Call("instr", (text, Literal(str(part), "string"))), Literal(int(place), "int")):
+            return _at((yield text), op, place, escaped(part), sql)
+        case nodes.Comparison(
+            "=",
+            Call(("like" | "ilike" | "rlike" | "regexp" | "regexp_like") as function, (text, pattern)),
+            Literal(True, "boolean"),
+        ):
+            return (yield _with_pattern(function, text, (yield pattern)))
         case nodes.Comparison(op, left, Literal() as right):
             return _with_literal(op, (yield left), right, predicate, binder)
         case nodes.Comparison(op, left, right):
@@ -159,6 +207,9 @@ def _leaf(predicate: Predicate, binder: Binder) -> Steps[Predicate]:
                 return (yield from _between_intervals(op, left, right, predicate, binder))
             first = yield left
             return _comparison(op, first, (yield right), predicate, binder)
+        case nodes.Among(operand, options):
+            first = yield operand
+            return _among(first, (yield from each_of(options)), sql, binder)
         case nodes.In(operand, literals):
             return _in((yield operand), literals, sql, binder)
         case nodes.Like(operand, pattern, escape):
@@ -203,7 +254,16 @@ def within(operand: Operand, ranges: RangeSet, sql: Sql) -> Predicate:
             return Matches(operand.arguments[0], None, prefix, sql)
         alternatives = sure(alternatives_of(ranges), folded=True)
         return Matches(operand.arguments[0], None, prefix, sql, alternatives, folded=True)
+    if isinstance(operand, Apply) and operand.function.name in TRIMS:
+        return _trimmed(operand, alternatives_of(ranges), sql)
     return Within(operand, ranges, sql)
+
+
+def _trimmed(operand: Apply, alternatives: Alternatives, sql: Sql) -> Matches:
+    """A test of trimmed text, which is TRUE only where one of the alternatives is held."""
+    name, (text,) = operand.function.name, operand.arguments
+    starts, loose = untrimmed(name, alternatives)
+    return Matches(text, None, starts, sql, sure(loose, folded=False) if isinstance(text, Field) else ())
 
 
 def _missing(operand: Operand, sql: Sql) -> Predicate:
@@ -295,6 +355,10 @@ def _comparison(op: str, left: Operand, right: Operand, sql: Sql, binder: Binder
     """Two operands; one that is constant after all becomes a literal."""
     if isinstance(left, Constant) and not isinstance(right, Constant):
         left, right, op = right, left, nodes.FLIPPED[op]
+    if isinstance(right, Constant) and right.type == pa.string() != left.type:  # Spark casts it as it does a literal
+        text = literal_of(right)
+        if text is not None and _position(op, left, text, sql, binder) is not None:
+            return _with_literal(op, left, text, sql, binder)
     left, right = alike([left, right], binder)
     if isinstance(right, Constant) and right.key is None:
         return _missing(left, sql) if op == "<=>" else Truth(None)
@@ -352,6 +416,16 @@ def _listed_without_ansi(
     return operand, literals
 
 
+def _among(left: Operand, values: Sequence[Operand], sql: Sql, binder: Binder) -> Predicate:
+    """IN of values that are no literals: of constants after all, or one comparison with each, all in one type."""
+    literals = [literal_of(value) for value in values if isinstance(value, Constant)]
+    known = tuple(literal for literal in literals if literal is not None)
+    if len(known) == len(values) and not isinstance(left, Constant):
+        return _in(left, known, sql, binder)
+    left, *values = alike([left, *values], binder)
+    return Or(tuple(_comparison("=", left, value, sql, binder) for value in values))
+
+
 def _listed(operand: Operand, literals: Sequence[Literal], sql: Sql, binder: Binder) -> RangeSet:
     """The keys of an IN list without NULL."""
     kind = kind_of(operand.type)
@@ -373,6 +447,15 @@ def _listed(operand: Operand, literals: Sequence[Literal], sql: Sql, binder: Bin
 # ---- patterns --------------------------------------------------------------------------------------------------------
 
 
+def _with_pattern(function: str, text: Expression, pattern: Operand) -> Predicate:
+    """The condition with a pattern that is constant after all. Raises NoRule for one that is not."""
+    literal = literal_of(pattern) if isinstance(pattern, Constant) else None
+    if literal is None or literal.type != "string":
+        raise NoRule("the pattern is no constant")
+    test = build(function, (text, literal))
+    return test if isinstance(test, Predicate) else as_predicate(test)
+
+
 def _like(operand: Operand, pattern: Pattern, sql: Sql) -> Predicate:
     if operand.type != pa.string():
         raise NoRule(f"LIKE on a {operand.type} has no rule")
@@ -383,9 +466,27 @@ def _like(operand: Operand, pattern: Pattern, sql: Sql) -> Predicate:
     return _matching(operand, pattern.regex, pattern.alternatives, pattern.prefix, sql)
 
 
+def _at(operand: Operand, op: str, place: int, part: str, sql: Sql) -> Predicate:
+    """Where ``instr`` finds a part: at 1 or later, or at 0 where it is not held. Raises NoRule."""
+    match op, place:
+        case (">", 0) | (">=", 1):
+            return _like(operand, read_pattern(f"%{part}%", "\\", sql), sql)
+        case ("=" | "<=", 0) | ("<", 1):
+            return Not(_like(operand, read_pattern(f"%{part}%", "\\", sql), sql))
+        case "=", 1:
+            return _like(operand, read_pattern(f"{part}%", "\\", sql), sql)
+        case (("=" | ">" | ">="), _) if place > 0:
+            pattern = read_pattern(f"%{part}%", "\\", sql)
+            return _matching(operand, None, pattern.alternatives, b"", sql)
+        case _:
+            raise NoRule("instr has a rule only beside places that it finds")
+
+
 def _rlike(operand: Operand, pattern: str, sql: Sql) -> Predicate:
     if operand.type != pa.string():
         raise NoRule(f"RLIKE on a {operand.type} has no rule")
+    if (ranges := matching_texts(pattern)) is not None:
+        return within(operand, ranges, sql)
     word = token_of(pattern)
     if word is None:
         return _matching(operand, None, literal_parts(pattern), encoded(literal_start(pattern)), sql)
@@ -398,6 +499,8 @@ def _matching(operand: Operand, regex: str | None, alternatives: Alternatives, p
     starts = rangeset.starting_with(prefix.partition(encoded("\ufffd"))[0])
     if isinstance(operand, Field):
         return Matches(operand, regex, starts, sql, sure(alternatives, folded=False))
+    if isinstance(operand, Apply) and operand.function.name in TRIMS:
+        return _trimmed(operand, sure(alternatives, folded=False), sql)
     found = within(operand, starts, sql)
     match found:
         case Matches(Field() as column, _, ranges, folded=True):

@@ -45,14 +45,18 @@ _SYNONYMS = {
     "dayofmonth": "day",
     "divide": "/",
     "ifnull": "coalesce",
+    "char": "chr",
     "lcase": "lower",
     "len": "length",
     "mod": "%",
     "multiply": "*",
     "nvl": "coalesce",
+    "position": "locate",
+    "power": "pow",
     "subtract": "-",
     "substr": "substring",
     "to_unix_timestamp": "unix_timestamp",
+    "sign": "signum",
     "ucase": "upper",
 }
 _CASTS = {  # functions that are a cast to the type of their name
@@ -105,6 +109,10 @@ def build(name: str, arguments: Sequence[Expression | Predicate]) -> Expression 
             return Case(((compare(operand, "=", other), NULL),), operand)
         case (("extract" | "date_part"), (Literal(str(part), "string"), operand)) if part.upper() in _PARTS:
             return Call(_PARTS[part.upper()], (operand,))
+        case "locate", (part, text):
+            return Call("instr", (text, part))
+        case "positive", (operand,):
+            return operand
         case "left", (operand, length):
             return Call("substring", (operand, Literal(1, "int"), length))
         case _:

@@ -66,10 +66,13 @@ def strictly(operand: Operand) -> Operand:
 
 
 def _moving_argument(operand: Apply) -> int | None:
-    """The one argument that is no constant, if the function is monotone in it and pulls back exactly."""
+    """The one argument that is no constant, if the function pulls back exactly to it: as it is monotone, mostly."""
     moving = [i for i, argument in enumerate(operand.arguments) if not isinstance(argument, Constant)]
     function = operand.function
-    if len(moving) != 1 or not function.directions[moving[0]] or not (function.exact or function.inverse):
+    if len(moving) != 1:
+        return None
+    is_monotone = function.directions[moving[0]] and (function.exact or function.inverse)
+    if not is_monotone and not function.preimage:
         return None
     if any(isinstance(argument, Constant) and argument.key is None for argument in operand.arguments):
         return None
@@ -82,6 +85,9 @@ def _through(operand: Apply, at: int, ranges: RangeSet, fails: RangeSet) -> tupl
     """The keys of an argument that a function takes into `ranges`, and those it takes into `fails` or fails on."""
     function, type_ = operand.function, operand.arguments[at].type
     kind = ordered_kind(type_)
+    if function.preimage is not None:
+        inside, failing = function.preimage(ranges), function.preimage(fails)
+        return None if inside is None or failing is None else (inside, failing)
     if function.inverse is not None:
         first, second = (
             _of_crossings(kind, [function.inverse(threshold) for threshold in each.thresholds.tolist()])

@@ -175,9 +175,12 @@ class Column:
         return ".".join(quoted_name(part) for part in self.path)
 
 
+SYMBOLS = ("+", "-", "*", "/", "%", "&", "|", "^", "~")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Call(Node):
-    """A function of other expressions, by its name in lower case; operators are ``+ - * / % negative``.
+    """A function of other expressions, by its name in lower case; operators are ``+ - * / % & | ^ ~ div negative``.
 
     Functions that this package does not know are calls too: binding says that they have no rule.
     """
@@ -189,8 +192,12 @@ class Call(Node):
         match self.function, self.arguments:
             case (("+" | "-"), (_, _)):
                 return "(", *_chain(self), ")"
-            case ("*" | "/" | "%") as operator, (left, right):
+            case operator, (left, right) if operator in SYMBOLS:
                 return "(", left, f" {operator} ", right, ")"
+            case "div", (left, right):
+                return "(", left, " DIV ", right, ")"
+            case "~", (operand,):
+                return "(~ ", operand, ")"
             case "negative", (Literal() as literal,):  # which a sign of its own would make a negative literal
                 return "(- (", literal, "))"
             case "negative", (operand,):
@@ -302,6 +309,17 @@ class In(Predicate):
 
     def pieces(self) -> Iterable[object]:
         return (self.operand, " IN (", *joined(", ", self.literals), ")") if self.literals else ("FALSE",)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Among(Predicate):
+    """``operand IN (options)``, of which some are no literals; all are compared in one type."""
+
+    operand: Expression
+    options: tuple[Expression, ...]
+
+    def pieces(self) -> Iterable[object]:
+        return self.operand, " IN (", *joined(", ", self.options), ")"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -449,6 +467,9 @@ def children(node: Predicate | Expression) -> Iterator[Predicate | Expression]:
         case Comparison(left=left, right=right):
             yield left
             yield right
+        case Among(operand, options):
+            yield operand
+            yield from options
         case Not(child) | Is(child) | Test(child):
             yield child
         case Cast(operand) | In(operand) | IsNull(operand) | Like(operand) | ILike(operand) | RLike(operand):

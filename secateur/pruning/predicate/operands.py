@@ -17,12 +17,15 @@ from secateur.pruning.functions import casts, overflow, types
 from secateur.pruning.functions.calendar import DAY
 from secateur.pruning.functions.registry import function_of, rule
 from secateur.pruning.functions.types import INSTANT, LOCAL
-from secateur.pruning.interval import Argument, Function, constant, numbers
+from secateur.pruning.interval import Argument, Function, constant, key_range, numbers
+from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.bound import Apply, Choice, Constant, Field, Operand, Tested, Varying
+from secateur.pruning.predicate.constants import decimal_of_text, text_of, value_of
+from secateur.pruning.predicate.folding import LONGEST, constant_of_scalar
 from secateur.pruning.predicate.interval_literals import micros_of
 from secateur.pruning.predicate.literals import Subject, positions
 from secateur.pruning.predicate.nodes import Call, Case, Cast, Column, Duration, Expression, Literal, Test
-from secateur.pruning.predicate.resolve import Binder, resolve
+from secateur.pruning.predicate.resolve import Binder, Fold, resolve
 from secateur.pruning.predicate.temporal import date_of, local_micros, moment_of
 from secateur.pruning.predicate.trees import Steps, each_of
 from secateur.pruning.predicate.without_ansi import single
@@ -79,6 +82,16 @@ def bound_operand(
             return _now(function, binder)
         case Call(function, arguments):
             return apply(function, (yield from each_of(arguments)), binder)
+
+
+def asked(expression: Expression, fold: Fold) -> Constant:
+    """The value that Spark gives an expression over constants. Raises NoRule where it gives none."""
+    text = str(expression)
+    value = fold(text) if len(text) <= LONGEST else None
+    found = None if value is None else constant_of_scalar(value)
+    if found is None:
+        raise NoRule(f"{brief(text)} has no value that is known when planning")
+    return found
 
 
 def field_of(column: Column, binder: Binder) -> Field:
@@ -158,7 +171,8 @@ _TEXTS = {  # functions, and what Spark casts text to that stands in place of ea
     **dict.fromkeys(("date_format", "from_utc_timestamp", "to_utc_timestamp"), (_MOMENT, None)),
     "date_trunc": (None, _MOMENT),
     "datediff": (_DATE, _DATE),
-    "last_day": (_DATE,),
+    **dict.fromkeys(("last_day", "year", "quarter", "month", "day"), (_DATE,)),
+    **dict.fromkeys(("dayofweek", "dayofyear", "weekday", "weekofyear"), (_DATE,)),
     "months_between": (_MOMENT, _MOMENT, None),
     "timestampadd": (None, None, _MOMENT),
     "timestampdiff": (None, _MOMENT, _MOMENT),
@@ -266,11 +280,35 @@ def _cast_by(cast: Casts, operand: Operand, type_: pa.DataType, zone: dt.tzinfo)
         return replace(operand, written=False) if isinstance(operand, Constant) else operand
     if isinstance(operand, Constant) and operand.key is None:
         return Constant(type_, None)
+    if isinstance(operand, Constant) and (found := _cast_constant(operand, type_, zone)) is not None:
+        return found
     arguments = operand.type, type_, zone
     function = cast(*arguments)
     if function is None:
         raise NoRule(f"a cast from {operand.type} to {type_} does not keep the order of values")
     return _folded(replace(function, source=(cast, arguments)), (operand,))
+
+
+def _cast_constant(operand: Constant, type_: pa.DataType, zone: dt.tzinfo) -> Constant | None:
+    """The cast of a text to another type, or of a literal to text, where it surely has that value."""
+    literal = literal_of(operand)
+    if literal is None or type_ in (operand.type, pa.binary(), pa.float32()):
+        return None
+    if type_ == pa.string():
+        text = text_of(literal)
+        return None if text is None else Constant(type_, text.encode())
+    if literal.type != "string":
+        return None
+    if types.is_decimal(type_):
+        number = decimal_of_text(str(literal.value), type_.precision, type_.scale)
+        return None if number is None else Constant(type_, int(number.scaleb(type_.scale)))
+    try:
+        found = positions(Subject("a constant", type_), [literal], zone)
+    except IncomparableLiteral:
+        return None
+    key = None if found is None else found[0].at
+    least, greatest = key_range(type_)
+    return Constant(type_, key) if isinstance(key, int) and least <= key <= greatest else None
 
 
 def common_type(operands: Sequence[Operand], *, ansi: bool) -> pa.DataType:
@@ -302,8 +340,14 @@ def apply(name: str, arguments: list[Operand], binder: Binder) -> Operand:
     """The function of a name on operands; its value, of constants. Raises NoRule."""
     if name in _ARITHMETIC and any(isinstance(a, Constant) and a.key is None for a in arguments):
         return Constant(pa.null(), None)
+    if name == "concat":  # of binary alone it is binary
+        arguments = [_as_text(a, binder.zone) for a in arguments]
+    elif name in ("lpad", "rpad"):
+        arguments = [_as_text(arguments[0], binder.zone), *arguments[1:]]
     if name in _ALIKE or _meet_as_floats(name, arguments, binder):
         arguments = alike(arguments, binder)
+    if (value := _computed(name, arguments, binder.zone)) is not None:
+        return value
     name, arguments = _date_arithmetic(name, texts_as_moments(name, arguments, binder.zone))
     if any(pa.types.is_null(a.type) or kind_of(a.type) is None for a in arguments):
         raise NoRule(f"{name} of {', '.join(str(a.type) for a in arguments)} has no rule")
@@ -324,6 +368,20 @@ def _meet_as_floats(name: str, arguments: list[Operand], binder: Binder) -> bool
     integers = [types.is_integer(a.type) for a in arguments]
     floats = [a.type == pa.float32() for a in arguments]
     return any(integers) and any(floats) and all(map(or_, integers, floats))
+
+
+def _computed(name: str, arguments: list[Operand], zone: dt.tzinfo) -> Constant | None:
+    """The value of a function of constants that has one whatever its arguments' bounds."""
+    literals = [literal_of(a) for a in arguments if isinstance(a, Constant)]
+    known = [literal for literal in literals if literal is not None]
+    if not known or len(known) < len(arguments):
+        return None
+    found = value_of(name, known, zone)
+    return None if found is None else replace(constant_of(found, zone), written=False)
+
+
+def _as_text(operand: Operand, zone: dt.tzinfo) -> Operand:
+    return coerced(operand, pa.string(), zone) if types.is_integer(operand.type) else operand
 
 
 def _date_arithmetic(name: str, arguments: list[Operand]) -> tuple[str, list[Operand]]:

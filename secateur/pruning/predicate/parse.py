@@ -23,6 +23,8 @@ from secateur.pruning.predicate.calls import build
 from secateur.pruning.predicate.interval_literals import duration_between, duration_of, negative
 from secateur.pruning.predicate.nodes import (
     INTEGERS,
+    SYMBOLS,
+    Among,
     And,
     Case,
     Cast,
@@ -47,6 +49,7 @@ from secateur.pruning.predicate.nodes import (
     integer,
 )
 from secateur.pruning.predicate.recursion import room_for_recursion
+from secateur.pruning.predicate.syntax import call_of, has_only, longhand
 from secateur.pruning.predicate.value_lists import compact
 
 _COMPARISONS: dict[type[exp.Expression], str] = {
@@ -164,6 +167,8 @@ def _connective(node: exp.Expression) -> Predicate:
 
 def _condition(node: exp.Expression) -> Predicate | None:
     """What syntax says to be a condition; None for other expressions and for what has no node."""
+    if (plain := longhand(node)) is not None:
+        return _predicate(plain)
     match node:
         case exp.Is() if has_only(node, "this", "expression"):
             return _is(node.this, node.expression)
@@ -173,15 +178,15 @@ def _condition(node: exp.Expression) -> Predicate | None:
                 return None
             return And((compare(operand, ">=", low), compare(operand, "<=", high)))
         case exp.In() if has_only(node, "this", "expressions"):
-            operand, literals = _expression(node.this), [_literal(item) for item in node.expressions]
-            known = tuple(item for item in literals if item is not None)
-            return In(operand, compact(known)) if operand and known and len(known) == len(literals) else None
+            return _in(_expression(node.this), node.expressions)
         case exp.Escape() if has_only(node, "this", "expression") and isinstance(node.this, exp.Like | exp.ILike):
             return _like(node.this, _literal(node.args["expression"]))
         case exp.Like() | exp.ILike():
             return _like(node, Literal("\\", "string"))
         case exp.RegexpLike() if has_only(node, "this", "expression"):
             operand, pattern = _expression(node.this), _literal(node.args["expression"])
+            if pattern is None and (found := _call("rlike", node.this, node.args["expression"])) is not None:
+                return found if isinstance(found, Predicate) else as_predicate(found)
             return RLike(operand, pattern.value) if operand and pattern and isinstance(pattern.value, str) else None
         case _ if type(node) in _COMPARISONS and has_only(node, "this", "expression"):
             return _comparison(_COMPARISONS[type(node)], node)
@@ -190,6 +195,18 @@ def _condition(node: exp.Expression) -> Predicate | None:
             return None if comparison is None else Not(comparison)
         case _:
             return None
+
+
+def _in(operand: Expression | None, items: list[exp.Expression]) -> Predicate | None:
+    """IN of literals, or of other values among them."""
+    if operand is None or not items:
+        return None
+    literals = [_literal(item) for item in items]
+    if not isinstance(operand, Literal) and all(literals):
+        return In(operand, compact(tuple(literal for literal in literals if literal is not None)))
+    options = [_expression(item) for item in items]
+    known = tuple(option for option in options if option is not None)
+    return Among(operand, known) if len(known) == len(options) else None
 
 
 def _comparison(op: str, node: exp.Expression) -> Predicate | None:
@@ -223,6 +240,12 @@ def _like(node: exp.Expression, escape: Literal | None) -> Predicate | None:
         case Literal(str(text), "string"), Literal(str(mark), "string") if operand and len(mark) == 1:
             like = (Like if isinstance(node, exp.Like) else ILike)(operand, text, mark)
             return Not(like) if node.args.get("negate") else like
+        case None, Literal("\\", "string") if not isinstance(
+            node.expression, exp.Any | exp.All
+        ):  # of a constant that is no literal, maybe
+            found = _call(type(node).__name__.lower(), node.this, node.args["expression"])
+            condition = as_predicate(found) if found is not None and not isinstance(found, Predicate) else found
+            return Not(condition) if condition is not None and node.args.get("negate") else condition
         case _:
             return None
 
@@ -271,6 +294,9 @@ def _value(node: exp.Expression) -> Expression | Predicate | None:
             return _of_unit(_UNIT_FUNCTIONS[str(node.this).lower()], *node.expressions)
         case exp.Anonymous() if has_only(node, "this", "expressions"):
             return _call(str(node.this), *node.expressions)
+        case _ if (call := call_of(node)) is not None:
+            name, arguments = call
+            return _call(name, *arguments)
         case _:
             return None
 
@@ -305,7 +331,7 @@ def _is_written(node: exp.Expression, literal: Literal) -> bool:
 def _call(name: str, *arguments: exp.Expression) -> Expression | Predicate | None:
     values = [_expression(argument) for argument in arguments]
     known = [value for value in values if value is not None]
-    if len(known) < len(values) or (not name.isidentifier() and name not in _ARITHMETIC.values()):
+    if len(known) < len(values) or (not name.isidentifier() and name not in SYMBOLS):
         return None
     return build(name, known)
 
@@ -491,8 +517,3 @@ def _is_unit(column: exp.Column) -> bool:
 
 def _takes_unit(call: exp.Anonymous) -> bool:
     return str(call.this).lower() in _UNIT_FUNCTIONS and len(call.expressions) == 3
-
-
-def has_only(node: exp.Expression, *names: str) -> bool:
-    """Whether a syntax-tree node has no arguments but these."""
-    return all(name in names for name, value in node.args.items() if value not in (None, False, []))

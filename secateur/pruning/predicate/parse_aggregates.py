@@ -11,7 +11,8 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from secateur.errors import InvalidAggregate
 from secateur.pruning.aggregates import COUNT, FUNCTIONS, Call
-from secateur.pruning.predicate.parse import Dialect, column_of, has_only
+from secateur.pruning.predicate.parse import Dialect, column_of
+from secateur.pruning.predicate.syntax import has_only
 
 _OPENING, _CLOSING = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
 

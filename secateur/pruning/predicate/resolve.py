@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -13,6 +14,8 @@ from secateur.errors import AmbiguousColumn, UnknownColumn
 from secateur.pruning.predicate import nodes
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column, Predicate
+
+Fold: TypeAlias = Callable[[str], "pa.Scalar | None"]  # the value of a deterministic expression over constants, in SQL
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class Binder:
     case_sensitive: bool = False
     ansi: bool = True  # spark.sql.ansi.enabled
     now: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
+    fold: Fold | None = None
 
 
 def resolve(column: Column, binder: Binder) -> Field:

@@ -1,0 +1,198 @@
+"""Text that is made of a column and constants: ``concat``, ``lpad``, ``rpad``, and the digits of a whole number.
+
+What they give keeps no order that bounds could follow (a prefix aside), but of a given text it is known which values
+give it. Sources: Spark's ``Concat``, ``StringLPad``, ``StringRPad``; ``UTF8String``, whose characters are counted by
+the bytes that begin them; Java's ``Long.toString``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+
+import pyarrow as pa
+
+from secateur.pruning import rangeset
+from secateur.pruning.functions.text import anything
+from secateur.pruning.functions.types import is_integer
+from secateur.pruning.interval import Argument, Function, Rule, key_range
+from secateur.pruning.rangeset import RangeSet
+from secateur.values import INT64_MAX, INT64_MIN, Key, Kind, prefix_successor
+
+MOST_PADDED = 1 << 12  # characters
+_NUMBER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
+
+
+def _concat(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+    """Texts one after the other, of which one is no constant."""
+    moving = [i for i, argument in enumerate(arguments) if argument.key is None]
+    if len(moving) != 1 or any(argument.type != pa.string() for argument in arguments):
+        return None
+    (at,) = moving
+    before = b"".join(a.key for a in arguments[:at] if isinstance(a.key, bytes))
+    after = b"".join(a.key for a in arguments[at + 1 :] if isinstance(a.key, bytes))
+    name = f"concat[{before!r}, {after!r}]"
+    if after:  # which may turn the order of two texts around, where one begins with the other
+        return Function(
+            name,
+            pa.string(),
+            anything,
+            (0,) * len(arguments),
+            exact=False,
+            preimage=_of_points(Kind.BYTES, lambda text: _between(text, before, after)),
+        )
+    directions = tuple(int(i == at) for i in range(len(arguments)))
+    return Function(
+        name, pa.string(), anything, directions, exact=False, inverse=lambda key: _without_prefix(key, before)
+    )
+
+
+def _between(text: bytes, before: bytes, after: bytes) -> Iterator[RangeSet]:
+    if text.startswith(before) and text.endswith(after) and len(text) >= len(before) + len(after):
+        yield rangeset.points(Kind.BYTES, [text[len(before) : len(text) - len(after)]])
+
+
+def _without_prefix(key: Key, prefix: bytes) -> Key | None:
+    """The first text that is at least a key once the prefix stands before it."""
+    assert isinstance(key, bytes)
+    if key.startswith(prefix):
+        return key[len(prefix) :]
+    return b"" if key < prefix else None
+
+
+def _of_points(kind: Kind, values: Callable[[bytes], Iterator[RangeSet]]) -> Callable[[RangeSet], RangeSet | None]:
+    """The preimage of a set of single texts, from that of each; of other sets it is not known."""
+
+    def preimage(ranges: RangeSet) -> RangeSet | None:
+        if ranges.is_everything:
+            return rangeset.everything(kind)
+        points: Sequence[bytes] | None = [] if ranges.is_empty else ranges.points  # type: ignore[assignment]
+        if points is None or not all(map(_is_text, points)):
+            return None
+        return _united(kind, [found for text in points for found in values(text)])
+
+    return preimage
+
+
+def _is_text(key: bytes) -> bool:
+    try:
+        key.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _united(kind: Kind, sets: list[RangeSet]) -> RangeSet:
+    """The union of many sets, of pairs first: each is copied as often as its logarithm."""
+    while len(sets) > 1:
+        sets = [reduce(rangeset.union, sets[i : i + 2]) for i in range(0, len(sets), 2)]
+    return sets[0] if sets else rangeset.empty(kind)
+
+
+# ---- padding ---------------------------------------------------------------------------------------------------------
+
+
+def _pad(name: str) -> Rule:
+    """A text of exactly so many characters: a longer one is cut, a shorter one filled up, before it or after it."""
+
+    def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
+        match arguments:
+            case [Argument(type=type_), Argument(key=int(length))]:
+                pad = b" "
+            case [Argument(type=type_), Argument(key=int(length)), Argument(key=bytes(pad))]:
+                pass
+            case _:
+                return None
+        if type_ != pa.string() or not 0 < length <= MOST_PADDED or not pad.isascii():
+            return None
+        values = _of_points(Kind.BYTES, lambda text: _unpadded(name, text, length, pad))
+        return Function(
+            f"{name}[{length}, {pad!r}]",
+            pa.string(),
+            anything,
+            (0,) * len(arguments),
+            exact=False,
+            preimage=values,
+        )
+
+    return rule
+
+
+def _unpadded(name: str, text: bytes, length: int, pad: bytes) -> Iterator[RangeSet]:
+    """The texts that become this one."""
+    characters = text.decode()
+    count = len(characters)
+    if count == length:  # cut there, or of that length
+        yield rangeset.starting_with(text)
+    elif count < length and not pad:
+        yield rangeset.points(Kind.BYTES, [text])
+    if count != length or not pad:
+        return
+    filling = pad.decode() * (length // len(pad) + 1)
+    for missing in range(1, length + 1):
+        part = characters[:missing] if name == "lpad" else characters[length - missing :]
+        if part == filling[:missing]:
+            rest = characters[missing:] if name == "lpad" else characters[: length - missing]
+            yield rangeset.points(Kind.BYTES, [rest.encode()])
+
+
+# ---- digits ----------------------------------------------------------------------------------------------------------
+
+
+def digits(source: pa.DataType) -> Function | None:
+    """The cast of a whole number to text, of which single texts and prefixes are known to come from some numbers."""
+    if not is_integer(source):
+        return None
+    within = rangeset.between(Kind.WORD, *_both_ends(source))
+
+    def preimage(ranges: RangeSet) -> RangeSet | None:
+        if ranges.is_everything:
+            return rangeset.everything(Kind.WORD)
+        starts, stops = ranges.thresholds[::2].tolist(), ranges.thresholds[1::2].tolist()
+        if len(starts) != len(stops):
+            return None
+        found = []
+        for start, stop in zip(starts, stops, strict=True):
+            if stop == start + b"\0":
+                found += [(int(start), int(start) + 1)] if _NUMBER.fullmatch(start) else []
+            elif stop == prefix_successor(start):
+                found += _beginning_with(start)
+            else:
+                return None
+        return rangeset.intersection(_united(Kind.WORD, [_span(*each) for each in found]), within)
+
+    return Function("cast[string]", pa.string(), anything, (0,), exact=False, preimage=preimage)
+
+
+def _both_ends(type_: pa.DataType) -> tuple[int, int | None]:
+    least, greatest = key_range(type_)
+    return least, None if greatest == INT64_MAX else greatest + 1
+
+
+def _span(first: int, after: int) -> RangeSet:
+    """The bigints of [first, after)."""
+    if first > INT64_MAX or after <= INT64_MIN:
+        return rangeset.empty(Kind.WORD)
+    return rangeset.between(Kind.WORD, max(first, INT64_MIN), None if after > INT64_MAX else after)
+
+
+def _beginning_with(prefix: bytes) -> list[tuple[int, int]]:
+    """The spans of the numbers whose digits begin so: 15, 150 to 159, 1500 to 1599, and so on."""
+    if prefix == b"-":
+        return [(INT64_MIN, 0)]
+    if prefix == b"0":
+        return [(0, 1)]
+    if not _NUMBER.fullmatch(prefix):
+        return []
+    number = int(prefix)
+    spans = [(number * 10**power, (number + (1 if number > 0 else -1)) * 10**power) for power in range(20)]
+    return spans if number > 0 else [(after + 1, first + 1) for first, after in spans]
+
+
+RULES: dict[str, Rule] = {
+    "concat": _concat,
+    "lpad": _pad("lpad"),
+    "rpad": _pad("rpad"),
+}

@@ -1,0 +1,110 @@
+"""Syntax that is short for something else: operators that are functions, tuples, and LIKE of many patterns.
+
+Everything here goes from one syntax tree of sqlglot to another, or to a function's name and arguments.
+
+sqlglot gives ``||`` and the operators on bits one precedence, Spark several. They are read only between operands that
+no other reading of the same text could tear apart.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from sqlglot import exp
+
+_ON_BITS: dict[type[exp.Expression], str] = {
+    exp.DPipe: "concat",
+    exp.BitwiseLeftShift: "shiftleft",
+    exp.BitwiseRightShift: "shiftright",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "^",
+}
+_WHOLE = (exp.Paren, exp.Literal, exp.Column, exp.Anonymous, exp.Cast, exp.Boolean, exp.Null, exp.Case, exp.Trim)
+
+
+def call_of(node: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
+    """The function that an operator or a form with keywords stands for, and its arguments."""
+    match node:
+        case exp.IntDiv() if has_only(node, "this", "expression"):
+            return "div", [node.this, node.expression]
+        case exp.BitwiseNot() if has_only(node, "this"):
+            return "~", [node.this]
+        case _ if type(node) in _ON_BITS and has_only(node, "this", "expression", "safe"):
+            arguments = [node.this, node.expression]
+            return (_ON_BITS[type(node)], arguments) if _is_told_apart(node) else None
+        case exp.Concat() if has_only(node, "expressions"):
+            return "concat", node.expressions
+        case exp.Trim() if has_only(node, "this"):
+            return "trim", [node.this]
+        case exp.StrPosition() if has_only(node, "this", "substr"):
+            return "locate", [node.args["substr"], node.this]
+        case _:
+            return None
+
+
+def _is_told_apart(node: exp.Expression) -> bool:
+    """Whether both operands are whole; to the left of ``||`` another one may stand."""
+    left, right = node.this, node.expression
+    while isinstance(node, exp.DPipe) and isinstance(left, exp.DPipe) and _is_whole(right):
+        left, right = left.this, left.expression
+    return _is_whole(left) and _is_whole(right)
+
+
+def _is_whole(node: exp.Expression) -> bool:
+    while isinstance(node, exp.Neg | exp.BitwiseNot):
+        node = node.this
+    return isinstance(node, _WHOLE)
+
+
+def longhand(node: exp.Expression) -> exp.Expression | None:
+    """The same condition without LIKE ANY, LIKE ALL and tuples; None for one that has none of them."""
+    match node:
+        case exp.Like() | exp.ILike() if isinstance(node.expression, exp.Any | exp.All):
+            return _any_like(node) if has_only(node, "this", "expression", "negate") else None
+        case exp.EQ(this=exp.Tuple() as left, expression=exp.Tuple() as right):
+            return _equal(left, right)
+        case exp.NullSafeEQ(this=exp.Tuple() as left, expression=exp.Tuple() as right):
+            return _equal(left, right)
+        case exp.NEQ(this=exp.Tuple() as left, expression=exp.Tuple() as right):
+            equal = _equal(left, right)
+            return None if equal is None else exp.Not(this=exp.Paren(this=equal))
+        case exp.In(this=exp.Tuple() as left) if has_only(node, "this", "expressions"):
+            options = [_equal(left, item) if isinstance(item, exp.Tuple) else None for item in node.expressions]
+            known = [option for option in options if option is not None]
+            return reduce(_or, known) if known and len(known) == len(options) else None
+        case _:
+            return None
+
+
+def _any_like(node: exp.Expression) -> exp.Expression | None:
+    """``s NOT LIKE ANY (a, b)`` is ``s NOT LIKE a OR s NOT LIKE b``, with the NULLs of both."""
+    inside = node.expression.this
+    patterns = inside.expressions if isinstance(inside, exp.Tuple) else [inside.unnest()]
+    negated = {"negate": True} if node.args.get("negate") else {}
+    each = [type(node)(this=node.this.copy(), expression=pattern.copy(), **negated) for pattern in patterns]
+    if not each or node.find(exp.Query) is not None:
+        return None
+    return reduce(_or if isinstance(node.expression, exp.Any) else _and, each)
+
+
+def _equal(left: exp.Tuple, right: exp.Tuple) -> exp.Expression | None:
+    """Tuples are no NULLs themselves, and a NULL in one equals a NULL in the other: it is never NULL."""
+    pairs = list(zip(left.expressions, right.expressions, strict=False))
+    if len(left.expressions) != len(right.expressions) or not pairs:
+        return None
+    equal: list[exp.Expression] = [exp.NullSafeEQ(this=a.copy(), expression=b.copy()) for a, b in pairs]
+    return reduce(_and, equal)
+
+
+def _and(left: exp.Expression, right: exp.Expression) -> exp.Expression:
+    return exp.And(this=left, expression=right)
+
+
+def _or(left: exp.Expression, right: exp.Expression) -> exp.Expression:
+    return exp.Or(this=exp.Paren(this=left) if isinstance(left, exp.And) else left, expression=right)
+
+
+def has_only(node: exp.Expression, *names: str) -> bool:
+    """Whether a syntax-tree node has no arguments but these."""
+    return all(name in names for name, value in node.args.items() if value not in (None, False, []))

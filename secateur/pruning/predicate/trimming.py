@@ -1,0 +1,31 @@
+"""What a text is of which something is known once spaces are trimmed. Source: Spark's ``UTF8String.trim``."""
+
+from __future__ import annotations
+
+from secateur.pruning import rangeset
+from secateur.pruning.predicate.pieces import Alternatives, Piece
+from secateur.pruning.rangeset import RangeSet
+from secateur.values import Kind
+
+
+def untrimmed(name: str, alternatives: Alternatives) -> tuple[RangeSet, Alternatives]:
+    """A set that holds every text of which one of the alternatives is true once trimmed, and its own pieces."""
+    found = rangeset.empty(Kind.BYTES) if alternatives else rangeset.everything(Kind.BYTES)
+    for pieces in alternatives:
+        at_start = next((piece for piece in pieces if piece.starts), None)
+        if at_start is None:
+            found = rangeset.everything(Kind.BYTES)
+        elif at_start.ends and name != "ltrim":
+            found = rangeset.union(found, rangeset.points(Kind.BYTES, [at_start.text]))
+            found = rangeset.union(found, rangeset.starting_with(at_start.text + b" "))
+        elif at_start.ends:
+            found = rangeset.union(found, rangeset.points(Kind.BYTES, [at_start.text]))
+        else:
+            found = rangeset.union(found, rangeset.starting_with(at_start.text))
+        if name != "rtrim":
+            found = rangeset.union(found, rangeset.starting_with(b" "))
+    loose = tuple(
+        tuple(Piece(p.text, p.starts and name == "rtrim", p.ends and name == "ltrim") for p in pieces)
+        for pieces in alternatives
+    )
+    return found, loose
