@@ -10,11 +10,13 @@ from secateur.index.build.assemble import assemble, recipe
 from secateur.index.build.options import checked, filters_of
 from secateur.index.build.survey import FileSurvey, cut
 from secateur.index.filters.transpose import FOLDER
+from secateur.index.identity import FileIdentity
 from secateur.index.model import BuildOptions
 from secateur.index.segments.segment_table import summarised
 from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
 from secateur.io.parquet.arrow_types import merge_schemas
 from secateur.io.tables.table import Table, TableSnapshot
+from secateur.maintain.entries import live_files
 from secateur.maintain.publish import keep_manifests, summarised_columns
 
 
@@ -22,9 +24,8 @@ def index_here(table: Table, options: BuildOptions) -> None:
     """Index a table that has no index; segments are in no order."""
     now = table.snapshot()
     listing = now.fresh_listing(dt.UTC)
-    files = zip(listing.paths.to_pylist(), listing.size.tolist(), listing.modified.tolist(), strict=True)
-    surveys = [_survey(now, file) for file in files]
-    schema = merge_schemas((item.file[0], item.schema) for item in surveys)
+    surveys = [_survey(now, file) for file in live_files(listing)]
+    schema = merge_schemas((item.file.path, item.schema) for item in surveys)
     options = checked(options, schema)
     what = recipe(schema, summarised_columns(schema, options), options, sum(item.block_count for item in surveys))
     summaries = []
@@ -40,8 +41,8 @@ def index_here(table: Table, options: BuildOptions) -> None:
     )
 
 
-def _survey(table: TableSnapshot, file: tuple[str, int, int]) -> FileSurvey:
-    source = table.open_for_index(file[0])
+def _survey(table: TableSnapshot, file: FileIdentity) -> FileSurvey:
+    source = table.open_for_index(file.path)
     counts = len(source.row_count), int(source.row_count.sum()), int(source.byte_count.sum())
     return FileSurvey(file, *counts, source.schema, (), b"")
 

@@ -39,6 +39,7 @@ from secateur.io.storage.byte_ranges import LOCAL_GAP, gap_of
 from secateur.io.storage.file_version import ListedFile, vanished
 from secateur.io.storage.object_file import ObjectFile, open_file
 from secateur.io.storage.redaction import trouble
+from secateur.io.witness import end_of
 from secateur.values import is_float, ordered_kind, same_keys
 
 KnownLayouts: TypeAlias = dict[int, dict[int, ChunkLayout | None]]  # by row group and leaf
@@ -94,6 +95,13 @@ class ParquetSource:
             for leaf in leaves
             if leaf.path in indexes
         }
+
+    def end(self) -> int:
+        """A checksum of the file's last bytes; see :func:`secateur.io.witness.end_of`. Raises InvalidParquet."""
+        try:
+            return end_of(self.file)
+        except (OSError, pa.ArrowException) as error:
+            raise trouble(self.path, error, InvalidParquet) from None
 
     def layouts(self) -> FileLayouts:
         """What reads of single pages need of all row groups. Raises InvalidParquet."""
@@ -261,7 +269,7 @@ def _parsed(file: pa.NativeFile) -> Parsed:
 
 
 def _kept(file: pa.NativeFile, shown: str, listed: ListedFile) -> Parsed:
-    return _FOOTERS.get((shown, listed.size, listed.modified), lambda: _parsed(file))
+    return _FOOTERS.get((shown, listed.size, listed.modified, listed.witness), lambda: _parsed(file))
 
 
 _FOOTERS = ByteCache(64 << 20)

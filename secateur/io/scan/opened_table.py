@@ -18,6 +18,7 @@ from secateur.index.read.blocks import LooseBlocks
 from secateur.index.read.index_view import Caches, IndexCatalog, current_snapshot, open_catalog
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.parquet.arrow_types import merge_schemas
+from secateur.io.recognition import recognised
 from secateur.io.tables.directory.hive_partitions import overlapping
 from secateur.io.tables.directory.table import FOOTER_THREADS
 from secateur.io.tables.metadata_tables import ManifestCounts
@@ -58,6 +59,7 @@ def open_snapshot_of(
     snapshot: Snapshot | None = None
     with faults.tolerated():
         snapshot = find_index()
+        listing = recognised(table, listing, snapshot)
     footers = FooterSource(table, listing)
     caches = Caches(table.store, table.cache, table.disk)
     catalog = open_catalog(listing, caches, snapshot, footers.open, faults, table.naming)

@@ -184,8 +184,8 @@ class Scan(ScanPlan):
         if found.null_count:
             return False
         at, mine = found.to_numpy(), own.to_numpy()
-        same = (now.size[at] == then.size[mine]) & (now.modified[at] == then.modified[mine])
-        return bool(same.all())
+        pairs = ((now.size, then.size), (now.modified, then.modified), (now.witness, then.witness))
+        return all(bool((new[at] == old[mine]).all()) for new, old in pairs)
 
     @property
     def _files(self) -> pa.Array:

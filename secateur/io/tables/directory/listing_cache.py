@@ -39,7 +39,7 @@ class _Dated:
                 return found
         partitions = read_partitions(self.files.paths, zone)
         zoned = any(pa.types.is_timestamp(field.type) for field in partitions.fields)
-        made = Listing(self.files.paths, self.files.size, self.files.modified, partitions)
+        made = Listing(self.files.paths, self.files.size, self.files.modified, self.files.witness, partitions)
         return self.by_zone.setdefault(zone if zoned else None, made)
 
 
