@@ -41,7 +41,7 @@ def recognised(table: TableSnapshot, listing: Listing, snapshot: Snapshot | None
     """
     if snapshot is None or not isinstance(table, ParquetDirectory) or listing.id == snapshot.listing_id:
         return listing
-    key = ("recognised", table.location, snapshot.number, snapshot.created, listing.id)
+    key = ("recognised", snapshot.number, snapshot.created, listing.id)
     return table.cache.get(key, lambda: _Recognised(_recognised(table, listing, snapshot))).listing
 
 
@@ -65,7 +65,7 @@ def _recognised(table: ParquetDirectory, listing: Listing, snapshot: Snapshot) -
 def _end(table: ParquetDirectory, listing: Listing, ordinal: int) -> int:
     """The checksum of a file's end; 0, which no end has, where it cannot be read or is not the file that was listed."""
     path = listing.paths[ordinal].as_py()
-    key = ("end", table.location, path, *listing.identity(ordinal))
+    key = ("end", path, *listing.identity(ordinal))
 
     def read() -> int:
         where = posixpath.join(table.root, path)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-LAYERS = ("arrays, errors, ragged and values", "pruning", "index", "io", "the public face")
-LAYER_OF_ROOM = {"arrays": 0, "errors": 0, "ragged": 0, "values": 0, "pruning": 1, "index": 2, "io": 3}
+LAYERS = ("arrays, errors, forks, ragged and values", "pruning", "index", "io", "the public face")
+LAYER_OF_ROOM = {"arrays": 0, "errors": 0, "forks": 0, "ragged": 0, "values": 0, "pruning": 1, "index": 2, "io": 3}
 PUBLIC_FACE = 4
 
 MAY_OPEN_FILES = {"secateur.cli", "secateur.demo"}  # besides all of io

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 import os
 import re
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from secateur.forks import lock_for
 from secateur.io.storage.disk_cache_entry import PieceName, read_piece, write_piece
 from secateur.io.storage.disk_cache_eviction import Room, occupied_bytes
 
@@ -51,7 +51,7 @@ class DiskCache:
         self.counters = DiskCacheCounters()
         self._root = os.fspath(self.directory)
         self._room = Room(self._root, most_bytes)
-        self._lock = threading.Lock()
+        self._lock = lock_for(self, "_lock")
         self._warned: set[str] = set()
 
     def __reduce__(self) -> tuple[type[DiskCache], tuple[Path, int]]:

@@ -63,6 +63,11 @@ class _Process:
     is_cut_off = False
 
 
+def is_cut_off() -> bool:
+    """Whether this process was forked from one that had clients, which do not work here."""
+    return _Process.is_cut_off
+
+
 def _forked() -> None:
     _Process.is_cut_off = _Process.is_cut_off or _Process.used
 
@@ -109,7 +114,7 @@ def _client(bucket: str, config: Told, client: Told, credentials: Told, environm
 
 def s3_object(filesystem: pafs.FileSystem, path: str) -> S3Object | None:
     """A path of pyarrow's S3 filesystem as an object; None for another filesystem, or one of untold settings."""
-    if filesystem.type_name != "s3" or _Process.is_cut_off:
+    if filesystem.type_name != "s3" or is_cut_off():
         return None
     settings = settings_of(filesystem)
     credentials = _credentials(settings)

@@ -111,7 +111,7 @@ def _layouts(scan: Scan, files: np.ndarray) -> Iterator[np.ndarray]:
             except InvalidParquet:  # its reader says so better
                 return _WHOLE
 
-        return table.cache.get(("layout", table.location, path, *identity), read)
+        return table.cache.get(("layout", path, *identity), read)
 
     with ThreadPoolExecutor(FOOTER_THREADS) as threads:
         yield from threads.map(layout, files[:MOST_FOOTERS].tolist())

@@ -109,7 +109,7 @@ class ParquetDirectory:
 
         def schema_of(ordinal: int) -> tuple[str, pa.Schema]:
             path = listing.paths[ordinal].as_py()
-            key = ("schema", self.location, path, *listing.identity(ordinal))
+            key = ("schema", path, *listing.identity(ordinal))
             return path, self.cache.get(key, lambda: self.open_file(path).schema)
 
         with ThreadPoolExecutor(FOOTER_THREADS) as threads:
