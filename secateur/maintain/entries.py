@@ -19,6 +19,7 @@ from secateur.io.tables.table import Listing, Table, TableSnapshot
 
 _SECOND = 10**9  # nanoseconds
 MOST_WAIT = 2.0  # seconds
+TICK = 0.02  # seconds; the clock of a local disk has stood still for no longer, and is coarse up to 10 ms
 
 
 def require_snapshot(table: Table) -> Snapshot:
@@ -54,11 +55,18 @@ def settled(table: TableSnapshot, snapshot: Snapshot | None = None) -> tuple[Lis
 
 def _unsettled(table: TableSnapshot, listing: Listing) -> np.ndarray:
     """The seconds for which every file may yet change without its time telling; 0 where that is over."""
-    left = listing.modified / _SECOND + MOST_WAIT - time.time()
+    now = time.time()
+    if table.id is not None:  # what stands in place of times are ids of snapshots
+        return np.zeros(len(listing.size))
     is_exact = listing.modified % _SECOND != 0
-    if table.id is not None:  # and what stands in place of times are ids of snapshots
-        return np.zeros(len(left))
-    return np.where(is_exact | (left > MOST_WAIT), 0.0, np.maximum(left, 0.0))  # of the future nothing is known
+    left = np.where(is_exact, 0.0, _left(listing.modified, MOST_WAIT, now))
+    return np.maximum(left, _left(listing.witness, TICK, now))
+
+
+def _left(moments: np.ndarray, wait: float, now: float) -> np.ndarray:
+    """The seconds until moments in nanoseconds are so long ago; 0 where they are, or lie in the future."""
+    left = moments / _SECOND + wait - now
+    return np.where(left > wait, 0.0, np.maximum(left, 0.0))
 
 
 def with_witnesses_of(listing: Listing, segments: Segments) -> Segments:
