@@ -267,10 +267,16 @@ class Snapshot:
 
     def number_of(self, field: Field) -> int | None:
         """The number of the column whose keys are those of a field; None where it is not indexed."""
-        for c, column in enumerate(self.columns):
-            if column.path == field.path:
-                return c if kind_of(column.type) is not None and same_keys(column.type, field.type) else None
-        return None
+        c = self._numbers.get(field.path)
+        if c is None:
+            return None
+        type_ = self.columns[c].type
+        return c if kind_of(type_) is not None and same_keys(type_, field.type) else None
+
+    @cached_property
+    def _numbers(self) -> dict[tuple[str, ...], int]:
+        """The first column of every path."""
+        return {column.path: c for c, column in reversed([*enumerate(self.columns)])}
 
     def as_segments(self) -> Segments:
         """All that the snapshot says of its segments, for the next one to take over. Raises IndexFault."""

@@ -156,20 +156,35 @@ class ParquetSource:
 
     def leaf(self, path: tuple[str, ...]) -> Leaf | None:
         """The leaf column of a path, whatever its case; None where it has none that is outside lists and maps."""
-        folded = _folded(path)
-        found = [leaf for leaf in self.footer.leaves if _folded(leaf.path) == folded]
+        found = self._leaves.get(_folded(path), ())
         return next((leaf for leaf in found if leaf.path == path), found[0] if found else None)
+
+    @cached_property
+    def _leaves(self) -> Mapping[tuple[str, ...], Sequence[Leaf]]:
+        """The leaf columns by their paths in lower case."""
+        found: dict[tuple[str, ...], list[Leaf]] = {}
+        for leaf in self.footer.leaves:
+            found.setdefault(_folded(leaf.path), []).append(leaf)
+        return found
+
+    @cached_property
+    def _fields(self) -> Mapping[str, Sequence[pa.Field]]:
+        """The columns by their names in lower case."""
+        found: dict[str, list[pa.Field]] = {}
+        for column in self.schema:
+            found.setdefault(column.name.lower(), []).append(column)
+        return found
 
     def _type_of(self, path: tuple[str, ...]) -> pa.DataType | None:
         """The type of a path in this file, or None where the file does not have it."""
-        type_: pa.DataType = pa.struct(list(self.schema))
-        for name in path:
-            if not pa.types.is_struct(type_):
-                return type_
-            own = [f for f in type_ if f.name.lower() == name.lower()]
+        own, type_ = self._fields.get(path[0].lower(), ()), None
+        for name, below in zip(path, (*path[1:], None), strict=True):
             if not own:
                 return None
             type_ = next((f for f in own if f.name == name), own[0]).type
+            if below is None or not pa.types.is_struct(type_):
+                return type_
+            own = [f for f in type_ if f.name.lower() == below.lower()]
         return type_
 
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:

@@ -45,8 +45,8 @@ class DiskCache:
     a warning. Pickles as its settings.
     """
 
-    def __init__(self, directory: Path, most_bytes: int) -> None:
-        self.directory = directory.absolute()
+    def __init__(self, directory: Path | str, most_bytes: int = DEFAULT_BYTES) -> None:
+        self.directory = Path(directory).expanduser().absolute()
         self.most_bytes = most_bytes
         self.counters = DiskCacheCounters()
         self._root = os.fspath(self.directory)
