@@ -22,6 +22,7 @@ from secateur.index.build.options import filter_options
 from secateur.index.filters.bloom import least_bytes
 from secateur.index.filters.bloom_fragment import SliverWriter
 from secateur.index.filters.hashing import Hashes, distinct
+from secateur.index.identity import FileIdentity
 from secateur.index.model import BLOOM, NGRAM, TOKEN, BuildOptions, FilterOption, indexed_columns
 from secateur.index.segments.segment_file import encode_segment
 from secateur.io.parquet.parquet_file import ParquetSource, open_parquet
@@ -54,7 +55,9 @@ class Build:
     def assemble(self) -> tuple[Assembled, MemoryStore]:
         """The file as a segment, and the store with its slivers."""
         store = MemoryStore()
-        found = assemble([("data.parquet", 1, 1)], lambda _: _open(self.path), self.recipe, store, "slivers/0")
+        found = assemble(
+            [FileIdentity("data.parquet", 1, 1, 1)], lambda _: _open(self.path), self.recipe, store, "slivers/0"
+        )
         return found, store
 
     def encode(self) -> bytes:

@@ -27,6 +27,7 @@ from benchmarks.synthetic import EPOCH, MINUTE, ROWS, SCATTERED, Bounds, Shape, 
 from benchmarks.synthetic_table import BLOCK_BYTES, FILE_BLOCKS
 from benchmarks.timing import once, race
 from secateur.index.build.survey import segment_size
+from secateur.index.identity import FileIdentity
 from secateur.index.model import BlockTable, BuildOptions, IndexedColumn, indexed_columns
 from secateur.index.segments.segment_file import SegmentData
 from secateur.index.segments.segment_table import summarised
@@ -34,6 +35,7 @@ from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.tables.field_ids import called_by_id
 from secateur.io.tables.iceberg.table import IcebergTable
+from secateur.maintain.entries import live_files
 from secateur.maintain.publish import keep_manifests
 from secateur.scan import Scan
 from secateur.values import Keys, Kind
@@ -133,7 +135,7 @@ def _write_index(directory: Path, metadata: Path, bounds: Mapping[str, Bounds]) 
     listing = table.snapshot().listing(dt.UTC)
     schema = called_by_id(listing.schema)
     columns = indexed_columns(schema)
-    files = list(zip(listing.paths.to_pylist(), listing.size.tolist(), listing.modified.tolist(), strict=True))
+    files = live_files(listing)
     summaries = []
     size = segment_size(n)
     for number, start in enumerate(range(0, n, size)):
@@ -146,7 +148,7 @@ def _write_index(directory: Path, metadata: Path, bounds: Mapping[str, Bounds]) 
 
 
 def _segment(
-    bounds: Mapping[str, Bounds], columns: list[IndexedColumn], mine: slice, files: list[tuple[str, int, int]]
+    bounds: Mapping[str, Bounds], columns: list[IndexedColumn], mine: slice, files: list[FileIdentity]
 ) -> SegmentData:
     n = len(files)
     table = BlockTable(

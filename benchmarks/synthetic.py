@@ -162,7 +162,12 @@ def with_files(segments: Segments, files: Listing, rows_per_block: int) -> Segme
     blocks, rows, size = (np.full(n, FILE_BLOCKS * each, np.int64) for each in (1, rows_per_block, BLOCK_BYTES))
     segment = np.repeat(np.arange(len(segments), dtype=np.int32), segments.block_count // FILE_BLOCKS)
     paths = files.paths.cast(pa.large_string())
-    return replace(segments, files=FileTable(paths, files.size, files.modified, blocks, rows, size, segment))
+    return replace(
+        segments,
+        files=FileTable(
+            paths, files.size, files.modified, files.witness, np.zeros(n, np.int64), blocks, rows, size, segment
+        ),
+    )
 
 
 def _segment(

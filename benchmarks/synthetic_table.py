@@ -92,7 +92,7 @@ class SyntheticTable:
 def table_at(directory: Path, files: int) -> SyntheticTable:
     """The table of so many files whose index is in a directory; the id of its listing is known."""
     size = np.full(files, FILE_BLOCKS * BLOCK_BYTES, np.int64)
-    listing = Listing(_paths(files), size, MODIFIED + np.arange(files), Partitions((), ()))
+    listing = Listing(_paths(files), size, MODIFIED + np.arange(files), np.zeros(files, np.int64), Partitions((), ()))
     _ = listing.id
     return SyntheticTable(str(directory), FileStore(pafs.LocalFileSystem(), str(directory)), listing)
 

@@ -71,6 +71,10 @@ class EvaluationError(SecateurError):
     """A predicate has no value on a row, as Spark raises an error there: an overflow, or a division by zero."""
 
 
+class TooManyOpenFiles(SecateurError):
+    """This process, or the machine, has as many files open as it may: nothing is said of what was to be opened."""
+
+
 class AccessDenied(SecateurError):
     """A store refuses what this process has of credentials; the message says where credentials are looked for."""
 

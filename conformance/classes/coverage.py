@@ -117,6 +117,22 @@ def another_file_of_equal_time(table: Table) -> None:
     table.ask_around_a_refresh(["a = 1", "a = 2", "a >= 7"], "the overwrite")
 
 
+@C3.case(PARQUET)
+def another_file_of_equal_size_and_time(table: Table) -> None:
+    """As `rsync -t`, `cp -p` and `tar -x` leave it, and builds that set all times to 0."""
+    files = {"a.parquet": numbered(a=[1, 2]), "b.parquet": numbered(2, a=[3, 4])}
+    table.write(files, compression="none", use_dictionary=False)
+    questions = ["a = 1", "a = 2", "a >= 7", "a = 12"]
+    table.examine(questions, look_up=["a"])
+    path = table.directory / "a.parquet"
+    for values in ([7, 8], [11, 12]):
+        before = path.stat()
+        table.rewrite(["a.parquet"], {"a.parquet": numbered(a=values)}, compression="none", use_dictionary=False)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert path.stat().st_size == before.st_size
+        table.ask_around_a_refresh(questions, "the overwrite")
+
+
 C4 = bug_class(
     4, "A part of the index that cannot be read", "The part was passed over, and the rest was believed to be the whole."
 )

@@ -113,7 +113,7 @@ def build_with(
     if isinstance(now.naming, ByFieldId):
         options, auto = called_in_index(checked(options, declared_schema(now)), auto, declared_schema(now), now.naming)
     surveys = survey(run, now.open_for_index, files, sort_paths(options))
-    schema = index_schema(now, [(item.file[0], item.schema) for item in surveys])
+    schema = index_schema(now, [(item.file.path, item.schema) for item in surveys])
     options = _chosen(now, run, surveys, schema, checked(options, schema), auto)
     with new_build(table.store) as build:
         nothing = summarised(summarised_columns(schema, options), filters_of(options, schema), [], {})

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from secateur.index.build.assemble import FileIdentity
 from secateur.index.build.build import FOLDER as SEGMENTS_FOLDER
 from secateur.index.filters.transpose import FOLDER as FILTERS_FOLDER
+from secateur.index.identity import FileIdentity
 from secateur.index.segments.segment_file import CODE
 from secateur.index.segments.segment_table import Directory, Segments
 from secateur.index.segments.snapshot import Snapshot
@@ -49,7 +49,7 @@ def difference(
     new = [file for file in files if file not in covered]
     unknown = [file for file in new if file not in indexed]
     paths = _paths(known)
-    changed = sum(path in paths for path, _, _ in unknown)
+    changed = sum(file.path in paths for file in unknown)
     return Difference(
         kept=_without_lost_filters(sizes, kept),
         live=live,
@@ -62,7 +62,7 @@ def difference(
 
 
 def _paths(files: Iterable[FileIdentity]) -> set[str]:
-    return {path for path, _, _ in files}
+    return {file.path for file in files}
 
 
 def _are_there(sizes: Mapping[str, int], segments: Segments) -> np.ndarray:

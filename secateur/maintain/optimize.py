@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from secateur.index.build.add_columns import amendments
-from secateur.index.build.assemble import Assembled, FileIdentity
+from secateur.index.build.assemble import Assembled
 from secateur.index.build.build import FOLDER as SEGMENTS_FOLDER
 from secateur.index.build.build import OnProgress, Sizes, decode_summary, encode_summary, new_build, total, watching
 from secateur.index.build.filter_files import lay_side_by_side
@@ -22,11 +22,13 @@ from secateur.index.compact.merge_segments import MergePlan, merge, plan_merge
 from secateur.index.compact.plan_segments import Regrouping, regroup
 from secateur.index.filters.bloom_matrix import Slabs, no_slabs
 from secateur.index.filters.transpose import PartPlan
+from secateur.index.identity import FileIdentity
 from secateur.index.model import POSTINGS, Store
 from secateur.index.segments.segment_file import encode_segment
 from secateur.index.segments.segment_table import Segments, SegmentSummary, joined, summarised
 from secateur.index.segments.snapshot import Snapshot, open_snapshot
 from secateur.index.segments.stored_segment import stored_segment
+from secateur.io.tables.directory.recognition import recognised
 from secateur.io.tables.table import Table
 from secateur.maintain.describe import IndexSnapshot, described, filter_files
 from secateur.maintain.entries import indexed_files, live_files, require_snapshot
@@ -74,7 +76,7 @@ def optimize_index(
     """
     snapshot = require_snapshot(table)
     now = table.snapshot(fresh=True)
-    listing = now.fresh_listing(dt.UTC)
+    listing = recognised(now, now.fresh_listing(dt.UTC), snapshot)
     plan = _planned(table.store, snapshot, set(live_files(listing)))
     before, files = len(snapshot.segments), len(filter_files(snapshot))
     after = len(plan.stay) + len(plan.made)

@@ -9,21 +9,22 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from secateur.index.build.add_columns import Amendment, amendments
-from secateur.index.build.assemble import FileIdentity
 from secateur.index.build.build import OnProgress, new_build
 from secateur.index.build.options import Columns, called_in_index, checked, filter_options, filters_of
 from secateur.index.build.spark_tasks import runner
 from secateur.index.build.survey import survey
+from secateur.index.identity import FileIdentity
 from secateur.index.model import BuildOptions
 from secateur.index.naming import ByFieldId
 from secateur.index.segments.segment_table import Segments
 from secateur.index.segments.snapshot import Snapshot
+from secateur.io.tables.directory.recognition import recognised
 from secateur.io.tables.listing import Listing
 from secateur.io.tables.table import Table, TableSnapshot
 from secateur.maintain.build import write_index
 from secateur.maintain.describe import IndexSnapshot, described
 from secateur.maintain.difference import Difference, difference
-from secateur.maintain.entries import indexed_files, live_files, require_snapshot, settled
+from secateur.maintain.entries import indexed_files, live_files, require_snapshot, settled, with_witnesses_of
 from secateur.maintain.publish import declared_schema, index_schema, publish, sort_paths, summarised_columns
 from secateur.maintain.verify import broken_files
 
@@ -84,7 +85,7 @@ def refresh_index(
     now = table.snapshot(fresh=True)
     added = BuildOptions(filters=filter_options(bloom, postings, ngram, tokens), gaps=tuple(gaps), layouts=layouts)
     added = _called_in_index(now, added)
-    listing, files = _listed(now) if dry_run else settled(now)
+    listing, files = _listed(now, snapshot) if dry_run else settled(now, snapshot)
     plan = difference(table.store, snapshot, files, broken_files(table.store, snapshot) if repair else ())
     if dry_run:
         options = _joined(snapshot.options, checked(added, snapshot.schema))
@@ -92,23 +93,25 @@ def refresh_index(
         return _refreshed(now, listing, plan, _lacking(kept, plan, snapshot, options), dry_run=True)
     run = runner(spark)
     surveys = survey(run, now.open_for_index, plan.new, sort_paths(snapshot.options))
-    schema = index_schema(now, [("the index", snapshot.schema), *((item.file[0], item.schema) for item in surveys)])
+    schema = index_schema(now, [("the index", snapshot.schema), *((item.file.path, item.schema) for item in surveys)])
     options = _joined(snapshot.options, checked(added, schema))
     kept = _under(plan.kept, schema, options)
     lacking = _lacking(kept, plan, snapshot, options)
     found = partial(_refreshed, now, listing, plan, lacking, dry_run=False)
-    if not plan.new and not lacking and options == snapshot.options and len(kept) == len(snapshot.segments):
+    renewed = with_witnesses_of(listing, kept) if listing.recognised is not None else kept
+    is_same = renewed is kept and len(kept) == len(snapshot.segments)
+    if not plan.new and not lacking and options == snapshot.options and is_same:
         return found()
     table.store.require_writable()
     with new_build(table.store) as build:
         progress = on_survey, on_progress
-        segments = write_index(now, run, build, surveys, kept, lacking, (schema, options), progress)
+        segments = write_index(now, run, build, surveys, renewed, lacking, (schema, options), progress)
         publish(now, build, segments, schema, options, expected=snapshot)
     return found()
 
 
-def _listed(table: TableSnapshot) -> tuple[Listing, list[FileIdentity]]:
-    listing = table.fresh_listing(dt.UTC)
+def _listed(table: TableSnapshot, snapshot: Snapshot) -> tuple[Listing, list[FileIdentity]]:
+    listing = recognised(table, table.fresh_listing(dt.UTC), snapshot)
     return listing, live_files(listing)
 
 

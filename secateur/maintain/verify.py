@@ -17,6 +17,7 @@ from secateur.index.segments.snapshot import Snapshot
 from secateur.index.segments.stored_segment import stored_segment
 from secateur.index.zones.segment_tree import contradicted_nodes
 from secateur.io.storage.index_store import FileStore
+from secateur.io.tables.directory.recognition import recognised
 from secateur.io.tables.table import Table
 from secateur.maintain.describe import filter_files
 from secateur.maintain.entries import indexed_files, live_files, require_snapshot
@@ -99,13 +100,15 @@ def _silent(what: str, done: int, total: int) -> None:
 
 
 def _verified_files(table: Table, tell: OnStep) -> Verification:
-    live = live_files(table.snapshot(fresh=True).fresh_listing(dt.UTC))
+    now = table.snapshot(fresh=True)
+    listing = now.fresh_listing(dt.UTC)
     try:
         snapshot = require_snapshot(table)
+        live = live_files(recognised(now, listing, snapshot))
         files = snapshot.files
         filter_files(snapshot)  # raises where the snapshot does not say which these are
     except IndexFault as fault:
-        return Verification(0, 0, 0, len(live), (str(fault),))
+        return Verification(0, 0, 0, len(listing.size), (str(fault),))
     faults = [*snapshot.verify(), *_verify_trees(snapshot)]
     try:
         faults += [fault for found in _faults_of_files(table.store, snapshot, tell).values() for fault in found]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable
 
@@ -13,6 +14,14 @@ Reporter = Callable[[Report], object]
 _log = logging.getLogger("secateur")
 _lock = threading.Lock()
 _reporters: tuple[Reporter, ...] = ()
+
+
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)  # of a thread that the child does not have
 
 
 def add_reporter(reporter: Reporter) -> None:

@@ -54,7 +54,7 @@ def test_golden_index_is_sound(golden: Path) -> None:
 
 
 def test_an_index_without_layouts_gets_them(golden: Path) -> None:
-    """The first release kept none: readers look at footers until a refresh is asked for them."""
+    """Readers look at footers until a refresh is asked for them."""
     table = sc.open_table(str(golden))
     assert not sc.describe_index(table).layout_bytes
     plan = sc.prune(table, "id = 17", strict=True)

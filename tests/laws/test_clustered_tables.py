@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 import secateur as sc
 from secateur.index.build.survey import FileSurvey, cut
+from secateur.index.identity import FileIdentity
 from secateur.io.tables.directory.table import ParquetDirectory
 from tests.support.profiles import examples
 
@@ -163,7 +164,7 @@ def survey_of(name: str, begin: int, end: int) -> FileSurvey:
     """A file of two blocks with values from `begin` to `end`."""
     ends = (value.to_bytes(8, "big") for value in (begin, end))
     least, greatest = ends
-    return FileSurvey((name, 1, 1), 2, 10, 100, pa.schema([]), (least,), greatest)
+    return FileSurvey(FileIdentity(name, 1, 1, 1), 2, 10, 100, pa.schema([]), (least,), greatest)
 
 
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), max_size=60), st.integers(1, 20))
@@ -179,10 +180,10 @@ def test_wide_files_are_kept_apart() -> None:
     files = [survey_of(f"{i:03d}", i * 10, i * 10 + 9) for i in range(100)]
     wide = [survey_of("wide", 5, 990), survey_of("wider", 305, 2000)]
     *narrow, last = cut([*files, *wide], 8)
-    assert [item.file[0] for item in last] == ["wide", "wider"]
-    assert all(not item.file[0].startswith("wide") for segment in narrow for item in segment)
+    assert [item.file.path for item in last] == ["wide", "wider"]
+    assert all(not item.file.path.startswith("wide") for segment in narrow for item in segment)
 
 
 def test_data_that_is_not_clustered_has_no_wide_files() -> None:
     files = [survey_of(f"{i:03d}", i, 1000 if i % 2 else i + 1) for i in range(100)]
-    assert [item.file[0] for segment in cut(files, 8) for item in segment] == [item.file[0] for item in files]
+    assert [item.file.path for segment in cut(files, 8) for item in segment] == [item.file.path for item in files]

@@ -11,15 +11,15 @@ import pytest
 
 from secateur.errors import IncomparableLiteral
 from secateur.io.spark.constants import value_of
-from secateur.pruning.predicate.bind import bind, bound_by
+from secateur.pruning.functions.zone_names import zone_of
+from secateur.pruning.predicate.bind import bind, operand_of
 from secateur.pruning.predicate.bound import Constant, Unsupported
 from secateur.pruning.predicate.folding import constant_of_scalar
 from secateur.pruning.predicate.nodes import IsNull
-from secateur.pruning.predicate.operands import NoRule, bind_operand
+from secateur.pruning.predicate.operands import NoRule
 from secateur.pruning.predicate.parse import parse
 from secateur.pruning.predicate.resolve import Binder
 from secateur.pruning.predicate.rewrite import rewrite
-from secateur.pruning.predicate.temporal import zone_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,7 +87,7 @@ def folded(text: str, binder: Binder) -> Constant | None:
     test = parse(f"({text}) IS NULL")
     assert isinstance(test, IsNull)
     try:
-        found = bind_operand(test.operand, binder, bound_by)
+        found = operand_of(test.operand, binder)
     except NoRule:
         return None
     return found if isinstance(found, Constant) else None

@@ -86,7 +86,7 @@ def test_footers_are_read_for_files_that_survive_in_part(write_table: WriteTable
     assert 4 < ranges.start[0] < ranges.stop[0] < sizes[0]
     assert 4 == ranges.start[2] < ranges.stop[2] < sizes[2]
     listing = plan.opened.listing
-    keys = zip(listing.paths.to_pylist(), listing.size.tolist(), listing.modified.tolist(), strict=True)
+    keys = [(path, *listing.identity(i)) for i, path in enumerate(listing.paths.to_pylist())]
     assert [table.cache.holds(("layout", *key)) for key in keys] == [True, False, True, False]
 
 

@@ -29,6 +29,7 @@ from secateur.index.filters.bloom_fragment import SliverWriter
 from secateur.index.filters.bloom_matrix import Slabs
 from secateur.index.filters.hashing import Hashes
 from secateur.index.filters.postings_build import postings_of
+from secateur.index.identity import FileIdentity
 from secateur.index.model import (
     BLOOM,
     POSTINGS,
@@ -76,7 +77,10 @@ BOUNDS: list[tuple[list[object], list[object]]] = [
     ([Decimal("-1.5"), None, Decimal(0), None], [Decimal("9" * 36 + ".99"), None, Decimal(1), None]),
 ]
 NAME, SNAPSHOT_NAME = "segments/0123456789ab-000000.segment", snapshot_name(1)
-FILES = [("p=1/ä b.parquet", 1000, 1_700_000_000_000_000_001), ("p=2/c.parquet", 2**40, 5)]
+FILES = [
+    FileIdentity("p=1/ä b.parquet", 1000, 1_700_000_000_000_000_001, -1, 2**63 - 1),
+    FileIdentity("p=2/c.parquet", 2**40, 5, -(2**63), 0),
+]
 FILTER_NAME = "filters/0123456789ab-000000.filter"
 FILTERS = [Filter(BLOOM, ("id",), pa.int64()), Filter(POSTINGS, ("nested", "name"), pa.string())]
 FPR = 0.1

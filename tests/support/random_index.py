@@ -18,6 +18,7 @@ from secateur.index.container.index_file import SEGMENT
 from secateur.index.filters.bloom_fragment import Sliver
 from secateur.index.filters.bloom_matrix import Slabs
 from secateur.index.filters.postings_build import postings_of
+from secateur.index.identity import FileIdentity
 from secateur.index.model import POSTINGS, BlockTable, BuildOptions, Filter, IndexedColumn
 from secateur.index.read.blocks import LooseBlocks
 from secateur.index.read.coverage import NamesOnly
@@ -59,6 +60,9 @@ class Block:
     values: Mapping[str, Sequence[Any]]
 
 
+IDENTITY = ("size", "modified", "witness")  # of a file, with its path
+
+
 @dataclass(frozen=True)
 class File:
     """A file of the table at one time."""
@@ -66,7 +70,13 @@ class File:
     path: str
     size: int
     modified: int
+    witness: int
     blocks: tuple[Block, ...]
+
+    @property
+    def identity(self) -> FileIdentity:
+        """What tells it from other files."""
+        return FileIdentity(self.path, self.size, self.modified, self.witness)
 
     @cached_property
     def zone_maps(self) -> dict[str, ZoneMap]:
@@ -139,7 +149,8 @@ class Maker:
         counts = self.random.choice([0, 1, 2, 5], n, p=[0.1, 0.3, 0.3, 0.3]).tolist()
         low, span = int(self.random.integers(0, 50)), int(self.random.choice([1, 20], p=[0.2, 0.8]))
         blocks = [Block(n, int(self.random.integers(1, 99)), self.values(n, low, span, width)) for n in counts]
-        return File(path, int(self.random.integers(1, 9)), int(self.random.integers(0, 9)), tuple(blocks))
+        size, modified, witness = self.random.integers(1, 9, 3).tolist()
+        return File(path, size, modified, witness, tuple(blocks))
 
     def values(self, n: int, low: int, span: int, width: int) -> dict[str, list[Any]]:
         """Rows of a block: numbers from a range of their own, as text with a prefix of some width, some NULL."""
@@ -187,7 +198,7 @@ class Maker:
         codes = {f: filters[f].codes for f in there if FILTERS[f].kind != POSTINGS}
         hashes = {f: [None if h is None else h.first for h in filters[f].hashes] for f in there if f not in codes}
         postings = {f: postings_of(each) for f, each in hashes.items()}
-        identities = [(f.path, f.size, f.modified) for f in files]
+        identities = [f.identity for f in files]
         return SegmentData(identities, table, COLUMNS, maps, pages, codes, postings), filters
 
     def partly_known(self, zone_map: ZoneMap) -> ZoneMap:
@@ -232,7 +243,7 @@ def stored(part: Part) -> tuple[bytes, SegmentSummary]:
     )
     merged = [merged_of(zone_map, blocks.row_count) for zone_map in part.data.zone_maps]
     rows = int(blocks.row_count.sum())
-    identities = [(f.path, f.size, f.modified) for f in part.files]
+    identities = [f.identity for f in part.files]
     summary = SegmentSummary(
         part.name, len(data), rows, len(blocks), identities, counts.T.astype(np.int64), merged, places, part.slivers
     )
@@ -272,6 +283,10 @@ class Live(NamesOnly):
     @property
     def modified(self) -> np.ndarray:
         return np.array([file.modified for file in self.files], np.int64)
+
+    @property
+    def known_as(self) -> np.ndarray:
+        return np.array([file.witness for file in self.files], np.int64)
 
     def zones(self, column: Field) -> Zones | None:
         if column not in self.named:
@@ -342,11 +357,11 @@ class Index:
     @cached_property
     def live_of(self) -> dict[tuple[int, int], int]:
         """Of every file of every segment the live file, -1 where there is none; a live file is served once."""
-        identities = {(f.path, f.size, f.modified): i for i, f in enumerate(self.live.files)}
+        identities = {f.identity: i for i, f in enumerate(self.live.files)}
         found = {}
         for s, part in enumerate(self.parts):
             for i, file in enumerate(part.files):
-                found[s, i] = identities.pop((file.path, file.size, file.modified), -1)
+                found[s, i] = identities.pop(file.identity, -1)
         return found
 
     def file_of(self, number: int) -> int:
@@ -525,7 +540,9 @@ def live_files(files: Sequence[File], columns: Sequence[IndexedColumn], make: Ma
     found = {file.path: file for file in files if make.chance(alive)}
     for path, file in found.items():
         if make.chance(changed):
-            found[path] = replace(make.file(path, 3), modified=file.modified + 1)
+            apart = {str(name): getattr(file, str(name)) + 1 for name in make.random.permutation(IDENTITY)[:1]}
+            same = {name: getattr(file, name) for name in IDENTITY if name not in apart}
+            found[path] = replace(make.file(path, 3), **same, **apart)
     found |= {f"new-{i}": make.file(f"new-{i}", 9) for i in range(make.random.integers(0, 3))}
     listed = [list(found.values())[i] for i in make.random.permutation(len(found))]
     named: dict[Field, list[int | None]] = {}

@@ -16,7 +16,6 @@ import numpy as np
 from secateur.errors import IndexFault, StalePlan
 from secateur.index.build.assemble import (
     Assembled,
-    FileIdentity,
     OpenFile,
     Recipe,
     assembled,
@@ -26,6 +25,7 @@ from secateur.index.build.assemble import (
 )
 from secateur.index.container.index_file import SEGMENT, Contents, Place, Writer, read_contents
 from secateur.index.filters.bloom_fragment import FOLDER as SLIVERS_FOLDER
+from secateur.index.identity import FileIdentity
 from secateur.index.model import POSTINGS, BlockTable, Store
 from secateur.index.segments.segment_file import (
     BLOCK_KINDS,
@@ -171,14 +171,14 @@ def _measured(
     collectors = collectors_of(recipe, store, prefix)
     cuts = np.searchsorted(blocks.file, np.arange(len(amendment.files) + 1))
     parts = []
-    for f, ((path, _, _), is_live) in enumerate(zip(amendment.files, amendment.is_live, strict=True)):
+    for f, (file, is_live) in enumerate(zip(amendment.files, amendment.is_live, strict=True)):
         row_count, byte_count = (each[cuts[f] : cuts[f + 1]] for each in (blocks.row_count, blocks.byte_count))
         if not is_live:
             parts.append(unknown_statistics(row_count, byte_count, recipe, collectors))
             continue
-        part = summarise(open_file(path), recipe, collectors)
+        part = summarise(open_file(file.path), recipe, collectors)
         if not np.array_equal(part.row_count, row_count):
-            raise StalePlan(f"{path} was overwritten while the index was refreshed: refresh again")
+            raise StalePlan(f"{file.path} was overwritten while the index was refreshed: refresh again")
         parts.append(part)
     return assembled(parts, amendment.files, recipe, collectors)
 

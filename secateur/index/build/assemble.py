@@ -22,6 +22,7 @@ from secateur.index.filters.bloom_fragment import Sliver, SliverWriter
 from secateur.index.filters.hashing import Hashes
 from secateur.index.filters.parquet_bloom import NativeFilters, bit_vector
 from secateur.index.filters.postings_build import postings_of
+from secateur.index.identity import FileIdentity
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, BlockTable, BuildOptions, Filter, IndexedColumn, Store
 from secateur.index.segments.segment_file import SegmentData
 from secateur.index.zones import zonemap
@@ -33,8 +34,6 @@ from secateur.index.zones.zonemap import ZoneMap
 from secateur.values import Keys, is_float, ordered_kind, same_width
 
 NGRAM_FPR = 0.01  # of one gram; a needle has several, all of which must be there
-
-FileIdentity = tuple[str, int, int]  # path below the table, size, modified (ns)
 
 
 class SourceFile(Protocol):
@@ -56,6 +55,8 @@ class SourceFile(Protocol):
     def pages(self, zone_maps: Mapping[IndexedColumn, ZoneMap]) -> dict[IndexedColumn, PageTable]: ...
 
     def layouts(self) -> FileLayouts: ...
+
+    def end(self) -> int: ...  # the checksum of its last bytes; 0 where nothing needs it
 
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]: ...
 
@@ -143,9 +144,7 @@ def assemble(
     Raises InvalidParquet, StalePlan, IndexNotWritable.
     """
     collectors = collectors_of(recipe, store, prefix)
-    return assembled(
-        [summarise(open_file(path), recipe, collectors) for path, _, _ in files], files, recipe, collectors
-    )
+    return assembled([summarise(open_file(file.path), recipe, collectors) for file in files], files, recipe, collectors)
 
 
 def collectors_of(recipe: Recipe, store: Store, prefix: str) -> list[Collector]:

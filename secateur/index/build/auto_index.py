@@ -74,7 +74,7 @@ def choose(column: str, samples: Sequence[ColumnSample], blocks: int, segment_bl
         return Choice(column, ZONE_MAP, f"{value}, and bounds leave {bounded:,.0f}", sizes)
     if held > EVERYWHERE * blocks:
         return Choice(column, ZONE_MAP, f"{value}: too many for anything to be ruled out", sizes)
-    if after_gaps <= ENOUGH * held + NEARLY * blocks:
+    if GAPS in sizes and after_gaps <= ENOUGH * held + NEARLY * blocks:
         return Choice(column, GAPS, f"{value}; bounds leave {bounded:,.0f}, gaps {after_gaps:,.0f}", sizes)
     best = min((BLOOM, POSTINGS), key=sizes.__getitem__)
     other = POSTINGS if best == BLOOM else BLOOM

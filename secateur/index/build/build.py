@@ -13,12 +13,13 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple
 
 import numpy as np
 
 from secateur.errors import IndexFault, SecateurError
 from secateur.index.build.add_columns import Amendment, amend
-from secateur.index.build.assemble import Assembled, FileIdentity, OpenFile, Recipe, assemble
+from secateur.index.build.assemble import Assembled, OpenFile, Recipe, assemble
 from secateur.index.build.survey import FileSurvey
 from secateur.index.build.tasks import RunTasks, read_result
 from secateur.index.container import index_file
@@ -26,6 +27,7 @@ from secateur.index.container.checked_matrix import Matrix
 from secateur.index.container.index_file import Place, Writer
 from secateur.index.filters import bloom_fragment, transpose
 from secateur.index.filters.bloom_fragment import Sliver
+from secateur.index.identity import FileIdentity
 from secateur.index.model import Store
 from secateur.index.segments.segment_file import encode_segment, zone_arrays, zone_map_of
 from secateur.index.segments.segment_table import SegmentSummary
@@ -153,7 +155,7 @@ def encode_summary(
         "size": size,
         "rows": row_count,
         "blocks": len(blocks),
-        "files": files,
+        "files": [astuple(file) for file in files],
         "places": places,
         "kinds": [zone_map.lower.kind.value for zone_map in segment.zone_maps],
         "slivers": own,
@@ -173,7 +175,7 @@ def decode_summary(data: bytes) -> tuple[int, SegmentSummary]:
         zone_map_of(contents.arrays(f"zone/{c}", read), Kind(kind), 1, "task result")
         for c, kind in enumerate(meta["kinds"])
     ]
-    files = [(str(path), int(size), int(modified)) for path, size, modified in meta["files"]]
+    files = [FileIdentity(*each) for each in meta["files"]]
     counts = np.stack(contents.arrays("file_counts", read), axis=1)
     places = {chunk: Place(*place) for chunk, place in meta["places"].items()}
     sizes = (meta["size"], meta["rows"], meta["blocks"])

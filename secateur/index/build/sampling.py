@@ -31,7 +31,7 @@ def choices(
 
     Raises InvalidParquet, StalePlan.
     """
-    blocks = [(survey.file[0], group) for survey in surveys for group in range(survey.block_count)]
+    blocks = [(survey.file.path, group) for survey in surveys for group in range(survey.block_count)]
     chosen = [blocks[i] for i in np.unique(np.linspace(0, len(blocks) - 1, SAMPLED_BLOCKS).astype(int)).tolist()]
 
     def work(mine: Sequence[int]) -> Iterator[bytes]:

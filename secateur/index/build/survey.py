@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from secateur.index.build.assemble import FileIdentity, OpenFile
+from secateur.index.build.assemble import OpenFile
 from secateur.index.build.tasks import RunTasks, read_result
 from secateur.index.container import index_file
 from secateur.index.container.index_file import Writer
+from secateur.index.identity import FileIdentity
 from secateur.index.model import indexed_columns
 from secateur.index.zones import zonemap
 from secateur.values import Keys, Kind
@@ -47,12 +48,12 @@ def survey(
 
     def work(mine: Sequence[int]) -> Iterator[bytes]:
         for i in mine:
-            yield _encode_survey(i, files[i][0], open_file, sort_key)
+            yield _encode_survey(i, files[i].path, open_file, sort_key)
 
     found: list[FileSurvey | None] = [None] * len(files)
     for data in run(work, len(files)):
-        i, rest = _decode_survey(data)
-        found[i] = FileSurvey(files[i], *rest)
+        i, end, rest = _decode_survey(data)
+        found[i] = FileSurvey(replace(files[i], end=end), *rest)
     return [item for item in found if item is not None]
 
 
@@ -65,6 +66,7 @@ def _encode_survey(i: int, path: str, open_file: OpenFile, sort_key: Sequence[tu
     ends = "" if not zone_maps or zone_maps[0] is None else _end_of(zone_maps[0], 1).hex()
     meta = {
         "i": i,
+        "end": source.end(),
         "counts": (len(source.row_count), int(source.row_count.sum()), int(source.byte_count.sum())),
         "schema": source.schema.serialize().to_pybytes().hex(),
         "begins": begins,
@@ -77,12 +79,12 @@ def _folded(path: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part.lower() for part in path)
 
 
-def _decode_survey(data: bytes) -> tuple[int, tuple[int, int, int, pa.Schema, tuple[bytes, ...], bytes]]:
+def _decode_survey(data: bytes) -> tuple[int, int, tuple[int, int, int, pa.Schema, tuple[bytes, ...], bytes]]:
     meta = read_result(data)[0].meta
     schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(meta["schema"])))
     blocks, rows, size = meta["counts"]
     begins = tuple(map(bytes.fromhex, meta["begins"]))
-    return meta["i"], (blocks, rows, size, schema, begins, bytes.fromhex(meta["ends"]))
+    return meta["i"], meta["end"], (blocks, rows, size, schema, begins, bytes.fromhex(meta["ends"]))
 
 
 def _end_of(zone_map: zonemap.ZoneMap, side: int) -> bytes:
@@ -128,7 +130,7 @@ def target_blocks(blocks: int, rows: int, segment_blocks: int | None, *, has_pos
 
 def in_key_order(surveys: Sequence[FileSurvey]) -> tuple[list[FileSurvey], list[FileSurvey]]:
     """The files in key order: those that reach over few others, and apart from them the wide ones."""
-    in_order = sorted(surveys, key=lambda s: (s.begins, s.file))
+    in_order = sorted(surveys, key=lambda s: (s.begins, s.file.path))
     wide = _wide(in_order).tolist()
     narrow = [item for item, is_wide in zip(in_order, wide, strict=True) if not is_wide]
     return narrow, [item for item, is_wide in zip(in_order, wide, strict=True) if is_wide]

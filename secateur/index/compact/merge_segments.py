@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from secateur.index.build.assemble import FileIdentity
 from secateur.index.filters.postings import Postings, values_by_block
 from secateur.index.filters.postings_build import postings_of
+from secateur.index.identity import FileIdentity
 from secateur.index.model import BlockTable, Store
 from secateur.index.segments.segment_file import SegmentData
 from secateur.index.segments.snapshot import Snapshot
@@ -57,8 +57,7 @@ def plan_merge(snapshot: Snapshot, entries: np.ndarray) -> MergePlan:
         parts.append(Part(int(segment[mine[0]]), blocks, np.repeat(mine, count[mine])))
     file = np.concatenate([np.zeros(0, np.int64), *(part.file for part in parts)])
     chosen = table.take(entries)
-    identities = zip(chosen.path.to_pylist(), chosen.size.tolist(), chosen.modified.tolist(), strict=True)
-    return MergePlan(list(identities), parts, np.argsort(file, kind="stable"))
+    return MergePlan(chosen.identities(), parts, np.argsort(file, kind="stable"))
 
 
 def merge(store: Store, snapshot: Snapshot, plan: MergePlan, codes: Mapping[int, np.ndarray]) -> SegmentData:

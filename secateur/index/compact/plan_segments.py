@@ -150,11 +150,10 @@ def _surveys(store: Store, snapshot: Snapshot, entries: np.ndarray) -> list[File
     else:
         last = [int(s).to_bytes(8, "big") for s in chosen.segment]
         begins = [(each,) for each in last]
-    identities = zip(chosen.path.to_pylist(), chosen.size.tolist(), chosen.modified.tolist(), strict=True)
     counts = zip(chosen.block_count.tolist(), chosen.row_count.tolist(), chosen.byte_count.tolist(), strict=True)
     return [
         FileSurvey(file, *count, _NO_SCHEMA, begin, end)
-        for file, count, begin, end in zip(identities, counts, begins, last, strict=True)
+        for file, count, begin, end in zip(chosen.identities(), counts, begins, last, strict=True)
     ]
 
 

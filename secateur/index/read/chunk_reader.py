@@ -179,3 +179,6 @@ class ChunkReader:
 @cache
 def _decoders() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(DECODERS, thread_name_prefix="secateur-decoder")
+
+
+os.register_at_fork(after_in_child=_decoders.cache_clear)  # a child has none of its threads

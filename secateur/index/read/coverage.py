@@ -1,7 +1,7 @@
 """Which live files the index covers: its entries matched with the files of the table, once per pair of snapshots.
 
-An index entry belongs to a file *identity* (path, size, modification time). A live file without an entry of its own
-identity is not covered: its blocks come from its footer. So an index that is stale, partial or broken answers
+An index entry belongs to a file *identity* (path, size, time of modification, witness). A live file without an entry of
+its own identity is not covered: its blocks come from its footer. So an index that is stale, partial or broken answers
 for what it knows and for nothing else.
 """
 
@@ -40,6 +40,10 @@ class LiveFiles(Protocol):
 
     @property
     def modified(self) -> np.ndarray: ...
+
+    @property
+    def known_as(self) -> np.ndarray:
+        """The witness of every file under which the index knows it, where it does."""
 
     def zones(self, column: Field) -> Zones | None:
         """What stands in place of what files hold of a column, exact; None where they are asked themselves."""
@@ -227,13 +231,21 @@ def covered(live: LiveFiles, snapshot: Snapshot) -> Coverage:
 
 def _matched(live: LiveFiles, entries: FileTable) -> np.ndarray:
     """The live file of every entry; -1 where there is none of its identity."""
+    candidate = alike(live, entries)
+    same = candidate >= 0
+    same[same] = entries.witness[same] == live.known_as[candidate[same]]
+    return _first_of_each(np.where(same, candidate, -1))
+
+
+def alike(live: LiveFiles, entries: FileTable) -> np.ndarray:
+    """The live file of every entry by path, size and time of modification, whatever its witness; -1: there is none."""
     found = pc.index_in(entries.path, value_set=live.paths.cast(pa.large_string()))
     candidate = pc.fill_null(found, -1).to_numpy().astype(np.int64)
     same = candidate >= 0
     same[same] = (entries.size[same] == live.size[candidate[same]]) & (
         entries.modified[same] == live.modified[candidate[same]]
     )
-    return _first_of_each(np.where(same, candidate, -1))
+    return np.where(same, candidate, -1)
 
 
 def _first_of_each(candidate: np.ndarray) -> np.ndarray:

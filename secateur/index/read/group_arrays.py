@@ -7,7 +7,6 @@ blocks is evaluated on a few long arrays, and one over a single segment reads th
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from secateur.forks import lock_for
 from secateur.index.model import BlockTable
 from secateur.index.segments.snapshot import SegmentTable
 from secateur.index.zones.gaps import MOST_GAPS, GapTable
@@ -82,7 +82,7 @@ class ResidentZones:
         self.loaded = np.zeros(len(begin) - 1, bool)
         self.complete = False  # whether all of it is loaded
         self._begin = begin - begin[0]  # the first block of every segment within the group
-        self._lock = threading.Lock()
+        self._lock = lock_for(self, "_lock")
         n = int(self._begin[-1])
         words = len(greatest_keys(kind, 0).words)
         value, null = (np.broadcast_to(np.uint8(each), n) for each in (TRUE | FALSE, 0))
@@ -176,7 +176,7 @@ class ResidentBlocks:
         self.complete = False  # whether all of it is loaded
         self.has_empty = False  # whether some block that is loaded has no rows
         self._begin, self._file_begin = begin - begin[0], file_begin - file_begin[0]
-        self._lock = threading.Lock()
+        self._lock = lock_for(self, "_lock")
         n = int(self._begin[-1])
         self.table = BlockTable(*(np.empty(n, dtype) for dtype in (np.uint16, np.uint16, np.uint32, np.uint32)))
 

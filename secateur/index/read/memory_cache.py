@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from secateur.forks import lock_for
 from secateur.index.zones.page_statistics import PageTable
 from secateur.index.zones.zonemap import ZoneMap
 
@@ -36,7 +36,7 @@ class ByteCache:
         self.most_bytes = most_bytes
         self.counters = CacheCounters()
         self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = lock_for(self, "_lock")
 
     def get(self, key: Hashable, load: Callable[[], Value]) -> Value:
         """The value under a key, loaded where it is not here. Errors of `load` pass through; nothing is kept then."""

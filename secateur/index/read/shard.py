@@ -65,7 +65,7 @@ class _ShareFiles(NamesOnly):
     def size(self) -> np.ndarray:
         return np.zeros(len(self.share.survives), np.int64)
 
-    modified = size
+    modified = known_as = size
 
     def zones(self, column: Field) -> Zones | None:
         return self.share.names.get(column)

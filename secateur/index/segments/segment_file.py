@@ -20,6 +20,7 @@ from secateur.index.container.checked_matrix import Matrix, salt_of, signed_salt
 from secateur.index.container.index_file import SEGMENT, Place, Writer, is_repeated
 from secateur.index.filters.bloom_matrix import NONE
 from secateur.index.filters.postings import Postings, PostingTable, posting_arrays, posting_table_of
+from secateur.index.identity import FileIdentity
 from secateur.index.model import BlockTable, IndexedColumn, type_name
 from secateur.index.zones.gaps import gap_arrays, gaps_of
 from secateur.index.zones.page_locations import Layouts, layouts_array, table_arrays
@@ -38,7 +39,7 @@ FILTER_KINDS = (CODE, POSTING)  # of which a filter has one
 class SegmentData:
     """What a build knows of a segment before it is encoded."""
 
-    files: Sequence[tuple[str, int, int]]  # path below the table, size, modified (ns)
+    files: Sequence[FileIdentity]
     blocks: BlockTable
     columns: Sequence[IndexedColumn]
     zone_maps: Sequence[ZoneMap]  # one per column

@@ -15,6 +15,7 @@ import pyarrow as pa
 from secateur.index.container.index_file import Place
 from secateur.index.filters.bloom_fragment import Sliver
 from secateur.index.filters.bloom_matrix import Slabs, no_slabs
+from secateur.index.identity import FileIdentity, identities
 from secateur.index.model import Filter, IndexedColumn, is_tuple_column
 from secateur.index.segments.segment_file import BLOCK_KINDS, BLOCKS, COLUMN_KINDS, FILTER_KINDS
 from secateur.index.zones import zonemap
@@ -35,7 +36,7 @@ class SegmentSummary:
     size: int
     row_count: int
     block_count: int
-    files: Sequence[tuple[str, int, int]]  # path, size, modified (ns)
+    files: Sequence[FileIdentity]
     file_counts: np.ndarray  # int64 of shape (n_files, 3): blocks, rows, bytes
     zone_maps: Sequence[ZoneMap]  # one unit each, by column
     places: Mapping[str, Place]  # of its chunks
@@ -49,6 +50,8 @@ class FileTable:
     path: pa.Array  # large_string
     size: np.ndarray
     modified: np.ndarray
+    witness: np.ndarray
+    end: np.ndarray  # checksums of their last bytes; 0: not known
     block_count: np.ndarray
     row_count: np.ndarray
     byte_count: np.ndarray
@@ -58,6 +61,10 @@ class FileTable:
         """The given files."""
         arrays = {name: getattr(self, name)[files] for name in _FILE_ARRAYS}
         return FileTable(self.path.take(pa.array(files)), **arrays)
+
+    def identities(self) -> list[FileIdentity]:
+        """The identities of the files, in their order."""
+        return identities(self.path, self.size, self.modified, self.witness, self.end)
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,7 @@ class FileCounts:
     byte_count: np.ndarray
 
 
-_FILE_ARRAYS = ("size", "modified", "block_count", "row_count", "byte_count", "segment")
+_FILE_ARRAYS = ("size", "modified", "witness", "end", "block_count", "row_count", "byte_count", "segment")
 
 
 @dataclass(frozen=True)
@@ -171,9 +178,11 @@ def summarised(
     counts = np.concatenate([np.zeros((0, 3), np.int64), *(summary.file_counts for summary in summaries)])
     block_count, row_count, byte_count = (np.ascontiguousarray(counts[:, i]) for i in range(3))
     table = FileTable(
-        pa.array([path for path, _, _ in files], pa.large_string()),
-        _integers([size for _, size, _ in files]),
-        _integers([modified for _, _, modified in files]),
+        pa.array([file.path for file in files], pa.large_string()),
+        _integers([file.size for file in files]),
+        _integers([file.modified for file in files]),
+        _integers([file.witness for file in files]),
+        _integers([file.end for file in files]),
         block_count,
         row_count,
         byte_count,

@@ -81,7 +81,9 @@ def encode_snapshot(
     """The bytes of a snapshot file."""
     files = segments.files
     order = pc.sort_indices(files.path).to_numpy()
-    listed = listing_id(files.path.take(pa.array(order)), files.size[order], files.modified[order])
+    listed = listing_id(
+        files.path.take(pa.array(order)), *(a[order] for a in (files.size, files.modified, files.witness))
+    )
     meta = {
         "number": number,
         "created": created,
@@ -100,7 +102,7 @@ def encode_snapshot(
     counts = (files.block_count, files.row_count, files.byte_count)
     live = np.empty(len(order), np.int64)
     live[order] = np.arange(len(order))
-    writer.add("files", [files.size, files.modified, *counts, files.segment, live])
+    writer.add("files", [files.size, files.modified, files.witness, files.end, *counts, files.segment, live])
     for chunk, found in segments.directory.items():
         writer.add(f"where/{written_name(chunk)}", [found.at, found.size, found.crc])
     for f, slabs in segments.slabs.items():
@@ -181,7 +183,7 @@ class Snapshot:
     @property
     def file_counts(self) -> FileCounts:
         """How much every file holds. Raises IndexFault where the arrays do not fit together."""
-        return FileCounts(*self._file_arrays[2:5])
+        return FileCounts(*self._file_arrays[4:7])
 
     @property
     def live(self) -> np.ndarray:
@@ -190,7 +192,7 @@ class Snapshot:
 
     @cached_property
     def _file_arrays(self) -> list[np.ndarray]:
-        arrays = self._arrays("files", 5 * (_INT64,) + (np.dtype("<i4"), _INT64))
+        arrays = self._arrays("files", 7 * (_INT64,) + (np.dtype("<i4"), _INT64))
         n = int(self.segments.file_begin[-1])
         segment, live = arrays[-2:]
         if any(array.shape != (n,) for array in arrays) or is_repeated(live) or not _is_permutation(live):
@@ -265,10 +267,16 @@ class Snapshot:
 
     def number_of(self, field: Field) -> int | None:
         """The number of the column whose keys are those of a field; None where it is not indexed."""
-        for c, column in enumerate(self.columns):
-            if column.path == field.path:
-                return c if kind_of(column.type) is not None and same_keys(column.type, field.type) else None
-        return None
+        c = self._numbers.get(field.path)
+        if c is None:
+            return None
+        type_ = self.columns[c].type
+        return c if kind_of(type_) is not None and same_keys(type_, field.type) else None
+
+    @cached_property
+    def _numbers(self) -> dict[tuple[str, ...], int]:
+        """The first column of every path."""
+        return {column.path: c for c, column in reversed([*enumerate(self.columns)])}
 
     def as_segments(self) -> Segments:
         """All that the snapshot says of its segments, for the next one to take over. Raises IndexFault."""

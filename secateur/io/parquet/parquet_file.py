@@ -37,6 +37,7 @@ from secateur.io.storage.byte_ranges import LOCAL_GAP, gap_of
 from secateur.io.storage.file_version import ListedFile, vanished
 from secateur.io.storage.object_file import ObjectFile, open_file
 from secateur.io.storage.redaction import trouble
+from secateur.io.storage.witness import end_of
 from secateur.values import is_float, ordered_kind, same_keys
 
 
@@ -91,6 +92,13 @@ class ParquetSource:
             if leaf.path in indexes
         }
 
+    def end(self) -> int:
+        """A checksum of the file's last bytes: :func:`secateur.io.storage.witness.end_of`. Raises InvalidParquet."""
+        try:
+            return end_of(self.file)
+        except (OSError, pa.ArrowException) as error:
+            raise trouble(self.path, error, InvalidParquet) from None
+
     def layouts(self) -> FileLayouts:
         """What reads of single pages need of all row groups. Raises InvalidParquet."""
         try:
@@ -144,20 +152,35 @@ class ParquetSource:
 
     def leaf(self, path: tuple[str, ...]) -> Leaf | None:
         """The leaf column of a path, whatever its case; None where it has none that is outside lists and maps."""
-        folded = _folded(path)
-        found = [leaf for leaf in self.footer.leaves if _folded(leaf.path) == folded]
+        found = self._leaves.get(_folded(path), ())
         return next((leaf for leaf in found if leaf.path == path), found[0] if found else None)
+
+    @cached_property
+    def _leaves(self) -> Mapping[tuple[str, ...], Sequence[Leaf]]:
+        """The leaf columns by their paths in lower case."""
+        found: dict[tuple[str, ...], list[Leaf]] = {}
+        for leaf in self.footer.leaves:
+            found.setdefault(_folded(leaf.path), []).append(leaf)
+        return found
+
+    @cached_property
+    def _fields(self) -> Mapping[str, Sequence[pa.Field]]:
+        """The columns by their names in lower case."""
+        found: dict[str, list[pa.Field]] = {}
+        for column in self.schema:
+            found.setdefault(column.name.lower(), []).append(column)
+        return found
 
     def _type_of(self, path: tuple[str, ...]) -> pa.DataType | None:
         """The type of a path in this file, or None where the file does not have it."""
-        type_: pa.DataType = pa.struct(list(self.schema))
-        for name in path:
-            if not pa.types.is_struct(type_):
-                return type_
-            own = [f for f in type_ if f.name.lower() == name.lower()]
+        own, type_ = self._fields.get(path[0].lower(), ()), None
+        for name, below in zip(path, (*path[1:], None), strict=True):
             if not own:
                 return None
             type_ = next((f for f in own if f.name == name), own[0]).type
+            if below is None or not pa.types.is_struct(type_):
+                return type_
+            own = [f for f in type_ if f.name.lower() == below.lower()]
         return type_
 
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
@@ -257,7 +280,7 @@ def _parsed(file: pa.NativeFile) -> Parsed:
 
 
 def _kept(file: pa.NativeFile, shown: str, listed: ListedFile) -> Parsed:
-    return _FOOTERS.get((shown, listed.size, listed.modified), lambda: _parsed(file))
+    return _FOOTERS.get((shown, listed.size, listed.modified, listed.witness), lambda: _parsed(file))
 
 
 _FOOTERS = ByteCache(64 << 20)

@@ -22,7 +22,7 @@ from secateur.pruning.stages.survivors import RowRanges, no_ranges
 from secateur.ragged import offsets_of
 
 _ZSTD = pa.Codec("zstd")
-_PATH, _SIZE, _MODIFIED, _TOLD = 0, 1, 2, 3  # columns of the files
+_PATH, _SIZE, _MODIFIED, _WITNESS, _TOLD = range(5)  # columns of the files
 _COUNT = pa.field("count", pa.int32())
 _BLOCKS = pa.schema([("row_group", pa.int32()), ("residual", pa.int32()), ("ranges", pa.int32())])
 _LAYOUTS = pa.schema([("head", pa.int32()), ("layout", pa.large_binary())])
@@ -68,6 +68,7 @@ class BlockList:
                 path=path,
                 size=self.files.column(_SIZE)[i].as_py(),
                 modified=self.files.column(_MODIFIED)[i].as_py(),
+                witness=self.files.column(_WITNESS)[i].as_py(),
                 row_groups=tuple(self.row_group[blocks].tolist()),
                 residual=tuple(self.residual[blocks].tolist()),
                 rows=tuple(self._rows(block) for block in range(blocks.start, blocks.stop)),
@@ -169,10 +170,10 @@ def block_list(
     """
     starts = np.flatnonzero(np.diff(file, prepend=-1))
     ordinals = file[starts]
-    sizes, modified = (pa.array(each[ordinals], pa.int64()) for each in (listing.size, listing.modified))
-    columns = [listing.paths.take(pa.array(ordinals)), sizes, modified, told]
+    numbers = (pa.array(each[ordinals], pa.int64()) for each in (listing.size, listing.modified, listing.witness))
+    columns = [listing.paths.take(pa.array(ordinals)), *numbers, told]
     return BlockList(
-        pa.RecordBatch.from_arrays(columns, names=["path", "size", "modified", "told"]),
+        pa.RecordBatch.from_arrays(columns, names=["path", "size", "modified", "witness", "told"]),
         np.append(starts, len(file)),
         row_group.astype(np.int32, copy=False),
         residual.astype(np.int32),

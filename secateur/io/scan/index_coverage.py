@@ -217,7 +217,7 @@ def _of_column(opened: OpenedTable, snapshot: Snapshot, column: Field) -> Iterat
     for f, each in enumerate(snapshot.filters):
         if own is not None and each.path == own.path and same_keys(each.type, hashed):
             has, size = _has_filter(snapshot, f, each), partial(_filter_bytes, opened, snapshot, f, each)
-            yield _Structure(name, STRUCTURES[each.kind], _setting(each), has, size)
+            yield _Structure(name, STRUCTURES.get(each.kind, each.kind), _setting(each), has, size)
 
 
 def _setting(each: Filter) -> str | None:

@@ -19,6 +19,7 @@ from secateur.index.read.index_view import Caches, IndexCatalog, current_snapsho
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.parquet.arrow_types import merge_schemas
 from secateur.io.storage.object_file import FOOTER_THREADS
+from secateur.io.tables.directory.recognition import recognised
 from secateur.io.tables.listing import METADATA, METADATA_FIELD, Listing
 from secateur.io.tables.metadata_tables import ManifestCounts
 from secateur.io.tables.partitions import overlapping
@@ -71,6 +72,7 @@ def open_snapshot_of(
     snapshot: Snapshot | None = None
     with faults.tolerated():
         snapshot = find_index()
+        listing = recognised(table, listing, snapshot)
     footers = FooterSource(table, listing)
     caches = Caches(table.store, table.cache, table.disk)
     catalog = open_catalog(listing, caches, snapshot, footers.open, faults, table.naming)

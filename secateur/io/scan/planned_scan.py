@@ -189,8 +189,8 @@ class PlannedScan(ScanPlan):
         if found.null_count:
             return False
         at, mine = found.to_numpy(), own.to_numpy()
-        same = (now.size[at] == then.size[mine]) & (now.modified[at] == then.modified[mine])
-        return bool(same.all())
+        pairs = ((now.size, then.size), (now.modified, then.modified), (now.witness, then.witness))
+        return all(bool((new[at] == old[mine]).all()) for new, old in pairs)
 
     def means_the_same(self, *, ansi: bool) -> bool:
         """Whether the predicate means what the plan takes it for in a session with ANSI mode, or without it, too."""

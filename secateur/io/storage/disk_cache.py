@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 import os
 import re
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from secateur.forks import lock_for
 from secateur.io.storage.disk_cache_entry import PieceName, read_piece, write_piece
 from secateur.io.storage.disk_cache_eviction import Room, occupied_bytes
 
@@ -45,13 +45,13 @@ class DiskCache:
     a warning. Pickles as its settings.
     """
 
-    def __init__(self, directory: Path, most_bytes: int) -> None:
-        self.directory = directory.absolute()
+    def __init__(self, directory: Path | str, most_bytes: int = DEFAULT_BYTES) -> None:
+        self.directory = Path(directory).expanduser().absolute()
         self.most_bytes = most_bytes
         self.counters = DiskCacheCounters()
         self._root = os.fspath(self.directory)
         self._room = Room(self._root, most_bytes)
-        self._lock = threading.Lock()
+        self._lock = lock_for(self, "_lock")
         self._warned: set[str] = set()
 
     def __reduce__(self) -> tuple[type[DiskCache], tuple[Path, int]]:

@@ -13,11 +13,11 @@ import contextlib
 import errno
 import os
 import re
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from secateur.forks import lock_for
 from secateur.io.storage.disk_cache_entry import HEADER, MOST_VALUE_BYTES, PIECE
 
 _UNIT = 4096  # bytes; the usual block of a filesystem, which is what a file occupies a multiple of
@@ -44,7 +44,7 @@ class Room:
         self._count = os.path.join(root, _COUNT)
         self._most = most_bytes // _UNIT
         self._low = self._most - self._most // 8
-        self._evicting = threading.Lock()
+        self._evicting = lock_for(self, "_evicting")
         self._paused_until = 0.0
 
     def fits(self, length: int) -> bool:

@@ -1,16 +1,22 @@
-"""Whether a file is still the one that was listed: by its size, and by when it was modified, where that is known."""
+"""Whether a file is still the one that was listed: by its size, when it was modified, and its witness."""
 
 from __future__ import annotations
 
 import datetime as dt
+import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from secateur.errors import InvalidParquet, StalePlan
+from secateur.io.storage.filesystem_settings import innermost
 from secateur.io.storage.object_file import ObjectFile
+from secateur.io.storage.redaction import trouble
+from secateur.io.storage.witness import fsspec_of, version_of
 
 _LAST_MODIFIED = b"Last-Modified"  # of an object, as the answer to the request that opened it tells
 _SECOND = 10**9  # nanoseconds: what such an answer is exact to
@@ -18,18 +24,22 @@ _SECOND = 10**9  # nanoseconds: what such an answer is exact to
 
 @dataclass(frozen=True)
 class ListedFile:
-    """A file as it was listed; `modified` in nanoseconds since the epoch, 0 where only the size tells."""
+    """A file as it was listed; `modified` in nanoseconds since the epoch, 0 where that is not known.
+
+    `witness` is None of files that are never written twice, for which nothing but size and time is looked up.
+    """
 
     filesystem: pafs.FileSystem
     path: str
     shown: str
     size: int
     modified: int
+    witness: int | None = None  # see :mod:`secateur.io.storage.witness`
 
     @property
     def is_local(self) -> bool:
         """Whether asking again costs nothing."""
-        return isinstance(self.filesystem, pafs.LocalFileSystem)
+        return isinstance(innermost(self.filesystem, self.path)[0], pafs.LocalFileSystem)
 
     def require(self, file: pa.NativeFile | None = None) -> None:
         """Raises StalePlan where the file is gone, or another one is in its place.
@@ -39,18 +49,41 @@ class ListedFile:
         """
         if isinstance(file, ObjectFile):
             return  # every answer to it is held against this file
-        if file is not None and not self.is_local:
+        if file is not None and not isinstance(self.filesystem, pafs.LocalFileSystem):
             modified = _modified(file) if self.modified else None
             self.accept(file.size(), modified or self.modified)
-            if modified is not None or not self.modified:
+            if modified is not None or (not self.modified and self._fsspec is None):
                 return
         try:
-            info = self.filesystem.get_file_info(self.path)
+            size, modified, witness = self._now()
+        except (FileNotFoundError, NotADirectoryError):
+            raise vanished(self.shown) from None
         except OSError as error:
-            raise InvalidParquet(f"cannot look up {self.shown}: {error}") from None
+            raise trouble(f"cannot look up {self.shown}", error, InvalidParquet) from None
+        self._compare(size, modified)
+        if None not in (witness, self.witness) and witness != self.witness:
+            raise self._changed("it was changed since, or linked or copied to its place")
+
+    @property
+    def _fsspec(self) -> Any | None:
+        return None if self.witness is None else fsspec_of(innermost(self.filesystem, self.path)[0])
+
+    def _now(self) -> tuple[int, int, int | None]:
+        """The size, time of modification and witness of what is there now; None: nothing tells. Raises OSError."""
+        if self.is_local:
+            status = os.stat(innermost(self.filesystem, self.path)[1])
+            if not stat.S_ISREG(status.st_mode):
+                raise FileNotFoundError(self.shown)
+            return status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        version = None
+        if (fsspec := self._fsspec) is not None:
+            path = innermost(self.filesystem, self.path)[1]
+            fsspec.invalidate_cache(path)
+            version = version_of(fsspec.info(path))
+        info = self.filesystem.get_file_info(self.path)
         if info.type != pafs.FileType.File:
-            raise vanished(self.shown)
-        self._compare(info.size, info.mtime_ns or 0)
+            raise FileNotFoundError(self.shown)
+        return info.size, info.mtime_ns or 0, version
 
     def accept(self, size: int, modified: int) -> None:
         """Raises StalePlan where an answer of an object store, whose times are exact to the second, is of another."""

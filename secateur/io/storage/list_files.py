@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +17,14 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
 from secateur.arrays import strings
+from secateur.io.storage.filesystem_settings import innermost
+from secateur.io.storage.witness import drawn, fsspec_of, version_of
 
 FileSystem: TypeAlias = pafs.FileSystem
-Asked: TypeAlias = "pafs.FileSelector | Sequence[str]"  # what one thread asks the filesystem for: a directory, or paths
 
 THREADS = 16  # stores are waited for; on local disks two threads are as fast as sixteen, network mounts are like stores
 WIDE = 2 * THREADS  # so many directories are each listed whole: enough that a large one among them does not come last
-CHUNK = 4096  # names of one local directory that one thread looks up
+CHUNK = 1024  # names of one local directory that one thread looks up
 
 # Spark's HadoopFSUtils.shouldFilterOutPathName, of any part of a path, in the syntax of RE2
 _HIDDEN = r"(^|/)(\.|_[^/=]*(/|$))|\._COPYING_(/|$)"
@@ -34,6 +37,7 @@ class Files:
     paths: pa.Array  # below the directory
     size: np.ndarray  # bytes
     modified: np.ndarray  # nanoseconds since the epoch; 0 where the filesystem does not know
+    witness: np.ndarray  # what nobody puts back; see :mod:`secateur.io.storage.witness`
 
     def equals(self, other: Files) -> bool:
         """Whether these are the same files, unchanged."""
@@ -41,6 +45,7 @@ class Files:
             self.paths.equals(other.paths)
             and np.array_equal(self.size, other.size)
             and np.array_equal(self.modified, other.modified)
+            and np.array_equal(self.witness, other.witness)
         )
 
 
@@ -51,6 +56,7 @@ class _Found:
     paths: list[str]
     size: list[int]
     modified: list[int]
+    witness: list[int]  # 0 where nothing tells
     directories: list[str]
 
 
@@ -63,6 +69,9 @@ def list_files(filesystem: FileSystem, root: str, *, wide: int = WIDE) -> Files:
 
     Raises OSError where a directory cannot be listed, UnicodeError for a name that is no UTF-8.
     """
+    filesystem, root = innermost(filesystem, root)
+    if (fsspec := fsspec_of(filesystem)) is not None:
+        fsspec.invalidate_cache()  # of listings, which some keep for ever
     found: list[_Found] = []
     level = [root]
     with ThreadPoolExecutor(THREADS) as threads:
@@ -79,12 +88,12 @@ def _answers(
     filesystem: FileSystem, directories: Sequence[str], whole: bool, threads: ThreadPoolExecutor
 ) -> Iterator[_Found]:
     """What is in some directories, or with `whole` anywhere below them."""
-    local = isinstance(filesystem, pafs.LocalFileSystem)
-    read: Callable[[Sequence[pafs.FileInfo]], _Found] = _read_local if local else _read
-    asked: Iterable[Asked] = (pafs.FileSelector(path, recursive=whole) for path in directories)
-    if local and not whole:  # few directories, perhaps with very many files each
-        asked = (chunk for paths in threads.map(_paths_in, directories) for chunk in _chunks(paths))
-    return threads.map(lambda ask: read(filesystem.get_file_info(ask)), asked)
+    if not isinstance(filesystem, pafs.LocalFileSystem):
+        return threads.map(lambda path: _told(filesystem, path, whole), directories)
+    if whole:
+        return threads.map(_below_local, directories)
+    paths = threads.map(_paths_in, directories)  # few directories, perhaps with very many files each
+    return threads.map(_looked_up, (chunk for each in paths for chunk in _chunks(each)))
 
 
 def _paths_in(directory: str) -> list[str]:
@@ -96,36 +105,81 @@ def _chunks(paths: Sequence[str]) -> Iterator[Sequence[str]]:
     return (paths[i : i + CHUNK] for i in range(0, len(paths), CHUNK))
 
 
-def _read(infos: Sequence[pafs.FileInfo]) -> _Found:
-    types = [info.type for info in infos]
-    files = [info for info, type_ in zip(infos, types, strict=True) if type_ == pafs.FileType.File]
-    directories = [info.path for info, type_ in zip(infos, types, strict=True) if type_ == pafs.FileType.Directory]
-    return _found(files, directories)
+def _below_local(directory: str) -> _Found:
+    """All that is below a directory of a local disk."""
+    found, level = _Found([], [], [], [], []), [directory]
+    while level:
+        part = _looked_up(_paths_in(level.pop()))
+        for name in ("paths", "size", "modified", "witness"):
+            getattr(found, name).extend(getattr(part, name))
+        level += part.directories
+    return found
 
 
-def _read_local(infos: Sequence[pafs.FileInfo]) -> _Found:
-    """As :func:`_read`: on local disks only files have a size, which is quicker to ask for than the type."""
-    files = [info for info in infos if info.size is not None]
-    others = [info for info in infos if info.size is None] if len(files) < len(infos) else []
-    return _found(files, [info.path for info in others if info.type == pafs.FileType.Directory])
+def _looked_up(paths: Sequence[str]) -> _Found:
+    """What lies under some paths of a local disk. pyarrow would not tell when a file was changed."""
+    found = _Found([], [], [], [], [])
+    for path in paths:
+        try:
+            status = os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):  # gone by now, or a link to nothing
+            continue
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                continue
+            raise
+        if stat.S_ISREG(status.st_mode):
+            found.paths.append(path)
+            found.size.append(status.st_size)
+            found.modified.append(status.st_mtime_ns)
+            found.witness.append(status.st_ctime_ns)
+        elif stat.S_ISDIR(status.st_mode):
+            found.directories.append(path)
+    return found
 
 
-def _found(files: Sequence[pafs.FileInfo], directories: list[str]) -> _Found:
+def _told(filesystem: FileSystem, directory: str, whole: bool) -> _Found:
+    """What another filesystem tells of a directory."""
+    versions: dict[str, int] = {}
+    fsspec = fsspec_of(filesystem)
+    if fsspec is None:
+        infos = filesystem.get_file_info(pafs.FileSelector(directory, recursive=whole))
+    else:
+        infos, versions = _told_by_fsspec(fsspec, directory, whole)
+    files = [info for info in infos if info.type == pafs.FileType.File]
     modified = [info.mtime_ns or 0 for info in files]
-    return _Found([info.path for info in files], [info.size for info in files], modified, directories)
+    witness = [versions.get(info.path) or time for info, time in zip(files, modified, strict=True)]
+    directories = [info.path for info in infos if info.type == pafs.FileType.Directory]
+    return _Found([info.path for info in files], [info.size for info in files], modified, witness, directories)
+
+
+def _told_by_fsspec(fsspec: Any, directory: str, whole: bool) -> tuple[list[pafs.FileInfo], dict[str, int]]:
+    """As pyarrow's handler of fsspec tells it, and the versions of files, which that leaves out."""
+    versions: dict[str, int] = {}
+
+    class Telling(pafs.FSSpecHandler):  # type: ignore[misc]
+        def _create_file_info(self, path: str, info: Mapping[str, Any]) -> pafs.FileInfo:
+            if (version := version_of(info)) is not None:
+                versions[path] = version
+            return super()._create_file_info(path, info)
+
+    found = Telling(fsspec).get_file_info_selector(pafs.FileSelector(directory, recursive=whole))
+    return found, versions
 
 
 def _gathered(found: Sequence[_Found], root: str) -> Files:
     paths = _below(chain.from_iterable(part.paths for part in found), root)
     size = np.array(list(chain.from_iterable(part.size for part in found)), np.int64)
     modified = np.array(list(chain.from_iterable(part.modified for part in found)), np.int64)
+    witness = np.array(list(chain.from_iterable(part.witness for part in found)), np.int64)
+    witness = np.where(witness != 0, witness, drawn(len(witness)))
     order = pc.sort_indices(paths)
     order = order.filter(_visible(paths).take(order))
     at = np.from_dlpack(order)
-    size, modified = size[at], modified[at]
-    for array in (size, modified):  # a listing is shared by all queries that it serves
+    size, modified, witness = size[at], modified[at], witness[at]
+    for array in (size, modified, witness):  # a listing is shared by all queries that it serves
         array.setflags(write=False)
-    return Files(paths.take(order), size, modified)
+    return Files(paths.take(order), size, modified, witness)
 
 
 def _below(paths: Iterable[str], root: str) -> pa.Array:

@@ -18,7 +18,7 @@ import pyarrow.fs as pafs
 
 from secateur.io.storage.byte_ranges import REMOTE_GAP, Range, View, fetch_ranges
 from secateur.io.storage.filesystem_settings import innermost
-from secateur.io.storage.s3_client import S3Object, reading_client, s3_object
+from secateur.io.storage.s3_client import S3Object, is_cut_off, reading_client, s3_object
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, SuffixRange
@@ -115,6 +115,8 @@ class _Object:
         """The bytes of an answer that is of the object. Raises OSError, and what `accept` does."""
         from obstore.exceptions import BaseError
 
+        if is_cut_off():
+            raise OSError("it was opened before this process was forked")  # whose client would wait for ever
         try:
             meta, data = ask(reading_client(self.target), self.target.key)
         except FileNotFoundError as error:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 
-from secateur.errors import AccessDenied, SecateurError
+from secateur.errors import AccessDenied, SecateurError, TooManyOpenFiles
 
 ENVIRONMENT = (
     "Credentials are not sent to other processes: each takes those of its environment, of a profile, or of the role of "
@@ -26,6 +28,8 @@ _REFUSED = re.compile(
     r"|HTTP status 40[13]|40[13] (?:Unauthorized|Forbidden)|AccessDenied|AuthenticationFailed|AuthorizationFailure"
     r"|PermissionDenied|Unauthenticated",
 )
+
+_NO_FILES = os.strerror(errno.EMFILE)  # as libraries tell it that leave out its number
 
 
 def shown_location(location: str) -> str:
@@ -76,6 +80,11 @@ def explained(error: Exception) -> str:
 
 
 def trouble(what: str, error: Exception, kind: type[SecateurError]) -> SecateurError:
-    """An error that says `what` went wrong and why: AccessDenied where a store refuses, else of the kind given."""
+    """An error that says `what` went wrong and why.
+
+    AccessDenied where a store refuses, TooManyOpenFiles where no file can be opened at all, else of the kind given.
+    """
     told = f"{what}: {explained(error)}"
+    if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE) or _NO_FILES in str(error):
+        return TooManyOpenFiles(told)
     return AccessDenied(told) if refused(error) else kind(told)

@@ -39,6 +39,11 @@ _PROFILE_KEYS = {
     "aws_secret_access_key": "secret_access_key",
     "aws_session_token": "token",
 }
+_TOLD_BY_ENVIRONMENT = (  # where obstore finds credentials before it asks the machine
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+)
 _PROXY = ("scheme", "host", "port")
 _TIMEOUTS = {"connect_timeout": "connect_timeout", "request_timeout": "read_timeout"}
 Told: TypeAlias = tuple[tuple[str, Any], ...]
@@ -61,6 +66,11 @@ class _Process:
 
     used = False
     is_cut_off = False
+
+
+def is_cut_off() -> bool:
+    """Whether this process was forked from one that had clients, which do not work here."""
+    return _Process.is_cut_off
 
 
 def _forked() -> None:
@@ -109,7 +119,7 @@ def _client(bucket: str, config: Told, client: Told, credentials: Told, environm
 
 def s3_object(filesystem: pafs.FileSystem, path: str) -> S3Object | None:
     """A path of pyarrow's S3 filesystem as an object; None for another filesystem, or one of untold settings."""
-    if filesystem.type_name != "s3" or _Process.is_cut_off:
+    if filesystem.type_name != "s3" or is_cut_off():
         return None
     settings = settings_of(filesystem)
     credentials = _credentials(settings)
@@ -155,7 +165,14 @@ def _credentials(settings: Mapping[str, Any]) -> dict[str, Any] | None:
     profile = _profile()
     if "aws_access_key_id" in profile and "role_arn" not in profile:
         return {name: profile[own] for own, name in _PROFILE_KEYS.items() if own in profile}
-    return None if any(name in profile for name in _NOT_TAKEN_PROFILES) else {}
+    if any(name in profile for name in _NOT_TAKEN_PROFILES):
+        return None
+    return {} if _may_ask_machine() or any(os.environ.get(name) for name in _TOLD_BY_ENVIRONMENT) else None
+
+
+def _may_ask_machine() -> bool:
+    """Whether credentials may be looked for at the machine's metadata service, which obstore does regardless."""
+    return os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() != "true"
 
 
 def _profile() -> Mapping[str, str]:

@@ -21,6 +21,7 @@ class FileBlocks:
     path: str
     size: int  # bytes of the whole file when it was listed
     modified: int  # when, in nanoseconds, or what the table's listing has in place of it
+    witness: int  # what tells it from another in its place
     row_groups: tuple[int, ...]
     residual: tuple[int, ...]  # of every row group, among the reader's
     rows: tuple[ChosenRows | None, ...]  # of every row group those that may match; None: all

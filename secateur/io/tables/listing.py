@@ -44,13 +44,24 @@ class Listing(NamesOnly):
     paths: pa.Array  # below the table
     size: np.ndarray  # bytes
     modified: np.ndarray  # nanoseconds since the epoch
+    witness: np.ndarray  # what nobody puts back; see :mod:`secateur.io.storage.witness`
     partitions: Partitions
     own_metadata: bool = False  # whether the files have a column of the name of the one that Spark hides
+    recognised: np.ndarray | None = None  # witnesses by which the index knows the files, where they are others
+
+    @property
+    def known_as(self) -> np.ndarray:
+        """The witness of every file under which the index knows it, where it does."""
+        return self.witness if self.recognised is None else self.recognised
+
+    def identity(self, ordinal: int) -> tuple[int, int, int]:
+        """Size, time of modification and witness of a file, as it was listed."""
+        return int(self.size[ordinal]), int(self.modified[ordinal]), int(self.witness[ordinal])
 
     @cached_property
     def id(self) -> int:
         """The identity of the files; the zone in which partition values were read is not part of it."""
-        return listing_id(self.paths, self.size, self.modified)
+        return listing_id(self.paths, self.size, self.modified, self.known_as)
 
     @cached_property
     def file_names(self) -> pa.Array:

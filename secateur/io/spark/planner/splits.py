@@ -102,17 +102,17 @@ def _layouts(scan: PlannedScan, files: np.ndarray) -> Iterator[np.ndarray]:
     assert isinstance(table, ParquetDirectory)
 
     def layout(number: int) -> np.ndarray:
-        path, size, modified = listing.paths[number].as_py(), int(listing.size[number]), int(listing.modified[number])
+        path, identity = listing.paths[number].as_py(), listing.identity(number)
 
         def read() -> np.ndarray:
             where = posixpath.join(table.root, path)
-            listed = ListedFile(table.filesystem, where, table.full_path(path), size, modified)
+            listed = ListedFile(table.filesystem, where, table.full_path(path), *identity)
             try:
                 return open_parquet(table.filesystem, where, table.full_path(path), listed).footer.placed
             except InvalidParquet:  # its reader says so better
                 return _WHOLE
 
-        return table.cache.get(("layout", path, size, modified), read)
+        return table.cache.get(("layout", path, *identity), read)
 
     with ThreadPoolExecutor(FOOTER_THREADS) as threads:
         yield from threads.map(layout, files[:MOST_FOOTERS].tolist())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from secateur.forks import lock_for
 from secateur.io.storage.list_files import Files
 from secateur.io.tables.directory.hive_partitions import read_partitions
 from secateur.io.tables.listing import Listing
@@ -31,7 +31,7 @@ class _Dated:
                 return found
         partitions = read_partitions(self.files.paths, zone)
         zoned = any(pa.types.is_timestamp(field.type) for field in partitions.fields)
-        made = Listing(self.files.paths, self.files.size, self.files.modified, partitions)
+        made = Listing(self.files.paths, self.files.size, self.files.modified, self.files.witness, partitions)
         return self.by_zone.setdefault(zone if zoned else None, made)
 
 
@@ -44,7 +44,7 @@ class LatestListing:
 
     def __init__(self) -> None:
         self._dated: _Dated | None = None
-        self._one_lists = threading.Lock()
+        self._one_lists = lock_for(self, "_one_lists")
 
     def get(self, list_now: Callable[[], Files], zone: dt.tzinfo, most_seconds: float) -> Listing:
         """A listing begun less than `most_seconds` before this call, or after it. Errors of `list_now` pass through."""

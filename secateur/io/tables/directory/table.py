@@ -112,7 +112,7 @@ class ParquetDirectory:
 
         def schema_of(ordinal: int) -> tuple[str, pa.Schema]:
             path = listing.paths[ordinal].as_py()
-            key = ("schema", path, int(listing.size[ordinal]), int(listing.modified[ordinal]))
+            key = ("schema", path, *listing.identity(ordinal))
             return path, self.cache.get(key, lambda: self.open_file(path).schema)
 
         with ThreadPoolExecutor(FOOTER_THREADS) as threads:
@@ -136,9 +136,8 @@ class ParquetDirectory:
 
         def require(ordinal: int) -> None:
             path = listing.paths[ordinal].as_py()
-            size, modified = int(listing.size[ordinal]), int(listing.modified[ordinal])
             where = posixpath.join(self.root, path)
-            ListedFile(self.filesystem, where, self.full_path(path), size, modified).require()
+            ListedFile(self.filesystem, where, self.full_path(path), *listing.identity(ordinal)).require()
 
         try:
             with ThreadPoolExecutor(FOOTER_THREADS) as threads:
@@ -167,7 +166,7 @@ class ParquetDirectory:
     def open_rows(self, file: FileBlocks) -> DirectoryRows:
         """A file for reading, the one that was listed. Raises as :meth:`open_file`; StalePlan for another."""
         path = posixpath.join(self.root, file.path)
-        listed = ListedFile(self.filesystem, path, self.full_path(file.path), file.size, file.modified)
+        listed = ListedFile(self.filesystem, path, self.full_path(file.path), file.size, file.modified, file.witness)
         from secateur.io.parquet.parquet_file import open_rows
 
         try:

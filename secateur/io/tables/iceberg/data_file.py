@@ -131,6 +131,10 @@ class IcebergFile:
         found = self.source.pages({stored: zone_maps[column] for stored, column in own.items()})
         return {own[stored]: pages for stored, pages in found.items()}
 
+    def end(self) -> int:
+        """Nothing: a data file is never written twice."""
+        return 0
+
     def layouts(self) -> FileLayouts:
         """What reads of single pages need of all row groups."""
         return self.source.layouts()

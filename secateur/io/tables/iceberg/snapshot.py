@@ -181,6 +181,7 @@ class IcebergSnapshot:
             paths=chosen.column("path"),
             size=chosen.column("size").to_numpy(),
             modified=modified,
+            witness=np.zeros(len(modified), np.int64),  # data files are never written twice
             partitions=Partitions((), ()),
             own_metadata=True,
             schema=self.declared_schema,

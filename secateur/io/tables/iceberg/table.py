@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from pyiceberg.table import Table as PyIcebergTable
 from secateur.errors import (
     IndexMissing,
 )
+from secateur.forks import lock_for
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.locations import FileSystems
@@ -79,7 +79,7 @@ class Latest:
 
     def __init__(self) -> None:
         self._found: tuple[float, IcebergSnapshot] | None = None
-        self._one_looks = threading.Lock()
+        self._one_looks = lock_for(self, "_one_looks")
 
     def get(self, renew: Callable[[IcebergSnapshot | None], IcebergSnapshot], most_seconds: float) -> IcebergSnapshot:
         """A snapshot looked up less than `most_seconds` before this call, or after it."""

@@ -15,7 +15,7 @@ from secateur.index.container.checked_matrix import Matrix
 from secateur.index.filters.bloom import rate_for
 from secateur.index.filters.postings_build import postings_of
 from secateur.index.model import Choice
-from secateur.values import keys_of
+from secateur.values import Kind, keys_of, kind_of
 from tests.support.strategies import KINDS, ColumnKind, array_of
 
 BLOCKS, ROWS = 400, 2_000
@@ -118,3 +118,32 @@ def test_a_sample_tells_of_all_values(column: tuple[ColumnKind, list[object]]) -
     found = [sample.keys.at(i) for i in range(len(sample.keys))]
     assert set(found) <= distinct
     assert found[-2:] == [min(distinct), max(distinct)]  # type: ignore[type-var]
+
+
+tables = st.sampled_from(KINDS).flatmap(
+    lambda kind: st.tuples(
+        st.just(kind), st.lists(st.lists(kind.values, min_size=1, max_size=8), min_size=2, max_size=8)
+    )
+)
+
+
+@given(tables, st.sampled_from([1, 10, 1000]))
+def test_only_what_a_column_can_have_is_chosen(table: tuple[ColumnKind, list[list[object]]], wider: int) -> None:
+    """Gaps are of keys of 64 bits: of text and long decimals there are none, as near to bounds as values may lie."""
+    kind, blocks = table
+    samples = [sample for values in blocks if (sample := sample_of(array_of(values, kind.type))) is not None]
+    if samples:
+        found = choose("c", samples, wider * len(blocks), 64, 0.01)
+        assert found.structure == "zone map" or found.structure in found.bytes
+
+
+@pytest.mark.parametrize("type_", [pa.string(), pa.binary(), pa.decimal128(30, 2), pa.int64()])
+def test_gaps_are_chosen_of_keys_of_64_bits_alone(type_: pa.DataType) -> None:
+    """Two blocks of those sampled lie within each other: bounds leave a little more than enough of a long table."""
+    numbers = [range(1000 * i, 1000 * i + 40) for i in range(22)] + [range(90_000, 90_080, 2), range(90_001, 90_081, 2)]
+    texts = pa.types.is_string(type_) or pa.types.is_binary(type_)
+    blocks = [pa.array([f"{n:09d}" for n in each] if texts else list(each)).cast(type_) for each in numbers]
+    samples = [sample for block in blocks if (sample := sample_of(block)) is not None]
+    found = choose("c", samples, 1000, 64, 0.01)
+    assert (found.structure == "gaps") == (kind_of(type_) is Kind.WORD)
+    assert found.structure in found.bytes

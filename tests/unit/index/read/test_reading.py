@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
@@ -82,8 +82,7 @@ def test_a_snapshot_is_read_as_it_was_written(store: Memory) -> None:
         "row_count": [18],
         "file_count": [2],
     }
-    files = [snapshot.files.path.to_pylist(), snapshot.files.size.tolist(), snapshot.files.modified.tolist()]
-    assert list(zip(*files, strict=True)) == FILES
+    assert list(map(astuple, snapshot.files.identities())) == list(map(astuple, FILES))
     counts = (snapshot.files.block_count, snapshot.files.row_count, snapshot.files.byte_count, snapshot.files.segment)
     assert [c.tolist() for c in counts] == [[2, 2], [10, 8], [100, 80], [0, 0]]
     assert snapshot.segments.file_begin.tolist() == [0, 2]

@@ -65,7 +65,15 @@ def records(segments: Segments) -> list[Record]:
 def _record(segments: Segments, i: int) -> Record:
     files = segments.files
     own = np.flatnonzero(files.segment == i)
-    arrays = (files.size, files.modified, files.block_count, files.row_count, files.byte_count)
+    arrays = (
+        files.size,
+        files.modified,
+        files.witness,
+        files.end,
+        files.block_count,
+        files.row_count,
+        files.byte_count,
+    )
     rows = zip(files.path.take(pa.array(own)).to_pylist(), *(a[own].tolist() for a in arrays), strict=True)
     chunks = [
         (c.path[0], kind, place)

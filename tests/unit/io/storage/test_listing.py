@@ -197,7 +197,9 @@ listed = st.lists(
 def listing_of(found: list[Row]) -> Listing:
     paths, size, modified = zip(*found, strict=True) if found else ((), (), ())
     text = pa.array(paths, pa.string())
-    return Listing(text, np.array(size, np.int64), np.array(modified, np.int64), Partitions((), ()))
+    return Listing(
+        text, np.array(size, np.int64), np.array(modified, np.int64), np.array(modified, np.int64), Partitions((), ())
+    )
 
 
 @examples(300)
@@ -212,7 +214,11 @@ def test_a_part_of_longer_arrays_is_known_as_itself(found: list[Row], data: st.D
     start, stop = sorted(data.draw(st.tuples(*[st.integers(0, len(found))] * 2)))
     whole = listing_of(found)
     part = Listing(
-        whole.paths.slice(start, stop - start), whole.size[start:stop], whole.modified[start:stop], whole.partitions
+        whole.paths.slice(start, stop - start),
+        whole.size[start:stop],
+        whole.modified[start:stop],
+        whole.witness[start:stop],
+        whole.partitions,
     )
     assert part.id == listing_of(found[start:stop]).id
 
@@ -269,7 +275,7 @@ def test_partitions_are_read_once_for_all_zones_unless_zones_matter(root: Path) 
 
 def test_arrays_that_are_shared_cannot_be_written(root: Path) -> None:
     listing = sc.open_table(str(root)).listing(dt.UTC)
-    for array in (listing.size, listing.modified):
+    for array in (listing.size, listing.modified, listing.witness):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 7
 
@@ -400,7 +406,7 @@ class Lister:
         self.at_work.release()
         assert self.may_end.acquire(timeout=60)
         self.done += 1
-        return Files(pa.array([f"{i}" for i in range(number)]), np.zeros(number, np.int64), np.zeros(number, np.int64))
+        return Files(pa.array([f"{i}" for i in range(number)]), *(np.zeros((3, number), np.int64)))
 
 
 @pytest.fixture

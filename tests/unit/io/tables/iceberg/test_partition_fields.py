@@ -249,8 +249,7 @@ def test_a_column_that_files_lack_has_the_value_of_its_partition() -> None:
     files, values = pa.RecordBatch.from_pylist([row], FILES), {1000: pa.array([bytes(15) + b"\x05"])}
     listing = IcebergListing(
         pa.array(["a"]),
-        np.ones(1, np.int64),
-        np.ones(1, np.int64),
+        *np.ones((3, 1), np.int64),
         Partitions((), ()),
         schema=pa.schema([code]),
         entries=Entries([Manifest(files, values, nothing, nothing, nothing, nothing)]),

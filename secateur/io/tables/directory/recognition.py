@@ -1,0 +1,83 @@
+"""Files that the index knows under another witness, and that their last bytes prove the same.
+
+Whoever copies a table with its index and keeps the times (`cp -a`, `rsync -a`), moves it to another disk, or links to
+its files, changes when the files were changed, and nothing else. Such a file is opened once: it is known again where
+its end has the checksum that its index entry tells.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from secateur.errors import SecateurError
+from secateur.index.read.coverage import alike
+from secateur.index.segments.snapshot import Snapshot
+from secateur.io.storage.file_version import ListedFile
+from secateur.io.storage.object_file import FOOTER_THREADS
+from secateur.io.storage.witness import end_of
+from secateur.io.tables.directory.table import ParquetDirectory
+from secateur.io.tables.listing import Listing
+from secateur.io.tables.table import TableSnapshot
+
+
+@dataclass(frozen=True)
+class _Recognised:
+    """A listing whose files are known under the witnesses of the index."""
+
+    listing: Listing
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory, beside those of the listing that it was made of."""
+        return self.listing.known_as.nbytes
+
+
+def recognised(table: TableSnapshot, listing: Listing, snapshot: Snapshot | None) -> Listing:
+    """The listing with the witnesses that the index has of those files that their last bytes prove the same.
+
+    Of formats whose files are never written twice there are none. Raises IndexFault.
+    """
+    if snapshot is None or not isinstance(table, ParquetDirectory) or listing.id == snapshot.listing_id:
+        return listing
+    key = ("recognised", snapshot.number, snapshot.created, listing.id)
+    return table.cache.get(key, lambda: _Recognised(_recognised(table, listing, snapshot))).listing
+
+
+def _recognised(table: ParquetDirectory, listing: Listing, snapshot: Snapshot) -> Listing:
+    entries = snapshot.files
+    file = alike(listing, entries)
+    differs = (file >= 0) & (entries.end != 0)
+    differs[differs] = entries.witness[differs] != listing.witness[file[differs]]
+    differs[differs] = listing.modified[file[differs]] != 0  # else no time tells, and any file of the size is alike
+    doubtful = np.flatnonzero(differs)
+    if not len(doubtful):
+        return listing
+    with ThreadPoolExecutor(FOOTER_THREADS) as threads:
+        ends = np.array(list(threads.map(lambda i: _end(table, listing, i), file[doubtful].tolist())), np.int64)
+    same = doubtful[ends == entries.end[doubtful]]
+    known_as = listing.witness.copy()
+    known_as[file[same]] = entries.witness[same]
+    return replace(listing, recognised=known_as)
+
+
+def _end(table: ParquetDirectory, listing: Listing, ordinal: int) -> int:
+    """The checksum of a file's end; 0, which no end has, where it cannot be read or is not the file that was listed."""
+    path = listing.paths[ordinal].as_py()
+    key = ("end", path, *listing.identity(ordinal))
+
+    def read() -> int:
+        where = posixpath.join(table.root, path)
+        listed = ListedFile(table.filesystem, where, table.full_path(path), *listing.identity(ordinal))
+        with table.filesystem.open_input_file(where) as file:
+            found = end_of(file)
+            listed.require(file)
+        return found
+
+    try:
+        return table.cache.get(key, read)
+    except (OSError, SecateurError):
+        return 0
