@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pyarrow.fs as pafs
 from fsspec.implementations.memory import MemoryFileSystem
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from support.crash_lake import (
@@ -21,6 +21,7 @@ from support.crash_lake import (
     build,
     check_leftovers,
     drop,
+    indexed,
     lake_on,
     matching,
     nothing,
@@ -44,6 +45,29 @@ MOST_STEPS = 60  # operations of a store that an action takes
 SALTS = st.integers(0, 9)
 
 
+def filesystem(tells_time: bool) -> pafs.FileSystem:
+    """The local one, or one that tells no time of modification: pyarrow then gives 0 for all files."""
+    return pafs.LocalFileSystem() if tells_time else pafs.PyFileSystem(pafs.FSSpecHandler(MemoryFileSystem()))
+
+
+@examples(48, shrink=False)
+@given(st.booleans(), st.booleans(), st.booleans(), SALTS)
+def test_a_file_in_disguise_is_another_file(tells_time: bool, in_place: bool, is_indexed: bool, salt: int) -> None:
+    """Of the same size and time: to the handle that read the one before, and to a new one."""
+    with tempfile.TemporaryDirectory() as directory, jobs_in_this_process():
+        lake = lake_on(filesystem(tells_time), f"{directory}/lake", indexed if is_indexed else nothing)
+        handle = lake.open()
+        for sql, holds in QUESTIONS:
+            assert answers(handle, sql) == matching(lake, holds)
+        for name in list(lake.rows):
+            first = int(name.removesuffix(".parquet")) * ROWS
+            assert lake.disguise(name, [rows_of(first, salt + more) for more in range(1, 40)], in_place=in_place)
+        for table in (handle, lake.open()):
+            for sql, holds in QUESTIONS:
+                assert answers(table, sql) == matching(lake, holds)
+        MemoryFileSystem.store.clear()
+
+
 class IndexHistory(RuleBasedStateMachine):
     """A table that changes, an index that is kept or not, and whoever keeps it dying now and then."""
 
@@ -60,8 +84,7 @@ class IndexHistory(RuleBasedStateMachine):
 
     @initialize(indexed=st.booleans(), tells_time=st.sampled_from([True, True, False]))
     def begin(self, indexed: bool, tells_time: bool) -> None:
-        filesystem = pafs.LocalFileSystem() if tells_time else pafs.PyFileSystem(pafs.FSSpecHandler(MemoryFileSystem()))
-        self.lake: Lake = lake_on(filesystem, f"{self.directory}/lake", nothing)
+        self.lake: Lake = lake_on(filesystem(tells_time), f"{self.directory}/lake", nothing)
         self.stack.callback(MemoryFileSystem.store.clear)  # which all of them share
         self.handle = self.lake.open()
         if indexed:

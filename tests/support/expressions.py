@@ -10,8 +10,10 @@ import datetime as dt
 import math
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from support.strategies import DAYS, MOMENTS, TEXTS, clock, padded, quoted
@@ -38,11 +40,23 @@ COLUMNS: dict[str, tuple[pa.DataType, Sequence[object]]] = {
 INTEGERS, DECIMALS, FLOATS = ("t", "h", "i", "l"), ("m", "p", "w"), ("f", "x")
 
 
-def table(n: int, chance: random.Random) -> pa.Table:
+@dataclass(frozen=True)
+class Vocabulary:
+    """The values of a table's columns, and what conditions on them are made of, by kinds of values."""
+
+    columns: Mapping[str, tuple[pa.DataType, Sequence[object]]]
+    kinds: Sequence[str]  # of comparisons, the likelier the more often
+    constants: Mapping[str, Sequence[str]]
+    grammar: Mapping[str, Sequence[str]]
+    distinct: int  # values of a column of one table, at most
+
+
+def table(n: int, chance: random.Random, words: Vocabulary | None = None) -> pa.Table:
     """A table of n rows with values of every column, some of them NULL, in no order."""
     columns: dict[str, pa.Array] = {"rid": pa.array(range(n), pa.int64())}
-    for name, (type_, values) in COLUMNS.items():
-        few = chance.sample(list(values), min(chance.randint(1, 8), len(values)))
+    words = words or EVERYTHING
+    for name, (type_, values) in words.columns.items():
+        few = chance.sample(list(values), min(chance.randint(1, words.distinct), len(values)))
         columns[name] = pa.array([chance.choice([None, *few, *few]) for _ in range(n)], type_)
     return pa.table(columns)
 
@@ -117,6 +131,7 @@ FIELDS = [
     "datediff({day}, {day})",
     "unix_timestamp({instant})",
     "length({text})",
+    "instr({text}, 'b')",
 ]
 DURATIONS = [
     *(
@@ -128,6 +143,14 @@ DURATIONS = [
     "({} - INTERVAL 1 MONTH)",
     "({} + INTERVAL '-2' YEAR)",
 ]
+# Day-time intervals, of which Spark adds whole days to the calendar and the rest to the instant.
+DAYS_AND_HOURS = [
+    *("INTERVAL 24 HOURS", "INTERVAL '25' HOUR", "INTERVAL 47 HOURS", "INTERVAL '-24' HOUR", "INTERVAL 1440 MINUTES"),
+    *("INTERVAL 86400 SECONDS", "INTERVAL '1 02:00:00' DAY TO SECOND", "INTERVAL '1 12' DAY TO HOUR", "INTERVAL 1 DAY"),
+    *("INTERVAL 1 DAY 2 HOURS", "INTERVAL 2 DAYS -3 HOURS", "INTERVAL '-1 12' DAY TO HOUR", "INTERVAL 90 MINUTES"),
+]
+DURATIONS += [f"({{}} {sign} {interval})" for sign in "+-" for interval in DAYS_AND_HOURS]
+DURATIONS += [f"({interval} + {{}})" for interval in DAYS_AND_HOURS[:3]]
 GRAMMAR = {
     "integer": [*ARITHMETIC, *CONDITIONAL, *FIELDS],
     "number": [*ARITHMETIC, *ARITHMETIC, *CONDITIONAL, *FIELDS],
@@ -170,26 +193,83 @@ GRAMMAR = {
 OPERATORS = ["=", "!=", "<", "<=", ">", ">=", "<=>"]
 PATTERNS = ["LIKE 'a%'", "LIKE 'abc'", "LIKE '%b%'", "LIKE 'A_C%'", "LIKE 'a\\\\%%'", "LIKE ''", "NOT LIKE '%'"]
 PATTERNS += ["ILIKE 'A%c'", "NOT ILIKE 'k%'", "ILIKE '%B%'", "RLIKE 'a|K'", "RLIKE 'ab+c$'"]
+PARTS = ["startswith", "endswith", "contains"]
 PATTERNS += ["RLIKE '^ab'", "RLIKE '^a?b'", "RLIKE 'b'", "RLIKE '^(a|b)'", "RLIKE '^a.c'"]
+EVERYTHING = Vocabulary(
+    COLUMNS, ["integer", "number", "number", "day", "instant", "local", "text"], CONSTANTS, GRAMMAR, 8
+)
+
+# ---- changes of the clock --------------------------------------------------------------------------------------------
+
+GRID = [dt.timedelta(minutes=30 * n) for n in range(-2 * 49, 2 * 49)]  # two days and an hour on either side
+IN_A_DAY = ["hour({instant})", "day({instant})", "minute({instant})", "hour({local})", "dayofweek({instant})"]
 
 
-def predicate(chance: random.Random, depth: int = 2) -> str:
+def changes(zone: str, year: int) -> list[dt.datetime]:
+    """The hours of a year at whose beginning, in UTC, the clocks of a zone change; where none does, two others."""
+    hours = [dt.datetime(year, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=n) for n in range(24 * 366)]
+    offsets = [hour.astimezone(_zone(zone)).utcoffset() for hour in hours]
+    found = [hour for hour, before, now in zip(hours[1:], offsets, offsets[1:], strict=False) if before != now]
+    return found or [hours[24 * 59], hours[24 * 300]]
+
+
+def _zone(name: str) -> dt.tzinfo:
+    if name.startswith("+"):
+        return dt.timezone(dt.timedelta(hours=int(name[1:3]), minutes=int(name[4:6])))
+    return ZoneInfo(name)
+
+
+def near_changes(zone: str, chance: random.Random) -> Vocabulary:
+    """Instants, local times and days near a change of a zone's clock, and constants of the same times."""
+    change = chance.choice(changes(zone, chance.choice([2020, 2024])))
+    instants = [change + step for step in GRID]
+    clocks = sorted({instant.astimezone(_zone(zone)).replace(tzinfo=None) for instant in instants})
+    days = sorted({moment.date() for moment in clocks})
+    ends = [dt.timedelta(0), dt.timedelta(microseconds=1), dt.timedelta(microseconds=-1)]
+    columns: dict[str, tuple[pa.DataType, Sequence[object]]] = {
+        "ts": (INSTANT, [instant + chance.choice(ends) for instant in instants]),
+        "n": (LOCAL, [moment + chance.choice(ends) for moment in clocks]),
+        "d": (pa.date32(), days),
+        "i": (pa.int32(), [0, 1, 2, 3, 23, 24, 25]),
+        "t": (pa.int8(), [-1, 0, 1, 2]),
+        "l": (pa.int64(), [int(instant.timestamp()) for instant in instants[::7]]),
+        "h": (pa.int16(), [0, 1]),
+        "x": (pa.float64(), [0.0, 1.5]),
+        "m": (pa.decimal128(9, 2), [Decimal("0.50")]),
+        "s": (pa.string(), ["a", "2024"]),
+        "flag": (pa.bool_(), [True, False]),
+    }
+    constants = {
+        **CONSTANTS,
+        "integer": [*map(str, range(-3, 26))],
+        "instant": [
+            *(f"TIMESTAMP '{clock(moment)}'" for moment in clocks),
+            *(f"TIMESTAMP '{clock(instant.replace(tzinfo=None))}Z'" for instant in instants),
+        ],
+        "local": [f"TIMESTAMP_NTZ '{clock(moment)}'" for moment in clocks],
+        "day": [f"DATE '{padded(day)}'" for day in days],
+    }
+    grammar = {**GRAMMAR, "integer": IN_A_DAY, "instant": [*GRAMMAR["instant"], "timestampadd(HOUR, 24, {})"]}
+    return Vocabulary(columns, ["instant", "instant", "instant", "local", "day", "integer"], constants, grammar, 60)
+
+
+def predicate(chance: random.Random, depth: int = 2, words: Vocabulary | None = None) -> str:
     """A random condition in Spark SQL over the columns of :func:`table`."""
+    words = words or EVERYTHING
     if depth and chance.random() < 0.35:
-        inner = predicate(chance, depth - 1), predicate(chance, depth - 1)
+        inner = predicate(chance, depth - 1, words), predicate(chance, depth - 1, words)
         return chance.choice(["({} AND {})", "({} OR {})", "(NOT {})", "(({}) IS TRUE)", "(({}) IS NULL)"]).format(
             *inner
         )
     if chance.random() < 0.1:
         return _flag(chance, 2)
-    kind = chance.choice(["integer", "number", "number", "day", "instant", "local", "text"])
-    return _comparison(kind, chance)
+    return _comparison(chance.choice(words.kinds), chance, words)
 
 
-def _comparison(kind: str, chance: random.Random) -> str:
-    value = value_of(kind, chance, chance.choice([1, 1, 2, 3]))
-    one, two, three = (chance.choice(CONSTANTS[kind]) for _ in range(3))
-    other = value_of(kind, chance, 1)
+def _comparison(kind: str, chance: random.Random, words: Vocabulary) -> str:
+    value = value_of(kind, chance, chance.choice([1, 1, 2, 3]), words)
+    one, two, three = (chance.choice(words.constants[kind]) for _ in range(3))
+    other = value_of(kind, chance, 1, words)
     shapes = [
         *[f"{value} {op} {one}" for op in OPERATORS],
         f"{one} {chance.choice(OPERATORS)} {value}",
@@ -206,18 +286,19 @@ def _comparison(kind: str, chance: random.Random) -> str:
     return chance.choice(shapes)
 
 
-def value_of(kind: str, chance: random.Random, depth: int) -> str:
+def value_of(kind: str, chance: random.Random, depth: int, words: Vocabulary) -> str:
     """A random expression of a kind, with functions nested up to `depth`."""
     if not depth or chance.random() < 0.25:
-        return chance.choice(CONSTANTS[kind] if chance.random() < 0.2 else COLUMN_NAMES[kind])
-    template = chance.choice(GRAMMAR[kind])
-    return _filled(template, kind, chance, depth - 1)
+        names = [name for name in COLUMN_NAMES[kind] if name in words.columns]
+        return chance.choice(words.constants[kind] if chance.random() < 0.2 else names)
+    template = chance.choice(words.grammar[kind])
+    return _filled(template, kind, chance, depth - 1, words)
 
 
-def _filled(template: str, kind: str, chance: random.Random, depth: int) -> str:
+def _filled(template: str, kind: str, chance: random.Random, depth: int, words: Vocabulary) -> str:
     return re.sub(
         r"\{(\w*)\}",
-        lambda m: _flag(chance, 1) if m[1] == "if" else value_of(m[1] or kind, chance, depth),
+        lambda m: _flag(chance, 1) if m[1] == "if" else value_of(m[1] or kind, chance, depth, words),
         template,
     )
 
@@ -228,4 +309,5 @@ def _flag(chance: random.Random, depth: int) -> str:
         template = chance.choice(["coalesce({}, {})", "if({}, {}, {})", "({}) = ({})", "nullif({}, {})", "({} <=> {})"])
         return template.format(*(_flag(chance, 1) for _ in range(3)))
     simple = [f"({chance.choice(INTEGERS)} {op} {chance.choice(INTEGER_CONSTANTS)})" for op in ("=", "<", ">=")]
+    simple += [f"(s {chance.choice(PATTERNS)})", f"{chance.choice(PARTS)}(s, {chance.choice(TEXT_CONSTANTS)})"]
     return chance.choice(["flag", "(s IS NULL)", "(x > 0D)", "(m <=> 0.5)", "(NOT flag)", "(l IS NOT NULL)", *simple])
