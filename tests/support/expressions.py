@@ -24,12 +24,13 @@ EPOCH = dt.datetime(1970, 1, 1)
 COLUMNS: dict[str, tuple[pa.DataType, Sequence[object]]] = {
     "t": (pa.int8(), [-128, -127, -3, -1, 0, 1, 2, 5, 126, 127]),
     "h": (pa.int16(), [-(2**15), -300, 0, 1, 7, 2**15 - 1]),
-    "i": (pa.int32(), [-(2**31), -70000, -2, -1, 0, 1, 3, 10, 12345, 2**31 - 1]),
+    "i": (pa.int32(), [-(2**31), -70000, -2, -1, 0, 1, 3, 10, 12345, 2**24 + 1, 2**31 - 1]),
     "l": (pa.int64(), [-(2**63), -(2**53) - 1, -5, -1, 0, 1, 2, 100, 2**31, 2**53 + 1, 2**63 - 1]),
     "f": (pa.float32(), [NAN, -INF, INF, -1.5, -0.0, 0.0, 0.1, 1.0, 2.5, 16777216.0, 3e38]),
     "x": (pa.float64(), [NAN, -INF, INF, -2.5, -0.5, 0.0, 0.1, 0.5, 1.0, 1.5, 3.0, 1e10, 1e300, 9.3e18, 2147483647.5]),
     "m": (pa.decimal128(9, 2), [Decimal(v).scaleb(-2) for v in (-999999999, -150, -1, 0, 1, 50, 100, 149, 999999999)]),
     "p": (pa.decimal128(18, 4), [Decimal(v).scaleb(-4) for v in (1 - 10**18, -15000, 0, 5, 10000, 12345, 10**18 - 1)]),
+    "v": (pa.decimal128(10, 0), [Decimal(n) for n in (-1, 0, 1, 74, 75, 2**24 + 1, 10**10 - 1)]),
     "w": (pa.decimal128(38, 10), [Decimal(v) / 10**10 for v in (-(10**25), -1, 0, 5 * 10**9, 10**10, 10**27)]),
     "s": (pa.string(), [*TEXTS[:12], "ABC", "Abd", "abcd", "2024-03-31", "K", "\u212a", "İ"]),
     "d": (pa.date32(), [*DAYS, dt.date(2024, 2, 28), dt.date(2023, 12, 31)]),
@@ -37,7 +38,7 @@ COLUMNS: dict[str, tuple[pa.DataType, Sequence[object]]] = {
     "n": (LOCAL, list(MOMENTS)),
     "flag": (pa.bool_(), [True, False]),
 }
-INTEGERS, DECIMALS, FLOATS = ("t", "h", "i", "l"), ("m", "p", "w"), ("f", "x")
+INTEGERS, DECIMALS, FLOATS = ("t", "h", "i", "l"), ("m", "p", "v", "w"), ("f", "x")
 
 
 @dataclass(frozen=True)
@@ -198,6 +199,28 @@ PATTERNS += ["RLIKE '^ab'", "RLIKE '^a?b'", "RLIKE 'b'", "RLIKE '^(a|b)'", "RLIK
 EVERYTHING = Vocabulary(
     COLUMNS, ["integer", "number", "number", "day", "instant", "local", "text"], CONSTANTS, GRAMMAR, 8
 )
+
+# ---- columns beside other types --------------------------------------------------------------------------------------
+
+ANYTHING = [
+    *("0", "1", "74", "75L", "16777217", "16777216.5", "9007199254740993", "0.1", "74.999", "0.1D", "1e3", "3S"),
+    *("CAST(0.1 AS FLOAT)", "CAST('NaN' AS DOUBLE)", "16777217D", "9223372036854775808", "TRUE", "FALSE", "NULL"),
+    *("'0'", "'1'", "'74.999'", "'75'", "' 75 '", "'16777217'", "'0.1'", "'1e3'", "'x'", "''", "'true'", "'t'", "'no'"),
+    *("'NaN'", "'Infinity'", "'9223372036854775808'", "'2024-03-31'", "'2024-03-31 02:30:00'", "'2024'", "X'61'"),
+    *("DATE '2024-03-31'", "TIMESTAMP '2024-03-31 00:00:00'", "TIMESTAMP_NTZ '2024-10-27 02:30:00'"),
+]
+
+
+def beside_another_type(chance: random.Random) -> str:
+    """A comparison of a column with a literal, or with another column, of whatever type."""
+    column = chance.choice([*COLUMNS, "f", "v", "i"])
+    one, two = chance.choice(ANYTHING), chance.choice([*ANYTHING, *COLUMNS])
+    operator = chance.choice(OPERATORS)
+    shapes = [f"{column} {operator} {two}", f"{one} {operator} {column}", f"{column} {operator} {one}"]
+    shapes += [f"{column} IN ({one}, {chance.choice(ANYTHING)})", f"{column} BETWEEN {one} AND {two}"]
+    shapes += [f"({column} {operator} {one}) IS NULL", f"NOT ({column} {operator} {one})"]
+    return chance.choice(shapes)
+
 
 # ---- changes of the clock --------------------------------------------------------------------------------------------
 
