@@ -115,7 +115,7 @@ def test_the_first_day_of_1970_is_known_in_every_zone(spark: SparkSession) -> No
 def check_texts(spark: SparkSession, table: pa.Table, texts: Sequence[str], zone: str, *, ansi: bool = True) -> None:
     """Rows of a table and groups of them are as Spark answers, and what is refused here, Spark refuses."""
     spark.conf.set("spark.sql.session.timeZone", zone)
-    frame = spark.createDataFrame(table, spark_schema(table.schema)).cache()
+    frame = spark.createDataFrame(table, spark_schema(table.schema))
     (batch,) = table.combine_chunks().to_batches()
     asked: dict[str, Asked] = {}
     refused = []
@@ -134,7 +134,6 @@ def check_texts(spark: SparkSession, table: pa.Table, texts: Sequence[str], zone
         check_groups(asked[masked], batch, outcomes)
     if not ansi:  # in ANSI mode, casts that Spark fails on are refused, also where it would not come to them
         assert not ask(frame, refused).truth
-    frame.unpersist()
 
 
 @dataclass(frozen=True)

@@ -136,14 +136,15 @@ def write_with_arrow_rs(file: FileSpec, path: Path) -> None:
 
 
 def write_with_datafusion(file: FileSpec, path: Path) -> None:
-    write_to_folder(lambda folder: SessionContext().from_arrow(file.data).write_parquet(folder), path)
+    if not len(file.data):  # of which it writes no file
+        return write_with_arrow_rs(file, path)
+    return write_to_folder(lambda folder: SessionContext().from_arrow(file.data).write_parquet(folder), path)
 
 
 def write_with_delta_rs(file: FileSpec, path: Path) -> None:
-    if len(file.data):
-        write_to_folder(lambda folder: deltalake.write_deltalake(folder, file.data), path)
-    else:  # of which it writes no file
-        write_with_arrow_rs(file, path)
+    if not len(file.data) or "uint64" in str(file.data.schema):  # no file, and no such type
+        return write_with_arrow_rs(file, path)
+    return write_to_folder(lambda folder: deltalake.write_deltalake(folder, file.data), path)
 
 
 def write_to_folder(write: Callable[[str], object], path: Path) -> None:
