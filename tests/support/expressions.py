@@ -224,7 +224,7 @@ def beside_another_type(chance: random.Random) -> str:
 
 # ---- changes of the clock --------------------------------------------------------------------------------------------
 
-GRID = [dt.timedelta(minutes=30 * n) for n in range(-2 * 49, 2 * 49)]  # two days and an hour on either side
+GRID = [dt.timedelta(minutes=30 * n) for n in range(-2 * 26, 2 * 26)]  # a day and two hours on either side
 IN_A_DAY = ["hour({instant})", "day({instant})", "minute({instant})", "hour({local})", "dayofweek({instant})"]
 
 
@@ -272,8 +272,9 @@ def near_changes(zone: str, chance: random.Random) -> Vocabulary:
         "local": [f"TIMESTAMP_NTZ '{clock(moment)}'" for moment in clocks],
         "day": [f"DATE '{padded(day)}'" for day in days],
     }
-    grammar = {**GRAMMAR, "integer": IN_A_DAY, "instant": [*GRAMMAR["instant"], "timestampadd(HOUR, 24, {})"]}
-    return Vocabulary(columns, ["instant", "instant", "instant", "local", "day", "integer"], constants, grammar, 60)
+    durations = [*DURATIONS, *DURATIONS, "timestampadd(HOUR, 24, {})"]
+    grammar = {**GRAMMAR, "integer": IN_A_DAY, "instant": [*GRAMMAR["instant"], *durations]}
+    return Vocabulary(columns, [*["instant"] * 6, "local", "day", "integer"], constants, grammar, 60)
 
 
 def predicate(chance: random.Random, depth: int = 2, words: Vocabulary | None = None) -> str:
