@@ -113,6 +113,22 @@ def test_the_first_day_of_1970_is_known_in_every_zone(spark: SparkSession) -> No
         check_texts(spark, table, texts, zone)
 
 
+@examples(6, shrink=False)
+@given(seed=seeds)
+def test_conditions_are_values_like_others(spark: SparkSession, seed: int) -> None:
+    """Every row has its value here, not only in Spark."""
+    chance = random.Random(seed)
+    table = expressions.table(ROWS, chance)
+    (batch,) = table.combine_chunks().to_batches()
+    texts = [expressions.condition_as_value(chance) for _ in range(60)]
+    for text in texts:
+        predicate = bound(text, table.schema, "UTC")
+        assert predicate is not None
+        assert is_supported(predicate), text
+        assert np.isin(truth(predicate, batch), SINGLE).all(), text
+    check_texts(spark, table, texts, "UTC")
+
+
 def check_texts(spark: SparkSession, table: pa.Table, texts: Sequence[str], zone: str, *, ansi: bool = True) -> None:
     """Rows of a table and groups of them are as Spark answers, and what is refused here, Spark refuses."""
     spark.conf.set("spark.sql.session.timeZone", zone)

@@ -222,6 +222,29 @@ def beside_another_type(chance: random.Random) -> str:
     return chance.choice(shapes)
 
 
+# ---- conditions as values --------------------------------------------------------------------------------------------
+
+AS_VALUES = [
+    *("if({}, 1, 0) = {n}", "if({}, s, 'b') = 'b'", "CASE WHEN {} THEN 'a' END = 'a'", "coalesce({}, FALSE)"),
+    *("({}) = TRUE", "({}) <=> ({other})", "({}) != flag", "({}) IN (TRUE, NULL)", "(({}) = flag) IS NULL"),
+    *("nullif({}, {other}) IS NULL", "NOT if({}, flag, {other})", "greatest({}, {other}) = flag"),
+]
+
+
+def condition_as_value(chance: random.Random) -> str:
+    """A condition on text as an operand, or the place of one text in another."""
+    if chance.random() < 0.2:
+        place = f"instr(s, {chance.choice(TEXT_CONSTANTS)})"
+        return chance.choice([f"{place} {chance.choice(OPERATORS)} {chance.randrange(3)}", f"{place} + 1 > i"])
+    one, other = (_about_text(chance) for _ in range(2))
+    return chance.choice(AS_VALUES).format(one, other=other, n=chance.randrange(2))
+
+
+def _about_text(chance: random.Random) -> str:
+    likes = [pattern for pattern in PATTERNS if pattern.startswith(("LIKE", "NOT LIKE"))]
+    return chance.choice([f"s {chance.choice(likes)}", f"{chance.choice(PARTS)}(s, {chance.choice(TEXT_CONSTANTS)})"])
+
+
 # ---- changes of the clock --------------------------------------------------------------------------------------------
 
 GRID = [dt.timedelta(minutes=30 * n) for n in range(-2 * 26, 2 * 26)]  # a day and two hours on either side
