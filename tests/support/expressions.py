@@ -49,7 +49,8 @@ class Vocabulary:
     kinds: Sequence[str]  # of comparisons, the likelier the more often
     constants: Mapping[str, Sequence[str]]
     grammar: Mapping[str, Sequence[str]]
-    distinct: int  # values of a column of one table, at most
+    fewest: int  # values of a column of one table
+    most: int
 
 
 def table(n: int, chance: random.Random, words: Vocabulary | None = None) -> pa.Table:
@@ -57,7 +58,7 @@ def table(n: int, chance: random.Random, words: Vocabulary | None = None) -> pa.
     columns: dict[str, pa.Array] = {"rid": pa.array(range(n), pa.int64())}
     words = words or EVERYTHING
     for name, (type_, values) in words.columns.items():
-        few = chance.sample(list(values), min(chance.randint(1, words.distinct), len(values)))
+        few = chance.sample(list(values), min(chance.randint(words.fewest, words.most), len(values)))
         columns[name] = pa.array([chance.choice([None, *few, *few]) for _ in range(n)], type_)
     return pa.table(columns)
 
@@ -197,7 +198,7 @@ PATTERNS += ["ILIKE 'A%c'", "NOT ILIKE 'k%'", "ILIKE '%B%'", "RLIKE 'a|K'", "RLI
 PARTS = ["startswith", "endswith", "contains"]
 PATTERNS += ["RLIKE '^ab'", "RLIKE '^a?b'", "RLIKE 'b'", "RLIKE '^(a|b)'", "RLIKE '^a.c'"]
 EVERYTHING = Vocabulary(
-    COLUMNS, ["integer", "number", "number", "day", "instant", "local", "text"], CONSTANTS, GRAMMAR, 8
+    COLUMNS, ["integer", "number", "number", "day", "instant", "local", "text"], CONSTANTS, GRAMMAR, 1, 8
 )
 
 # ---- columns beside other types --------------------------------------------------------------------------------------
@@ -247,7 +248,7 @@ def _about_text(chance: random.Random) -> str:
 
 # ---- changes of the clock --------------------------------------------------------------------------------------------
 
-GRID = [dt.timedelta(minutes=30 * n) for n in range(-2 * 26, 2 * 26)]  # a day and two hours on either side
+GRID = [dt.timedelta(hours=n) for n in range(-25, 26)]  # a day and an hour on either side
 IN_A_DAY = ["hour({instant})", "day({instant})", "minute({instant})", "hour({local})", "dayofweek({instant})"]
 
 
@@ -273,7 +274,7 @@ def near_changes(zone: str, chance: random.Random) -> Vocabulary:
     days = sorted({moment.date() for moment in clocks})
     ends = [dt.timedelta(0), dt.timedelta(microseconds=1), dt.timedelta(microseconds=-1)]
     columns: dict[str, tuple[pa.DataType, Sequence[object]]] = {
-        "ts": (INSTANT, [instant + chance.choice(ends) for instant in instants]),
+        "ts": (INSTANT, [instant + chance.choice([dt.timedelta(minutes=30), *ends]) for instant in instants]),
         "n": (LOCAL, [moment + chance.choice(ends) for moment in clocks]),
         "d": (pa.date32(), days),
         "i": (pa.int32(), [0, 1, 2, 3, 23, 24, 25]),
@@ -295,9 +296,10 @@ def near_changes(zone: str, chance: random.Random) -> Vocabulary:
         "local": [f"TIMESTAMP_NTZ '{clock(moment)}'" for moment in clocks],
         "day": [f"DATE '{padded(day)}'" for day in days],
     }
-    durations = [*DURATIONS, *DURATIONS, "timestampadd(HOUR, 24, {})"]
+    durations = [f"({{}} {sign} {interval})" for sign in "+-" for interval in DAYS_AND_HOURS]
+    durations = [*durations * 4, "timestampadd(HOUR, 24, {})"]
     grammar = {**GRAMMAR, "integer": IN_A_DAY, "instant": [*GRAMMAR["instant"], *durations]}
-    return Vocabulary(columns, [*["instant"] * 6, "local", "day", "integer"], constants, grammar, 60)
+    return Vocabulary(columns, [*["instant"] * 6, "local", "day", "integer"], constants, grammar, 40, 60)
 
 
 def predicate(chance: random.Random, depth: int = 2, words: Vocabulary | None = None) -> str:
