@@ -167,7 +167,7 @@ def overlapping(seed: int) -> pa.Table:
     return pa.table({kind.name: numbered(kind, spread(rng, 20, 10)) for kind in kinds})
 
 
-@examples(60, shrink=False)
+@examples(120, shrink=False)
 @given(st.integers(0, 2**40))
 def test_every_column_has_a_structure_that_its_type_can_have(tmp_path_factory: TempPathFactory, seed: int) -> None:
     """Whatever is chosen, the build succeeds, and every value is found."""
