@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OUTCOME = {True: TRUE, False: FALSE, None: NULL}
-
+ZONES_OF_REGIONS = [zone for zone in ZONES if "/" in zone]
+CHANGING = ["Europe/Paris", "America/New_York", "Australia/Lord_Howe"]  # whose clocks change by an hour, or by half
 
 seeds = st.integers(0, 2**40)
 
@@ -65,30 +66,91 @@ def test_rows_and_groups_of_rows_are_as_spark_answers(spark: SparkSession, seed:
 
 
 def check_random(spark: SparkSession, seed: int, zone: str, ansi: bool) -> None:
-    """Random predicates on random rows, in a session of this mode. Without ANSI, what is refused Spark refuses too."""
+    """Random predicates on random rows, in a session of this mode."""
     chance = random.Random(seed)
     table = expressions.table(ROWS, chance)
-    texts = list(dict.fromkeys(expressions.predicate(chance) for _ in range(120)))
+    check_texts(spark, table, [expressions.predicate(chance) for _ in range(120)], zone, ansi=ansi)
+
+
+@examples(12, shrink=False)
+@given(seed=seeds, zone=st.sampled_from(CHANGING))
+def test_times_near_a_change_of_the_clock_are_as_spark_has_them(spark: SparkSession, seed: int, zone: str) -> None:
+    """Intervals of hours and of days, beside literals of the same days."""
+    chance = random.Random(seed)
+    words = expressions.near_changes(zone, chance)
+    table = expressions.table(ROWS, chance, words)
+    check_texts(spark, table, [expressions.predicate(chance, 1, words) for _ in range(60)], zone)
+
+
+@pytest.mark.parametrize("ansi", [True, False])
+def test_columns_beside_other_types_are_as_spark_compares_them(spark: SparkSession, ansi: bool) -> None:
+    @examples(9, shrink=False)
+    @given(seed=seeds, zone=st.sampled_from(ZONES))
+    def check(seed: int, zone: str) -> None:
+        chance = random.Random(seed)
+        table = expressions.table(ROWS, chance)
+        check_texts(spark, table, [expressions.beside_another_type(chance) for _ in range(60)], zone, ansi=ansi)
+
+    spark.conf.set("spark.sql.ansi.enabled", str(ansi).lower())
+    try:
+        check()
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
+
+
+def test_the_first_day_of_1970_is_known_in_every_zone(spark: SparkSession) -> None:
+    """An instant of 0 stands for none in many tables: its hour, its day and its date are as in Spark."""
+    instants = [dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(minutes=30 * n) for n in range(ROWS)]
+    table = pa.table({"rid": range(ROWS), "ts": pa.array(instants, expressions.INSTANT)})
+    texts = [f"{part}(ts) {op} {n}" for part in ("hour", "day") for op in ("=", "<") for n in (0, 1, 10, 19, 31)]
+    texts += [f"CAST(ts AS DATE) {op} DATE '1970-01-01'" for op in ("=", ">=", "!=")]
+    (batch,) = table.combine_chunks().to_batches()
+    for zone in ZONES_OF_REGIONS:
+        for text in texts:
+            predicate = bound(text, table.schema, zone)
+            assert predicate is not None
+            assert np.isin(truth(predicate, batch), SINGLE).all(), (text, zone)
+        check_texts(spark, table, texts, zone)
+
+
+@examples(6, shrink=False)
+@given(seed=seeds)
+def test_conditions_are_values_like_others(spark: SparkSession, seed: int) -> None:
+    """Every row has its value here, not only in Spark."""
+    chance = random.Random(seed)
+    table = expressions.table(ROWS, chance)
+    (batch,) = table.combine_chunks().to_batches()
+    texts = [expressions.condition_as_value(chance) for _ in range(60)]
+    for text in texts:
+        predicate = bound(text, table.schema, "UTC")
+        assert predicate is not None
+        assert is_supported(predicate), text
+        assert np.isin(truth(predicate, batch), SINGLE).all(), text
+    check_texts(spark, table, texts, "UTC")
+
+
+def check_texts(spark: SparkSession, table: pa.Table, texts: Sequence[str], zone: str, *, ansi: bool = True) -> None:
+    """Rows of a table and groups of them are as Spark answers, and what is refused here, Spark refuses."""
     spark.conf.set("spark.sql.session.timeZone", zone)
     frame = spark.createDataFrame(table, spark_schema(table.schema))
     (batch,) = table.combine_chunks().to_batches()
     asked: dict[str, Asked] = {}
-    refused: list[str] = []
-    for text in texts:
+    refused = []
+    for text in dict.fromkeys(texts):
         predicate = bound(text, table.schema, zone, ansi=ansi)
-        if predicate is not None:
+        if predicate is None:
+            refused.append(text)
+        else:
             rows = defined_rows(predicate, batch)
             asked[within_rows(text, rows)] = Asked(text, predicate, rows)
-        else:
-            refused.append(text)
-    if not ansi:
-        assert not ask(frame, refused).truth
     answers = ask(frame, list(asked))
     event(f"{len(answers.truth) * 20 // len(texts) * 5} % of the predicates have an answer")
     for masked, expected in answers.truth.items():
         outcomes = {row: OUTCOME[expected[row]] for row in asked[masked].rows}
         check_rows(asked[masked], batch, outcomes)
         check_groups(asked[masked], batch, outcomes)
+    if not ansi:  # in ANSI mode, casts that Spark fails on are refused, also where it would not come to them
+        assert not ask(frame, refused).truth
 
 
 @pytest.mark.parametrize("ansi", [True, False])
@@ -138,18 +200,23 @@ ROWS_OF_TABLE, PREDICATES_OF_TABLE = 30, 40
     seed=seeds,
     zone=st.sampled_from(ZONES),
     ansi=st.booleans(),
+    is_near=st.booleans(),
     forgotten=st.frozensets(st.sampled_from(sorted(expressions.COLUMNS))),
 )
 def test_soundness_monotonicity_merging_and_negation(
-    seed: int, zone: str, ansi: bool, forgotten: frozenset[str]
+    seed: int, zone: str, ansi: bool, is_near: bool, forgotten: frozenset[str]
 ) -> None:
-    """Some 2,000 predicates on 65 groups of rows each; 1.3 million pairs in the nightly profile."""
+    """Some 2,000 predicates on 65 groups of rows each; 1.3 million pairs in the nightly profile.
+
+    Of all types, or of times near a change of the clock.
+    """
     chance = random.Random(seed)
-    table = expressions.table(ROWS_OF_TABLE, chance)
+    words = expressions.near_changes(zone, chance) if is_near else expressions.EVERYTHING
+    table = expressions.table(ROWS_OF_TABLE, chance, words)
     (batch,) = table.combine_chunks().to_batches()
     groups = Groups(batch, windows(batch.num_rows))
     blind = replace(groups, forgotten=forgotten)
-    for text in {expressions.predicate(chance): None for _ in range(PREDICATES_OF_TABLE)}:
+    for text in {expressions.predicate(chance, 2, words): None for _ in range(PREDICATES_OF_TABLE)}:
         predicate = bound(text, table.schema, zone, ansi=ansi)
         if predicate is None:
             continue

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 import pyarrow.fs as pafs
-from hypothesis import settings
+from fsspec.implementations.memory import MemoryFileSystem
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -25,6 +26,7 @@ from tests.support.crash_lake import (
     build,
     check_leftovers,
     drop,
+    indexed,
     lake_on,
     matching,
     nothing,
@@ -42,6 +44,29 @@ MOST_STEPS = 60  # operations of a store that an action takes
 SALTS = st.integers(0, 9)
 
 
+def filesystem(tells_time: bool) -> pafs.FileSystem:
+    """The local one, or one that tells no time of modification: pyarrow then gives 0 for all files."""
+    return pafs.LocalFileSystem() if tells_time else pafs.PyFileSystem(pafs.FSSpecHandler(MemoryFileSystem()))
+
+
+@examples(48, shrink=False)
+@given(st.booleans(), st.booleans(), st.booleans(), SALTS)
+def test_a_file_in_disguise_is_another_file(tells_time: bool, in_place: bool, is_indexed: bool, salt: int) -> None:
+    """Of the same size and time: to the handle that read the one before, and to a new one."""
+    with tempfile.TemporaryDirectory() as directory:
+        lake = lake_on(filesystem(tells_time), f"{directory}/lake", indexed if is_indexed else nothing)
+        handle = lake.open()
+        for sql, holds in QUESTIONS:
+            assert answers(handle, sql) == matching(lake, holds)
+        for name in list(lake.rows):
+            first = int(name.removesuffix(".parquet")) * ROWS
+            assert lake.disguise(name, [rows_of(first, salt + more) for more in range(1, 40)], in_place=in_place)
+        for table in (handle, lake.open()):
+            for sql, holds in QUESTIONS:
+                assert answers(table, sql) == matching(lake, holds)
+        MemoryFileSystem.store.clear()
+
+
 class IndexHistory(RuleBasedStateMachine):
     """A table that changes, an index that is kept or not, and whoever keeps it dying now and then."""
 
@@ -50,15 +75,16 @@ class IndexHistory(RuleBasedStateMachine):
         self.stack = ExitStack()
         self.directory = tempfile.mkdtemp()
         self.stack.callback(shutil.rmtree, self.directory)
-        self.lake: Lake = lake_on(pafs.LocalFileSystem(), f"{self.directory}/lake", nothing)
-        self.handle = self.lake.open()
         self.files = 3
 
     def teardown(self) -> None:
         self.stack.close()
 
-    @initialize(indexed=st.booleans())
-    def begin(self, indexed: bool) -> None:
+    @initialize(indexed=st.booleans(), tells_time=st.sampled_from([True, True, False]))
+    def begin(self, indexed: bool, tells_time: bool) -> None:
+        self.lake: Lake = lake_on(filesystem(tells_time), f"{self.directory}/lake", nothing)
+        self.stack.callback(MemoryFileSystem.store.clear)  # which all of them share
+        self.handle = self.lake.open()
         if indexed:
             build(self.lake.open())
 
@@ -76,6 +102,13 @@ class IndexHistory(RuleBasedStateMachine):
     def overwrite(self, data: st.DataObject, salt: int) -> None:
         name = data.draw(st.sampled_from(sorted(self.lake.rows)))
         self.lake.write(name, rows_of(int(name.removesuffix(".parquet")) * ROWS, salt))
+
+    @rule(data=st.data(), salt=SALTS, in_place=st.booleans())
+    def overwrite_in_disguise(self, data: st.DataObject, salt: int, in_place: bool) -> None:
+        """By a file of the same size, whose time of modification is put back to that of the one before."""
+        name = data.draw(st.sampled_from(sorted(self.lake.rows)))
+        first = int(name.removesuffix(".parquet")) * ROWS
+        self.lake.disguise(name, [rows_of(first, (salt + more) % 50) for more in range(50)], in_place=in_place)
 
     @rule(do=WRITERS)
     def keep(self, do: Callable[[ParquetDirectory], None]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,32 +46,35 @@ def check_table(
     limit: int = 3,
     roads: int = 0,
     build: dict[str, Any] | None = None,
+    ansi: bool = True,
 ) -> Answers:
     """All laws on a table, with a new index (unless `build` is None) and without one.
 
-    `frame` is the table as Spark reads it. The rows of the first `roads` predicates are read through Spark too.
+    `frame` is the table as Spark reads it. The rows of the first `roads` predicates are read through Spark too. `ansi`
+    is whether the session is in ANSI mode.
     """
     answers = ask(spark.read.parquet(str(root)) if frame is None else frame, predicates)
     table = sc.open_table(str(root))
     if build is not None:
         sc.build_index(table, spark=spark, **build)
-    check_plans(root, answers, limit)
+    check_plans(root, answers, limit, ansi=ansi)
     wheres = [text for text in answers.truth if text != "NULL"][:roads]  # Spark refuses WHERE NULL
     check_roads(spark, [sc.prune(table, text) for text in wheres], answers)
     return answers
 
 
-def check_plans(root: Path, answers: Answers, limit: int = 3) -> None:
+def check_plans(root: Path, answers: Answers, limit: int = 3, *, ansi: bool = True) -> None:
     """All laws on a table, by the index as it is and without it, for every predicate that Spark answers."""
+    prune = partial(sc.prune, ansi=ansi)
     table = sc.open_table(str(root))
     everything = sc.prune(table, "TRUE").to_arrow()
     assert by_row_id(everything) == answers.rows
     batches = everything.combine_chunks().to_batches()
     for text, expected in answers.truth.items():
-        plan = sc.prune(table, text, strict=True)
+        plan = prune(table, text, strict=True)
         check_blocks(plan, root, expected)
-        check_blocks(sc.prune(table, text, use_index=False), root, expected)
-        for each in (plan, sc.prune(table, text, limit=limit, strict=True)):
+        check_blocks(prune(table, text, use_index=False), root, expected)
+        for each in (plan, prune(table, text, limit=limit, strict=True)):
             try:
                 check_rows(each, answers.matching(text))
             except EvaluationError:
@@ -141,3 +144,15 @@ def check_roads(spark: SparkSession, plans: Sequence[Scan], answers: Answers) ->
         found = reduce(lambda a, b: a.unionAll(b), numbered).toArrow()
         number, table = found[PLAN].to_pylist(), found.drop_columns([PLAN])
         assert Counter(zip(number, in_order(table), strict=True)) == Counter(wanted), (road, [p.sql for p in plans])
+
+
+def check_source(spark: SparkSession, root: Path, predicates: Sequence[str], answers: Answers) -> None:
+    """Law 3, for the data source, one query for all predicates: also for those that only Spark evaluates."""
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    source = spark.read.format("secateur").option("time_zone", zone)
+    frames = [source.option("predicate", text).load(str(root)).where(text) for text in predicates]
+    numbered = [frame.withColumn(PLAN, lit(i)) for i, frame in enumerate(frames)]
+    found = reduce(lambda a, b: a.unionAll(b), numbered).toArrow()
+    wanted = [(i, row) for i, text in enumerate(predicates) for row in answers.matching(text).elements()]
+    number, table = found[PLAN].to_pylist(), found.drop_columns([PLAN])
+    assert Counter(zip(number, in_order(table), strict=True)) == Counter(wanted), predicates

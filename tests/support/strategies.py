@@ -210,6 +210,7 @@ def integer_literal(value: int) -> st.SearchStrategy[str]:
 def decimal_literal(value: Decimal) -> st.SearchStrategy[str]:
     exact = plain_number(value)
     forms = [f"{exact}BD", f"CAST('{value}' AS DOUBLE)", f"'{exact}'", plain_number(int(value))]
+    forms += [f"'{plain_number(int(value) - 1)}.999'"]
     return st.sampled_from([exact] * 6 + forms)
 
 
@@ -219,6 +220,7 @@ def float_literal(value: float) -> st.SearchStrategy[str]:
         forms += [f"{value!r}D"] if "e" not in repr(value) else [repr(value)]
         forms += [str(int(value))] if abs(value) < 2**62 else []
         forms += [f"{value:.3f}"] if abs(value) < 1e15 else []
+        forms += [str(int(value) + 1), f"{int(value) + 1}.0"] if abs(value) < 2**62 else []
     return st.sampled_from(forms)
 
 
@@ -521,6 +523,12 @@ def write_options(draw: st.DrawFn) -> dict[str, Any]:
 # ---- predicates ----------------------------------------------------------------------------------------------------
 
 COMPARISONS = ("=", "<=>", "!=", "<>", "<", "<=", ">", ">=", "==")
+ABOUT_FILES = [
+    "_metadata.file_name = 'part 1.parquet'",
+    "_metadata.file_path LIKE '%/part%201.parquet'",
+    "_metadata.file_size > 2000",
+    "_metadata.file_modification_time > TIMESTAMP '2020-01-01 00:00:00'",
+]
 
 
 @st.composite
@@ -546,7 +554,7 @@ def leaves(draw: st.DrawFn, spec: TableSpec) -> str:
     targets += [(f"nested.{kind.sql}", kind, "nested." + kind.name) for kind in spec.nested]
     targets += [(name, None, name) for name in spec.partitions]
     if draw(st.integers(0, 25)) == 0:
-        return draw(st.sampled_from(["TRUE", "FALSE", "NULL", "_metadata.file_name = 'part 1.parquet'"]))
+        return draw(st.sampled_from(["TRUE", "FALSE", "NULL", *ABOUT_FILES]))
     sql, kind, name = draw(st.sampled_from(targets))
     if kind is None:
         return draw(conditions(sql, st.sampled_from(PARTITION_LITERALS[name])))
@@ -590,7 +598,7 @@ def conditions(draw: st.DrawFn, sql: str, literals: st.SearchStrategy[str], kind
     forms = ["compare", "compare", "compare", "in", "not in", "between", "null", "flip", "truth"]
     if kind is not None:
         own = {
-            "s": ["like", "like", "part", "opaque"],
+            "s": ["like", "like", "part", "opaque", "valued", "instr"],
             "flag": ["bare"],
             "i": ["opaque"],
             "x": ["isnan"],
@@ -603,8 +611,8 @@ def conditions(draw: st.DrawFn, sql: str, literals: st.SearchStrategy[str], kind
         case "flip":
             return f"{draw(nullable)} {draw(st.sampled_from(COMPARISONS))} {sql}"
         case "between":
-            negation = draw(st.sampled_from(["", "NOT "]))
-            return f"{sql} {negation}BETWEEN {draw(literals)} AND {draw(literals)}"
+            form = draw(st.sampled_from(["{} BETWEEN {} AND {}", "{} NOT BETWEEN {} AND {}", "between({}, {}, {})"]))
+            return form.format(sql, draw(literals), draw(literals))
         case "null":
             return draw(st.sampled_from(["{} IS NULL", "{} IS NOT NULL", "isnull({})", "isnotnull({})"])).format(sql)
         case "truth":
@@ -617,6 +625,18 @@ def conditions(draw: st.DrawFn, sql: str, literals: st.SearchStrategy[str], kind
             return f"{function}({sql}, {draw(literals)})"
         case "like":
             return draw(likes(sql))
+        case "valued":  # a condition as an operand
+            truth = draw(likes(sql) | literals.map(lambda text: f"contains({sql}, {text})"))
+            form = (
+                "if({}, 1, 0) = 0",
+                "({}) = TRUE",
+                "coalesce({}, FALSE)",
+                "CASE WHEN {} THEN 'a' END = 'a'",
+                "NOT ({})",
+            )
+            return draw(st.sampled_from(form)).format(truth)
+        case "instr":
+            return f"instr({sql}, {draw(literals)}) {draw(st.sampled_from(COMPARISONS))} {draw(st.integers(0, 2))}"
         case "bare":
             return sql
         case "opaque":

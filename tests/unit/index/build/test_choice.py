@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pytest import TempPathFactory
 
+import secateur as sc
 from secateur.index.build.auto_index import MOST_BYTES, SAMPLED_VALUES, ColumnSample, choose, sample_of
 from secateur.index.container.checked_matrix import Matrix
 from secateur.index.filters.bloom import rate_for
 from secateur.index.filters.postings_build import postings_of
 from secateur.index.model import Choice
 from secateur.values import Kind, keys_of, kind_of
-from tests.support.strategies import KINDS, ColumnKind, array_of
+from tests.support.profiles import examples
+from tests.support.strategies import BY_NAME, KINDS, ColumnKind, array_of
 
 BLOCKS, ROWS = 400, 2_000
 Values = Callable[[np.random.Generator, int], np.ndarray]  # of a block, by its number
@@ -147,3 +153,59 @@ def test_gaps_are_chosen_of_keys_of_64_bits_alone(type_: pa.DataType) -> None:
     found = choose("c", samples, 1000, 64, 0.01)
     assert (found.structure == "gaps") == (kind_of(type_) is Kind.WORD)
     assert found.structure in found.bytes
+
+
+# ---- whole builds ----------------------------------------------------------------------------------------------------
+
+SPREAD = [0, 1, 3, 10, 30, 100]  # how far the values of a block begin after those of the one before
+
+
+def numbered(kind: ColumnKind, numbers: np.ndarray) -> pa.Array:
+    """Values of a kind in the order of these numbers, as far as its type has so many."""
+    type_ = kind.type
+    if pa.types.is_integer(type_):
+        return pa.array(numbers % 2 ** min(type_.bit_width - 1, 62), type_)
+    if kind.name == "unsigned":  # beyond the signed ones
+        return pa.array(numbers.astype(np.uint64) + np.uint64(2**63), pa.uint64())
+    if pa.types.is_decimal(type_):
+        shift = 10**12 if type_.precision > 18 else 1
+        return pa.array([Decimal(n * shift).scaleb(-type_.scale) for n in numbers.tolist()], type_)
+    if pa.types.is_boolean(type_):
+        return pa.array(numbers % 2 == 0)
+    if pa.types.is_date32(type_):
+        return pa.array(numbers, pa.int32()).cast(type_)
+    if pa.types.is_timestamp(type_):
+        return pa.array(numbers * 3_600_000_000, pa.int64()).cast(type_)
+    if pa.types.is_floating(type_):
+        return pa.array(numbers / 4).cast(type_)
+    return pa.array([f"customer-{n:06}" for n in numbers.tolist()]).cast(type_)
+
+
+def spread(rng: np.random.Generator, blocks: int, rows: int) -> np.ndarray:
+    """Numbers of blocks that overlap by chance, some with outliers."""
+    begin = np.repeat(np.arange(blocks) * rng.choice(SPREAD), rows)
+    found = begin + rng.integers(0, 2 ** rng.integers(1, 9), blocks * rows)
+    return np.where(rng.random(blocks * rows) < rng.choice([0, 0, 0.02]), rng.integers(0, 5000, blocks * rows), found)
+
+
+def overlapping(seed: int) -> pa.Table:
+    """A table with columns of some kinds, in 20 blocks of 10 rows."""
+    rng = np.random.default_rng(seed)
+    kinds = [KINDS[i] for i in rng.choice(len(KINDS), 7, replace=False)]
+    return pa.table({kind.name: numbered(kind, spread(rng, 20, 10)) for kind in kinds})
+
+
+@examples(120, shrink=False)
+@given(st.integers(0, 2**40))
+def test_every_column_has_a_structure_that_its_type_can_have(tmp_path_factory: TempPathFactory, seed: int) -> None:
+    """Whatever is chosen, the build succeeds, and every value is found."""
+    rows = overlapping(seed)
+    root = tmp_path_factory.mktemp("choice")
+    pq.write_table(rows, root / "rows.parquet", row_group_size=10)
+    table = sc.open_table(str(root))
+    index = sc.build_index(table, auto=True, segment_blocks=7)
+    assert [choice.column for choice in index.choices] == rows.column_names
+    for name, values in zip(rows.column_names, rows.columns, strict=True):
+        value = values[seed % len(rows)]
+        expected = pc.sum(pc.equal(values, value)).as_py()
+        assert sc.prune(table, sc.col(BY_NAME[name].sql) == value.as_py(), strict=True).count() == expected, name
