@@ -25,7 +25,7 @@ from secateur.index.filters.hashing import Hashes, distinct
 from secateur.index.identity import FileIdentity
 from secateur.index.model import BLOOM, NGRAM, TOKEN, BuildOptions, FilterOption, indexed_columns
 from secateur.index.segments.segment_file import encode_segment
-from secateur.io.parquet.parquet_file import ParquetSource, open_parquet
+from secateur.io.parquet.parquet_file import ParquetFile, open_parquet
 from tests.support.memory_store import MemoryStore
 
 ROWS = 500_000
@@ -159,7 +159,7 @@ def _build(directory: Path, options: BuildOptions) -> Build:
     return Build(path, recipe(schema, indexed_columns(schema), options, TABLE_BLOCKS))
 
 
-def _open(path: str) -> ParquetSource:
+def _open(path: str) -> ParquetFile:
     return open_parquet(pafs.LocalFileSystem(), path, path)
 
 

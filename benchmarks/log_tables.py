@@ -30,7 +30,7 @@ from secateur.index.segments.segment_table import SegmentSummary, summarised
 from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
 from secateur.index.zones import zonemap
 from secateur.io.tables.table import Table
-from secateur.pruning.predicate.pieces import Piece, tokens_within
+from secateur.pruning.predicate.patterns.pieces import Substring, tokens_within
 from secateur.values import Kind
 
 LEAST, MOST = 6, 16  # characters of a literal
@@ -94,7 +94,7 @@ def _tokens(messages: pa.Array) -> list[str]:
     rng = np.random.default_rng(12)
     found = []
     for text in messages.take(pa.array(rng.integers(0, len(messages), LITERALS))).to_pylist():
-        tokens = tokens_within(Piece(text.encode(), starts=True, ends=True))
+        tokens = tokens_within(Substring(text.encode(), starts=True, ends=True))
         words = [word.decode() for word in tokens if len(word) >= LEAST]
         found.append(words[int(rng.integers(len(words)))])
     return list(dict.fromkeys(found))

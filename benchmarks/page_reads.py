@@ -23,11 +23,11 @@ from benchmarks.results import Ratio, Result, timed
 from benchmarks.scale_tables import changing
 from benchmarks.setting import Setting
 from benchmarks.timing import race
-from secateur.io.parquet.chunk_locations import Layout, selected_bytes
+from secateur.io.parquet.chunk_locations import ChunkLocations, selected_bytes
 from secateur.io.parquet.file_locations import read_layout
 from secateur.io.parquet.footer import Footer, read_footer
 from secateur.io.parquet.page_reader import PageReader
-from secateur.io.parquet.row_selection import ChosenRows, all_rows, chosen_rows
+from secateur.io.parquet.row_selection import RowSelection, all_rows, chosen_rows
 
 ROWS = 1_000_000
 ONE_ROW, TEN_THOUSAND, BYTES, EVERYTHING = 0.066, 0.066, 0.033, 1.1  # goals: of what the plain read takes
@@ -54,7 +54,7 @@ class PageTable:
         return read_footer(self.file)
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> ChunkLocations:
         """The pages of all columns."""
         leaves = range(len(self.footer.head.columns))
         found = read_layout(self.file, self.footer, 0, leaves)
@@ -67,7 +67,7 @@ class PageTable:
         """All columns."""
         return list(self.footer.head.schema.names)
 
-    def by_pages(self, rows: ChosenRows, file: pa.NativeFile | None = None) -> pa.Table:
+    def by_pages(self, rows: RowSelection, file: pa.NativeFile | None = None) -> pa.Table:
         """Some rows of all columns."""
         reader = PageReader(str(self.path), file or self.file, self.footer.head, lambda group, leaves: self.layout)
         return pa.concat_tables(reader.read(0, self.names, rows))
@@ -116,9 +116,9 @@ def read_10k_contiguous(setting: Setting) -> Result:
     """Rows that follow one another."""
     table, n = page_table(setting), setting.scaled(CONTIGUOUS)
 
-    def some(call: int) -> ChosenRows:
+    def some(call: int) -> RowSelection:
         start = min(table.row(call), table.rows - n)
-        return ChosenRows(np.array([start]), np.array([start + n]))
+        return RowSelection(np.array([start]), np.array([start + n]))
 
     _require_equal(table, some(1))
     ours, plain = race([changing(lambda call: table.by_pages(some(call))), table.whole], setting.repetitions)
@@ -144,11 +144,11 @@ def read_everything(setting: Setting) -> Result:
     return Result(_sizes(table), tuple(ratios))
 
 
-def _one(row: int) -> ChosenRows:
-    return ChosenRows(np.array([row]), np.array([row + 1]))
+def _one(row: int) -> RowSelection:
+    return RowSelection(np.array([row]), np.array([row + 1]))
 
 
-def _require_equal(table: PageTable, rows: ChosenRows) -> None:
+def _require_equal(table: PageTable, rows: RowSelection) -> None:
     if table.by_pages(rows) != table.whole().take(pa.array(rows.positions)):
         raise AssertionError("rows read by pages are not those of the row group")
 
@@ -158,7 +158,7 @@ def _sizes(table: PageTable) -> dict[str, int | float]:
     return {"rows": table.rows, "columns": len(table.names), "pages": pages, "bytes": table.path.stat().st_size}
 
 
-def _bytes(table: PageTable, rows: ChosenRows, goal: float | None = None) -> tuple[Ratio, Ratio]:
+def _bytes(table: PageTable, rows: RowSelection, goal: float | None = None) -> tuple[Ratio, Ratio]:
     """Bytes and requests of a read, beside those of the whole row group."""
     (ours, requests), (plain, plain_requests) = (
         _counted(table, read) for read in (lambda file: table.by_pages(rows, file), table.whole)

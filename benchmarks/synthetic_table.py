@@ -17,7 +17,7 @@ import pyarrow.fs as pafs
 
 from secateur.index.naming import BY_NAME, ByName
 from secateur.index.read.memory_cache import ByteCache
-from secateur.io.parquet.parquet_file import ParquetSource
+from secateur.io.parquet.parquet_file import ParquetFile
 from secateur.io.storage.cache_directory import memory_cache
 from secateur.io.storage.disk_cache import DiskCache
 from secateur.io.storage.index_store import FileStore
@@ -68,7 +68,7 @@ class SyntheticTable:
         assert not len(ordinals)
         return iter(())
 
-    def open_file(self, path: str) -> ParquetSource:
+    def open_file(self, path: str) -> ParquetFile:
         """There is no data."""
         raise FileNotFoundError(path)
 

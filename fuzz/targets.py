@@ -36,16 +36,16 @@ from secateur.index.segments.segment_file import postings_of as stored_postings_
 from secateur.index.segments.snapshot import Snapshot, open_snapshot, snapshot_name
 from secateur.index.zones.page_locations import layout_table_of
 from secateur.io.parquet.bloom_filter import native_filters, read_filter
-from secateur.io.parquet.chunk_locations import Layout
+from secateur.io.parquet.chunk_locations import ChunkLocations
 from secateur.io.parquet.column_chunk import StoredChunk
 from secateur.io.parquet.file_locations import read_layout
-from secateur.io.parquet.file_metadata import Head
+from secateur.io.parquet.file_metadata import FileMetadata
 from secateur.io.parquet.footer import chunk_bounds, read_footer, read_page_index
 from secateur.io.parquet.location_codec import decode_layout, encode_layout
 from secateur.io.parquet.page_reader import PageReader
 from secateur.io.parquet.page_walk import walked
 from secateur.io.parquet.row_selection import chosen_rows
-from secateur.io.parquet.schema import Column
+from secateur.io.parquet.schema import SchemaColumn
 from secateur.io.parquet.thrift import MalformedThrift, decode_leading
 from secateur.io.storage.byte_ranges import LOCAL_GAP, REMOTE_GAP
 from secateur.io.storage.disk_cache_entry import PieceName, read_piece
@@ -260,7 +260,7 @@ def _read_pages(data: bytes) -> None:
                     raise AssertionError(f"{len(table)} rows instead of {len(rows)}")
 
 
-def _same(layout: Layout, row_group: int, leaves: Sequence[int]) -> Layout:
+def _same(layout: ChunkLocations, row_group: int, leaves: Sequence[int]) -> ChunkLocations:
     return layout
 
 
@@ -298,7 +298,7 @@ def layout_table(data: bytes) -> None:
 def head(data: bytes) -> None:
     """The head of a file, and the schema that pyarrow reads in it."""
     try:
-        found = Head(data)
+        found = FileMetadata(data)
         found.leaves(["a"])
         found.footer(0, {})
     except KeyError:
@@ -315,7 +315,7 @@ def page_walk(data: bytes) -> None:
 
 
 @cache
-def _column() -> Column:
+def _column() -> SchemaColumn:
     """A flat column."""
     return read_footer(pa.BufferReader((GOLDEN / "part=0" / "rows.parquet").read_bytes())).head.columns[0]
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, overload
 
 from secateur.io.scan.planned_scan import PlannedScan, plan_scan
-from secateur.io.scan.read_path import choose_road
+from secateur.io.scan.read_path import choose_read_path
 
 if TYPE_CHECKING:
     from secateur.io.spark.to_spark import DataFrame, SparkSession
@@ -74,7 +74,7 @@ class Scan(PlannedScan):
         leaves, and what is missing, as the argument that makes it. For that zone maps, filters and pages are read over
         the whole index, and no data file is opened.
         """
-        report, road = super().explain(format), choose_road(self)
+        report, road = super().explain(format), choose_read_path(self)
         if format == "json":
             more = {"explanation": asdict(self.explanation)} if verbose else {}
             return json.dumps({**json.loads(report), "road": asdict(road), **more}, indent=2)

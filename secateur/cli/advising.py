@@ -8,7 +8,7 @@ import click
 
 import secateur as sc
 from secateur.advising import SAMPLE_BLOCKS
-from secateur.cli.options import Source, json_option, session_options, table_options
+from secateur.cli.options import TableArguments, json_option, session_options, table_options
 from secateur.cli.output import print_json
 
 
@@ -26,7 +26,7 @@ from secateur.cli.output import print_json
 @session_options
 @json_option
 def advise(
-    source: Source,
+    source: TableArguments,
     predicates: tuple[str, ...],
     sample_blocks: int,
     time_zone: str | None,

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 import secateur as sc
-from secateur.cli.options import Source, columns_option, json_option, table_options
+from secateur.cli.options import TableArguments, columns_option, json_option, table_options
 from secateur.cli.output import count, print_json, share, show_facts
 from secateur.cli.spark import build_progress, spark_for_build
 from secateur.cli.status import Interrupted
@@ -50,7 +50,7 @@ spark_option = click.option(
 @click.pass_obj
 def index(
     verbose: bool,
-    source: Source,
+    source: TableArguments,
     sort_key: tuple[str, ...],
     bloom: tuple[str, ...],
     native: tuple[str, ...],
@@ -120,7 +120,7 @@ def index(
 @click.pass_obj
 def refresh(
     verbose: bool,
-    source: Source,
+    source: TableArguments,
     bloom: tuple[str, ...],
     postings: tuple[str, ...],
     ngram: tuple[str, ...],
@@ -178,7 +178,7 @@ def _changes(done: Refreshed) -> list[tuple[str, str]]:
 @click.option("--dry-run", is_flag=True, help="Only say what there is to do.")
 @json_option
 @click.pass_obj
-def optimize(verbose: bool, source: Source, dry_run: bool, as_json: bool) -> None:
+def optimize(verbose: bool, source: TableArguments, dry_run: bool, as_json: bool) -> None:
     """Bring the index in order after many refreshes: merge small segments, put them in key order.
 
     Reads and writes index files only. What is in order stays as it is; Spark is started only if there is something to

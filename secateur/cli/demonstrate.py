@@ -17,7 +17,7 @@ from secateur.cli.output import (
     QUIET,
     STRONG,
     Cell,
-    Column,
+    OutputColumn,
     Sheet,
     count,
     is_terminal,
@@ -153,9 +153,9 @@ def _show_end(found: Demo) -> None:
 
 def _summary(found: Demo) -> Sheet:
     columns = (
-        *(Column("predicate", right=False), Column("copy", right=False)),
-        *map(Column, ("kept", "ideal", "blocks", "bytes", "plan ms", "secateur s", "Spark s", "speed-up")),
-        Column("equal", right=False),
+        *(OutputColumn("predicate", right=False), OutputColumn("copy", right=False)),
+        *map(OutputColumn, ("kept", "ideal", "blocks", "bytes", "plan ms", "secateur s", "Spark s", "speed-up")),
+        OutputColumn("equal", right=False),
     )
     return Sheet(columns, tuple(map(_summary_row, found.trials)))
 

@@ -11,14 +11,14 @@ import click
 
 import secateur as sc
 from secateur.cli.building import index_facts
-from secateur.cli.options import Source, json_option, table_options
+from secateur.cli.options import TableArguments, json_option, table_options
 from secateur.cli.output import (
     BAD,
     CAUTION,
     GOOD,
     QUIET,
     Cell,
-    Column,
+    OutputColumn,
     Sheet,
     count,
     is_terminal,
@@ -42,7 +42,7 @@ from secateur.pruning.report import Faults, human_bytes
 
 
 @dataclass(frozen=True)
-class IndexedColumn:
+class ColumnRow:
     """A column of an index, and how it was indexed."""
 
     name: str
@@ -57,7 +57,7 @@ class IndexedColumn:
 @table_options
 @click.argument("what", required=False, type=click.Choice(TABLES), metavar="[TABLE]")
 @json_option
-def inspect(source: Source, what: str | None, as_json: bool) -> None:
+def inspect(source: TableArguments, what: str | None, as_json: bool) -> None:
     """Show what the index holds: columns, sizes, and which live files it covers.
 
     With TABLE, show a table about the table instead: its snapshots, manifests, files or blocks (row groups), the
@@ -91,7 +91,7 @@ def inspect(source: Source, what: str | None, as_json: bool) -> None:
         say(f"{live - covered:,} files are not covered and pruned by their footers only: {hint}")
 
 
-def _columns(snapshot: Snapshot, naming: ColumnNaming) -> list[IndexedColumn]:
+def _columns(snapshot: Snapshot, naming: ColumnNaming) -> list[ColumnRow]:
     """The columns of an index as the table calls them; one that it has no more, as the index does."""
 
     def name_of(path: tuple[str, ...]) -> str:
@@ -105,7 +105,7 @@ def _columns(snapshot: Snapshot, naming: ColumnNaming) -> list[IndexedColumn]:
     names = [name_of(column.path) for column in columns]
     sort_key = [name_of(column.path) for column in parse_sort_key(options.sort_key)]
     return [
-        IndexedColumn(
+        ColumnRow(
             name,
             str(column.type),
             zone_map=True,
@@ -117,7 +117,7 @@ def _columns(snapshot: Snapshot, naming: ColumnNaming) -> list[IndexedColumn]:
     ]
 
 
-def _columns_sheet(columns: list[IndexedColumn]) -> Sheet:
+def _columns_sheet(columns: list[ColumnRow]) -> Sheet:
     heads = ("column", "type", "zone map", "pages", "filters", "sort key")
     rows = (
         (
@@ -129,7 +129,7 @@ def _columns_sheet(columns: list[IndexedColumn]) -> Sheet:
         )
         for column in columns
     )
-    return Sheet(tuple(Column(head, right=False) for head in heads), tuple(rows))
+    return Sheet(tuple(OutputColumn(head, right=False) for head in heads), tuple(rows))
 
 
 @click.command()
@@ -161,7 +161,7 @@ def _columns_sheet(columns: list[IndexedColumn]) -> Sheet:
 @click.pass_context
 def verify(
     context: click.Context,
-    source: Source,
+    source: TableArguments,
     with_spark: bool,
     sample: float | None,
     predicates: tuple[str, ...],
@@ -243,7 +243,7 @@ def _remedy(found: Verification) -> str:
     help="Keep what was written within these hours: readers or a build may still need it.",
 )
 @json_option
-def vacuum(source: Source, dry_run: bool, grace_hours: float, as_json: bool) -> None:
+def vacuum(source: TableArguments, dry_run: bool, grace_hours: float, as_json: bool) -> None:
     """Remove index files that nothing uses any more.
 
     These are the files of older snapshots, and what interrupted builds left. The data is never touched.
@@ -261,7 +261,7 @@ def vacuum(source: Source, dry_run: bool, grace_hours: float, as_json: bool) -> 
 @click.option("--dry-run", is_flag=True, help="Only list what would be removed.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
-def drop(source: Source, dry_run: bool, yes: bool, as_json: bool) -> None:
+def drop(source: TableArguments, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Remove the whole index. The data is never touched.
 
     \b
@@ -282,6 +282,6 @@ def _show_removed(removed: list[StoredFile], dry_run: bool, as_json: bool) -> No
         return
     if removed:
         rows = tuple((Cell(file.name), Cell(human_bytes(file.size))) for file in removed)
-        show_sheet(Sheet((Column("file", right=False), Column("size")), rows))
+        show_sheet(Sheet((OutputColumn("file", right=False), OutputColumn("size")), rows))
     done = "would be removed" if dry_run else "removed"
     print_line(f"{len(removed):,} files {done}, {human_bytes(total)}")

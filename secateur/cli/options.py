@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
-class Source:
+class TableArguments:
     """The table that a command is about, as it was named."""
 
     path: str
@@ -65,7 +65,7 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
         index_location: str | None,
         **others: Any,
     ) -> Any:
-        return command(source=Source(path, catalog, snapshot_id, as_of, ref, index_location), **others)
+        return command(source=TableArguments(path, catalog, snapshot_id, as_of, ref, index_location), **others)
 
     for parameter in reversed(_TABLE_PARAMETERS):
         parameter(with_source)

@@ -26,7 +26,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Column:
+class OutputColumn:
     """A column of a table: its heading, and whether it holds numbers."""
 
     heading: str
@@ -37,7 +37,7 @@ class Column:
 class Sheet:
     """A table to print."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[OutputColumn, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
 
@@ -62,7 +62,7 @@ def plain(sheet: Sheet) -> str:
     return "\n".join([texts[0], "  ".join("-" * width for width in widths), *texts[1:]])
 
 
-def _aligned(line: Sequence[str], widths: Sequence[int], columns: Sequence[Column]) -> str:
+def _aligned(line: Sequence[str], widths: Sequence[int], columns: Sequence[OutputColumn]) -> str:
     cells = zip(line, widths, columns, strict=True)
     return "  ".join(text.rjust(width) if column.right else text.ljust(width) for text, width, column in cells).rstrip()
 

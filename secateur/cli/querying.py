@@ -9,13 +9,13 @@ from typing import Any
 import click
 
 import secateur as sc
-from secateur.cli.options import Source, json_option, session_options, table_options
+from secateur.cli.options import TableArguments, json_option, session_options, table_options
 from secateur.cli.output import (
     CAUTION,
     QUIET,
     STRONG,
     Cell,
-    Column,
+    OutputColumn,
     Sheet,
     count,
     is_terminal,
@@ -50,7 +50,7 @@ from secateur.scan import Scan
 )
 @json_option
 def prune(
-    source: Source,
+    source: TableArguments,
     predicate: str,
     limit: int | None,
     wanted: str | None,
@@ -139,12 +139,12 @@ def _show_wanted(plan: Scan, wanted: str) -> None:
 
 def _blocks_sheet(plan: Scan) -> Sheet:
     columns = (
-        Column("file", right=False),
-        Column("row group"),
-        Column("rows"),
-        Column("bytes"),
-        Column("matches", right=False),
-        Column("row ranges", right=False),
+        OutputColumn("file", right=False),
+        OutputColumn("row group"),
+        OutputColumn("rows"),
+        OutputColumn("bytes"),
+        OutputColumn("matches", right=False),
+        OutputColumn("row ranges", right=False),
     )
     rows = (
         (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from secateur.cli.output import Cell, Column, Sheet, count, print_json, show_sheet
+from secateur.cli.output import Cell, OutputColumn, Sheet, count, print_json, show_sheet
 from secateur.pruning.report import human_bytes
 
 TABLES = ("snapshots", "manifests", "files", "blocks", "segments", "coverage")  # of secateur.inspect
@@ -21,7 +21,7 @@ def show_table(table: pa.Table, as_json: bool) -> None:
     if as_json:
         print_json([_plain(row) for row in table.to_pylist(maps_as_pydicts="strict")])
         return
-    columns = tuple(Column(field.name.replace("_", " "), right=_is_number(field.type)) for field in table.schema)
+    columns = tuple(OutputColumn(field.name.replace("_", " "), right=_is_number(field.type)) for field in table.schema)
     cells = ([Cell(_text(field.name, value)) for value in _values(table, field)] for field in table.schema)
     rows = zip(*cells, strict=True)
     show_sheet(Sheet(columns, tuple(rows)))

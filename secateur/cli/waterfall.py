@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from secateur.cli.output import CAUTION, QUIET, STRONG, Cell, Column, Sheet, count
+from secateur.cli.output import CAUTION, QUIET, STRONG, Cell, OutputColumn, Sheet, count
 from secateur.pruning.report import UNITS, Counts, Report, StageReport, human_bytes
 
 BAR_WIDTH = 12
@@ -16,9 +16,9 @@ def waterfall(report: Report, *, bars: bool, brief: bool = False) -> Sheet:
     counts = [first, *(stage.after for stage in report.stages)]
     units = [unit for unit in UNITS if any(getattr(c, unit) is not None for c in counts)]
     rows = [_row(Cell("table"), None, first, units, None), *(_stage_row(stage, units) for stage in stages)]
-    columns = [Column("stage", right=False), *map(Column, units), Column("ms")]
+    columns = [OutputColumn("stage", right=False), *map(OutputColumn, units), OutputColumn("ms")]
     if bars:
-        columns.append(Column("rows left", right=False))
+        columns.append(OutputColumn("rows left", right=False))
         left = [first, *(stage.after for stage in stages)]
         rows = [(*row, Cell(_bar(c.rows, first.rows), "cyan")) for row, c in zip(rows, left, strict=True)]
     return Sheet(tuple(columns), tuple(rows))

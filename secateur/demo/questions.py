@@ -8,7 +8,7 @@ ORDERS_PER_SCALE = 1_500_000
 
 
 @dataclass(frozen=True)
-class Question:
+class DemoQuery:
     """A predicate, and what kind it is of."""
 
     name: str
@@ -19,23 +19,23 @@ DATE_RANGES = ("one week", "one month")
 LOOK_UP = "one order"
 
 
-def questions(scale_factor: float) -> list[Question]:
+def questions(scale_factor: float) -> list[DemoQuery]:
     """The predicates for a table of a scale factor; keys are such that it has them (or, if so meant, has not)."""
     orders = int(ORDERS_PER_SCALE * scale_factor)
     middle = order_key(orders * 2 // 5)
     several = ", ".join(str(order_key(orders * i // 7)) for i in (1, 2, 3, 4, 6))
     year = "l_shipdate BETWEEN DATE '1994-01-01' AND DATE '1994-12-31'"
     return [
-        Question("one week", "l_shipdate >= DATE '1995-03-06' AND l_shipdate < DATE '1995-03-13'"),
-        Question("one month", "l_shipdate BETWEEN DATE '1995-09-01' AND DATE '1995-09-30'"),
-        Question(LOOK_UP, f"l_orderkey = {middle}"),
-        Question("five orders", f"l_orderkey IN ({several})"),
-        Question("conjunction", f"{year} AND l_discount BETWEEN 0.05 AND 0.07 AND l_quantity < 24"),
-        Question("disjunction", f"l_orderkey = {middle} OR l_shipdate >= DATE '1998-12-01'"),
-        Question("prefix", "l_comment LIKE 'zzle?%'"),
-        Question("absent order", f"l_orderkey = {absent_key(orders * 2 // 5)}"),
-        Question("no NULL", "l_comment IS NULL"),
-        Question("everything", "l_quantity >= 1"),
+        DemoQuery("one week", "l_shipdate >= DATE '1995-03-06' AND l_shipdate < DATE '1995-03-13'"),
+        DemoQuery("one month", "l_shipdate BETWEEN DATE '1995-09-01' AND DATE '1995-09-30'"),
+        DemoQuery(LOOK_UP, f"l_orderkey = {middle}"),
+        DemoQuery("five orders", f"l_orderkey IN ({several})"),
+        DemoQuery("conjunction", f"{year} AND l_discount BETWEEN 0.05 AND 0.07 AND l_quantity < 24"),
+        DemoQuery("disjunction", f"l_orderkey = {middle} OR l_shipdate >= DATE '1998-12-01'"),
+        DemoQuery("prefix", "l_comment LIKE 'zzle?%'"),
+        DemoQuery("absent order", f"l_orderkey = {absent_key(orders * 2 // 5)}"),
+        DemoQuery("no NULL", "l_comment IS NULL"),
+        DemoQuery("everything", "l_quantity >= 1"),
     ]
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 (its customary name)
 
 import secateur as sc
 from secateur.demo.lineitem import Copy
-from secateur.demo.questions import Question
+from secateur.demo.questions import DemoQuery
 from secateur.io.tables.table import Table
 from secateur.pruning.report import Report
 from secateur.scan import Scan
@@ -26,7 +26,7 @@ MOST_RUNS, ENOUGH_SECONDS = 3, 1.0
 
 
 @dataclass(frozen=True)
-class Answer:
+class DemoAnswer:
     """A fingerprint of a set of rows that does not depend on their order: count, a sum, the sum of their hashes."""
 
     rows: int
@@ -38,7 +38,7 @@ class Answer:
 class Reference:
     """The answer to a question by a scan without any filter, and how many blocks hold a match."""
 
-    answer: Answer
+    answer: DemoAnswer
     blocks: int
 
 
@@ -46,16 +46,16 @@ class Reference:
 class Trial:
     """What came of one question asked of one copy."""
 
-    question: Question
+    question: DemoQuery
     copy: str
     report: Report
     ideal_blocks: int
     plan_seconds: float
     seconds: float
     spark_seconds: float
-    answer: Answer
-    spark_answer: Answer
-    reference: Answer
+    answer: DemoAnswer
+    spark_answer: DemoAnswer
+    reference: DemoAnswer
 
     @property
     def equal(self) -> bool:
@@ -79,7 +79,7 @@ class Trial:
         return self.spark_seconds / self.seconds
 
 
-def ask(spark: SparkSession, copy: Copy, table: Table, question: Question, reference: Reference) -> Trial:
+def ask(spark: SparkSession, copy: Copy, table: Table, question: DemoQuery, reference: Reference) -> Trial:
     """Ask a question with the index and of Spark alone, each a few times: the fastest run counts."""
     plan, plan_seconds = _fastest(lambda: _plan(table, question))
     answer, seconds = _fastest(lambda: answer_of(_plan(table, question).to_spark(spark)))
@@ -98,7 +98,7 @@ def ask(spark: SparkSession, copy: Copy, table: Table, question: Question, refer
     )
 
 
-def _plan(table: Table, question: Question) -> Scan:
+def _plan(table: Table, question: DemoQuery) -> Scan:
     return sc.prune(table, question.sql, session_time_zone="UTC")
 
 
@@ -116,7 +116,7 @@ def _fastest(run: Callable[[], T]) -> tuple[T, float]:
     return result, min(times)
 
 
-def answer_of(frame: DataFrame) -> Answer:
+def answer_of(frame: DataFrame) -> DemoAnswer:
     """The fingerprint of the rows of a DataFrame."""
     row = frame.agg(F.count("*"), F.sum("l_extendedprice"), *_hash_sums(F.xxhash64(*frame.columns))).first()
     assert row is not None
@@ -128,12 +128,12 @@ def _hash_sums(hashed: Column) -> list[Column]:
     return [F.sum(F.shiftright(hashed, 32)), F.sum(hashed.bitwiseAND(F.lit(0xFFFF_FFFF)))]
 
 
-def _answer(counts: Sequence[object]) -> Answer:
+def _answer(counts: Sequence[object]) -> DemoAnswer:
     rows, price, high, low = counts
-    return Answer(int(str(rows)), str(price or 0), (int(str(high or 0)) << 32) + int(str(low or 0)))
+    return DemoAnswer(int(str(rows)), str(price or 0), (int(str(high or 0)) << 32) + int(str(low or 0)))
 
 
-def references(spark: SparkSession, copy: Copy, asked: Sequence[Question]) -> list[Reference]:
+def references(spark: SparkSession, copy: Copy, asked: Sequence[DemoQuery]) -> list[Reference]:
     """The answers by one scan of a copy that filters nothing, so that no push-down can be wrong, and by block.
 
     Rows are grouped by which questions they match: a bit for each.

@@ -18,7 +18,7 @@ from secateur.index.build.tasks import RunTasks
 from secateur.index.model import is_tuple_column
 from secateur.io.scan.block_list import block_list, reading_order
 from secateur.io.scan.explain import why
-from secateur.io.scan.index_audit import AuditFault, Found, Piece, StatisticsAudit
+from secateur.io.scan.index_audit import AuditFault, AuditFindings, AuditPart, StatisticsAudit
 from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.pruned_blocks import excluded_by, sampled
@@ -142,13 +142,13 @@ def compared(
     share: float | None,
     seed: int,
     on_progress: OnStep,
-) -> tuple[Found, int]:
+) -> tuple[AuditFindings, int]:
     """What the statistics of some covered blocks contradict, and how many blocks are covered.
 
     `run` spreads the work over tasks, and `parallel` tells over how many pieces of so many.
     """
     draw = np.random.default_rng(seed)
-    catalog, found = opened.catalog, Found()
+    catalog, found = opened.catalog, AuditFindings()
     snapshot = catalog.snapshot
     if snapshot is None or catalog.memory is None:
         return found, 0
@@ -180,7 +180,7 @@ def _most(share: float | None, count: int, bound: int) -> int:
 
 def _pieces(
     opened: OpenedTable, segment: np.ndarray, file: np.ndarray, row_group: np.ndarray, within: np.ndarray, tasks: int
-) -> list[Piece]:
+) -> list[AuditPart]:
     """Blocks cut into pieces of one segment each, at least as many as there are tasks."""
     most = max(1, len(segment) // max(tasks, 1))
     pieces = []
@@ -190,14 +190,14 @@ def _pieces(
         for part in np.array_split(mine, -(-len(mine) // most)):
             told = opened.table.delivery_of_all(opened.listing, np.unique(file[part])).told
             listed = block_list(opened.listing, told, file[part], row_group[part], within[part])
-            pieces.append(Piece(own, listed.to_bytes()))
+            pieces.append(AuditPart(own, listed.to_bytes()))
     return pieces
 
 
 # ---- predicates ------------------------------------------------------------------------------------------------------
 
 
-def _drawn_columns(opened: OpenedTable, found: Found, draw: np.random.Generator) -> list[DrawnColumn]:
+def _drawn_columns(opened: OpenedTable, found: AuditFindings, draw: np.random.Generator) -> list[DrawnColumn]:
     """The columns of the index, and those that directories name, with values of theirs."""
     snapshot = opened.catalog.snapshot
     named: list[DrawnColumn] = []
@@ -215,7 +215,9 @@ def _drawn_columns(opened: OpenedTable, found: Found, draw: np.random.Generator)
     return named
 
 
-def _asked(plan: Scan, first: Scan, share: float | None, draw: np.random.Generator, found: Found) -> Asked | None:
+def _asked(
+    plan: Scan, first: Scan, share: float | None, draw: np.random.Generator, found: AuditFindings
+) -> Asked | None:
     """A plan with some of the blocks that it leaves out; None where the table has changed since the first."""
     if plan.opened.listing.id != first.opened.listing.id:
         found.skipped.append(f"{plan.sql}: the table has changed since the audit began")
@@ -224,7 +226,9 @@ def _asked(plan: Scan, first: Scan, share: float | None, draw: np.random.Generat
     return Asked(plan, excluded.take(sampled(len(excluded), _most(share, len(excluded), MOST_EXCLUDED), draw)))
 
 
-def _lost_rows(spark: SparkSession, asked: Sequence[Asked], found: Found, on_progress: OnStep) -> Iterator[LostRow]:
+def _lost_rows(
+    spark: SparkSession, asked: Sequence[Asked], found: AuditFindings, on_progress: OnStep
+) -> Iterator[LostRow]:
     on_progress("predicates", 0, len(asked))
     try:
         proof = matches_left_out(spark, asked)

@@ -17,7 +17,7 @@ from secateur.index.build.build import OnProgress, Sizes, decode_summary, encode
 from secateur.index.build.filter_files import lay_side_by_side
 from secateur.index.build.spark_tasks import runner
 from secateur.index.build.tasks import RunTasks
-from secateur.index.compact.merge_filters import Columns, Gathering, columns_of, merged_columns, plan_slabs
+from secateur.index.compact.merge_filters import Gathering, MatrixColumns, columns_of, merged_columns, plan_slabs
 from secateur.index.compact.merge_segments import MergePlan, merge, plan_merge
 from secateur.index.compact.plan_segments import Regrouping, regroup
 from secateur.index.filters.bloom_matrix import Slabs, no_slabs
@@ -132,7 +132,7 @@ def _sizes(segments: Segments, entries: np.ndarray) -> Sizes:
 
 def _columns(
     store: Store, snapshot: Snapshot, slabs: Mapping[int, Slabs], merges: Sequence[MergePlan]
-) -> dict[int, list[Columns]]:
+) -> dict[int, list[MatrixColumns]]:
     """Where the bloom filters of the blocks of every merged segment lie, by filter. Raises IndexFault."""
     sources = sorted({part.segment for plan in merges for part in plan.parts})
     found = {}
@@ -151,7 +151,7 @@ def _write_merged(
     store: Store,
     snapshot: Snapshot,
     merges: Sequence[MergePlan],
-    columns: Mapping[int, Sequence[Columns]],
+    columns: Mapping[int, Sequence[MatrixColumns]],
 ) -> list[SegmentSummary]:
     """The merged segments, each written by a task, which opens the snapshot itself."""
     number = snapshot.number
@@ -171,7 +171,7 @@ def _write_merged(
 
 
 def _write_slabs(
-    run: RunTasks, build: str, store: Store, slabs: Mapping[int, Slabs], columns: Mapping[int, Sequence[Columns]]
+    run: RunTasks, build: str, store: Store, slabs: Mapping[int, Slabs], columns: Mapping[int, Sequence[MatrixColumns]]
 ) -> dict[int, Slabs]:
     """The slabs of the merged segments, which are numbered from 0."""
     plans = {f: plan_slabs(own) for f, own in columns.items()}

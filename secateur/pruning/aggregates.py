@@ -56,7 +56,7 @@ _ZERO = float_key(0.0)
 
 
 @dataclass(frozen=True)
-class Call:
+class AggregateCall:
     """An aggregate as it is written: of a column, or of rows."""
 
     function: str
@@ -78,7 +78,7 @@ class Aggregate:
         return pa.int64() if self.function == COUNT or self.field is None else self.field.type
 
 
-def bind_aggregate(call: Call, binder: Binder) -> Aggregate:
+def bind_aggregate(call: AggregateCall, binder: Binder) -> Aggregate:
     """The aggregate that a call means. Raises UnknownColumn, AmbiguousColumn, InvalidAggregate."""
     if call.column is None:
         return Aggregate(call.function, None, call.name)

@@ -14,7 +14,7 @@ import numpy as np
 from secateur.pruning.evaluate import may_match
 from secateur.pruning.predicate.bound import (
     Apply,
-    Choice,
+    Conditional,
     Field,
     Leaf,
     Missing,
@@ -137,7 +137,7 @@ def _operand_cost(operand: object) -> float:
     match operand:
         case Field() | Tested():
             return 1.0
-        case Apply() | Choice():
+        case Apply() | Conditional():
             return 200.0 if kind_of(operand.type) is Kind.WIDE else 20.0
         case _:
             return 0.0

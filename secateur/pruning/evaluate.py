@@ -20,16 +20,16 @@ from secateur.pruning.interval import Interval, at_least
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.bound import (
     Apply,
-    Choice,
     Compared,
+    Conditional,
     Constant,
     Field,
     Holds,
     Leaf,
-    Matches,
     Missing,
     Operand,
     Tested,
+    TextMatch,
     Unsupported,
     Varying,
     Within,
@@ -82,7 +82,7 @@ def _folded(predicate: Predicate, outcomes_of: Callable[[Leaf], np.ndarray]) -> 
             return sets.negation((yield child))
         case Is(child, value):
             return sets.equality((yield child), value)
-        case Within() | Missing() | Matches() | Compared() | Holds() | Unsupported() | Truth():
+        case Within() | Missing() | TextMatch() | Compared() | Holds() | Unsupported() | Truth():
             return outcomes_of(predicate)
         case _:
             raise TypeError(f"{predicate!r} is not bound")
@@ -131,11 +131,11 @@ def _reached(ranges: RangeSet, zones: Zones, units: np.ndarray | None, *, inside
 def leaf_outcomes(leaf: Leaf, statistics: Statistics, units: np.ndarray | None = None) -> np.ndarray:
     """The possible outcomes of one leaf by zone maps, over all units or the chosen: uint8 of shape (n,)."""
     n = len(statistics) if units is None else len(units)
-    columns = Columns(n, {field: _chosen_zones(statistics.zones(field), units) for field in fields(leaf)})
+    columns = ColumnSubset(n, {field: _chosen_zones(statistics.zones(field), units) for field in fields(leaf)})
     match leaf:
-        case Within(Field() as field) | Matches(Field() as field) if columns.zones[field] is None:
+        case Within(Field() as field) | TextMatch(Field() as field) if columns.zones[field] is None:
             return np.full(n, _without_statistics(leaf), np.uint8)
-        case Within(Field()) | Matches(Field()) | Truth() | Holds() | Unsupported():
+        case Within(Field()) | TextMatch(Field()) | Truth() | Holds() | Unsupported():
             return outcomes_over(leaf, columns)
     outcomes = np.empty(n, np.uint8)
     step = at_once(leaf, CHUNK)
@@ -166,7 +166,7 @@ def _chosen_zones(zones: Zones | None, units: np.ndarray | None) -> Zones | None
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnSubset:
     """Zone maps of the columns that a leaf names over n units; `single` where every unit is one row.
 
     `tests`: the outcomes of conditions that bounds of values do not tell, where the values themselves are at hand.
@@ -177,24 +177,24 @@ class Columns:
     single: bool = False
     tests: Mapping[Leaf, np.ndarray] = field(default_factory=dict)
 
-    def take(self, chunk: slice) -> Columns:
+    def take(self, chunk: slice) -> ColumnSubset:
         """The given units."""
         n = len(range(*chunk.indices(self.n)))
         zones = {f: z if z is None else z.take(chunk) for f, z in self.zones.items()}
-        return Columns(n, zones, self.single, {leaf: outcomes[chunk] for leaf, outcomes in self.tests.items()})
+        return ColumnSubset(n, zones, self.single, {leaf: outcomes[chunk] for leaf, outcomes in self.tests.items()})
 
 
-def outcomes_over(leaf: Leaf, columns: Columns) -> np.ndarray:
+def outcomes_over(leaf: Leaf, columns: ColumnSubset) -> np.ndarray:
     """The possible outcomes of one leaf over units with these zone maps."""
     return unrolled(partial(_computed, columns=columns), leaf, {})
 
 
-def interval_of(operand: Operand, columns: Columns) -> Interval:
+def interval_of(operand: Operand, columns: ColumnSubset) -> Interval:
     """What an operand can be over every unit."""
     return unrolled(partial(_computed, columns=columns), operand, {})
 
 
-def _computed(node: Predicate | Operand, columns: Columns) -> Steps[Any]:
+def _computed(node: Predicate | Operand, columns: ColumnSubset) -> Steps[Any]:
     """The outcomes of a condition, or the interval of an operand; yields the conditions and operands below it."""
     match node:
         case Predicate():
@@ -210,26 +210,26 @@ def _computed(node: Predicate | Operand, columns: Columns) -> Steps[Any]:
             return intervals.applied(function, (yield from each_of(arguments)))
         case Tested(predicate):
             return (yield from _tested(predicate, columns))
-        case Choice():
+        case Conditional():
             return (yield from _chosen(node, columns))
 
 
-def _outcomes(condition: Predicate, columns: Columns) -> Steps[np.ndarray]:
+def _outcomes(condition: Predicate, columns: ColumnSubset) -> Steps[np.ndarray]:
     match condition:
-        case Matches() if condition in columns.tests:
+        case TextMatch() if condition in columns.tests:
             return columns.tests[condition]
         case Truth(value):
             return np.full(columns.n, sets.of_truth(value), np.uint8)
         case Holds() | Unsupported():
             return np.full(columns.n, EVERYTHING, np.uint8)
-        case Within(Field() as field) | Matches(Field() as field) if (zones := columns.zones[field]) is not None:
+        case Within(Field() as field) | TextMatch(Field() as field) if (zones := columns.zones[field]) is not None:
             return _value_outcomes(condition, zones)
         case Missing(Field() as field):
             return _null_outcomes(columns.zones[field], columns.n)
         case Missing(operand):
             found = yield operand
             return _failing(sets.of_sides(_bit(found.null), _bit(found.value)), found.fails)
-        case Within(operand) | Matches(operand):
+        case Within(operand) | TextMatch(operand):
             found = yield operand
             zones = Zones(found.lower, found.upper, found.value, found.null, top=found.top)
             return _failing(_value_outcomes(condition, zones), found.fails)
@@ -240,7 +240,7 @@ def _outcomes(condition: Predicate, columns: Columns) -> Steps[np.ndarray]:
             return (yield from _folded(condition, lambda leaf: np.full(columns.n, EVERYTHING, np.uint8)))
 
 
-def _value_outcomes(leaf: Within | Matches, zones: Zones) -> np.ndarray:
+def _value_outcomes(leaf: Within | TextMatch, zones: Zones) -> np.ndarray:
     """The possible outcomes of a leaf that looks at values, where it has zone maps."""
     match leaf:
         case Within(ranges=ranges, fails=fails):
@@ -255,7 +255,7 @@ def _value_outcomes(leaf: Within | Matches, zones: Zones) -> np.ndarray:
                 return found
             failing = (_sides(fails, zones) & TRUE) != 0
             return _failing(found, failing & (zones.value != 0))
-        case Matches(prefix=prefix):
+        case TextMatch(prefix=prefix):
             found = prefix.outcomes(zones.lower, zones.upper)
             found |= FALSE
             found &= zones.value
@@ -292,7 +292,7 @@ def _null_outcomes(zones: Zones | None, n: int) -> np.ndarray:
     return sets.of_sides(_bit(zones.null), _bit(zones.value))
 
 
-def _without_statistics(leaf: Within | Matches) -> int:
+def _without_statistics(leaf: Within | TextMatch) -> int:
     """What a leaf can be whatever the value: a set of no key is never TRUE, one of all keys never FALSE."""
     if isinstance(leaf, Within) and leaf.fails is not None:
         return EVERYTHING
@@ -337,7 +337,7 @@ def may_fail(leaf: Leaf, statistics: Statistics) -> np.ndarray:
     """The units that may hold a row on which Spark raises an error, for a leaf that looks at a column: bool."""
     match leaf:
         case Within(Field() as field, fails=RangeSet() as fails):
-            return _field_fails(field, fails, Columns(len(statistics), {field: statistics.zones(field)}))
+            return _field_fails(field, fails, ColumnSubset(len(statistics), {field: statistics.zones(field)}))
         case _:
             return np.zeros(len(statistics), bool)
 
@@ -345,14 +345,14 @@ def may_fail(leaf: Leaf, statistics: Statistics) -> np.ndarray:
 # ---- operands --------------------------------------------------------------------------------------------------------
 
 
-def _tested(predicate: Predicate, columns: Columns) -> Steps[Interval]:
+def _tested(predicate: Predicate, columns: ColumnSubset) -> Steps[Interval]:
     outcomes = yield predicate
     found = intervals.truth(outcomes)
     fails = yield from _may_fail(predicate, outcomes, columns)
     return Interval(found.type, found.lower, found.upper, found.value, found.null, fails)
 
 
-def _chosen(choice: Choice, columns: Columns) -> Steps[Interval]:
+def _chosen(choice: Conditional, columns: ColumnSubset) -> Steps[Interval]:
     """The hull of the branches that can be reached, which is where no condition before must be TRUE."""
     reached = np.ones(columns.n, bool)
     otherwise = yield choice.otherwise
@@ -368,7 +368,7 @@ def _chosen(choice: Choice, columns: Columns) -> Steps[Interval]:
     return replace(found, fails=found.fails | fails)
 
 
-def _may_fail(condition: Predicate, outcomes: np.ndarray, columns: Columns) -> Steps[np.ndarray]:
+def _may_fail(condition: Predicate, outcomes: np.ndarray, columns: ColumnSubset) -> Steps[np.ndarray]:
     """Where evaluating a condition may raise an error."""
     if columns.single:
         return sets.undecided(outcomes)
@@ -384,6 +384,6 @@ def _may_fail(condition: Predicate, outcomes: np.ndarray, columns: Columns) -> S
     return fails
 
 
-def _field_fails(field: Field, fails: RangeSet, columns: Columns) -> np.ndarray:
+def _field_fails(field: Field, fails: RangeSet, columns: ColumnSubset) -> np.ndarray:
     found = intervals.of_zones(columns.zones[field], field.type, columns.n)
     return (_sides(fails, found) & found.value & TRUE) != 0

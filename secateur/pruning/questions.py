@@ -13,8 +13,8 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from secateur.pruning.predicate.bound import Field, Holds, Leaf, Matches, Unsupported, Within
-from secateur.pruning.predicate.pieces import Alternatives, alternatives_of
+from secateur.pruning.predicate.bound import Field, Holds, Leaf, TextMatch, Unsupported, Within
+from secateur.pruning.predicate.patterns.pieces import Alternatives, alternatives_of
 from secateur.pruning.rangeset import RangeSet
 
 MOST_POINTS = 10_000  # values of one IN list; probing for more would cost longer than the blocks they save
@@ -48,7 +48,7 @@ Question: TypeAlias = Values | Texts
 
 
 @dataclass(frozen=True)
-class Answer:
+class FilterHits:
     """The numbers of the blocks that may hold what is asked for, ascending, by one filter."""
 
     kind: str  # bloom, postings, ngram or token
@@ -63,7 +63,7 @@ def questions(leaf: Leaf) -> tuple[Question, ...]:
     match leaf:
         case Within(Field() as column, ranges):
             return (*_values(column, column.type, ranges), *_of_ranges(column, ranges))
-        case Matches(Field() as column, prefix=prefix, alternatives=alternatives, folded=folded, tokens=tokens):
+        case TextMatch(Field() as column, prefix=prefix, alternatives=alternatives, folded=folded, tokens=tokens):
             held = (Texts(column, alternatives, folded, tokens),) if alternatives else ()
             return held if held and not folded else (*held, *_of_ranges(column, prefix))
         case Holds(column, ranges):

@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.errors import EvaluationError, UnsupportedPredicate
-from secateur.pruning.evaluate import Columns, at_once, fold, outcomes_over
+from secateur.pruning.evaluate import ColumnSubset, at_once, fold, outcomes_over
 from secateur.pruning.outcomes import FALSE, NULL, TRUE, of_truth, survives, undecided
 from secateur.pruning.predicate.bound import (
     Field,
     Holds,
     Leaf,
-    Matches,
     Missing,
+    TextMatch,
     Unsupported,
     Within,
     all_leaves,
@@ -78,7 +78,7 @@ def _leaf(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
             return np.full(batch.num_rows, of_truth(value), np.uint8)
         case Unsupported(sql, reason):
             raise UnsupportedPredicate(f"only Spark can evaluate {sql} ({reason}): use plan.to_spark(spark)")
-        case Matches(sql=sql, regex=None):
+        case TextMatch(sql=sql, regex=None):
             raise UnsupportedPredicate(f"only Spark can evaluate {sql}: use plan.to_spark(spark)")
         case Holds(field, ranges):
             return _held(column(batch, field), ranges)
@@ -87,7 +87,7 @@ def _leaf(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
         case Within(Field() as field, ranges, fails=None):
             values = column(batch, field)
             return _truth_of(_inside(values, ranges), _is_null(values))
-        case Matches(Field() as field, str(regex)):
+        case TextMatch(Field() as field, str(regex)):
             values = column(batch, field)
             return _truth_of(_flags(pc.match_substring_regex(values, regex)), _is_null(values))
         case _:
@@ -97,14 +97,14 @@ def _leaf(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
 def _computed(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
     """A leaf over values that are computed from columns, some rows at a time."""
     needed = fields(leaf)
-    on_text = [each for each in all_leaves(leaf) if isinstance(each, Matches) and isinstance(each.operand, Field)]
+    on_text = [each for each in all_leaves(leaf) if isinstance(each, TextMatch) and isinstance(each.operand, Field)]
     found = []
     step = at_once(leaf, _rows_at_once([column(batch, field) for field in needed]))
     for start in range(0, max(batch.num_rows, 1), step):
         part = batch.slice(start, step)
         tests: dict[Leaf, np.ndarray] = {each: _leaf(each, part) for each in on_text}
         zones = {field: _points(part, field) for field in needed}
-        found.append(outcomes_over(leaf, Columns(part.num_rows, zones, single=True, tests=tests)))
+        found.append(outcomes_over(leaf, ColumnSubset(part.num_rows, zones, single=True, tests=tests)))
     return np.concatenate(found)
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.questions import Answer, Question
+from secateur.pruning.questions import FilterHits, Question
 from secateur.pruning.report import Counts, Reads
 from secateur.pruning.zones import Zones
 
@@ -160,7 +160,7 @@ class Catalog(Protocol):
     def holders(self, question: Question, segments: np.ndarray) -> np.ndarray | None:
         """The blocks of some segments, ascending, that may hold what is asked for; None where no filter tells."""
 
-    def answers(self, question: Question, segments: np.ndarray) -> Sequence[Answer]:
+    def answers(self, question: Question, segments: np.ndarray) -> Sequence[FilterHits]:
         """What every filter that tells of some segments says by itself."""
 
     def merged(self, segments: np.ndarray) -> Statistics:

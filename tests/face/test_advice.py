@@ -24,7 +24,7 @@ from secateur.cli import main
 from secateur.errors import StalePlan
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, FilterOption
 from secateur.io.tables.table import Table
-from secateur.pruning.explain.advice import Amount, Proposal, Question, estimated, ranked
+from secateur.pruning.explain.advice import Amount, Proposal, QueryCost, estimated, ranked
 from tests.support.local_build import index_here
 from tests.support.made_tables import MADE, PREDICATES, Made, table_of
 from tests.support.profiles import examples
@@ -312,14 +312,14 @@ def test_estimates_lie_between_what_is_known(found: int, units: int, typical: fl
 
 def test_what_takes_least_comes_first_among_equals() -> None:
     now = Amount(1000, 1000, 1000.0)
-    asked = [Question("a = 1", now, None, 10)]
+    asked = [QueryCost("a = 1", now, None, 10)]
     left = {"large": (900, 1.0), "small": (10, 2.0), "worse": (1, 40.0), "bad": (2, 500.0), "useless": (0, 1000.0)}
     proposals = [Proposal(name, "a", "", size, (Amount(rest, rest, rest),)) for name, (size, rest) in left.items()]
     assert [each.structure for each in ranked(proposals, asked)] == ["small", "large", "worse", "bad", "useless"]
 
 
 def test_a_clustering_comes_behind_an_index_that_saves_half_as_much() -> None:
-    asked = [Question("a = 1", Amount(1000, 1000, 1000.0), None, 10)]
+    asked = [QueryCost("a = 1", Amount(1000, 1000, 1000.0), None, 10)]
 
     def order(index_left: float) -> list[str]:
         left = {"clustering": 1.0, "bloom": index_left}

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 import secateur as sc
 from secateur.cli import main
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, FilterOption
-from secateur.io.scan.index_audit import Found
+from secateur.io.scan.index_audit import AuditFindings
 from secateur.io.scan.opened_table import open_snapshot_of
 from secateur.io.tables.table import Table
 from secateur.maintain.audit import compared
@@ -88,7 +88,7 @@ def here(work: Callable[[Sequence[int]], Iterator[bytes]], n: int) -> Iterator[b
     return work(range(n))
 
 
-def found_in(table: Table, share: float | None = 1.0) -> Found:
+def found_in(table: Table, share: float | None = 1.0) -> AuditFindings:
     """What an audit of all statistics finds, without Spark."""
     opened = open_snapshot_of(table, dt.UTC, Faults(strict=True))
     return compared(opened, here, lambda n: 3, share, 7, lambda *done: None)[0]

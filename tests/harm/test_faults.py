@@ -11,7 +11,7 @@ import pytest
 import secateur as sc
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import SEGMENT, read_contents
-from secateur.index.read.index_view import IndexCatalog
+from secateur.index.read.index_view import IndexView
 from tests.support.filter_files import without_bands
 from tests.support.index_faults import IDS, PREDICATE, TEXTS, ask, index_files, is_refused
 from tests.support.make_golden import GOLDEN, stamp
@@ -181,7 +181,7 @@ def test_a_fault_that_no_part_of_a_stage_confines(
     def broken(*_: object) -> None:
         raise IndexFault("broken")
 
-    monkeypatch.setattr(IndexCatalog, "runs", broken)
+    monkeypatch.setattr(IndexView, "runs", broken)
     plan = sc.prune(sc.open_table(str(golden)), predicate)
     assert plan.report.degraded == ("broken",)
     assert plan.to_arrow(columns=["id"]).sort_by("id") == expected.sort_by("id")

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 import secateur as sc
 from secateur.errors import IncomparableLiteral, StalePlan
-from secateur.io.scan.planned_scan import Scan
 from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning.predicate.nodes import Literal
 from secateur.pruning.predicate.without_ansi import beside
+from secateur.scan import Scan
 from tests.support import expressions
 from tests.support.laws import check_table
 from tests.support.profiles import examples

@@ -23,7 +23,7 @@ from secateur.pruning import outcomes as sets
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.bind import bind, operand_of
-from secateur.pruning.predicate.bound import Choice, all_leaves, is_supported, parts
+from secateur.pruning.predicate.bound import Conditional, all_leaves, is_supported, parts
 from secateur.pruning.predicate.bound import Tested as Condition
 from secateur.pruning.predicate.nodes import Comparison, Not, Predicate
 from secateur.pruning.predicate.operands import NoRule
@@ -239,7 +239,7 @@ def counted(predicate: Predicate, rows: np.ndarray) -> np.ndarray:
 
     where a condition of CASE is not known on a row, the groups still know the values that it chooses between.
     """
-    chooses = any(isinstance(part, Choice | Condition) for leaf in all_leaves(predicate) for part in parts(leaf))
+    chooses = any(isinstance(part, Conditional | Condition) for leaf in all_leaves(predicate) for part in parts(leaf))
     return np.where(np.isin(rows, SINGLE), rows, np.uint8(0)) if chooses else rows
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import secateur as sc
 from secateur.index.filters import bloom_fragment, bloom_matrix, transpose
-from secateur.index.filters.parquet_bloom import Form
+from secateur.index.filters.parquet_bloom import NativeForm
 from secateur.index.read.index_view import current_snapshot
 from tests.support.laws import check_table
 from tests.support.profiles import by_profile
@@ -138,11 +138,11 @@ def test_native_filters_are_taken_where_they_serve(spark: SparkSession, write_ta
     of_user, of_rid = (snapshot.slabs(f) for f in (0, 1))
     assert of_user is not None
     assert of_rid is not None
-    blocks = dict.fromkeys((bloom_matrix.OWN, bloom_matrix.FEWER, Form.INT64), 0)
+    blocks = dict.fromkeys((bloom_matrix.OWN, bloom_matrix.FEWER, NativeForm.INT64), 0)
     for code, count in zip(of_user.run_code.tolist(), of_user.count.tolist(), strict=True):
         blocks[bloom_matrix.encoding_and_size(code)[0]] += count
-    assert blocks[Form.INT64] == blocks[bloom_matrix.OWN] + blocks[bloom_matrix.FEWER] == ROWS // GROUP
-    assert not {bloom_matrix.encoding_and_size(code)[0] for code in of_rid.run_code.tolist()} & {*Form}
+    assert blocks[NativeForm.INT64] == blocks[bloom_matrix.OWN] + blocks[bloom_matrix.FEWER] == ROWS // GROUP
+    assert not {bloom_matrix.encoding_and_size(code)[0] for code in of_rid.run_code.tolist()} & {*NativeForm}
     for number in (1, 2):
         wanted = f"user = {events(number)['user'][77].as_py()}"
         assert sc.prune(table, wanted, strict=True).count() == 1

@@ -69,16 +69,16 @@ def test_a_filter_is_added_without_reading_other_columns(
     table: ParquetDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of every file the named column is read, and no other."""
-    from secateur.io.parquet.parquet_file import ParquetSource
+    from secateur.io.parquet.parquet_file import ParquetFile
 
     read: list[str] = []
-    original = ParquetSource.read
+    original = ParquetFile.read
 
-    def spy(self: ParquetSource, row_group: int, fields: list[pa.Field]) -> Iterator[pa.RecordBatch]:
+    def spy(self: ParquetFile, row_group: int, fields: list[pa.Field]) -> Iterator[pa.RecordBatch]:
         read.extend(field.name for field in fields)
         return original(self, row_group, fields)
 
-    monkeypatch.setattr(ParquetSource, "read", spy)
+    monkeypatch.setattr(ParquetFile, "read", spy)
     done = sc.refresh_index(table, bloom=["id"])
     assert (done.files_added, done.segments_amended) == (0, 2)
     assert set(read) == {"id"}

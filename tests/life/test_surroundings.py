@@ -17,7 +17,7 @@ import pytest
 
 import secateur as sc
 from secateur.errors import TooManyOpenFiles
-from secateur.index.segments.segment_table import snapshot as snapshots
+from secateur.index.segments import snapshot as snapshots
 from secateur.io.storage.disk_cache import DEFAULT_BYTES, DiskCache
 from secateur.io.storage.redaction import trouble
 from secateur.io.storage.s3_client import s3_object

@@ -20,7 +20,7 @@ from pyspark.sql.functions import spark_partition_id
 
 import secateur as sc
 from secateur.io.scan.block_list import BlockList, block_list, reading_order
-from secateur.io.scan.read_path import MOST_LOCAL_FILES, MOST_NATIVE, choose_road
+from secateur.io.scan.read_path import MOST_LOCAL_FILES, MOST_NATIVE, choose_read_path
 from secateur.io.spark.packing import MOST_TASKS, TASK_BYTES, pack
 from secateur.io.spark.to_spark import descriptors
 from secateur.io.tables.file_rows import FileBlocks
@@ -243,10 +243,10 @@ def test_blocks_and_files_of_a_large_plan_are_arrays(plan: Scan) -> None:
 
 
 def test_sparks_own_reader_is_not_chosen_for_many_files(plan: Scan) -> None:
-    assert choose_road(with_survivors(plan, MOST_NATIVE, 1, 1 << 20)).name == "native"
-    assert choose_road(with_survivors(plan, MOST_NATIVE + 1, 1, 1 << 20)).name == "blocks"
-    assert choose_road(with_survivors(plan, MOST_LOCAL_FILES, 1, 1 << 10)).name == "local"
-    assert choose_road(with_survivors(plan, MOST_LOCAL_FILES + 1, 1, 1 << 10)).name != "local"
+    assert choose_read_path(with_survivors(plan, MOST_NATIVE, 1, 1 << 20)).name == "native"
+    assert choose_read_path(with_survivors(plan, MOST_NATIVE + 1, 1, 1 << 20)).name == "blocks"
+    assert choose_read_path(with_survivors(plan, MOST_LOCAL_FILES, 1, 1 << 10)).name == "local"
+    assert choose_read_path(with_survivors(plan, MOST_LOCAL_FILES + 1, 1, 1 << 10)).name != "local"
 
 
 # ---- through Spark ---------------------------------------------------------------------------------------------------

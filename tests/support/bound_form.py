@@ -11,16 +11,16 @@ import pyarrow as pa
 from secateur.pruning.interval import numbers
 from secateur.pruning.predicate.bound import (
     Apply,
-    Choice,
     Compared,
+    Conditional,
     Constant,
     Field,
     Holds,
     Leaf,
-    Matches,
     Missing,
     Operand,
     Tested,
+    TextMatch,
     Unsupported,
     Varying,
     Within,
@@ -62,7 +62,7 @@ def _leaf(leaf: Leaf) -> str:
             return f"{operand_form(operand)} in {set_form(ranges, operand.type)}{beyond}"
         case Missing(operand):
             return f"{operand_form(operand)} is null"
-        case Matches(operand, regex, prefix):
+        case TextMatch(operand, regex, prefix):
             who = "Spark matches" if regex is None else "matches"
             return f"{who} {operand_form(operand)} in {set_form(prefix, operand.type)}"
         case Compared(op, left, right):
@@ -155,7 +155,7 @@ def operand_form(operand: Operand) -> str:
             if name in ("+", "-", "*", "/", "%"):
                 return f"({f' {name} '.join(inner)})"
             return f"{function.name}({', '.join(inner)})" if "cast" in name else f"{name}({', '.join(inner)})"
-        case Choice(branches, otherwise):
+        case Conditional(branches, otherwise):
             cases = "; ".join(f"{bound_form(condition)}: {operand_form(value)}" for condition, value in branches)
             return f"case({cases}; else {operand_form(otherwise)})"
         case Tested(predicate):

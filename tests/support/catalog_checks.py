@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from secateur.index.model import POSTINGS
 from secateur.index.read.blocks import LOOSE, OpenedBlocks
-from secateur.index.read.index_view import IndexCatalog
+from secateur.index.read.index_view import IndexView
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Question, Values
 from secateur.pruning.report import Counts, Faults
@@ -43,7 +43,7 @@ class Query:
     """
 
     index: Index
-    catalog: IndexCatalog
+    catalog: IndexView
     faults: Faults
     random: np.random.Generator
     noted: set[str] = dataclasses.field(default_factory=set)
@@ -423,7 +423,7 @@ def where(entry: Entry) -> tuple[int, int]:
     return entry.file, entry.row_group
 
 
-def loose_entries(index: Index, catalog: IndexCatalog) -> list[Entry]:
+def loose_entries(index: Index, catalog: IndexView) -> list[Entry]:
     """The blocks that are open by their footers so far, in their order."""
     if catalog.loose is None:
         return []

@@ -22,12 +22,12 @@ import pyarrow.parquet as pq
 
 from secateur.errors import InvalidParquet
 from secateur.io.parquet import thrift_encoding as thrift
-from secateur.io.parquet.chunk_locations import Layout
+from secateur.io.parquet.chunk_locations import ChunkLocations
 from secateur.io.parquet.file_locations import read_layout
 from secateur.io.parquet.footer import read_footer
-from secateur.io.parquet.page_index import Pages
+from secateur.io.parquet.page_index import PageLocations
 from secateur.io.parquet.page_reader import PageReader
-from secateur.io.parquet.row_selection import ChosenRows, chosen_rows
+from secateur.io.parquet.row_selection import RowSelection, chosen_rows
 from secateur.io.parquet.thrift import decode_leading
 
 MOST_ADDRESSES = 1 << 30  # bytes that may be claimed beyond what the process has
@@ -55,7 +55,7 @@ class Whole:
         yield "read", PageReader("it", file, footer.head, lambda group, leaves: _layout(file, footer, leaves))
 
 
-def _layout(file: pa.NativeFile, footer: Any, leaves: Sequence[int]) -> Layout:
+def _layout(file: pa.NativeFile, footer: Any, leaves: Sequence[int]) -> ChunkLocations:
     found = read_layout(file, footer, 0, leaves).of(leaves)
     if found is None or not found.has_pages:
         raise InvalidParquet("the pages are not known, and the row group is read whole")
@@ -120,7 +120,7 @@ def outcome(whole: Whole, data: bytes, is_body: bool) -> Iterator[tuple[str, str
         yield judged(whole, how, reader, WANTED, is_body)
 
 
-def judged(whole: Whole, how: str, reader: PageReader, wanted: ChosenRows, is_body: bool) -> tuple[str, str | None]:
+def judged(whole: Whole, how: str, reader: PageReader, wanted: RowSelection, is_body: bool) -> tuple[str, str | None]:
     """The outcome of one read."""
     try:
         found = pa.concat_tables(reader.read(0, whole.rows.schema.names, wanted))
@@ -180,7 +180,7 @@ def lies(seed: int, count: int) -> Iterator[Trouble]:
 class Lie:
     """A layout, and the bytes that it wants behind those of the file."""
 
-    to: Layout
+    to: ChunkLocations
     more: bytes
 
 
@@ -214,10 +214,10 @@ def with_lying_header(whole: Whole, rng: np.random.Generator) -> tuple[str, Lie]
         size=chunk.size + grown,
         dictionary=chunk.dictionary + (grown if page < 0 else 0),
         uncompressed=chunk.uncompressed + grown if rng.random() < 0.5 else 2**40,
-        pages=Pages(pages.offset + moved, sizes, pages.first_row, pages.rows),
+        pages=PageLocations(pages.offset + moved, sizes, pages.first_row, pages.rows),
     )
     more = data[:at] + header + data[at + length :]
-    return said, Lie(Layout(layout.row_count, {**layout.chunks, leaf: lying}), more)
+    return said, Lie(ChunkLocations(layout.row_count, {**layout.chunks, leaf: lying}), more)
 
 
 def with_lying_index(whole: Whole, rng: np.random.Generator) -> tuple[str, Lie]:
@@ -250,11 +250,11 @@ def with_lying_index(whole: Whole, rng: np.random.Generator) -> tuple[str, Lie]:
     sound = (np.diff(first_row) > 0).all() and (offset[1:] >= (offset + size)[:-1]).all() and rows[-1] > 0
     if not sound or min(size) <= 0 or first_row[0]:
         return f"{said}, refused at once", Lie(layout, b"")
-    lying = replace(chunk, pages=Pages(offset, size, first_row, rows))
-    return said, Lie(Layout(layout.row_count, {**layout.chunks, leaf: lying}), b"")
+    lying = replace(chunk, pages=PageLocations(offset, size, first_row, rows))
+    return said, Lie(ChunkLocations(layout.row_count, {**layout.chunks, leaf: lying}), b"")
 
 
-def _any_leaf(whole: Whole, rng: np.random.Generator) -> tuple[Layout, int]:
+def _any_leaf(whole: Whole, rng: np.random.Generator) -> tuple[ChunkLocations, int]:
     head = whole.reader.head
     layout = whole.reader.layout(0, head.leaves(head.schema.names))
     return layout, int(rng.choice(list(layout.chunks)))

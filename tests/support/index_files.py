@@ -39,8 +39,8 @@ from secateur.index.model import (
     FilterOption,
     IndexedColumn,
 )
-from secateur.index.read.chunk_reader import Chunk, ChunkReader
-from secateur.index.read.group_arrays import layout_of
+from secateur.index.read.chunk_reader import ChunkReader, IndexChunk
+from secateur.index.read.group_arrays import segment_groups
 from secateur.index.read.index_view import current_snapshot
 from secateur.index.read.loader import IndexMemory
 from secateur.index.read.lookup import holders
@@ -232,7 +232,9 @@ def opened(store: Memory) -> Snapshot:
 def memory_of(store: Memory) -> IndexMemory:
     """The statistics of the segment, as a query reads them that is told of every fault."""
     snapshot, chunks = opened(store), ChunkReader(store, None, Reads())
-    return IndexMemory(store, ByteCache(1 << 20), chunks, Faults(strict=True), snapshot, layout_of(snapshot.segments))
+    return IndexMemory(
+        store, ByteCache(1 << 20), chunks, Faults(strict=True), snapshot, segment_groups(snapshot.segments)
+    )
 
 
 def everything_of_segment(store: Memory) -> list[Any]:
@@ -259,7 +261,9 @@ def places(memory: IndexMemory, column: Field) -> Any:
     found = memory.snapshot.directory(PLACE, column)
     if found is None:
         return None
-    (arrays,) = memory.chunks.read([Chunk(NAME, PLACE, Place(int(found.at[0]), int(found.size[0]), int(found.crc[0])))])
+    (arrays,) = memory.chunks.read(
+        [IndexChunk(NAME, PLACE, Place(int(found.at[0]), int(found.size[0]), int(found.crc[0])))]
+    )
     if isinstance(arrays, IndexFault):
         raise arrays
     return plain(places_of(arrays, 7, "places"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from secateur.pruning.predicate.pieces import CASE_TRICKY, fold, tokens_within
+from secateur.pruning.predicate.patterns.pieces import CASE_TRICKY, fold, tokens_within
 from secateur.pruning.questions import Question, Texts, Values
 from secateur.values import key_of
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from secateur.pruning import interval as intervals
 from secateur.pruning import outcomes as sets
-from secateur.pruning.evaluate import Columns, outcomes_over
+from secateur.pruning.evaluate import ColumnSubset, outcomes_over
 from secateur.pruning.interval import Interval
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
-from secateur.pruning.predicate.bound import Apply, Choice, Leaf, Operand, Tested, Within, fields, leaves, operands
+from secateur.pruning.predicate.bound import Apply, Conditional, Leaf, Operand, Tested, Within, fields, leaves, operands
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate
 from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.statistics import Statistics
@@ -20,10 +20,10 @@ from secateur.pruning.statistics import Statistics
 def naive_outcomes(predicate: Predicate, statistics: Statistics) -> np.ndarray:
     """The possible outcomes of a predicate over every unit, none of them without rows."""
     zones = {field: statistics.zones(field) for field in fields(predicate)}
-    return _outcomes(predicate, Columns(len(statistics), zones))
+    return _outcomes(predicate, ColumnSubset(len(statistics), zones))
 
 
-def _outcomes(predicate: Predicate, columns: Columns) -> np.ndarray:
+def _outcomes(predicate: Predicate, columns: ColumnSubset) -> np.ndarray:
     match predicate:
         case And(children):
             return reduce(sets.conjunction, [_outcomes(child, columns) for child in children])
@@ -37,14 +37,14 @@ def _outcomes(predicate: Predicate, columns: Columns) -> np.ndarray:
             return _leaf(predicate, columns)  # type: ignore[arg-type]
 
 
-def _leaf(leaf: Leaf, columns: Columns) -> np.ndarray:
+def _leaf(leaf: Leaf, columns: ColumnSubset) -> np.ndarray:
     """One leaf, whose operands are computed here and put in place of columns."""
     from dataclasses import replace
 
-    from secateur.pruning.predicate.bound import Compared, Field, Matches, Missing
+    from secateur.pruning.predicate.bound import Compared, Field, Missing, TextMatch
     from secateur.pruning.zones import Zones
 
-    computed = [operand for operand in operands(leaf) if isinstance(operand, Apply | Choice | Tested)]
+    computed = [operand for operand in operands(leaf) if isinstance(operand, Apply | Conditional | Tested)]
     if not computed:
         return outcomes_over(leaf, columns)
     places, fails, zones = {}, np.zeros(columns.n, bool), dict(columns.zones)
@@ -54,14 +54,14 @@ def _leaf(leaf: Leaf, columns: Columns) -> np.ndarray:
         zones[places[id(operand)]] = Zones(found.lower, found.upper, found.value, found.null)
         fails |= found.fails
     match leaf:
-        case Within(operand) | Missing(operand) | Matches(operand):
+        case Within(operand) | Missing(operand) | TextMatch(operand):
             simple: Leaf = replace(leaf, operand=places[id(operand)])
         case Compared(left=left, right=right):
             simple = replace(leaf, left=places.get(id(left), left), right=places.get(id(right), right))
-    return np.where(fails, np.uint8(EVERYTHING), outcomes_over(simple, Columns(columns.n, zones)))
+    return np.where(fails, np.uint8(EVERYTHING), outcomes_over(simple, ColumnSubset(columns.n, zones)))
 
 
-def _interval(operand: Operand, columns: Columns) -> Interval:
+def _interval(operand: Operand, columns: ColumnSubset) -> Interval:
     match operand:
         case Apply(function, arguments):
             return function.bounds([_interval(argument, columns) for argument in arguments])
@@ -69,7 +69,7 @@ def _interval(operand: Operand, columns: Columns) -> Interval:
             found = intervals.truth(_outcomes(predicate, columns))
             fails = _may_fail(predicate, columns)
             return Interval(found.type, found.lower, found.upper, found.value, found.null, fails)
-        case Choice(branches, otherwise):
+        case Conditional(branches, otherwise):
             return _chosen(branches, otherwise, columns)
         case _:
             from secateur.pruning.evaluate import interval_of
@@ -77,7 +77,7 @@ def _interval(operand: Operand, columns: Columns) -> Interval:
             return interval_of(operand, columns)
 
 
-def _chosen(branches: tuple[tuple[Predicate, Operand], ...], otherwise: Operand, columns: Columns) -> Interval:
+def _chosen(branches: tuple[tuple[Predicate, Operand], ...], otherwise: Operand, columns: ColumnSubset) -> Interval:
     reached, fails = np.ones(columns.n, bool), np.zeros(columns.n, bool)
     found = intervals.where(~reached, _interval(otherwise, columns))
     for condition, value in branches:
@@ -90,7 +90,7 @@ def _chosen(branches: tuple[tuple[Predicate, Operand], ...], otherwise: Operand,
     return Interval(found.type, found.lower, found.upper, found.value, found.null, found.fails | fails)
 
 
-def _may_fail(condition: Predicate, columns: Columns) -> np.ndarray:
+def _may_fail(condition: Predicate, columns: ColumnSubset) -> np.ndarray:
     fails = np.zeros(columns.n, bool)
     for leaf in leaves(condition):
         for operand in operands(leaf):

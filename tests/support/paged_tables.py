@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
-from secateur.io.parquet.chunk_locations import Layout
+from secateur.io.parquet.chunk_locations import ChunkLocations
 from secateur.io.parquet.location_codec import decode_layout
 from tests.support.small_tables import TYPES
 
@@ -72,7 +72,7 @@ def parquet(table: pa.Table, **options: Any) -> pa.BufferReader:
     return pa.BufferReader(sink.getvalue())
 
 
-def with_pages(data: bytes, file_size: int, leaves: Collection[int]) -> Layout | None:
+def with_pages(data: bytes, file_size: int, leaves: Collection[int]) -> ChunkLocations | None:
     """The layout of some leaves out of what an index has of a block; None where the pages of one are not known."""
     layout = decode_layout(data, file_size, "it").of(leaves) if data else None
     return layout if layout is not None and layout.has_pages else None

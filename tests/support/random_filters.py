@@ -16,10 +16,10 @@ from secateur.index.filters.bloom import probes_for
 from secateur.index.filters.bloom_fragment import Sliver, SliverWriter
 from secateur.index.filters.bloom_matrix import NONE, OWN_ENCODINGS, code_of, encoding_and_size
 from secateur.index.filters.hashing import Hashes
-from secateur.index.filters.parquet_bloom import Encoding, Form
+from secateur.index.filters.parquet_bloom import Encoding, NativeForm
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter, Store
 from secateur.pruning.predicate.bound import Field
-from secateur.pruning.predicate.pieces import Piece, tokens_within
+from secateur.pruning.predicate.patterns.pieces import Substring, tokens_within
 from secateur.pruning.questions import Question, Texts, Values
 from secateur.values import Kind, canonical_bytes, keys_of, kind_of, same_keys
 from tests.support.filter_files import bits_of, native_positions_of, own_shape, positions_of
@@ -38,7 +38,10 @@ FILTERS = [
 # As a later snapshot has them: renumbered, without one, of a wider column, and with one that no segment has.
 LATER_FILTERS = [Filter(NGRAM, ("s",), TYPES["s"], gram=4), *FILTERS[:3:-1], *FILTERS[2:0:-1]]
 LATER_FILTERS.append(Filter(BLOOM, ("i",), pa.int64()))
-NATIVE = [Encoding(Form.INT32), Encoding(Form.INT64)]  # of values of i, in files that have filters of their own
+NATIVE = [
+    Encoding(NativeForm.INT32),
+    Encoding(NativeForm.INT64),
+]  # of values of i, in files that have filters of their own
 _TOKEN = re.compile(rb"[0-9A-Za-z_\x80-\xff]+")
 
 
@@ -212,7 +215,7 @@ def asked_of(own: Filter, question: Question) -> Asked | None:
             return None
 
 
-def _parts(own: Filter, pieces: Sequence[Piece], tokens: Sequence[bytes]) -> list[bytes]:
+def _parts(own: Filter, pieces: Sequence[Substring], tokens: Sequence[bytes]) -> list[bytes]:
     if own.kind == NGRAM:
         texts = [*(piece.text for piece in pieces), *tokens]
         return [text[i : i + own.gram] for text in texts for i in range(len(text) - own.gram + 1)]
@@ -240,7 +243,7 @@ def _texts(random: np.random.Generator, field: Field, texts: Sequence[bytes]) ->
     for text in texts:
         cut = int(random.integers(0, len(text)))
         starts, ends = bool(random.random() < 0.5), bool(random.random() < 0.5)
-        pieces = [Piece(text[cut:], starts and not cut, ends), Piece(text[: max(cut, 1)], starts, False)]
+        pieces = [Substring(text[cut:], starts and not cut, ends), Substring(text[: max(cut, 1)], starts, False)]
         alternatives.append(tuple(pieces[: int(random.integers(1, 3))]))
     tokens = tuple(texts[:1]) if random.random() < 0.3 else ()
     return Texts(field, tuple(alternatives), bool(random.random() < 0.3), tokens)

@@ -30,23 +30,25 @@ from secateur.values import Kind, ordered_kind
 
 
 @dataclass(frozen=True)
-class Held:
+class SimulatedFilter:
     """What one filter over one block would say."""
 
     count: int | None  # distinct hashes; None where these are too many for a filter
     may_hold: Mapping[Leaf, bool]  # what each leaf asks for
 
 
-def held_by(offer: Offer, asked: Sequence[Leaf], values: pa.Array) -> Held:
+def held_by(offer: Offer, asked: Sequence[Leaf], values: pa.Array) -> SimulatedFilter:
     """What a filter over a block's values of its column would say of some leaves that it serves, at least one."""
     of_leaf = {leaf: [each for each in questions(leaf) if serves(offer.option, each)] for leaf in asked}
     found = DistinctHashes()
     add_hashes(filter_of(offer.option, of_leaf[asked[0]][0]), elements(values), found)
     hashes = found.found()
     if hashes is None:
-        return Held(None, dict.fromkeys(asked, True))
+        return SimulatedFilter(None, dict.fromkeys(asked, True))
     first = hashes.first
-    return Held(len(first), {leaf: all(_is_held(offer, each, first) for each in own) for leaf, own in of_leaf.items()})
+    return SimulatedFilter(
+        len(first), {leaf: all(_is_held(offer, each, first) for each in own) for leaf, own in of_leaf.items()}
+    )
 
 
 def _is_held(offer: Offer, question: Question, hashes: np.ndarray) -> bool:
@@ -118,7 +120,7 @@ def sample_of_column(values: pa.Array) -> ColumnSample | None:
     return sample_of(elements(values))
 
 
-def bytes_of(offer: Offer, column: Sampled, held: Sequence[Held]) -> int:
+def bytes_of(offer: Offer, column: Sampled, held: Sequence[SimulatedFilter]) -> int:
     """What a filter would take in the index, by what it would hold of sampled blocks.
 
     Where grams and words come again, a build may choose fewer probes, and with them the larger filters counted here.

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from secateur.index.build.column_sketch import BoundsSketch, FilterSketch, Reading, ValuesSketch, measure
+from secateur.index.build.column_sketch import BoundsSketch, ColumnReading, FilterSketch, ValuesSketch, measure
 from secateur.index.build.options import filters_of
 from secateur.index.filters import bloom
 from secateur.index.filters.bloom_fragment import Sliver, SliverWriter
@@ -183,9 +183,11 @@ def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector
     unsettled = [c for c, zone_map in zone_maps.items() if _unsettled(zone_map, c, source.row_count)]
     bounds = {c: BoundsSketch(c, c in recipe.gaps) for c in dict.fromkeys((*unsettled, *recipe.gaps))}
     key = [ValuesSketch() for _ in recipe.sort_key] if recipe.tuples is not None else []
-    always = [Reading(column.path, sketch) for column, sketch in bounds.items()]
-    always += [Reading(column.path, sketch) for column, sketch in zip(recipe.sort_key, key, strict=False)]
-    filters = [(c, Reading(c.filter.path, FilterSketch(c.filter, c.take)), _native(source, c)) for c in collectors]
+    always = [ColumnReading(column.path, sketch) for column, sketch in bounds.items()]
+    always += [ColumnReading(column.path, sketch) for column, sketch in zip(recipe.sort_key, key, strict=False)]
+    filters = [
+        (c, ColumnReading(c.filter.path, FilterSketch(c.filter, c.take)), _native(source, c)) for c in collectors
+    ]
     tuples = []
     for row_group in range(len(source.row_count)):
         readings = [*always]

@@ -44,14 +44,14 @@ class Sketch(Protocol):
 
 
 @dataclass(frozen=True)
-class Reading:
+class ColumnReading:
     """A sketch, and the column whose values it takes."""
 
     path: tuple[str, ...]
     sketch: Sketch
 
 
-def measure(read: ReadColumns, row_group: int, readings: Sequence[Reading], schema: pa.Schema) -> None:
+def measure(read: ReadColumns, row_group: int, readings: Sequence[ColumnReading], schema: pa.Schema) -> None:
     """Pass the values of one row group to sketches, every top-level column read once."""
     for root in dict.fromkeys(reading.path[0] for reading in readings):
         mine = [reading for reading in readings if reading.path[0] == root]

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from secateur.index.build.assemble import OpenFile
 from secateur.index.build.auto_index import SAMPLED_BLOCKS, ColumnSample, choose, sample_of
-from secateur.index.build.column_sketch import Reading, ValuesSketch, measure
+from secateur.index.build.column_sketch import ColumnReading, ValuesSketch, measure
 from secateur.index.build.survey import FileSurvey, segment_size
 from secateur.index.build.tasks import RunTasks, read_result
 from secateur.index.container import index_file
@@ -53,7 +53,7 @@ def _sampled(block: tuple[str, int], open_file: OpenFile, schema: pa.Schema, col
     source, writer = open_file(path), Writer(index_file.SUMMARY, {})
     for c, column in enumerate(columns):
         sketch = ValuesSketch()
-        measure(source.read, row_group, [Reading(column.path, sketch)], schema)
+        measure(source.read, row_group, [ColumnReading(column.path, sketch)], schema)
         sample = None if sketch.values is None else sample_of(sketch.values)
         if sample is not None:
             counts = np.array([sample.distinct], np.int64)

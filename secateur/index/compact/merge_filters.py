@@ -26,21 +26,21 @@ AT_ONCE = 1 << 25  # bits of a part that are in memory, each in a byte
 
 
 @dataclass(frozen=True)
-class Columns:
+class MatrixColumns:
     """Where the filters of some blocks lie: arrays of shape (n_blocks,)."""
 
     code: np.ndarray  # under which they are to be kept, int16; NONE for a block without
     matrix: np.ndarray  # int32; -1 for a block without
     column: np.ndarray  # int32, of the matrix
 
-    def take(self, blocks: np.ndarray) -> Columns:
+    def take(self, blocks: np.ndarray) -> MatrixColumns:
         """Those of the given blocks."""
-        return Columns(self.code[blocks], self.matrix[blocks], self.column[blocks])
+        return MatrixColumns(self.code[blocks], self.matrix[blocks], self.column[blocks])
 
 
-def columns_of(slabs: Slabs, segment: int, codes: np.ndarray, name: str) -> Columns:
+def columns_of(slabs: Slabs, segment: int, codes: np.ndarray, name: str) -> MatrixColumns:
     """Where the filters of the blocks of a segment lie, whose codes are given. Raises IndexFault."""
-    found = Columns(np.full(len(codes), NONE, np.int16), *(np.full(len(codes), -1, np.int32) for _ in range(2)))
+    found = MatrixColumns(np.full(len(codes), NONE, np.int16), *(np.full(len(codes), -1, np.int32) for _ in range(2)))
     for run in np.flatnonzero(slabs.segment == segment).tolist():
         members = np.flatnonzero(codes == slabs.run_code[run])
         if len(members) != slabs.count[run]:
@@ -60,15 +60,15 @@ def _kept_code(code: int, probes: int) -> int:
     return code_of(COUNTED + probes, size) if encoding in OWN_ENCODINGS else code
 
 
-def merged_columns(plan: MergePlan, by_segment: Mapping[int, Columns]) -> Columns:
+def merged_columns(plan: MergePlan, by_segment: Mapping[int, MatrixColumns]) -> MatrixColumns:
     """Where the filters of the blocks of a merged segment lie, in its order."""
     parts = [by_segment[part.segment].take(part.blocks) for part in plan.parts]
     names = ("code", "matrix", "column")
-    whole = Columns(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    whole = MatrixColumns(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
     return whole.take(plan.order)
 
 
-def plan_slabs(segments: Sequence[Columns]) -> list[MatrixPlan]:
+def plan_slabs(segments: Sequence[MatrixColumns]) -> list[MatrixPlan]:
     """The matrices for the filters of some segments."""
     nowhere = Matrix(0, 0, 0, 0)
     counts = [np.unique(each.code[each.code != NONE], return_counts=True) for each in segments]
@@ -81,7 +81,7 @@ class Gathering:
 
     store: Store
     slabs: Slabs
-    segments: Sequence[Columns]
+    segments: Sequence[MatrixColumns]
     matrices: Sequence[MatrixPlan]
 
     def rows_of(self, part: PartPlan) -> np.ndarray:

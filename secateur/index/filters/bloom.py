@@ -131,7 +131,7 @@ def fitted(bits: np.ndarray, fpr: float, probes: int) -> np.ndarray:
     return bits
 
 
-class Column:
+class BloomColumn:
     """Up to eight filters of 2^x bits side by side, as they lie in a matrix: a byte per row, a bit per block."""
 
     def __init__(self, log2_bits: int) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from secateur.index.container import index_file
 from secateur.index.container.checked_matrix import Matrix, read_rows
 from secateur.index.container.index_file import Writer
-from secateur.index.filters.bloom import GROUP, Column, bits_of, fitted, probes_for, shape_for
+from secateur.index.filters.bloom import GROUP, BloomColumn, bits_of, fitted, probes_for, shape_for
 from secateur.index.filters.bloom_matrix import FEWER, NONE, OWN, code_of, encoding_and_size
 from secateur.index.filters.hashing import Hashes, distinct
 from secateur.index.model import Store
@@ -54,7 +54,7 @@ class SliverWriter:
     fpr: float
     codes: list[int] = field(default_factory=list)  # of the blocks so far
     slivers: list[Sliver] = field(default_factory=list)
-    _open: dict[int, list[Column]] = field(default_factory=dict)
+    _open: dict[int, list[BloomColumn]] = field(default_factory=dict)
 
     def add(self, hashes: Hashes | None) -> None:
         """The filter of the next block, of its values, distinct or not; None where they are not known."""
@@ -73,11 +73,11 @@ class SliverWriter:
         self._column(code_of(encoding, len(bits).bit_length() - 1)).add(bits)
         self._write_full()
 
-    def _column(self, code: int) -> Column:
+    def _column(self, code: int) -> BloomColumn:
         self.codes.append(code)
         columns = self._open.setdefault(code, [])
         if not columns or columns[-1].is_full:
-            columns.append(Column(encoding_and_size(code)[1]))
+            columns.append(BloomColumn(encoding_and_size(code)[1]))
         return columns[-1]
 
     def _write_full(self) -> None:

@@ -2,8 +2,8 @@
 
 Spark maps whole characters. The ASCII bytes of a text in lower case are those of the folded text, in the same places
 among the others, unless a character that is not ASCII is mapped to some that are. There are two,
-:data:`~secateur.pruning.predicate.pieces.CASE_TRICKY`; a text with one of them cannot be treated. Bytes that are not
-ASCII prove nothing: é and É are one letter and four different bytes.
+CASE_TRICKY in ``pruning/predicate/patterns/pieces``; a text with one of them cannot be treated. Bytes that are not ASCII
+prove nothing: é and É are one letter and four different bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 
 import numpy as np
 
-from secateur.pruning.predicate.pieces import CASE_TRICKY
+from secateur.pruning.predicate.patterns.pieces import CASE_TRICKY
 
 _TRICKY = re.compile(b"|".join(re.escape(character.encode()) for character in sorted(CASE_TRICKY)))
 _LONGEST = max(len(character.encode()) for character in CASE_TRICKY)
@@ -20,7 +20,7 @@ _SLICE = 1 << 20  # bytes: one ASCII text more or less is passed over at the spe
 
 
 def fold(data: np.ndarray) -> np.ndarray:
-    """Vectorised :func:`secateur.pruning.predicate.pieces.fold`: uint8 of shape (n,) to the same."""
+    """Vectorised :func:`secateur.pruning.predicate.patterns.pieces.fold`: uint8 of shape (n,) to the same."""
     return np.frombuffer(data.tobytes().lower(), np.uint8)
 
 

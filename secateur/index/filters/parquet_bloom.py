@@ -39,7 +39,7 @@ _SALT = np.array(
 )
 
 
-class Form(enum.IntEnum):
+class NativeForm(enum.IntEnum):
     """How the bytes of a value are made from its key."""
 
     INT32 = 1
@@ -72,7 +72,7 @@ class Encoding:
     =======  ====================================================  ==================================================
     """
 
-    form: Form
+    form: NativeForm
     width: int = 0  # bytes of a FIXED value, else 0
 
     @property
@@ -83,11 +83,11 @@ class Encoding:
 
 def encoding_of_code(code: int) -> Encoding:
     """The encoding of a number in an index. Raises IndexFault for one without meaning."""
-    if Form.FIXED < code <= Form.FIXED + MOST_WIDTH:
-        return Encoding(Form.FIXED, code - Form.FIXED)
-    if code == Form.FIXED or code not in Form.__members__.values():
+    if NativeForm.FIXED < code <= NativeForm.FIXED + MOST_WIDTH:
+        return Encoding(NativeForm.FIXED, code - NativeForm.FIXED)
+    if code == NativeForm.FIXED or code not in NativeForm.__members__.values():
         raise IndexFault(f"a bloom filter has the unknown encoding {code}")
-    return Encoding(Form(code))
+    return Encoding(NativeForm(code))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,46 +119,46 @@ def byte_forms(key: Key, type_: pa.DataType, encoding: Encoding) -> list[bytes] 
     if isinstance(key, bytes):
         return [key]
     match encoding.form:
-        case Form.INT32:
+        case NativeForm.INT32:
             return _integer(key, 4, "little", signed=True)
-        case Form.INT64:
+        case NativeForm.INT64:
             return _integer(key, 8, "little", signed=True)
-        case Form.UINT32:
+        case NativeForm.UINT32:
             return _integer(key, 4, "little", signed=False)
-        case Form.UINT64:
+        case NativeForm.UINT64:
             return _integer(key, 8, "little", signed=False)
-        case Form.MILLIS:
+        case NativeForm.MILLIS:
             return [] if key % 1000 else _integer(key // 1000, 8, "little", signed=True)
-        case Form.FIXED:
+        case NativeForm.FIXED:
             return _integer(key, encoding.width, "big", signed=True)
-        case Form.FLOAT:
+        case NativeForm.FLOAT:
             return _floating(key, "<f")
-        case Form.DOUBLE:
+        case NativeForm.DOUBLE:
             return _floating(key, "<d")
-        case Form.BYTES:
+        case NativeForm.BYTES:
             return None
 
 
-def _stores(form: Form, type_: pa.DataType) -> bool:
+def _stores(form: NativeForm, type_: pa.DataType) -> bool:
     """Whether a value of a column so stored is a value of this type, with the key that the type gives it."""
     match form:
-        case Form.INT32:
+        case NativeForm.INT32:
             return bool(pa.types.is_signed_integer(type_) or pa.types.is_date32(type_) or _is_decimal(type_))
-        case Form.INT64:
+        case NativeForm.INT64:
             return type_ == pa.int64() or _is_micros(type_) or _is_decimal(type_)
-        case Form.UINT32:
+        case NativeForm.UINT32:
             return bool(type_ == pa.int64())
-        case Form.UINT64:
+        case NativeForm.UINT64:
             return _is_decimal(type_) and type_.scale == 0
-        case Form.MILLIS:
+        case NativeForm.MILLIS:
             return _is_micros(type_)
-        case Form.FIXED:
+        case NativeForm.FIXED:
             return _is_decimal(type_)
-        case Form.FLOAT:
+        case NativeForm.FLOAT:
             return type_ in (pa.float32(), pa.float64())
-        case Form.DOUBLE:
+        case NativeForm.DOUBLE:
             return bool(type_ == pa.float64())
-        case Form.BYTES:
+        case NativeForm.BYTES:
             return type_ in (pa.string(), pa.binary())
 
 

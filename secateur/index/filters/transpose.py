@@ -39,7 +39,7 @@ JOINED_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
-class Run:
+class ColumnSpan:
     """The slivers of one size of one segment, and the column of a matrix where they begin."""
 
     segment: int
@@ -67,7 +67,7 @@ class MatrixPlan:
     """One matrix of a slab: filters of one size, of many segments."""
 
     code: int
-    runs: Sequence[Run]
+    runs: Sequence[ColumnSpan]
 
     @property
     def width(self) -> int:
@@ -114,7 +114,7 @@ def _matrices(slivers: Sequence[Sequence[Sliver]], segments: range) -> Iterator[
             for own in sorted(c for c in counts if target[c] == code):
                 mine = [sliver for sliver in slivers[segment] if sliver.code == own]
                 if mine:
-                    runs.append(Run(segment, mine, begin))
+                    runs.append(ColumnSpan(segment, mine, begin))
                     begin += GROUP * runs[-1].width
         yield MatrixPlan(code, runs)
 

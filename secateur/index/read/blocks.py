@@ -61,7 +61,7 @@ class LooseBlocks:
         return LooseBlocks(BlockTable(*map(np.concatenate, pairs)), [*self.sources, *others.sources])
 
 
-class Source(Protocol):
+class BlockSource(Protocol):
     """The index seen through the live files of its table: what opened blocks ask for their statistics."""
 
     @property
@@ -111,7 +111,7 @@ class OpenedBlocks:
     What cannot be read of the index is unknown, and noted as a fault.
     """
 
-    source: Source
+    source: BlockSource
     numbers: np.ndarray  # int64, ascending
 
     def __len__(self) -> int:

@@ -36,7 +36,7 @@ class PieceCache(Protocol):
 
 
 @dataclass(frozen=True)
-class Chunk:
+class IndexChunk:
     """A chunk of a segment file."""
 
     segment: str
@@ -54,14 +54,16 @@ class ChunkReader:
     store: Store
     disk: PieceCache | None
     reads: Reads
-    ahead: dict[Chunk, Arrays | IndexFault] = field(default_factory=dict)  # read along with others, not asked for yet
+    ahead: dict[IndexChunk, Arrays | IndexFault] = field(
+        default_factory=dict
+    )  # read along with others, not asked for yet
 
-    def read(self, chunks: Sequence[Chunk], along: Sequence[Chunk] = ()) -> list[Arrays | IndexFault]:
+    def read(self, chunks: Sequence[IndexChunk], along: Sequence[IndexChunk] = ()) -> list[Arrays | IndexFault]:
         """The arrays of every chunk, or the fault that it has.
 
         Where some have to be read, those in `along` are read with them, and are here when they are asked for.
         """
-        found: dict[Chunk, Arrays | IndexFault | None] = {chunk: self.nearby(chunk) for chunk in chunks}
+        found: dict[IndexChunk, Arrays | IndexFault | None] = {chunk: self.nearby(chunk) for chunk in chunks}
         missing = [chunk for chunk, arrays in found.items() if arrays is None]
         if missing:
             others = (chunk for chunk in along if chunk not in found and chunk not in self.ahead)
@@ -75,18 +77,18 @@ class ChunkReader:
                 self.ahead[chunk] = read
         return [arrays for chunk in chunks if (arrays := found[chunk]) is not None]
 
-    def nearby(self, chunk: Chunk) -> Arrays | IndexFault | None:
+    def nearby(self, chunk: IndexChunk) -> Arrays | IndexFault | None:
         """What was read along with others, for this time only, or lies on disk; None where it has to be read."""
         return self.ahead.pop(chunk) if chunk in self.ahead else self._from_disk(chunk)
 
-    def _keep_ahead(self, chunk: Chunk) -> bool:
+    def _keep_ahead(self, chunk: IndexChunk) -> bool:
         """Whether a chunk lies on disk; what it holds is then kept here."""
         arrays = self._from_disk(chunk)
         if arrays is not None:
             self.ahead[chunk] = arrays
         return arrays is not None
 
-    def _spread(self, chunks: Sequence[Chunk]) -> list[Arrays | IndexFault]:
+    def _spread(self, chunks: Sequence[IndexChunk]) -> list[Arrays | IndexFault]:
         """The arrays of chunks of the store; where there are many, several threads read and decode a share each."""
         if len(chunks) < LEAST_SHARED:
             return self._stored(chunks)
@@ -94,7 +96,7 @@ class ChunkReader:
         shares = [chunks[begin:end] for begin, end in pairwise(cuts)]
         return [arrays for share in _decoders().map(self._stored, shares) for arrays in share]
 
-    def _stored(self, chunks: Sequence[Chunk]) -> list[Arrays | IndexFault]:
+    def _stored(self, chunks: Sequence[IndexChunk]) -> list[Arrays | IndexFault]:
         wanted = [(chunk.segment, chunk.place.at, chunk.place.size) for chunk in chunks]
         return [self._decoded(*pair) for pair in zip(chunks, self.store.read_each(wanted), strict=True)]
 
@@ -104,7 +106,7 @@ class ChunkReader:
         self.reads.stored_bytes += sum(size for _, size in ranges)
         return self.store.read_many(segment, ranges)
 
-    def read_bytes(self, pieces: Sequence[Chunk]) -> list[bytes | IndexFault]:
+    def read_bytes(self, pieces: Sequence[IndexChunk]) -> list[bytes | IndexFault]:
         """The bytes of parts of chunks that have a checksum of their own, or the fault of each.
 
         Those of one file are read together, close ones by one request, those of many files by several threads.
@@ -122,7 +124,7 @@ class ChunkReader:
                 found[i] = data
         return [data for data in found if data is not None]
 
-    def _stored_bytes(self, pieces: Sequence[Chunk]) -> list[bytes | IndexFault]:
+    def _stored_bytes(self, pieces: Sequence[IndexChunk]) -> list[bytes | IndexFault]:
         """The bytes of parts of chunks of one file."""
         try:
             read = self.store.read_many(pieces[0].segment, [(each.place.at, each.place.size) for each in pieces])
@@ -130,7 +132,7 @@ class ChunkReader:
             return [fault] * len(pieces)
         return [self._checked(*pair) for pair in zip(pieces, read, strict=True)]
 
-    def _checked(self, piece: Chunk, data: bytes) -> bytes | IndexFault:
+    def _checked(self, piece: IndexChunk, data: bytes) -> bytes | IndexFault:
         try:
             check(data, piece.place, str(piece))
         except IndexFault as fault:
@@ -139,7 +141,7 @@ class ChunkReader:
             self.disk.keep(self._key(piece), data)
         return data
 
-    def _piece_from_disk(self, piece: Chunk) -> bytes | None:
+    def _piece_from_disk(self, piece: IndexChunk) -> bytes | None:
         data = None if self.disk is None else self.disk.find(self._key(piece))
         if data is None or len(data) != piece.place.size or zlib.crc32(data) != piece.place.crc:
             return None
@@ -147,7 +149,7 @@ class ChunkReader:
         self.reads.cached_bytes += len(data)
         return data
 
-    def _from_disk(self, chunk: Chunk) -> Arrays | None:
+    def _from_disk(self, chunk: IndexChunk) -> Arrays | None:
         """The arrays of a chunk as it lies on disk; None where it does not, or is no chunk: the store has it."""
         data = None if self.disk is None else self.disk.find(self._key(chunk))
         if data is None:
@@ -160,7 +162,7 @@ class ChunkReader:
         self.reads.cached_bytes += len(data)
         return arrays
 
-    def _decoded(self, chunk: Chunk, data: bytes | IndexFault) -> Arrays | IndexFault:
+    def _decoded(self, chunk: IndexChunk, data: bytes | IndexFault) -> Arrays | IndexFault:
         if isinstance(data, IndexFault):
             return data
         try:
@@ -171,7 +173,7 @@ class ChunkReader:
             self.disk.keep(self._key(chunk), encode_chunk(arrays, as_it_lies))
         return arrays
 
-    def _key(self, chunk: Chunk) -> str:
+    def _key(self, chunk: IndexChunk) -> str:
         place = chunk.place
         return f"{self.store.location}/{chunk.segment}:{place.at}+{place.size}#{place.crc}"
 

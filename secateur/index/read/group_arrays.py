@@ -27,7 +27,7 @@ GROUP_BLOCKS = 1 << 18
 
 
 @dataclass(frozen=True)
-class Layout:
+class SegmentGroups:
     """How the segments of a snapshot make groups."""
 
     names: Sequence[str]  # of the segments
@@ -64,12 +64,12 @@ class Layout:
         return self.file_begin[self.group_begin[group] : self.group_begin[group + 1] + 1]
 
 
-def layout_of(segments: SegmentTable) -> Layout:
+def segment_groups(segments: SegmentTable) -> SegmentGroups:
     """Groups of whole segments, each of which begins where the one before has enough blocks."""
     group = segments.block_begin[:-1] // GROUP_BLOCKS
     begin = np.flatnonzero(np.diff(group, prepend=-1)) if len(group) else np.zeros(0, np.int64)
     group_begin = np.append(begin, len(group)).astype(np.int64)
-    return Layout(segments.name, segments.block_begin, segments.file_begin, group_begin)
+    return SegmentGroups(segments.name, segments.block_begin, segments.file_begin, group_begin)
 
 
 class ResidentZones:

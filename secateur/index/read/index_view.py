@@ -17,7 +17,7 @@ from secateur.index.naming import BY_NAME, ColumnNaming
 from secateur.index.read.blocks import LOOSE, LooseBlocks, OpenedBlocks
 from secateur.index.read.chunk_reader import ChunkReader, PieceCache
 from secateur.index.read.coverage import Coverage, CoveredFiles, LiveFiles, covered, uncovered
-from secateur.index.read.group_arrays import layout_of
+from secateur.index.read.group_arrays import segment_groups
 from secateur.index.read.loader import IndexMemory
 from secateur.index.read.location_reader import layouts_at, placed_at
 from secateur.index.read.lookup import ZonesOf, answers, holders
@@ -29,7 +29,7 @@ from secateur.index.zones.page_locations import Layouts, concat_layouts
 from secateur.index.zones.page_statistics import PageTable
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.questions import Answer, Question
+from secateur.pruning.questions import FilterHits, Question
 from secateur.pruning.report import Counts, Faults, Reads
 from secateur.pruning.statistics import Descent, Run, Statistics
 from secateur.pruning.zones import Zones
@@ -49,7 +49,7 @@ class Caches:
     disk: PieceCache | None = None
 
 
-class IndexCatalog:
+class IndexView:
     """The index of a table for one query; see :class:`secateur.pruning.statistics.Catalog`."""
 
     def __init__(
@@ -209,7 +209,7 @@ class IndexCatalog:
             return None
         return holders(self.memory, asked, segments, self._zones_of(question))
 
-    def answers(self, question: Question, segments: np.ndarray) -> list[Answer]:
+    def answers(self, question: Question, segments: np.ndarray) -> list[FilterHits]:
         """What every filter that tells of some segments says by itself."""
         asked = self._asked_of_index(question, segments)
         if self.memory is None or asked is None:
@@ -419,18 +419,18 @@ def open_catalog(
     read_footers: FooterReader,
     faults: Faults,
     naming: ColumnNaming = BY_NAME,
-) -> IndexCatalog:
+) -> IndexView:
     """The catalog of a table with these live files; one without an index where its snapshot has a fault."""
     with faults.tolerated():
         if snapshot is not None:
             memory, version = caches.memory, (caches.store.location, snapshot.number, snapshot.created)
             segments = snapshot.segments  # here, where trouble is tolerated: they are asked for everywhere
-            layout = memory.get((*version, "layout"), lambda: layout_of(segments))
+            layout = memory.get((*version, "layout"), lambda: segment_groups(segments))
             coverage = memory.get((*version, "coverage", live.id), lambda: covered(live, snapshot))
             chunks = ChunkReader(caches.store, caches.disk, Reads())
             found = IndexMemory(caches.store, memory, chunks, faults, snapshot, layout, naming)
-            return IndexCatalog(live, coverage, found, read_footers, faults)
-    return IndexCatalog(live, uncovered(live), None, read_footers, faults)
+            return IndexView(live, coverage, found, read_footers, faults)
+    return IndexView(live, uncovered(live), None, read_footers, faults)
 
 
 def current_snapshot(store: Store, cache: ByteCache | None = None) -> Snapshot | None:

@@ -20,8 +20,8 @@ from secateur.index.container.index_file import Place, array_begin
 from secateur.index.filters.bloom_matrix import Slabs
 from secateur.index.model import Filter, Store
 from secateur.index.naming import BY_NAME, ColumnNaming
-from secateur.index.read.chunk_reader import Arrays, Chunk, ChunkReader
-from secateur.index.read.group_arrays import Layout, ResidentBlocks, ResidentZones
+from secateur.index.read.chunk_reader import Arrays, ChunkReader, IndexChunk
+from secateur.index.read.group_arrays import ResidentBlocks, ResidentZones, SegmentGroups
 from secateur.index.read.memory_cache import ByteCache
 from secateur.index.segments.segment_file import (
     BLOCKS,
@@ -65,7 +65,7 @@ class IndexMemory:
     chunks: ChunkReader
     faults: Faults
     snapshot: Snapshot
-    layout: Layout
+    layout: SegmentGroups
     naming: ColumnNaming = BY_NAME
     tables: dict[int, ResidentBlocks] = field(default_factory=dict)  # by group: what a query has read stays with it
     expected: list[Field] = field(default_factory=list)  # columns, as the index calls them, that a query asks for
@@ -357,12 +357,12 @@ class IndexMemory:
     def _read(self, kind: str, directory: Directory, segments: Sequence[int]) -> list[Arrays | IndexFault]:
         return self.chunks.read(self._chunks(kind, directory, segments), self._along(segments))
 
-    def _chunks(self, kind: str, directory: Directory, segments: Sequence[int]) -> list[Chunk]:
+    def _chunks(self, kind: str, directory: Directory, segments: Sequence[int]) -> list[IndexChunk]:
         names = self.snapshot.segments.name
         at, size, crc = directory.at, directory.size, directory.crc
-        return [Chunk(names[s], kind, Place(int(at[s]), int(size[s]), int(crc[s]))) for s in segments if size[s]]
+        return [IndexChunk(names[s], kind, Place(int(at[s]), int(size[s]), int(crc[s]))) for s in segments if size[s]]
 
-    def _along(self, segments: Sequence[int]) -> list[Chunk]:
+    def _along(self, segments: Sequence[int]) -> list[IndexChunk]:
         """What the query will ask of these segments besides: a store that is waited for is asked for all of it at once.
 
         Of many segments pruning leaves few, of which alone the next chunks are read. With them come the layouts, where
@@ -382,7 +382,7 @@ class IndexMemory:
             chunks += self._short_layouts(kind, [s for s in segments if not self._is_here(kind, None, s)])
         return chunks
 
-    def _short_layouts(self, kind: str, segments: Sequence[int]) -> list[Chunk]:
+    def _short_layouts(self, kind: str, segments: Sequence[int]) -> list[IndexChunk]:
         """The layouts of those segments whose layouts are short, or the tables of these.
 
         A plan may do without: trouble with where they lie is told when they are read.

@@ -9,7 +9,7 @@ import numpy as np
 
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import Place
-from secateur.index.read.chunk_reader import Chunk
+from secateur.index.read.chunk_reader import IndexChunk
 from secateur.index.read.loader import IndexMemory
 from secateur.index.segments.segment_file import LAYOUTS
 from secateur.index.zones.page_locations import UNKNOWN, Layouts, LayoutTable, concat_layouts, unknown_layouts
@@ -35,7 +35,7 @@ def layouts_at(memory: IndexMemory, wanted: Wanted) -> Layouts:
     Of every block a Python object: for those that are to be read by pages.
     """
     tables = _tables(memory, wanted)
-    pieces: dict[Chunk, bytes | None] = {}
+    pieces: dict[IndexChunk, bytes | None] = {}
     for table, (segment, within) in zip(tables, wanted, strict=True):
         pieces |= {} if table is None else _nearby(memory, segment, _places(table, within))
     _load(memory, pieces)
@@ -57,11 +57,11 @@ def _places(table: LayoutTable, within: np.ndarray) -> list[Place]:
     return [place for place in [*places, *map(table.place, within.tolist())] if place.size]
 
 
-def _piece(memory: IndexMemory, segment: int, place: Place) -> Chunk:
-    return Chunk(memory.snapshot.segments.name[segment], LAYOUTS, place)
+def _piece(memory: IndexMemory, segment: int, place: Place) -> IndexChunk:
+    return IndexChunk(memory.snapshot.segments.name[segment], LAYOUTS, place)
 
 
-def _nearby(memory: IndexMemory, segment: int, places: Sequence[Place]) -> dict[Chunk, bytes | None]:
+def _nearby(memory: IndexMemory, segment: int, places: Sequence[Place]) -> dict[IndexChunk, bytes | None]:
     """The bytes of pieces of a segment that are in memory, or in what was read along; None for the others."""
     found = {(piece := _piece(memory, segment, place)): _in_memory(memory, piece) for place in places}
     along = memory.near_layouts(segment) if None in found.values() else None
@@ -70,7 +70,7 @@ def _nearby(memory: IndexMemory, segment: int, places: Sequence[Place]) -> dict[
     return {piece: _part(*along, piece.place) if data is None else data for piece, data in found.items()}
 
 
-def _in_memory(memory: IndexMemory, piece: Chunk) -> bytes | None:
+def _in_memory(memory: IndexMemory, piece: IndexChunk) -> bytes | None:
     found: bytes | None = memory.cache.peek((memory.store.location, piece))
     return found
 
@@ -82,7 +82,7 @@ def _part(begin: int, data: np.ndarray, place: Place) -> bytes | None:
     return part if zlib.crc32(part) == place.crc and len(part) == place.size else None
 
 
-def _load(memory: IndexMemory, pieces: dict[Chunk, bytes | None]) -> None:
+def _load(memory: IndexMemory, pieces: dict[IndexChunk, bytes | None]) -> None:
     """Fill in the bytes of all other pieces, read at once; None stays where they cannot be read."""
     location = memory.store.location
     missing = [piece for piece, data in pieces.items() if data is None]
@@ -98,7 +98,7 @@ def _sound(data: bytes | IndexFault) -> bytes:
 
 
 def _layouts(
-    memory: IndexMemory, segment: int, table: LayoutTable, within: np.ndarray, pieces: dict[Chunk, bytes | None]
+    memory: IndexMemory, segment: int, table: LayoutTable, within: np.ndarray, pieces: dict[IndexChunk, bytes | None]
 ) -> Layouts:
     """The layouts of blocks of one segment; unknown where their bytes, or those of the head, could not be read."""
 

@@ -29,8 +29,8 @@ from secateur.index.filters.probe import ANY, Alternatives, ReadFile, columns_by
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter
 from secateur.index.read.loader import IndexMemory
 from secateur.index.segments.segment_file import StoredPostings
-from secateur.pruning.predicate.pieces import Piece, fold, tokens_within
-from secateur.pruning.questions import Answer, Question, Texts, Values
+from secateur.pruning.predicate.patterns.pieces import Substring, fold, tokens_within
+from secateur.pruning.questions import FilterHits, Question, Texts, Values
 from secateur.pruning.zones import Zones
 from secateur.values import Kind, in_all, keys_from, kind_of, ordered_kind, same_keys
 
@@ -38,14 +38,14 @@ MOST_PARTS = 64  # grams or tokens of one alternative that are looked up: so man
 _NOTHING = np.zeros(0, np.int64)
 
 
-class Asked(NamedTuple):
+class AskedRows(NamedTuple):
     """The rows of a matrix of which all must be set for a value, and the value of each such alternative."""
 
     alternatives: Alternatives
     value: np.ndarray
 
 
-RowsOf = Callable[[int, int, int], Asked | None]  # of an encoding, probes, and log2 of the bits; None: all pass
+RowsOf = Callable[[int, int, int], AskedRows | None]  # of an encoding, probes, and log2 of the bits; None: all pass
 ZonesOf = Callable[[np.ndarray], Zones | None]  # the zone maps of the question's column at blocks with these numbers
 
 
@@ -62,7 +62,7 @@ def holders(
 
 def answers(
     memory: IndexMemory, question: Question, segments: np.ndarray, zones_of: ZonesOf = nothing_known
-) -> list[Answer]:
+) -> list[FilterHits]:
     """What every filter that tells of some segments says by itself."""
     match question:
         case Values():
@@ -71,13 +71,13 @@ def answers(
             asked = list(_text_filters(memory, question))
     found = [(f, _asked(memory, f, question, segments)) for f in asked if f is not None]
     return [
-        Answer(memory.snapshot.filters[f].kind, _within_zones(held, question, zones_of))
+        FilterHits(memory.snapshot.filters[f].kind, _within_zones(held, question, zones_of))
         for f, held in found
         if held is not None
     ]
 
 
-def _asked(memory: IndexMemory, f: int, question: Question, segments: np.ndarray) -> Held | None:
+def _asked(memory: IndexMemory, f: int, question: Question, segments: np.ndarray) -> CandidateBlocks | None:
     match question:
         case Values():
             return _with_values(memory, f, question, segments)
@@ -86,18 +86,18 @@ def _asked(memory: IndexMemory, f: int, question: Question, segments: np.ndarray
 
 
 @dataclass(frozen=True)
-class Held:
+class CandidateBlocks:
     """The blocks that may hold one of several values, ascending, once for each; `value` is its position, or ANY."""
 
     numbers: np.ndarray
     value: np.ndarray
 
 
-def _any_value(numbers: np.ndarray) -> Held:
-    return Held(numbers, np.full(len(numbers), ANY))
+def _any_value(numbers: np.ndarray) -> CandidateBlocks:
+    return CandidateBlocks(numbers, np.full(len(numbers), ANY))
 
 
-def _within_zones(held: Held, question: Question, zones_of: ZonesOf) -> np.ndarray:
+def _within_zones(held: CandidateBlocks, question: Question, zones_of: ZonesOf) -> np.ndarray:
     """The blocks that may hold a value by their filters which they may hold by their zone maps too.
 
     Sound: a row with one of the values is in a block of which neither denies just this value.
@@ -135,7 +135,7 @@ def _value_filter(memory: IndexMemory, question: Values) -> int | None:
     return own.get(POSTINGS, own.get(BLOOM))
 
 
-def _with_values(memory: IndexMemory, f: int, question: Values, segments: np.ndarray) -> Held | None:
+def _with_values(memory: IndexMemory, f: int, question: Values, segments: np.ndarray) -> CandidateBlocks | None:
     kind = ordered_kind(question.type)
     keys = question.points.tolist()
     hashes = hash_keys(keys, kind)
@@ -150,11 +150,11 @@ def _with_values(memory: IndexMemory, f: int, question: Values, segments: np.nda
         values = np.repeat(np.arange(len(known)), [len(form) for form in known])
         return (np.array(list(chain.from_iterable(known)), np.uint64), values) if len(known) == len(forms) else None
 
-    def rows_of(encoding: int, probes: int, log2_bits: int) -> Asked | None:
+    def rows_of(encoding: int, probes: int, log2_bits: int) -> AskedRows | None:
         if encoding in OWN_ENCODINGS:
-            return Asked(positions(hashes, probes, log2_bits), np.arange(len(keys)))
+            return AskedRows(positions(hashes, probes, log2_bits), np.arange(len(keys)))
         found = native_hashes(encoding)
-        return None if found is None else Asked(parquet_bloom.positions(found[0], log2_bits), found[1])
+        return None if found is None else AskedRows(parquet_bloom.positions(found[0], log2_bits), found[1])
 
     return _in_slabs(memory, f, rows_of, segments)
 
@@ -169,21 +169,21 @@ def _text_filters(memory: IndexMemory, question: Texts) -> Iterator[int]:
             yield f
 
 
-def _with_texts(memory: IndexMemory, f: int, question: Texts, segments: np.ndarray) -> Held | None:
+def _with_texts(memory: IndexMemory, f: int, question: Texts, segments: np.ndarray) -> CandidateBlocks | None:
     own = memory.snapshot.filters[f]
     parts = [asked_parts(own, alternative, question.tokens) for alternative in question.alternatives]
     if not all(parts):
         return None
     hashes = [hash_canonical(each) for each in parts]
 
-    def rows_of(encoding: int, probes: int, log2_bits: int) -> Asked:
+    def rows_of(encoding: int, probes: int, log2_bits: int) -> AskedRows:
         rows = [np.unique(positions(each, probes, log2_bits)) for each in hashes]
-        return Asked(rows, np.arange(len(rows)))
+        return AskedRows(rows, np.arange(len(rows)))
 
     return _in_slabs(memory, f, rows_of, segments)
 
 
-def asked_parts(own: Filter, pieces: Sequence[Piece], tokens: Sequence[bytes]) -> list[bytes]:
+def asked_parts(own: Filter, pieces: Sequence[Substring], tokens: Sequence[bytes]) -> list[bytes]:
     """What a filter has hashed of every text that holds some pieces and tokens; empty where it tells nothing.
 
     Of a long text some grams from all over: whatever is left out, the others are necessary.
@@ -201,7 +201,7 @@ def asked_parts(own: Filter, pieces: Sequence[Piece], tokens: Sequence[bytes]) -
 # ---- slabs -----------------------------------------------------------------------------------------------------------
 
 
-def _in_slabs(memory: IndexMemory, f: int, rows_of: RowsOf, segments: np.ndarray) -> Held | None:
+def _in_slabs(memory: IndexMemory, f: int, rows_of: RowsOf, segments: np.ndarray) -> CandidateBlocks | None:
     """The blocks whose filters have all bits of some alternative."""
     slabs = memory.slabs(f)
     if slabs is None:
@@ -210,7 +210,7 @@ def _in_slabs(memory: IndexMemory, f: int, rows_of: RowsOf, segments: np.ndarray
     wanted[segments] = True
     runs = np.flatnonzero(wanted[slabs.segment])
     known = np.zeros(len(wanted), np.int64)  # blocks of every segment whose filters were asked
-    found: list[Held] = []
+    found: list[CandidateBlocks] = []
     for matrix in np.unique(slabs.run_matrix[runs]).tolist():
         mine = runs[slabs.run_matrix[runs] == matrix]
         with memory.faults.tolerated():
@@ -222,13 +222,15 @@ def _in_slabs(memory: IndexMemory, f: int, rows_of: RowsOf, segments: np.ndarray
     return _joined([*found, *map(_any_value, unknown)])
 
 
-def _joined(parts: Sequence[Held]) -> Held:
+def _joined(parts: Sequence[CandidateBlocks]) -> CandidateBlocks:
     numbers = np.concatenate([_NOTHING, *(part.numbers for part in parts)])
     order = np.argsort(numbers, kind="stable")
-    return Held(numbers[order], np.concatenate([_NOTHING, *(part.value for part in parts)])[order])
+    return CandidateBlocks(numbers[order], np.concatenate([_NOTHING, *(part.value for part in parts)])[order])
 
 
-def _in_matrix(memory: IndexMemory, f: int, slabs: Slabs, matrix: int, runs: np.ndarray, rows_of: RowsOf) -> Held:
+def _in_matrix(
+    memory: IndexMemory, f: int, slabs: Slabs, matrix: int, runs: np.ndarray, rows_of: RowsOf
+) -> CandidateBlocks:
     """The blocks of some runs of a matrix. Raises IndexFault."""
     encoding, log2_bits = encoding_and_size(int(slabs.code[matrix]))
     asked = rows_of(encoding, int(slabs.probes[matrix]), log2_bits)
@@ -246,7 +248,7 @@ def _in_matrix(memory: IndexMemory, f: int, slabs: Slabs, matrix: int, runs: np.
 
 
 def _columns(
-    slabs: Slabs, matrix: int, asked: Asked, ends: tuple[int, int], read: ReadFile
+    slabs: Slabs, matrix: int, asked: AskedRows, ends: tuple[int, int], read: ReadFile
 ) -> tuple[np.ndarray, np.ndarray]:
     """The columns that may hold a value, and which. Raises IndexFault."""
     if not len(asked.alternatives):
@@ -260,17 +262,17 @@ def _columns(
 
 def _numbers(
     memory: IndexMemory, f: int, slabs: Slabs, runs: np.ndarray, within: np.ndarray, value: np.ndarray
-) -> Held:
+) -> CandidateBlocks:
     """The numbers of blocks by their runs and places in these; all blocks of a segment whose codes cannot be read."""
     segment = slabs.segment[runs]
     begin = memory.layout.block_begin
     mixed = slabs.count[runs] != np.diff(begin)[segment]  # runs that are not all blocks of their segments
-    found = [Held((begin[segment] + within)[~mixed], value[~mixed])]
+    found = [CandidateBlocks((begin[segment] + within)[~mixed], value[~mixed])]
     for run in np.unique(runs[mixed]).tolist():
         own, mine = int(slabs.segment[run]), runs == run
         held = _any_value(np.arange(begin[own], begin[own + 1]))
         with memory.faults.tolerated():
-            held = Held(held.numbers[_members(memory, f, slabs, run)[within[mine]]], value[mine])
+            held = CandidateBlocks(held.numbers[_members(memory, f, slabs, run)[within[mine]]], value[mine])
         found.append(held)
     return _joined(found)
 

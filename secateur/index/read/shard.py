@@ -20,8 +20,8 @@ from secateur.index.naming import ColumnNaming
 from secateur.index.read.blocks import LooseBlocks
 from secateur.index.read.chunk_reader import ChunkReader
 from secateur.index.read.coverage import Coverage, NamesOnly
-from secateur.index.read.group_arrays import layout_of
-from secateur.index.read.index_view import IndexCatalog
+from secateur.index.read.group_arrays import segment_groups
+from secateur.index.read.index_view import IndexView
 from secateur.index.read.loader import IndexMemory
 from secateur.index.read.memory_cache import ByteCache
 from secateur.index.segments.snapshot import open_snapshot
@@ -71,7 +71,7 @@ class _ShareFiles(NamesOnly):
         return self.share.names.get(column)
 
 
-def shares_of(catalog: IndexCatalog, query: Query, survivors: Survivors, count: int) -> list[tuple[Share, np.ndarray]]:
+def shares_of(catalog: IndexView, query: Query, survivors: Survivors, count: int) -> list[tuple[Share, np.ndarray]]:
     """The surviving segments cut into shares of about equal blocks; with the live file of every file of a share."""
     assert catalog.memory is not None
     snapshot, coverage, naming = catalog.memory.snapshot, catalog.coverage, catalog.memory.naming
@@ -118,7 +118,7 @@ def prune_share(share: Share, store: Store, cache: ByteCache, predicate: Predica
     return writer.finish()
 
 
-def _catalog_of(share: Share, store: Store, cache: ByteCache, faults: Faults) -> IndexCatalog:
+def _catalog_of(share: Share, store: Store, cache: ByteCache, faults: Faults) -> IndexView:
     """The catalog that knows the segments of a share only. Raises IndexFault."""
     snapshot = open_snapshot(store, share.number)
     if snapshot.created != share.created:
@@ -130,9 +130,9 @@ def _catalog_of(share: Share, store: Store, cache: ByteCache, faults: Faults) ->
     live = np.full(int(begin[-1]), -1)
     live[entries] = np.where(share.survives, np.arange(len(entries)), -1)
     coverage = Coverage(np.zeros(len(entries), np.int64), np.zeros(0, np.int64), live, begin, None)
-    layout = layout_of(snapshot.segments)
+    layout = segment_groups(snapshot.segments)
     memory = IndexMemory(store, cache, ChunkReader(store, None, Reads()), faults, snapshot, layout, share.naming)
-    return IndexCatalog(_ShareFiles(share), coverage, memory, _no_footers, faults)
+    return IndexView(_ShareFiles(share), coverage, memory, _no_footers, faults)
 
 
 def _no_footers(files: np.ndarray) -> LooseBlocks:

@@ -20,7 +20,7 @@ from secateur.index.filters.probe import matrix_rows
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, Filter
 from secateur.index.read.loader import IndexMemory
 from secateur.index.verify.check_statistics import Contradiction, shown
-from secateur.pruning.predicate.pieces import fold, tokens_in
+from secateur.pruning.predicate.patterns.pieces import fold, tokens_in
 from secateur.values import Key, keys_of, ordered_kind
 
 MOST_READ = 1 << 26  # bytes of a filter that are read for one block: of wider slabs fewer values are looked up

@@ -89,7 +89,7 @@ class Nodes:
 
 
 @dataclass(frozen=True)
-class Descent:
+class TreeDescent:
     """The segments that a descent leaves, ascending: those to look into, and those that match with every row."""
 
     segments: np.ndarray
@@ -99,7 +99,7 @@ class Descent:
 
 def descend(
     predicate: Predicate, tree: Tree, column: Callable[[Field], Zones | None], implied: Predicate | None = None
-) -> Descent:
+) -> TreeDescent:
     """The segments that may hold a match; `column` gives zone maps over all nodes, or None where nothing is known.
 
     `implied` is TRUE wherever `predicate` is; it only ever rules out nodes.
@@ -120,7 +120,7 @@ def descend(
         nodes = nodes[undecided]
         if level:
             nodes = _children(nodes, tree.fan_out, tree.begin[level] - tree.begin[level - 1])
-    return Descent(nodes, np.sort(np.concatenate(whole)), visited)
+    return TreeDescent(nodes, np.sort(np.concatenate(whole)), visited)
 
 
 def _children(nodes: np.ndarray, fan_out: int, size: int) -> np.ndarray:

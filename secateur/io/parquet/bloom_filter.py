@@ -17,10 +17,10 @@ from xxhash import xxh64_intdigest
 from secateur.errors import InvalidParquet
 from secateur.index.filters import parquet_bloom
 from secateur.index.filters.bloom import MOST_LOG2_BITS
-from secateur.index.filters.parquet_bloom import MOST_WIDTH, Encoding, Form, NativeFilters
+from secateur.index.filters.parquet_bloom import MOST_WIDTH, Encoding, NativeFilters, NativeForm
 from secateur.io.parquet.column_chunk import Chunk
 from secateur.io.parquet.footer import Footer, Leaf, stored_chunks
-from secateur.io.parquet.schema import INT32, INT64, Column
+from secateur.io.parquet.schema import INT32, INT64, SchemaColumn
 from secateur.io.parquet.thrift import MalformedThrift, Struct, decode_leading, required
 from secateur.io.parquet.writer_bugs import Doubt, doubts
 from secateur.pruning.report import human_bytes
@@ -30,14 +30,26 @@ _HEADER = 64  # bytes in which a header ends; it has 15 to 19
 _BLOCK = 32  # bytes
 _MOST_BYTES = 128 << 20  # of a filter: the most that parquet-java, Arrow and arrow-rs write
 _FORMS = {
-    **dict.fromkeys((pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16(), pa.date32()), Form.INT32),
-    **{pa.int64(): Form.INT64, pa.uint32(): Form.UINT32, pa.uint64(): Form.UINT64},
-    **{pa.float32(): Form.FLOAT, pa.float64(): Form.DOUBLE, pa.string(): Form.BYTES, pa.binary(): Form.BYTES},
-    **{pa.timestamp("ms", zone): Form.MILLIS for zone in (None, "UTC")},
-    **{pa.timestamp("us", zone): Form.INT64 for zone in (None, "UTC")},
+    **dict.fromkeys((pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16(), pa.date32()), NativeForm.INT32),
+    **{pa.int64(): NativeForm.INT64, pa.uint32(): NativeForm.UINT32, pa.uint64(): NativeForm.UINT64},
+    **{
+        pa.float32(): NativeForm.FLOAT,
+        pa.float64(): NativeForm.DOUBLE,
+        pa.string(): NativeForm.BYTES,
+        pa.binary(): NativeForm.BYTES,
+    },
+    **{pa.timestamp("ms", zone): NativeForm.MILLIS for zone in (None, "UTC")},
+    **{pa.timestamp("us", zone): NativeForm.INT64 for zone in (None, "UTC")},
 }
-_INTEGER_FORMS = {INT32: Form.INT32, INT64: Form.INT64}  # of decimals
-_EXACT = {Form.INT32, Form.INT64, Form.UINT32, Form.UINT64, Form.MILLIS, Form.FIXED}  # bounds are values of the chunk
+_INTEGER_FORMS = {INT32: NativeForm.INT32, INT64: NativeForm.INT64}  # of decimals
+_EXACT = {
+    NativeForm.INT32,
+    NativeForm.INT64,
+    NativeForm.UINT32,
+    NativeForm.UINT64,
+    NativeForm.MILLIS,
+    NativeForm.FIXED,
+}  # bounds are values of the chunk
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
@@ -82,7 +94,7 @@ def _size(header: Struct) -> int:
 # ---- what is hashed --------------------------------------------------------------------------------------------------
 
 
-def encoding_of(column: Column) -> Encoding | None:
+def encoding_of(column: SchemaColumn) -> Encoding | None:
     """What a filter of this column hashes; None where that is not known for sure.
 
     Unknown are columns under a repeated node, types without an order, booleans, INT96, timestamps in ns, which Spark
@@ -97,10 +109,10 @@ def encoding_of(column: Column) -> Encoding | None:
     return None if form is None else Encoding(form)
 
 
-def _decimal_encoding(column: Column) -> Encoding | None:
+def _decimal_encoding(column: SchemaColumn) -> Encoding | None:
     if column.physical in _INTEGER_FORMS:
         return Encoding(_INTEGER_FORMS[column.physical])
-    return Encoding(Form.FIXED, column.width) if 0 < column.width <= MOST_WIDTH else None
+    return Encoding(NativeForm.FIXED, column.width) if 0 < column.width <= MOST_WIDTH else None
 
 
 # ---- what is of use --------------------------------------------------------------------------------------------------

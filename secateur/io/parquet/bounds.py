@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.io.parquet.schema import INT32, INT64, Column, Leaf
+from secateur.io.parquet.schema import INT32, INT64, Leaf, SchemaColumn
 
 _MAX_BINARY = 2**31 - 1  # bytes; Arrow's binary array has 32-bit offsets
 _NUMBERS: dict[pa.DataType, tuple[str, str]] = {  # stored as, holding values of
@@ -54,7 +54,7 @@ def offers_bounds(leaf: Leaf) -> bool:
 
 
 def decode_bounds(
-    column: Column, leaf: Leaf, lower: Sequence[bytes | None], upper: Sequence[bytes | None]
+    column: SchemaColumn, leaf: Leaf, lower: Sequence[bytes | None], upper: Sequence[bytes | None]
 ) -> tuple[pa.Array, pa.Array]:
     """Lower and upper bounds of n units, null where unknown.
 
@@ -67,7 +67,7 @@ def decode_bounds(
     return _without_contradictions(_decode(column, leaf, lower), _decode(column, leaf, upper))
 
 
-def _decode(column: Column, leaf: Leaf, values: Sequence[bytes | None]) -> pa.Array:
+def _decode(column: SchemaColumn, leaf: Leaf, values: Sequence[bytes | None]) -> pa.Array:
     if pa.types.is_decimal128(leaf.type):
         return _decimals(values, column, leaf.type)
     if bounds_type(leaf) == pa.binary():
@@ -91,7 +91,7 @@ def _numbers(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
     return pa.array(narrow, mask=~known).view(kind)
 
 
-def _decimals(values: Sequence[bytes | None], column: Column, kind: pa.DataType) -> pa.Array:
+def _decimals(values: Sequence[bytes | None], column: SchemaColumn, kind: pa.DataType) -> pa.Array:
     """Unscaled integers: little-endian INT32 and INT64, else big-endian two's complement of any width."""
     width = {INT32: 4, INT64: 8}.get(column.physical, column.width)  # 0 = any
     order: Literal["little", "big"] = "little" if column.physical in (INT32, INT64) else "big"

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from secateur.io.parquet.column_chunk import StoredChunk
-from secateur.io.parquet.page_index import Pages
-from secateur.io.parquet.row_selection import ChosenRows
+from secateur.io.parquet.page_index import PageLocations
+from secateur.io.parquet.row_selection import RowSelection
 
 MAGIC_BYTES = 4  # at the start of a file
 
 
 @dataclass(frozen=True, eq=False)
-class ChunkLayout:
+class ColumnLocations:
     """One column chunk."""
 
     start: int  # byte of the file, of the dictionary page if there is one
@@ -31,7 +31,7 @@ class ChunkLayout:
     uncompressed: int  # bytes of all pages with their headers
     dictionary: int  # bytes of the dictionary page with its header; 0 where there is none
     dictionary_pages: int  # so many data pages, the first ones, may need the dictionary
-    pages: Pages | None  # None: not known
+    pages: PageLocations | None  # None: not known
 
     @property
     def stop(self) -> int:
@@ -40,11 +40,11 @@ class ChunkLayout:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class ChunkLocations:
     """Some column chunks of a row group, by the ordinals of their leaves."""
 
     row_count: int
-    chunks: Mapping[int, ChunkLayout]
+    chunks: Mapping[int, ColumnLocations]
 
     @property
     def has_pages(self) -> bool:
@@ -56,14 +56,14 @@ class Layout:
         """Compressed bytes of all these chunks."""
         return sum(chunk.size for chunk in self.chunks.values())
 
-    def of(self, leaves: Collection[int]) -> Layout | None:
+    def of(self, leaves: Collection[int]) -> ChunkLocations | None:
         """The same of some leaves alone; None where one of them is not here."""
         if not all(leaf in self.chunks for leaf in leaves):
             return None
-        return Layout(self.row_count, {leaf: self.chunks[leaf] for leaf in leaves})
+        return ChunkLocations(self.row_count, {leaf: self.chunks[leaf] for leaf in leaves})
 
 
-def chunk_layout(stored: StoredChunk, pages: Pages | None, file_size: int) -> ChunkLayout | None:
+def chunk_layout(stored: StoredChunk, pages: PageLocations | None, file_size: int) -> ColumnLocations | None:
     """The layout of one chunk, with the pages that its OffsetIndex tells; None for one outside of its file."""
     start = stored.dictionary if 0 < stored.dictionary < stored.data else stored.data
     stop = start + stored.size
@@ -76,7 +76,7 @@ def chunk_layout(stored: StoredChunk, pages: Pages | None, file_size: int) -> Ch
     # Some writers leave dictionary_page_offset out; their first data page then lies behind data_page_offset.
     first = stored.data if pages is None or not len(pages.offset) else int(pages.offset[0])
     n = 0 if pages is None else len(pages.rows)
-    return ChunkLayout(
+    return ColumnLocations(
         start=start,
         size=stored.size,
         codec=stored.codec,
@@ -90,7 +90,7 @@ def chunk_layout(stored: StoredChunk, pages: Pages | None, file_size: int) -> Ch
     )
 
 
-def _within(pages: Pages, start: int, data: int, stop: int) -> bool:
+def _within(pages: PageLocations, start: int, data: int, stop: int) -> bool:
     """Whether pages lie in their chunk, behind its dictionary."""
     if not len(pages.offset):
         return True
@@ -98,13 +98,13 @@ def _within(pages: Pages, start: int, data: int, stop: int) -> bool:
     return data <= first and last <= stop and (start == data or first == data)
 
 
-def selected_pages(pages: Pages, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
+def selected_pages(pages: PageLocations, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
     """Which pages hold a row of the ranges [start, stop), which ascend and do not overlap: bool of shape (n_pages,)."""
     begin, end = pages.first_row, pages.first_row + pages.rows
     return np.searchsorted(start, end, "left") > np.searchsorted(stop, begin, "right")
 
 
-def selected_bytes(layout: Layout, rows: ChosenRows) -> int:
+def selected_bytes(layout: ChunkLocations, rows: RowSelection) -> int:
     """Compressed bytes of the pages that hold some of the rows, with their dictionaries, over all chunks of a layout.
 
     Of a chunk whose pages are not known, all bytes.
@@ -112,7 +112,7 @@ def selected_bytes(layout: Layout, rows: ChosenRows) -> int:
     return sum(_selected_bytes(chunk, rows) for chunk in layout.chunks.values())
 
 
-def _selected_bytes(chunk: ChunkLayout, rows: ChosenRows) -> int:
+def _selected_bytes(chunk: ColumnLocations, rows: RowSelection) -> int:
     if chunk.pages is None:
         return chunk.size
     chosen = selected_pages(chunk.pages, rows.start, rows.stop)
@@ -120,7 +120,7 @@ def _selected_bytes(chunk: ChunkLayout, rows: ChosenRows) -> int:
     return int(chunk.pages.size[chosen].sum()) + dictionary
 
 
-def selected_count(layout: Layout, rows: ChosenRows) -> int:
+def selected_count(layout: ChunkLocations, rows: RowSelection) -> int:
     """How many pages hold some of the rows, over all chunks whose pages are known."""
     known = (chunk.pages for chunk in layout.chunks.values() if chunk.pages is not None)
     return sum(int(np.count_nonzero(selected_pages(pages, rows.start, rows.stop))) for pages in known)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from secateur.errors import InvalidParquet
 from secateur.io.parquet.bounds import bounds_type, offers_bounds
-from secateur.io.parquet.schema import INT32, INT64, Column, Leaf, display
+from secateur.io.parquet.schema import INT32, INT64, Leaf, SchemaColumn, display
 from secateur.io.parquet.thrift import Struct, optional, optional_list, required, required_list
 from secateur.io.parquet.writer_bugs import Doubt
 from secateur.io.storage.byte_ranges import Range
@@ -59,7 +59,7 @@ class Chunk:
     stored: StoredChunk | None  # None where its pages cannot be read one by one: it is encrypted, or does not say where
 
 
-def column_trust(column: Column, type_ordered: bool, doubted: frozenset[Doubt]) -> Trust:
+def column_trust(column: SchemaColumn, type_ordered: bool, doubted: frozenset[Doubt]) -> Trust:
     """What to use of a column, given its ColumnOrder is TYPE_ORDER and what its writer gets wrong."""
     leaf = column.leaf
     if leaf is None or leaf.type == pa.null():
@@ -83,7 +83,7 @@ def _count_doubts(leaf: Leaf, doubt: Doubt) -> set[Doubt]:
     return found
 
 
-def _doubt(column: Column, leaf: Leaf) -> Doubt:
+def _doubt(column: SchemaColumn, leaf: Leaf) -> Doubt:
     """The kind of bug that would make the bounds of this column wrong."""
     if pa.types.is_floating(leaf.type):
         return Doubt.FLOATS
@@ -94,7 +94,7 @@ def _doubt(column: Column, leaf: Leaf) -> Doubt:
     return Doubt.NUMBERS
 
 
-def read_chunk(chunk: Struct, column: Column, trust: Trust, row_count: int) -> Chunk:
+def read_chunk(chunk: Struct, column: SchemaColumn, trust: Trust, row_count: int) -> Chunk:
     """The chunk of a column in a row group of ``row_count`` rows.
 
     Raises InvalidParquet where it lies in another file, is encrypted or is of another column, MalformedThrift
@@ -150,7 +150,7 @@ def _page_counts(metadata: Struct) -> tuple[int, int]:
     return sum(count for encoding, count in pages if encoding in _DICTIONARIES), sum(count for _, count in pages)
 
 
-def _metadata(chunk: Struct, column: Column) -> Struct:
+def _metadata(chunk: Struct, column: SchemaColumn) -> Struct:
     """ColumnChunk.meta_data, after a check that it is of this column and this file."""
     name = display(column.names)
     if file_path := optional(chunk, 1, bytes, "ColumnChunk.file_path"):

@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from secateur.errors import InvalidParquet
 from secateur.index.zones.page_locations import UNKNOWN, FileLayouts
-from secateur.io.parquet.chunk_locations import ChunkLayout, Layout, chunk_layout
+from secateur.io.parquet.chunk_locations import ChunkLocations, ColumnLocations, chunk_layout
 from secateur.io.parquet.column_chunk import Chunk
 from secateur.io.parquet.footer import Footer
 from secateur.io.parquet.location_codec import encode_layout
-from secateur.io.parquet.page_index import Pages, read_pages
+from secateur.io.parquet.page_index import PageLocations, read_pages
 from secateur.io.parquet.page_walk import walked
-from secateur.io.parquet.schema import Column
+from secateur.io.parquet.schema import SchemaColumn
 from secateur.io.parquet.thrift import MalformedThrift, decode_struct
 from secateur.io.storage.byte_ranges import LOCAL_GAP, READ_THREADS, Range, read_ranges
 
@@ -28,7 +28,7 @@ def file_layouts(file: pa.NativeFile, footer: Footer, gap: int = LOCAL_GAP) -> F
     return FileLayouts(footer.head.data, placed, [*map(encode_layout, layouts_of_file(file, footer, gap))])
 
 
-def layouts_of_file(file: pa.NativeFile, footer: Footer, gap: int = LOCAL_GAP) -> list[Layout]:
+def layouts_of_file(file: pa.NativeFile, footer: Footer, gap: int = LOCAL_GAP) -> list[ChunkLocations]:
     """The layout of every row group, of all leaves whose pages pyarrow need not find itself.
 
     All OffsetIndexes of the file are read at once; where a chunk has no usable one, the headers of its pages tell, as
@@ -43,7 +43,7 @@ def layouts_of_file(file: pa.NativeFile, footer: Footer, gap: int = LOCAL_GAP) -
 
 def read_layout(
     file: pa.NativeFile, footer: Footer, row_group: int, leaves: Sequence[int], gap: int = LOCAL_GAP
-) -> Layout:
+) -> ChunkLocations:
     """Where some leaves of a row group lie, by their ordinals; without those that can only be read by pyarrow.
 
     The pages of a leaf are unknown where it has no usable OffsetIndex. Raises OSError.
@@ -55,7 +55,7 @@ def read_layout(
 
 def _stated(
     file: pa.NativeFile, footer: Footer, row_group: int, leaves: Sequence[int], indexes: dict[Range, bytes]
-) -> Layout:
+) -> ChunkLocations:
     """What the footer and the OffsetIndexes tell of some leaves."""
     rows, size, found = int(footer.row_count[row_group]), file.size(), {}
     for leaf in leaves:
@@ -64,10 +64,10 @@ def _stated(
         layout = None if chunk.stored is None else chunk_layout(chunk.stored, pages, size)
         if layout is not None:
             found[leaf] = layout
-    return Layout(rows, found)
+    return ChunkLocations(rows, found)
 
 
-def _completed(file: pa.NativeFile, footer: Footer, row_group: int, layout: Layout, gap: int) -> Layout:
+def _completed(file: pa.NativeFile, footer: Footer, row_group: int, layout: ChunkLocations, gap: int) -> ChunkLocations:
     """A layout with the pages that no OffsetIndex tells, as far as their headers do."""
     unknown = [leaf for leaf, chunk in layout.chunks.items() if chunk.pages is None]
     walk = partial(_walked, file, footer, row_group, footer.head.columns, gap)
@@ -77,12 +77,12 @@ def _completed(file: pa.NativeFile, footer: Footer, row_group: int, layout: Layo
     else:
         chunks = list(map(walk, unknown))
     found = {leaf: chunk for leaf, chunk in zip(unknown, chunks, strict=True) if chunk is not None}
-    return Layout(layout.row_count, {**layout.chunks, **found})
+    return ChunkLocations(layout.row_count, {**layout.chunks, **found})
 
 
 def _walked(
-    file: pa.NativeFile, footer: Footer, row_group: int, columns: tuple[Column, ...], gap: int, leaf: int
-) -> ChunkLayout | None:
+    file: pa.NativeFile, footer: Footer, row_group: int, columns: tuple[SchemaColumn, ...], gap: int, leaf: int
+) -> ColumnLocations | None:
     """The layout of a chunk by the headers of its pages; None where they do not tell."""
     stored = footer.chunks(row_group)[leaf].stored
     assert stored is not None  # of the leaves that have a layout
@@ -99,7 +99,7 @@ def _offset_indexes(file: pa.NativeFile, chunks: Sequence[Chunk], gap: int) -> d
     return dict(zip(places, map(bytes, read_ranges(file, places, gap)), strict=True))
 
 
-def _pages(chunk: Chunk, indexes: dict[Range, bytes], rows: int, file_size: int) -> Pages | None:
+def _pages(chunk: Chunk, indexes: dict[Range, bytes], rows: int, file_size: int) -> PageLocations | None:
     """The pages by the OffsetIndex of a chunk; None where it has no usable one."""
     data = None if chunk.offset_index is None else indexes.get(chunk.offset_index)
     if data is None:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from secateur.errors import InvalidParquet
 from secateur.io.parquet import thrift_encoding as thrift
 from secateur.io.parquet.page_header import PLAIN, RLE
-from secateur.io.parquet.schema import Column, read_columns
+from secateur.io.parquet.schema import SchemaColumn, read_columns
 from secateur.io.parquet.thrift import Struct, WireField, optional, optional_list, required, required_list, wire_fields
 
 MAGIC = b"PAR1"
@@ -37,7 +37,7 @@ class ChunkPlace:
 
 
 @dataclass(frozen=True)
-class Head:
+class FileMetadata:
     """The footer of a file with all row groups left out."""
 
     data: bytes  # FileMetaData, as encoded
@@ -47,7 +47,7 @@ class Head:
         return wire_fields(self.data)
 
     @cached_property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[SchemaColumn, ...]:
         """The leaf columns, by ordinal."""
         return read_columns(required_list({_SCHEMA: self._fields[_SCHEMA].value}, _SCHEMA, dict, "FileMetaData.schema"))
 
@@ -113,14 +113,14 @@ class Head:
 
 
 @lru_cache(maxsize=64)
-def known_head(data: bytes) -> Head:
+def known_head(data: bytes) -> FileMetadata:
     """A head as an index keeps it; files of one writer share it, and what is decoded of it."""
-    return Head(data)
+    return FileMetadata(data)
 
 
-def head_of(footer: Mapping[int, WireField]) -> Head:
+def head_of(footer: Mapping[int, WireField]) -> FileMetadata:
     """The head of a FileMetaData, of which the fields are known."""
-    return Head(_footer({number: field for number, field in footer.items() if number in _KEPT}, 0, []))
+    return FileMetadata(_footer({number: field for number, field in footer.items() if number in _KEPT}, 0, []))
 
 
 def _footer(fields: Mapping[int, WireField], row_count: int, row_groups: Sequence[bytes]) -> bytes:
@@ -137,7 +137,7 @@ def _key_values(pairs: Sequence[Struct]) -> dict[bytes, bytes]:
     }
 
 
-def _own_metadata(column: Column) -> bytes:
+def _own_metadata(column: SchemaColumn) -> bytes:
     encodings = [thrift.integer(PLAIN), thrift.integer(RLE)]
     fields = [
         (1, thrift.I32, thrift.integer(column.physical)),

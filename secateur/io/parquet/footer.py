@@ -19,17 +19,17 @@ import pyarrow as pa
 from secateur.errors import InvalidParquet
 from secateur.io.parquet.bounds import Bounds, decode_bounds
 from secateur.io.parquet.column_chunk import Chunk, Trust, column_trust, read_chunk
-from secateur.io.parquet.file_metadata import Head, head_of
+from secateur.io.parquet.file_metadata import FileMetadata, head_of
 from secateur.io.parquet.page_index import (
     PageIndex,
-    Pages,
+    PageLocations,
     PageStatistics,
     assemble,
     read_page_statistics,
     read_pages,
     unknown_statistics,
 )
-from secateur.io.parquet.schema import Column, Leaf, display, read_columns
+from secateur.io.parquet.schema import Leaf, SchemaColumn, display, read_columns
 from secateur.io.parquet.thrift import (
     MalformedThrift,
     Struct,
@@ -70,8 +70,8 @@ class Footer:
     placed: npt.NDArray[np.int64]  # shape (2, n_row_groups): where readers of splits see each begin, and its bytes
     leaves: tuple[Leaf, ...]  # those under a repeated node are left out: present in the file, but not here
     created_by: str
-    head: Head = field(repr=False)
-    _columns: tuple[Column, ...] = field(repr=False)  # by ordinal
+    head: FileMetadata = field(repr=False)
+    _columns: tuple[SchemaColumn, ...] = field(repr=False)  # by ordinal
     _trust: tuple[Trust, ...] = field(repr=False)  # by ordinal
     _chunks: tuple[tuple[Chunk, ...], ...] = field(repr=False)  # by row group, then ordinal
     _file_size: int = field(repr=False)  # bytes
@@ -130,12 +130,12 @@ def read_page_index(
     return {path: index for path, index in indexes.items() if index is not None}
 
 
-def stored_chunks(footer: Footer, leaf: Leaf) -> tuple[Column, list[Chunk]]:
+def stored_chunks(footer: Footer, leaf: Leaf) -> tuple[SchemaColumn, list[Chunk]]:
     """How a leaf is stored, and its chunk in every row group. Raises ValueError for a leaf of another footer."""
     return _column(footer, leaf), _chunks(footer, leaf)
 
 
-def _column(footer: Footer, leaf: Leaf) -> Column:
+def _column(footer: Footer, leaf: Leaf) -> SchemaColumn:
     columns = footer._columns
     if leaf.ordinal >= len(columns) or columns[leaf.ordinal].leaf != leaf:
         raise ValueError(f"leaf {'.'.join(leaf.path)}, ordinal {leaf.ordinal}, is not of this footer")
@@ -201,7 +201,9 @@ def _row_count(group: Struct) -> int:
     return count
 
 
-def _row_group(group: Struct, row_count: int, columns: Sequence[Column], trust: Sequence[Trust]) -> tuple[Chunk, ...]:
+def _row_group(
+    group: Struct, row_count: int, columns: Sequence[SchemaColumn], trust: Sequence[Trust]
+) -> tuple[Chunk, ...]:
     chunks = required_list(group, 1, dict, "RowGroup.columns")
     if len(chunks) != len(columns):
         raise InvalidParquet(f"a row group has {len(chunks)} column chunks for {len(columns)} columns")
@@ -234,7 +236,7 @@ def _type_ordered(metadata: Struct, n_columns: int) -> list[bool]:
 
 def _leaf_page_index(footer: Footer, leaf: Leaf, data: dict[Range, bytes]) -> PageIndex | None:
     column, trust = footer._columns[leaf.ordinal], footer._trust[leaf.ordinal]
-    pages: list[Pages] = []
+    pages: list[PageLocations] = []
     statistics: list[PageStatistics] = []
     for chunk, rows in zip(_chunks(footer, leaf), footer.row_count.tolist(), strict=True):
         assert chunk.offset_index is not None  # of the leaves that read_page_index wants
@@ -250,7 +252,7 @@ def _leaf_page_index(footer: Footer, leaf: Leaf, data: dict[Range, bytes]) -> Pa
 
 
 def _page_statistics(
-    chunk: Chunk, column: Column, trust: Trust, pages: Pages, data: dict[Range, bytes]
+    chunk: Chunk, column: SchemaColumn, trust: Trust, pages: PageLocations, data: dict[Range, bytes]
 ) -> PageStatistics:
     unknown = unknown_statistics(pages)
     if chunk.column_index is None:

@@ -12,8 +12,8 @@ import numpy as np
 
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import decode_chunk, encode_chunk
-from secateur.io.parquet.chunk_locations import MAGIC_BYTES, ChunkLayout, Layout
-from secateur.io.parquet.page_index import Pages
+from secateur.io.parquet.chunk_locations import MAGIC_BYTES, ChunkLocations, ColumnLocations
+from secateur.io.parquet.page_index import PageLocations
 from secateur.ragged import offsets_of
 
 MOST_LEAVES, MOST_PAGES = 1 << 16, 1 << 20
@@ -25,7 +25,7 @@ _KINDS = (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32)
 _RANGES = [(int(np.iinfo(kind).min), int(np.iinfo(kind).max), kind) for kind in _KINDS]
 
 
-def encode_layout(layout: Layout) -> bytes:
+def encode_layout(layout: ChunkLocations) -> bytes:
     """The bytes of a layout; none of one with more columns or pages than a layout may have."""
     leaves = sorted(layout.chunks)
     chunks = [layout.chunks[leaf] for leaf in leaves]
@@ -56,18 +56,18 @@ def encode_layout(layout: Layout) -> bytes:
     return encode_chunk([_narrowest(array) for array in (block, *of_leaves, *joined)])
 
 
-def _paged(chunks: Sequence[ChunkLayout]) -> list[ChunkLayout]:
+def _paged(chunks: Sequence[ColumnLocations]) -> list[ColumnLocations]:
     return [chunk for chunk in chunks if chunk.pages is not None]
 
 
-def _with_first(chunk: ChunkLayout, gaps: np.ndarray) -> np.ndarray:
+def _with_first(chunk: ColumnLocations, gaps: np.ndarray) -> np.ndarray:
     """The gaps before all pages of a chunk, by those between them."""
     assert chunk.pages is not None
     first = chunk.pages.offset[:1] - (chunk.start + chunk.dictionary)
     return np.append(first, gaps)[: len(chunk.pages.rows)]
 
 
-def _tail(chunk: ChunkLayout) -> int:
+def _tail(chunk: ColumnLocations) -> int:
     """Bytes behind all that is known of a chunk."""
     end = chunk.start + chunk.dictionary
     if chunk.pages is not None and len(chunk.pages.rows):
@@ -83,7 +83,7 @@ def _narrowest(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def decode_layout(data: bytes, file_size: int, where: str, leaves: Collection[int] | None = None) -> Layout:
+def decode_layout(data: bytes, file_size: int, where: str, leaves: Collection[int] | None = None) -> ChunkLocations:
     """The layout of some leaves of a block (None: of all that it has) in a file of so many bytes.
 
     Raises IndexFault, which says `where`, for bytes that are no layout of such a file.
@@ -114,20 +114,20 @@ def decode_layout(data: bytes, file_size: int, where: str, leaves: Collection[in
         raise IndexFault(f"{where}: a column chunk lies outside of its file")
     if (np.diff(rows_before[first])[count >= 0] != rows).any():
         raise IndexFault(f"{where}: the pages of a column do not have the {rows} rows of the block")
-    chunks: dict[int, ChunkLayout] = {}
+    chunks: dict[int, ColumnLocations] = {}
     ordinals = np.cumsum(step + 1) - 1
     for i, leaf in enumerate(ordinals.tolist()):
         if leaves is not None and leaf not in leaves:
             continue
         mine = slice(int(first[i]), int(first[i + 1]))
         behind = int(start[i] + dictionary[i] - bytes_before[mine.start])
-        pages = Pages(
+        pages = PageLocations(
             behind + bytes_before[1:][mine] - page_size[mine],
             page_size[mine],
             rows_before[:-1][mine] - rows_before[mine.start],
             page_rows[mine],
         )
-        chunks[leaf] = ChunkLayout(
+        chunks[leaf] = ColumnLocations(
             start=int(start[i]),
             size=int(size[i]),
             codec=int(codec[i]),
@@ -137,7 +137,7 @@ def decode_layout(data: bytes, file_size: int, where: str, leaves: Collection[in
             dictionary_pages=int(dictionary_pages[i]),
             pages=pages if count[i] >= 0 else None,
         )
-    return Layout(rows, chunks)
+    return ChunkLocations(rows, chunks)
 
 
 def _arrays(data: bytes, where: str) -> tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]:

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from secateur.errors import InvalidParquet
-from secateur.io.parquet.file_metadata import MAGIC, ChunkPlace, Head, opened_small_file
+from secateur.io.parquet.file_metadata import MAGIC, ChunkPlace, FileMetadata, opened_small_file
 from secateur.io.parquet.nested import joined
-from secateur.io.parquet.page_selection import ChosenPages, Page
-from secateur.io.parquet.row_selection import ChosenRows
+from secateur.io.parquet.page_selection import Page, PageSelection
+from secateur.io.parquet.row_selection import RowSelection
 from secateur.io.storage.byte_ranges import View
 
 
@@ -25,7 +25,7 @@ from secateur.io.storage.byte_ranges import View
 class ReadPages:
     """The bytes of chosen pages, and of the dictionary that they need."""
 
-    chosen: ChosenPages
+    chosen: PageSelection
     pages: Sequence[Page]
     dictionary: View  # empty where none is needed
 
@@ -34,7 +34,7 @@ class ReadPages:
         return ReadPages(self.chosen.only(i), self.pages[i : i + 1], self.dictionary)
 
 
-def decoded(head: Head, read: Mapping[int, ReadPages], rows: ChosenRows) -> pa.Table:
+def decoded(head: FileMetadata, read: Mapping[int, ReadPages], rows: RowSelection) -> pa.Table:
     """The rows of the top-level columns that some leaves make up, in the order of the file.
 
     Raises InvalidParquet where a column has another number of rows, and what pyarrow raises.
@@ -48,12 +48,12 @@ def decoded(head: Head, read: Mapping[int, ReadPages], rows: ChosenRows) -> pa.T
     return pa.Table.from_arrays([_whole(field.type, found[field.name]) for field in schema], schema=schema)
 
 
-def require_readable(head: Head, leaf: int, read: ReadPages) -> None:
+def require_readable(head: FileMetadata, leaf: int, read: ReadPages) -> None:
     """Decode some pages by themselves. Raises what :func:`decoded` does."""
     _decoded_leaf(opened_small_file(small_file(head, {leaf: read})), leaf, read.chosen)
 
 
-def small_file(head: Head, read: Mapping[int, ReadPages]) -> bytes:
+def small_file(head: FileMetadata, read: Mapping[int, ReadPages]) -> bytes:
     """A file of one row group with some pages; it says that it has one row more than any leaf can have."""
     parts: list[View] = [MAGIC]
     places: dict[int, ChunkPlace] = {}
@@ -69,7 +69,7 @@ def small_file(head: Head, read: Mapping[int, ReadPages]) -> bytes:
     return b"".join([*parts, head.footer(rows + 1, places)])
 
 
-def _decoded_leaf(file: pq.ParquetFile, leaf: int, chosen: ChosenPages) -> pa.Table:
+def _decoded_leaf(file: pq.ParquetFile, leaf: int, chosen: PageSelection) -> pa.Table:
     """A table of one column, of which only this leaf is there."""
     table = file.reader.read_row_group(0, column_indices=[leaf], use_threads=False)
     if len(table) != len(chosen.cover):

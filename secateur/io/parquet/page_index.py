@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from secateur.io.parquet.bounds import Bounds, decode_bounds
-from secateur.io.parquet.schema import BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY, Column, Leaf
+from secateur.io.parquet.schema import BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY, Leaf, SchemaColumn
 from secateur.io.parquet.thrift import Struct, optional_list, required, required_list
 
 
@@ -34,7 +34,7 @@ class PageIndex:
 
 
 @dataclass(frozen=True, eq=False)
-class Pages:
+class PageLocations:
     """The pages of one column chunk, from its OffsetIndex."""
 
     offset: npt.NDArray[np.int64]  # bytes from the start of the file
@@ -52,7 +52,7 @@ class PageStatistics:
     null_count: npt.NDArray[np.int64]  # -1 = unknown
 
 
-def read_pages(offset_index: Struct, row_count: int, file_size: int) -> Pages | None:
+def read_pages(offset_index: Struct, row_count: int, file_size: int) -> PageLocations | None:
     """The pages of a chunk of ``row_count`` rows, None where they contradict themselves or the file.
 
     Pages must start at row 0, each hold a row, follow one another in the file and lie inside it.
@@ -63,7 +63,7 @@ def read_pages(offset_index: Struct, row_count: int, file_size: int) -> Pages | 
     size = _column(locations, 2, "PageLocation.compressed_page_size")
     first_row = _column(locations, 3, "PageLocation.first_row_index")
     if not locations:
-        return Pages(offset, size, first_row, first_row) if row_count == 0 else None
+        return PageLocations(offset, size, first_row, first_row) if row_count == 0 else None
     # Differences could overflow for values near the ends of int64, so the values are limited first.
     if min(offset.min(), size.min()) <= 0 or max(offset.max(), size.max()) > file_size:
         return None
@@ -73,14 +73,14 @@ def read_pages(offset_index: Struct, row_count: int, file_size: int) -> Pages | 
     rows = np.diff(first_row, append=row_count)
     if rows.min() <= 0 or (stop[:-1] > offset[1:]).any() or stop[-1] > file_size:
         return None
-    return Pages(offset, size, first_row, rows)
+    return PageLocations(offset, size, first_row, rows)
 
 
 def _column(locations: Sequence[Struct], field: int, name: str) -> npt.NDArray[np.int64]:
     return np.array([required(location, field, int, name) for location in locations], np.int64)
 
 
-def read_page_statistics(column_index: Struct, column: Column, pages: Pages) -> PageStatistics | None:
+def read_page_statistics(column_index: Struct, column: SchemaColumn, pages: PageLocations) -> PageStatistics | None:
     """Bounds and null counts per page, None where a list does not have one entry per page.
 
     Raises MalformedThrift for a field that is missing or of the wrong type.
@@ -113,13 +113,15 @@ def _null_counts(
     return np.where(possible, counts, -1)
 
 
-def unknown_statistics(pages: Pages) -> PageStatistics:
+def unknown_statistics(pages: PageLocations) -> PageStatistics:
     """Statistics of pages of which nothing is known."""
     n = len(pages.rows)
     return PageStatistics([None] * n, [None] * n, np.full(n, -1, np.int64))
 
 
-def assemble(column: Column, leaf: Leaf, pages: Sequence[Pages], statistics: Sequence[PageStatistics]) -> PageIndex:
+def assemble(
+    column: SchemaColumn, leaf: Leaf, pages: Sequence[PageLocations], statistics: Sequence[PageStatistics]
+) -> PageIndex:
     """The page index of a leaf, from one element per row group."""
     counts = np.array([0, *(len(chunk.rows) for chunk in pages)], np.int64)
     lower, upper = decode_bounds(

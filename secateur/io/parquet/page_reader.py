@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from secateur.errors import InvalidParquet
-from secateur.io.parquet.chunk_locations import Layout
-from secateur.io.parquet.file_metadata import Head
+from secateur.io.parquet.chunk_locations import ChunkLocations
+from secateur.io.parquet.file_metadata import FileMetadata
 from secateur.io.parquet.page_file import ReadPages, decoded, require_readable
-from secateur.io.parquet.page_selection import ChosenPages, chosen_pages
-from secateur.io.parquet.row_selection import ChosenRows
+from secateur.io.parquet.page_selection import PageSelection, chosen_pages
+from secateur.io.parquet.row_selection import RowSelection
 from secateur.io.parquet.schema import display
 from secateur.io.storage.byte_ranges import LOCAL_GAP, Range, View, read_ranges
 from secateur.io.storage.redaction import trouble
@@ -31,11 +31,11 @@ class PageReader:
 
     shown: str
     file: pa.NativeFile
-    head: Head
-    layout: Callable[[int, Sequence[int]], Layout]  # of some leaves of a row group; it has their pages
+    head: FileMetadata
+    layout: Callable[[int, Sequence[int]], ChunkLocations]  # of some leaves of a row group; it has their pages
     gap: int = LOCAL_GAP  # bytes; ranges no farther apart are read together
 
-    def read(self, row_group: int, names: Sequence[str], rows: ChosenRows) -> Iterator[pa.Table]:
+    def read(self, row_group: int, names: Sequence[str], rows: RowSelection) -> Iterator[pa.Table]:
         """The chosen rows of some top-level columns of the file, in order, some megabytes of pages at a time.
 
         Equal to reading the whole row group and slicing it. Only the pages that hold a chosen row are read, and the
@@ -65,14 +65,14 @@ class PageReader:
         except InvalidParquet as error:
             raise InvalidParquet(f"{self.shown}: {error}") from None
 
-    def _chosen(self, row_group: int, layout: Layout, rows: ChosenRows) -> dict[int, ChosenPages]:
+    def _chosen(self, row_group: int, layout: ChunkLocations, rows: RowSelection) -> dict[int, PageSelection]:
         """The pages of every leaf that hold some of the rows."""
         return {
             leaf: chosen_pages(self._named(row_group, leaf), self.head.columns[leaf], chunk, rows)
             for leaf, chunk in layout.chunks.items()
         }
 
-    def _table(self, row_group: int, chosen: Mapping[int, ChosenPages], rows: ChosenRows) -> pa.Table:
+    def _table(self, row_group: int, chosen: Mapping[int, PageSelection], rows: RowSelection) -> pa.Table:
         read = self._pages(chosen)
         try:
             return decoded(self.head, read, rows)
@@ -80,7 +80,7 @@ class PageReader:
             self._blame(read)
             raise InvalidParquet(f"cannot read row group {row_group} of {self.shown}: {error}") from None
 
-    def _pages(self, chosen: Mapping[int, ChosenPages]) -> dict[int, ReadPages]:
+    def _pages(self, chosen: Mapping[int, PageSelection]) -> dict[int, ReadPages]:
         """The chosen pages of every leaf, and the dictionaries that are said to be needed, then those that are."""
         wanted = [leaf for leaf, each in chosen.items() if each.is_dictionary_likely]
         ranges = [range_ for each in chosen.values() for range_ in each.ranges]

@@ -13,11 +13,11 @@ from typing import TypeAlias
 import numpy as np
 
 from secateur.errors import InvalidParquet
-from secateur.io.parquet.chunk_locations import ChunkLayout, selected_pages
+from secateur.io.parquet.chunk_locations import ColumnLocations, selected_pages
 from secateur.io.parquet.page_header import DICTIONARY_PAGE, PageHeader, page_header
-from secateur.io.parquet.page_index import Pages
-from secateur.io.parquet.row_selection import ChosenRows, merged
-from secateur.io.parquet.schema import Column
+from secateur.io.parquet.page_index import PageLocations
+from secateur.io.parquet.row_selection import RowSelection, merged
+from secateur.io.parquet.schema import SchemaColumn
 from secateur.io.storage.byte_ranges import Range, View
 from secateur.ragged import runs_of
 
@@ -32,15 +32,15 @@ Page: TypeAlias = tuple[memoryview, PageHeader]  # all its bytes
 
 
 @dataclass(frozen=True, eq=False)
-class ChosenPages:
+class PageSelection:
     """Which pages of a chunk are read for some rows."""
 
     place: str  # file, row group and column, for errors
-    column: Column
-    chunk: ChunkLayout
-    pages: Pages  # all of the chunk
+    column: SchemaColumn
+    chunk: ColumnLocations
+    pages: PageLocations  # all of the chunk
     number: np.ndarray  # of the pages, ascending
-    cover: ChosenRows  # all rows of these pages
+    cover: RowSelection  # all rows of these pages
     ranges: Sequence[Range]  # of bytes; pages that follow one another are one
 
     @property
@@ -111,7 +111,7 @@ class ChosenPages:
                 f"which can be {most} at most"
             )
 
-    def only(self, i: int) -> ChosenPages:
+    def only(self, i: int) -> PageSelection:
         """The i-th of these pages."""
         return _chosen(self.place, self.column, self.chunk, self.pages, self.number[i : i + 1])
 
@@ -122,17 +122,19 @@ class ChosenPages:
         return InvalidParquet(f"{self.place}, page {page} (rows {first:,} to {first + rows - 1:,}): {error}")
 
 
-def chosen_pages(place: str, column: Column, chunk: ChunkLayout, rows: ChosenRows) -> ChosenPages:
+def chosen_pages(place: str, column: SchemaColumn, chunk: ColumnLocations, rows: RowSelection) -> PageSelection:
     """The pages of a chunk that hold some of these rows, of which there are some; its pages are known."""
     pages = chunk.pages
     assert pages is not None  # as said above
     return _chosen(place, column, chunk, pages, np.flatnonzero(selected_pages(pages, rows.start, rows.stop)))
 
 
-def _chosen(place: str, column: Column, chunk: ChunkLayout, pages: Pages, number: np.ndarray) -> ChosenPages:
+def _chosen(
+    place: str, column: SchemaColumn, chunk: ColumnLocations, pages: PageLocations, number: np.ndarray
+) -> PageSelection:
     """Pages by their numbers."""
     first_row, offset = pages.first_row[number], pages.offset[number]
     end, stop = first_row + pages.rows[number], offset + pages.size[number]
     first, last = runs_of(offset[1:] != stop[:-1], len(number))
     ranges = list(zip(offset[first].tolist(), (stop[last] - offset[first]).tolist(), strict=True))
-    return ChosenPages(place, column, chunk, pages, number, merged(first_row, end), ranges)
+    return PageSelection(place, column, chunk, pages, number, merged(first_row, end), ranges)

@@ -17,8 +17,8 @@ from secateur.errors import InvalidParquet
 from secateur.io.parquet.column_chunk import StoredChunk
 from secateur.io.parquet.location_codec import MOST_PAGES
 from secateur.io.parquet.page_header import DICTIONARY_PAGE, PageHeader, page_header
-from secateur.io.parquet.page_index import Pages
-from secateur.io.parquet.schema import Column
+from secateur.io.parquet.page_index import PageLocations
+from secateur.io.parquet.schema import SchemaColumn
 from secateur.io.storage.byte_ranges import LOCAL_GAP, LONGEST, read_ranges
 
 _LOCAL_SPAN = 4 << 10  # bytes; a disk brings a page of memory at once
@@ -47,8 +47,8 @@ class _Window:
 
 
 def walked(
-    file: pa.NativeFile, stored: StoredChunk, column: Column, row_count: int, gap: int
-) -> tuple[StoredChunk, Pages] | None:
+    file: pa.NativeFile, stored: StoredChunk, column: SchemaColumn, row_count: int, gap: int
+) -> tuple[StoredChunk, PageLocations] | None:
     """The pages of a chunk that lies in the file, and the chunk with counts of them; None where they do not add up.
 
     Of a file on an object store, which `gap` tells, the chunk is read by some megabytes at a time. Raises OSError.
@@ -70,7 +70,7 @@ def walked(
         return None
     by_dictionary = max((i for i, (_, header) in enumerate(data, 1) if header.needs_dictionary), default=0)
     count = np.array(rows, np.int64)
-    pages = Pages(
+    pages = PageLocations(
         np.array([at for at, _ in data], np.int64),
         np.array([header.size + header.compressed for _, header in data], np.int64),
         np.cumsum(count) - count,
@@ -106,7 +106,7 @@ def _header(window: _Window, position: int) -> PageHeader:
     raise InvalidParquet(f"a page header of more than {_HEADERS[-1]} bytes")
 
 
-def _rows(headers: list[PageHeader], column: Column, row_count: int) -> list[int] | None:
+def _rows(headers: list[PageHeader], column: SchemaColumn, row_count: int) -> list[int] | None:
     """The rows of every page; None where they are not told."""
     if not column.repetition:
         if any(header.row_count not in (None, header.value_count) for header in headers):

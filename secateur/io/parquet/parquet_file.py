@@ -32,7 +32,7 @@ from secateur.io.parquet.footer import (
     read_page_index,
 )
 from secateur.io.parquet.rebase import has_legacy_calendar
-from secateur.io.parquet.row_group_reader import KnownLayouts, RowSource, StoredRows
+from secateur.io.parquet.row_group_reader import KnownLayouts, RowGroupReader, StoredRows
 from secateur.io.storage.byte_ranges import LOCAL_GAP, gap_of
 from secateur.io.storage.file_version import ListedFile, vanished
 from secateur.io.storage.object_file import ObjectFile, open_file
@@ -42,7 +42,7 @@ from secateur.values import is_float, ordered_kind, same_keys
 
 
 @dataclass(frozen=True, eq=False)
-class ParquetSource:
+class ParquetFile:
     """An open Parquet file; errors name it."""
 
     path: str
@@ -184,13 +184,13 @@ class ParquetSource:
         return type_
 
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
-        """All rows of a row group; see :meth:`secateur.io.parquet.row_group_reader.RowSource.read`."""
+        """All rows of a row group; see :meth:`secateur.io.parquet.row_group_reader.RowGroupReader.read`."""
         return self.rows.read(row_group, fields)
 
     @cached_property
-    def rows(self) -> RowSource[ParquetSource]:
+    def rows(self) -> RowGroupReader[ParquetFile]:
         """The rows of the file."""
-        return RowSource(self.path, self.file, self.gap, lambda: self)
+        return RowGroupReader(self.path, self.file, self.gap, lambda: self)
 
 
 def _keys_agree(stored: pa.DataType, type_: pa.DataType) -> bool:
@@ -204,7 +204,7 @@ def _folded(path: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part.lower() for part in path)
 
 
-def open_parquet(filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile | None = None) -> ParquetSource:
+def open_parquet(filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile | None = None) -> ParquetFile:
     """A Parquet file opened for reading, the one that was `listed`, if any, with its footer.
 
     Raises InvalidParquet, StalePlan or AccessDenied, naming the file as `shown`.
@@ -214,7 +214,7 @@ def open_parquet(filesystem: pafs.FileSystem, path: str, shown: str, listed: Lis
 
 def open_rows(
     filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile, stored: StoredRows | None
-) -> RowSource[ParquetSource]:
+) -> RowGroupReader[ParquetFile]:
     """The rows of a Parquet file, the one that was `listed`; its footer is read where `stored` does not do.
 
     Raises InvalidParquet, StalePlan or AccessDenied, naming the file as `shown`.
@@ -222,7 +222,7 @@ def open_rows(
     if stored is None:
         return open_parquet(filesystem, path, shown, listed).rows
     file, gap = open_data(filesystem, path, shown, listed), gap_of(filesystem)
-    return RowSource(shown, file, gap, lambda: with_footer(file, shown, gap, listed), stored)
+    return RowGroupReader(shown, file, gap, lambda: with_footer(file, shown, gap, listed), stored)
 
 
 def open_data(filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile | None) -> pa.NativeFile:
@@ -241,7 +241,7 @@ def open_data(filesystem: pafs.FileSystem, path: str, shown: str, listed: Listed
         raise trouble(f"cannot open {shown}", error, InvalidParquet) from None
 
 
-def with_footer(file: pa.NativeFile, shown: str, gap: int, listed: ListedFile | None) -> ParquetSource:
+def with_footer(file: pa.NativeFile, shown: str, gap: int, listed: ListedFile | None) -> ParquetFile:
     """An open file with its footer, which is parsed once in this process for a file that is known by its time.
 
     Raises InvalidParquet, StalePlan, AccessDenied.
@@ -252,7 +252,7 @@ def with_footer(file: pa.NativeFile, shown: str, gap: int, listed: ListedFile | 
         reader = pq.ParquetFile(
             file, metadata=known.metadata, coerce_int96_timestamp_unit="us", pre_buffer=not reads_ahead
         )
-        return ParquetSource(shown, file, known.footer, reader, gap, known.layouts)
+        return ParquetFile(shown, file, known.footer, reader, gap, known.layouts)
     except InvalidParquet as error:
         raise InvalidParquet(f"{shown}: {error}") from None
     except FileNotFoundError:

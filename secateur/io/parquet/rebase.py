@@ -10,7 +10,7 @@ import datetime as dt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.io.parquet.file_metadata import Head
+from secateur.io.parquet.file_metadata import FileMetadata
 
 _SPARK_VERSION = b"org.apache.spark.version"
 _LEGACY_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
@@ -20,7 +20,7 @@ _CALENDARS_AGREE = {  # from here on; source: RebaseDateTime.lastSwitchJulianDay
 }
 
 
-def has_legacy_calendar(head: Head) -> bool:
+def has_legacy_calendar(head: FileMetadata) -> bool:
     """Whether days and instants of a file with this head are of the hybrid calendar."""
     version = head.metadata.get(_SPARK_VERSION, b"").split(b".")[0]
     old = version.isdigit() and int(version) < 3

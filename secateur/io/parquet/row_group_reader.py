@@ -17,19 +17,19 @@ import pyarrow.parquet as pq
 
 from secateur.errors import IndexFault, InvalidParquet, OldCalendar, StalePlan
 from secateur.io.parquet.arrow_types import conform
-from secateur.io.parquet.chunk_locations import ChunkLayout, Layout, selected_bytes, selected_count
+from secateur.io.parquet.chunk_locations import ChunkLocations, ColumnLocations, selected_bytes, selected_count
 from secateur.io.parquet.file_locations import read_layout
-from secateur.io.parquet.file_metadata import Head, known_head
+from secateur.io.parquet.file_metadata import FileMetadata, known_head
 from secateur.io.parquet.footer import Footer
 from secateur.io.parquet.location_codec import decode_layout
 from secateur.io.parquet.page_reader import PageReader
 from secateur.io.parquet.rebase import calendars_differ, has_legacy_calendar
-from secateur.io.parquet.row_selection import ChosenRows, all_rows, cut_out
+from secateur.io.parquet.row_selection import RowSelection, all_rows, cut_out
 from secateur.io.storage.byte_ranges import Range
 from secateur.io.storage.object_file import ObjectFile
 from secateur.io.storage.redaction import trouble
 
-KnownLayouts: TypeAlias = dict[int, dict[int, ChunkLayout | None]]  # by row group and leaf
+KnownLayouts: TypeAlias = dict[int, dict[int, ColumnLocations | None]]  # by row group and leaf
 
 BATCH_ROWS = 65_536
 # What reading by pages costs, in bytes of a row group that pyarrow reads whole, batch by batch, at 300 MB/s: more for
@@ -63,7 +63,7 @@ OpenFile = TypeVar("OpenFile", bound=FileWithFooter)
 
 
 @dataclass(frozen=True, eq=False)
-class RowSource(Generic[OpenFile]):
+class RowGroupReader(Generic[OpenFile]):
     """The rows of one file; errors name it by its path."""
 
     path: str
@@ -78,7 +78,7 @@ class RowSource(Generic[OpenFile]):
         return self.open()
 
     @property
-    def head(self) -> Head:
+    def head(self) -> FileMetadata:
         """What the file says of all its row groups alike."""
         return self.opened.footer.head if self.stored is None else known_head(self.stored.head)
 
@@ -87,7 +87,7 @@ class RowSource(Generic[OpenFile]):
         return self.stored is not None and bool(self.stored.layouts.get(row_group))
 
     def read(
-        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None = None
+        self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The chosen rows of a row group, or all: some top-level columns of the table, as batches of the table's types.
 
@@ -104,7 +104,9 @@ class RowSource(Generic[OpenFile]):
         wanted = {field.name.lower() for field in fields}
         return [name for name in self.head.schema.names if name.lower() in wanted]
 
-    def batches(self, row_group: int, names: Sequence[str], rows: ChosenRows | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, row_group: int, names: Sequence[str], rows: RowSelection | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """The chosen rows of a row group, or all: some top-level columns of the file, as they are.
 
         Without any column, its rows as a batch of a column that is not the table's. Raises StalePlan, InvalidParquet.
@@ -141,7 +143,7 @@ class RowSource(Generic[OpenFile]):
         except (pa.ArrowException, OSError) as error:
             raise trouble(f"cannot read row group {row_group} of {self.path}", error, InvalidParquet) from None
 
-    def _reads_pages(self, row_group: int, names: Sequence[str], rows: ChosenRows | None) -> bool:
+    def _reads_pages(self, row_group: int, names: Sequence[str], rows: RowSelection | None) -> bool:
         """Whether the chosen rows are read by their pages: these are known, and few enough of all."""
         if rows is None and not self.is_stored(row_group):
             return False
@@ -152,11 +154,11 @@ class RowSource(Generic[OpenFile]):
         cost = BYTE_COST * selected_bytes(layout, chosen) + PAGE_COST * selected_count(layout, chosen)
         return cost <= layout.byte_count or (self.is_stored(row_group) and cost <= MOST_COPIED)
 
-    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> bool:
+    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
         """Whether the chosen values of some columns of the table are few bytes."""
         return self.is_light_by_name(row_group, self._own_names(fields), rows)
 
-    def is_light_by_name(self, row_group: int, names: Sequence[str], rows: ChosenRows | None) -> bool:
+    def is_light_by_name(self, row_group: int, names: Sequence[str], rows: RowSelection | None) -> bool:
         """Whether the chosen values of some top-level columns of the file are few bytes."""
         layout = self._layout_of(row_group, names)
         if layout is None:
@@ -167,26 +169,26 @@ class RowSource(Generic[OpenFile]):
     def page_reader(self) -> PageReader:
         """Reads those row groups of which a layout has all pages."""
 
-        def layout(row_group: int, leaves: Sequence[int]) -> Layout:
+        def layout(row_group: int, leaves: Sequence[int]) -> ChunkLocations:
             found = self._layout(row_group, leaves)
             assert found is not None
             return found
 
         return PageReader(self.path, self.file, self.head, layout, self.gap)
 
-    def _layout_of(self, row_group: int, names: Sequence[str]) -> Layout | None:
+    def _layout_of(self, row_group: int, names: Sequence[str]) -> ChunkLocations | None:
         """Where some columns lie; None where only pyarrow can tell, or nobody."""
         try:
             return self._layout(row_group, self.head.leaves(names))
         except InvalidParquet:
             return None
 
-    def _layout(self, row_group: int, leaves: Sequence[int]) -> Layout | None:
+    def _layout(self, row_group: int, leaves: Sequence[int]) -> ChunkLocations | None:
         stored = self._stored_layout(row_group)
         found = None if stored is None else stored.of(leaves)
         return found if found is not None and found.has_pages else self._own_layout(row_group, leaves)
 
-    def _stored_layout(self, row_group: int) -> Layout | None:
+    def _stored_layout(self, row_group: int) -> ChunkLocations | None:
         """What the index tells of a row group; None where it does not."""
         if self.stored is None:
             return None
@@ -198,10 +200,10 @@ class RowSource(Generic[OpenFile]):
         return self._decoded[row_group]
 
     @cached_property
-    def _decoded(self) -> dict[int, Layout | None]:
+    def _decoded(self) -> dict[int, ChunkLocations | None]:
         return {}
 
-    def _own_layout(self, row_group: int, leaves: Sequence[int]) -> Layout | None:
+    def _own_layout(self, row_group: int, leaves: Sequence[int]) -> ChunkLocations | None:
         """What the file tells; None where it does not of one of these leaves."""
         opened = self.opened
         known = opened.known_layouts.setdefault(row_group, {})
@@ -210,7 +212,7 @@ class RowSource(Generic[OpenFile]):
             read = read_layout(self.file, opened.footer, row_group, unread, self.gap)
             known.update({leaf: read.chunks.get(leaf) for leaf in unread})
         chunks = {leaf: chunk for leaf in leaves if (chunk := known[leaf]) is not None}
-        return Layout(int(opened.row_count[row_group]), chunks).of(leaves)
+        return ChunkLocations(int(opened.row_count[row_group]), chunks).of(leaves)
 
     def require_todays_calendar(self, arrays: Sequence[pa.Array]) -> None:
         """Raises OldCalendar where values have days or instants that only Spark converts."""

@@ -17,7 +17,7 @@ LEAST_SHARE = 0.25  # of the rows of a table, below which a slice would keep too
 
 
 @dataclass(frozen=True, eq=False)
-class ChosenRows:
+class RowSelection:
     """Ranges [start, stop) of rows of one row group: int64, ascending, none empty, none touching the next."""
 
     start: np.ndarray
@@ -32,28 +32,28 @@ class ChosenRows:
         """The rows one by one: int64, ascending."""
         return spread(self.start, self.stop - self.start)
 
-    def between(self, begin: int, stop: int) -> ChosenRows:
+    def between(self, begin: int, stop: int) -> RowSelection:
         """Those of these rows that lie in [begin, stop)."""
         first, last = np.searchsorted(self.stop, begin, "right"), np.searchsorted(self.start, stop, "left")
-        return ChosenRows(self.start[first:last].clip(begin), self.stop[first:last].clip(max=stop))
+        return RowSelection(self.start[first:last].clip(begin), self.stop[first:last].clip(max=stop))
 
-    def pieces(self, n: int) -> list[ChosenRows]:
+    def pieces(self, n: int) -> list[RowSelection]:
         """The same rows in up to n pieces of about equal numbers of rows, in order."""
         total = len(self)
         ends = np.cumsum(self.stop - self.start)
         cuts = np.unique(np.linspace(0, total, n + 1).astype(np.int64))
         return [self._between(ends, low, high) for low, high in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)]
 
-    def _between(self, ends: np.ndarray, low: int, high: int) -> ChosenRows:
+    def _between(self, ends: np.ndarray, low: int, high: int) -> RowSelection:
         """The rows of the places [low, high)."""
         begins = ends - (self.stop - self.start)
         first, last = int(np.searchsorted(ends, low, "right")), int(np.searchsorted(begins, high, "left"))
         start, stop = self.start[first:last].copy(), self.stop[first:last].copy()
         start[0] += low - begins[first]
         stop[-1] -= ends[last - 1] - high
-        return ChosenRows(start, stop)
+        return RowSelection(start, stop)
 
-    def within(self, cover: ChosenRows, table: pa.Table) -> pa.Table:
+    def within(self, cover: RowSelection, table: pa.Table) -> pa.Table:
         """Of a table that holds the rows of `cover`, in which these lie, these alone.
 
         Where they are few they are copied, so that the memory of the others is not kept.
@@ -75,32 +75,32 @@ class ChosenRows:
         return pa.concat_tables([table.slice(at, n) for at, n in zip(begin.tolist(), lengths, strict=True)])
 
 
-def all_rows(row_count: int) -> ChosenRows:
+def all_rows(row_count: int) -> RowSelection:
     """Every row of a row group."""
     stop = np.array([row_count] if row_count else [], np.int64)
-    return ChosenRows(np.zeros_like(stop), stop)
+    return RowSelection(np.zeros_like(stop), stop)
 
 
-def chosen_rows(positions: np.ndarray) -> ChosenRows:
+def chosen_rows(positions: np.ndarray) -> RowSelection:
     """The rows at some positions, which ascend."""
     first, last = runs_of(np.diff(positions) > 1, len(positions))
-    return ChosenRows(positions[first], positions[last] + 1)
+    return RowSelection(positions[first], positions[last] + 1)
 
 
-def cut_out(batches: Iterator[pa.RecordBatch], rows: ChosenRows) -> Iterator[pa.RecordBatch]:
+def cut_out(batches: Iterator[pa.RecordBatch], rows: RowSelection) -> Iterator[pa.RecordBatch]:
     """The chosen rows out of batches of all rows of a row group, in order."""
     begin = 0
     for batch in batches:
         end = begin + batch.num_rows
         here = rows.between(begin, end)
         if len(here):
-            whole = ChosenRows(np.array([begin]), np.array([end]))
+            whole = RowSelection(np.array([begin]), np.array([end]))
             yield from here.within(whole, pa.Table.from_batches([batch])).combine_chunks().to_batches()
         begin = end
 
 
 def with_positions(
-    batches: Iterator[pa.RecordBatch], rows: ChosenRows | None
+    batches: Iterator[pa.RecordBatch], rows: RowSelection | None
 ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
     """Batches of the chosen rows of a row group, or of all, in order, each with the positions of its rows."""
     positions = None if rows is None else rows.positions
@@ -111,15 +111,15 @@ def with_positions(
         begin = end
 
 
-def intersection(a: ChosenRows, b: ChosenRows) -> ChosenRows:
+def intersection(a: RowSelection, b: RowSelection) -> RowSelection:
     """The rows that are among both."""
     first = np.searchsorted(b.stop, a.start, "right")
     count = np.maximum(np.searchsorted(b.start, a.stop, "left") - first, 0)
     own, other = np.repeat(np.arange(len(a.start)), count), spread(first, count)
-    return ChosenRows(np.maximum(a.start[own], b.start[other]), np.minimum(a.stop[own], b.stop[other]))
+    return RowSelection(np.maximum(a.start[own], b.start[other]), np.minimum(a.stop[own], b.stop[other]))
 
 
-def merged(start: np.ndarray, stop: np.ndarray) -> ChosenRows:
+def merged(start: np.ndarray, stop: np.ndarray) -> RowSelection:
     """Ranges whose starts and stops ascend, with those made one that overlap or touch."""
     first, last = runs_of(start[1:] > stop[:-1], len(start))
-    return ChosenRows(start[first], stop[last])
+    return RowSelection(start[first], stop[last])

@@ -81,7 +81,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Column:
+class SchemaColumn:
     """A leaf column of the schema, repeated or not, as its bytes are stored."""
 
     names: tuple[bytes, ...]  # as in ColumnMetaData.path_in_schema
@@ -103,14 +103,14 @@ class _Group:
     children_left: int
 
 
-def read_columns(elements: Sequence[Struct]) -> tuple[Column, ...]:
+def read_columns(elements: Sequence[Struct]) -> tuple[SchemaColumn, ...]:
     """The leaf columns in file order, from FileMetaData.schema.
 
     Raises InvalidParquet for a tree that does not add up, MalformedThrift for a field of the wrong type.
     """
     if not elements:
         raise InvalidParquet("the schema is empty")
-    columns: list[Column] = []
+    columns: list[SchemaColumn] = []
     groups = [_Group((), 0, 0, False, _children(elements[0]))]
     for element in elements[1:]:
         while groups and groups[-1].children_left == 0:
@@ -153,7 +153,7 @@ def _node(parent: _Group, element: Struct) -> _Group:
     )
 
 
-def _column(node: _Group, element: Struct, ordinal: int) -> Column:
+def _column(node: _Group, element: Struct, ordinal: int) -> SchemaColumn:
     physical = required(element, 1, int, "SchemaElement.type")
     if physical not in _PLAIN:
         raise InvalidParquet(f"column {display(node.names)} has the unknown physical type {physical}")
@@ -163,13 +163,13 @@ def _column(node: _Group, element: Struct, ordinal: int) -> Column:
         if width <= 0:
             raise InvalidParquet(f"column {display(node.names)} has values of {width} bytes")
     if node.repetition:
-        return Column(node.names, physical, width, None, node.definition, node.repetition)
+        return SchemaColumn(node.names, physical, width, None, node.definition, node.repetition)
     kind = pa.null() if node.variant else _arrow_type(element, physical)
     leaf = Leaf(_decoded(node.names), ordinal, kind, kind == _PLAIN[INT96] and physical == INT96)
-    return Column(node.names, physical, width, leaf, node.definition, 0)
+    return SchemaColumn(node.names, physical, width, leaf, node.definition, 0)
 
 
-def _without_ambiguous(columns: list[Column]) -> tuple[Column, ...]:
+def _without_ambiguous(columns: list[SchemaColumn]) -> tuple[SchemaColumn, ...]:
     """The columns, where leaves that share one path lose their type: which one is meant is not known."""
     count = Counter(column.names for column in columns)
     return tuple(

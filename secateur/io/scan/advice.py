@@ -23,7 +23,7 @@ from secateur.index.advise.simulate import (
 from secateur.io.scan.block_samples import Facts, Place, Sample, Tried, read_facts, sample, what_to_try
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.pruning.conjuncts import alive, conjuncts
-from secateur.pruning.explain.advice import CLUSTERING, Advice, Amount, Proposal, Question, estimated, ranked
+from secateur.pruning.explain.advice import CLUSTERING, Advice, Amount, Proposal, QueryCost, estimated, ranked
 from secateur.pruning.explain.altered import with_gaps
 from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.bound import Field, Leaf, fields
@@ -64,14 +64,14 @@ class _Table:
         assert blocks is not None
         return blocks
 
-    def question(self, own: Sample) -> Question:
+    def question(self, own: Sample) -> QueryCost:
         """What a predicate reads, and the least that it could."""
         matches = [self.facts[place].matches[own.number] for place in own.places]
         least = None
         if None not in matches:
             found = sum(map(bool, matches))
             least = own.now.scaled(estimated(found, len(own.at), len(own.blocks), self._typical(own, own.leaves)))
-        return Question(str(own.plan.written), own.now, least, len(own.at))
+        return QueryCost(str(own.plan.written), own.now, least, len(own.at))
 
     def _typical(self, own: Sample, asked: Sequence[Leaf]) -> float | None:
         """How many blocks of a plan hold what the rarest of some conjuncts asks for, if it is a value like others."""
@@ -146,7 +146,7 @@ class _Table:
 
     # ---- clusterings
 
-    def clusterings(self, asked: Sequence[Question]) -> Iterator[Proposal]:
+    def clusterings(self, asked: Sequence[QueryCost]) -> Iterator[Proposal]:
         """The table sorted by another column, within its partitions."""
         sorted_parts: dict[tuple[Field, tuple[Place, ...]], Sorted] = {}
         whole = Sample(self.whole, np.zeros(0, np.int64), -1).now
@@ -165,7 +165,7 @@ class _Table:
         own: Sample,
         field: Field,
         whole: Amount,
-        question: Question,
+        question: QueryCost,
         sorted_parts: dict[tuple[Field, tuple[Place, ...]], Sorted],
     ) -> Amount:
         live = self._partitions(own)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from secateur.io.scan.block_reader import block_reader
 from secateur.io.scan.planned_scan import PlannedScan, read_ahead
 from secateur.io.scan.surviving_blocks import surviving_blocks
-from secateur.pruning.aggregates import COUNT, Aggregate, Answers, Call, bind_aggregate, over_rows
+from secateur.pruning.aggregates import COUNT, Aggregate, AggregateCall, Answers, bind_aggregate, over_rows
 from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.predicate.resolve import Binder
 
@@ -18,7 +18,7 @@ BY_METADATA, READ = b"blocks_by_metadata", b"blocks_read"  # in the metadata of 
 FIRST, MOST = 1, 64  # blocks that are read at once for MIN or MAX: twice as many each time
 
 
-def bound(plan: PlannedScan, calls: Sequence[Call], *, case_sensitive: bool) -> list[Aggregate]:
+def bound(plan: PlannedScan, calls: Sequence[AggregateCall], *, case_sensitive: bool) -> list[Aggregate]:
     """The aggregates that calls mean over a plan's table. Raises UnknownColumn, AmbiguousColumn, InvalidAggregate."""
     zone = zone_of(plan.session_time_zone)
     assert zone is not None

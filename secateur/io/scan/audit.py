@@ -12,7 +12,7 @@ import pyarrow as pa
 from secateur.errors import AuditFailed, InvalidParquet, StalePlan, UnsupportedTable
 from secateur.io.scan.explain import why
 from secateur.io.scan.planned_scan import PlannedScan, read_ahead
-from secateur.io.scan.pruned_blocks import Excluded, Reading, excluded_by, reading_of, sampled
+from secateur.io.scan.pruned_blocks import PrunedBlocks, PrunedReading, excluded_by, reading_of, sampled
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.pruning.outcomes import TRUE, undecided
 from secateur.pruning.predicate.abbreviation import brief
@@ -77,7 +77,7 @@ def audited(plan: PlannedScan, predicate: Predicate, share: float, seed: int | N
     return _told(plan, _report(found, len(excluded)))
 
 
-def _seen(file: FileBlocks, reading: Reading, chosen: Excluded, ordinal: int, predicate: Predicate) -> _Seen:
+def _seen(file: FileBlocks, reading: PrunedReading, chosen: PrunedBlocks, ordinal: int, predicate: Predicate) -> _Seen:
     """What is in those blocks of one file that were chosen."""
     rows = open_rows = 0
     opened: set[int] = set()

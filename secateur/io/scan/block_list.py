@@ -15,7 +15,7 @@ import pyarrow as pa
 from secateur.arrays import binaries
 from secateur.index.zones.page_locations import Layouts, unknown_layouts
 from secateur.io.parquet.row_group_reader import StoredRows
-from secateur.io.parquet.row_selection import ChosenRows
+from secateur.io.parquet.row_selection import RowSelection
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.io.tables.listing import Listing
 from secateur.pruning.stages.survivors import RowRanges, no_ranges
@@ -76,9 +76,9 @@ class BlockList:
                 stored=self._stored(blocks),
             )
 
-    def _rows(self, block: int) -> ChosenRows | None:
+    def _rows(self, block: int) -> RowSelection | None:
         begin, end = self.ranges.offsets[block : block + 2].tolist()
-        return ChosenRows(self.ranges.start[begin:end], self.ranges.stop[begin:end]) if begin < end else None
+        return RowSelection(self.ranges.start[begin:end], self.ranges.stop[begin:end]) if begin < end else None
 
     def _stored(self, blocks: slice) -> StoredRows | None:
         """What the index tells of blocks of one file, which have one head."""

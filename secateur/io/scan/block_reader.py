@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.io.scan.block_list import BlockList
-from secateur.io.scan.late_materialization import Condition, OpenedRows, Positioned
+from secateur.io.scan.late_materialization import OpenedRows, Positioned, RowCondition
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.tables.file_rows import Delivery, FileBlocks, FileRows
 from secateur.io.tables.listing import METADATA
@@ -68,7 +68,7 @@ class BlockReader:
             if predicate is None:
                 yield from (batch for _, batch in opened.live(row_group, self.needed, rows) if batch.num_rows)
             else:
-                yield from opened.matching(row_group, self.needed, rows, Condition(predicate, self.rows))
+                yield from opened.matching(row_group, self.needed, rows, RowCondition(predicate, self.rows))
 
     def _opened(self, blocks: FileBlocks) -> OpenedRows:
         source = self.open(blocks)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from secateur.errors import OldCalendar, UnsupportedPredicate
 from secateur.index.advise.candidates import Offer, gap_columns, offers
 from secateur.index.advise.simulate import (
-    Held,
+    SimulatedFilter,
     held_by,
     sample_of_column,
 )
@@ -137,7 +137,7 @@ class Facts:
     """What is kept of a sampled block."""
 
     matches: Mapping[int, bool | None]  # by the number of the plan; None where only Spark can tell
-    held: Mapping[Offer, Held]
+    held: Mapping[Offer, SimulatedFilter]
     samples: Mapping[Field, ColumnSample | None]
     rows: pa.RecordBatch | None  # of the blocks on which clusterings are tried
 

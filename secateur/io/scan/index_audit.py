@@ -19,7 +19,7 @@ from secateur.index.build.column_sketch import nested
 from secateur.index.build.tasks import RunTasks
 from secateur.index.model import BlockTable, Filter, IndexedColumn, is_tuple_column
 from secateur.index.read.chunk_reader import ChunkReader
-from secateur.index.read.group_arrays import layout_of
+from secateur.index.read.group_arrays import segment_groups
 from secateur.index.read.loader import IndexMemory
 from secateur.index.read.memory_cache import ByteCache
 from secateur.index.segments.snapshot import open_snapshot
@@ -42,7 +42,7 @@ MEMORY = 1 << 28  # bytes of an index that a task holds
 
 
 @dataclass(frozen=True)
-class Piece:
+class AuditPart:
     """Some blocks of one segment: what a task is told of them."""
 
     segment: int
@@ -67,7 +67,7 @@ class AuditFault:
 
 
 @dataclass
-class Found:
+class AuditFindings:
     """What tasks found."""
 
     blocks: int = 0
@@ -103,7 +103,7 @@ class StatisticsAudit:
     number: int  # of the snapshot
     created: float
     open: Callable[[FileBlocks], FileRows]  # all rows, deleted ones too
-    pieces: Sequence[Piece]
+    pieces: Sequence[AuditPart]
     seed: int
 
     def run(self, run: RunTasks) -> Iterator[bytes]:
@@ -116,7 +116,7 @@ class StatisticsAudit:
             raise IndexFault(f"{snapshot.name} is another one than when the audit began")
         faults, cache = Faults(), ByteCache(MEMORY)
         chunks = ChunkReader(self.store, None, Reads())
-        memory = IndexMemory(self.store, cache, chunks, faults, snapshot, layout_of(snapshot.segments))
+        memory = IndexMemory(self.store, cache, chunks, faults, snapshot, segment_groups(snapshot.segments))
         for i in mine:
             piece = self.pieces[i]
             auditor = SegmentAuditor(memory, piece.segment, np.random.default_rng([self.seed, piece.segment]))
@@ -137,7 +137,7 @@ class SegmentAuditor:
     memory: IndexMemory
     segment: int
     draw: np.random.Generator
-    found: Found = field(default_factory=Found)
+    found: AuditFindings = field(default_factory=AuditFindings)
 
     def look_at(self, file: FileBlocks, rows: FileRows) -> None:
         """Some blocks of one file; the file's row groups are counted."""

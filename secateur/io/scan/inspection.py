@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.arrays import flags, from_numpy
-from secateur.index.read.index_view import IndexCatalog
+from secateur.index.read.index_view import IndexView
 from secateur.index.segments.snapshot import Snapshot
 from secateur.index.zones.sort_key import parse_sort_key
 from secateur.index.zones.zonemap import ZoneMap
@@ -65,7 +65,7 @@ def files(table: Table) -> pa.Table:
     return told.set_column(at, "row_count", counted).append_column("indexed", indexed)
 
 
-def _rows_by_index(catalog: IndexCatalog, live: int) -> pa.Array:
+def _rows_by_index(catalog: IndexView, live: int) -> pa.Array:
     """The rows of every live file by the index; null where it does not cover the file."""
     coverage = catalog.coverage
     found = np.full(live, -1, np.int64)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.arrays import flags
-from secateur.io.parquet.row_selection import MOST_SLICES, ChosenRows, chosen_rows, with_positions
+from secateur.io.parquet.row_selection import MOST_SLICES, RowSelection, chosen_rows, with_positions
 from secateur.io.tables.file_rows import FileRows
 from secateur.io.tables.partitions import constant
 from secateur.pruning.predicate.bound import columns
@@ -26,7 +26,7 @@ Positioned: TypeAlias = tuple[np.ndarray, pa.RecordBatch]  # the positions of th
 
 
 @dataclass(frozen=True)
-class Condition:
+class RowCondition:
     """What rows have to satisfy."""
 
     predicate: Predicate
@@ -48,13 +48,13 @@ class OpenedRows:
     source: FileRows
     constants: Mapping[str, pa.Scalar]
 
-    def live(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> Iterator[Positioned]:
+    def live(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> Iterator[Positioned]:
         """The chosen rows of a row group, or all, that are not deleted."""
         for positions, batch in self.source.positioned(row_group, self._stored(fields), rows):
             yield positions, self._complete(batch, fields) if fields else batch
 
     def matching(
-        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None, condition: Condition
+        self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None, condition: RowCondition
     ) -> Iterator[pa.RecordBatch]:
         """The live rows among the chosen ones, or all, that meet a condition, all columns of which are in `fields`."""
         rows = self.source.pages.may_match(row_group, condition.predicate, rows)
@@ -68,7 +68,7 @@ class OpenedRows:
             yield from self._late(row_group, fields, (first, others), rows, condition)
 
     def _straight(
-        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None, condition: Condition
+        self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None, condition: RowCondition
     ) -> Iterator[pa.RecordBatch]:
         """The rows that pass, of which all columns are read at once."""
         for _, batch in self.live(row_group, fields, rows):
@@ -81,8 +81,8 @@ class OpenedRows:
         row_group: int,
         fields: Sequence[pa.Field],
         split: tuple[Sequence[pa.Field], Sequence[pa.Field]],
-        rows: ChosenRows | None,
-        condition: Condition,
+        rows: RowSelection | None,
+        condition: RowCondition,
     ) -> Iterator[pa.RecordBatch]:
         """The rows that pass, of which the columns of the condition are read first, and then the others if few pass."""
         first, others = split
@@ -113,7 +113,7 @@ class OpenedRows:
             yield from self.source.at(row_group, fields, exact)
             return
         cells = chosen_rows(np.unique(positions // CELL))
-        near = ChosenRows(cells.start * CELL, (cells.stop * CELL).clip(max=positions[-1] + 1))
+        near = RowSelection(cells.start * CELL, (cells.stop * CELL).clip(max=positions[-1] + 1))
         wanted = np.zeros(int(positions[-1]) + 1, bool)
         wanted[positions] = True
         for rows, batch in with_positions(self.source.at(row_group, fields, near), near):

@@ -15,7 +15,7 @@ from secateur.arrays import from_numpy
 from secateur.errors import TableNotFound
 from secateur.index.model import BlockTable
 from secateur.index.read.blocks import LooseBlocks
-from secateur.index.read.index_view import Caches, IndexCatalog, current_snapshot, open_catalog
+from secateur.index.read.index_view import Caches, IndexView, current_snapshot, open_catalog
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.parquet.arrow_types import merge_schemas
 from secateur.io.storage.object_file import FOOTER_THREADS
@@ -36,7 +36,7 @@ class OpenedTable:
     table: TableSnapshot
     listing: Listing
     schema: pa.Schema
-    catalog: IndexCatalog
+    catalog: IndexView
     manifests_read: ManifestCounts  # to list the files now
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -52,7 +52,7 @@ class OpenedTable:
 def _without_index(
     table: TableSnapshot, listing: Listing, schema: pa.Schema, manifests_read: ManifestCounts
 ) -> OpenedTable:
-    footers, caches = FooterSource(table, listing), Caches(table.store, table.cache, table.disk)
+    footers, caches = FooterBlocks(table, listing), Caches(table.store, table.cache, table.disk)
     catalog = open_catalog(listing, caches, None, footers.open, Faults(strict=False), table.naming)
     return OpenedTable(table, listing, schema, catalog, manifests_read)
 
@@ -73,7 +73,7 @@ def open_snapshot_of(
     with faults.tolerated():
         snapshot = find_index()
         listing = recognised(table, listing, snapshot)
-    footers = FooterSource(table, listing)
+    footers = FooterBlocks(table, listing)
     caches = Caches(table.store, table.cache, table.disk)
     catalog = open_catalog(listing, caches, snapshot, footers.open, faults, table.naming)
     schema = _schema(table, listing, catalog)
@@ -104,7 +104,7 @@ def opened_strictly(table: Table, listing: Listing | None = None) -> OpenedTable
     return open_snapshot_of(table, dt.UTC, Faults(strict=True), listing=listing)
 
 
-def _schema(table: TableSnapshot, listing: Listing, catalog: IndexCatalog) -> pa.Schema:
+def _schema(table: TableSnapshot, listing: Listing, catalog: IndexView) -> pa.Schema:
     """The declared schema, or that of the files: from the index for those it covers, from footers for the others."""
     partitions = listing.partitions.fields
     if table.declared_schema is not None:
@@ -124,7 +124,7 @@ def _chain(
 
 
 @dataclass(frozen=True)
-class FooterSource:
+class FooterBlocks:
     """Blocks of files that no segment serves, with the statistics of their footers."""
 
     table: TableSnapshot

@@ -19,7 +19,7 @@ _ROW_GROUP_BITS = 32
 
 
 @dataclass(frozen=True)
-class Excluded:
+class PrunedBlocks:
     """Blocks of which a plan reads nothing, or not all rows: arrays of shape (n,), in the order of reading."""
 
     file: np.ndarray  # among the live files
@@ -30,10 +30,10 @@ class Excluded:
     def __len__(self) -> int:
         return len(self.file)
 
-    def take(self, positions: np.ndarray) -> Excluded:
+    def take(self, positions: np.ndarray) -> PrunedBlocks:
         """The given blocks, ascending."""
         chosen = (self.file[positions], self.row_group[positions], self.row_count[positions])
-        return Excluded(*chosen, self.kept.take(positions))
+        return PrunedBlocks(*chosen, self.kept.take(positions))
 
     @cached_property
     def keys(self) -> np.ndarray:
@@ -60,7 +60,7 @@ def from_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return keys >> _ROW_GROUP_BITS, keys & ((1 << _ROW_GROUP_BITS) - 1)
 
 
-def excluded_by(plan: PlannedScan) -> Excluded:
+def excluded_by(plan: PlannedScan) -> PrunedBlocks:
     """All blocks of live files of which a plan reads nothing, or not all rows; footers of files are opened for it."""
     survivors = plan.survivors
     kept = survivors.blocks
@@ -69,29 +69,29 @@ def excluded_by(plan: PlannedScan) -> Excluded:
     order = reading_order(everything.file, everything.row_group)
     file, row_group, row_count = (getattr(everything, name)[order] for name in ("file", "row_group", "row_count"))
     pruned = np.flatnonzero(~np.isin(_keys(file, row_group), _keys(kept.file, kept.row_group)))
-    whole = Excluded(file[pruned], row_group[pruned], row_count[pruned].astype(np.int64), no_ranges(len(pruned)))
+    whole = PrunedBlocks(file[pruned], row_group[pruned], row_count[pruned].astype(np.int64), no_ranges(len(pruned)))
     partly = _read_in_part(plan)
     return _joined(whole, partly) if len(partly) else whole
 
 
-def _read_in_part(plan: PlannedScan) -> Excluded:
+def _read_in_part(plan: PlannedScan) -> PrunedBlocks:
     """The surviving blocks of which not all rows are read."""
     blocks, ranges = plan.survivors.blocks, plan.survivors.row_ranges
     assert blocks is not None
     if ranges is None:
         nothing = np.zeros(0, np.int64)
-        return Excluded(nothing, nothing, nothing, no_ranges(0))
+        return PrunedBlocks(nothing, nothing, nothing, no_ranges(0))
     order = plan.order()
     partly = order[ranges.row_counts[order] < blocks.row_count[order]]
     count = blocks.row_count[partly].astype(np.int64)
-    return Excluded(blocks.file[partly], blocks.row_group[partly], count, ranges.take(partly))
+    return PrunedBlocks(blocks.file[partly], blocks.row_group[partly], count, ranges.take(partly))
 
 
-def _joined(first: Excluded, second: Excluded) -> Excluded:
+def _joined(first: PrunedBlocks, second: PrunedBlocks) -> PrunedBlocks:
     file, row_group, row_count = (
         np.concatenate([getattr(first, name), getattr(second, name)]) for name in ("file", "row_group", "row_count")
     )
-    joined = Excluded(file, row_group, row_count, joined_ranges([first.kept, second.kept]))
+    joined = PrunedBlocks(file, row_group, row_count, joined_ranges([first.kept, second.kept]))
     return joined.take(np.argsort(joined.keys, kind="stable"))
 
 
@@ -101,14 +101,14 @@ def sampled(count: int, most: int, draw: np.random.Generator) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Reading:
+class PrunedReading:
     """Blocks to read, and how."""
 
     reader: BlockReader
     blocks: BlockList
 
 
-def reading_of(opened: OpenedTable, file: np.ndarray, row_group: np.ndarray, names: Sequence[str]) -> Reading:
+def reading_of(opened: OpenedTable, file: np.ndarray, row_group: np.ndarray, names: Sequence[str]) -> PrunedReading:
     """How to read all live rows of some blocks, in the order of reading: top-level columns of the table by name."""
     ordinals = np.unique(file)
     delivery = opened.table.delivery(opened.listing, ordinals)
@@ -116,4 +116,4 @@ def reading_of(opened: OpenedTable, file: np.ndarray, row_group: np.ndarray, nam
     own = frozenset({METADATA} if opened.listing.own_metadata else ())
     reader = BlockReader(delivery.open, fields, fields, (None,), own)
     nothing_left = np.zeros(len(file), np.int64)
-    return Reading(reader, block_list(opened.listing, delivery.told, file, row_group, nothing_left))
+    return PrunedReading(reader, block_list(opened.listing, delivery.told, file, row_group, nothing_left))

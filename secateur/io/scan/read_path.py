@@ -28,7 +28,7 @@ GLOB_CHARACTERS = r"[*?\[\]{}\\]"
 
 
 @dataclass(frozen=True)
-class Road:
+class ReadPath:
     """A road to Spark, and why it is taken."""
 
     name: str  # local, blocks or native
@@ -38,7 +38,7 @@ class Road:
         return f"{self.name}: {self.why}"
 
 
-def choose_road(scan: PlannedScan, fields: Sequence[pa.Field] | None = None) -> Road:
+def choose_read_path(scan: PlannedScan, fields: Sequence[pa.Field] | None = None) -> ReadPath:
     """The cheapest road for some fields, or all, that is sure to be right, of those that every session has.
 
     - ``local`` where at most LOCAL_BYTES survive, in at most MOST_LOCAL_FILES files.
@@ -47,14 +47,14 @@ def choose_road(scan: PlannedScan, fields: Sequence[pa.Field] | None = None) -> 
     - ``blocks`` else.
     """
     if needs_collations(scan, scan.opened.schema if fields is None else fields):
-        return Road("native", "only Spark's own reader keeps the collations of strings")
+        return ReadPath("native", "only Spark's own reader keeps the collations of strings")
     bytes_ = int(surviving_bytes(scan).sum())
     if bytes_ <= LOCAL_BYTES and len(scan.file_ordinals) <= MOST_LOCAL_FILES:
-        return Road("local", f"{human_bytes(bytes_)} survive, which the driver reads without a Spark job")
+        return ReadPath("local", f"{human_bytes(bytes_)} survive, which the driver reads without a Spark job")
     share = f"{human_bytes(bytes_)} survive of {len(scan.file_ordinals):,} files with {human_bytes(_whole(scan))}"
     if len(scan.file_ordinals) <= MOST_NATIVE and bytes_ >= NATIVE_SHARE * _whole(scan) and is_read_by_spark(scan):
-        return Road("native", f"{share}, which Spark's own reader reads by row groups, or files")
-    return Road("blocks", f"{share}, of which tasks read the pages that can hold a match")
+        return ReadPath("native", f"{share}, which Spark's own reader reads by row groups, or files")
+    return ReadPath("blocks", f"{share}, of which tasks read the pages that can hold a match")
 
 
 def _whole(scan: PlannedScan) -> int:

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from secateur.errors import IndexFault, InvalidParquet
 from secateur.index.read.blocks import OpenedBlocks
 from secateur.index.zones.page_locations import Layouts
-from secateur.io.parquet.file_metadata import Head, known_head
+from secateur.io.parquet.file_metadata import FileMetadata, known_head
 from secateur.io.parquet.location_codec import decode_layout, encode_layout
 from secateur.io.parquet.thrift import MalformedThrift
 from secateur.io.scan.opened_table import OpenedTable
 
 SHORT = 1 << 10  # bytes of a layout; of what is less, a part takes hardly less
 Leaves = Collection[int]  # their ordinals
-Wanted = Callable[[Head], Leaves]  # what is read of files with a head
+Wanted = Callable[[FileMetadata], Leaves]  # what is read of files with a head
 
 
 @dataclass(frozen=True, eq=False)

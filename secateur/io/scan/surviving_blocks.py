@@ -13,7 +13,7 @@ from secateur.errors import IndexFault
 from secateur.index.naming import ByFieldId
 from secateur.index.read.blocks import OpenedBlocks
 from secateur.index.zones.page_locations import Layouts
-from secateur.io.parquet.file_metadata import Head
+from secateur.io.parquet.file_metadata import FileMetadata
 from secateur.io.scan.block_list import BlockList, block_list
 from secateur.io.scan.block_reader import BlockReader
 from secateur.io.scan.opened_table import OpenedTable
@@ -68,7 +68,7 @@ def _layouts(scan: ReadablePlan, positions: np.ndarray, names: Sequence[str]) ->
     wanted = {name.lower() for name in names}
     by_id = isinstance(scan.opened.table.naming, ByFieldId)
 
-    def leaves(head: Head) -> list[int]:
+    def leaves(head: FileMetadata) -> list[int]:
         own = head.schema.names
         return head.leaves(own if by_id else [name for name in own if name.lower() in wanted])
 

@@ -22,7 +22,7 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, Stru
 from secateur.index.build.spark_tasks import task_count
 from secateur.io.scan.block_list import BlockList
 from secateur.io.scan.planned_scan import PlannedScan
-from secateur.io.scan.pruned_blocks import Excluded, from_keys, reading_of
+from secateur.io.scan.pruned_blocks import PrunedBlocks, from_keys, reading_of
 from secateur.io.scan.read_path import asks_a_collation
 from secateur.io.spark.file_reader import spark_schema
 from secateur.io.spark.to_spark import one_partition_each
@@ -42,7 +42,7 @@ class Asked:
     """A plan, and blocks of which it leaves out rows; all plans of one audit are over the same listing."""
 
     plan: PlannedScan
-    excluded: Excluded
+    excluded: PrunedBlocks
 
     @property
     def names(self) -> list[str]:

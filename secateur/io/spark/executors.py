@@ -14,7 +14,7 @@ import numpy as np
 
 from secateur.errors import IndexFault
 from secateur.index.build.spark_tasks import run_tasks, task_count
-from secateur.index.read.index_view import IndexCatalog
+from secateur.index.read.index_view import IndexView
 from secateur.index.read.memory_cache import ByteCache
 from secateur.index.read.shard import gathered, prune_share, shares_of
 from secateur.io.storage.cache_directory import memory_cache
@@ -36,7 +36,7 @@ class SparkExecutors:
     """The executors of a Spark session; see :class:`secateur.pruning.stages.survivors.Executors`."""
 
     spark: SparkSession
-    catalog: IndexCatalog
+    catalog: IndexView
     store: FileStore
     faults: Faults
     place: str  # auto, driver or executors

@@ -32,7 +32,7 @@ from secateur.io.scan.block_reader import BlockReader, block_reader
 from secateur.io.scan.planned_scan import read_ahead
 from secateur.io.scan.read_path import (
     asks_a_collation,
-    choose_road,
+    choose_read_path,
     holds_collation,
     is_read_by_spark,
     needs_collations,
@@ -87,7 +87,7 @@ def to_spark(scan: PlannedScan, spark: SparkSession, columns: Sequence[str] | No
     _require_time_zone(scan, spark)
     _require_mode(scan, spark)
     fields = scan.fields(columns)
-    road = choose_road(scan, fields).name if via == "auto" else via
+    road = choose_read_path(scan, fields).name if via == "auto" else via
     if needs_collations(scan, fields) and not (road == "native" and is_read_by_spark(scan)):
         _refuse_collations(scan, fields)
     frame = _by(road, scan, spark, fields) if via != "auto" else _by_the_best(road, scan, spark, fields)

@@ -29,7 +29,7 @@ _PAUSE_SECONDS = 60  # without writes, where listing the directory did not help,
 
 
 @dataclass
-class Found:
+class CacheListing:
     """The pieces of a directory: what they occupy in units, and those that may go, in the order of their last use."""
 
     units: int = 0
@@ -128,9 +128,9 @@ def _units(size: int) -> int:
     return -(-size // _UNIT)
 
 
-def _list(root: str) -> Found:
+def _list(root: str) -> CacheListing:
     """Everything in a directory; removes what writers that crashed have left."""
-    found, now = Found(), time.time()
+    found, now = CacheListing(), time.time()
     for entry, aside in _files(root):
         try:
             status = entry.stat(follow_symlinks=False)

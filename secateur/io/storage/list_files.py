@@ -31,7 +31,7 @@ _HIDDEN = r"(^|/)(\.|_[^/=]*(/|$))|\._COPYING_(/|$)"
 
 
 @dataclass(frozen=True)
-class Files:
+class ListedFiles:
     """Files of one moment: arrays of shape (n_files,), ordered by path."""
 
     paths: pa.Array  # below the directory
@@ -39,7 +39,7 @@ class Files:
     modified: np.ndarray  # nanoseconds since the epoch; 0 where the filesystem does not know
     witness: np.ndarray  # what nobody puts back; see :mod:`secateur.io.storage.witness`
 
-    def equals(self, other: Files) -> bool:
+    def equals(self, other: ListedFiles) -> bool:
         """Whether these are the same files, unchanged."""
         return (
             self.paths.equals(other.paths)
@@ -60,7 +60,7 @@ class _Found:
     directories: list[str]
 
 
-def list_files(filesystem: FileSystem, root: str, *, wide: int = WIDE) -> Files:
+def list_files(filesystem: FileSystem, root: str, *, wide: int = WIDE) -> ListedFiles:
     """The files below a directory that Spark would read: no part of their paths is hidden.
 
     Directories are listed level by level, those of a level at once, until a level has `wide` of them: each of these
@@ -167,7 +167,7 @@ def _told_by_fsspec(fsspec: Any, directory: str, whole: bool) -> tuple[list[pafs
     return found, versions
 
 
-def _gathered(found: Sequence[_Found], root: str) -> Files:
+def _gathered(found: Sequence[_Found], root: str) -> ListedFiles:
     paths = _below(chain.from_iterable(part.paths for part in found), root)
     size = np.array(list(chain.from_iterable(part.size for part in found)), np.int64)
     modified = np.array(list(chain.from_iterable(part.modified for part in found)), np.int64)
@@ -179,7 +179,7 @@ def _gathered(found: Sequence[_Found], root: str) -> Files:
     size, modified, witness = size[at], modified[at], witness[at]
     for array in (size, modified, witness):  # a listing is shared by all queries that it serves
         array.setflags(write=False)
-    return Files(paths.take(order), size, modified, witness)
+    return ListedFiles(paths.take(order), size, modified, witness)
 
 
 def _below(paths: Iterable[str], root: str) -> pa.Array:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.io.parquet.row_group_reader import StoredRows
-from secateur.io.parquet.row_selection import ChosenRows
+from secateur.io.parquet.row_selection import RowSelection
 from secateur.io.tables.page_filter import PagePruner
 
 
@@ -24,7 +24,7 @@ class FileBlocks:
     witness: int  # what tells it from another in its place
     row_groups: tuple[int, ...]
     residual: tuple[int, ...]  # of every row group, among the reader's
-    rows: tuple[ChosenRows | None, ...]  # of every row group those that may match; None: all
+    rows: tuple[RowSelection | None, ...]  # of every row group those that may match; None: all
     told: Mapping[str, pa.Scalar]  # what the table's listing tells readers of the file
     stored: StoredRows | None = None  # what the index tells of where their pages lie
 
@@ -41,21 +41,21 @@ class FileRows(Protocol):
         """Columns that have one value in the file, which is not read for them."""
 
     def positioned(
-        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None = None
+        self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None = None
     ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
         """The chosen rows of a row group, or all, that are not deleted: some top-level columns, none of them constant.
 
         Every batch with the positions of its rows within the row group, which ascend.
         """
 
-    def at(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows) -> Iterator[pa.RecordBatch]:
+    def at(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection) -> Iterator[pa.RecordBatch]:
         """Exactly the chosen rows of a row group, whether they are deleted or not: values of top-level columns."""
 
     @property
     def pages(self) -> PagePruner:
         """What the file's own page index rules out."""
 
-    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> bool:
+    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
         """Whether values of some columns are so few bytes that reading them costs less than a request of their own."""
 
 

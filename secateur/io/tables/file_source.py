@@ -7,7 +7,7 @@ from typing import Protocol
 from secateur.index.build.assemble import SourceFile
 
 
-class FileSource(SourceFile, Protocol):
+class OpenedFile(SourceFile, Protocol):
     """An open file of a table."""
 
     @property

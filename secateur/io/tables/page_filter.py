@@ -14,8 +14,8 @@ import numpy as np
 from secateur.index.model import IndexedColumn
 from secateur.index.zones.page_statistics import PageTable, take_pages
 from secateur.index.zones.zonemap import ZoneMap
-from secateur.io.parquet.row_selection import ChosenRows, intersection
-from secateur.io.tables.file_source import FileSource
+from secateur.io.parquet.row_selection import RowSelection, intersection
+from secateur.io.tables.file_source import OpenedFile
 from secateur.pruning.predicate.bound import Field, fields
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.stages.pages import surviving_rows
@@ -28,12 +28,12 @@ from secateur.values import kind_of
 class PagePruner:
     """The page index of one file."""
 
-    open: Callable[[], FileSource]
+    open: Callable[[], OpenedFile]
     constants: Collection[str]  # columns whose values are not those of the file
     is_stored: Callable[[int], bool]  # whether an index tells of a row group: then its pages were looked at there
 
     @cached_property
-    def source(self) -> FileSource:
+    def source(self) -> OpenedFile:
         """The file with its footer, which is read where it is needed."""
         return self.open()
 
@@ -45,7 +45,7 @@ class PagePruner:
     def _pages(self) -> dict[tuple[Field, ...], Mapping[Field, PageTable]]:
         return {}
 
-    def may_match(self, row_group: int, predicate: Predicate, rows: ChosenRows | None) -> ChosenRows | None:
+    def may_match(self, row_group: int, predicate: Predicate, rows: RowSelection | None) -> RowSelection | None:
         """Of the chosen rows, or all, those that page bounds cannot rule out; None for all rows.
 
         Sound: a row is left out only with a blocklet on which the predicate is TRUE nowhere.
@@ -66,7 +66,7 @@ class PagePruner:
             column: Pages(each.offsets, each.first_row, each.zone_map.zones(each.row_counts(block.row_count)))
             for column, each in taken.items()
         }
-        found = ChosenRows(*surviving_rows(predicate, block, pages))
+        found = RowSelection(*surviving_rows(predicate, block, pages))
         return found if rows is None else intersection(rows, found)
 
     def _tables(self, columns: tuple[Field, ...]) -> Mapping[Field, PageTable]:

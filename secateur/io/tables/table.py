@@ -14,7 +14,7 @@ from secateur.index.read.memory_cache import ByteCache
 from secateur.io.storage.disk_cache import DiskCache
 from secateur.io.storage.index_store import FileStore
 from secateur.io.tables.file_rows import Delivery
-from secateur.io.tables.file_source import FileSource
+from secateur.io.tables.file_source import OpenedFile
 from secateur.io.tables.listing import Listing
 from secateur.io.tables.metadata_tables import MetadataTables
 
@@ -76,10 +76,10 @@ class TableSnapshot(Table, Protocol):
     def schemas(self, listing: Listing, ordinals: np.ndarray) -> Iterator[tuple[str, pa.Schema]]:
         """The path and the schema of the given files."""
 
-    def open_file(self, path: str) -> FileSource:
+    def open_file(self, path: str) -> OpenedFile:
         """One file by its path, its columns called as in the table's schema."""
 
-    def open_for_index(self, path: str) -> FileSource:
+    def open_for_index(self, path: str) -> OpenedFile:
         """One file by its path, its columns called as an index calls them."""
 
     def kept_manifests(self) -> bytes | None:

@@ -40,7 +40,7 @@ class Amount:
 
 
 @dataclass(frozen=True)
-class Question:
+class QueryCost:
     """One predicate: what it reads now, and the least that any index could leave, which are blocks with a match.
 
     `least` is None where only Spark can tell which rows match. It is exact where all blocks were `sampled`.
@@ -76,7 +76,7 @@ class Advice:
     that, by what they take. A clustering comes behind an index that saves half as much.
     """
 
-    questions: tuple[Question, ...]
+    questions: tuple[QueryCost, ...]
     proposals: tuple[Proposal, ...]
     blocks: int  # of the table
     sampled: int  # blocks that were read in all
@@ -149,7 +149,7 @@ _SCHEMA = pa.schema(
 )
 
 
-def ranked(proposals: Sequence[Proposal], questions: Sequence[Question]) -> tuple[Proposal, ...]:
+def ranked(proposals: Sequence[Proposal], questions: Sequence[QueryCost]) -> tuple[Proposal, ...]:
     """Proposals best first: of those that leave nearly as little as the best left, the one that takes least.
 
     A clustering rewrites the table, and a table has but one: it comes behind what saves half as much without.

@@ -20,7 +20,7 @@ from secateur.pruning.explain.why import Cause, Evidence, gaps_of, known_of
 from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.bound import Field, Leaf, Within, fields, leaves
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.questions import Answer, questions
+from secateur.pruning.questions import FilterHits, questions
 from secateur.pruning.stages.files import evidence_of_files
 from secateur.pruning.stages.pages import may_match_in_pages
 from secateur.pruning.stages.survivors import evaluate_with
@@ -28,7 +28,7 @@ from secateur.pruning.statistics import Blocks, Catalog, Statistics
 from secateur.pruning.zones import Zones
 from secateur.values import in_all
 
-Answers = Mapping[Leaf, Sequence[Answer]]  # of every leaf that some filter serves
+Answers = Mapping[Leaf, Sequence[FilterHits]]  # of every leaf that some filter serves
 
 
 def answers_of(predicate: Predicate, catalog: Catalog, segments: np.ndarray) -> Answers:

@@ -22,7 +22,7 @@ _NAMES = {TRUE: "TRUE", FALSE: "FALSE", NULL: "NULL"}
 
 
 @dataclass(frozen=True)
-class Condition:
+class ConditionOutcomes:
     """One leaf of the predicate in one block."""
 
     sql: str
@@ -57,7 +57,7 @@ class Why:
     stage: str | None  # that left the block out
     cause: Cause | None  # by which it did
     residual: str | None  # left to check on its rows, if it survives
-    conditions: tuple[Condition, ...]
+    conditions: tuple[ConditionOutcomes, ...]
 
     def __str__(self) -> str:
         lines = [f"{self.file}, row group {self.row_group}, {verdict(self)}:"]
@@ -113,16 +113,16 @@ def verdict(why: Why) -> str:
     return f"is read, {f'and {why.residual} is left to check' if why.residual else 'and every row matches'}"
 
 
-def conditions_of(predicate: Predicate, block: Blocks, evidence: Evidence) -> tuple[Condition, ...]:
+def conditions_of(predicate: Predicate, block: Blocks, evidence: Evidence) -> tuple[ConditionOutcomes, ...]:
     """What every leaf of a predicate can be in a block."""
     return tuple(_condition(leaf, block, evidence) for leaf in dict.fromkeys(all_leaves(predicate)))
 
 
-def _condition(leaf: Leaf, block: Blocks, evidence: Evidence) -> Condition:
+def _condition(leaf: Leaf, block: Blocks, evidence: Evidence) -> ConditionOutcomes:
     columns = "; ".join(known_of(field, block) for field in fields(leaf))
     outcomes = int(leaf_outcomes(leaf, block)[0])
     refuted = leaf in evidence and not block.among(evidence[leaf])[0]
-    return Condition(str(leaf), columns, _words(outcomes), refuted)
+    return ConditionOutcomes(str(leaf), columns, _words(outcomes), refuted)
 
 
 def _words(outcomes: int) -> str:

@@ -28,9 +28,9 @@ from secateur.pruning.predicate.bound import (
     Constant,
     Field,
     Holds,
-    Matches,
     Missing,
     Operand,
+    TextMatch,
     Unsupported,
     Within,
     is_repeatable,
@@ -38,10 +38,8 @@ from secateur.pruning.predicate.bound import (
 )
 from secateur.pruning.predicate.calls import CONTAINMENTS, build, escaped
 from secateur.pruning.predicate.containers import holds, needs
-from secateur.pruning.predicate.finite_patterns import matching_texts
 from secateur.pruning.predicate.folding import is_computed, is_foldable
 from secateur.pruning.predicate.inverse import pull_back, strictly
-from secateur.pruning.predicate.like import Pattern, encoded, read_pattern
 from secateur.pruning.predicate.listed_keys import listed_keys, of_positions
 from secateur.pruning.predicate.literals import Position, Subject, plain_keys, positions
 from secateur.pruning.predicate.nodes import (
@@ -69,11 +67,13 @@ from secateur.pruning.predicate.operands import (
     interval_operand,
     literal_of,
 )
-from secateur.pruning.predicate.pieces import Alternatives, Piece, alternatives_of, sure
-from secateur.pruning.predicate.regular_expressions import literal_parts, literal_start, token_of, tokens_of
+from secateur.pruning.predicate.patterns.finite_patterns import matching_texts
+from secateur.pruning.predicate.patterns.like import Pattern, encoded, read_pattern
+from secateur.pruning.predicate.patterns.pieces import Alternatives, Substring, alternatives_of, sure
+from secateur.pruning.predicate.patterns.regular_expressions import literal_parts, literal_start, token_of, tokens_of
+from secateur.pruning.predicate.patterns.trimming import untrimmed
 from secateur.pruning.predicate.resolve import Binder, Fold, resolve
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
-from secateur.pruning.predicate.trimming import untrimmed
 from secateur.pruning.predicate.unwrapped_casts import is_cast, unwrapped
 from secateur.pruning.predicate.value_lists import ValueList, present
 from secateur.pruning.rangeset import RangeSet
@@ -251,19 +251,19 @@ def within(operand: Operand, ranges: RangeSet, sql: Sql) -> Predicate:
     if isinstance(operand, Apply) and operand.function.name in ("lower", "upper"):
         prefix = unfolded(operand.function.name, ranges) or rangeset.everything(Kind.BYTES)
         if operand.function.name == "upper":  # ß and ligatures become ASCII: filters would tell nothing of such texts
-            return Matches(operand.arguments[0], None, prefix, sql)
+            return TextMatch(operand.arguments[0], None, prefix, sql)
         alternatives = sure(alternatives_of(ranges), folded=True)
-        return Matches(operand.arguments[0], None, prefix, sql, alternatives, folded=True)
+        return TextMatch(operand.arguments[0], None, prefix, sql, alternatives, folded=True)
     if isinstance(operand, Apply) and operand.function.name in TRIMS:
         return _trimmed(operand, alternatives_of(ranges), sql)
     return Within(operand, ranges, sql)
 
 
-def _trimmed(operand: Apply, alternatives: Alternatives, sql: Sql) -> Matches:
+def _trimmed(operand: Apply, alternatives: Alternatives, sql: Sql) -> TextMatch:
     """A test of trimmed text, which is TRUE only where one of the alternatives is held."""
     name, (text,) = operand.function.name, operand.arguments
     starts, loose = untrimmed(name, alternatives)
-    return Matches(text, None, starts, sql, sure(loose, folded=False) if isinstance(text, Field) else ())
+    return TextMatch(text, None, starts, sql, sure(loose, folded=False) if isinstance(text, Field) else ())
 
 
 def _missing(operand: Operand, sql: Sql) -> Predicate:
@@ -490,22 +490,22 @@ def _rlike(operand: Operand, pattern: str, sql: Sql) -> Predicate:
     word = token_of(pattern)
     if word is None:
         return _matching(operand, None, literal_parts(pattern), encoded(literal_start(pattern)), sql)
-    found = _matching(operand, pattern, ((Piece(encoded(word)),),), b"", sql)
+    found = _matching(operand, pattern, ((Substring(encoded(word)),),), b"", sql)
     return replace(found, tokens=tokens_of(word, folded=found.folded)) if found.alternatives else found
 
 
-def _matching(operand: Operand, regex: str | None, alternatives: Alternatives, prefix: bytes, sql: Sql) -> Matches:
+def _matching(operand: Operand, regex: str | None, alternatives: Alternatives, prefix: bytes, sql: Sql) -> TextMatch:
     """A test of decoded text that needs the text itself: of a column directly, else Spark alone can make it."""
     starts = rangeset.starting_with(prefix.partition(encoded("\ufffd"))[0])
     if isinstance(operand, Field):
-        return Matches(operand, regex, starts, sql, sure(alternatives, folded=False))
+        return TextMatch(operand, regex, starts, sql, sure(alternatives, folded=False))
     if isinstance(operand, Apply) and operand.function.name in TRIMS:
         return _trimmed(operand, sure(alternatives, folded=False), sql)
     found = within(operand, starts, sql)
     match found:
-        case Matches(Field() as column, _, ranges, folded=True):
-            return Matches(column, None, ranges, sql, sure(alternatives, folded=True), folded=True)
-        case Within(inner, ranges, _, None) | Matches(inner, _, ranges, _):
-            return Matches(inner, None, ranges, sql)
+        case TextMatch(Field() as column, _, ranges, folded=True):
+            return TextMatch(column, None, ranges, sql, sure(alternatives, folded=True), folded=True)
+        case Within(inner, ranges, _, None) | TextMatch(inner, _, ranges, _):
+            return TextMatch(inner, None, ranges, sql)
         case _:
             raise NoRule("a pattern on this expression has no rule")

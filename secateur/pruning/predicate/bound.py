@@ -16,7 +16,7 @@ import pyarrow as pa
 from secateur.pruning.interval import Function
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Sql, Truth, quoted_name
-from secateur.pruning.predicate.pieces import Alternatives
+from secateur.pruning.predicate.patterns.pieces import Alternatives
 from secateur.pruning.predicate.trees import Node, joined, preorder
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import Key, kind_of
@@ -73,7 +73,7 @@ class Apply(Node):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Choice(Node):
+class Conditional(Node):
     """The value of the first branch whose condition is TRUE, else `otherwise`; all are of one type."""
 
     branches: tuple[tuple[Predicate, Operand], ...]
@@ -104,7 +104,7 @@ class Tested(Node):
         return "(", self.predicate, ")"
 
 
-Operand: TypeAlias = Field | Constant | Varying | Apply | Choice | Tested
+Operand: TypeAlias = Field | Constant | Varying | Apply | Conditional | Tested
 
 # ---- leaves ----------------------------------------------------------------------------------------------------------
 
@@ -139,12 +139,11 @@ class Missing(Predicate):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Matches(Predicate):
+class TextMatch(Predicate):
     """A test of text that is TRUE only for values in `prefix`: LIKE with a wildcard before the pattern's end, say.
 
     Such a value holds all pieces of one of the `alternatives`, if there are any, and each of the `tokens` as a whole
-    token: as it is, or where `folded` after :func:`secateur.pruning.predicate.pieces.fold`, unless it holds a character
-    of CASE_TRICKY.
+    token: as it is, or where `folded` after :func:`.patterns.pieces.fold`, unless it holds a character of CASE_TRICKY.
     """
 
     operand: Operand
@@ -212,7 +211,7 @@ class Unsupported(Predicate):
         return (self.sql,)
 
 
-Leaf: TypeAlias = Within | Missing | Matches | Compared | Holds | Unsupported | Truth
+Leaf: TypeAlias = Within | Missing | TextMatch | Compared | Holds | Unsupported | Truth
 
 # ---- walks -----------------------------------------------------------------------------------------------------------
 
@@ -221,7 +220,7 @@ def leaves(predicate: Predicate) -> Iterator[Leaf]:
     """The leaves of a bound predicate from left to right, each once, without those inside of operands."""
     for part in preorder(predicate, _connected):
         match part:
-            case Within() | Missing() | Matches() | Compared() | Holds() | Unsupported() | Truth():
+            case Within() | Missing() | TextMatch() | Compared() | Holds() | Unsupported() | Truth():
                 yield part
             case And() | Or() | Not() | Is():
                 pass
@@ -249,13 +248,13 @@ def shared(predicate: Predicate) -> frozenset[int]:
 def children(node: Predicate | Operand) -> Iterable[Predicate | Operand]:
     """What stands directly below a part of a bound predicate, from left to right."""
     match node:
-        case Within(operand) | Missing(operand) | Matches(operand):
+        case Within(operand) | Missing(operand) | TextMatch(operand):
             return (operand,)
         case Compared(left=left, right=right):
             return left, right
         case Apply(arguments=arguments):
             return arguments
-        case Choice(branches, otherwise):
+        case Conditional(branches, otherwise):
             return (*(part for branch in branches for part in branch), otherwise)
         case Tested(predicate):
             return (predicate,)
@@ -274,14 +273,14 @@ def all_leaves(predicate: Predicate) -> Iterator[Leaf]:
     """The leaves of a bound predicate, and those of the conditions inside of its operands, each once."""
     for part in everything_in(predicate):
         match part:
-            case Within() | Missing() | Matches() | Compared() | Holds() | Unsupported() | Truth():
+            case Within() | Missing() | TextMatch() | Compared() | Holds() | Unsupported() | Truth():
                 yield part
 
 
 def operands(leaf: Leaf) -> tuple[Operand, ...]:
     """What a leaf looks at."""
     match leaf:
-        case Within(operand) | Missing(operand) | Matches(operand):
+        case Within(operand) | Missing(operand) | TextMatch(operand):
             return (operand,)
         case Compared(left=left, right=right):
             return (left, right)
@@ -298,7 +297,7 @@ def _values_below(node: Operand) -> Iterable[Operand]:
     match node:
         case Apply(arguments=arguments):
             return arguments
-        case Choice(branches, otherwise):
+        case Conditional(branches, otherwise):
             return (*(value for _, value in branches), otherwise)
         case _:
             return ()
@@ -346,7 +345,7 @@ def unbounded(predicate: Predicate, served: Container[Leaf] = ()) -> Iterator[st
                 continue
             case Unsupported(sql, reason):
                 yield f"{brief(sql)}: {reason}"
-            case Matches(prefix=prefix, sql=sql) if prefix.is_everything:
+            case TextMatch(prefix=prefix, sql=sql) if prefix.is_everything:
                 yield f"{brief(sql)}: no literal prefix bounds it"
             case Holds(column, sql=sql):
                 yield f"{brief(sql)}: no bounds are kept of what is in a {column.type}"
@@ -364,7 +363,7 @@ def left_to_spark(predicate: Predicate) -> Iterator[str]:
 
 
 def _is_supported(leaf: Leaf) -> bool:
-    if isinstance(leaf, Matches) and leaf.regex is None:
+    if isinstance(leaf, TextMatch) and leaf.regex is None:
         return False
     return all(not isinstance(part, Varying) and _is_exact(part) for part in parts(leaf))
 

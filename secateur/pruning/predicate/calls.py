@@ -30,7 +30,7 @@ from secateur.pruning.predicate.nodes import (
     as_predicate,
     compare,
 )
-from secateur.pruning.predicate.regular_expressions import token_pattern
+from secateur.pruning.predicate.patterns.regular_expressions import token_pattern
 
 NULL = Literal(None, "null")
 

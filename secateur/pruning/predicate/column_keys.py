@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 
 from secateur.pruning import rangeset
-from secateur.pruning.predicate.bound import Field, Matches, Missing, Within
+from secateur.pruning.predicate.bound import Field, Missing, TextMatch, Within
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
 from secateur.pruning.rangeset import RangeSet
@@ -54,7 +54,7 @@ def _keys_where(asked: tuple[Predicate, bool | None], field: Field, kind: Kind) 
             return reduce(_both, (yield from each_of((child, truth) for child in children)))
         case ((And(children) | Or(children)), _):  # some child has the value
             return reduce(_either, (yield from each_of((child, truth) for child in children)))
-        case ((Within(operand) | Missing(operand) | Matches(operand)), _) if operand == field:
+        case ((Within(operand) | Missing(operand) | TextMatch(operand)), _) if operand == field:
             return _of_leaf(predicate, truth, kind)
         case _:
             return _everything(kind)
@@ -70,9 +70,9 @@ def _of_leaf(leaf: Predicate, truth: bool | None, kind: Kind) -> ColumnKeys:
             return ColumnKeys(rangeset.empty(kind), True)
         case Missing(), None:
             return _nothing(kind)
-        case Matches(prefix=prefix), True:
+        case TextMatch(prefix=prefix), True:
             return ColumnKeys(prefix, False)
-        case Matches(), None:
+        case TextMatch(), None:
             return ColumnKeys(rangeset.empty(kind), True)
         case _:  # Missing or Matches is FALSE
             return ColumnKeys(rangeset.everything(kind), False)

@@ -25,8 +25,8 @@ from secateur.pruning.predicate.nodes import (
     as_predicate,
     compare,
 )
+from secateur.pruning.predicate.patterns.regular_expressions import token_pattern
 from secateur.pruning.predicate.python_values import literal
-from secateur.pruning.predicate.regular_expressions import token_pattern
 from secateur.pruning.predicate.value_lists import listed
 
 

@@ -19,7 +19,7 @@ from secateur.pruning.functions.registry import function_of, rule
 from secateur.pruning.functions.types import INSTANT, LOCAL
 from secateur.pruning.interval import Argument, Function, constant, key_range, numbers
 from secateur.pruning.predicate.abbreviation import brief
-from secateur.pruning.predicate.bound import Apply, Choice, Constant, Field, Operand, Tested, Varying
+from secateur.pruning.predicate.bound import Apply, Conditional, Constant, Field, Operand, Tested, Varying
 from secateur.pruning.predicate.constants import decimal_of_text, text_of, value_of
 from secateur.pruning.predicate.folding import LONGEST, constant_of_scalar
 from secateur.pruning.predicate.interval_literals import micros_of
@@ -321,7 +321,7 @@ def common_type(operands: Sequence[Operand], *, ansi: bool) -> pa.DataType:
 
 def _choice(conditions: list[Predicate], values: list[Operand], otherwise: Operand, binder: Binder) -> Operand:
     *values, otherwise = alike([*values, otherwise], binder)
-    return Choice(tuple(zip(conditions, values, strict=True)), otherwise)
+    return Conditional(tuple(zip(conditions, values, strict=True)), otherwise)
 
 
 def alike(operands: Sequence[Operand], binder: Binder) -> list[Operand]:

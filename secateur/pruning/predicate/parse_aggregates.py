@@ -10,14 +10,14 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from secateur.errors import InvalidAggregate
-from secateur.pruning.aggregates import COUNT, FUNCTIONS, Call
+from secateur.pruning.aggregates import COUNT, FUNCTIONS, AggregateCall
 from secateur.pruning.predicate.parse import Dialect, column_of
 from secateur.pruning.predicate.syntax import has_only
 
 _OPENING, _CLOSING = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
 
 
-def parse_aggregates(text: str) -> list[Call]:
+def parse_aggregates(text: str) -> list[AggregateCall]:
     """The aggregates of a list, each named as it is written, or by its alias. Raises InvalidAggregate."""
     try:
         return [_call(item, sqlglot.parse_one(item, dialect=Dialect)) for item in _items(text)]  # type: ignore[arg-type]
@@ -37,7 +37,7 @@ def _items(text: str) -> Iterator[str]:
     yield text[begin:end].strip()
 
 
-def _call(text: str, tree: exp.Expression) -> Call:
+def _call(text: str, tree: exp.Expression) -> AggregateCall:
     name = text
     if isinstance(tree, exp.Alias) and has_only(tree, "this", "alias"):
         tree, name = tree.this, tree.alias
@@ -45,9 +45,9 @@ def _call(text: str, tree: exp.Expression) -> Call:
         case exp.Anonymous(expressions=[argument]) if str(tree.this).lower() in FUNCTIONS:
             function = str(tree.this).lower()
             if function == COUNT and _is_never_null(argument):
-                return Call(COUNT, None, name)
+                return AggregateCall(COUNT, None, name)
             if (column := column_of(argument)) is not None:
-                return Call(function, column, name)
+                return AggregateCall(function, column, name)
     raise InvalidAggregate(
         f"the aggregate {text!r} is not answered here, only count(*), count(column), min(column) and max(column)"
     )

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import secateur as sc
 from secateur.cli import main
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, FilterOption
-from secateur.io.scan.opened_table import FooterSource
+from secateur.io.scan.opened_table import FooterBlocks
 from secateur.pruning import pipeline
 from secateur.pruning.explain.explanation import CONSULTED, Conjunct, Structure
 from tests.support.local_build import index_here
@@ -163,7 +163,7 @@ def test_what_is_covered_partly(lake: Path) -> None:
     table = indexed(lake, FilterOption(BLOOM, "user"))
     write_file(lake / "half=2/new.parquet", {"ts": [1], "user": [1], "far": [1], "text": ["a"]})
     plan = sc.prune(table, "user = 42 AND half < 2", strict=True)
-    with patch.object(FooterSource, "open", side_effect=AssertionError("a data file is opened")):
+    with patch.object(FooterBlocks, "open", side_effect=AssertionError("a data file is opened")):
         text = plan.explain(verbose=True)
     assert "files without an index entry that were not opened: 1; refresh_index(table, spark=spark)" in text
     assert "bloom filter of user: leaves 0; 1 file not in the index: refresh_index(table, spark=spark)" in text

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning import rangeset
-from secateur.pruning.evaluate import Columns, interval_of
+from secateur.pruning.evaluate import ColumnSubset, interval_of
 from secateur.pruning.functions.text import first_characters
 from secateur.pruning.functions.types import INSTANT, LOCAL
 from secateur.pruning.functions.zone_names import zone_of
@@ -318,7 +318,7 @@ def on_points(operand: Operand, column: str, found: list[int]) -> Interval:
     type_ = SCHEMA.field(column).type
     values = points(type_, keys(type_, found))
     zones = Zones(values.lower, values.upper, values.value, values.null)
-    return interval_of(operand, Columns(len(found), {Field((column,), type_): zones}, single=True))
+    return interval_of(operand, ColumnSubset(len(found), {Field((column,), type_): zones}, single=True))
 
 
 def ranges_near(values: list[Key], kind: Kind) -> st.SearchStrategy[RangeSet]:

@@ -12,9 +12,9 @@ from secateur.pruning import rangeset
 from secateur.pruning.functions.joined_text import RULES, digits
 from secateur.pruning.interval import Argument
 from secateur.pruning.predicate.constants import pad_to
-from secateur.pruning.predicate.finite_patterns import matching_texts
-from secateur.pruning.predicate.pieces import alternatives_of, sure
-from secateur.pruning.predicate.trimming import untrimmed
+from secateur.pruning.predicate.patterns.finite_patterns import matching_texts
+from secateur.pruning.predicate.patterns.pieces import alternatives_of, sure
+from secateur.pruning.predicate.patterns.trimming import untrimmed
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Kind, keys_of
 

@@ -17,11 +17,11 @@ from secateur.errors import InvalidPredicate, UnsupportedPredicate
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
 from secateur.pruning.predicate.bind import bind
-from secateur.pruning.predicate.bound import Holds, Matches, Unsupported, columns, is_supported, leaves
+from secateur.pruning.predicate.bound import Holds, TextMatch, Unsupported, columns, is_supported, leaves
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.parse import parse
-from secateur.pruning.predicate.pieces import CASE_TRICKY, MOST_ALTERNATIVES, Piece, sure, tokens_within
-from secateur.pruning.predicate.regular_expressions import literal_parts
+from secateur.pruning.predicate.patterns.pieces import CASE_TRICKY, MOST_ALTERNATIVES, Substring, sure, tokens_within
+from secateur.pruning.predicate.patterns.regular_expressions import literal_parts
 from secateur.pruning.predicate.rewrite import rewrite
 from secateur.pruning.questions import MOST_POINTS, Question, Texts, Values, questions
 from secateur.pruning.rows import matching_rows, truth
@@ -320,7 +320,7 @@ def test_the_characters_that_case_turns_into_ascii() -> None:
 def test_the_tokens_of_a_piece_are_those_of_all_texts_that_hold_it(text: bytes, starts: bool, ends: bool) -> None:
     before, after = ([b""] if at_end else [b"", b"x", b" ", b"\xc3"] for at_end in (starts, ends))
     around = [tokens(first + text + last) for first in before for last in after]
-    assert set(tokens_within(Piece(text, starts, ends))) == set.intersection(*around)
+    assert set(tokens_within(Substring(text, starts, ends))) == set.intersection(*around)
 
 
 words = st.text(st.sampled_from([*"abA1_", "é", "😀"]), min_size=1, max_size=3)
@@ -607,6 +607,6 @@ def test_a_row_that_matches_answers_all_questions_with_may_be(condition: str) ->
 def test_what_only_spark_evaluates_raises_on_rows() -> None:
     batch = pa.record_batch({"s": pa.array(["a"])})
     leaf = bound("s ILIKE 'a%'")
-    assert isinstance(leaf, Matches)
+    assert isinstance(leaf, TextMatch)
     with pytest.raises(UnsupportedPredicate, match="ILIKE"):
         truth(leaf, batch)

@@ -15,9 +15,9 @@ import secateur as sc
 from secateur.errors import InvalidPredicate, UnsupportedPredicate
 from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning.predicate.bind import bind
-from secateur.pruning.predicate.bound import Holds, Matches, Unsupported, all_leaves
+from secateur.pruning.predicate.bound import Holds, TextMatch, Unsupported, all_leaves
 from secateur.pruning.predicate.parse import parse
-from secateur.pruning.predicate.pieces import CASE_TRICKY
+from secateur.pruning.predicate.patterns.pieces import CASE_TRICKY
 from secateur.pruning.questions import Texts, questions
 from tests.support.laws import check_table
 from tests.support.naive_filters import may_be, text_may_be
@@ -235,7 +235,7 @@ def test_java_finds_what_holds_the_pieces(spark: SparkSession, drawn: list[tuple
     for condition, answers in truth.items():
         for leaf in all_leaves(bind(parse(condition), table.schema)):
             for question in questions(leaf):
-                assert isinstance(leaf, Matches) or not isinstance(question, Texts) or not question.folded
+                assert isinstance(leaf, TextMatch) or not isinstance(question, Texts) or not question.folded
                 for rid, value in answers.items():
                     assert value is not True or may_be(question, texts[rid]), (condition, texts[rid])
 

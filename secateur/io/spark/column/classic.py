@@ -9,9 +9,9 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql.utils import get_active_spark_context
 
 from secateur.io.spark.column.shapes import (
+    CaseShape,
     Casted,
-    Choice,
-    Function,
+    FunctionShape,
     Item,
     Name,
     Node,
@@ -48,7 +48,7 @@ def _shape(node: Node, kind: str) -> Shape:
         case "UnresolvedAttribute" if not node.isMetadataColumn():
             return Name(tuple(map(str, _items(node.nameParts()))))
         case "UnresolvedFunction" if not node.isDistinct() and not node.isInternal():
-            return Function(str(node.functionName()), list(_items(node.arguments())))
+            return FunctionShape(str(node.functionName()), list(_items(node.arguments())))
         case "UnresolvedFunction":
             raise refuse(f"the function {node.functionName()!r}, which SQL does not have")
         case "Alias":
@@ -57,7 +57,7 @@ def _shape(node: Node, kind: str) -> Shape:
             return Casted(node.child(), sql_type(node.dataType().simpleString()), _is_safe(node.evalMode()))
         case "CaseWhenOtherwise":
             branches = [(branch._1(), branch._2()) for branch in _items(node.branches())]
-            return Choice(branches, node.otherwise().get() if node.otherwise().isDefined() else None)
+            return CaseShape(branches, node.otherwise().get() if node.otherwise().isDefined() else None)
         case "UnresolvedExtractValue":
             return Item(node.child(), node.extraction())
         case "SqlExpression":

@@ -9,9 +9,9 @@ from decimal import Decimal
 from typing import Any
 
 from secateur.io.spark.column.shapes import (
+    CaseShape,
     Casted,
-    Choice,
-    Function,
+    FunctionShape,
     Item,
     Name,
     Node,
@@ -54,15 +54,15 @@ def shape_of(node: Node) -> Shape:
         case "LiteralExpression":
             return _value(node)
         case "UnresolvedFunction" if not node._is_distinct:
-            return Function(node._name, node._args)
+            return FunctionShape(node._name, node._args)
         case "CallFunction":
-            return Function(node._name, node._args)
+            return FunctionShape(node._name, node._args)
         case "ColumnAlias":
             return Renamed(node.children[0])
         case "CastExpression":
             return Casted(node._expr, _type(node._data_type), _is_safe(node._eval_mode))
         case "CaseWhen":
-            return Choice(node._branches, node._else_value)
+            return CaseShape(node._branches, node._else_value)
         case "UnresolvedExtractValue":
             return Item(node._child, node._extraction)
         case "SQLExpression":

@@ -36,7 +36,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Function:
+class FunctionShape:
     """A function or an operator by its name."""
 
     name: str
@@ -53,7 +53,7 @@ class Casted:
 
 
 @dataclass(frozen=True)
-class Choice:
+class CaseShape:
     """CASE WHEN; without `otherwise` it ends in NULL."""
 
     branches: Sequence[tuple[Node, Node]]
@@ -82,7 +82,7 @@ class Renamed:
     child: Node
 
 
-Shape: TypeAlias = Name | Value | Function | Casted | Choice | Item | Text | Renamed
+Shape: TypeAlias = Name | Value | FunctionShape | Casted | CaseShape | Item | Text | Renamed
 
 
 def refuse(what: str) -> InvalidPredicate:

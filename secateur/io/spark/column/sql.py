@@ -16,9 +16,9 @@ from pyspark.sql.column import Column
 from secateur.errors import InvalidPredicate
 from secateur.io.spark.column import classic, connect
 from secateur.io.spark.column.shapes import (
+    CaseShape,
     Casted,
-    Choice,
-    Function,
+    FunctionShape,
     Item,
     Name,
     Node,
@@ -85,11 +85,11 @@ class _Writer:
                 return _dotted(path), False
             case Value(literal):
                 return str(literal), False
-            case Function(name, arguments):
+            case FunctionShape(name, arguments):
                 return self._function(name, name.lower(), arguments)
             case Casted(child, type_, safe):
                 return f"{'TRY_CAST' if safe else 'CAST'}({self.statement(child)} AS {type_})", False
-            case Choice(branches, otherwise):
+            case CaseShape(branches, otherwise):
                 return self._choice(branches, otherwise), False
             case Item(child, key):
                 path = self._path(shape)
@@ -128,7 +128,7 @@ class _Writer:
         parts, left = [], list(arguments)
         while left:
             match self.shape(left.pop()):
-                case Function(inner, (first, second)) if inner.lower() == name:
+                case FunctionShape(inner, (first, second)) if inner.lower() == name:
                     left += [first, second]
                 case shape:
                     parts.append(self._enclosed(shape))

@@ -82,7 +82,7 @@ _ARRAYS: dict[str, Callable[[Sequence[str | None]], pa.Array]] = {  # texts of m
 
 
 @dataclass(frozen=True)
-class Filter:
+class PushedFilter:
     """A conjunct of a query, and the time zones that its functions and casts read times in."""
 
     predicate: Predicate
@@ -99,7 +99,7 @@ class Catalyst:
     values: tuple[bytes | None, ...]
 
 
-def filters_of(data: bytes) -> list[Filter]:
+def filters_of(data: bytes) -> list[PushedFilter]:
     """The filters that bytes of Java's ``Question`` hold. Raises ValueError and struct.error for others."""
     reader = _Reader(data)
     return [reader.filter() for _ in range(reader.number())]
@@ -116,7 +116,7 @@ class _Reader:
         self._at += 4
         return int(found)
 
-    def filter(self) -> Filter:
+    def filter(self) -> PushedFilter:
         """One tree: as many nodes as leave one result."""
         stack: list[Node] = []
         zones: set[str] = set()
@@ -128,7 +128,7 @@ class _Reader:
             zones |= {zone} - {""}
             if self._bytes(1) == b"\0":  # nothing more of this tree
                 (root,) = stack
-                return Filter(Opaque("?") if root is None else _condition(root), frozenset(zones))
+                return PushedFilter(Opaque("?") if root is None else _condition(root), frozenset(zones))
 
     def _text(self) -> str:
         return self._bytes(self.number()).decode(errors="replace")

@@ -19,8 +19,8 @@ import pyarrow as pa
 from secateur.errors import SecateurError, StalePlan
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
-from secateur.io.spark.planner.catalyst import Filter, filters_of
-from secateur.io.spark.planner.protocol import FAILED, UNKNOWN, Answer, Question, no_answer, question_of
+from secateur.io.spark.planner.catalyst import PushedFilter, filters_of
+from secateur.io.spark.planner.protocol import FAILED, UNKNOWN, ScanReply, ScanRequest, no_answer, question_of
 from secateur.io.spark.planner.splits import byte_ranges, whole_files
 from secateur.io.storage.redaction import explained
 from secateur.io.tables.directory.table import ParquetDirectory
@@ -65,7 +65,7 @@ class Planner:
         except Exception as error:
             return no_answer(f"{self.table.location} cannot be read: {explained(error)}", FAILED)
 
-    def _first(self, question: Question) -> bytes:
+    def _first(self, question: ScanRequest) -> bytes:
         # Casts are explicit in what Catalyst gives, and with ANSI a block keeps whatever a row overflows to: so the
         # mode of every expression, which need not be that of the session, is covered.
         settings = Settings(
@@ -85,7 +85,7 @@ class Planner:
         self._require_partitions(found)
         return found.to_bytes(self.table)
 
-    def _planned(self, filters: Iterable[Filter], settings: Settings) -> Answer:
+    def _planned(self, filters: Iterable[PushedFilter], settings: Settings) -> ScanReply:
         filters, settings = _in_one_zone(filters, settings)
         predicate = And((Truth(True), *self._usable(filters, settings)))
         scan = plan_scan(self.table, predicate, predicate, settings)
@@ -100,7 +100,7 @@ class Planner:
                 self._earlier.popitem(last=False)
         return _answer(scan, number)
 
-    def _narrowed(self, question: Question) -> bytes:
+    def _narrowed(self, question: ScanRequest) -> bytes:
         """A part of an earlier answer; UNKNOWN where nothing is left out."""
         earlier = self._earlier.get(question.earlier)
         if earlier is None:
@@ -114,7 +114,7 @@ class Planner:
             _log.warning("%s: the values of a join prune nothing: %s", self.table.location, explained(error))
             return no_answer("", UNKNOWN)
 
-    def _usable(self, filters: Iterable[Filter], settings: Settings) -> list[Predicate]:
+    def _usable(self, filters: Iterable[PushedFilter], settings: Settings) -> list[Predicate]:
         """The filters that can be bound here: one that Spark can compare and binding refuses is left to Spark."""
         return [each.predicate for each in filters if self._binds(each.predicate, settings)]
 
@@ -125,16 +125,16 @@ class Planner:
             return False
         return True
 
-    def _everything(self, zone_name: str, reason: str) -> Answer:
+    def _everything(self, zone_name: str, reason: str) -> ScanReply:
         """All of every file that is live now."""
         zone = zone_of(zone_name)
         if zone is None:
             raise ValueError(f"unknown time zone {zone_name!r}")
         listing = self.table.fresh_listing(zone)
         text = f"all row groups of {len(listing.size):,} files ({reason})"
-        return Answer(text, next(self._numbers), int(listing.size.sum()), -1, whole_files(listing.size), listing)
+        return ScanReply(text, next(self._numbers), int(listing.size.sum()), -1, whole_files(listing.size), listing)
 
-    def _require_partitions(self, answer: Answer) -> None:
+    def _require_partitions(self, answer: ScanReply) -> None:
         """Raises StalePlan where directories name other columns than when the DataFrame was made, or other types."""
         if len(answer.listing.size) and answer.listing.partitions.fields != self.partitions:
             raise StalePlan("its partition columns have changed since the DataFrame was made: make it again")
@@ -162,7 +162,7 @@ class Planned:
             return no_answer(explained(error), FAILED)
 
 
-def _in_one_zone(filters: Iterable[Filter], settings: Settings) -> tuple[list[Filter], Settings]:
+def _in_one_zone(filters: Iterable[PushedFilter], settings: Settings) -> tuple[list[PushedFilter], Settings]:
     """The filters that read times in one zone: that of when the query was analysed, if the session's is another now."""
     known = list(filters)
     zones = [zone for each in known for zone in each.zones]
@@ -170,7 +170,7 @@ def _in_one_zone(filters: Iterable[Filter], settings: Settings) -> tuple[list[Fi
     return [each for each in known if each.zones <= {zone}], replace(settings, session_time_zone=zone)
 
 
-def _answer(scan: PlannedScan, number: int) -> Answer:
+def _answer(scan: PlannedScan, number: int) -> ScanReply:
     blocks, report = scan.survivors.blocks, scan.report
     assert blocks is not None
     before = report.stages[0].before  # where some file was not looked into, its row groups are not counted
@@ -178,4 +178,4 @@ def _answer(scan: PlannedScan, number: int) -> Answer:
     degraded = "".join(f"; degraded: {reason}" for reason in report.degraded)
     text = f"{len(blocks):,}{of_all}{'' if report.index != 'none' else ', without an index'}{degraded}"
     size, rows = int(blocks.byte_count.sum()), int(blocks.row_count.sum())
-    return Answer(text, number, size, rows, byte_ranges(scan), scan.opened.listing)
+    return ScanReply(text, number, size, rows, byte_ranges(scan), scan.opened.listing)

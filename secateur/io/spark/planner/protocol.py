@@ -2,7 +2,8 @@
 
 A question is the number of an earlier answer that is to be narrowed (0 for none), the session's time zone, and filters
 (:mod:`.spark_catalyst`). An answer is a text for ``explain()``, its number, and row groups as ranges of files. Numbers
-are big-endian; a text is its length in bytes and its UTF-8. The reader in Java is ``Answer`` in java/PrunedTable.java.
+are big-endian; a text is its length in bytes and its UTF-8. ``Answer`` in PrunedTable.java
+reads it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _RANGE = np.dtype([("file", ">i4"), ("start", ">i8"), ("length", ">i8")])
 
 
 @dataclass(frozen=True)
-class Question:
+class ScanRequest:
     """What Java asks: `earlier` is the number of an answer, or 0."""
 
     earlier: int
@@ -34,14 +35,14 @@ class Question:
     filters: bytes
 
 
-def question_of(data: bytes) -> Question:
+def question_of(data: bytes) -> ScanRequest:
     """The question that bytes hold."""
     earlier, size = struct.unpack_from(">qi", data)
-    return Question(earlier, data[12 : 12 + size].decode(), data[12 + size :])
+    return ScanRequest(earlier, data[12 : 12 + size].decode(), data[12 + size :])
 
 
 @dataclass(frozen=True)
-class Answer:
+class ScanReply:
     """Row groups to read: what they are of all, in words; their size in bytes, and their rows, -1 where unknown."""
 
     text: str

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from secateur.forks import lock_for
-from secateur.io.storage.list_files import Files
+from secateur.io.storage.list_files import ListedFiles
 from secateur.io.tables.directory.hive_partitions import read_partitions
 from secateur.io.tables.listing import Listing
 
@@ -21,7 +21,7 @@ class _Dated:
     """Files, when their listing began, and what was derived of them by time zone."""
 
     begun: float  # by time.monotonic
-    files: Files
+    files: ListedFiles
     by_zone: dict[dt.tzinfo | None, Listing] = field(default_factory=dict)
 
     def listing(self, zone: dt.tzinfo) -> Listing:
@@ -46,7 +46,7 @@ class LatestListing:
         self._dated: _Dated | None = None
         self._one_lists = lock_for(self, "_one_lists")
 
-    def get(self, list_now: Callable[[], Files], zone: dt.tzinfo, most_seconds: float) -> Listing:
+    def get(self, list_now: Callable[[], ListedFiles], zone: dt.tzinfo, most_seconds: float) -> Listing:
         """A listing begun less than `most_seconds` before this call, or after it. Errors of `list_now` pass through."""
         called = time.monotonic()
         dated = self._dated
@@ -65,7 +65,7 @@ class LatestListing:
         if dated is not None:
             self._dated = replace(dated, begun=-math.inf)
 
-    def _renewed(self, begun: float, files: Files) -> _Dated:
+    def _renewed(self, begun: float, files: ListedFiles) -> _Dated:
         before = self._dated
         if before is not None and before.files.equals(files):
             return replace(before, begun=begun)

@@ -18,11 +18,11 @@ from secateur.arrays import from_numpy
 from secateur.errors import StalePlan, TableNotFound, UnsupportedTable
 from secateur.index.naming import BY_NAME, ByName
 from secateur.index.read.memory_cache import ByteCache
-from secateur.io.parquet.row_selection import ChosenRows, with_positions
+from secateur.io.parquet.row_selection import RowSelection, with_positions
 from secateur.io.storage.cache_directory import disk_cache_for, memory_cache
 from secateur.io.storage.file_version import ListedFile, still_listed
 from secateur.io.storage.index_store import FileStore
-from secateur.io.storage.list_files import Files, FileSystem, list_files
+from secateur.io.storage.list_files import FileSystem, ListedFiles, list_files
 from secateur.io.storage.locations import resolve_location
 from secateur.io.storage.object_file import FOOTER_THREADS
 from secateur.io.storage.redaction import trouble
@@ -35,8 +35,8 @@ from secateur.io.tables.metadata_tables import DirectoryTables
 from secateur.io.tables.page_filter import PagePruner
 
 if TYPE_CHECKING:
-    from secateur.io.parquet.parquet_file import ParquetSource
-    from secateur.io.parquet.row_group_reader import RowSource
+    from secateur.io.parquet.parquet_file import ParquetFile
+    from secateur.io.parquet.row_group_reader import RowGroupReader
     from secateur.io.storage.disk_cache import DiskCache
     from secateur.io.tables.file_rows import FileBlocks
 
@@ -101,7 +101,7 @@ class ParquetDirectory:
         """The live files now, listed after this call; later calls of :meth:`listing` may use it. Raises as that."""
         return self._latest.get(self._files, zone, 0.0)
 
-    def _files(self) -> Files:
+    def _files(self) -> ListedFiles:
         try:
             return list_files(self.filesystem, self.root)
         except (OSError, UnicodeError) as error:
@@ -118,7 +118,7 @@ class ParquetDirectory:
         with ThreadPoolExecutor(FOOTER_THREADS) as threads:
             yield from threads.map(schema_of, ordinals.tolist())
 
-    def open_file(self, path: str) -> ParquetSource:
+    def open_file(self, path: str) -> ParquetFile:
         """One file by its path below the table; where it has vanished, the next query lists anew."""
         from secateur.io.parquet.parquet_file import open_parquet  # which a query that the index answers does not need
 
@@ -185,7 +185,7 @@ class ParquetDirectory:
 class DirectoryRows:
     """The rows of one file of a directory; see :class:`secateur.io.tables.file_rows.FileRows`."""
 
-    source: RowSource[ParquetSource]
+    source: RowGroupReader[ParquetFile]
     constants: Mapping[str, pa.Scalar]  # partition values, and `_metadata`
     listed: ListedFile
 
@@ -194,12 +194,12 @@ class DirectoryRows:
         return self.source.opened.row_count
 
     def positioned(
-        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None = None
+        self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None = None
     ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
         """The chosen rows of a row group, with their positions within it."""
         return with_positions(still_listed(self.source.read(row_group, fields, rows), self.listed), rows)
 
-    def at(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows) -> Iterator[pa.RecordBatch]:
+    def at(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection) -> Iterator[pa.RecordBatch]:
         """The chosen rows of a row group."""
         return still_listed(self.source.read(row_group, fields, rows), self.listed)
 
@@ -208,7 +208,7 @@ class DirectoryRows:
         """The file's own page index."""
         return PagePruner(lambda: self.source.opened, self.constants, self.source.is_stored)
 
-    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> bool:
+    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
         """Whether values of some columns are few bytes."""
         return self.source.is_light(row_group, fields, rows)
 

@@ -18,9 +18,9 @@ from secateur.index.zones.page_locations import FileLayouts
 from secateur.index.zones.page_statistics import PageTable
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.parquet.bloom_filter import no_filters
-from secateur.io.parquet.parquet_file import ParquetSource
-from secateur.io.parquet.row_group_reader import RowSource
-from secateur.io.parquet.row_selection import ChosenRows
+from secateur.io.parquet.parquet_file import ParquetFile
+from secateur.io.parquet.row_group_reader import RowGroupReader
+from secateur.io.parquet.row_selection import RowSelection
 from secateur.io.tables.field_ids import MappedName, fields_by_id, has_ids, id_of, paths, with_mapped_ids
 from secateur.io.tables.iceberg.projection import absent, is_uuid, projected
 from secateur.values import ordered_kind
@@ -48,9 +48,9 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class IcebergFile:
-    """An open data file; see :class:`secateur.io.tables.file_source.FileSource`."""
+    """An open data file; see :class:`secateur.io.tables.file_source.OpenedFile`."""
 
-    rows: RowSource[ParquetSource]
+    rows: RowGroupReader[ParquetFile]
     view: View
     constants: Mapping[int, pa.Scalar] | None = None  # what its partition tells, by id; None: it was not asked
 
@@ -59,7 +59,7 @@ class IcebergFile:
         return self.rows.path
 
     @property
-    def source(self) -> ParquetSource:
+    def source(self) -> ParquetFile:
         """The file with its footer."""
         return self.rows.opened
 
@@ -150,7 +150,7 @@ class IcebergFile:
         return self.view.fields[self.view.ids[path][-1]]
 
     def read(
-        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None = None
+        self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The chosen rows of a row group, or all: some top-level columns, which are known by the ids of their fields.
 
@@ -172,7 +172,7 @@ class IcebergFile:
             self.rows.require_todays_calendar(arrays)
             yield pa.RecordBatch.from_arrays(arrays, schema=schema) if fields else batch
 
-    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> bool:
+    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
         """Whether the chosen values of some columns are few bytes."""
         own = {id_of(each): each.name for each in self.stored}
         return self.rows.is_light_by_name(row_group, [own[id_of(f)] for f in fields if id_of(f) in own], rows)

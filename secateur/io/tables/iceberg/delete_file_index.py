@@ -27,7 +27,7 @@ _NOTHING = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
-class Matches:
+class AppliedDeletes:
     """Pairs of a data file, by its ordinal, and a delete file that applies to it; by data file, ascending."""
 
     data: np.ndarray
@@ -39,7 +39,7 @@ class Matches:
 
 
 @dataclass(frozen=True)
-class DeleteIndex:
+class DeleteFileIndex:
     """The delete files of a snapshot, beside its data files in their order."""
 
     deletes: Entries
@@ -52,7 +52,7 @@ class DeleteIndex:
         """A row of FILES for every delete file."""
         return self.deletes.files
 
-    def matches(self, ordinals: np.ndarray) -> Matches:
+    def matches(self, ordinals: np.ndarray) -> AppliedDeletes:
         """The delete files that apply to some data files, which ascend."""
         chosen = np.zeros(len(self.order), bool)
         chosen[ordinals] = True
@@ -65,7 +65,7 @@ class DeleteIndex:
         superseded = self._is_position[delete] & ~self._is_vector[delete] & np.isin(data, data[self._is_vector[delete]])
         data, delete = data[~superseded], delete[~superseded]
         in_order = np.lexsort((delete, data))
-        return Matches(data[in_order], delete[in_order])
+        return AppliedDeletes(data[in_order], delete[in_order])
 
     @cached_property
     def touched(self) -> np.ndarray:

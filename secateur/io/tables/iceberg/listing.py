@@ -16,7 +16,7 @@ from secateur.index.zones import zonemap
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.tables.field_ids import fields_by_id, paths
 from secateur.io.tables.iceberg.bounds import decoded
-from secateur.io.tables.iceberg.delete_file_index import DeleteIndex
+from secateur.io.tables.iceberg.delete_file_index import DeleteFileIndex
 from secateur.io.tables.iceberg.manifest_arrays import Entries
 from secateur.io.tables.iceberg.partition_transforms import (
     IDENTITY,
@@ -49,7 +49,7 @@ class IcebergListing(Listing):
     entries: Entries = field(default_factory=lambda: Entries(()))
     order: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # of the entries, by path
     specs: Specs = field(default_factory=dict)
-    deletes: DeleteIndex | None = None
+    deletes: DeleteFileIndex | None = None
     read_positions: Callable[[IcebergListing, np.ndarray], list[np.ndarray] | None] | None = None
     robbed: frozenset[int] = frozenset()  # columns of which manifests may say what is true of another
 

@@ -19,7 +19,7 @@ from secateur.arrays import flags
 from secateur.errors import StalePlan, UnsupportedTable
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.parquet.parquet_file import open_parquet, open_rows
-from secateur.io.parquet.row_selection import ChosenRows, with_positions
+from secateur.io.parquet.row_selection import RowSelection, with_positions
 from secateur.io.storage.file_version import ListedFile, still_listed
 from secateur.io.storage.locations import FileSystems
 from secateur.io.storage.object_file import open_file
@@ -102,7 +102,7 @@ class IcebergRows:
         return {}
 
     def positioned(
-        self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None = None
+        self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None = None
     ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
         """The chosen rows that are not deleted, with their positions within the row group."""
         wanted = self.deletions.fields(fields)
@@ -118,7 +118,7 @@ class IcebergRows:
         """The position in the file of the first row of a row group."""
         return int(offsets_of(self.row_count)[min(row_group, len(self.row_count))])
 
-    def at(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows) -> Iterator[pa.RecordBatch]:
+    def at(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection) -> Iterator[pa.RecordBatch]:
         """The chosen rows of a row group, deleted or not."""
         return still_listed(self.file.read(row_group, fields, rows), self.listed)
 
@@ -127,7 +127,7 @@ class IcebergRows:
         """The file's own page index."""
         return PagePruner(lambda: self.file, (), self.file.rows.is_stored)
 
-    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: ChosenRows | None) -> bool:
+    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
         """Whether values of some columns are few bytes."""
         return self.file.is_light(row_group, fields, rows)
 

@@ -41,7 +41,7 @@ from secateur.io.storage.redaction import trouble
 from secateur.io.tables.field_ids import called_by_id, fields_by_id, names_by_id, naming_of
 from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.iceberg.data_file import IcebergFile, View
-from secateur.io.tables.iceberg.delete_file_index import DeleteIndex
+from secateur.io.tables.iceberg.delete_file_index import DeleteFileIndex
 from secateur.io.tables.iceberg.listing import IcebergListing
 from secateur.io.tables.iceberg.manifest_arrays import DATA, Entries, Manifest
 from secateur.io.tables.iceberg.manifest_cache import ManifestKey, decode_manifests, encode_manifests
@@ -188,7 +188,7 @@ class IcebergSnapshot:
             entries=data,
             order=order,
             specs=self.specs,
-            deletes=DeleteIndex(deletes, data, order, self.specs),
+            deletes=DeleteFileIndex(deletes, data, order, self.specs),
             read_positions=self._positions,
             robbed=self._robbed,
         )

@@ -20,7 +20,7 @@ from secateur.index.filters.bloom import (
     MOST_FPR,
     MOST_LOG2_BITS,
     MOST_PROBES,
-    Column,
+    BloomColumn,
     bits_of,
     bits_per_value,
     fitted,
@@ -45,20 +45,20 @@ def pairs(hashes: Hashes) -> list[tuple[int, int]]:
     return list(zip(hashes.first.tolist(), hashes.second.tolist(), strict=True))
 
 
-def column_of(blocks: Sequence[Sequence[bytes]], probes: int, log2_bits: int) -> Column:
-    column = Column(log2_bits)
+def column_of(blocks: Sequence[Sequence[bytes]], probes: int, log2_bits: int) -> BloomColumn:
+    column = BloomColumn(log2_bits)
     for block in blocks:
         column.add(bits_of(hash_canonical(block), probes, log2_bits))
     return column
 
 
-def filters_of(column: Column) -> list[bitarray]:
+def filters_of(column: BloomColumn) -> list[bitarray]:
     """Block by block."""
     bits = np.unpackbits(column.bytes[:, None], axis=1, bitorder="little", count=column.count)
     return [bitarray(bits[:, i].tolist(), endian="little") for i in range(column.count)]
 
 
-def probe(column: Column, value: bytes, probes: int, log2_bits: int) -> list[int]:
+def probe(column: BloomColumn, value: bytes, probes: int, log2_bits: int) -> list[int]:
     """The blocks that may hold a value."""
     (rows,) = positions(hash_canonical([value]), probes, log2_bits)
     return members(np.bitwise_and.reduce(column.bytes[rows], keepdims=True)).tolist()  # type: ignore[no-any-return]
@@ -139,7 +139,7 @@ def test_a_filter_repeats_into_a_larger_one(
     values: list[bytes], probes: int, log2_bits: int, more: int, other: bytes
 ) -> None:
     """Row r of the repeated filter is row r mod m: it answers every probe as the filter does."""
-    small, repeated = column_of([values], probes, log2_bits), Column(log2_bits + more)
+    small, repeated = column_of([values], probes, log2_bits), BloomColumn(log2_bits + more)
     repeated.count, repeated.bytes = 1, np.tile(small.bytes, 1 << more)
     for value in (*values, other):
         assert probe(repeated, value, probes, log2_bits + more) == probe(small, value, probes, log2_bits)
@@ -173,7 +173,7 @@ def test_the_measured_rate_is_near_the_design_rate(fpr: float, distinct: int) ->
     """Never much above it (sizes are rounded up to a power of two, so it may be below)."""
     probes, tried = probes_for(fpr), 200_000
     log2_bits = log2_bits_for(distinct, fpr)
-    bits = Column(log2_bits)
+    bits = BloomColumn(log2_bits)
     bits.add(bits_of(hash_values(pa.array(np.arange(distinct))), probes, log2_bits))
     others = hash_values(pa.array(np.arange(10**9, 10**9 + tried)))
     rate = bits.bytes[positions(others, probes, log2_bits)].all(axis=1).mean()
@@ -190,7 +190,7 @@ def test_the_rate_of_small_filters_is_the_design_rate(fpr: float) -> None:
     absent = positions(hash_values(pa.array(np.arange(10**9, 10**9 + tried))), probes, log2_bits)
     wrong = blocks = 0
     for first in range(0, 60 * distinct * GROUP, distinct * GROUP):
-        column = Column(log2_bits)
+        column = BloomColumn(log2_bits)
         for i in range(GROUP):
             values = hash_values(pa.array(np.arange(first + i * distinct, first + (i + 1) * distinct)))
             column.add(bits_of(values, probes, log2_bits))

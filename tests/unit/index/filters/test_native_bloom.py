@@ -30,8 +30,8 @@ from secateur.errors import IndexFault, InvalidParquet
 from secateur.index.filters.bloom import MOST_LOG2_BITS
 from secateur.index.filters.parquet_bloom import (
     Encoding,
-    Form,
     NativeFilters,
+    NativeForm,
     bit_vector,
     byte_forms,
     distinct_values,
@@ -48,7 +48,7 @@ from secateur.index.filters.parquet_bloom import (
 )
 from secateur.io.parquet.bloom_filter import MOST_NATIVE_FPR, encoding_of, native_filters, read_filter
 from secateur.io.parquet.footer import read_footer, stored_chunks
-from secateur.io.parquet.parquet_file import ParquetSource
+from secateur.io.parquet.parquet_file import ParquetFile
 from secateur.values import INT64_MAX, INT64_MIN, NAN_KEY, Key, float_key, keys_of
 from tests.support.edited_footers import chunk_of, edited, encode, metadata_of, parquet_bytes
 from tests.support.make_spark_bloom import FILE
@@ -82,7 +82,7 @@ def reference_filter(hashed: Sequence[int], blocks: int) -> np.ndarray:
 )
 def test_c36_hashes_golden(data: bytes, expected: int) -> None:
     """The values of the reference implementation of XXH64 with seed 0."""
-    assert hashes_of(data, pa.binary(), Encoding(Form.BYTES)) == [expected]
+    assert hashes_of(data, pa.binary(), Encoding(NativeForm.BYTES)) == [expected]
 
 
 @given(st.lists(hashes, max_size=20), st.integers(0, 6))
@@ -160,16 +160,16 @@ def little(data: bytes) -> int:
 
 
 ENCODINGS: list[tuple[Encoding, int, Decode, list[pa.DataType]]] = [
-    (Encoding(Form.INT32), 4, little, INTEGERS),
-    (Encoding(Form.INT64), 8, little, [pa.int64(), *MOMENTS, *DECIMALS]),
-    (Encoding(Form.UINT32), 4, lambda data: int.from_bytes(data, "little"), [pa.int64()]),
-    (Encoding(Form.UINT64), 8, lambda data: int.from_bytes(data, "little"), [pa.decimal128(20, 0)]),
-    (Encoding(Form.FLOAT), 4, lambda data: float_key(*struct.unpack("<f", data)), [pa.float32(), pa.float64()]),
-    (Encoding(Form.DOUBLE), 8, lambda data: float_key(*struct.unpack("<d", data)), [pa.float64()]),
-    (Encoding(Form.BYTES), 9, bytes, [pa.string(), pa.binary()]),
-    (Encoding(Form.MILLIS), 8, lambda data: little(data) * 1000, MOMENTS),
+    (Encoding(NativeForm.INT32), 4, little, INTEGERS),
+    (Encoding(NativeForm.INT64), 8, little, [pa.int64(), *MOMENTS, *DECIMALS]),
+    (Encoding(NativeForm.UINT32), 4, lambda data: int.from_bytes(data, "little"), [pa.int64()]),
+    (Encoding(NativeForm.UINT64), 8, lambda data: int.from_bytes(data, "little"), [pa.decimal128(20, 0)]),
+    (Encoding(NativeForm.FLOAT), 4, lambda data: float_key(*struct.unpack("<f", data)), [pa.float32(), pa.float64()]),
+    (Encoding(NativeForm.DOUBLE), 8, lambda data: float_key(*struct.unpack("<d", data)), [pa.float64()]),
+    (Encoding(NativeForm.BYTES), 9, bytes, [pa.string(), pa.binary()]),
+    (Encoding(NativeForm.MILLIS), 8, lambda data: little(data) * 1000, MOMENTS),
     *(
-        (Encoding(Form.FIXED, width), width, lambda data: int.from_bytes(data, "big", signed=True), DECIMALS)
+        (Encoding(NativeForm.FIXED, width), width, lambda data: int.from_bytes(data, "big", signed=True), DECIMALS)
         for width in (1, 5, 13, 16)
     ),
 ]
@@ -183,7 +183,7 @@ def test_stored_bytes_are_among_the_forms_of_their_key(encoded: Any, data: st.Da
     stored = data.draw(st.binary(min_size=width, max_size=width) | st.sampled_from([bytes(width), b"\xff" * width]))
     key = decode(stored)
     forms = byte_forms(key, data.draw(st.sampled_from(types)), encoding)
-    if key == NAN_KEY and encoding.form in (Form.FLOAT, Form.DOUBLE):
+    if key == NAN_KEY and encoding.form in (NativeForm.FLOAT, NativeForm.DOUBLE):
         assert forms is None
     else:
         assert forms is not None
@@ -194,35 +194,35 @@ def test_stored_bytes_are_among_the_forms_of_their_key(encoded: Any, data: st.Da
 @given(st.sampled_from(ENCODINGS), st.integers(INT64_MIN, INT64_MAX) | st.integers(-(2**33), 2**33))
 def test_every_form_is_of_the_key_and_as_wide_as_the_column(encoded: Any, key: int) -> None:
     encoding, width, decode, types = encoded
-    assume(encoding.form is not Form.BYTES)
+    assume(encoding.form is not NativeForm.BYTES)
     for type_ in types:
         forms = byte_forms(key, type_, encoding)
         assert forms is not None or abs(key) > 0x7FF0_0000_0000_0000
         assert all(len(form) == width and decode(form) == key for form in forms or [])
 
 
-def forms_of(key: Key, type_: pa.DataType, form: Form, width: int = 0) -> list[bytes] | None:
+def forms_of(key: Key, type_: pa.DataType, form: NativeForm, width: int = 0) -> list[bytes] | None:
     return byte_forms(key, type_, Encoding(form, width))
 
 
 def test_keys_that_a_column_cannot_hold_have_no_form() -> None:
-    assert forms_of(2**31, pa.int64(), Form.INT32) == []
-    assert forms_of(-(2**31), pa.int64(), Form.INT32) == [b"\x00\x00\x00\x80"]
-    assert forms_of(-1, pa.int64(), Form.UINT32) == []
-    assert forms_of(1_500, MOMENTS[0], Form.MILLIS) == []
-    assert forms_of(-1_000, MOMENTS[0], Form.MILLIS) == [b"\xff" * 8]
-    assert forms_of(float_key(0.1), pa.float64(), Form.FLOAT) == []
-    assert forms_of(float_key(1e300), pa.float64(), Form.FLOAT) == []
-    assert forms_of(128, pa.decimal128(3, 0), Form.FIXED, 1) == []
-    assert hashes_of(2**31, pa.int64(), Encoding(Form.INT32)) == []
+    assert forms_of(2**31, pa.int64(), NativeForm.INT32) == []
+    assert forms_of(-(2**31), pa.int64(), NativeForm.INT32) == [b"\x00\x00\x00\x80"]
+    assert forms_of(-1, pa.int64(), NativeForm.UINT32) == []
+    assert forms_of(1_500, MOMENTS[0], NativeForm.MILLIS) == []
+    assert forms_of(-1_000, MOMENTS[0], NativeForm.MILLIS) == [b"\xff" * 8]
+    assert forms_of(float_key(0.1), pa.float64(), NativeForm.FLOAT) == []
+    assert forms_of(float_key(1e300), pa.float64(), NativeForm.FLOAT) == []
+    assert forms_of(128, pa.decimal128(3, 0), NativeForm.FIXED, 1) == []
+    assert hashes_of(2**31, pa.int64(), Encoding(NativeForm.INT32)) == []
 
 
 def test_c17_zeros_and_nans() -> None:
-    assert forms_of(float_key(-0.0), pa.float64(), Form.FLOAT) == [bytes(4), b"\x00\x00\x00\x80"]
-    assert forms_of(0, pa.float64(), Form.DOUBLE) == [bytes(8), bytes(7) + b"\x80"]
-    assert forms_of(NAN_KEY, pa.float32(), Form.FLOAT) is None
-    assert hashes_of(NAN_KEY, pa.float64(), Encoding(Form.DOUBLE)) is None
-    assert forms_of(float_key(math.inf), pa.float64(), Form.FLOAT) == [struct.pack("<f", math.inf)]
+    assert forms_of(float_key(-0.0), pa.float64(), NativeForm.FLOAT) == [bytes(4), b"\x00\x00\x00\x80"]
+    assert forms_of(0, pa.float64(), NativeForm.DOUBLE) == [bytes(8), bytes(7) + b"\x80"]
+    assert forms_of(NAN_KEY, pa.float32(), NativeForm.FLOAT) is None
+    assert hashes_of(NAN_KEY, pa.float64(), Encoding(NativeForm.DOUBLE)) is None
+    assert forms_of(float_key(math.inf), pa.float64(), NativeForm.FLOAT) == [struct.pack("<f", math.inf)]
 
 
 @pytest.mark.parametrize("encoded", ENCODINGS, ids=lambda encoded: str(encoded[0].code))
@@ -230,7 +230,9 @@ def test_types_that_are_read_otherwise_tell_nothing(encoded: Any) -> None:
     """A column narrower than what is stored, or of another kind: its keys do not say what was hashed."""
     encoding, _, _, types = encoded
     for type_ in ALL_TYPES - set(types):
-        if encoding.form is Form.UINT64 or not (encoding.form is Form.BYTES or type_ == pa.decimal128(20, 0)):
+        if encoding.form is NativeForm.UINT64 or not (
+            encoding.form is NativeForm.BYTES or type_ == pa.decimal128(20, 0)
+        ):
             assert byte_forms(1, type_, encoding) is None, type_
 
 
@@ -249,9 +251,9 @@ def test_codes_without_meaning(code: int) -> None:
 # --------------------------------------------------------------------------- files of real writers
 
 
-def opened(data: bytes) -> ParquetSource:
+def opened(data: bytes) -> ParquetFile:
     file = pa.BufferReader(data)
-    return ParquetSource("t.parquet", file, read_footer(file), pq.ParquetFile(file, coerce_int96_timestamp_unit="us"))
+    return ParquetFile("t.parquet", file, read_footer(file), pq.ParquetFile(file, coerce_int96_timestamp_unit="us"))
 
 
 def may_hold(found: NativeFilters, row_group: int, key: Key, type_: pa.DataType) -> bool:
@@ -268,7 +270,7 @@ def may_hold(found: NativeFilters, row_group: int, key: Key, type_: pa.DataType)
     return bool(bits[positions(np.array(asked, np.uint64), log2_bits)].all(axis=1).any())
 
 
-def keys_in(source: ParquetSource, row_group: int, path: tuple[str, ...], field: pa.Field) -> list[Key]:
+def keys_in(source: ParquetFile, row_group: int, path: tuple[str, ...], field: pa.Field) -> list[Key]:
     """The keys of all non-null values of a row group."""
     found: list[Key] = []
     for batch in source.read(row_group, [field]):

@@ -24,9 +24,9 @@ from secateur.index.model import BuildOptions
 from secateur.index.read.blocks import OpenedBlocks
 from secateur.index.segments.segment_file import LAYOUT_TABLE, LAYOUTS
 from secateur.index.zones.page_locations import Layouts, concat_layouts, layout_table_of, table_arrays, unknown_layouts
-from secateur.io.parquet.chunk_locations import Layout
+from secateur.io.parquet.chunk_locations import ChunkLocations
 from secateur.io.parquet.file_locations import file_layouts, layouts_of_file, read_layout
-from secateur.io.parquet.file_metadata import Head
+from secateur.io.parquet.file_metadata import FileMetadata
 from secateur.io.parquet.footer import read_footer
 from secateur.io.parquet.location_codec import decode_layout, encode_layout
 from secateur.io.parquet.page_reader import PageReader
@@ -44,7 +44,7 @@ from tests.support.s3_server import S3Server
 from tests.support.tables import WriteTable, write_file
 
 
-def plain(layout: Layout | None) -> Any:
+def plain(layout: ChunkLocations | None) -> Any:
     """A layout as values that compare."""
     if layout is None:
         return None
@@ -92,7 +92,7 @@ def test_rows_read_by_stored_layouts_are_those_of_a_full_read(
     for row_group, encoded in enumerate(found.blocks):
         expected = whole.read_row_group(row_group)
         names = data.draw(st.lists(st.sampled_from(table.schema.names), min_size=1, unique=True))
-        layout = with_pages(encoded, file.size(), Head(found.head).leaves(names))
+        layout = with_pages(encoded, file.size(), FileMetadata(found.head).leaves(names))
         if layout is None or not len(expected):
             continue
         rows = data.draw(st.sets(st.integers(0, len(expected) - 1), min_size=1, max_size=9).map(sorted))
@@ -101,8 +101,8 @@ def test_rows_read_by_stored_layouts_are_those_of_a_full_read(
         assert {*read.column_names} == {*names}
 
 
-def reader(file: pa.NativeFile, head: bytes, layout: Layout) -> PageReader:
-    return PageReader("it", file, Head(head), lambda row_group, leaves: layout)
+def reader(file: pa.NativeFile, head: bytes, layout: ChunkLocations) -> PageReader:
+    return PageReader("it", file, FileMetadata(head), lambda row_group, leaves: layout)
 
 
 # ---- in an index -----------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def opened_blocks(plan: Scan) -> OpenedBlocks:
     return blocks
 
 
-def everything(head: Head) -> Sequence[int]:
+def everything(head: FileMetadata) -> Sequence[int]:
     return range(len(head.columns))
 
 
@@ -247,7 +247,9 @@ def test_only_the_columns_that_are_read_are_kept(lake: Path) -> None:
     sc.refresh_index(sc.open_table(str(lake)))
     for predicate, column, kept in (("id = 777", "text", [0, 1]), ("`text 3` IS NOT NULL", "text 3", [3])):
         plan = sc.prune(sc.open_table(str(lake)), predicate, strict=True)
-        (data,) = layouts_of(plan.opened, opened_blocks(plan), partial(Head.leaves, names=[column])).layouts.blocks
+        (data,) = layouts_of(
+            plan.opened, opened_blocks(plan), partial(FileMetadata.leaves, names=[column])
+        ).layouts.blocks
         size = int(plan.opened.listing.size[opened_blocks(plan).file[0]])
         assert [*decode_layout(data, size, "it").chunks] == kept
         assert with_pages(data, size, kept[-1:]) is not None
@@ -313,7 +315,7 @@ def test_object_store(s3: S3Server, tmp_path: Path) -> None:
     with filesystem.open_input_file(f"{root}/0.parquet") as file:
         layout = with_pages(one.blocks[0], file.size(), [0])
         assert layout is not None
-        own = PageReader("it", file, Head(one.heads[0]), lambda row_group, leaves: layout, REMOTE_GAP)
+        own = PageReader("it", file, FileMetadata(one.heads[0]), lambda row_group, leaves: layout, REMOTE_GAP)
         (read,) = own.read(2, ["id"], chosen_rows(np.array([50])))
     assert read.to_pylist() == [{"id": 250}]
 
@@ -424,7 +426,7 @@ def test_a_layout_that_contradicts_itself_is_not_believed(
         array[element] += more
         return [*arrays[:number], array, *arrays[number + 1 :]]
 
-    def lying(layout: Layout) -> bytes:
+    def lying(layout: ChunkLocations) -> bytes:
         data = encode_layout(layout)
         return data if layout.row_count != 7 else encode_chunk(change(decode_chunk(data, "it")))
 

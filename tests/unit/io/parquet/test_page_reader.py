@@ -17,7 +17,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from secateur.io.parquet import page_reader
-from secateur.io.parquet.chunk_locations import Layout
+from secateur.io.parquet.chunk_locations import ChunkLocations
 from secateur.io.parquet.file_locations import read_layout
 from secateur.io.parquet.footer import read_footer
 from secateur.io.parquet.page_reader import PageReader
@@ -38,7 +38,7 @@ def reader_of(data: bytes, gap: int = LOCAL_GAP) -> PageReader:
     file = pa.BufferReader(data)
     footer = read_footer(file)
 
-    def layout(row_group: int, leaves: Sequence[int]) -> Layout:
+    def layout(row_group: int, leaves: Sequence[int]) -> ChunkLocations:
         found = read_layout(file, footer, row_group, leaves).of(leaves)
         assert found is not None
         return found

@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secateur.io.parquet.file_locations import file_layouts, read_layout
-from secateur.io.parquet.file_metadata import Head
+from secateur.io.parquet.file_metadata import FileMetadata
 from secateur.io.parquet.footer import Footer, read_footer
-from secateur.io.parquet.page_index import Pages
+from secateur.io.parquet.page_index import PageLocations
 from secateur.io.parquet.page_reader import PageReader
 from secateur.io.parquet.page_walk import walked
 from secateur.io.parquet.row_selection import all_rows
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 GAPS = (LOCAL_GAP, REMOTE_GAP)  # of a disk and of an object store
 
 
-def walk(file: pa.NativeFile, footer: Footer, row_group: int, leaf: int, gap: int) -> Pages | None:
+def walk(file: pa.NativeFile, footer: Footer, row_group: int, leaf: int, gap: int) -> PageLocations | None:
     stored = footer.chunks(row_group)[leaf].stored
     assert stored is not None
     found = walked(file, stored, footer.head.columns[leaf], int(footer.row_count[row_group]), gap)
@@ -48,7 +48,7 @@ def walk(file: pa.NativeFile, footer: Footer, row_group: int, leaf: int, gap: in
     return pages
 
 
-def plain(pages: Pages) -> Mapping[str, Any]:
+def plain(pages: PageLocations) -> Mapping[str, Any]:
     return {name: array.tolist() for name, array in vars(pages).items()}
 
 
@@ -137,7 +137,7 @@ def test_files_without_a_page_index_are_read_by_pages(tmp_path: Path, write: Cal
         for row_group, data in enumerate(found.blocks):
             layout = with_pages(data, file.size(), range(len(FLAT)))
             assert layout is not None
-            reader = PageReader(path, file, Head(found.head), lambda row_group, leaves, own=layout: own)  # type: ignore[misc]
+            reader = PageReader(path, file, FileMetadata(found.head), lambda row_group, leaves, own=layout: own)  # type: ignore[misc]
             parts += reader.read(row_group, [*FLAT], all_rows(int(footer.row_count[row_group])))
     assert pa.concat_tables(parts).equals(pq.read_table(path))
 

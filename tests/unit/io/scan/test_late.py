@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import secateur as sc
 from secateur.errors import SecateurError
 from secateur.io.parquet import row_group_reader
-from secateur.io.parquet.row_selection import ChosenRows, all_rows, chosen_rows, intersection
+from secateur.io.parquet.row_selection import RowSelection, all_rows, chosen_rows, intersection
 from secateur.io.tables.page_filter import PagePruner
 from secateur.scan import Scan
 from tests.support.oracle import rows
@@ -27,8 +27,8 @@ from tests.support.strategies import KINDS, TableSpec, predicates, table_specs
 def read_whole(plan: Scan) -> Counter[str]:
     """The rows of a plan, of which every row group is read whole and filtered."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_group_reader.RowSource, "_reads_pages", lambda *_: False)
-        patch.setattr(row_group_reader.RowSource, "is_light_by_name", lambda *_: True)
+        patch.setattr(row_group_reader.RowGroupReader, "_reads_pages", lambda *_: False)
+        patch.setattr(row_group_reader.RowGroupReader, "is_light_by_name", lambda *_: True)
         patch.setattr(PagePruner, "may_match", lambda self, row_group, predicate, rows: rows)
         return rows(plan.to_arrow())
 
@@ -37,7 +37,7 @@ def read_late(plan: Scan) -> Counter[str]:
     """The rows of a plan, of which the predicate's columns are always read first, and always by pages."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_group_reader, "PAGE_COST", 0)
-        patch.setattr(row_group_reader.RowSource, "is_light_by_name", lambda *_: False)
+        patch.setattr(row_group_reader.RowGroupReader, "is_light_by_name", lambda *_: False)
         return rows(plan.to_arrow())
 
 
@@ -79,7 +79,7 @@ def test_chosen_rows_are_sets_of_rows(a: np.ndarray, b: np.ndarray, n: int, data
     assert first.between(begin, stop).positions.tolist() == [i for i in np.flatnonzero(a).tolist() if begin <= i < stop]
     cover = chosen_rows(np.flatnonzero(np.concatenate([a, np.zeros(60, bool)])[:60] | (np.arange(60) % 7 == 0)))
     held = pa.table({"row": cover.positions})
-    inside = ChosenRows(first.start[first.start < 60], first.stop[first.start < 60])
+    inside = RowSelection(first.start[first.start < 60], first.stop[first.start < 60])
     assert inside.within(cover, held)["row"].to_pylist() == inside.positions.tolist()
     assert all_rows(n).positions.tolist() == list(range(n))
 
@@ -93,7 +93,7 @@ def test_of_other_columns_only_pages_with_a_match_are_read(tmp_path: Path, monke
     asked: list[int] = []
     real = row_group_reader.PageReader.read
 
-    def noted(self: row_group_reader.PageReader, row_group: int, names: list[str], chosen: ChosenRows) -> object:
+    def noted(self: row_group_reader.PageReader, row_group: int, names: list[str], chosen: RowSelection) -> object:
         asked.append(len(chosen))
         return real(self, row_group, names, chosen)
 

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 import secateur as sc
 from secateur.errors import IncompatibleSchemas, StalePlan, TableNotFound
-from secateur.io.storage.list_files import CHUNK, WIDE, Files, list_files
+from secateur.io.storage.list_files import CHUNK, WIDE, ListedFiles, list_files
 from secateur.io.tables.directory.listing_cache import LatestListing
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.io.tables.listing import Listing
@@ -112,7 +112,7 @@ def reference(filesystem: pafs.FileSystem, root: str) -> list[Row]:
     return sorted(row for row in found if is_data(row[0]))
 
 
-def rows(found: Files | Listing) -> list[Row]:
+def rows(found: ListedFiles | Listing) -> list[Row]:
     return list(zip(found.paths.to_pylist(), found.size.tolist(), found.modified.tolist(), strict=True))
 
 
@@ -400,13 +400,13 @@ class Lister:
         self.begun = self.done = 0
         self.at_work, self.may_end = threading.Semaphore(0), threading.Semaphore(0)
 
-    def __call__(self) -> Files:
+    def __call__(self) -> ListedFiles:
         self.begun += 1
         number = self.begun
         self.at_work.release()
         assert self.may_end.acquire(timeout=60)
         self.done += 1
-        return Files(pa.array([f"{i}" for i in range(number)]), *(np.zeros((3, number), np.int64)))
+        return ListedFiles(pa.array([f"{i}" for i in range(number)]), *(np.zeros((3, number), np.int64)))
 
 
 @pytest.fixture

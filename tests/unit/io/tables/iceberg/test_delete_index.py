@@ -14,7 +14,7 @@ from pyroaring import BitMap64
 
 from secateur.errors import InvalidParquet
 from secateur.io.tables.field_ids import with_id
-from secateur.io.tables.iceberg.delete_file_index import FILE_PATH, DeleteIndex
+from secateur.io.tables.iceberg.delete_file_index import FILE_PATH, DeleteFileIndex
 from secateur.io.tables.iceberg.delete_files import DeletedKeys, Deletions, decoded_vector
 from secateur.io.tables.iceberg.manifest_arrays import (
     DATA,
@@ -103,7 +103,7 @@ def applies(delete: Entry, data: Entry) -> bool:
 )
 @examples(300)
 def test_matches_are_those_of_the_specification(data: tuple[Entry, ...], deletes: list[Entry]) -> None:
-    index = DeleteIndex(
+    index = DeleteFileIndex(
         Entries([manifest_of(each) for each in deletes]),
         Entries([manifest_of(each) for each in data]),
         np.argsort([each.path for each in data]).astype(np.int64),

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from secateur.pruning import rangeset
-from secateur.pruning.predicate.like import encoded
-from secateur.pruning.predicate.pieces import MOST_ALTERNATIVES
+from secateur.pruning.predicate.patterns.like import encoded
+from secateur.pruning.predicate.patterns.pieces import MOST_ALTERNATIVES
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import Kind
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from secateur.pruning.predicate.like import encoded
-from secateur.pruning.predicate.pieces import Alternatives, Piece, fold, is_token
+from secateur.pruning.predicate.patterns.like import encoded
+from secateur.pruning.predicate.patterns.pieces import Alternatives, Substring, fold, is_token
 
 _PUNCTUATION = r"!-/:-@\[-`{-~ "  # characters of ASCII that an escape makes literal
 _PART = re.compile(
@@ -43,8 +43,8 @@ class _Reader:
     """Takes the parts of a pattern one by one, and keeps the runs of characters that a match must hold."""
 
     def __init__(self) -> None:
-        self.alternatives: list[tuple[Piece, ...]] = []
-        self.pieces: list[Piece] = []
+        self.alternatives: list[tuple[Substring, ...]] = []
+        self.pieces: list[Substring] = []
         self.run: list[str] = []
         self.starts = False  # the characters that follow each other, and whether they begin the text
         self.depth, self.before = 0, "or"
@@ -99,7 +99,7 @@ class _Reader:
 
     def _cut(self, *, starts: bool = False, ends: bool = False) -> None:
         if self.run:
-            self.pieces.append(Piece(encoded("".join(self.run)), self.starts, ends))
+            self.pieces.append(Substring(encoded("".join(self.run)), self.starts, ends))
         self.run, self.starts = [], starts
 
     def _end_alternative(self) -> None:

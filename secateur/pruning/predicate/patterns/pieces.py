@@ -30,7 +30,7 @@ _UNDECODED = re.compile(rb"\xef\xbf\xbd|\xed[\xa0-\xbf][\x80-\xbf]")  # U+FFFD, 
 
 
 @dataclass(frozen=True)
-class Piece:
+class Substring:
     """Bytes that one text must hold, contiguous: at its beginning where `starts`, at its end where `ends`."""
 
     text: bytes
@@ -50,7 +50,7 @@ class Piece:
                 return self.text in text
 
 
-Alternatives: TypeAlias = tuple[tuple[Piece, ...], ...]  # one of them is held, with all its pieces; if any is known
+Alternatives: TypeAlias = tuple[tuple[Substring, ...], ...]  # one of them is held, with all its pieces; if any is known
 
 
 def fold(text: bytes) -> bytes:
@@ -58,7 +58,7 @@ def fold(text: bytes) -> bytes:
     return text.lower()
 
 
-def tokens_within(piece: Piece) -> tuple[bytes, ...]:
+def tokens_within(piece: Substring) -> tuple[bytes, ...]:
     """The whole tokens of every text that holds a piece: those that end inside of it, or where the text does.
 
     A token is a maximal run of digits, ASCII letters, ``_`` and bytes from 0x80 on, so of all characters beyond ASCII.
@@ -93,11 +93,11 @@ def sure(alternatives: Alternatives, *, folded: bool) -> Alternatives:
     return tuple(dict.fromkeys(found)) if all(found) else ()
 
 
-def _cut(piece: Piece, folded: bool) -> Iterator[Piece]:
+def _cut(piece: Substring, folded: bool) -> Iterator[Substring]:
     for start, end in _sure_spans(piece.text, folded):
         if start < end:
             text = fold(piece.text[start:end]) if folded else piece.text[start:end]
-            yield Piece(text, piece.starts and start == 0, piece.ends and end == len(piece.text))
+            yield Substring(text, piece.starts and start == 0, piece.ends and end == len(piece.text))
 
 
 def _sure_spans(text: bytes, folded: bool) -> Iterator[tuple[int, int]]:
@@ -111,7 +111,7 @@ def _sure_spans(text: bytes, folded: bool) -> Iterator[tuple[int, int]]:
     yield start, len(text)
 
 
-def _telling(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+def _telling(pieces: Iterable[Substring]) -> tuple[Substring, ...]:
     """The pieces that do not follow from another one; of many, the longest are looked at."""
     distinct = list(dict.fromkeys(pieces))
     if len(distinct) > MOST_PIECES:
@@ -120,7 +120,7 @@ def _telling(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
     return tuple(p for p in distinct if not any(p != q and _follows(p, q) for q in distinct))
 
 
-def _follows(piece: Piece, other: Piece) -> bool:
+def _follows(piece: Substring, other: Substring) -> bool:
     """Whether every text that holds the other piece holds this one."""
     starts = not piece.starts or (other.starts and other.text.startswith(piece.text))
     ends = not piece.ends or (other.ends and other.text.endswith(piece.text))
@@ -140,20 +140,20 @@ def alternatives_of(ranges: RangeSet) -> Alternatives:
         return ()
     points = ranges.points
     if points is not None:
-        found = [Piece(key, starts=True, ends=True) for key in points.tolist()]
+        found = [Substring(key, starts=True, ends=True) for key in points.tolist()]
     else:
         bounds = zip(ranges.thresholds[::2].tolist(), ranges.thresholds[1::2].tolist(), strict=True)
         found = [_whole_of(start, stop) for start, stop in bounds]
     return tuple((piece,) for piece in found) if all(piece.text for piece in found) else ()
 
 
-def _whole_of(start: bytes, stop: bytes) -> Piece:
+def _whole_of(start: bytes, stop: bytes) -> Substring:
     """What all byte strings of [start, stop) begin with, or are."""
     if stop == start + b"\0":
-        return Piece(start, starts=True, ends=True)
+        return Substring(start, starts=True, ends=True)
     shared = (start[:n] for n in range(len(start), 0, -1))
     for prefix in shared:
         after = prefix_successor(prefix)
         if after is not None and stop <= after:
-            return Piece(prefix, starts=True)
-    return Piece(b"", starts=True)
+            return Substring(prefix, starts=True)
+    return Substring(b"", starts=True)

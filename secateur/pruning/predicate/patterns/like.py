@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from secateur.errors import InvalidPredicate
 from secateur.pruning.predicate.nodes import Sql
-from secateur.pruning.predicate.pieces import Alternatives, Piece
+from secateur.pruning.predicate.patterns.pieces import Alternatives, Substring
 
 _WILDCARD = 13  # instructions of RE2 for any character in UTF-8; a literal byte is one
 _MOST_INSTRUCTIONS = 500_000  # in 8 MB, RE2's own bound
@@ -52,7 +52,7 @@ class Pattern:
     def alternatives(self) -> Alternatives:
         """The pieces of a matching text, whose first and last literal stand at its ends."""
         last = len(self.wildcards)
-        pieces = (Piece(encoded(text), i == 0, i == last) for i, text in enumerate(self.literals) if text)
+        pieces = (Substring(encoded(text), i == 0, i == last) for i, text in enumerate(self.literals) if text)
         return (tuple(pieces),)
 
     def in_lower_case(self) -> Pattern:

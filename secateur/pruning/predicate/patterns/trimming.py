@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from secateur.pruning import rangeset
-from secateur.pruning.predicate.pieces import Alternatives, Piece
+from secateur.pruning.predicate.patterns.pieces import Alternatives, Substring
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import Kind
 
@@ -25,7 +25,7 @@ def untrimmed(name: str, alternatives: Alternatives) -> tuple[RangeSet, Alternat
         if name != "rtrim":
             found = rangeset.union(found, rangeset.starting_with(b" "))
     loose = tuple(
-        tuple(Piece(p.text, p.starts and name == "rtrim", p.ends and name == "ltrim") for p in pieces)
+        tuple(Substring(p.text, p.starts and name == "rtrim", p.ends and name == "ltrim") for p in pieces)
         for pieces in alternatives
     )
     return found, loose
