@@ -2,7 +2,7 @@
 
 Spark maps whole characters. The ASCII bytes of a text in lower case are those of the folded text, in the same places
 among the others, unless a character that is not ASCII is mapped to some that are. There are two,
-CASE_TRICKY in ``pruning/predicate/patterns/pieces``; a text with one of them cannot be treated. Bytes that are not ASCII
+CASE_TRICKY in ``predicate/patterns/pieces``; a text with one of them cannot be treated. Bytes that are not ASCII
 prove nothing: é and É are one letter and four different bytes.
 """
 
