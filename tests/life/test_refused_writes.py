@@ -189,8 +189,7 @@ def test_ctrl_c_in_the_middle_of_a_command(tmp_path: Path) -> None:
 
 # The command, of which the process is sent SIGINT as its first segment is written; its tasks are done in the process.
 INTERRUPTED = """
-import contextlib, os, signal, sys
-import secateur.cli.building, secateur.maintain.refresh
+import os, signal, sys
 from secateur.cli import main
 from secateur.io.storage.index_store import FileStore
 put = FileStore.put
@@ -199,8 +198,6 @@ def interrupted(self, name, data):
     if name.endswith(".segment"):
         os.kill(os.getpid(), signal.SIGINT)
 FileStore.put = interrupted
-secateur.cli.building.spark_session = lambda verbose: contextlib.nullcontext(object())
-secateur.maintain.refresh.run_tasks = lambda spark, work, n: work(range(n))
 main()
 """
 

@@ -28,8 +28,6 @@ from secateur.index.filters import transpose
 from secateur.index.filters.bloom_fragment import SliverWriter
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.tables.directory.table import ParquetDirectory
-from secateur.maintain import build as building
-from secateur.maintain import refresh as refreshing
 from secateur.pruning.evaluate import fold, leaf_outcomes
 from secateur.pruning.outcomes import TRUE, survives
 from secateur.pruning.predicate.bound import Leaf, leaves
@@ -173,13 +171,6 @@ def test_predicates_ask_every_kind_of_filter() -> None:
 # ---- files, and an index of them with filters of all kinds -----------------------------------------------------------
 
 
-@pytest.fixture(autouse=True)
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Builds need no Spark here: what its tasks would do is done one after the other."""
-    for module in (building, refreshing):
-        monkeypatch.setattr(module, "run_tasks", lambda spark, work, n: work(range(n)))
-
-
 def index_of(root: Path, **options: Any) -> ParquetDirectory:
     table = sc.open_table(str(root))
     sc.build_index(table, **options)
@@ -245,10 +236,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("filters") / "lake"
     for i in range(FILES):
         write_rows(root / f"{i}.parquet", i * ROWS)
-    with (
-        patch.object(building, "run_tasks", lambda spark, work, n: work(range(n))),
-        Cuts(slab_blocks=14, part_bytes=1_000, sliver_bytes=200, joined_bytes=0).prevailing(),
-    ):
+    with Cuts(slab_blocks=14, part_bytes=1_000, sliver_bytes=200, joined_bytes=0).prevailing():
         index_of(root, **ALL_KINDS)
     return root
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from secateur.index.container.index_file import Place
 from secateur.index.filters.bloom_matrix import Slabs
+from secateur.index.identity import FileIdentity
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, Filter, IndexedColumn
 from secateur.index.segments.segment_file import CODE, COLUMN_KINDS, POSTING
 from secateur.index.segments.segment_table import (
@@ -196,7 +197,7 @@ def segments_of(draw: st.DrawFn, shape: Shape, prefix: str) -> tuple[Segments, l
 @st.composite
 def summary_of(draw: st.DrawFn, shape: Shape, name: str) -> SegmentSummary:
     columns, filters = shape
-    files = [(f"{name}/ä {i}", draw(numbers), draw(numbers)) for i in range(draw(st.integers(0, 3)))]
+    files = [FileIdentity(f"{name}/ä {i}", *(draw(numbers) for _ in range(4))) for i in range(draw(st.integers(0, 3)))]
     counts = np.array([[draw(numbers) for _ in range(3)] for _ in files], np.int64).reshape(-1, 3)
     chunks = [f"{kind}/{c}" for kind in COLUMN_KINDS for c in range(len(columns))]
     chunks += [f"{chunk_of(each)}/{f}" for f, each in enumerate(filters)]
@@ -260,7 +261,9 @@ def _expected(shape: Shape, slabs: Mapping[int, Slabs], i: int, summary: Segment
     runs = [
         (named(each), run) for f, each in enumerate(filters) for run in (runs_of(slabs[f], i) if f in slabs else ())
     ]
-    files = tuple((*file, *counts) for file, counts in zip(summary.files, summary.file_counts.tolist(), strict=True))
+    files = tuple(
+        (*astuple(file), *counts) for file, counts in zip(summary.files, summary.file_counts.tolist(), strict=True)
+    )
     counts = (summary.size, summary.block_count, summary.row_count)
     zones = [(c.path[0], zone_of(z, 0)) for c, z in zip(columns, summary.zone_maps, strict=True)]
     return Record(summary.name, counts, files, summary.places["blocks"], *map(tuple, (chunks, zones, codes, runs)))
