@@ -104,7 +104,7 @@ def test_folded_constants_have_the_value_and_type_of_spark(spark: SparkSession) 
         if mine is None:
             unknown.append(text)
             continue
-        value = value_of(ZONE, text)
+        value = value_of(ZONE, True, text)
         assert value is not None, f"{text} is {mine} here, and raises an error in Spark"
         theirs = constant_of_scalar(value)
         assert theirs is not None
@@ -119,7 +119,7 @@ def test_what_moves_or_fails_is_not_folded(spark: SparkSession, text: str) -> No
     zone = zone_of(ZONE)
     assert zone is not None
     assert folded(text, Binder(SCHEMA, zone)) is None
-    assert folded(text, Binder(SCHEMA, zone, fold=partial(value_of, ZONE))) is None
+    assert folded(text, Binder(SCHEMA, zone, fold=partial(value_of, ZONE, True))) is None
 
 
 ASKED = [
@@ -137,14 +137,15 @@ ASKED = [
 @pytest.mark.parametrize(("text", "plain"), ASKED)
 def test_spark_is_asked_for_what_only_it_computes(spark: SparkSession, text: str, plain: str) -> None:
     spark.conf.set("spark.sql.session.timeZone", ZONE)
-    found = bind(parse(text), SCHEMA, session_time_zone=ZONE, fold=partial(value_of, ZONE))
+    found = bind(parse(text), SCHEMA, session_time_zone=ZONE, fold=partial(value_of, ZONE, True))
     assert rewrite(found) == rewrite(bind(parse(plain), SCHEMA, session_time_zone=ZONE))
 
 
 def test_a_session_of_another_zone_is_not_asked(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.session.timeZone", ZONE)
-    assert value_of(ZONE, "md5('a')") is not None
-    assert value_of("UTC", "md5('a')") is None
+    assert value_of(ZONE, True, "md5('a')") is not None
+    assert value_of("UTC", True, "md5('a')") is None
+    assert value_of(ZONE, False, "md5('a')") is None
 
 
 def test_without_a_session_the_condition_is_left_to_spark() -> None:

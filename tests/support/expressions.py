@@ -478,7 +478,7 @@ def _flag(chance: random.Random, depth: int) -> str:
 BOOLEAN = [
     "coalesce({}, {})",
     "if({}, {}, {})",
-    "({}) = ({})",
+    "(({}) = ({}))",
     "nullif({}, {})",
     "({} <=> {})",
     "({} BETWEEN {} AND {})",

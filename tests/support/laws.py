@@ -46,12 +46,12 @@ def check_table(
     limit: int = 3,
     roads: int = 0,
     build: dict[str, Any] | None = None,
-    ansi: bool = True,
+    ansi: bool | None = None,
 ) -> Answers:
     """All laws on a table, with a new index (unless `build` is None) and without one.
 
     `frame` is the table as Spark reads it. The rows of the first `roads` predicates are read through Spark too. `ansi`
-    is whether the session is in ANSI mode.
+    is told to `prune`; None leaves the mode for it to ask of the session.
     """
     answers = ask(spark.read.parquet(str(root)) if frame is None else frame, predicates)
     table = sc.open_table(str(root))
@@ -63,7 +63,7 @@ def check_table(
     return answers
 
 
-def check_plans(root: Path, answers: Answers, limit: int = 3, *, ansi: bool = True) -> None:
+def check_plans(root: Path, answers: Answers, limit: int = 3, *, ansi: bool | None = None) -> None:
     """All laws on a table, by the index as it is and without it, for every predicate that Spark answers."""
     prune = partial(sc.prune, ansi=ansi)
     table = sc.open_table(str(root))

@@ -141,6 +141,7 @@ def _on_clock(zone: dt.tzinfo, move: Step) -> Step:
     there, back, later = clock(zone, SECOND).local, clock(zone, SECOND).instants, clock(zone, SECOND).later
 
     def step(span: Span) -> Span:
+        span = span.within(INT64_MIN + _FARTHEST, INT64_MAX - _FARTHEST)  # so that no clock shows less or more
         local = span.through(there)
         moved = move(local).within(INT64_MIN + _FARTHEST, INT64_MAX - _FARTHEST)
         first, last = moved.through(back), moved.through(later)

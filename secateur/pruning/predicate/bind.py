@@ -54,6 +54,7 @@ from secateur.pruning.predicate.nodes import (
     Predicate,
     Sql,
     Truth,
+    as_expression,
     as_predicate,
 )
 from secateur.pruning.predicate.operands import (
@@ -80,6 +81,9 @@ from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Kind, kind_of, least_key, ordered_kind
 
 EQUALITIES = ("=", "<=>")
+
+# conditions on a text and a pattern, where the pattern is no literal as it is written
+PATTERN_CALLS = ("like", "ilike", "rlike", "regexp", "regexp_like", "startswith", "endswith", "contains")
 
 
 def bind(
@@ -138,6 +142,8 @@ def _bound(node: Predicate | Expression, binder: Binder) -> Steps[Any]:
                 return (yield from _leaf(node, binder))
             except NoRule as reason:
                 return _unsupported(node, str(reason), binder)
+        case Call(function, (text, pattern)) if function in PATTERN_CALLS and not isinstance(pattern, Literal):
+            return (yield as_expression(_with_pattern(function, text, (yield pattern))))
         case Column() | Literal() | Call() | nodes.Cast() | nodes.Case() | nodes.Test() | nodes.Duration():
             if binder.fold is not None and is_computed(node) and is_foldable(node):
                 return _constant(node, binder, binder.fold)
@@ -196,9 +202,9 @@ def _leaf(predicate: Predicate, binder: Binder) -> Steps[Predicate]:
             return _at((yield text), op, place, escaped(part), sql)
         case nodes.Comparison(
             "=",
-            Call(("like" | "ilike" | "rlike" | "regexp" | "regexp_like") as function, (text, pattern)),
+            Call(function, (text, pattern)),
             Literal(True, "boolean"),
-        ):
+        ) if function in PATTERN_CALLS:
             return (yield _with_pattern(function, text, (yield pattern)))
         case nodes.Comparison(op, left, Literal() as right):
             return _with_literal(op, (yield left), right, predicate, binder)

@@ -361,9 +361,12 @@ def apply(name: str, arguments: list[Operand], binder: Binder) -> Operand:
     return _folded(replace(found, source=(function_of, asked)), tuple(arguments))
 
 
+_SUMS_AND_PRODUCTS = ("+", "-", "*", "try_add", "try_subtract", "try_multiply")
+
+
 def _meet_as_floats(name: str, arguments: list[Operand], binder: Binder) -> bool:
     """Whether integers and floats are added and multiplied as floats, which they are without ANSI."""
-    if binder.ansi or name not in ("+", "-", "*"):
+    if binder.ansi or name not in _SUMS_AND_PRODUCTS:
         return False
     integers = [types.is_integer(a.type) for a in arguments]
     floats = [a.type == pa.float32() for a in arguments]
