@@ -76,7 +76,7 @@ class ChunkReader:
         return [arrays for chunk in chunks if (arrays := found[chunk]) is not None]
 
     def nearby(self, chunk: IndexChunk) -> Arrays | IndexFault | None:
-        """Return a chunk that was prefetched (it is handed out once) or is in the disk cache; None if it must be read."""
+        """Return a chunk that was prefetched (handed out once) or is in the disk cache; None if it must be read."""
         return self.ahead.pop(chunk) if chunk in self.ahead else self._from_disk(chunk)
 
     def _keep_ahead(self, chunk: IndexChunk) -> bool:

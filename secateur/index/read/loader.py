@@ -67,9 +67,7 @@ class IndexMemory:
     layout: SegmentGroups
     naming: ColumnNaming = BY_NAME
     tables: dict[int, ResidentBlocks] = field(default_factory=dict)  # by group: a query keeps what it has read
-    expected: list[Field] = field(
-        default_factory=list
-    )  # columns that the query will ask for, by their names in the index
+    expected: list[Field] = field(default_factory=list)  # columns the query will ask for, as named in the index
 
     def called(self, column: Field) -> Field | None:
         """Return the column under its name in the index; None where the index cannot know it."""

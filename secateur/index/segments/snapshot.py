@@ -187,7 +187,7 @@ class Snapshot:
 
     @property
     def live(self) -> np.ndarray:
-        """The position of every file when sorted by path, which is its live file if the live files' id is `listing_id`."""
+        """The live file of every file, if the live files' id is `listing_id`: its position when sorted by path."""
         return self._file_arrays[-1]
 
     @cached_property
@@ -216,7 +216,7 @@ class Snapshot:
         return zone_map_of(arrays, ordered_kind(field.type), len(self.tree.row_count), f"{self.name}: chunk {chunk}")
 
     def directory(self, kind: str, field: Field | None) -> Directory | None:
-        """Return where the chunks of one kind lie, of a column or (None) of no column; None where no segment has one."""
+        """Return where the chunks of one kind lie, of a column (or of none, if None); None where no segment has one."""
         number = -1 if field is None else self.number_of(field)
         if number is None:
             return None
