@@ -75,7 +75,7 @@ def _sorted_pairs(hashes: Sequence[np.ndarray | None], bits: int) -> np.ndarray:
 
 
 def _steps(pairs: np.ndarray, bits: int) -> Iterator[np.ndarray]:
-    """Yield the differences of neighbouring prefixes, slab by slab."""
+    """Yield the differences of neighbouring prefixes, in chunks."""
     for start in range(0, len(pairs) - 1, SLAB):
         prefixes = pairs[start : start + SLAB + 1] >> np.uint64(bits)
         yield prefixes[1:] - prefixes[:-1]
@@ -92,7 +92,7 @@ def _bitmaps(pairs: np.ndarray, bits: int, values: int, blocks: int) -> tuple[np
     """Return the prefix of every row, and the rows."""
     prefixes = np.empty(values, np.uint64)
     rows = np.zeros((values, bitmap_bytes(blocks)), np.uint8)
-    done = 0  # prefixes of earlier slabs
+    done = 0  # prefixes of earlier chunks
     for start in range(0, len(pairs), SLAB):
         chunk = pairs[start : start + SLAB]
         found = chunk >> np.uint64(bits)
