@@ -60,11 +60,11 @@ class InvalidAggregate(SecateurError):
 
 
 class IncomparableLiteral(SecateurError):
-    """A literal cannot be compared with the column on its other side."""
+    """A literal cannot be compared with the column next to it."""
 
 
 class UnsupportedPredicate(SecateurError):
-    """A predicate that only Spark can evaluate was to be evaluated without Spark."""
+    """A predicate that only Spark can evaluate was to be evaluated over rows without Spark."""
 
 
 class EvaluationError(SecateurError):
