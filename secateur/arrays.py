@@ -1,7 +1,7 @@
-"""Arrow arrays from numpy arrays and Python values by their buffers.
+"""Arrow arrays from numpy arrays and Python values, through their buffers.
 
-``pyarrow.array``, ``pyarrow.scalar`` and ``to_numpy`` import pandas when they are first called, which takes longer than
-all the rest of a first plan; these do not. An array of numbers without nulls goes back by ``numpy.from_dlpack``.
+``pyarrow.array``, ``pyarrow.scalar`` and ``to_numpy`` import pandas on first use, which takes longer than all the rest
+of a first plan; these functions do not. Use ``numpy.from_dlpack`` for the way back of numbers without nulls.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _NUMBERS = {
 
 
 def from_numpy(values: np.ndarray) -> pa.Array:
-    """Numbers of shape (n,) as an Arrow array, which shares their memory where they lie together."""
+    """Return numbers of shape (n,) as an Arrow array; contiguous memory is shared."""
     values = np.ascontiguousarray(values)
     return pa.Array.from_buffers(_NUMBERS[values.dtype], len(values), [None, pa.py_buffer(values)])
 
 
 def flags(values: np.ndarray) -> pa.Array:
-    """Booleans of shape (n,) as an Arrow array."""
+    """Return booleans of shape (n,) as an Arrow array."""
     bits = np.packbits(values, bitorder="little")
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
 
 
 def strings(values: Sequence[str]) -> pa.Array:
-    """Texts as an Arrow array of strings. Raises UnicodeEncodeError for a lone surrogate."""
+    """Return texts as an Arrow array of strings. Raises UnicodeEncodeError for a lone surrogate."""
     joined = "".join(values)
     data = joined.encode()
     texts: Sequence[str | bytes] = values if len(data) == len(joined) else [value.encode() for value in values]
@@ -49,40 +49,40 @@ def strings(values: Sequence[str]) -> pa.Array:
 
 
 def binaries(values: Sequence[bytes]) -> pa.Array:
-    """Byte strings as an Arrow array of large binary."""
+    """Return byte strings as an Arrow array of large binary."""
     return pa.Array.from_buffers(
         pa.large_binary(), len(values), [None, pa.py_buffer(_ends(values)), pa.py_buffer(b"".join(values))]
     )
 
 
 def _ends(values: Sequence[str | bytes] | Sequence[bytes]) -> np.ndarray:
-    """Where each value begins in all of them joined, and behind the last."""
+    """Return where each value begins when all are joined, and the end of the last."""
     ends = np.zeros(len(values) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=ends[1:])
     return ends
 
 
 def present(array: pa.Array) -> np.ndarray:
-    """Which slots of an Arrow array are not null: bool of shape (n,)."""
+    """Mark the slots of an Arrow array that are not null: bool of shape (n,)."""
     return np.ones(len(array), bool) if not array.null_count else _bits(array, 0)
 
 
 def truths(array: pa.Array) -> np.ndarray:
-    """Which slots of an Arrow array of booleans are true: bool of shape (n,)."""
+    """Mark the slots of an Arrow array of booleans that are true: bool of shape (n,)."""
     return _bits(array, 1) & present(array)
 
 
 def numbers(array: pa.Array, dtype: np.dtype | type[np.generic]) -> np.ndarray:
-    """The slots of an Arrow array of numbers as they lie in memory; what null slots hold is arbitrary."""
+    """Return the slots of an Arrow array of numbers as a view of its memory; null slots are arbitrary."""
     if not len(array):
         return np.zeros(0, dtype)
     return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
 
 
 def text_parts(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Where each text begins, and behind the last, in the bytes of all, which follow: of strings or binaries.
+    """Return the offsets (n + 1,) and the bytes of strings or binaries.
 
-    The offsets are int32, and int64 for large ones. What null slots hold is arbitrary.
+    The offsets are int32, or int64 for large types, and start at 0. The contents of null slots are arbitrary.
     """
     is_large = pa.types.is_large_string(texts.type) or pa.types.is_large_binary(texts.type)
     dtype = np.int64 if is_large else np.int32

@@ -1,4 +1,4 @@
-"""Errors that callers see: each says what is wrong, which value, and what to do."""
+"""Errors that callers see: each message says what is wrong, which value, and what to do."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ class SecateurError(Exception):
 
 
 class TableNotFound(SecateurError):
-    """The path names no table."""
+    """No table was found at the path."""
 
 
 class UnsupportedTable(SecateurError):
-    """The directory is a table of a format whose live files its Parquet files alone do not tell."""
+    """The directory is a table of a format whose live files cannot be derived from its Parquet files."""
 
 
 class UnknownSnapshot(SecateurError):
@@ -24,11 +24,11 @@ class InvalidParquet(SecateurError):
 
 
 class OldCalendar(InvalidParquet):
-    """A file holds days or instants of the calendar of Spark 2, from a time for which only Spark converts them."""
+    """A file has days or instants in the calendar of Spark 2, from a time for which only Spark converts them."""
 
 
 class NotInFile(SecateurError):
-    """A file lacks a column whose values its partition tells, and was opened without being told them."""
+    """A file lacks a column whose values come from its partition, and was opened without them."""
 
 
 class IncompatibleSchemas(SecateurError):
@@ -40,11 +40,11 @@ class UnknownColumn(SecateurError):
 
 
 class InvalidOption(SecateurError, ValueError):
-    """A build was asked for what cannot be made, or in words that cannot be read."""
+    """A build option cannot be satisfied or cannot be parsed."""
 
 
 class UnknownBlock(SecateurError):
-    """A file or row group that the table does not have was asked about."""
+    """A file or row group was requested that the table does not have."""
 
 
 class AmbiguousColumn(SecateurError):
@@ -56,11 +56,11 @@ class InvalidPredicate(SecateurError):
 
 
 class InvalidAggregate(SecateurError):
-    """A list of aggregates does not parse, or asks for one that is not answered here."""
+    """A list of aggregates does not parse, or contains an unsupported one."""
 
 
 class IncomparableLiteral(SecateurError):
-    """A literal cannot be compared with the column beside it."""
+    """A literal cannot be compared with the column next to it."""
 
 
 class UnsupportedPredicate(SecateurError):
@@ -68,27 +68,27 @@ class UnsupportedPredicate(SecateurError):
 
 
 class EvaluationError(SecateurError):
-    """A predicate has no value on a row, as Spark raises an error there: an overflow, or a division by zero."""
+    """A predicate has no value on a row because Spark raises an error there: an overflow, or a division by zero."""
 
 
 class TooManyOpenFiles(SecateurError):
-    """This process, or the machine, has as many files open as it may: nothing is said of what was to be opened."""
+    """This process, or the machine, has too many files open: nothing is known about the file to be opened."""
 
 
 class AccessDenied(SecateurError):
-    """A store refuses what this process has of credentials; the message says where credentials are looked for."""
+    """A store rejects the credentials of this process; the message says where credentials are looked for."""
 
 
 class StalePlan(SecateurError):
-    """A file of the plan has vanished or changed since the plan was made."""
+    """A file of the plan vanished or changed after the plan was made."""
 
 
 class AuditFailed(SecateurError):
-    """A block that was pruned holds a row that matches: the index, or the footer that it was made of, is wrong."""
+    """A pruned block holds a matching row: the index, or the footer that it was built from, is wrong."""
 
 
 class IndexMissing(SecateurError):
-    """The table has no index where one is needed."""
+    """The table has no index, but one is needed."""
 
 
 class IndexNotWritable(SecateurError):
@@ -102,9 +102,9 @@ class IndexConflict(SecateurError):
 class IndexFault(SecateurError):
     """An index file is missing, corrupt, or of a newer version.
 
-    While planning it is caught at the stage boundary, where it keeps blocks; with ``strict=True`` it is raised.
+    While planning it is caught at the stage boundary, which keeps the blocks; with ``strict=True`` it is raised.
     """
 
 
 class JavaNotFound(SecateurError):
-    """No Java that Spark can run on was found."""
+    """No Java that can run Spark was found."""

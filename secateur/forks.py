@@ -1,8 +1,8 @@
-"""Locks that a forked process finds free.
+"""Locks that are free in a forked process.
 
-A child of `os.fork` has one thread. A lock that another thread held at that moment would be held for ever in it, and so
-whoever keeps one has it made here: in the child it is a new one. What it guards is such that a step of another thread
-which was not finished does no harm: it is taken again.
+A child of `os.fork` has one thread. A lock that another thread held at that moment would stay held in it for ever, so
+locks are created here: the child gets new ones. They guard only state that an unfinished step of another thread does
+not harm: the step is repeated.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from functools import cached_property
 from typing import Any
 from weakref import WeakValueDictionary
 
-_owners: WeakValueDictionary[tuple[int, str], object] = WeakValueDictionary()  # by their ids, and the lock's name
+_owners: WeakValueDictionary[tuple[int, str], object] = WeakValueDictionary()  # by owner id and lock name
 
 
 def lock_for(owner: object, name: str) -> threading.Lock:
-    """A lock for an object to keep under a name, where a forked child gets another."""
+    """Create a lock for the attribute `name` of an object; a forked child replaces it."""
     _owners[id(owner), name] = owner
     return threading.Lock()
 
@@ -28,12 +28,12 @@ def _renew() -> None:
     for (_, name), owner in list(_owners.items()):
         object.__setattr__(owner, name, threading.Lock())
     for cached in _cached_properties():
-        if hasattr(cached, "lock"):  # up to Python 3.11, one for all objects of the class
+        if hasattr(cached, "lock"):  # up to Python 3.11, where all objects of the class share one
             cached.lock = threading.RLock()
 
 
 def _cached_properties() -> Iterator[cached_property[Any]]:
-    """Those of all classes of the package."""
+    """Yield the cached properties of all classes of the package."""
     modules = [module for name, module in list(sys.modules.items()) if name.startswith(f"{__package__}.")]
     classes = {each for module in modules for each in vars(module).values() if isinstance(each, type)}
     for each in classes:

@@ -38,8 +38,8 @@ Key: TypeAlias = int | bytes
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 INT128_MIN, INT128_MAX = -(2**127), 2**127 - 1
-FEW_THRESHOLDS = 16  # so many comparisons are faster than a binary search, which jumps
-FEW_TIES = 16  # one key in so many is looked up by position; where more are tied, whole words are compared
+FEW_THRESHOLDS = 16  # up to this many, comparisons are faster than a binary search, which jumps in memory
+FEW_TIES = 16  # up to one tie in so many keys is resolved by position; with more ties whole words are compared
 UNBOUNDED = np.uint64(2**64 - 1)
 
 
@@ -59,7 +59,7 @@ _KINDS = {
 
 
 def kind_of(type_: pa.DataType) -> Kind | None:
-    """The kind of a column type's keys, or None where the type has no order known here."""
+    """Return the kind of a column type's keys, or None for a type without a known order."""
     if pa.types.is_decimal128(type_):
         return Kind.WORD if type_.precision <= 18 else Kind.WIDE
     if pa.types.is_timestamp(type_):
@@ -68,7 +68,7 @@ def kind_of(type_: pa.DataType) -> Kind | None:
 
 
 def ordered_kind(type_: pa.DataType) -> Kind:
-    """The kind of the keys of a type that has an order."""
+    """Return the kind of the keys of an ordered type."""
     kind = kind_of(type_)
     assert kind is not None
     return kind
@@ -95,19 +95,19 @@ def same_keys(a: pa.DataType, b: pa.DataType) -> bool:
 
 
 def float_key(value: float) -> int:
-    """The key of a double: monotone in IEEE order, with -0.0 as 0.0 and every NaN as the greatest."""
+    """Return the key of a double: monotone in IEEE order, with -0.0 as 0.0 and every NaN as the greatest."""
     if value != value:
         return NAN_KEY
     (bits,) = struct.unpack("<q", struct.pack("<d", value + 0.0))
     return bits if bits >= 0 else bits ^ INT64_MAX
 
 
-COLLATED = pa.large_string()  # stands for strings with a collation, whose order is not that of their bytes
+COLLATED = pa.large_string()  # stands for collated strings, which do not order by their bytes
 NAN_KEY = 0x7FF8_0000_0000_0000
 
 
 def least_key(kind: Kind) -> Key:
-    """The least key of a kind: every value is at least this."""
+    """Return the least key of a kind."""
     match kind:
         case Kind.WORD:
             return INT64_MIN
@@ -118,7 +118,7 @@ def least_key(kind: Kind) -> Key:
 
 
 def successor(key: Key, kind: Kind) -> Key | None:
-    """The least key greater than `key`, or None where `key` is the greatest."""
+    """Return the least key greater than `key`, or None if `key` is the greatest."""
     match kind:
         case Kind.BYTES:
             assert isinstance(key, bytes)
@@ -130,16 +130,16 @@ def successor(key: Key, kind: Kind) -> Key | None:
 
 
 def prefix_successor(prefix: bytes) -> bytes | None:
-    """The least byte string greater than every string that starts with `prefix`, or None.
+    """Return the least byte string greater than every string that starts with `prefix`, or None.
 
-    None where all bytes are 0xFF: no byte string is greater than all of them, so the range is unbounded.
+    None if all bytes are 0xFF: no byte string is greater than all such strings, so the range is unbounded.
     """
     trimmed = prefix.rstrip(b"\xff")
     return trimmed[:-1] + bytes([trimmed[-1] + 1]) if trimmed else None
 
 
 def canonical_bytes(key: Key, kind: Kind) -> bytes:
-    """The bytes that are hashed for a key: 8 or 16 little-endian bytes of an integer, or the bytes themselves."""
+    """Return the bytes to hash for a key: 8 or 16 little-endian bytes of an integer, or the bytes themselves."""
     match key:
         case bytes():
             return key
@@ -151,8 +151,8 @@ def canonical_bytes(key: Key, kind: Kind) -> bytes:
 class Keys:
     """n keys as words of shape (n,): a key is less than another iff its words are, compared left to right.
 
-    Soundness of the BYTES layout: zero padding orders two strings right unless they differ only in trailing
-    zeros, and then the shorter, which is the lesser, has the lesser last word.
+    Sound for the BYTES layout: zero padding orders two strings correctly unless they differ only in trailing zeros;
+    then the shorter string, which is the lesser, has the lesser last word.
     """
 
     kind: Kind
@@ -162,7 +162,7 @@ class Keys:
         return len(self.words[0])
 
     def at(self, index: int) -> Key:
-        """One key out of many."""
+        """Return one key."""
         words = [word[index] for word in self.words]
         match self.kind:
             case Kind.WORD:
@@ -173,7 +173,7 @@ class Keys:
                 return b"".join(int(word).to_bytes(8, "big") for word in words[:-1])[: int(words[-1])]
 
     def take(self, indices: np.ndarray | slice) -> Keys:
-        """The keys at the given positions."""
+        """Return the keys at the given positions."""
         return Keys(self.kind, tuple(word[indices] for word in self.words))
 
     @cached_property
@@ -183,17 +183,17 @@ class Keys:
 
     @cached_property
     def common(self) -> list[np.generic]:
-        """The leading words that all keys share, without the last word: found once for all comparisons."""
+        """The leading words that all keys share, without the last word; computed once for all comparisons."""
         return common_words(self.words[:-1])
 
     def at_least(self, key: Key) -> np.ndarray:
-        """Which keys are >= `key`: bool of shape (n,). Exact for a `key` of any length."""
+        """Mark the keys >= `key`: bool of shape (n,). Exact for a `key` of any length."""
         return _at_least(self.words, words_of(key, self.kind, self.width))
 
     def rank(self, thresholds: Keys) -> np.ndarray:
-        """For every key the number of thresholds that it is at least: int of shape (n,).
+        """Return for every key the number of thresholds that are at most the key: int of shape (n,).
 
-        `thresholds` are sorted, and made by :func:`keys_from` for as many words of bytes as these keys have.
+        `thresholds` are sorted, and built by :func:`keys_from` with as many words of bytes as these keys have.
         """
         table = thresholds.words
         if len(thresholds) <= FEW_THRESHOLDS:
@@ -205,7 +205,7 @@ class Keys:
 
 
 def common_words(words: Sequence[np.ndarray]) -> list[np.generic]:
-    """The values of the leading words that are the same for every key; of shape (n,) each, n > 0 or none."""
+    """Return the values of the leading words that are equal in all keys; each word has shape (n,)."""
     common = []
     for word in words:
         if not len(word) or word[0] != word[-1] or (word != word[0]).any():
@@ -215,10 +215,10 @@ def common_words(words: Sequence[np.ndarray]) -> list[np.generic]:
 
 
 def words_of(key: Key, kind: Kind, width: int) -> tuple[np.generic, ...]:
-    """A key in the words of a :class:`Keys` that holds `width` words of bytes.
+    """Return a key in the words of a :class:`Keys` with `width` words of bytes.
 
-    A `key` longer than the array's words is cut, and its full length kept as the last word: an array key that
-    ties on all words is no longer than them, hence shorter than `key`, and a prefix of it: less, as it should be.
+    A longer `key` is truncated, but the last word keeps its full length. An array key that ties on the other words is
+    no longer than them, so it is a shorter prefix of `key` and correctly compares as less.
     """
     match key:
         case bytes():
@@ -231,7 +231,7 @@ def words_of(key: Key, kind: Kind, width: int) -> tuple[np.generic, ...]:
 
 
 def _at_least(words: tuple[np.ndarray, ...], target: tuple[np.generic, ...]) -> np.ndarray:
-    """Which keys are >= `target`, by the first word, and by the others where that is equal."""
+    """Mark the keys >= `target` by the first word, and by the others where that is equal."""
     result = words[0] >= target[0]
     if len(words) == 1:
         return result
@@ -247,7 +247,7 @@ def _at_least(words: tuple[np.ndarray, ...], target: tuple[np.generic, ...]) -> 
 
 
 def _rank(words: tuple[np.ndarray, ...], table: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Ranks among many thresholds: by binary search for the first word, then among those that share it."""
+    """Rank keys among many thresholds: by binary search for the first word, then among those that share it."""
     ranks = np.searchsorted(table[0], words[0], side="right")
     if len(words) == 1:
         return ranks
@@ -261,7 +261,7 @@ def _rank(words: tuple[np.ndarray, ...], table: tuple[np.ndarray, ...]) -> np.nd
 def _rank_within(
     words: tuple[np.ndarray, ...], table: tuple[np.ndarray, ...], low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
-    """Binary search of every key between its own limits, of all at once: log2 of the widest limits passes."""
+    """Binary search for all keys at once, each within its own limits; passes: log2 of the widest limits."""
     for _ in range(int((high - low).max()).bit_length()):
         active = low < high
         middle = np.minimum((low + high) // 2, len(table[0]) - 1)
@@ -275,12 +275,12 @@ def _rank_within(
 
 
 def key_of(value: object, type_: pa.DataType) -> Key:
-    """The key of one non-null Python value of a column type, as ``pa.scalar(value, type).as_py()`` gives it."""
+    """Return the key of one non-null Python value of a column type, as ``pa.scalar(value, type).as_py()`` gives it."""
     return keys_of(pa.array([value], type_)).at(0)
 
 
 def scalar_of(key: Key, type_: pa.DataType) -> pa.Scalar:
-    """The value of a key: the inverse of :func:`key_of`, but for -0.0, and for the many NaNs."""
+    """Return the value of a key: the inverse of :func:`key_of`, except for -0.0 and the many NaNs."""
     match key:
         case bytes():
             return pa.array([key], pa.binary()).view(type_)[0]
@@ -296,9 +296,9 @@ def scalar_of(key: Key, type_: pa.DataType) -> pa.Scalar:
 
 
 def keys_of(array: pa.Array) -> Keys:
-    """The keys of an Arrow array of a type with an order; null slots get an arbitrary key.
+    """Return the keys of an Arrow array of an ordered type; null slots get an arbitrary key.
 
-    Raises IndexFault for a type without an order: the caller asks :func:`kind_of` first.
+    Raises IndexFault for a type without an order: callers check :func:`kind_of` first.
     """
     type_ = array.type
     kind = kind_of(type_)
@@ -330,7 +330,7 @@ def _word_keys(array: pa.Array) -> np.ndarray:
 
 
 def float_keys(values: np.ndarray) -> np.ndarray:
-    """Vectorised :func:`float_key`: float64 of shape (n,) to int64 of shape (n,)."""
+    """Return the keys of doubles, as :func:`float_key` does: float64 of shape (n,) to int64 of shape (n,)."""
     with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN like any other
         bits = (values + 0.0).view(np.int64)
     keys = np.where(bits >= 0, bits, bits ^ np.int64(INT64_MAX))
@@ -338,7 +338,7 @@ def float_keys(values: np.ndarray) -> np.ndarray:
 
 
 def _bytes_keys(array: pa.Array) -> Keys:
-    """Keys of strings: one scatter of all bytes into a zeroed matrix of 8-byte words."""
+    """Return the keys of strings: one scatter of all bytes into a zeroed matrix of 8-byte words."""
     binary = array.cast(pa.large_binary())
     offsets = np.frombuffer(binary.buffers()[1], np.int64)[binary.offset : binary.offset + len(binary) + 1]
     lengths = np.diff(offsets)
@@ -354,7 +354,7 @@ def _bytes_keys(array: pa.Array) -> Keys:
 
 
 def keys_from(kind: Kind, keys: Sequence[Key], width: int) -> Keys:
-    """The array of some keys, each as :func:`words_of` lays it out."""
+    """Return an array of keys, each laid out by :func:`words_of`."""
     match kind:
         case Kind.BYTES:
             lengths = np.array(list(map(len, keys)), np.uint64)  # type: ignore[arg-type]
@@ -370,7 +370,7 @@ def keys_from(kind: Kind, keys: Sequence[Key], width: int) -> Keys:
 
 
 def integer_keys(kind: Kind, values: np.ndarray) -> Keys:
-    """The keys that are these integers: of any dtype for WIDE keys, within int64 for WORD."""
+    """Return the keys equal to these integers: of any dtype for WIDE keys, within int64 for WORD."""
     if kind is Kind.WORD:
         return Keys(kind, (values.astype(np.int64, copy=False),))
     whole = values.astype(object)
@@ -378,13 +378,13 @@ def integer_keys(kind: Kind, values: np.ndarray) -> Keys:
 
 
 def constant_keys(key: Key, kind: Kind, n: int) -> Keys:
-    """n times the same key."""
+    """Return n copies of a key."""
     width = max(1, -(-len(key) // 8)) if isinstance(key, bytes) else 0
     return Keys(kind, tuple(np.full(n, part) for part in words_of(key, kind, width)))
 
 
 def greatest_keys(kind: Kind, n: int) -> Keys:
-    """n times a key that no value exceeds."""
+    """Return n copies of a key that no value exceeds."""
     match kind:
         case Kind.WORD:
             return constant_keys(INT64_MAX, kind, n)
@@ -395,19 +395,19 @@ def greatest_keys(kind: Kind, n: int) -> Keys:
 
 
 def choose(condition: np.ndarray, yes: Keys, no: Keys) -> Keys:
-    """Element-wise choice between two arrays of keys of one kind."""
+    """Choose element-wise between two arrays of keys of one kind."""
     yes, no = same_width([yes, no])
     return Keys(yes.kind, tuple(np.where(condition, a, b) for a, b in zip(yes.words, no.words, strict=True)))
 
 
 def concatenate(parts: Sequence[Keys]) -> Keys:
-    """The keys of all parts in order; at least one part, all of one kind."""
+    """Concatenate the keys of all parts; at least one part, all of one kind."""
     parts = same_width(parts)
     return Keys(parts[0].kind, tuple(np.concatenate(words) for words in zip(*(p.words for p in parts), strict=True)))
 
 
 def same_width(parts: Sequence[Keys]) -> list[Keys]:
-    """The parts padded to as many words as the widest: zeros before the length, all ones where it is unbounded."""
+    """Pad the parts to as many words as the widest: zeros before the length, all ones where it is unbounded."""
     width = max(len(part.words) for part in parts)
     return [part if len(part.words) == width else _widen(part, width) for part in parts]
 
@@ -419,7 +419,7 @@ def _widen(keys: Keys, width: int) -> Keys:
 
 
 def less(a: Keys, b: Keys) -> np.ndarray:
-    """Which keys are less than those in the same places of another array: bool of shape (n,)."""
+    """Mark the keys less than those at the same places of another array: bool of shape (n,)."""
     a, b = same_width([a, b])
     found = np.zeros(len(a), bool)
     for x, y in reversed(list(zip(a.words, b.words, strict=True))):
@@ -428,14 +428,14 @@ def less(a: Keys, b: Keys) -> np.ndarray:
 
 
 def least_per_group(keys: Keys, starts: np.ndarray) -> Keys:
-    """The least key of every group: groups are the non-empty runs that begin at `starts`."""
+    """Return the least key of every group: groups are the non-empty runs that begin at `starts`."""
     if len(keys.words) == 1:
         return Keys(keys.kind, (np.minimum.reduceat(keys.words[0], starts),))
     return keys.take(_sorted_within(keys, starts)[starts])
 
 
 def greatest_per_group(keys: Keys, starts: np.ndarray) -> Keys:
-    """The greatest key of every group: groups are the non-empty runs that begin at `starts`."""
+    """Return the greatest key of every group: groups are the non-empty runs that begin at `starts`."""
     if len(keys.words) == 1:
         return Keys(keys.kind, (np.maximum.reduceat(keys.words[0], starts),))
     return keys.take(_sorted_within(keys, starts)[np.append(starts[1:], len(keys)) - 1])
@@ -448,18 +448,18 @@ def _sorted_within(keys: Keys, starts: np.ndarray) -> np.ndarray:
 
 
 def all_within(values: np.ndarray, least: int, most: int) -> bool:
-    """Whether all integers lie in [least, most], as none do not."""
+    """Whether all integers lie in [least, most]; True if there are none."""
     return not len(values) or least <= int(values.min()) <= int(values.max()) <= most
 
 
 def in_all(parts: Sequence[np.ndarray]) -> np.ndarray | None:
-    """The integers that are in every part, each of which ascends: ascending; None of no parts."""
+    """Intersect ascending arrays of integers: ascending; None without parts."""
     if not parts:
         return None
     return reduce(lambda a, b: np.intersect1d(a, b, assume_unique=True), sorted(parts, key=len))
 
 
 def sorted_distinct(values: np.ndarray) -> np.ndarray:
-    """The distinct integers, ascending; ten times as fast as numpy's ``unique``, which hashes them."""
+    """Return the distinct integers, ascending; ten times as fast as numpy's ``unique``, which hashes them."""
     ordered = np.sort(values)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered

@@ -1,7 +1,7 @@
-"""The names of index files (docs/format.md): what they tell, and the check of those that an index file tells.
+"""The names of index files (docs/format.md): what they mean, and how names found in index files are checked.
 
-A store puts a name behind its root. A name of this form has one slash and no dots but that of its ending, so it leads
-to a file of its own folder and nowhere else, whoever wrote the index file that tells it.
+A store appends a name to its root. A valid name has one slash and no dot except in its ending, so it leads to a file of
+its own folder and nowhere else, whoever wrote the index file that contains it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _OF_BUILD = re.compile(rf"{_BUILD}(?=[-.])")
 
 
 def build_of(name: str) -> str | None:
-    """The build that wrote a file, with which its name begins; None where no build did."""
+    """Return the build that wrote a file, from the start of its name; None where no build wrote it."""
     found = _OF_BUILD.match(name.rpartition("/")[2])
     return None if found is None else found[0]
 
 
 def require_names(names: pa.Array, form: str, where: str) -> None:
-    """Raises IndexFault, which says `where`, unless every name has the form."""
+    """Check that every name has the form. Raises IndexFault, prefixed by `where`."""
     wrong = pc.index(pc.match_substring_regex(names, form), False).as_py()
     if wrong >= 0:
         raise IndexFault(f"{where}: {names[wrong].as_py()[:80]!r} is no name of an index file there")

@@ -1,4 +1,4 @@
-"""What an index consists of, as plain values, and the store that keeps it."""
+"""The parts of an index as plain values, and the store that keeps it."""
 
 from __future__ import annotations
 
@@ -23,42 +23,44 @@ class StoredFile:
 
 
 class Store(Protocol):
-    """Where index files live: immutable objects under names with one slash at most."""
+    """Where index files live: immutable objects whose names have at most one slash."""
 
     @property
     def location(self) -> str:
-        """Where this is, for messages."""
+        """The location of the store, for messages."""
 
     @property
     def is_local(self) -> bool:
-        """Whether reading takes no request: exact reads one after the other are then the quickest."""
+        """Whether reads need no request; sequential exact reads are then the fastest."""
 
     def files(self, folder: str) -> list[StoredFile]:
-        """The files of a folder by name; empty if there is none."""
+        """List the files of a folder by name; empty if there is none."""
 
     def read(self, name: str, offset: int, size: int) -> bytes:
-        """Exactly `size` bytes. Raises IndexFault where the file is missing or ends before."""
+        """Read exactly `size` bytes. Raises IndexFault if the file is missing or too short."""
 
     def read_many(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """The bytes of many (offset, size) ranges of one file. Raises as :meth:`read` does."""
+        """Read many (offset, size) ranges of one file. Raises as :meth:`read` does."""
 
     def read_each(self, wanted: Sequence[tuple[str, int, int]]) -> list[bytes | IndexFault]:
-        """The bytes of (name, offset, size) ranges of many files, or of each the fault that :meth:`read` raises."""
+        """Read (name, offset, size) ranges of many files; each result is the bytes, or the fault :meth:`read` would
+        raise.
+        """
 
     def size(self, name: str) -> int:
-        """The size in bytes. Raises IndexFault where the file is missing."""
+        """Return the size in bytes. Raises IndexFault if the file is missing."""
 
     def put(self, name: str, data: bytes) -> None:
         """Write a file under a name that nothing else writes. Raises IndexNotWritable."""
 
     def put_aside(self, name: str, data: bytes) -> None:
-        """Write a file that need not outlive a crash. Raises as :meth:`put` does."""
+        """Write a file that need not survive a crash. Raises as :meth:`put` does."""
 
     def create(self, name: str, data: bytes) -> None:
-        """Publish a whole file atomically. Raises IndexConflict where the name exists, IndexNotWritable."""
+        """Publish a whole file atomically. Raises IndexConflict if the name exists, IndexNotWritable."""
 
     def delete(self, name: str) -> None:
-        """Remove a file; one that is gone already is fine."""
+        """Remove a file; it may be gone already."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class IndexedColumn:
 
 
 def is_tuple_column(path: tuple[str, ...]) -> bool:
-    """Whether a path is that of the tuples of a sort key: its first name is empty, which no column's is."""
+    """Whether a path is that of a sort key's tuples: its first name is empty, unlike any column's."""
     return path[0] == ""
 
 
@@ -79,29 +81,29 @@ BLOOM, POSTINGS, NGRAM, TOKEN = "bloom", "postings", "ngram", "token"
 
 @dataclass(frozen=True)
 class Filter:
-    """What look-ups by value, or by a part of a text, are answered by: a kind of structure over a column."""
+    """A structure over a column that answers look-ups by value or by part of a text."""
 
     kind: str  # BLOOM, POSTINGS, NGRAM or TOKEN
-    path: tuple[str, ...]  # of the column
-    type: pa.DataType  # of what is hashed: the column's values, an array's elements, a map's keys
+    path: tuple[str, ...]  # path of the column
+    type: pa.DataType  # type of what is hashed: the column's values, an array's elements, a map's keys
     gram: int = 0  # bytes of an n-gram
-    folded: bool = False  # ASCII letters as lower case
+    folded: bool = False  # ASCII letters are hashed in lower case
 
 
 @dataclass(frozen=True)
 class FilterOption:
-    """A filter as it was asked for."""
+    """A filter as requested."""
 
     kind: str
     column: str
     gram: int = 0
     folded: bool = False
-    native: bool = False  # taken from the files where they have one
+    native: bool = False  # taken from the data files where they have one
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What is kept of a column for look-ups by value, why, and what each structure would take in bytes."""
+    """The structure chosen for a column's look-ups by value, the reason, and the bytes each structure would take."""
 
     column: str
     structure: str  # "zone map", "gaps", "postings" or "bloom"
@@ -124,7 +126,7 @@ class BlockTable:
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """What was asked of the build, kept in the snapshot so that a refresh builds alike."""
+    """The options of a build, kept in the snapshot so that a refresh builds the same way."""
 
     sort_key: tuple[str, ...] = ()
     filters: tuple[FilterOption, ...] = ()
@@ -133,19 +135,19 @@ class BuildOptions:
     pages: bool = True
     segment_blocks: int | None = None
     fan_out: int = 32
-    choices: tuple[Choice, ...] = ()  # that were left to the build
+    choices: tuple[Choice, ...] = ()  # decisions left to the build
     layouts: bool = True
 
 
 def type_name(type_: pa.DataType) -> str:
-    """The name under which docs/format.md writes a column type."""
+    """Return the name of a column type as docs/format.md writes it."""
     if pa.types.is_decimal128(type_):
         return f"decimal({type_.precision},{type_.scale})"
     return _NAMES[type_]
 
 
 def type_of_name(name: str) -> pa.DataType:
-    """The column type of a name. Raises IndexFault for a name not in docs/format.md."""
+    """Return the column type with a name. Raises IndexFault for a name not in docs/format.md."""
     if name in _TYPES:
         return _TYPES[name]
     digits = name.removeprefix("decimal(").removesuffix(")").split(",")
@@ -174,7 +176,7 @@ _NAMES = {type_: name for name, type_ in _TYPES.items()}
 
 
 def indexed_columns(schema: pa.Schema) -> list[IndexedColumn]:
-    """The columns of a table with an order, and those nested in structs, in schema order."""
+    """Return the ordered columns of a table, including those nested in structs, in schema order."""
     return [column for field in schema for column in _leaves(field, ())]
 
 

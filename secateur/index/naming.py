@@ -1,7 +1,7 @@
-"""How an index calls the columns of its table: by their names, or by field ids that outlive their names.
+"""How an index names the columns of its table: by name, or by field ids that survive renames.
 
-Where a table's format gives columns ids, an index goes by these: a path of ids as text. So a renamed column keeps its
-statistics, and a new one under an old name has none.
+If a table's format gives columns ids, the index uses those: a path of ids as text. So a renamed column keeps its
+statistics, and a new column under an old name has none.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Path: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True)
 class ByName:
-    """An index calls the columns as the table does."""
+    """The index names columns as the table does."""
 
     def field(self, column: Field) -> Field:
-        """The column as the index calls it."""
+        """Return the column under its name in the index."""
         return column
 
     def in_table(self, path: Path) -> Path:
-        """The path of a column of the index, as the table calls it."""
+        """Return the path in the table of a column of the index."""
         return path
 
     def is_in_table(self, path: Path) -> bool:
@@ -35,20 +35,20 @@ class ByName:
 
 @dataclass(frozen=True)
 class ByFieldId:
-    """An index calls the columns by their field ids."""
+    """The index names columns by their field ids."""
 
     index_paths: Mapping[Path, Path]  # by the path in the table
     table_paths: Mapping[Path, Path]  # by the path in the index
 
     def field(self, column: Field) -> Field | None:
-        """The column as the index calls it; None where it cannot know it."""
+        """Return the column under its name in the index; None where the index cannot know it."""
         if is_tuple_column(column.path):
             return column
         path = self.index_paths.get(column.path)
         return None if path is None else replace(column, path=path)
 
     def in_table(self, path: Path) -> Path:
-        """The path of a column of the index, as the table calls it; of one that it has no more, as the index does."""
+        """Return the path in the table of a column of the index; its index path if the table has dropped it."""
         return self.table_paths.get(path, path)
 
     def is_in_table(self, path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Which filters and gaps could serve a leaf of a predicate, and the arguments of a build that make them."""
+"""Which filters and gaps could serve a leaf of a predicate, and the build arguments that create them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from secateur.values import Kind, kind_of
 
 @dataclass(frozen=True)
 class Offer:
-    """A filter that could be made of a column, named as predicates name it."""
+    """A possible filter of a column, under the column's name in predicates."""
 
     column: Field
     option: FilterOption
 
     @property
     def structure(self) -> str:
-        """What it is called in arguments, and in what is told of coverage."""
+        """Its name in arguments and in coverage reports."""
         return STRUCTURES[self.option.kind]
 
     @property
     def argument(self) -> str:
-        """The argument of a build or a refresh that asks for it: ``bloom=['user_id']``."""
+        """The argument of a build or a refresh that requests it: ``bloom=['user_id']``."""
         name, option = str(self.column), self.option
         match option:
             case FilterOption(kind="ngram", folded=True):
@@ -44,7 +44,7 @@ class Offer:
 
 
 def offers(leaf: Leaf) -> list[Offer]:
-    """The filters that could rule out a block for a leaf; each once."""
+    """Return the distinct filters that could rule out a block for a leaf."""
     return list(dict.fromkeys(offer for question in questions(leaf) for offer in _offers(question)))
 
 
@@ -62,7 +62,7 @@ def _offers(question: Question) -> Iterator[Offer]:
 
 
 def serves(option: FilterOption, question: Question) -> bool:
-    """Whether a filter tells anything of a question: one of texts has to hold a gram, or a whole token."""
+    """Whether a filter can answer a question; one on texts must contain a gram, or a whole token."""
     match question:
         case Texts(alternatives=alternatives, tokens=tokens) if option.kind in (NGRAM, TOKEN):
             return all(asked_parts(filter_of(option, question), alternative, tokens) for alternative in alternatives)
@@ -73,13 +73,13 @@ def serves(option: FilterOption, question: Question) -> bool:
 
 
 def filter_of(option: FilterOption, question: Question) -> Filter:
-    """The filter of an option over the column of a question."""
+    """Return the filter of an option over the column of a question."""
     type_ = question.type if isinstance(question, Values) else question.column.type
     return Filter(option.kind, question.column.path, type_, option.gram, option.folded)
 
 
 def gap_columns(leaf: Leaf) -> list[Field]:
-    """The columns whose gaps could rule out a block for a leaf: numbers and times of 64 bits."""
+    """Return the columns whose gaps could rule out a block for a leaf: numbers and times of 64 bits."""
     match leaf:
         case Within(Field() as column) if kind_of(column.type) is Kind.WORD:
             return [column]
@@ -88,5 +88,5 @@ def gap_columns(leaf: Leaf) -> list[Field]:
 
 
 def gaps_argument(column: Field) -> str:
-    """The argument that asks for the gaps of a column."""
+    """Return the argument that requests the gaps of a column."""
     return f"gaps={[str(column)]}"

@@ -1,8 +1,9 @@
-"""What zone maps would leave if a table were sorted by another column: tried on the rows of sampled blocks.
+"""Simulate zone maps for a table sorted by another column, on the rows of sampled blocks.
 
-The sampled rows are sorted and cut into as many blocks as they came from. Such a block reaches over more values of the
-column than one of the whole table would, as the sample is thinner. So it is cut further, into as many slices as it
-stands for blocks: a slice has its own bounds of the sort column, and of all others those of its block.
+The sampled rows are sorted and cut into as many blocks as they came from. Such a block spans more values of the column
+than a block of the whole table would, because the sample is thinner. So it is cut further, into as many slices as the
+number of blocks it stands for. A slice has its own bounds of the sort column, and the bounds of its block for all other
+columns.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ MOST_SLICES = 1 << 14
 
 @dataclass(frozen=True)
 class Sorted:
-    """The rows of sampled blocks in the order of a column, cut into blocks and slices; statistics over the slices."""
+    """The rows of sampled blocks sorted by a column, cut into blocks and slices, with statistics over the slices."""
 
-    rows: pa.RecordBatch  # in their order
-    order: np.ndarray  # of the rows as they were
+    rows: pa.RecordBatch  # sorted
+    order: np.ndarray  # of the original rows
     by: Field
     block_edges: np.ndarray  # rows at which blocks begin, and the end
     slice_edges: np.ndarray
@@ -47,7 +48,7 @@ class Sorted:
         return np.diff(self.slice_edges)
 
     def zones(self, field: Field) -> Zones | None:
-        """The zone maps of a column; nothing is known of one that was not read."""
+        """Return the zone maps of a column; None if it was not read."""
         if field not in self._zones:
             self._zones[field] = self._made(field)
         return self._zones[field]
@@ -65,9 +66,9 @@ class Sorted:
         return np.searchsorted(self.block_edges, self.slice_edges[:-1], "right") - 1
 
     def share_left(self, predicate: Predicate, true_of: Mapping[Leaf, np.ndarray]) -> float:
-        """The share of the slices, so of the table's blocks, that may hold a match.
+        """Return the share of the slices, and so of the table's blocks, that may hold a match.
 
-        `true_of` are the rows, as they were, for which leaves that filters serve are TRUE.
+        `true_of` marks, in the original row order, the rows on which leaves that filters serve are TRUE.
         """
         refuted = {}
         for leaf, rows in true_of.items():
@@ -77,7 +78,7 @@ class Sorted:
 
 
 def sorted_by(rows: pa.RecordBatch, by: Field, sampled: int, blocks: int) -> Sorted:
-    """Rows of `sampled` blocks, at least one row, in the order of a column, for a table of so many blocks."""
+    """Sort the rows (at least one) of `sampled` blocks by a column, for a table of `blocks` blocks."""
     order = pc.sort_indices(column(rows, by)).to_numpy().astype(np.int64)
     n = len(order)
     count = min(sampled, n)
@@ -92,7 +93,7 @@ def _cut(start: int, stop: int, parts: int) -> np.ndarray:
 
 
 def _of_sorted(values: pa.Array, edges: np.ndarray) -> Zones:
-    """The zone maps of parts of ascending values, behind which stand NaN and then NULL."""
+    """Return the zone maps of parts of ascending values, followed by NaN and then NULL."""
     type_, n = values.type, len(values)
     known = n - values.null_count
     numbers = known - (int(truths(pc.is_nan(values)).sum()) if is_float(type_) else 0)
@@ -107,7 +108,7 @@ def _of_sorted(values: pa.Array, edges: np.ndarray) -> Zones:
 
 
 def _of_parts(values: pa.Array, edges: np.ndarray) -> Zones:
-    """The zone maps of parts of values."""
+    """Return the zone maps of parts of values."""
     counts = np.diff(edges)
     measured = [
         zonemap.of_values(values.slice(int(start), int(count)), values.type)

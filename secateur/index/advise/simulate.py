@@ -1,6 +1,6 @@
-"""What a filter or gaps that an index does not have would rule out of sampled blocks: made of their values, and asked.
+"""Simulate a missing filter or gap list on sampled blocks, built from their values and probed.
 
-A trial asks the hashes themselves, so it has no false positives; what these add follows from a filter's rate.
+A trial compares the hashes themselves, so it has no false positives; those are added from a filter's rate.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from secateur.values import Kind, ordered_kind
 
 @dataclass(frozen=True)
 class SimulatedFilter:
-    """What one filter over one block would say."""
+    """What one filter over one block would answer."""
 
-    count: int | None  # distinct hashes; None where these are too many for a filter
-    may_hold: Mapping[Leaf, bool]  # what each leaf asks for
+    count: int | None  # distinct hashes; None if there are too many for a filter
+    may_hold: Mapping[Leaf, bool]  # by leaf: whether the block may hold what it asks for
 
 
 def held_by(offer: Offer, asked: Sequence[Leaf], values: pa.Array) -> SimulatedFilter:
-    """What a filter over a block's values of its column would say of some leaves that it serves, at least one."""
+    """Simulate a filter over a block's values for some leaves that it serves, at least one."""
     of_leaf = {leaf: [each for each in questions(leaf) if serves(offer.option, each)] for leaf in asked}
     found = DistinctHashes()
     add_hashes(filter_of(offer.option, of_leaf[asked[0]][0]), elements(values), found)
@@ -61,7 +61,7 @@ def _is_held(offer: Offer, question: Question, hashes: np.ndarray) -> bool:
 
 
 def _found(asked: np.ndarray, hashes: np.ndarray) -> np.ndarray:
-    """Which of a few hashes are among many: bool, of the distinct ones that are asked for."""
+    """Mark which of a few hashes are among many: bool, for the distinct hashes asked for."""
     asked = np.unique(asked)
     at = np.minimum(np.searchsorted(asked, hashes), len(asked) - 1)
     found = np.zeros(len(asked), bool)
@@ -70,31 +70,31 @@ def _found(asked: np.ndarray, hashes: np.ndarray) -> np.ndarray:
 
 
 def false_positives(offer: Offer, leaf: Leaf, blocks: int) -> float:
-    """The share of blocks without what a leaf asks for that the filter keeps; one of texts asks for several parts."""
+    """Return the share of blocks that the filter keeps wrongly; a text filter needs several parts, so 0 is assumed."""
     if offer.option.kind != BLOOM:
         return 0.0
     points = max(len(question.points) for question in questions(leaf) if isinstance(question, Values))
     return min(1.0, points * rate_for(blocks, None))
 
 
-# ---- what a column is like -------------------------------------------------------------------------------------------
+# ---- properties of a column ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Sampled:
     """A column over the sampled blocks of a whole table."""
 
-    samples: Sequence[ColumnSample]  # of those that hold values
-    blocks: int  # of the table
+    samples: Sequence[ColumnSample]  # of the blocks that hold values
+    blocks: int  # in the table
 
     @cached_property
     def typical(self) -> float | None:
-        """How many blocks of the table hold a value that is in it; None where none was found."""
+        """Estimated number of blocks that hold a given value of the table; None where no value was found."""
         some = self.samples[:: -(-len(self.samples) // SAMPLED_BLOCKS) or 1]
         return holders_of_a_value(some, self.blocks) if some else None
 
     def bytes(self, structure: str) -> int:
-        """What bloom filters, postings or gaps of it would take."""
+        """Return the bytes that bloom filters, postings or gaps of the column would take."""
         if self.typical is None:
             return 0
         rate = rate_for(self.blocks, None)
@@ -102,7 +102,7 @@ class Sampled:
 
     @cached_property
     def has_gaps(self) -> bool:
-        """Whether a build would keep its gaps, which have to be worth their bytes."""
+        """Whether a build would keep its gaps, that is whether they are worth their bytes."""
         if not self.samples or self.samples[0].keys.kind is not Kind.WORD:
             return False
         table = gap_table([gaps_of(each) for each in self.samples], MOST_GAPS)
@@ -111,19 +111,19 @@ class Sampled:
 
 
 def gaps_of(sample: ColumnSample) -> BlockGaps:
-    """The gaps of a block."""
+    """Return the gaps of a block."""
     return sample.gaps[0], sample.gaps[1]
 
 
 def sample_of_column(values: pa.Array) -> ColumnSample | None:
-    """The sample of a block's values, of an array's elements or a map's keys; None where it holds none."""
+    """Sample a block's values, an array's elements or a map's keys; None if there are none."""
     return sample_of(elements(values))
 
 
 def bytes_of(offer: Offer, column: Sampled, held: Sequence[SimulatedFilter]) -> int:
-    """What a filter would take in the index, by what it would hold of sampled blocks.
+    """Return the bytes of a filter in the index, extrapolated from the sampled blocks.
 
-    Where grams and words come again, a build may choose fewer probes, and with them the larger filters counted here.
+    If grams and words recur, a build may choose fewer probes, and so the larger filters assumed here.
     """
     if offer.option.kind in (BLOOM, POSTINGS):
         return column.bytes(offer.option.kind)
@@ -133,7 +133,7 @@ def bytes_of(offer: Offer, column: Sampled, held: Sequence[SimulatedFilter]) -> 
 
 
 def gap_bytes(column: Sampled) -> int:
-    """What gaps would take in the index."""
+    """Return the bytes that gaps would take in the index."""
     return column.bytes(GAPS)
 
 
@@ -141,6 +141,6 @@ def gap_bytes(column: Sampled) -> int:
 
 
 def gaps_over(blocks: Sequence[BlockGaps | None]) -> Gaps:
-    """The gaps of some blocks, None where a block holds no value, as zone maps have them."""
+    """Return the gaps of some blocks as zone maps hold them; None for a block without values."""
     table = gap_table(blocks, MOST_GAPS)
     return table.low, table.high

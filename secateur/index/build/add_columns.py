@@ -1,7 +1,7 @@
-"""Amending segments: a segment file goes on with columns, filters and layouts that it lacks, and only they are read.
+"""Amend segments: extend a segment file with the columns, filters and layouts it lacks, reading only those.
 
-A segment lacks what was asked for, or what its table got, after it was written. The new file begins with the bytes of
-the old one, so that all chunks stay where the snapshot knows them. Of files that are gone nothing can be read any more:
+A segment lacks what was requested, or what its table gained, after it was written. The new file begins with the bytes
+of the old one, so that all chunks stay where the snapshot knows them. Files that are gone cannot be read any more:
 their blocks stay unknown.
 """
 
@@ -75,9 +75,9 @@ def amendments(
     *,
     layouts: bool,
 ) -> list[Amendment]:
-    """What segments lack of their own columns and filters, and of layouts where these are kept.
+    """Return what segments lack of their own columns and filters, and of layouts if these are kept.
 
-    The columns `anew` are measured again in all of them.
+    The columns `anew` are measured again in all segments.
     """
     kinds = [POSTING if each.kind == POSTINGS else CODE for each in segments.filters]
     filters = _lack(segments, [(kind, f) for f, kind in enumerate(kinds)])
@@ -106,7 +106,7 @@ def amendments(
 
 
 def _lack(segments: Segments, chunks: Sequence[ChunkName]) -> np.ndarray:
-    """Which segments lack which of some chunks: bool of shape (n_segments, n_chunks)."""
+    """Mark which segments lack which chunks: bool of shape (n_segments, n_chunks)."""
     lack = np.ones((len(segments), len(chunks)), bool)
     for i, chunk in enumerate(chunks):
         if chunk in segments.directory:
@@ -115,7 +115,7 @@ def _lack(segments: Segments, chunks: Sequence[ChunkName]) -> np.ndarray:
 
 
 def _recipe_for(amendment: Amendment, recipe: Recipe) -> Recipe:
-    """The part of a recipe that a segment lacks."""
+    """Return the part of a recipe that a segment lacks."""
     columns = [recipe.columns[c] for c in amendment.columns]
     filters = [recipe.filters[f] for f in amendment.filters]
     has_tuples = recipe.tuples in columns
@@ -134,7 +134,7 @@ def _recipe_for(amendment: Amendment, recipe: Recipe) -> Recipe:
 
 @dataclass(frozen=True)
 class Amended:
-    """A segment's new file, and what it was amended by; places are those of chunks by their numbers in the recipe."""
+    """A segment's new file and the additions; places are those of chunks by their numbers in the recipe."""
 
     data: bytes
     blocks: BlockTable
@@ -143,7 +143,7 @@ class Amended:
 
 
 def amend(amendment: Amendment, name: str, open_file: OpenFile, store: Store, recipe: Recipe) -> Amended:
-    """The file of an amended segment. Raises IndexFault, InvalidParquet, StalePlan, IndexNotWritable."""
+    """Build the file of an amended segment. Raises IndexFault, InvalidParquet, StalePlan, IndexNotWritable."""
     read = partial(store.read, amendment.name)
     contents = read_contents(amendment.name, SEGMENT, amendment.size, read)
     arrays = contents.arrays(BLOCKS, read)
@@ -167,7 +167,7 @@ def amend(amendment: Amendment, name: str, open_file: OpenFile, store: Store, re
 def _measured(
     amendment: Amendment, blocks: BlockTable, open_file: OpenFile, recipe: Recipe, store: Store, prefix: str
 ) -> Assembled:
-    """What a segment lacks, from its files. Raises StalePlan where one of them has other row groups now."""
+    """Measure what a segment lacks, from its files. Raises StalePlan if a file's row groups have changed."""
     collectors = collectors_of(recipe, store, prefix)
     cuts = np.searchsorted(blocks.file, np.arange(len(amendment.files) + 1))
     parts = []
@@ -191,13 +191,13 @@ def _columns_meta(contents: Contents) -> list[object]:
 
 
 def _first_free(contents: Contents) -> int:
-    """The least number that no filter of a segment has, nor any above it."""
+    """Return the first number above those of all filters of a segment."""
     numbers = (chunk.partition("/")[2] for chunk in contents.chunks if chunk.partition("/")[0] in (CODE, POSTING))
     return max((int(number) + 1 for number in numbers if number.isdecimal()), default=0)
 
 
 def with_amended(segments: Segments, done: Sequence[tuple[Amendment, SegmentSummary]]) -> Segments:
-    """The segments, of which some were amended; the slabs of new filters are not among them."""
+    """Return the segments after some were amended, without the bloom matrices of new filters."""
     name, size, directory = [*segments.name], segments.size.copy(), dict(segments.directory)
     zone_maps = [*segments.zone_maps]
     for written in {chunk for _, summary in done for chunk in summary.places}:
@@ -218,7 +218,7 @@ def with_amended(segments: Segments, done: Sequence[tuple[Amendment, SegmentSumm
 
 
 def _copy_of(directory: Directory | None, n: int) -> Directory:
-    """A directory of n segments that can be written to; one that knows no chunk for None."""
+    """Return a writable copy of a directory of n segments; an empty directory for None."""
     if directory is None:
         return Directory(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.uint32))
     return Directory(directory.at.copy(), directory.size.copy(), directory.crc.copy())

@@ -1,9 +1,9 @@
-"""Making one segment from its files: footers first, then only the columns that footers do not settle.
+"""Build one segment from its files: footers first, then only the columns that footers do not settle.
 
-A column is read where a footer lacks a bound or a null count, where it is floating (Parquet's bounds leave NaN out,
-and do not say so), where it gets a filter or gaps, and where it is one of several columns of the sort key, whose tuples
-are bounded. It is read once, some megabytes of it at a time, and all that is measured of it is measured then; of
-the sort key's columns a row group's values are held together.
+A column is read if a footer lacks a bound or a null count, if it is floating (Parquet's bounds leave NaN out without
+saying so), if it gets a filter or gaps, or if it is one of several sort key columns, whose tuples are bounded. It is
+read once, some megabytes at a time, and everything is measured in that pass. Of the sort key's columns, the values of a
+whole row group are held together.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from secateur.index.zones.sort_key import SortColumn, parse_sort_key, tuple_colu
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.values import Keys, is_float, ordered_kind, same_width
 
-NGRAM_FPR = 0.01  # of one gram; a needle has several, all of which must be there
+NGRAM_FPR = 0.01  # per gram; a needle has several, all of which must be present
 
 
 class SourceFile(Protocol):
-    """An open file of the table, as the build sees it."""
+    """An open file of the table, as the build uses it."""
 
     @property
     def row_count(self) -> np.ndarray: ...
@@ -56,7 +56,7 @@ class SourceFile(Protocol):
 
     def layouts(self) -> FileLayouts: ...
 
-    def end(self) -> int: ...  # the checksum of its last bytes; 0 where nothing needs it
+    def end(self) -> int: ...  # checksum of its last bytes; 0 if nothing needs it
 
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]: ...
 
@@ -66,22 +66,22 @@ OpenFile = Callable[[str], SourceFile]
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to keep of every file: the columns, the filters with their false-positive rates, gaps, pages, layouts."""
+    """What to keep of every file: columns, filters with their false-positive rates, gaps, pages, layouts."""
 
     schema: pa.Schema
     columns: Sequence[IndexedColumn]
     filters: Sequence[Filter] = ()
     rates: Sequence[float] = ()  # of the filters
-    native: Sequence[Filter] = ()  # those that are taken from the files where these have them
+    native: Sequence[Filter] = ()  # taken from the data files where they have them
     gaps: Sequence[IndexedColumn] = ()
     pages: bool = True
     sort_key: Sequence[SortColumn] = ()
-    tuples: IndexedColumn | None = None  # under which the bounds of the sort key's tuples are kept
+    tuples: IndexedColumn | None = None  # the column for the bounds of the sort key's tuples
     layouts: bool = True
 
 
 def recipe(schema: pa.Schema, columns: Sequence[IndexedColumn], options: BuildOptions, blocks: int) -> Recipe:
-    """The recipe that build options mean for a table of so many blocks."""
+    """Return the recipe that build options imply for a table of `blocks` blocks."""
     filters = filters_of(options, schema)
     rate = bloom.rate_for(blocks, options.fpr)
     native = {option.column for option in options.filters if option.native}
@@ -102,18 +102,18 @@ def recipe(schema: pa.Schema, columns: Sequence[IndexedColumn], options: BuildOp
 
 @dataclass(frozen=True)
 class FileStatistics:
-    """What a segment keeps of one file, but for its filters."""
+    """What a segment keeps of one file, except its filters."""
 
     row_count: np.ndarray
     byte_count: np.ndarray
     zone_maps: Mapping[IndexedColumn, ZoneMap]
     pages: Mapping[IndexedColumn, PageTable]
-    layouts: Layouts | None  # None: they were not asked for
+    layouts: Layouts | None  # None: not requested
 
 
 @dataclass(frozen=True)
 class Assembled:
-    """A segment, and the slivers of its filters, by number of the filter."""
+    """A segment, and the bloom fragments of its filters, by filter number."""
 
     segment: SegmentData
     slivers: Mapping[int, Sequence[Sliver]]
@@ -129,7 +129,7 @@ class Collector:
     postings: list[np.ndarray | None] = field(default_factory=list)
 
     def take(self, hashes: Hashes | None) -> None:
-        """The hashes of the next block; distinct where they are for postings."""
+        """Add the hashes of the next block; they must be distinct for postings."""
         if self.filter.kind == POSTINGS:
             self.postings.append(None if hashes is None else hashes.first)
         else:
@@ -139,7 +139,7 @@ class Collector:
 def assemble(
     files: Sequence[FileIdentity], open_file: OpenFile, recipe: Recipe, store: Store, prefix: str
 ) -> Assembled:
-    """The segment of some files; slivers of its filters are written under names with a prefix.
+    """Build the segment of some files; bloom fragments are written under names that start with `prefix`.
 
     Raises InvalidParquet, StalePlan, IndexNotWritable.
     """
@@ -148,7 +148,7 @@ def assemble(
 
 
 def collectors_of(recipe: Recipe, store: Store, prefix: str) -> list[Collector]:
-    """A collector for every filter; slivers are written under names with a prefix."""
+    """Return a collector for every filter; bloom fragments are written under names that start with `prefix`."""
     return [
         Collector(each, each in recipe.native, SliverWriter(store, f"{prefix}-{f:02d}", rate))
         for f, (each, rate) in enumerate(zip(recipe.filters, recipe.rates, strict=True))
@@ -158,7 +158,7 @@ def collectors_of(recipe: Recipe, store: Store, prefix: str) -> list[Collector]:
 def assembled(
     parts: Sequence[FileStatistics], files: Sequence[FileIdentity], recipe: Recipe, collectors: Sequence[Collector]
 ) -> Assembled:
-    """The segment of some files, of each of which the statistics are known. Raises IndexNotWritable."""
+    """Build the segment of some files from their statistics. Raises IndexNotWritable."""
     counts = [len(part.row_count) for part in parts]
     blocks = BlockTable(
         np.repeat(np.arange(len(files), dtype=np.int32), counts),
@@ -178,7 +178,7 @@ def assembled(
 
 
 def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector]) -> FileStatistics:
-    """The statistics of one file; what its filters hold goes to the collectors."""
+    """Return the statistics of one file; the contents of its filters go to the collectors."""
     zone_maps = {c: source.zone_map(c.path, c.type) for c in recipe.columns if c != recipe.tuples}
     unsettled = [c for c, zone_map in zone_maps.items() if _unsettled(zone_map, c, source.row_count)]
     bounds = {c: BoundsSketch(c, c in recipe.gaps) for c in dict.fromkeys((*unsettled, *recipe.gaps))}
@@ -211,7 +211,7 @@ def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector
 def unknown_statistics(
     row_count: np.ndarray, byte_count: np.ndarray, recipe: Recipe, collectors: Sequence[Collector]
 ) -> FileStatistics:
-    """What is known of a file that is gone: its row groups. Nothing is, and filters keep its blocks."""
+    """Return statistics of a file that is gone: only its row groups are known, and filters keep its blocks."""
     n = len(row_count)
     for collector in collectors:
         for _ in range(n):
@@ -221,7 +221,7 @@ def unknown_statistics(
 
 
 def _with_gaps(zone_map: ZoneMap, row_count: np.ndarray) -> ZoneMap:
-    """The zone map with its gaps where they rule out so much that they are worth their bytes."""
+    """Drop the gaps of a zone map unless they rule out enough to be worth their bytes."""
     if zone_map.gaps is None:
         return zone_map
     filled = np.flatnonzero(zone_map.null_count != row_count)
@@ -230,7 +230,7 @@ def _with_gaps(zone_map: ZoneMap, row_count: np.ndarray) -> ZoneMap:
 
 
 def _native(source: SourceFile, collector: Collector) -> NativeFilters | None:
-    """The filters that the file itself has; None where they are not wanted."""
+    """Return the bloom filters inside the file; None if they are not wanted."""
     if not collector.is_native:
         return None
     wanted = collector.filter
@@ -238,7 +238,7 @@ def _native(source: SourceFile, collector: Collector) -> NativeFilters | None:
 
 
 def _unsettled(zone_map: ZoneMap, column: IndexedColumn, row_count: np.ndarray) -> bool:
-    """Whether the footer leaves something open that the data can tell."""
+    """Whether the footer leaves something open that the data can settle."""
     has_values = zone_map.null_count != row_count
     if is_float(column.type):
         return bool((has_values & (zone_map.nan_count < 0)).any())
@@ -253,9 +253,9 @@ def _equal(a: Keys, b: Keys) -> np.ndarray:
 
 
 def _pages(parts: Sequence[FileStatistics], column: IndexedColumn) -> PageTable | None:
-    """The pages of a column over all files; a file without a page index has one page per block.
+    """Return the pages of a column over all files; a file without a page index has one page per block.
 
-    Where there are layouts, these say where pages lie.
+    Page places are dropped if there are layouts, which contain them.
     """
     if not any(column in part.pages for part in parts):
         return None

@@ -1,8 +1,8 @@
-"""Choosing between zone maps, gaps, postings and bloom filters, column by column, by a sample of blocks.
+"""Choose between zone maps, gaps, postings and bloom filters, column by column, from a sample of blocks.
 
-What matters is how many blocks a look-up reads that do not hold the value. So a value of a sampled block is looked for
-in the others: how many of them hold it, and the bounds of how many contain it. From the distinct values per block and
-how often they come again follows what every structure would take.
+What matters is how many blocks a look-up reads that do not hold the value. So the values of a sampled block are looked
+up in the others: how many hold them, and the bounds of how many contain them. The size of every structure follows from
+the distinct values per block and how often they recur.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from secateur.index.zones.gaps import MOST_GAPS, gap_table, spared, widest_gaps
 from secateur.values import Keys, Kind, concatenate, keys_of
 
 SAMPLED_BLOCKS = 24
-SAMPLED_VALUES = 256  # of a block: those with the least hashes, so that blocks can be compared
-NEARLY = 0.01  # share of all blocks that gaps may leave beside: they serve ranges too, and take less than filters
-ENOUGH = 2.0  # times as many blocks as hold a value may be left for a structure to be good enough
-EVERYWHERE = 0.5  # share of blocks that hold a value, above which there is nothing to rule out
-MOST_BYTES = 64  # of a string that is compared
+SAMPLED_VALUES = 256  # per block: those with the least hashes, so that blocks can be compared
+NEARLY = (
+    0.01  # share of all blocks that gaps may leave in addition: they serve ranges too, and are smaller than filters
+)
+ENOUGH = 2.0  # a structure is good enough if it leaves at most this many times the blocks that hold a value
+EVERYWHERE = 0.5  # share of blocks that hold a value, above which nothing can be ruled out
+MOST_BYTES = 64  # bytes of a string that are compared
 ZONE_MAP, GAPS = "zone map", "gaps"
 
 
@@ -42,7 +44,7 @@ class ColumnSample:
 
 
 def sample_of(values: pa.Array) -> ColumnSample | None:
-    """The sample of a block's values of a column with an order; None where all are NULL."""
+    """Sample a block's values of an ordered column; None if all are NULL."""
     if pa.types.is_string(values.type) or pa.types.is_binary(values.type):
         values = pc.binary_slice(values.cast(pa.binary()), 0, MOST_BYTES)
     distinct = pc.unique(values.drop_null())
@@ -57,14 +59,14 @@ def sample_of(values: pa.Array) -> ColumnSample | None:
 
 
 def _hashes(distinct: pa.Array, keys: Keys) -> np.ndarray:
-    """A hash of every value, in their order."""
+    """Return a hash of every value, in order."""
     if keys.kind is Kind.BYTES:
         return hash_binaries(distinct).first
     return hash_words(keys.words[-1].view(np.uint64), 8)[0]
 
 
 def choose(column: str, samples: Sequence[ColumnSample], blocks: int, segment_blocks: int, fpr: float) -> Choice:
-    """What serves look-ups by value in a column of a table of so many blocks; at least one sample."""
+    """Choose what serves look-ups by value in a column of a table of `blocks` blocks; at least one sample."""
     by_bounds, held = _bounded(samples), holders_of_a_value(samples, blocks)
     bounded = max(held, 1 + (blocks - 1) * by_bounds)
     sizes = sizes_of(samples, held, blocks, segment_blocks, fpr)
@@ -83,16 +85,16 @@ def choose(column: str, samples: Sequence[ColumnSample], blocks: int, segment_bl
 
 
 def holders_of_a_value(samples: Sequence[ColumnSample], blocks: int) -> float:
-    """How many of so many blocks hold a value that one of them does; at least one sample."""
+    """Estimate how many of `blocks` blocks hold a value that one of them holds; at least one sample."""
     return 1 + (blocks - 1) * _shared(samples)
 
 
 def sizes_of(
     samples: Sequence[ColumnSample], held: float, blocks: int, segment_blocks: int, fpr: float
 ) -> dict[str, int]:
-    """What every structure for look-ups by value would take, in bytes; gaps only of columns that can have them.
+    """Return the bytes of every structure for look-ups by value; gaps only for columns that can have them.
 
-    `held` is how many blocks hold a value.
+    `held` is the number of blocks that hold a value.
     """
     distinct = float(np.mean([sample.distinct for sample in samples]))
     sizes = _sizes(distinct, held, blocks, segment_blocks, fpr)
@@ -102,7 +104,7 @@ def sizes_of(
 
 
 def _shared(samples: Sequence[ColumnSample]) -> float:
-    """The share of other blocks that hold a value, by the values with the least hashes of both."""
+    """Estimate the share of other blocks that hold a value, from the values with the least hashes of both."""
     shares = []
     for i, own in enumerate(samples):
         for j, other in enumerate(samples):
@@ -114,12 +116,12 @@ def _shared(samples: Sequence[ColumnSample]) -> float:
 
 
 def _reach(sample: ColumnSample) -> int:
-    """Up to which hash all values of a block are in its sample."""
+    """Return the hash up to which a sample has all values of its block."""
     return int(sample.hashes[-1]) if sample.distinct > len(sample.hashes) else 2**64 - 1
 
 
 def _bounded(samples: Sequence[ColumnSample]) -> float:
-    """The share of other blocks whose bounds contain a value."""
+    """Return the share of other blocks whose bounds contain a value."""
     ranks = _ranks([sample.keys for sample in samples])
     lower, upper = (np.array([rank[end] for rank in ranks]) for end in (-2, -1))
     shares = []
@@ -131,7 +133,7 @@ def _bounded(samples: Sequence[ColumnSample]) -> float:
 
 
 def _ranks(parts: Sequence[Keys]) -> list[np.ndarray]:
-    """The keys of all parts by their place in order, equal ones alike."""
+    """Return the ranks of the keys of all parts; equal keys have equal ranks."""
     whole = concatenate(parts)
     order = np.lexsort(tuple(reversed(whole.words)))
     ordered = whole.take(order)
@@ -142,9 +144,9 @@ def _ranks(parts: Sequence[Keys]) -> list[np.ndarray]:
 
 
 def _left_by_gaps(samples: Sequence[ColumnSample], by_bounds: float) -> float:
-    """The share of other blocks that gaps leave, of which bounds leave a share.
+    """Return the share of other blocks that gaps leave, given the share that bounds leave.
 
-    What gaps spare is a share of all blocks that bounds leave, the value's own among them, which is always left.
+    Gaps spare a share of all blocks that bounds leave, including the value's own block, which always stays.
     """
     others = len(samples) - 1
     left = (1 + others * by_bounds) * (1 - _spared(samples))
@@ -152,7 +154,7 @@ def _left_by_gaps(samples: Sequence[ColumnSample], by_bounds: float) -> float:
 
 
 def _spared(samples: Sequence[ColumnSample]) -> float:
-    """The share of blocks that gaps rule out, of those that bounds leave."""
+    """Return the share of blocks that gaps rule out, among those that bounds leave."""
     if samples[0].keys.kind is not Kind.WORD or not any(sample.gaps.size for sample in samples):
         return 0.0
     table = gap_table([(sample.gaps[0], sample.gaps[1]) for sample in samples], MOST_GAPS)
@@ -161,7 +163,7 @@ def _spared(samples: Sequence[ColumnSample]) -> float:
 
 
 def _sizes(distinct: float, held: float, blocks: int, segment_blocks: int, fpr: float) -> dict[str, int]:
-    """What every structure would take, in bytes."""
+    """Return the bytes of every structure."""
     segments, size = -(-blocks // segment_blocks), min(segment_blocks, blocks)
     pairs = distinct * size
     values = pairs / (1 + (size - 1) * max(held - 1, 0) / max(blocks - 1, 1))

@@ -1,9 +1,9 @@
 """The build as Spark jobs: executors read footers and columns and write segment files; the driver gets summaries.
 
 Three passes. The survey reads every footer and returns, per file, counts, the schema and where the file begins in the
-sort key; the driver then cuts the files, in key order, into segments. The second pass makes the segments, and writes
-their filters aside in slivers. The third lays the slivers side by side. Partitions are few and fat: a task takes a list
-of files and writes as many segments as they make.
+sort key; the driver then cuts the files, in key order, into segments. The second pass builds the segments and writes
+their filters aside as bloom fragments. The third merges the fragments into bloom matrices. Partitions are few and
+large: a task takes a list of files and writes as many segments as they make.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from secateur.index.zones import zonemap
 from secateur.values import Kind
 
 FOLDER, MANIFESTS_FOLDER = "segments", "manifests"
-FOLDERS = (FOLDER, transpose.FOLDER, bloom_fragment.FOLDER, MANIFESTS_FOLDER)  # all that a build writes into
+FOLDERS = (FOLDER, transpose.FOLDER, bloom_fragment.FOLDER, MANIFESTS_FOLDER)  # every folder that a build writes
 POLL_SECONDS = 0.25
 _log = logging.getLogger("secateur")
 
@@ -45,7 +45,7 @@ OnProgress = Callable[[int, int, int], None]  # the same, done so far
 
 
 def total(sizes: Iterable[Sizes]) -> Sizes:
-    """The sum of some sizes."""
+    """Add up sizes."""
     files, rows, bytes_ = 0, 0, 0
     for each in sizes:
         files, rows, bytes_ = files + each[0], rows + each[1], bytes_ + each[2]
@@ -54,9 +54,9 @@ def total(sizes: Iterable[Sizes]) -> Sizes:
 
 @contextmanager
 def new_build(store: Store) -> Iterator[str]:
-    """The name of a build. On an error or an interrupt what it wrote is removed, and its slivers always.
+    """Yield the name of a build. On an error or interrupt remove its files; always remove its bloom fragments.
 
-    What cannot be removed is left to a vacuum: whether the build was published is another matter.
+    Files that cannot be removed are left to a vacuum. A published build keeps its files.
     """
     build = uuid.uuid4().hex[:12]
     try:
@@ -98,9 +98,9 @@ def write_segments(
     on_progress: OnProgress | None = None,
     amended: Sequence[Amendment] = (),
 ) -> list[SegmentSummary]:
-    """The second pass: every segment and the slivers of its filters written by an executor, its summary here.
+    """Run the second pass: executors write segments and their bloom fragments. Return the summaries.
 
-    Behind the new segments those that are amended; their summaries have zone maps of the amended columns alone.
+    Amended segments follow the new ones; their summaries have zone maps of the amended columns only.
     """
     files = [[item.file for item in segment] for segment in segments]
 
@@ -142,7 +142,7 @@ def encode_summary(
     places: Mapping[str, Place],
     own: Mapping[int, Sequence[Sliver]],
 ) -> bytes:
-    """What a task tells the driver of the segment with number i that it wrote."""
+    """Encode the summary of segment number i, which a task returns to the driver."""
     segment = made.segment
     blocks, files = segment.blocks, segment.files
     row_count = int(blocks.row_count.sum())
@@ -193,7 +193,7 @@ def _sizes(segment: Sequence[FileSurvey]) -> Sizes:
 
 @contextmanager
 def watching(store: Store, build: str, sizes: Sequence[Sizes], on_progress: OnProgress | None) -> Iterator[None]:
-    """Report progress while a build runs: the segment files that are there say what is done."""
+    """Report progress during a build, judged by the segment files written so far."""
     if on_progress is None:
         yield
         return

@@ -1,7 +1,7 @@
-"""What is measured of a column as its values pass by, chunk by chunk: bounds and filters, block by block.
+"""Measure a column in one pass over its values, chunk by chunk: bounds and filters, block by block.
 
-A sketch takes the values of a block in chunks, then is told that the block ends, or that its values cannot be known.
-What it holds between two blocks is bounded, whatever a row group holds.
+A sketch takes the values of a block in chunks; then the block ends, or its values turn out to be unknowable. What it
+holds between two blocks is bounded, whatever a row group holds.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ from secateur.index.zones.zonemap import ZoneMap
 from secateur.values import Kind, kind_of
 
 CHUNK_BYTES = 1 << 26
-MOST_SORTED = 1 << 24  # values of a block that are sorted for their gaps
+MOST_SORTED = 1 << 24  # most values of a block that are sorted for their gaps
 
-ReadColumns = Callable[[int, Sequence[pa.Field]], Iterator[pa.RecordBatch]]  # of a row group
+ReadColumns = Callable[[int, Sequence[pa.Field]], Iterator[pa.RecordBatch]]  # reads columns of a row group
 Measured = tuple[pa.Scalar | None, pa.Scalar | None, int, int]  # lower, upper, null count, NaN count
 
 
 class Sketch(Protocol):
-    """Takes the values of one column."""
+    """Measures the values of one column."""
 
     def add(self, values: pa.Array) -> None:
-        """Some values of the block."""
+        """Add some values of the block."""
 
     def end(self) -> None:
-        """The block ends."""
+        """End the block."""
 
     def give_up(self) -> None:
-        """The block ends, and some of its values cannot be known."""
+        """End the block as unknown, since some of its values cannot be known."""
 
 
 @dataclass(frozen=True)
 class ColumnReading:
-    """A sketch, and the column whose values it takes."""
+    """A sketch and the column it measures."""
 
     path: tuple[str, ...]
     sketch: Sketch
 
 
 def measure(read: ReadColumns, row_group: int, readings: Sequence[ColumnReading], schema: pa.Schema) -> None:
-    """Pass the values of one row group to sketches, every top-level column read once."""
+    """Feed the values of one row group to sketches, reading every top-level column once."""
     for root in dict.fromkeys(reading.path[0] for reading in readings):
         mine = [reading for reading in readings if reading.path[0] == root]
         try:
@@ -68,7 +68,7 @@ def measure(read: ReadColumns, row_group: int, readings: Sequence[ColumnReading]
 
 
 def _chunks(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-    """Arrays that follow each other as fewer, of about :data:`CHUNK_BYTES` each."""
+    """Join consecutive arrays into fewer, of about :data:`CHUNK_BYTES` each."""
     held: list[pa.Array] = []
     size = 0
     for values in batches:
@@ -82,7 +82,7 @@ def _chunks(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
 
 
 def nested(values: pa.Array, path: Sequence[str]) -> pa.Array:
-    """A field of structs, NULL where a struct on the way is."""
+    """Return a field of structs, NULL where an enclosing struct is."""
     for name in path:
         values = pc.struct_field(values, name)
     return values
@@ -90,7 +90,7 @@ def nested(values: pa.Array, path: Sequence[str]) -> pa.Array:
 
 @dataclass
 class ValuesSketch:
-    """The values themselves, of one block at a time; None where they cannot be known."""
+    """Keeps the values of one block at a time; None where they cannot be known."""
 
     values: pa.Array | None = None
     _parts: list[pa.Array] = field(default_factory=list)
@@ -109,7 +109,7 @@ class ValuesSketch:
 
 @dataclass
 class BoundsSketch:
-    """Exact zone maps, and the gaps between values where these are wanted."""
+    """Measures exact zone maps, and the gaps between values if requested."""
 
     column: IndexedColumn
     has_gaps: bool = False
@@ -125,7 +125,7 @@ class BoundsSketch:
 
     @property
     def _is_sortable(self) -> bool:
-        """Whether there are not too many values for gaps; where there are, some are missing."""
+        """Whether few enough values are held to compute gaps; if not, some are missing."""
         return sum(map(len, self._values)) <= MOST_SORTED
 
     def end(self) -> None:
@@ -155,7 +155,7 @@ class BoundsSketch:
         return pa.binary() if kind_of(self.column.type) is Kind.BYTES else self.column.type
 
     def zone_map(self, row_count: np.ndarray) -> ZoneMap:
-        """The zone maps of all blocks so far."""
+        """Return the zone maps of all blocks so far."""
         lower, upper, nulls, nans = zip(*self.blocks, strict=True) if self.blocks else ((), (), (), ())
         low, high = (pa.array(list(side), self._type) for side in (lower, upper))
         null_count, nan_count = (np.array(side, np.int64) for side in (nulls, nans))
@@ -165,9 +165,9 @@ class BoundsSketch:
 
 @dataclass
 class FilterSketch:
-    """The hashes of every block, handed on as soon as it ends; None for one that is not known.
+    """Passes on the hashes of every block when it ends; None for an unknown block.
 
-    Bloom filters do not ask for distinct ones: they are made so only where a block has more than may be held.
+    Bloom filters do not need distinct hashes: duplicates are removed only if a block has more than may be held.
     """
 
     filter: Filter
@@ -193,14 +193,14 @@ class FilterSketch:
 
 
 def elements(values: pa.Array) -> pa.Array:
-    """What a filter hashes of values: an array's elements, a map's keys, else the values."""
+    """Return what a filter hashes of values: an array's elements, a map's keys, else the values."""
     if pa.types.is_map(values.type):
         return pc.struct_field(values.drop_null().cast(_as_list(values.type)).flatten(), 0)
     return values.flatten() if pa.types.is_list(values.type) else values
 
 
 def _as_list(type_: pa.DataType) -> pa.DataType:
-    """The type of a map as a list of its entries, whose flattening leaves out what NULL maps hide."""
+    """Return the type of a map as a list of its entries; flattening it leaves out what NULL maps hide."""
     return pa.list_(pa.struct([type_.key_field, type_.item_field]))
 
 

@@ -1,4 +1,4 @@
-"""Writing the files of slabs: by the driver where they are few, else by tasks, a file each."""
+"""Write the files of bloom matrices: on the driver if they are few, else one file per task."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from secateur.index.segments.segment_table import SegmentSummary
 def write_slabs(
     run: RunTasks, build: str, store: Store, summaries: Sequence[SegmentSummary], recipe: Recipe
 ) -> dict[int, Slabs]:
-    """The third pass: the slivers of all segments laid side by side, filter by filter.
+    """Run the third pass: merge the bloom fragments of all segments, filter by filter.
 
-    Raises IndexConflict where somebody has removed slivers, IndexNotWritable.
+    Raises IndexConflict if fragments were removed meanwhile, IndexNotWritable.
     """
     plans = {}
     for f in sorted({f for summary in summaries for f in summary.slivers}):
@@ -50,9 +50,9 @@ def lay_side_by_side(
     rows_of: Callable[[int, PartPlan], np.ndarray],
     rates: Mapping[int, float],
 ) -> dict[int, Slabs]:
-    """The slabs of every filter, as they are planned; `rows_of` gives the rows of one part.
+    """Write the planned bloom matrices of every filter; `rows_of` gives the rows of one part.
 
-    What fits into one file per filter is written here: starting a job would take longer.
+    If every filter fits into one file, they are written here: starting a job would take longer.
     """
     files = [(f, parts) for f, matrices in plans.items() for parts in transpose.plan_files(matrices)]
 
@@ -74,7 +74,7 @@ def lay_side_by_side(
 
 
 def _written(run: RunTasks, write: Callable[[int], WrittenFile], count: int) -> list[WrittenFile]:
-    """Files that tasks write."""
+    """Write files in tasks."""
 
     def work(mine: Sequence[int]) -> Iterator[bytes]:
         for i in mine:

@@ -1,4 +1,4 @@
-"""What a build is asked for, from the shapes in which callers say it, checked against the table's schema."""
+"""Build options, parsed from what callers pass and checked against the table's schema."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NATIVE = "native"
 def filter_options(
     bloom: Columns = (), postings: Columns = (), ngram: Columns = (), tokens: Columns = ()
 ) -> tuple[FilterOption, ...]:
-    """The filters that a caller asks for: names of columns, or names with settings. Raises InvalidOption."""
+    """Parse the requested filters: names of columns, or names with settings. Raises InvalidOption."""
     wanted = ((BLOOM, bloom), (POSTINGS, postings), (NGRAM, ngram), (TOKEN, tokens))
     return tuple(_option(kind, name, setting) for kind, columns in wanted for name, setting in _settings(columns))
 
@@ -78,9 +78,9 @@ _SETTINGS = {
 
 
 def checked(options: BuildOptions, schema: pa.Schema) -> BuildOptions:
-    """The options with column names as the schema spells them.
+    """Return the options with column names spelled as in the schema.
 
-    Raises UnknownColumn, AmbiguousColumn, and InvalidOption for a column of which a structure cannot be made.
+    Raises UnknownColumn, AmbiguousColumn, and InvalidOption for a column that cannot have a requested structure.
     """
     binder = Binder(schema, dt.UTC)
 
@@ -106,7 +106,7 @@ def checked(options: BuildOptions, schema: pa.Schema) -> BuildOptions:
 def called_in_index(
     options: BuildOptions, auto: Sequence[str] | bool, schema: pa.Schema, naming: ByFieldId
 ) -> tuple[BuildOptions, Sequence[str] | bool]:
-    """Options, and columns that a sample is to decide about, with columns as an index calls them.
+    """Translate options, and the columns left to a sample, to the names that the index uses.
 
     `options` are checked against the schema. Raises UnknownColumn for one of `auto` that it does not have.
     """
@@ -117,7 +117,7 @@ def called_in_index(
 
 
 def called_in_table(options: BuildOptions, naming: ColumnNaming) -> BuildOptions:
-    """Options with columns as the table calls them; those that it has no more, by their ids."""
+    """Translate options to the table's column names; columns that it no longer has keep their ids."""
     return _renamed(options, naming.table_paths) if isinstance(naming, ByFieldId) else options
 
 
@@ -136,7 +136,7 @@ def _renamed(options: BuildOptions, names: Mapping[Path, Path]) -> BuildOptions:
 
 
 def auto_columns(auto: Sequence[str] | bool, options: BuildOptions, schema: pa.Schema) -> list[IndexedColumn]:
-    """The columns that a sample decides about: those named, or all of which nothing was asked. Raises UnknownColumn."""
+    """Return the columns left to a sample: those named, or all without a requested structure. Raises UnknownColumn."""
     columns = indexed_columns(schema)
     if isinstance(auto, bool):
         asked = {option.column for option in options.filters} | {*options.gaps}
@@ -147,7 +147,7 @@ def auto_columns(auto: Sequence[str] | bool, options: BuildOptions, schema: pa.S
 
 
 def with_choices(options: BuildOptions, choices: Sequence[Choice]) -> BuildOptions:
-    """The options with what was chosen."""
+    """Add the choices to the options."""
     chosen = [FilterOption(each.structure, each.column) for each in choices if each.structure in (BLOOM, POSTINGS)]
     gaps = [each.column for each in choices if each.structure == GAPS]
     filters, own_gaps = dict.fromkeys((*options.filters, *chosen)), dict.fromkeys((*options.gaps, *gaps))
@@ -155,7 +155,7 @@ def with_choices(options: BuildOptions, choices: Sequence[Choice]) -> BuildOptio
 
 
 def filters_of(options: BuildOptions, schema: pa.Schema) -> list[Filter]:
-    """The filters that options mean for a table; none of a column that is no more, or of which none can be made now."""
+    """Return the filters that options imply for a table, except those that its columns no longer allow."""
     found = []
     for option in options.filters:
         with suppress(InvalidOption):
@@ -164,7 +164,7 @@ def filters_of(options: BuildOptions, schema: pa.Schema) -> list[Filter]:
 
 
 def _filter(option: FilterOption, schema: pa.Schema) -> Filter:
-    """The filter of an option. Raises InvalidOption where it cannot be made."""
+    """Return the filter of an option. Raises InvalidOption if it cannot be built."""
     field = _field(option.column, schema)
     if field is None:
         raise InvalidOption(f"the table has no column {option.column}")
@@ -179,7 +179,7 @@ def _filter(option: FilterOption, schema: pa.Schema) -> Filter:
 
 
 def _field(name: str, schema: pa.Schema) -> Field | None:
-    """The column with this dotted path, spelled as the schema does."""
+    """Return the column with this dotted path, spelled as in the schema."""
     pending = [Field((field.name,), field.type) for field in schema]
     while pending:
         field = pending.pop()
@@ -191,6 +191,6 @@ def _field(name: str, schema: pa.Schema) -> Field | None:
 
 
 def hashed_type(type_: pa.DataType) -> pa.DataType:
-    """The type of what a filter of a column hashes: an array's elements, a map's keys, else its values."""
+    """Return the type of what a filter of a column hashes: an array's elements, a map's keys, else its values."""
     inner = element_type(type_)
     return type_ if inner is None else inner

@@ -1,4 +1,4 @@
-"""Sampling columns of some blocks as a Spark job, to choose by what they are indexed."""
+"""Sample columns of some blocks as a Spark job, to choose how to index them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def choices(
     segment_blocks: int | None,
     fpr: float,
 ) -> list[Choice]:
-    """What serves look-ups in every column, by a sample of blocks spread over all files.
+    """Choose what serves look-ups in every column, from a sample of blocks spread over all files.
 
     Raises InvalidParquet, StalePlan.
     """
@@ -48,7 +48,7 @@ def choices(
 
 
 def _sampled(block: tuple[str, int], open_file: OpenFile, schema: pa.Schema, columns: Sequence[IndexedColumn]) -> bytes:
-    """The samples of one block, column by column: of one column at a time the values are held."""
+    """Sample one block, column by column; only one column's values are held at a time."""
     path, row_group = block
     source, writer = open_file(path), Writer(index_file.SUMMARY, {})
     for c, column in enumerate(columns):

@@ -1,4 +1,4 @@
-"""Work spread over Spark tasks: few and fat, their results as bytes."""
+"""Run work in Spark tasks, few and large, whose results are bytes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def runner(spark: SparkSession | None) -> RunTasks:
-    """What runs the tasks of a build: the session, or threads of this process where there is none."""
+    """Return what runs the tasks of a build: the session, or threads of this process if there is none."""
     return run_in_process if spark is None else partial(run_tasks, spark)
 
 
 def run_tasks(spark: SparkSession, work: Work, n: int) -> Iterator[bytes]:
-    """Run `work` over the numbers below n, spread over Spark tasks in runs; its results in any order."""
+    """Run `work` over the numbers below n, split into ranges over Spark tasks; results come in any order."""
     if not n:
         return
     tasks = task_count(spark, n)
@@ -52,7 +52,7 @@ def run_tasks(spark: SparkSession, work: Work, n: int) -> Iterator[bytes]:
 
 
 def _results(found: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
-    """Results as batches; a mistake in the data travels as a row, so that the driver raises it as it was."""
+    """Return results as batches; a SecateurError travels as a row, so that the driver raises it unchanged."""
     names = ["result", "error", "message"]
     types = (pa.binary(), pa.string(), pa.string())
     try:
@@ -66,7 +66,7 @@ def _results(found: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
 
 
 def task_count(spark: SparkSession, n: int) -> int:
-    """The tasks over which n pieces of work are spread."""
+    """Return the number of tasks for n pieces of work."""
     return min(n, _parallelism(spark) * TASKS_PER_CORE)
 
 

@@ -1,4 +1,4 @@
-"""The survey, a build's first pass: every footer is read; then files are cut, in key order, into segments."""
+"""The survey, a build's first pass: read every footer, then cut the files, in key order, into segments."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from secateur.index.zones import zonemap
 from secateur.values import Keys, Kind
 
 LEAST_SEGMENT, MOST_SEGMENT = 64, 4096  # blocks
-SEGMENTS = 64  # that a table should have at least: parts of a build, and of what a query leaves out
+SEGMENTS = 64  # least number for a table: units of work of a build, and of what a query prunes
 MOST_POSTINGS = 1 << 23  # rows of a segment with postings, which are sorted together
-WIDE = 16  # times as many files as the median reaches over
-MOST_WIDE = 0.1  # of the files
+WIDE = 16  # times as many files as the median file spans
+MOST_WIDE = 0.1  # share of the files
 
 
 @dataclass(frozen=True)
 class FileSurvey:
-    """What the first pass learns of a file."""
+    """What the first pass learns about a file."""
 
     file: FileIdentity
     block_count: int
     row_count: int
     byte_count: int
     schema: pa.Schema
-    begins: tuple[bytes, ...]  # order-preserving bytes of the least value of every column of the sort key
-    ends: bytes  # and of the greatest value of its first
+    begins: tuple[bytes, ...]  # order-preserving bytes of the least value of every sort key column
+    ends: bytes  # the same of the greatest value of the first column
 
 
 def survey(
@@ -44,7 +44,7 @@ def survey(
     files: Sequence[FileIdentity],
     sort_key: Sequence[tuple[str, ...]],
 ) -> list[FileSurvey]:
-    """The first pass over the given files, in their order. Raises InvalidParquet, StalePlan."""
+    """Survey the given files, in their order. Raises InvalidParquet, StalePlan."""
 
     def work(mine: Sequence[int]) -> Iterator[bytes]:
         for i in mine:
@@ -88,7 +88,7 @@ def _decode_survey(data: bytes) -> tuple[int, int, tuple[int, int, int, pa.Schem
 
 
 def _end_of(zone_map: zonemap.ZoneMap, side: int) -> bytes:
-    """The least lower bound of a file (or the greatest upper) as bytes that order as the keys do."""
+    """Return the least lower bound of a file (or the greatest upper) as bytes that order as the keys do."""
     if not len(zone_map):
         return b""
     merged = zonemap.merge(zone_map, np.full(len(zone_map), -1), np.zeros(1, np.int64))
@@ -96,7 +96,7 @@ def _end_of(zone_map: zonemap.ZoneMap, side: int) -> bytes:
 
 
 def as_bytes(bounds: Keys) -> list[bytes]:
-    """Keys as bytes that order as they do, as far as those of byte strings reach."""
+    """Return keys as bytes that order alike; byte strings that differ only in trailing zeros become equal."""
     if bounds.kind is Kind.BYTES:
         words = list(bounds.words[:-1])
     else:
@@ -105,17 +105,17 @@ def as_bytes(bounds: Keys) -> list[bytes]:
 
 
 def segment_size(blocks: int) -> int:
-    """The blocks of a segment in a table of so many."""
+    """Return the blocks per segment for a table of `blocks` blocks."""
     return min(max(blocks // SEGMENTS, LEAST_SEGMENT), MOST_SEGMENT)
 
 
 def cut(
     surveys: Sequence[FileSurvey], segment_blocks: int | None, *, has_postings: bool = False
 ) -> list[list[FileSurvey]]:
-    """The files in key order, cut into segments of about `segment_blocks` blocks; wide files apart, behind the others.
+    """Cut the files, in key order, into segments of about `segment_blocks` blocks; wide files come last, separately.
 
-    By default a 64th of all blocks, within :data:`LEAST_SEGMENT` and :data:`MOST_SEGMENT`; with postings no more than
-    have about :data:`MOST_POSTINGS` rows.
+    By default a 64th of all blocks, within :data:`LEAST_SEGMENT` and :data:`MOST_SEGMENT`; with postings at most as
+    many blocks as have about :data:`MOST_POSTINGS` rows.
     """
     blocks, rows = sum(s.block_count for s in surveys), sum(s.row_count for s in surveys)
     target = target_blocks(blocks, rows, segment_blocks, has_postings=has_postings)
@@ -123,13 +123,13 @@ def cut(
 
 
 def target_blocks(blocks: int, rows: int, segment_blocks: int | None, *, has_postings: bool) -> int:
-    """How many blocks a segment of a table with so many blocks and rows is to have."""
+    """Return how many blocks a segment should have in a table with these blocks and rows."""
     target = segment_blocks or segment_size(blocks)
     return min(target, max(1, MOST_POSTINGS * blocks // max(rows, 1))) if has_postings else target
 
 
 def in_key_order(surveys: Sequence[FileSurvey]) -> tuple[list[FileSurvey], list[FileSurvey]]:
-    """The files in key order: those that reach over few others, and apart from them the wide ones."""
+    """Return the files in key order: those that span few others, and separately the wide ones."""
     in_order = sorted(surveys, key=lambda s: (s.begins, s.file.path))
     wide = _wide(in_order).tolist()
     narrow = [item for item, is_wide in zip(in_order, wide, strict=True) if not is_wide]
@@ -149,9 +149,9 @@ def _filled(files: Sequence[FileSurvey], target: int) -> list[list[FileSurvey]]:
 
 
 def _wide(files: Sequence[FileSurvey]) -> np.ndarray:
-    """Which files, in key order, reach over so many others that a segment with one of them would span those too.
+    """Mark the files, in key order, that span so many others that a segment with one would span those too.
 
-    None of them where many do: then the data is not clustered, and nothing is gained.
+    No file is wide if many span so far: then the data is not clustered, and separating files gains nothing.
     """
     begins = [item.begins[:1] for item in files]
     reach = np.array([bisect_left(begins, (item.ends,)) - i for i, item in enumerate(files)], np.int64)

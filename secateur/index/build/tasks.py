@@ -13,18 +13,18 @@ import numpy as np
 from secateur.index.container import index_file
 from secateur.index.container.index_file import read_contents
 
-TASKS_PER_CORE = 4  # so that a core which is done early finds more to do
+TASKS_PER_CORE = 4  # so that a core that finishes early finds more to do
 
 Work: TypeAlias = Callable[[Sequence[int]], Iterator[bytes]]  # of some numbers
-RunTasks: TypeAlias = Callable[[Work, int], Iterator[bytes]]  # over all numbers below one
+RunTasks: TypeAlias = Callable[[Work, int], Iterator[bytes]]  # over the numbers below n
 
 
 def run_in_process(work: Work, n: int) -> Iterator[bytes]:
-    """Run `work` over the numbers below n in threads of this process; give its results in order.
+    """Run `work` over the numbers below n in threads of this process; yield its results in order.
 
-    One number at a time, and at most two for every thread ahead of the reader, so memory is bounded by what so many
-    parts take. Where one fails, or the reader stops, those not begun are dropped and those under way are awaited: no
-    thread writes after this has returned.
+    Each call gets one number, and at most two calls per thread run ahead of the reader, which bounds memory. If one
+    fails, or the reader stops, calls not begun are dropped and running ones are awaited: no thread writes after this
+    has returned.
     """
 
     def part(number: int) -> list[bytes]:
@@ -46,12 +46,14 @@ def run_in_process(work: Work, n: int) -> Iterator[bytes]:
 
 
 def shares(n: int, tasks: int) -> list[list[int]]:
-    """The numbers below n in runs of about equal length, one for each task."""
+    """Split the numbers below n into ranges of about equal length, one per task."""
     return [share.tolist() for share in np.array_split(np.arange(n), tasks)]
 
 
 def read_result(data: bytes) -> tuple[index_file.Contents, index_file.ReadRange]:
-    """A result that was made by :class:`secateur.index.container.index_file.Writer`, and what reads its chunks."""
+    """Open a result written by :class:`secateur.index.container.index_file.Writer`; also return the reader of its
+    chunks.
+    """
 
     def read(offset: int, size: int) -> bytes:
         return data[offset : offset + size]

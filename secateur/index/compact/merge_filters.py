@@ -1,8 +1,8 @@
-"""Laying bit-sliced filters side by side anew: the columns of old matrices gathered into those of new ones.
+"""Rebuild bloom matrices: gather columns of old matrices into new ones.
 
-Where blocks move to other segments, their filters move to other slabs. A part of a new matrix is some rows of it, so
-it is made of the same rows of old matrices, each of which is read once per part. The bits of a filter stay as they are.
-So does the number of its probes, which depends on the build that made it: the code of a filter that moves names it.
+When blocks move to other segments, their filters move to other matrices. A part of a new matrix is some of its rows, so
+it is made of the same rows of old matrices, each read once per part. The bits of a filter stay as they are. So does its
+number of probes, which depends on the build that made it: the size class of a moved filter names it.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from secateur.index.filters.probe import matrix_rows
 from secateur.index.filters.transpose import MatrixPlan, PartPlan, plan_matrices
 from secateur.index.model import Store
 
-AT_ONCE = 1 << 25  # bits of a part that are in memory, each in a byte
+AT_ONCE = 1 << 25  # bits of a part held in memory, one per byte
 
 
 @dataclass(frozen=True)
 class MatrixColumns:
     """Where the filters of some blocks lie: arrays of shape (n_blocks,)."""
 
-    code: np.ndarray  # under which they are to be kept, int16; NONE for a block without
-    matrix: np.ndarray  # int32; -1 for a block without
-    column: np.ndarray  # int32, of the matrix
+    code: np.ndarray  # size class to keep, int16; NONE for a block without a filter
+    matrix: np.ndarray  # int32; -1 for a block without a filter
+    column: np.ndarray  # int32, in the matrix
 
     def take(self, blocks: np.ndarray) -> MatrixColumns:
-        """Those of the given blocks."""
+        """Return the columns of the given blocks."""
         return MatrixColumns(self.code[blocks], self.matrix[blocks], self.column[blocks])
 
 
 def columns_of(slabs: Slabs, segment: int, codes: np.ndarray, name: str) -> MatrixColumns:
-    """Where the filters of the blocks of a segment lie, whose codes are given. Raises IndexFault."""
+    """Locate the filters of a segment's blocks, given their size classes. Raises IndexFault."""
     found = MatrixColumns(np.full(len(codes), NONE, np.int16), *(np.full(len(codes), -1, np.int32) for _ in range(2)))
     for run in np.flatnonzero(slabs.segment == segment).tolist():
         members = np.flatnonzero(codes == slabs.run_code[run])
@@ -55,13 +55,13 @@ def columns_of(slabs: Slabs, segment: int, codes: np.ndarray, name: str) -> Matr
 
 
 def _kept_code(code: int, probes: int) -> int:
-    """The code of a filter that names its probes; filters found in files have a code that is enough."""
+    """Return a size class that names the probes; that of a filter from a data file implies them already."""
     encoding, size = encoding_and_size(code)
     return code_of(COUNTED + probes, size) if encoding in OWN_ENCODINGS else code
 
 
 def merged_columns(plan: MergePlan, by_segment: Mapping[int, MatrixColumns]) -> MatrixColumns:
-    """Where the filters of the blocks of a merged segment lie, in its order."""
+    """Locate the filters of the blocks of a merged segment, in its order."""
     parts = [by_segment[part.segment].take(part.blocks) for part in plan.parts]
     names = ("code", "matrix", "column")
     whole = MatrixColumns(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
@@ -69,7 +69,7 @@ def merged_columns(plan: MergePlan, by_segment: Mapping[int, MatrixColumns]) -> 
 
 
 def plan_slabs(segments: Sequence[MatrixColumns]) -> list[MatrixPlan]:
-    """The matrices for the filters of some segments."""
+    """Plan the matrices for the filters of some segments."""
     nowhere = Matrix(0, 0, 0, 0)
     counts = [np.unique(each.code[each.code != NONE], return_counts=True) for each in segments]
     return plan_matrices([[Sliver("", int(c), int(n), nowhere) for c, n in zip(*own, strict=True)] for own in counts])
@@ -77,7 +77,7 @@ def plan_slabs(segments: Sequence[MatrixColumns]) -> list[MatrixPlan]:
 
 @dataclass(frozen=True)
 class Gathering:
-    """Fills the parts of new matrices from the slabs that have their filters now."""
+    """Fills the parts of new matrices from the current ones."""
 
     store: Store
     slabs: Slabs
@@ -85,7 +85,7 @@ class Gathering:
     matrices: Sequence[MatrixPlan]
 
     def rows_of(self, part: PartPlan) -> np.ndarray:
-        """The rows of a part: uint8 of shape (rows, width). Raises IndexFault."""
+        """Return the rows of a part: uint8 of shape (rows, width). Raises IndexFault."""
         plan = self.matrices[part.matrix]
         moves = list(self._moves(plan))
         found = np.empty((part.rows, plan.width), np.uint8)
@@ -99,7 +99,7 @@ class Gathering:
         return found
 
     def _moves(self, plan: MatrixPlan) -> Iterator[_Move]:
-        """Which columns come from which matrix, those of one size of filters together."""
+        """Yield which columns come from which matrix, grouped by size of filter."""
         found: dict[tuple[int, int], list[tuple[np.ndarray, np.ndarray]]] = {}
         for run in plan.runs:
             own = self.segments[run.segment]
@@ -115,7 +115,7 @@ class Gathering:
             yield _Move(matrix, bits, column, to)
 
     def _bits(self, move: _Move, rows: np.ndarray) -> np.ndarray:
-        """The bits of the moved columns in some rows, which follow each other: uint8 of shape (n_rows, n_columns)."""
+        """Return the bits of the moved columns in consecutive rows: uint8 of shape (n_rows, n_columns)."""
         distinct, which = np.unique(rows % move.bits, return_inverse=True)
         width = int(self.slabs.width[move.matrix])
         strips = range(Matrix(0, 1, width, 0).strips)
@@ -134,11 +134,11 @@ class _Move:
     matrix: int
     bits: int  # of every filter: row r of the new matrix is row r mod this of the filter
     column: np.ndarray  # in the old matrix
-    to: np.ndarray  # in the new one
+    to: np.ndarray  # in the new matrix
 
 
 def live_blocks_by_build(slabs: Slabs) -> dict[str | None, int]:
-    """How many live filters the files of every build hold."""
+    """Count the live filters in the files of every build."""
     first = np.searchsorted(slabs.part_matrix, np.arange(len(slabs.code)))
     builds = [build_of(slabs.file_name[f]) for f in slabs.file[first].tolist()]
     live = np.bincount(slabs.run_matrix, np.where(slabs.segment >= 0, slabs.count, 0), len(slabs.code))

@@ -1,7 +1,7 @@
-"""Making one segment of the files of several, from what the index has of them: no data is read.
+"""Merge files of several segments into one, from the index only: no data is read.
 
-Statistics are taken over block by block, so the new segment prunes exactly as the old ones did. Of postings a value is
-known by as many bits of its hash as the segment knows that kept fewest.
+Statistics are copied block by block, so the new segment prunes exactly as the old ones did. In postings, a value keeps
+as many bits of its hash as the segment that kept fewest.
 """
 
 from __future__ import annotations
@@ -28,26 +28,28 @@ from secateur.ragged import offsets_of, spread
 
 @dataclass(frozen=True)
 class Part:
-    """Files of one segment: which blocks of it they have, and to which file of the new segment each belongs."""
+    """Files of one segment: the blocks they have there, and the new segment's file of each block."""
 
     segment: int
     blocks: np.ndarray  # positions in the segment
-    file: np.ndarray  # of every block, its number in the new segment
+    file: np.ndarray  # of every block, its file's number in the new segment
 
 
 @dataclass(frozen=True)
 class MergePlan:
-    """A segment to be made, of the blocks of others."""
+    """A segment to be built from blocks of others."""
 
     files: Sequence[FileIdentity]
     parts: Sequence[Part]
-    order: np.ndarray  # of the blocks of all parts, by their files
+    order: np.ndarray  # of the blocks of all parts, by file
 
 
 def plan_merge(snapshot: Snapshot, entries: np.ndarray) -> MergePlan:
-    """The segment of some entries of the table of files, in their order. Raises IndexFault."""
+    """Plan the segment of some entries of the table of files, in their order. Raises IndexFault."""
     table = snapshot.files
-    first = offsets_of(table.block_count)[:-1] - snapshot.segments.block_begin[table.segment]  # within the segment
+    first = (
+        offsets_of(table.block_count)[:-1] - snapshot.segments.block_begin[table.segment]
+    )  # first block within the segment
     segment, count = table.segment[entries], table.block_count[entries]
     by_segment = np.argsort(segment, kind="stable")
     cuts = np.flatnonzero(np.diff(segment[by_segment])) + 1
@@ -61,7 +63,7 @@ def plan_merge(snapshot: Snapshot, entries: np.ndarray) -> MergePlan:
 
 
 def merge(store: Store, snapshot: Snapshot, plan: MergePlan, codes: Mapping[int, np.ndarray]) -> SegmentData:
-    """The planned segment; `codes` are those of the filters of its blocks. Raises IndexFault."""
+    """Build the planned segment; `codes` are the size classes of its blocks' filters. Raises IndexFault."""
     taken = [_taken(read_segment(store, snapshot, part.segment), part) for part in plan.parts]
     order = plan.order
     blocks = BlockTable(
@@ -84,7 +86,7 @@ def merge(store: Store, snapshot: Snapshot, plan: MergePlan, codes: Mapping[int,
 
 
 _COUNTS = ("row_group", "row_count", "byte_count")
-_Hashes = tuple[list[np.ndarray | None], int]  # of every block, and the bits from which on they are known
+_Hashes = tuple[list[np.ndarray | None], int]  # hashes of every block, and the number of unknown last bits
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ def _values(postings: Postings, chosen: np.ndarray) -> _Hashes:
 
 
 def _joined(parts: Sequence[ZoneMap]) -> ZoneMap:
-    """The zone maps of all parts; gaps of those that have some, where others have none that would say anything."""
+    """Concatenate zone maps; parts without gaps get empty ones if other parts have gaps."""
     gaps = [part.gaps for part in parts if part.gaps is not None]
     most = max((len(each.low) for each in gaps), default=0)
     return zonemap.concat([_with_gaps(part, most) for part in parts])
@@ -133,12 +135,12 @@ def _with_gaps(zone_map: ZoneMap, most: int) -> ZoneMap:
 
 
 def _pages(parts: Sequence[_Taken], c: int) -> PageTable:
-    """The pages of a column in all parts; a part without has one page per block."""
+    """Return the pages of a column in all parts; a part without pages has one page per block."""
     return concat_pages([part.pages.get(c) or whole_blocks(part.zone_maps[c]) for part in parts])
 
 
 def _layouts(parts: Sequence[_Taken], order: np.ndarray) -> Layouts | None:
-    """The layouts of all parts, where one has some."""
+    """Return the layouts of all parts; None if no part has any."""
     if all(part.layouts is None for part in parts):
         return None
     every = [unknown_layouts(len(part.blocks)) if part.layouts is None else part.layouts for part in parts]

@@ -1,8 +1,8 @@
-"""Which segments of an index to make anew, and of which files: what appends and removals left is brought in order.
+"""Plan which segments of an index to rebuild, and from which files, after appends and removals.
 
-The files are taken in key order, as a build takes them. A segment stays as it is if its files follow each other there
-and it is worth it; the files between such segments are cut into new ones. So an index that is in order stays as it is,
-and appends cost about what was appended.
+The files are taken in key order, as a build takes them. A segment stays if its files are adjacent in that order and it
+is full enough; the files between such segments are cut into new ones. So an index that is in order stays as it is, and
+the cost of appends is proportional to what was appended.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from secateur.index.zones.sort_key import parse_sort_key
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.ragged import offsets_of
 
-LEAST_FILLED = 1 / 2  # of the blocks that a segment is to have, with which it may stay
-LEAST_LIVE = 3 / 4  # of its blocks that are live, with which it may stay
-LEAST_SLAB = 1 / 4  # of the blocks of the table, or of a slab, with which the slabs of a build are not little
+LEAST_FILLED = 1 / 2  # share of the target blocks that a segment needs to stay
+LEAST_LIVE = 3 / 4  # share of live blocks that a segment needs to stay
+LEAST_SLAB = 1 / 4  # share of the table's blocks, or of a full matrix, below which a build's matrices count as small
 _NO_SCHEMA = pa.schema([])
 
 
 @dataclass(frozen=True)
 class Regrouping:
-    """The segments that stay, ascending, and of every new segment its entries in the table of files, in order."""
+    """The segments that stay, ascending, and for every new segment its entries in the table of files, in order."""
 
     stay: np.ndarray
     made: Sequence[np.ndarray]
 
 
 def regroup(store: Store, snapshot: Snapshot, is_live: np.ndarray, fixed: np.ndarray) -> Regrouping:
-    """How to bring an index in order; `is_live` says it of its entries, `fixed` which segments stay in any case.
+    """Plan how to bring an index in order; `is_live` marks live entries, `fixed` segments that stay in any case.
 
-    Raises IndexFault where bounds of the sort key cannot be read.
+    Raises IndexFault if bounds of the sort key cannot be read.
     """
     segments = snapshot.as_segments()
     free = is_live & ~fixed[segments.files.segment]
@@ -51,7 +51,7 @@ def regroup(store: Store, snapshot: Snapshot, is_live: np.ndarray, fixed: np.nda
     has_postings = any(each.kind == POSTINGS for each in snapshot.filters)
     target = target_blocks(blocks, rows, snapshot.options.segment_blocks, has_postings=has_postings)
     if snapshot.options.segment_blocks is None:
-        target = 1 << (target.bit_length() - 1)  # so that a table which grows is seldom cut otherwise
+        target = 1 << (target.bit_length() - 1)  # so that a growing table is seldom cut differently
     surveys = _surveys(store, snapshot, np.flatnonzero(free))
     entry_of = {survey.file: int(entry) for survey, entry in zip(surveys, np.flatnonzero(free), strict=True)}
     orders = [np.array([entry_of[each.file] for each in part], np.int64) for part in in_key_order(surveys)]
@@ -65,17 +65,17 @@ def regroup(store: Store, snapshot: Snapshot, is_live: np.ndarray, fixed: np.nda
 
 
 def _is_filled(segments: Segments, is_live: np.ndarray, target: int) -> np.ndarray:
-    """Which segments have enough live blocks."""
+    """Mark the segments with enough live blocks."""
     weights = np.where(is_live, segments.files.block_count, 0)
     live = np.bincount(segments.files.segment, weights, minlength=len(segments))
     return (live >= LEAST_FILLED * target) & (live >= LEAST_LIVE * segments.block_count)
 
 
 def _in_little_slabs(segments: Segments, blocks: int) -> tuple[np.ndarray, int]:
-    """Which segments have filters in little slabs, and how many of these the filter has that has most.
+    """Mark the segments with filters in small matrices, and count the small builds of the filter that has most.
 
-    A look-up reads its rows of every slab, so there are to be few: those of the last builds are laid together until
-    they are a good part of the whole.
+    A look-up reads its rows from every matrix, so there should be few: those of recent builds are merged until they are
+    a good part of the whole.
     """
     little = np.zeros(len(segments), bool)
     most = 0
@@ -88,7 +88,7 @@ def _in_little_slabs(segments: Segments, blocks: int) -> tuple[np.ndarray, int]:
 
 
 def _cut(segments: Segments, orders: Sequence[np.ndarray], worth: np.ndarray, target: int) -> Regrouping:
-    """The files of some orders, each of which is cut by itself."""
+    """Regroup the files of several orders, each on its own."""
     stay: list[int] = []
     made: list[np.ndarray] = []
     for order in orders:
@@ -104,7 +104,7 @@ def _cut(segments: Segments, orders: Sequence[np.ndarray], worth: np.ndarray, ta
 
 
 def _together(segments: Segments, order: np.ndarray) -> np.ndarray:
-    """Which segments have all their free files in an order, one behind the other: bool of shape (n_segments,)."""
+    """Mark the segments whose free files are all adjacent in an order: bool of shape (n_segments,)."""
     own = segments.files.segment[order]
     n = len(segments)
     first, last = np.full(n, len(order)), np.full(n, -1)
@@ -114,7 +114,7 @@ def _together(segments: Segments, order: np.ndarray) -> np.ndarray:
 
 
 def _stretches(segment: np.ndarray, whole: np.ndarray, order: np.ndarray) -> Iterator[tuple[bool, np.ndarray]]:
-    """The files of every segment that stays, and those between two of them."""
+    """Yield the files of every segment that stays, and the files between two such segments."""
     label = np.where(whole[segment], segment, -1)
     cuts = np.flatnonzero(np.diff(label)) + 1
     for entries, own in zip(np.split(order, cuts), np.split(label, cuts), strict=True):
@@ -123,7 +123,7 @@ def _stretches(segment: np.ndarray, whole: np.ndarray, order: np.ndarray) -> Ite
 
 
 def _groups(block_count: np.ndarray, entries: np.ndarray, target: int) -> Iterator[np.ndarray]:
-    """Files that follow each other, of about `target` blocks together; as even as files allow."""
+    """Split consecutive files into groups of about `target` blocks, as even as files allow."""
     total = int(block_count[entries].sum())
     number = max(1, round(total / target))
     middle = offsets_of(block_count[entries])[:-1] + block_count[entries] / 2
@@ -132,7 +132,7 @@ def _groups(block_count: np.ndarray, entries: np.ndarray, target: int) -> Iterat
 
 
 def _is_segment(segments: Segments, entries: np.ndarray) -> bool:
-    """Whether some entries are all that a segment has."""
+    """Whether entries are exactly those of one segment."""
     own = segments.files.segment[entries]
     return bool((own == own[0]).all()) and len(entries) == int((segments.files.segment == own[0]).sum())
 
@@ -141,7 +141,7 @@ def _is_segment(segments: Segments, entries: np.ndarray) -> bool:
 
 
 def _surveys(store: Store, snapshot: Snapshot, entries: np.ndarray) -> list[FileSurvey]:
-    """Entries as a survey would find them; without a sort key they stay in the order of their segments."""
+    """Return entries as a survey would; without a sort key they stay in the order of their segments."""
     chosen = snapshot.files.take(entries)
     keys = [found for c in _key_columns(snapshot) if (found := _ends(store, snapshot, c)) is not None]
     if keys:
@@ -158,13 +158,13 @@ def _surveys(store: Store, snapshot: Snapshot, entries: np.ndarray) -> list[File
 
 
 def _key_columns(snapshot: Snapshot) -> list[int]:
-    """The numbers of the columns of the sort key that the index has."""
+    """Return the numbers of the sort key's columns in the index."""
     paths = [column.path for column in snapshot.columns]
     return [paths.index(each.path) for each in parse_sort_key(snapshot.options.sort_key) if each.path in paths]
 
 
 def _ends(store: Store, snapshot: Snapshot, c: int) -> tuple[list[bytes], list[bytes]] | None:
-    """The least lower and the greatest upper bound of a column in every entry, as bytes that order as they do."""
+    """Return the least lower and the greatest upper bound of a column in every entry, as order-preserving bytes."""
     parts = [stored_segment(store, snapshot, s).zone_map(c) for s in range(len(snapshot.segments))]
     if not parts:
         return None
@@ -183,5 +183,5 @@ def _ends(store: Store, snapshot: Snapshot, c: int) -> tuple[list[bytes], list[b
 
 
 def _bare(zone_map: ZoneMap) -> ZoneMap:
-    """Without gaps."""
+    """Drop the gaps."""
     return ZoneMap(zone_map.lower, zone_map.upper, zone_map.null_count, zone_map.nan_count)

@@ -1,4 +1,4 @@
-"""How the arrays of an index file are stored: four encodings of integers, the smallest of which is taken.
+"""How the arrays of an index file are stored: four encodings of integers, of which the smallest is used.
 
 docs/format.md, "Arrays". Decoding trusts nothing: whatever does not fit its description is an IndexFault.
 """
@@ -15,15 +15,15 @@ from secateur.errors import IndexFault
 PLAIN, ZSTD, DELTA, CONSTANT = range(4)
 DTYPES = tuple(np.dtype(name) for name in ("<i1", "<i2", "<i4", "<i8", "<u1", "<u2", "<u4", "<u8"))
 MOST_EXPANSION = 4096  # zstd reaches this ratio only on runs of one byte
-LEAST_COMPRESSED = 64  # bytes; what is smaller is stored as it lies
-LEAST_GAIN = 0.9  # of the size of a simpler encoding
-_ADDRESSES = np.iinfo(np.intp).max  # numpy has no array of more bytes, not even a constant
+LEAST_COMPRESSED = 64  # bytes; smaller arrays are stored plain
+LEAST_GAIN = 0.9  # share of the size of a simpler encoding that must not be exceeded
+_ADDRESSES = np.iinfo(np.intp).max  # numpy has no array of more bytes, not even a constant one
 _DELTA = struct.Struct("<QQB7x")  # first value, least difference, bytes per difference above it
 _WIDTHS = {1: "<u1", 2: "<u2", 4: "<u4", 8: "<u8"}
 
 
 def encode(array: np.ndarray) -> tuple[int, bytes]:
-    """The encoding that takes least, and the stored bytes of a vector of integers."""
+    """Return the smallest encoding of a vector of integers, and the stored bytes."""
     array = np.ascontiguousarray(array)
     plain = array.tobytes()
     if len(array) > 1 and (array == array[0]).all():
@@ -39,7 +39,7 @@ def encode(array: np.ndarray) -> tuple[int, bytes]:
 
 
 def decode(encoding: int, dtype: np.dtype, n: int, stored: bytes | memoryview) -> np.ndarray:
-    """The vector of n integers; read-only, and for a constant without memory of its own. Raises IndexFault."""
+    """Decode a vector of n integers, read-only; a constant one takes no memory of its own. Raises IndexFault."""
     match encoding:
         case _ if encoding == PLAIN:
             return _exactly(np.frombuffer(stored, np.uint8), dtype, n)
@@ -62,7 +62,7 @@ def _exactly(raw: np.ndarray, dtype: np.dtype, n: int) -> np.ndarray:
 
 
 def _zstd(array: np.ndarray) -> bytes:
-    """All first bytes of the elements, then all second bytes, ..., compressed: like bytes lie together."""
+    """Compress all first bytes of the elements, then all second bytes, ...: similar bytes are adjacent."""
     shuffled = array.view(np.uint8).reshape(-1, array.dtype.itemsize).T.tobytes()
     return pa.compress(shuffled, codec="zstd", asbytes=True)
 
@@ -82,7 +82,7 @@ def _unshuffled(stored: bytes | memoryview, dtype: np.dtype, n: int) -> np.ndarr
 
 
 def _delta(array: np.ndarray) -> bytes:
-    """Differences of neighbours above the least of them, in as few bytes as they need; arithmetic is modulo 2^64."""
+    """Encode differences of neighbours, less the least one, in as few bytes as needed; arithmetic is modulo 2^64."""
     if array.dtype.itemsize != 8:
         return array.tobytes()
     values = array.view(np.uint64)

@@ -1,11 +1,11 @@
-"""Matrices of bytes of which single rows are read, each proven by checksums of its own.
+"""Matrices of bytes whose rows are read singly, each verified by its own checksums.
 
 docs/format.md, "Matrices". Rows narrower than :data:`BAND` share a band, which is the least that is read; bands are cut
-into strips, each followed by its checksum, so of a row over a million blocks a part can be read and proven too.
+into strips, each followed by its checksum, so part of a row over a million blocks can be read and verified too.
 
 The checksum is XXH3 of 64 bits (Collet; ``xxhash``), eight times as fast on strips as zlib's CRC-32: it takes a third
-of the time that reading them from memory takes. Its seed is a strip's number above the salt, which is the checksum of
-the whole matrix: neither a strip of another matrix nor another of the same passes for the one that is read.
+of the time needed to read them from memory. Its seed is a strip's number plus the salt, which is the checksum of the
+whole matrix: neither a strip of another matrix nor another strip of the same one passes.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ import xxhash
 
 from secateur.errors import IndexFault
 
-BAND = 512  # bytes: rows narrower than half of this are read several at once
+BAND = 512  # bytes; rows narrower than half of this are read several at once
 STRIP = 1 << 15  # bytes at most between two checksums
-CHECKSUM = 8  # bytes behind every strip
-WHOLE_SHARE = 1 / 16  # of the bands; above it one read of all is cheaper than one of each
-MOST_WASTED = 1 << 18  # bytes that such a read may hold besides what is asked for
+CHECKSUM = 8  # bytes after every strip
+WHOLE_SHARE = 1 / 16  # of the bands; above it one read of everything is cheaper than one per band
+MOST_WASTED = 1 << 18  # unneeded bytes that such a read may include
 MOST_AT_ONCE = 1 << 26  # bytes of such a read
 _MASK = 2**64 - 1
 
 Range = tuple[int, int]  # offset, size
-ReadRanges = Callable[[Sequence[Range]], Sequence[bytes]]  # many at once
+ReadRanges = Callable[[Sequence[Range]], Sequence[bytes]]  # many ranges at once
 
 
 class Matrix(NamedTuple):
@@ -50,12 +50,12 @@ class Matrix(NamedTuple):
 
     @property
     def bands(self) -> int:
-        """The number of bands; the last is filled up with zeros."""
+        """The number of bands; the last is padded with zeros."""
         return -(-self.rows // self.band_rows)
 
     @property
     def strips(self) -> int:
-        """Strips of a band: all of :data:`STRIP` bytes but the last."""
+        """Strips of a band: all of :data:`STRIP` bytes except the last."""
         return -(-self.band_width // STRIP)
 
     @property
@@ -70,7 +70,7 @@ class Matrix(NamedTuple):
 
 
 def encode_rows(rows: np.ndarray) -> tuple[int, bytes]:
-    """The salt and the stored bytes of a uint8 matrix."""
+    """Return the salt and the stored bytes of a uint8 matrix."""
     n, width = rows.shape
     salt = xxhash.xxh3_64_intdigest(np.ascontiguousarray(rows).data)
     matrix = Matrix(0, n, width, salt)
@@ -86,17 +86,17 @@ def encode_rows(rows: np.ndarray) -> tuple[int, bytes]:
 
 
 def signed_salt(salt: int) -> int:
-    """A salt as an element of an int64 array."""
+    """Return a salt as an element of an int64 array."""
     return salt - (1 << 64) if salt >> 63 else salt
 
 
 def salt_of(signed: int) -> int:
-    """The salt of an element of an int64 array."""
+    """Return the salt from an element of an int64 array."""
     return signed & _MASK
 
 
 def _digest(strip: memoryview | bytes, seed: int) -> bytes:
-    return xxhash.xxh3_64_digest(strip, seed=seed & _MASK)[::-1]  # little-endian, as all integers here
+    return xxhash.xxh3_64_digest(strip, seed=seed & _MASK)[::-1]  # little-endian, like all integers here
 
 
 def read_rows(
@@ -107,10 +107,10 @@ def read_rows(
     strips: range | None = None,
     into: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Chosen rows of a matrix: uint8 of shape (len(indices), width), or of the given strips of every row.
+    """Read rows of a matrix: uint8 of shape (len(indices), width), or the given strips of every row.
 
-    Rows of one band have all their strips read. They are written to `into`, where it is given. Raises IndexFault, which
-    says `where`.
+    Rows that share a band are read with all strips. The result is written to `into` if given. Raises IndexFault,
+    prefixed by `where`.
     """
     if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < matrix.rows:
         raise IndexFault(f"{where} has no row {int(indices.max())}")
@@ -127,7 +127,7 @@ def read_rows(
 def _read_bands(
     matrix: Matrix, bands: np.ndarray, strips: range, read: ReadRanges, where: str, into: np.ndarray | None
 ) -> np.ndarray:
-    """Strips of bands, ascending, without checksums once these are found right: uint8 of shape (len(bands), bytes)."""
+    """Read strips of ascending bands and verify and drop their checksums: uint8 of shape (len(bands), bytes)."""
     stride, first, numbers = matrix.stride, strips.start * (STRIP + CHECKSUM), bands.tolist()
     size = min(strips.stop * (STRIP + CHECKSUM), stride) - first
     low, high = (numbers[0], numbers[-1] + 1) if numbers else (0, 0)
@@ -152,7 +152,7 @@ def _read_bands(
 
 
 def _copy_without_checksums(pieces: Sequence[memoryview], size: int, found: np.ndarray) -> None:
-    """Pieces of `size` bytes each into rows, the checksums behind their strips left out."""
+    """Copy pieces of `size` bytes each into rows, without the checksums after their strips."""
     full = size // (STRIP + CHECKSUM)
     rest = size - full * (STRIP + CHECKSUM)
     for row, piece in zip(found, pieces, strict=True):

@@ -1,11 +1,12 @@
-"""Index files: named, checksummed chunks of arrays behind a table of contents. docs/format.md describes every byte.
+"""Index files: named, checksummed chunks of arrays before a table of contents. docs/format.md describes every byte.
 
-A chunk is what is read at once: all arrays of one column's zone maps, say. It describes itself, so whoever knows where
-it lies (a snapshot knows it of all its segments) reads it alone, and its checksum proves that it is the one meant.
+A chunk is what is read at once, such as all arrays of one column's zone maps. It describes itself, so whoever knows its
+place (a snapshot knows those of all its segments) can read it without the rest of the file, and its checksum proves
+that it is the right one.
 
-Reading trusts nothing: every length, offset, count and checksum is tested before it is used, and whatever is wrong
-is an IndexFault. No value read from a file sizes an allocation beyond the file's own size, but for the declared
-size of a compressed array, which is bounded (:mod:`secateur.index.container.array_codec`).
+Reading trusts nothing: every length, offset, count and checksum is tested before use, and whatever is wrong is an
+IndexFault. No value read from a file sizes an allocation beyond the file's own size, except the declared size of a
+compressed array, which is bounded (:mod:`secateur.index.container.array_codec`).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ ALIGNMENT = 8
 MOST_ARRAYS = 1 << 12  # of a chunk
 MOST_WIDTH = 1 << 32  # bytes of a row
 
-# Kinds of files. A summary is what a task returns, and never stored.
+# Kinds of files. A summary is what a task returns; it is never stored.
 SNAPSHOT, SEGMENT, SUMMARY, FILTERS, SLIVER, MANIFESTS = range(1, 7)
 
 ReadRange = Callable[[int, int], bytes]  # (offset, size) -> exactly size bytes, or an IndexFault
@@ -50,7 +51,7 @@ class Place(NamedTuple):
 
 @dataclass
 class Writer:
-    """Collects chunks and gives the bytes of one index file."""
+    """Collects chunks and encodes them as one index file."""
 
     kind: int
     meta: Mapping[str, Any]
@@ -64,7 +65,7 @@ class Writer:
         self._add(name, encode_chunk(arrays))
 
     def add_bytes(self, name: str, array: np.ndarray) -> None:
-        """Add a chunk of one array of which parts are read by themselves: as it lies, behind its description."""
+        """Add a chunk of one array, parts of which are read separately: unencoded, after its description."""
         self._add(name, encode_chunk([array], as_it_lies))
 
     def _add(self, name: str, data: bytes) -> None:
@@ -78,9 +79,9 @@ class Writer:
         return self.matrices[name]
 
     def go_on(self, contents: Contents, data: bytes) -> None:
-        """Begin as another file does, of which `data` are the bytes before its table of contents.
+        """Start from an existing file; its chunks and matrices keep their names and places and are not read.
 
-        Its chunks and matrices keep their names and places, and are not looked at.
+        `data` are the file's bytes before its table of contents.
         """
         self.chunks |= contents.chunks
         self.matrices |= contents.matrices
@@ -94,7 +95,7 @@ class Writer:
         return at
 
     def finish(self) -> bytes:
-        """The bytes of the whole file."""
+        """Return the bytes of the whole file."""
         described = {"meta": self.meta, "chunks": self.chunks, "matrices": self.matrices}
         contents = json.dumps(described, separators=(",", ":")).encode()
         packed = pa.compress(contents, codec="zstd", asbytes=True)
@@ -103,7 +104,7 @@ class Writer:
 
 
 def encode_chunk(arrays: Sequence[np.ndarray], encoding: Callable[[np.ndarray], tuple[int, bytes]] = encode) -> bytes:
-    """The bytes of a chunk."""
+    """Encode a chunk."""
     described, parts = [COUNT.pack(len(arrays))], []
     for array in arrays:
         code, stored = encoding(array)
@@ -114,24 +115,24 @@ def encode_chunk(arrays: Sequence[np.ndarray], encoding: Callable[[np.ndarray], 
 
 
 def array_begin(at: int, arrays: int) -> int:
-    """Where the first array begins of a chunk that lies at some byte of a file and has so many arrays."""
+    """Return where the first array begins in a chunk of `arrays` arrays that lies at byte `at`."""
     return at + COUNT.size + arrays * ARRAY.size
 
 
 def as_it_lies(array: np.ndarray) -> tuple[int, bytes]:
-    """The encoding that needs no decoding: the bytes of the array, or of its only value."""
+    """Store an array without encoding: its bytes, or its only value."""
     if array.strides == (0,) and len(array):
         return CONSTANT, array[:1].tobytes()
     return PLAIN, array.tobytes()
 
 
 def is_repeated(array: np.ndarray) -> bool:
-    """Whether an array is one element that stands for many: so many that no file, and no memory, need hold them."""
+    """Whether an array repeats one element by zero strides; it may then claim more elements than any memory holds."""
     return array.strides == (0,) and len(array) > 1
 
 
 def decode_chunk(data: bytes | memoryview, where: str) -> list[np.ndarray]:
-    """The arrays of a chunk, read-only. Raises IndexFault, which says `where`."""
+    """Decode the arrays of a chunk, read-only. Raises IndexFault, prefixed by `where`."""
     try:
         return _decode_chunk(memoryview(data))
     except IndexFault as fault:
@@ -156,7 +157,7 @@ def _decode_chunk(data: memoryview) -> list[np.ndarray]:
 
 
 def check(data: bytes, place: Place, where: str) -> bytes:
-    """The bytes of a chunk, once they match its checksum. Raises IndexFault, which says `where`."""
+    """Return the bytes of a chunk if they match its checksum. Raises IndexFault, prefixed by `where`."""
     if zlib.crc32(data) != place.crc:
         raise IndexFault(f"{where} does not match its checksum")
     return data
@@ -170,10 +171,10 @@ class Contents:
     meta: dict[str, Any]
     chunks: Mapping[str, Place]
     matrices: Mapping[str, Matrix]
-    at: int  # where it begins, behind all chunks and matrices
+    at: int  # where it begins, after all chunks and matrices
 
     def arrays(self, chunk: str, read: ReadRange) -> list[np.ndarray]:
-        """The arrays of one chunk, read by an exact range. Raises IndexFault."""
+        """Read the arrays of one chunk by an exact range. Raises IndexFault."""
         where = f"{self.name}: chunk {chunk}"
         if chunk not in self.chunks:
             raise IndexFault(f"{where} is missing")
@@ -181,7 +182,7 @@ class Contents:
         return decode_chunk(check(read(place.at, place.size), place, where), where)
 
     def verify(self, read: ReadRange) -> list[str]:
-        """Every fault found by reading every chunk, and every row of every matrix."""
+        """Read every chunk and every row of every matrix, and return the faults found."""
         faults = []
 
         def read_all(ranges: Sequence[Range]) -> list[bytes]:
@@ -201,7 +202,7 @@ class Contents:
 
 
 def read_contents(name: str, kind: int, size: int, read: ReadRange) -> Contents:
-    """The table of contents of an index file of `size` bytes. Raises IndexFault."""
+    """Read the table of contents of an index file of `size` bytes. Raises IndexFault."""
     if size < HEADER.size + TRAILER.size:
         raise IndexFault(f"{name}: {size} bytes are too few for an index file")
     trailer = read(size - TRAILER.size, TRAILER.size)
@@ -234,7 +235,7 @@ def _contents(name: str, described: dict[str, Any], end: int) -> Contents:
         raise TypeError("meta is no object")
     ends = [place.at + place.size for place in chunks.values()]
     ends += [matrix.at + matrix.nbytes for matrix in matrices.values()]
-    if any(matrix.width > MOST_WIDTH or matrix.rows > end for matrix in matrices.values()):  # that take no bytes
+    if any(matrix.width > MOST_WIDTH or matrix.rows > end for matrix in matrices.values()):  # they take no bytes
         raise IndexFault(f"{name}: a matrix has rows that no file holds")
     if max(ends, default=0) > end:
         raise IndexFault(f"{name}: a chunk lies outside the file")

@@ -1,18 +1,17 @@
 """Bit-sliced bloom filters: one row per bit position, one column per block.
 
 A probe reads k rows of n/8 bytes and ANDs them: one answer for n blocks at once. Blocks with different numbers of
-distinct values have filters of different power-of-two sizes; each size is a matrix of its own.
+distinct values have filters of different power-of-two sizes; each size has its own matrix.
 
-The 128 bits of a value's hash (:mod:`secateur.index.filters.hashing`) are its first four positions, of 32 bits each;
-further
-ones are taken from mix(h1 + j * h2), where mix is MurmurHash3's finaliser. Without mixing (Kirsch & Mitzenmacher 2006)
-the positions of different values in a small filter follow few arithmetic progressions: at 20 keys and a designed rate
-of one wrong block there were 16. m is a power of two, so a filter of m bits is repeated exactly into one of 2m bits,
-and folds exactly into one of m/2 by OR of its halves.
+The 128 bits of a value's hash (:mod:`secateur.index.filters.hashing`) give its first four positions, 32 bits each;
+further positions come from mix(h1 + j * h2), where mix is MurmurHash3's finaliser. Without mixing (Kirsch &
+Mitzenmacher 2006) the positions of different values in a small filter follow few arithmetic progressions: at 20 keys
+and a designed rate of one wrong block there were 16. m is a power of two, so a filter of m bits is repeated exactly
+into one of 2m bits, and folds exactly into one of m/2 by OR of its halves.
 
-Fewer bits are set per value than take least space, log2(1/p) of them: with 0.6 times as many a filter is a tenth
-larger, and both building and probing it cost 0.6 times as much. Where the power of two leaves a third of the bits to
-spare, 0.4 times as many do.
+Fewer bits are set per value than the log2(1/p) that need the least space. With 0.6 times as many, a filter is a tenth
+larger, but building and probing it cost 0.6 times as much. Where rounding up to a power of two leaves a third of the
+bits to spare, 0.4 times as many are enough.
 """
 
 from __future__ import annotations
@@ -28,58 +27,58 @@ from secateur.index.filters.murmur3 import mix
 LEAST_LOG2_BITS, MOST_LOG2_BITS = 6, 27  # 8 bytes to 16 MiB per block
 LEAST_FPR, MOST_FPR = 1e-9, 0.01
 MOST_PROBES = 30
-PROBES_SHARE = 0.6  # of the number of probes that takes least space
-FEWER_SHARE = 2 / 3  # of these, in a filter with a third more bits than it needs
+PROBES_SHARE = 0.6  # of the number of probes that needs the least space
+FEWER_SHARE = 2 / 3  # of these probes, in a filter with a third more bits than it needs
 CHUNK = 1 << 14  # values hashed at once: their positions stay in a core's cache
 GROUP = 8  # blocks whose bits share a byte
 
 
 def rate_for(blocks: int, fpr: float | None) -> float:
-    """The false-positive rate: as asked, else such that an absent value costs one wrong block in the whole table."""
+    """Return `fpr` if given, else the rate at which an absent value costs one wrong block in the whole table."""
     rate = fpr if fpr is not None else 1 / max(blocks, 1)
     return min(max(rate, LEAST_FPR), MOST_FPR if fpr is None else 0.5)
 
 
 def probes_for(fpr: float) -> int:
-    """The number of bits per value in a filter that has no more than it needs."""
+    """Return the number of bits set per value in a filter with no bits to spare."""
     return max(1, ceil(PROBES_SHARE * log2(1 / fpr)))
 
 
 def fewer_probes_for(fpr: float) -> int:
-    """The number of bits per value in a filter that has some to spare, as most have that are rounded up."""
+    """Return the number of bits set per value in a filter with bits to spare, as most have after rounding up."""
     return ceil(FEWER_SHARE * probes_for(fpr))
 
 
 def bits_per_value(fpr: float, probes: int | None = None) -> float:
-    """The bits per value at which k probes have a false-positive rate: p = (1 - e^(-k/b))^k."""
+    """Return the bits per value at which k probes have a false-positive rate: p = (1 - e^(-k/b))^k."""
     k = probes or probes_for(fpr)
     return -k / log1p(-(fpr ** (1 / k)))
 
 
 def log2_bits_for(distinct: int, fpr: float, probes: int | None = None) -> int:
-    """The size class of a filter of `distinct` values, rounded up to a power of two."""
+    """Return log2 of the bits of a filter of `distinct` values, rounded up to a power of two."""
     bits = max(1.0, distinct * bits_per_value(fpr, probes))
     return min(max(ceil(log2(bits)), LEAST_LOG2_BITS), MOST_LOG2_BITS)
 
 
 def shape_for(distinct: int, fpr: float) -> tuple[int, int]:
-    """The probes and the log2 of the bits of a filter of so many values: fewer probes where its size allows that."""
+    """Return the probes and the log2 of the bits for `distinct` values; fewer probes where the size allows it."""
     log2_bits, fewer = log2_bits_for(distinct, fpr), fewer_probes_for(fpr)
     return (fewer if log2_bits_for(distinct, fpr, fewer) <= log2_bits else probes_for(fpr)), log2_bits
 
 
 def rate_of(distinct: int, probes: int, log2_bits: int) -> float:
-    """The false-positive rate of a filter with so many values."""
+    """Return the false-positive rate of a filter of `distinct` values."""
     return float(-np.expm1(-distinct * probes / (1 << log2_bits))) ** probes
 
 
 def least_bytes(distinct: int, fpr: float) -> float:
-    """Bytes that no bloom filter can do with less of: n log2(1/p) / ln 2 bits."""
+    """Return the least bytes that any bloom filter needs: n log2(1/p) / ln 2 bits."""
     return distinct * log2(1 / fpr) / log(2) / 8
 
 
 def positions(hashes: Hashes, probes: int, log2_bits: int) -> np.ndarray:
-    """The bit positions of every value: int64 of shape (n, probes)."""
+    """Return the bit positions of every value: int64 of shape (n, probes)."""
     found = np.empty((len(hashes), probes), np.int64)
     for probe, at in enumerate(_by_probe(hashes, probes, log2_bits)):
         found[:, probe] = at
@@ -87,7 +86,7 @@ def positions(hashes: Hashes, probes: int, log2_bits: int) -> np.ndarray:
 
 
 def _by_probe(hashes: Hashes, probes: int, log2_bits: int) -> Iterator[np.ndarray]:
-    """The positions of every value, probe by probe: int64 of shape (n,)."""
+    """Yield the positions of every value, probe by probe: int64 of shape (n,)."""
     mask = np.uint64((1 << log2_bits) - 1)
     for probe in range(0, probes, 2):
         word = _word(hashes, probe // 2)
@@ -97,7 +96,7 @@ def _by_probe(hashes: Hashes, probes: int, log2_bits: int) -> Iterator[np.ndarra
 
 
 def _word(hashes: Hashes, number: int) -> np.ndarray:
-    """The 64 bits that two positions are taken from."""
+    """Return the 64 bits that supply two positions."""
     match number:
         case 0:
             return hashes.first
@@ -108,7 +107,7 @@ def _word(hashes: Hashes, number: int) -> np.ndarray:
 
 
 def bits_of(hashes: Hashes, probes: int, log2_bits: int) -> np.ndarray:
-    """The filter of some values, distinct or not: a byte per bit, 0 or 1, uint8 of shape (2^log2_bits,)."""
+    """Build the filter of some values, distinct or not: one byte (0 or 1) per bit, uint8 of shape (2^log2_bits,)."""
     bits = np.zeros(1 << log2_bits, np.uint8)
     for start in range(0, len(hashes), CHUNK):
         chunk = slice(start, start + CHUNK)
@@ -118,9 +117,9 @@ def bits_of(hashes: Hashes, probes: int, log2_bits: int) -> np.ndarray:
 
 
 def fitted(bits: np.ndarray, fpr: float, probes: int) -> np.ndarray:
-    """A filter folded to the size class of the distinct values that it holds, of which its bits tell how many they are.
+    """Fold a filter to the size for its distinct values, whose number is estimated from its bits.
 
-    d values set m (1 - e^(-kd/m)) of m bits, but for a deviation that is less than that from one class to the next.
+    d values set m (1 - e^(-kd/m)) of m bits; the deviation is smaller than the step between two sizes.
     """
     log2_bits = len(bits).bit_length() - 1
     unset = max(1 - np.count_nonzero(bits.view(bool)) / len(bits), 1 / len(bits))
@@ -140,18 +139,18 @@ class BloomColumn:
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no room for one more."""
+        """Whether all eight places are taken."""
         return self.count == GROUP
 
     def add(self, bits: np.ndarray) -> None:
-        """The filter of the next block: its bits as :func:`bits_of` gives them, which are used up."""
+        """Add the filter of the next block, given its bits from :func:`bits_of`, which are overwritten."""
         bits <<= np.uint8(self.count)
         self.bytes |= bits
         self.count += 1
 
 
 def members(row: np.ndarray) -> np.ndarray:
-    """The positions of the bits set in a row, ascending: the columns of the matrix that remain."""
+    """Return the positions of the bits set in a row, ascending: the columns of the matrix that remain."""
     words = np.zeros(-(-len(row) // 8) * 8, np.uint8)
     words[: len(row)] = row
     some = np.flatnonzero(words.view(np.uint64))

@@ -1,7 +1,7 @@
-"""Slivers: filters of the blocks of one segment, bit-sliced and written aside until a build lays them side by side.
+"""Bloom fragments: bit-sliced filters of one segment's blocks, written aside until a build merges them.
 
-An executor that makes a segment fills columns of eight filters of one size each. When :data:`SLIVER_BYTES` of them are
-full they are written as one sliver, so what is in memory does not depend on how much a segment holds.
+An executor that builds a segment fills columns of eight filters of one size each. When :data:`SLIVER_BYTES` of them are
+full they are written as one fragment, so memory use does not depend on the size of the segment.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from secateur.index.model import Store
 
 FOLDER = "slivers"
 SLIVER_BYTES = 1 << 25
-FEW = 1 << 12  # hashes that are made distinct: of few bits one cannot tell closely how many values they hold
-BAND = 1 << 16  # bytes of a sliver that have a checksum together
+FEW = 1 << 12  # hashes; up to this many are deduplicated, since few bits do not tell closely how many values they hold
+BAND = 1 << 16  # bytes of a fragment that share a checksum
 
 
 class Sliver(NamedTuple):
-    """Filters of one size, of blocks that follow each other among those of that size in a segment."""
+    """A bloom fragment: filters of one size, of consecutive blocks among those of that size in a segment."""
 
-    name: str  # of its file
+    name: str  # file name
     code: int
     blocks: int
-    rows: Matrix  # its bytes in rows of BAND bytes
+    rows: Matrix  # the fragment's bytes in rows of BAND bytes
 
     @property
     def width(self) -> int:
@@ -41,23 +41,23 @@ class Sliver(NamedTuple):
 
     @property
     def log2_bits(self) -> int:
-        """Of every filter."""
+        """Log2 of the bits of every filter."""
         return encoding_and_size(self.code)[1]
 
 
 @dataclass
 class SliverWriter:
-    """Takes the filters of one column block by block and writes the slivers that they make."""
+    """Collects the filters of one column block by block and writes them as bloom fragments."""
 
     store: Store
-    prefix: str  # of the names of slivers
+    prefix: str  # of fragment names
     fpr: float
-    codes: list[int] = field(default_factory=list)  # of the blocks so far
+    codes: list[int] = field(default_factory=list)  # size classes of the blocks so far
     slivers: list[Sliver] = field(default_factory=list)
     _open: dict[int, list[BloomColumn]] = field(default_factory=dict)
 
     def add(self, hashes: Hashes | None) -> None:
-        """The filter of the next block, of its values, distinct or not; None where they are not known."""
+        """Add the filter of the next block, from hashes of its values, distinct or not; None where they are unknown."""
         if hashes is None:
             self.codes.append(NONE)
             return
@@ -69,7 +69,7 @@ class SliverWriter:
         self.add_bits(encoding, bits if len(hashes) <= FEW else fitted(bits, self.fpr, probes))
 
     def add_bits(self, encoding: int, bits: np.ndarray) -> None:
-        """The filter of the next block, whose bits (0 or 1, uint8) are known: of values hashed in some encoding."""
+        """Add the filter of the next block, given its bits (0 or 1, uint8), of values hashed in some encoding."""
         self._column(code_of(encoding, len(bits).bit_length() - 1)).add(bits)
         self._write_full()
 
@@ -86,7 +86,7 @@ class SliverWriter:
             self._write(self.codes[-1])
 
     def finish(self) -> np.ndarray:
-        """Write what is left; the code of every block, int16."""
+        """Write the remaining filters and return the size class of every block, int16."""
         for code in sorted(self._open):
             self._write(code)
         return np.array(self.codes, np.int16)
@@ -104,7 +104,7 @@ class SliverWriter:
 
 
 def read_sliver(store: Store, sliver: Sliver, first: int, end: int) -> np.ndarray:
-    """Rows [first, end) of a sliver by bit position: uint8 of shape (end - first, width). Raises IndexFault."""
+    """Read rows [first, end) of a fragment by bit position: uint8 of shape (end - first, width). Raises IndexFault."""
     low, high = first * sliver.width, end * sliver.width
 
     def read(ranges: Sequence[tuple[int, int]]) -> list[bytes]:

@@ -1,8 +1,8 @@
-"""Slabs: the bit-sliced filters of one kind and column over many segments, row by row.
+"""Bloom matrices: the bit-sliced filters of one kind and column over many segments, row by row.
 
-docs/format.md, "Slabs". A row of a slab spans up to a million blocks, so a look-up reads k rows whatever the number of
-segments. A slab has a matrix for every size class; a matrix is cut into parts by its rows, each in a filter file of its
-own. Its columns are *runs*: the blocks of one segment whose filters have one size, from a multiple of eight on.
+docs/format.md, "Slabs". A row spans up to a million blocks, so a look-up reads k rows whatever the number of segments.
+There is a matrix for every size class; a matrix is cut by rows into parts, each in its own filter file. Its columns are
+*runs*: the blocks of one segment whose filters have one size, starting at a multiple of eight.
 """
 
 from __future__ import annotations
@@ -19,24 +19,28 @@ from secateur.index.filters.bloom import GROUP, LEAST_LOG2_BITS, MOST_LOG2_BITS,
 from secateur.values import all_within
 
 SLAB_BLOCKS = 1 << 20
-WORD = 8  # bytes, of which the width of a matrix is a multiple
-MOST_WIDTH = 1 << 24  # bytes of a row that a reader accepts: of 128 slabs
-MOST_PARTS = 1 << 22  # and matrices, and runs: what constant arrays claim is bounded before it is looked at
+WORD = 8  # bytes; the width of a matrix is a multiple
+MOST_WIDTH = 1 << 24  # longest row that a reader accepts, in bytes: that of 128 full matrices
+MOST_PARTS = 1 << 22  # limit for matrices and runs too; checked before constant arrays are expanded
 
-OWN, FEWER = 0, 33  # values hashed in their canonical form, with as many probes as usual, or with fewer
-COUNTED = 64  # the same, with as many probes as the encoding is above this: of filters of several builds
-OWN_ENCODINGS = (OWN, FEWER, *range(COUNTED + 1, COUNTED + MOST_PROBES + 1))  # others are those of filters in files
-_CODES = 64  # greater than every log2 of bits
-NONE = -1  # the code of a block without a filter
+OWN, FEWER = 0, 33  # canonical hashing, with the usual number of probes or with fewer
+COUNTED = 64  # canonical hashing with (encoding - COUNTED) probes: for filters of several builds
+OWN_ENCODINGS = (
+    OWN,
+    FEWER,
+    *range(COUNTED + 1, COUNTED + MOST_PROBES + 1),
+)  # the others are encodings of filters in data files
+_CODES = 64  # exceeds every log2 of bits
+NONE = -1  # size class of a block without a filter
 
 
 def code_of(encoding: int, log2_bits: int) -> int:
-    """What tells apart filters that cannot share a matrix: how values are hashed, and their size."""
+    """Return the size class; filters share a matrix only if their encoding and size agree."""
     return encoding * _CODES + log2_bits
 
 
 def encoding_and_size(code: int) -> tuple[int, int]:
-    """The encoding and the log2 of the bits that a code stands for."""
+    """Return the encoding and the log2 of the bits of a size class."""
     return divmod(code, _CODES)
 
 
@@ -47,14 +51,14 @@ _RUN = ("run_matrix", "segment", "run_code", "begin", "count")
 
 @dataclass(frozen=True)
 class Slabs:
-    """All slabs of one filter of a snapshot: int64 arrays over matrices, parts and runs.
+    """All bloom matrices of one filter of a snapshot: int64 arrays over matrices, parts and runs.
 
-    Parts ascend by matrix and row; runs ascend by matrix and column. A run of a segment that is no more has segment -1.
+    Parts ascend by matrix and row; runs ascend by matrix and column. A run of a removed segment has segment -1.
     """
 
     file_name: Sequence[str]
     file_size: np.ndarray
-    code: np.ndarray  # of every matrix
+    code: np.ndarray  # size class of every matrix
     probes: np.ndarray
     width: np.ndarray  # bytes of a row
     part_matrix: np.ndarray
@@ -65,8 +69,8 @@ class Slabs:
     salt: np.ndarray
     run_matrix: np.ndarray
     segment: np.ndarray
-    run_code: np.ndarray  # of the blocks; in a matrix of a greater size their filters are repeated
-    begin: np.ndarray  # the column of the first block
+    run_code: np.ndarray  # size class of the blocks; smaller filters than the matrix's are repeated
+    begin: np.ndarray  # column of the first block
     count: np.ndarray  # blocks
 
     @property
@@ -75,37 +79,37 @@ class Slabs:
         return sum(getattr(self, name).nbytes for name in (*_MATRIX, *_PART, *_RUN)) + self.file_size.nbytes
 
     def part(self, number: int) -> Matrix:
-        """A part of a matrix, in its file."""
+        """Return a part of a matrix, in its file."""
         width = int(self.width[self.part_matrix[number]])
         return Matrix(int(self.at[number]), int(self.rows[number]), width, salt_of(int(self.salt[number])))
 
     def take(self, segments: np.ndarray, total: int) -> Slabs:
-        """The slabs as the given segments of `total` see them, which are numbered anew in that order."""
+        """Keep the given segments of `total`, renumbered in that order."""
         place = np.full(total + 1, -1, np.int64)
         place[segments] = np.arange(len(segments))
         return _with_segments(replace(self, segment=place[self.segment]))
 
     def at_segments(self, numbers: np.ndarray) -> Slabs:
-        """The slabs with other numbers for their segments: `numbers[i]` for segment i."""
+        """Renumber the segments: segment i becomes `numbers[i]`."""
         return replace(self, segment=np.append(numbers, -1)[self.segment])
 
     def segments_in(self, files: Iterable[bool]) -> np.ndarray:
-        """The segments that have filters in matrices of which some files hold a part, ascending."""
+        """Return the segments with filters in any matrix that has a part in the chosen files, ascending."""
         chosen = np.fromiter(files, bool, len(self.file_name))
         matrices = np.zeros(len(self.code), bool)
         matrices[self.part_matrix[chosen[self.file]]] = True
         return np.unique(self.segment[matrices[self.run_matrix] & (self.segment >= 0)])
 
     def without_files(self, lost: Collection[str]) -> tuple[Slabs, np.ndarray]:
-        """The slabs as far as they do without some files, and the segments that some of their filters lose, ascending.
+        """Drop everything that needs some lost files; also return the segments that lose filters, ascending.
 
-        A matrix of which a part is lost is of no use.
+        A matrix with a lost part is useless.
         """
         harmed = self.segments_in(name in lost for name in self.file_name)
         return _with_segments(replace(self, segment=np.where(np.isin(self.segment, harmed), -1, self.segment))), harmed
 
     def followed_by(self, other: Slabs, segments: int) -> Slabs:
-        """These slabs and those of other segments, which follow `segments` of these."""
+        """Append the matrices of other segments, which are numbered from `segments` on."""
         shifts = {
             "part_matrix": len(self.code),
             "run_matrix": len(self.code),
@@ -119,12 +123,12 @@ class Slabs:
         return Slabs([*self.file_name, *other.file_name], **pairs)
 
     def arrays(self) -> list[np.ndarray]:
-        """The arrays of the chunk that describes the slabs, without the names of files."""
+        """Return the arrays of the chunk that describes the matrices, without file names."""
         return [getattr(self, name) for name in ("file_size", *_MATRIX, *_PART, *_RUN)]
 
 
 def _with_segments(slabs: Slabs) -> Slabs:
-    """The slabs without matrices none of whose segments is left, and without files that hold no part of a matrix."""
+    """Drop matrices without segments, and files without parts."""
     kept = np.flatnonzero(np.bincount(slabs.run_matrix[slabs.segment >= 0], minlength=len(slabs.code)))
     number = np.full(len(slabs.code), -1, np.int64)
     number[kept] = np.arange(len(kept))
@@ -139,13 +143,13 @@ def _with_segments(slabs: Slabs) -> Slabs:
 
 
 def no_slabs() -> Slabs:
-    """No slab at all."""
+    """Return a table without matrices."""
     nothing = np.zeros(0, np.int64)
     return Slabs([], *([nothing] * (1 + len(_MATRIX) + len(_PART) + len(_RUN))))
 
 
 def slabs_of(names: Sequence[str], arrays: Sequence[np.ndarray], block_count: np.ndarray, where: str) -> Slabs:
-    """The slabs that the arrays of a chunk describe, over segments with so many blocks. Raises IndexFault."""
+    """Decode the matrices in the arrays of a chunk, over segments with `block_count` blocks. Raises IndexFault."""
     expected = 1 + len(_MATRIX) + len(_PART) + len(_RUN)
     if len(arrays) != expected or any(array.dtype != np.dtype("<i8") for array in arrays):
         raise IndexFault(f"{where}: these {len(arrays)} arrays are no slabs")
@@ -174,7 +178,7 @@ def _matrices_fit(slabs: Slabs) -> bool:
 
 
 def _parts_fit(slabs: Slabs) -> bool:
-    """Whether the parts of every matrix follow each other from its first row to its last, inside of their files."""
+    """Whether the parts of every matrix cover its rows in order, inside their files."""
     n = len(slabs.code)
     if not (all_within(slabs.part_matrix, 0, n - 1) and all_within(slabs.file, 0, len(slabs.file_name) - 1)):
         return False
@@ -195,14 +199,14 @@ def _parts_fit(slabs: Slabs) -> bool:
 
 
 def _part_bytes(slabs: Slabs) -> np.ndarray:
-    """Bytes of every part in its file; most have one of few shapes."""
+    """Return the bytes of every part in its file; most parts share a few shapes."""
     shapes = np.stack([slabs.rows, slabs.width[slabs.part_matrix]], axis=1)
     distinct, which = np.unique(shapes, axis=0, return_inverse=True)
     return np.array([Matrix(0, rows, width, 0).nbytes for rows, width in distinct.tolist()], np.int64)[which]
 
 
 def _runs_fit(slabs: Slabs, block_count: np.ndarray) -> bool:
-    """Whether the runs of every matrix lie beside each other within its width, and no segment has more than blocks."""
+    """Whether runs are disjoint within the width of their matrix, and no segment has more filters than blocks."""
     n = len(slabs.code)
     if not (all_within(slabs.run_matrix, 0, n - 1) and all_within(slabs.segment, -1, len(block_count) - 1)):
         return False

@@ -1,8 +1,9 @@
-"""Hashes of whole columns and of single keys: MurmurHash3 x64_128 with seed 0 of the canonical bytes of a key.
+"""Hashes of whole columns and of single keys: MurmurHash3 x64_128 with seed 0 of a key's canonical bytes.
 
-Postings hold every value of a block once, and so many hashes may be that they have to be made distinct to be held. That
-is done on the hashes themselves, which are spread evenly whatever the values are, by a table of positions, in 20 to 30
-ns per value on any machine: sorting 64-bit words takes from 8 to 60, by the vector instructions that numpy finds.
+Postings keep every value of a block once, and there may be so many hashes that duplicates must be removed to hold them.
+This works on the hashes themselves, which are spread evenly whatever the values are, with a table of positions: 20 to
+30 ns per value on any machine. Sorting 64-bit words takes 8 to 60 ns, depending on the vector instructions that numpy
+finds.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from secateur.index.filters.murmur3 import CHUNK
 from secateur.values import Key, Kind, canonical_bytes, keys_of
 
 MOST = 1 << 22  # distinct hashes of one block: 64 MiB
-ENOUGH = 1 << 20  # hashes that are made distinct at once, unless there are few distinct ones
+ENOUGH = 1 << 20  # hashes collected before duplicates are removed, unless there are few distinct ones
 
-_SAMPLE = 4096  # values that tell whether values repeat
-_SELDOM = 0.5  # distinct among a sample, below which it pays to make integers distinct before bits are set
-_OFTEN = 0.9  # distinct values of a sample over all: below, about 20,000 distinct values or fewer
-_ROUNDS = 6  # after which one hash in 10,000 has not found a place of its own
-_FEW = 64  # hashes that are sorted
+_SAMPLE = 4096  # values sampled to see whether values repeat
+_SELDOM = 0.5  # share of distinct values below which removing duplicates first pays
+_OFTEN = 0.9  # share of distinct values in a sample; below it there are about 20,000 distinct values or fewer
+_ROUNDS = 6  # after these, one hash in 10,000 is still undecided
+_FEW = 64  # hashes that are sorted instead
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,12 @@ class Hashes:
         return len(self.first)
 
     def take(self, positions: np.ndarray) -> Hashes:
-        """The hashes at the given positions."""
+        """Return the hashes at the given positions."""
         return Hashes(self.first.take(positions), self.second.take(positions))
 
 
 def joined(parts: Sequence[Hashes]) -> Hashes:
-    """The hashes of all parts in order."""
+    """Concatenate the hashes of all parts."""
     if len(parts) == 1:
         return parts[0]
     nothing = np.zeros(0, np.uint64)
@@ -56,17 +57,17 @@ def joined(parts: Sequence[Hashes]) -> Hashes:
 
 
 def hash_present(values: pa.Array) -> Hashes:
-    """The hashes of the non-null values of a column with an order: every value's at least once, few of them often.
+    """Hash the non-null values of an ordered column; every value occurs, some of them repeatedly.
 
-    For :class:`DistinctHashes`, which makes them distinct over several arrays. Dictionary arrays are hashed as their
-    values, large strings and binaries as small ones. Raises IndexFault for a type without an order.
+    For :class:`DistinctHashes`, which removes duplicates across arrays. Dictionary arrays are hashed as their values,
+    large strings and binaries as small ones. Raises IndexFault for a type without an order.
     """
     hashes, known_distinct = _hash_column(values)
     return hashes if known_distinct or not _repeat(hashes.first) else distinct(hashes)
 
 
 def _repeat(hashes: np.ndarray) -> bool:
-    """Whether a sample says that most hashes come again."""
+    """Whether a sample suggests that most hashes repeat."""
     if len(hashes) <= _SAMPLE:
         return False
     sample = hashes[:: len(hashes) // _SAMPLE]
@@ -74,28 +75,28 @@ def _repeat(hashes: np.ndarray) -> bool:
 
 
 def hash_binaries(values: pa.Array) -> Hashes:
-    """One hash per string or binary of an array, in its order. Raises ValueError where there are nulls."""
+    """Return one hash per string or binary of an array, in order. Raises ValueError if there are nulls."""
     if values.null_count:
         raise ValueError(f"{values.null_count} nulls have no hash")
     return Hashes(*murmur3.hash_slices(*_slices(values)))
 
 
 def hash_keys(keys: Sequence[Key], kind: Kind) -> Hashes:
-    """The hashes of single keys, in their order."""
+    """Return the hashes of single keys, in order."""
     if kind is Kind.WORD:
         return Hashes(*murmur3.hash_words(np.array(keys, np.int64).view(np.uint64), 8))
     return hash_canonical([canonical_bytes(key, kind) for key in keys])
 
 
 def hash_canonical(values: Sequence[bytes]) -> Hashes:
-    """The hashes of canonical bytes, in their order."""
+    """Return the hashes of canonical bytes, in order."""
     digests = b"".join([mmh3.mmh3_x64_128_digest(value) for value in values])
     pairs = np.frombuffer(digests, "<u8").reshape(-1, 2)
     return Hashes(pairs[:, 0].copy(), pairs[:, 1].copy())
 
 
 def is_binary(type_: pa.DataType) -> bool:
-    """Whether values of the type lie as one run of bytes each: strings and binaries, small or large."""
+    """Whether each value of the type is one run of bytes: strings and binaries, small or large."""
     types = pa.types
     return bool(
         types.is_string(type_) or types.is_binary(type_) or types.is_large_string(type_) or types.is_large_binary(type_)
@@ -103,7 +104,7 @@ def is_binary(type_: pa.DataType) -> bool:
 
 
 def used_values(values: pa.Array) -> pa.Array:
-    """The values of a dictionary that its array uses, each once; any other array as it is."""
+    """Return the values of a dictionary that its array uses, once each; any other array unchanged."""
     if not pa.types.is_dictionary(values.type):
         return values
     used = np.zeros(len(values.dictionary), bool)
@@ -112,7 +113,7 @@ def used_values(values: pa.Array) -> pa.Array:
 
 
 def distinct_where_repeated(values: pa.Array) -> pa.Array:
-    """Strings or binaries each once, or the array as it is where a sample says that few of them repeat."""
+    """Remove duplicate strings or binaries, unless a sample suggests that there are few."""
     if len(values) > _SAMPLE:
         sample = values.take(from_numpy(np.linspace(0, len(values) - 1, _SAMPLE).astype(np.int64)))
         if len(pc.unique(sample)) > _OFTEN * _SAMPLE:
@@ -121,7 +122,7 @@ def distinct_where_repeated(values: pa.Array) -> pa.Array:
 
 
 def binary_slices(values: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The bytes that strings or binaries lie in, and where every one that is not null starts, and its length."""
+    """Return the bytes of strings or binaries, and the start and length of every non-null one."""
     data, starts, lengths = _slices(values)
     if not values.null_count:
         return data, starts, lengths
@@ -137,7 +138,7 @@ def _slices(values: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _hash_column(values: pa.Array) -> tuple[Hashes, bool]:
-    """The hashes of a column, and whether they are known to be distinct."""
+    """Return the hashes of a column, and whether they are known to be distinct."""
     values = used_values(values)
     if is_binary(values.type):
         fewer = distinct_where_repeated(values)
@@ -151,23 +152,24 @@ def _hash_column(values: pa.Array) -> tuple[Hashes, bool]:
 
 
 def _without_runs(words: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Ascending integers each once, and True: as of many keys and times; others as they are."""
+    """Remove duplicates from ascending integers, as many keys and times are; the flag says whether they ascend."""
     if not (words[1:] >= words[:-1]).all():
         return words, False
     return words[np.append(True, words[1:] != words[:-1])[: len(words)]], True
 
 
 def distinct(hashes: Hashes) -> Hashes:
-    """The hashes each once, in whatever order."""
+    """Remove duplicate hashes; the order may change."""
     kept = _one_of_each(hashes)
     return hashes if len(kept) == len(hashes) else hashes.take(kept)
 
 
 def _one_of_each(hashes: Hashes) -> np.ndarray:
-    """The position of one of every set of equal hashes: integers.
+    """Return the position of one hash of every set of equal ones.
 
-    Every hash writes its position into a table where its bits say, and reads whose position stayed. It is that one, or
-    equal to it, or has to try again by other bits, with all that are equal to it. Exact: whatever is left is sorted.
+    Every hash writes its position into a table at an index made of its bits, then reads the position that survived.
+    That is its own, or that of an equal hash; otherwise it tries again with other bits, together with all hashes equal
+    to it. Exact: whatever is left at the end is sorted.
     """
     first, second = hashes.first, hashes.second
     left = np.arange(len(hashes))
@@ -185,10 +187,10 @@ def _one_of_each(hashes: Hashes) -> np.ndarray:
 
 
 def _contest(first: np.ndarray, second: np.ndarray, skipped: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which positions stayed in the table, and which hashes are unlike the one that stayed in their place."""
+    """Return the positions that survived in the table, and those whose hash differs from their survivor."""
     n = len(first)
-    bits = (n - 1).bit_length() + 1  # from a quarter to half of the table is used
-    table: np.ndarray = np.empty(1 << bits, np.int32 if n < 2**31 else np.int64)  # read only where it is written
+    bits = (n - 1).bit_length() + 1  # a quarter to half of the table is used
+    table: np.ndarray = np.empty(1 << bits, np.int32 if n < 2**31 else np.int64)  # read only where written
     chunks = [np.arange(start, min(start + CHUNK, n), dtype=table.dtype) for start in range(0, n, CHUNK)]
     for positions in chunks:
         table[_places(first, positions, skipped, bits)] = positions
@@ -198,7 +200,7 @@ def _contest(first: np.ndarray, second: np.ndarray, skipped: int) -> tuple[np.nd
         stayed = table.take(_places(first, positions, skipped, bits), mode="clip")
         here = stayed == positions
         unlike = first.take(stayed, mode="clip") != first[own]
-        alike = np.flatnonzero(~(unlike | here))  # by their first halves
+        alike = np.flatnonzero(~(unlike | here))  # in their first halves
         unlike[alike] = second.take(stayed.take(alike), mode="clip") != second[own].take(alike)
         won.append(np.flatnonzero(here) + start)
         lost.append(np.flatnonzero(unlike) + start)
@@ -212,26 +214,26 @@ def _places(first: np.ndarray, positions: np.ndarray, skipped: int, bits: int) -
 
 
 class DistinctHashes:
-    """Collects the distinct hashes of one block over its batches; gives up where they are more than `most`.
+    """Collects the distinct hashes of one block over its batches; gives up if there are more than `most`.
 
-    Holds at most twice `most` hashes besides the batch last added, and as much again while it makes them distinct.
+    Holds at most twice `most` hashes besides the last batch, and as many again while removing duplicates.
     """
 
     def __init__(self, most: int = MOST, enough: int = ENOUGH) -> None:
         self.most = most
-        self.enough = enough  # hashes that are held before they are made distinct
-        self.overflowed = False  # by more than `most` distinct hashes
-        self.abandoned = False  # by a value that cannot be hashed
-        self._parts: list[Hashes] = []  # the first holds `_distinct` hashes that are
+        self.enough = enough  # hashes held before duplicates are removed
+        self.overflowed = False  # more than `most` distinct hashes
+        self.abandoned = False  # a value cannot be hashed
+        self._parts: list[Hashes] = []  # the first has `_distinct` hashes, all distinct
         self._distinct = self._pending = 0
 
     @property
     def gave_up(self) -> bool:
-        """Whether hashes are missing, so that no more need be added."""
+        """Whether hashes are missing, so that adding more is pointless."""
         return self.overflowed or self.abandoned
 
     def add(self, hashes: Hashes) -> None:
-        """Takes hashes of one more batch, distinct or not."""
+        """Add the hashes of one more batch, distinct or not."""
         if self.gave_up or not len(hashes):
             return
         self._parts.append(hashes)
@@ -240,16 +242,16 @@ class DistinctHashes:
             self._merge()
 
     def abandon(self) -> None:
-        """Says that a value of the block cannot be hashed: a filter without it would lose its row."""
+        """Give up because a value of the block cannot be hashed: a filter without it would lose its row."""
         self.abandoned = True
         self._parts = []
 
     def held(self) -> Hashes | None:
-        """The hashes of all batches, each at least once, and some again; None after giving up."""
+        """Return the hashes of all batches, some repeatedly; None after giving up."""
         return None if self.gave_up else joined(self._parts)
 
     def found(self) -> Hashes | None:
-        """The distinct hashes of all batches; None after giving up, when the block has to do without a filter."""
+        """Return the distinct hashes of all batches; None after giving up: the block then has no filter."""
         if self._pending and not self.gave_up:
             self._merge()
         return self.held()

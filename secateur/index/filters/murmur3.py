@@ -1,7 +1,7 @@
 """MurmurHash3 x64_128 with seed 0 (Appleby) of many byte strings at once, bit-exact to ``mmh3``.
 
-The halves of a hash are uint64; numpy computes modulo 2^64. Work goes in chunks, whose arrays stay in a core's cache.
-Nothing here changes an array that it is given.
+The halves of a hash are uint64; numpy computes modulo 2^64. Work is done in chunks whose arrays fit a core's cache. No
+function changes its input arrays.
 """
 
 from __future__ import annotations
@@ -15,28 +15,30 @@ import numpy as np
 Halves: TypeAlias = tuple[np.ndarray, np.ndarray]  # h1 and h2 of n hashes: uint64 of shape (n,) each
 
 CHUNK = 1 << 15  # values at once
-CHUNK_BYTES = 1 << 21  # that these may span
-LONG = 256  # bytes: ``mmh3`` takes longer strings one by one, for which its 150 ns per call are little
+CHUNK_BYTES = 1 << 21  # bytes that a chunk may span
+LONG = 256  # bytes; ``mmh3`` hashes longer strings one by one, where its 150 ns per call hardly matter
 
 _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
-_FIRST_OF_TAIL = np.array([(1 << 8 * min(n, 8)) - 1 for n in range(16)], np.uint64)  # by the bytes behind whole blocks
+_FIRST_OF_TAIL = np.array(
+    [(1 << 8 * min(n, 8)) - 1 for n in range(16)], np.uint64
+)  # by the bytes after the whole blocks
 _SECOND_OF_TAIL = np.array([(1 << 8 * max(n - 8, 0)) - 1 for n in range(16)], np.uint64)
 
 
 def hash_words(words: np.ndarray, length: int) -> Halves:
-    """The hashes of strings of one `length`, at most 8 bytes: little-endian in uint64 of shape (n,), zeros behind."""
+    """Hash strings of one `length`, at most 8 bytes: little-endian in uint64 of shape (n,), padded with zeros."""
     return _by_chunks(len(words), lambda chunk: _hash_words(words[chunk], length))
 
 
 def hash_pairs(low: np.ndarray, high: np.ndarray) -> Halves:
-    """The hashes of strings of 16 bytes: two little-endian uint64 of shape (n,) each, the low half first."""
+    """Hash strings of 16 bytes: two little-endian uint64 of shape (n,) each, the low half first."""
     return _by_chunks(len(low), lambda chunk: _hash_pairs(low[chunk], high[chunk]))
 
 
 def hash_slices(data: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Halves:
-    """The hash of every ``data[start : start + length]``: uint8 of any shape (m,), integers of shape (n,) each.
+    """Hash every ``data[start : start + length]``: uint8 of shape (m,), integers of shape (n,) each.
 
-    Right in whatever order the starts are, in bounded memory where they ascend.
+    Correct for starts in any order; memory is bounded if they ascend.
     """
     short = lengths <= LONG
     if short.all():
@@ -48,7 +50,7 @@ def hash_slices(data: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Ha
 
 
 def mix(x: np.ndarray) -> np.ndarray:
-    """MurmurHash3's finaliser of 64 bits: uint64 of any shape."""
+    """Apply MurmurHash3's 64-bit finaliser: uint64 of any shape."""
     x = x ^ (x >> 33)
     x *= 0xFF51AFD7ED558CCD
     x ^= x >> 33
@@ -78,7 +80,7 @@ def _second(k: np.ndarray) -> np.ndarray:
 
 
 def _block(h1: np.ndarray, h2: np.ndarray, k1: np.ndarray, k2: np.ndarray) -> Halves:
-    """The state after 16 more bytes."""
+    """Return the state after 16 more bytes."""
     h1 = _rotate(h1 ^ _first(k1), 27)
     h1 += h2
     h1 *= 5
@@ -101,13 +103,13 @@ def _finish(h1: np.ndarray, h2: np.ndarray, length: int | np.ndarray) -> Halves:
 
 
 def _hash_words(words: np.ndarray, length: int) -> Halves:
-    """They are all tail."""
+    """Hash strings that are all tail."""
     h1 = _first(words)
     return _finish(h1, np.zeros_like(h1), length)
 
 
 def _hash_pairs(low: np.ndarray, high: np.ndarray) -> Halves:
-    """They are one whole block."""
+    """Hash strings of one whole block."""
     zeros = np.zeros_like(low)
     return _finish(*_block(zeros, zeros, low, high), 16)
 
@@ -133,14 +135,14 @@ def _hash_short(data: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Ha
     for chunk in _spans(starts):
         begins, sizes = starts[chunk].astype(np.int64), lengths[chunk].astype(np.int64)
         low, high = int(begins.min()), int((begins + sizes).max())
-        words = np.zeros((high - low) // 8 + 1, "<u8")  # what is read behind the last is behind the end of a string
+        words = np.zeros((high - low) // 8 + 1, "<u8")  # reads past the end of a string hit the padding
         words.view(np.uint8)[: high - low] = data[low:high]
         h1[chunk], h2[chunk] = _hash_any_order(words, begins - low, sizes)
     return h1, h2
 
 
 def _spans(starts: np.ndarray) -> Iterator[slice]:
-    """Chunks of strings, cut where they span many bytes: between those that are hashed may lie what is not."""
+    """Cut strings into chunks, also where they span many bytes: there may be unused bytes between them."""
     begin = 0
     while begin < len(starts):
         most = starts[begin : begin + CHUNK]
@@ -150,7 +152,7 @@ def _spans(starts: np.ndarray) -> Iterator[slice]:
 
 
 def _hash_any_order(words: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Halves:
-    """Hashes the strings with the most blocks first, so that those with one more block are a prefix at every step."""
+    """Hash the strings with the most blocks first, so that those with another block are a prefix at every step."""
     blocks = lengths >> 4
     if blocks.min() == blocks.max():
         return _hash_descending(words, starts, lengths)
@@ -163,7 +165,7 @@ def _hash_any_order(words: np.ndarray, starts: np.ndarray, lengths: np.ndarray) 
 def _hash_descending(words: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Halves:
     read = _Reader(words, starts)
     h1, h2 = np.zeros((2, len(starts)), np.uint64)
-    with_more = np.cumsum(np.bincount(lengths >> 4)[:0:-1])[::-1]  # strings with more than i blocks
+    with_more = np.cumsum(np.bincount(lengths >> 4)[:0:-1])[::-1]  # number of strings with more than i blocks
     for n in with_more.tolist():
         h1[:n], h2[:n] = _block(h1[:n], h2[:n], read.next(n), read.next(n))
     tail = lengths & 15
@@ -176,7 +178,7 @@ def _hash_descending(words: np.ndarray, starts: np.ndarray, lengths: np.ndarray)
 
 
 class _Reader:
-    """Reads strings side by side, 8 bytes of each at a time, from the aligned words that they lie in."""
+    """Reads strings side by side, 8 bytes of each at a time, from the aligned words that contain them."""
 
     def __init__(self, words: np.ndarray, starts: np.ndarray) -> None:
         self.words = words
@@ -186,11 +188,11 @@ class _Reader:
         self.low = words.take(self.at, mode="clip")
 
     def next(self, n: int) -> np.ndarray:
-        """The next 8 bytes of the first n strings: uint64."""
+        """Return the next 8 bytes of the first n strings: uint64."""
         at = self.at[:n]
         at += 1
         high = self.words.take(at, mode="clip")
         word = self.low[:n] >> self.shift[:n]
-        word |= high << self.back[:n]  # numpy shifts by 64 to 0, which is right where a string is aligned
+        word |= high << self.back[:n]  # numpy shifts by 64 to 0, which is right for an aligned string
         self.low[:n] = high
         return word

@@ -1,12 +1,11 @@
-"""What filters of texts hash: n-grams, all substrings of n bytes, and tokens, the words of a text.
+"""What text filters hash: n-grams (all substrings of n bytes) and tokens (the words of a text).
 
-A text that contains a needle contains all grams of the needle, and all its tokens but the first and the last, which
-may be parts of longer ones. Both are bytes of UTF-8, hashed as they are; neither crosses from one text into the next. A
-folded filter holds those of the folded texts (:mod:`secateur.index.filters.folding`). It may be asked only for folded
-grams and
-tokens that are ASCII: a text in lower case may hold other bytes in place of the others.
+A text that contains a needle contains all grams of the needle, and all its tokens except the first and last, which may
+be parts of longer ones. Both are UTF-8 bytes, hashed as they are; neither crosses from one text into the next. A folded
+filter holds those of the folded texts (:mod:`secateur.index.filters.folding`). It may only be asked for folded grams
+and tokens that are ASCII: a lower-case text may have other bytes in place of non-ASCII ones.
 
-Texts are read in slices of their buffer, so memory is bounded also for a single long text.
+Texts are read in slices of their buffer, so memory is bounded even for a single long text.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ from secateur.index.filters import murmur3
 from secateur.index.filters.folding import fold, foldable
 from secateur.index.filters.hashing import DistinctHashes, Hashes, binary_slices, distinct_where_repeated, used_values
 
-LEAST_GRAM, MOST_GRAM = 2, 8  # bytes: of which one word is made
+LEAST_GRAM, MOST_GRAM = 2, 8  # bytes; a gram fits into one word
 MOST_TOKEN = 64  # bytes of a token that are hashed
 
 _SLICE = 1 << 22  # bytes
-_CHUNK = 1 << 14  # windows at once
-_RECENT_BITS = 16  # of the table of recent grams: 512 KiB, which a core's cache holds
+_CHUNK = 1 << 14  # windows processed at once
+_RECENT_BITS = 16  # size of the table of recent grams: 512 KiB fit a core's cache
 _SPREAD = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio, odd (Knuth, The Art of Computer Programming 3, 6.4)
 
 
 def add_grams(found: DistinctHashes, texts: pa.Array, n: int, *, folded: bool) -> None:
-    """Adds the hashes of all n-byte substrings of all texts that are not null, 2 <= n <= 8.
+    """Add the hashes of all n-byte substrings of all non-null texts, 2 <= n <= 8.
 
-    Gives `found` up where texts are to be folded and one cannot be: a filter must not be made of it then. `texts` are
+    Makes `found` give up if texts must be folded and one cannot be: no filter may be built from it then. `texts` are
     strings or binaries, small or large, or a dictionary array of them.
     """
     if not LEAST_GRAM <= n <= MOST_GRAM:
@@ -46,28 +45,28 @@ def add_grams(found: DistinctHashes, texts: pa.Array, n: int, *, folded: bool) -
 
 
 def add_tokens(found: DistinctHashes, texts: pa.Array, *, folded: bool) -> None:
-    """Adds the hashes of all tokens of all texts that are not null; gives up where :func:`add_grams` does.
+    """Add the hashes of all tokens of all non-null texts; gives up where :func:`add_grams` does.
 
-    A token is a longest run of digits, letters of ASCII, underscores and bytes of 0x80 and above. It is hashed by its
-    first 64 bytes, so longer tokens may be taken for one another: ask for :func:`token_key`.
+    A token is a maximal run of digits, ASCII letters, underscores and bytes of 0x80 and above. Only its first 64 bytes
+    are hashed, so longer tokens may be confused: look up :func:`token_key`.
     """
     for part in _parts(found, texts, folded=folded, behind=MOST_TOKEN):
         found.add(Hashes(*murmur3.hash_slices(part.data, *part.tokens())))
 
 
 def grams_within(text: bytes, n: int) -> list[bytes]:
-    """The n-byte substrings of a needle, each once; none where it is shorter."""
+    """Return the distinct n-byte substrings of a needle; none if it is shorter."""
     return list(dict.fromkeys(text[i : i + n] for i in range(len(text) - n + 1)))
 
 
 def token_key(token: bytes) -> bytes:
-    """The bytes by which a token is hashed."""
+    """Return the bytes by which a token is hashed."""
     return token[:MOST_TOKEN]
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A slice of the bytes of all texts: what starts in [begin, stop) is of this part.
+    """A slice of the bytes of all texts; grams and tokens that start in [begin, stop) belong to it.
 
     `borders` are the places where a text begins or ends: ascending integers, from 0 to the number of bytes.
     """
@@ -78,7 +77,7 @@ class _Part:
     stop: int
 
     def windows(self, n: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The n bytes from every place on, in one word, and whether they are of one text: chunk by chunk."""
+        """Yield, chunk by chunk, the n bytes from every place as one word, and whether they belong to one text."""
         whole = np.ones(len(self.data), bool)
         for i in range(1, n):
             before = self.borders - i
@@ -91,12 +90,12 @@ class _Part:
             yield words[chunk] & ((1 << 8 * n) - 1), whole[chunk]
 
     def tokens(self) -> tuple[np.ndarray, np.ndarray]:
-        """Where tokens start, and their lengths as far as they are hashed.
+        """Return where tokens start, and their lengths up to the hashed limit.
 
-        One that does not end in these bytes has at least as many as are hashed, for so many are behind `stop`.
+        A token that continues past these bytes has the full hashed length, because that many bytes follow `stop`.
         """
         inside = _of_token(self.data)
-        begins, ends = np.append(inside, False), np.append(False, inside)  # at a place, and behind it
+        begins, ends = np.append(inside, False), np.append(False, inside)  # at a place, and after it
         begins[1:-1] &= ~inside[:-1]
         ends[1:-1] &= ~inside[1:]
         begins[self.borders] = np.append(inside, False)[self.borders]
@@ -108,7 +107,7 @@ class _Part:
 
 
 def _parts(found: DistinctHashes, texts: pa.Array, *, folded: bool, behind: int) -> Iterator[_Part]:
-    """The bytes of all texts in slices, each with one byte before it and some behind, until `found` gives up."""
+    """Yield the bytes of all texts in slices, with one byte before and `behind` bytes after, until `found` gives up."""
     data, starts, lengths = binary_slices(distinct_where_repeated(used_values(texts)).drop_null())
     if not len(starts):
         return
@@ -126,7 +125,7 @@ def _parts(found: DistinctHashes, texts: pa.Array, *, folded: bool, behind: int)
 
 
 def _of_token(data: np.ndarray) -> np.ndarray:
-    """Which bytes are of tokens: bool of shape (n,)."""
+    """Mark the bytes that belong to tokens: bool of shape (n,)."""
     found = (data | 0x20) - np.uint8(ord("a")) < 26  # modulo 256
     found |= data - np.uint8(ord("0")) < 10
     found |= data == ord("_")
@@ -135,17 +134,17 @@ def _of_token(data: np.ndarray) -> np.ndarray:
 
 
 class _Recent:
-    """A table of grams that came before, by which most of those that come again are passed over.
+    """A table of recent grams that filters out most repetitions.
 
-    It forgets: two grams of one place drive each other out, and are then hashed again.
+    It is lossy: two grams of one place evict each other and are then hashed again.
     """
 
     def __init__(self) -> None:
         self._table = np.zeros(1 << _RECENT_BITS, np.uint64)
-        self._table[0] = 1  # which is of another place, as is 0 for all other places: no gram seems to have come
+        self._table[0] = 1  # 1 belongs to another place, as 0 does for all other places: the table starts empty
 
     def missing(self, grams: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        """The chosen of some grams without those in the table, into which they come."""
+        """Return the chosen grams that are not in the table, and add them to it."""
         places = grams * _SPREAD
         places >>= 64 - _RECENT_BITS
         places = places.view(np.int64)

@@ -1,13 +1,13 @@
-"""Bloom filters that Parquet files bring along: how they hash a value, and where its bits lie.
+"""Bloom filters inside Parquet files: how they hash a value, and where its bits lie.
 
-Such a filter ("split block") is z blocks of 8 words of 32 bits. The XXH64 with seed 0 of a value's PLAIN bytes names a
-block by its upper half and one bit in each of the block's words by its lower half. A file's filter is an array of
-uint32 of shape (z, 8); z is a power of two here, so that a block's number is the hash's top bits: a filter folds
-exactly into one of half the size by OR of neighbours, and stands for one of twice the size by repeating every block.
-Its little-endian bytes are a vector of z * 256 bits, which :mod:`secateur.index.filters.bloom` transposes like its own.
+Such a filter ("split block") has z blocks of 8 words of 32 bits. The XXH64 with seed 0 of a value's PLAIN bytes selects
+a block by its upper half and one bit in each of the block's words by its lower half. A file's filter is an array of
+uint32 of shape (z, 8). z is a power of two here, so a block's number is the hash's top bits: a filter folds exactly
+into one of half the size by OR of neighbours, and widens to twice the size by repeating every block. Its little-endian
+bytes are a vector of z * 256 bits, which :mod:`secateur.index.filters.bloom` transposes like its own.
 
-What is hashed is the value as the file stores it, which a key does not say: the same key is 4 bytes in one file and 8
-in another. :class:`Encoding` is what has to be known of a file's column.
+The hash is of the value as the file stores it, which the key does not determine: the same key is 4 bytes in one file
+and 8 in another. :class:`Encoding` describes a file's column.
 
 Source: "Apache Parquet format, Bloom Filter"; Putze, Sanders, Singler 2007, "Cache-, Hash- and Space-Efficient Bloom
 Filters"; XXH64 of ``xxhash``.
@@ -32,7 +32,7 @@ from secateur.values import INT64_MAX, Key
 WORDS, WORD_BITS = 8, 32  # of a block
 BLOCK_BITS = WORDS * WORD_BITS
 LEAST_LOG2_BITS = 8  # one block
-MOST_WIDTH = 16  # bytes of a fixed-width decimal: 128 bits are all that a key has
+MOST_WIDTH = 16  # bytes of a fixed-width decimal; a key has 128 bits
 
 _SALT = np.array(
     [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31], np.uint32
@@ -40,7 +40,7 @@ _SALT = np.array(
 
 
 class NativeForm(enum.IntEnum):
-    """How the bytes of a value are made from its key."""
+    """How a key becomes the bytes of a value."""
 
     INT32 = 1
     INT64 = 2
@@ -77,12 +77,12 @@ class Encoding:
 
     @property
     def code(self) -> int:
-        """The number that stands for the encoding in an index."""
+        """The number of the encoding in an index."""
         return self.form + self.width
 
 
 def encoding_of_code(code: int) -> Encoding:
-    """The encoding of a number in an index. Raises IndexFault for one without meaning."""
+    """Return the encoding with a number in an index. Raises IndexFault for an unknown number."""
     if NativeForm.FIXED < code <= NativeForm.FIXED + MOST_WIDTH:
         return Encoding(NativeForm.FIXED, code - NativeForm.FIXED)
     if code == NativeForm.FIXED or code not in NativeForm.__members__.values():
@@ -92,28 +92,28 @@ def encoding_of_code(code: int) -> Encoding:
 
 @dataclass(frozen=True, eq=False)
 class NativeFilters:
-    """The usable bloom filters of one column of a file, per row group."""
+    """The usable bloom filters of one column of a file, by row group."""
 
     encoding: Encoding | None  # None: no row group has one
     filters: Sequence[np.ndarray | None]  # uint32 of shape (z, 8), z a power of two
-    reasons: Sequence[str]  # why a row group has none; "" where it has
+    reasons: Sequence[str]  # why a row group has none; "" where it has one
 
 
 # ---- hashing ---------------------------------------------------------------------------------------------------------
 
 
 def hashes_of(key: Key, type_: pa.DataType, encoding: Encoding) -> list[int] | None:
-    """The hashes of all byte forms that a value with this key may have in a column so encoded; None: cannot tell.
+    """Return the hashes of all byte forms of a key in a column with this encoding; None: cannot tell.
 
-    `type_` is the table's type, whose keys these are; a decimal is stored at its scale. Sound: a row group holds no
-    such value if its filter has none of these hashes. No hash at all: the column cannot hold the value.
+    `type_` is the table's type, which defines the key; a decimal is stored at its scale. Sound: a row group holds no
+    such value if its filter has none of these hashes. An empty list means that the column cannot hold the value.
     """
     forms = byte_forms(key, type_, encoding)
     return None if forms is None else [xxh64_intdigest(form) for form in forms]
 
 
 def byte_forms(key: Key, type_: pa.DataType, encoding: Encoding) -> list[bytes] | None:
-    """The PLAIN bytes of all values with this key; None where they cannot be told: NaN, or a type read otherwise."""
+    """Return the PLAIN bytes of all values with this key; None for NaN, or if the type is read differently."""
     if not _stores(encoding.form, type_):
         return None
     if isinstance(key, bytes):
@@ -140,7 +140,7 @@ def byte_forms(key: Key, type_: pa.DataType, encoding: Encoding) -> list[bytes] 
 
 
 def _stores(form: NativeForm, type_: pa.DataType) -> bool:
-    """Whether a value of a column so stored is a value of this type, with the key that the type gives it."""
+    """Whether a value stored in this form is a value of the type, with the key that the type gives it."""
     match form:
         case NativeForm.INT32:
             return bool(pa.types.is_signed_integer(type_) or pa.types.is_date32(type_) or _is_decimal(type_))
@@ -171,7 +171,7 @@ def _is_micros(type_: pa.DataType) -> bool:
 
 
 def _integer(value: int, width: int, order: Literal["little", "big"], *, signed: bool) -> list[bytes]:
-    """The one form of an integer, or none where it does not fit."""
+    """Return the single form of an integer, or none if it does not fit."""
     try:
         return [value.to_bytes(width, order, signed=signed)]
     except OverflowError:
@@ -179,7 +179,7 @@ def _integer(value: int, width: int, order: Literal["little", "big"], *, signed:
 
 
 def _floating(key: int, layout: str) -> list[bytes] | None:
-    """The forms of a double's key: both zeros have one, NaN has too many, a double that is no float has none."""
+    """Return the forms of a double's key: zero has two, NaN too many (None), a double that is no float none."""
     (value,) = struct.unpack("<d", struct.pack("<q", key if key >= 0 else key ^ INT64_MAX))
     if value != value:
         return None
@@ -196,7 +196,7 @@ def _floating(key: int, layout: str) -> list[bytes] | None:
 
 
 def positions(hashes: int | np.ndarray, log2_bits: int) -> np.ndarray:
-    """The bit positions of every hash in a filter of 2^log2_bits bits: int64 of shape (n, 8), ascending in a row."""
+    """Return the bit positions of every hash in a filter of 2^log2_bits bits: int64 of shape (n, 8), rows ascending."""
     hashes = np.atleast_1d(np.asarray(hashes, np.uint64))
     blocks = np.uint64(1 << (log2_bits - LEAST_LOG2_BITS))
     block = ((hashes >> np.uint64(32)) * blocks) >> np.uint64(32)
@@ -205,18 +205,18 @@ def positions(hashes: int | np.ndarray, log2_bits: int) -> np.ndarray:
 
 
 def bit_vector(native: np.ndarray) -> np.ndarray:
-    """The bits of a filter as a file stores them, least significant first: uint8 of shape (z * 32,)."""
+    """Return the bits of a filter as a file stores them, least significant first: uint8 of shape (z * 32,)."""
     return native.astype("<u4", copy=False).reshape(-1).view(np.uint8)
 
 
 def log2_bits_of(native: np.ndarray) -> int | None:
-    """The size class of a filter, or None where its number of blocks is no power of two: it cannot be sliced."""
+    """Return log2 of the bits, or None where the number of blocks is not a power of two: it cannot be sliced."""
     bits = len(native) * BLOCK_BITS
     return bits.bit_length() - 1 if bits and not bits & (bits - 1) else None
 
 
 def holds(native: np.ndarray, hashes: int | np.ndarray) -> np.ndarray:
-    """Which of the hashes a filter of 2^x bits may hold: bool of shape (n,)."""
+    """Mark the hashes that a filter of 2^x bits may hold: bool of shape (n,)."""
     log2_bits = log2_bits_of(native)
     assert log2_bits is not None
     found = positions(hashes, log2_bits)
@@ -225,9 +225,10 @@ def holds(native: np.ndarray, hashes: int | np.ndarray) -> np.ndarray:
 
 
 def widen(native: np.ndarray, log2_bits: int) -> np.ndarray:
-    """A filter of 2^log2_bits bits, no less than it has, that gives the same answer to every hash.
+    """Return an equivalent filter of 2^log2_bits bits, at least as many as it has.
 
-    A block is the hash's top bits: those that name one of z blocks are followed by those that tell its copies apart.
+    A block is selected by the hash's top bits: the bits that select one of z blocks come before those that select a
+    copy.
     """
     copies, rest = divmod(1 << (log2_bits - LEAST_LOG2_BITS), len(native))
     if not copies or rest:
@@ -236,14 +237,14 @@ def widen(native: np.ndarray, log2_bits: int) -> np.ndarray:
 
 
 def halve(native: np.ndarray) -> np.ndarray:
-    """The filter of the same values at half the size, bit by bit."""
+    """Return the filter of the same values at half the size, exactly."""
     return native[::2] | native[1::2]
 
 
 def fold(native: np.ndarray, fpr: float) -> np.ndarray:
-    """The least filter of the same values whose rate is at most `fpr`, or the filter itself where its own is above.
+    """Return the smallest filter of the same values with a rate of at most `fpr`, or `native` if its rate is higher.
 
-    Writers that do not know the number of values in advance make filters of the size that they may have at most.
+    Writers that do not know the number of values in advance make filters of the largest size allowed.
     """
     while len(native) > 1 and expected_fpr(half := halve(native)) <= fpr:
         native = half
@@ -251,21 +252,21 @@ def fold(native: np.ndarray, fpr: float) -> np.ndarray:
 
 
 def expected_fpr(native: np.ndarray) -> float:
-    """The rate at which absent values are found: the mean over blocks of the product of their words' fills."""
+    """Estimate the false-positive rate: the mean over blocks of the product of their words' fill ratios."""
     return float(np.bitwise_count(native).prod(axis=1, dtype=np.int64).mean()) / WORD_BITS**WORDS
 
 
 def distinct_values(native: np.ndarray) -> float:
-    """About how many values a filter holds, inf where it is full.
+    """Estimate how many values a filter holds; inf if it is full.
 
-    Values come to a block as a Poisson process of n / z, and each leaves a word's bit unset with 31/32: in the mean a
-    share of exp(-n / 32 z) of all bits stays unset.
+    Values reach a block as a Poisson process of n / z, and each leaves a word's bit unset with probability 31/32: on
+    average a share of exp(-n / 32 z) of all bits stays unset.
     """
     fill = float(np.bitwise_count(native).mean()) / WORD_BITS
     return inf if fill == 1 else -WORD_BITS * len(native) * log1p(-fill)
 
 
 def is_possible(native: np.ndarray) -> bool:
-    """Whether values can have made the filter: each sets a bit in every word of its block."""
+    """Whether values can have produced this filter: each sets a bit in every word of its block."""
     used = native != 0
     return bool((used.all(axis=1) == used.any(axis=1)).all())

@@ -1,20 +1,18 @@
-"""Postings: of every value of a segment the blocks that hold it.
+"""Postings: for every value of a segment, the blocks that hold it.
 
-A value is known by its *prefix*, the leading bits of the first half of its hash (:mod:`secateur.index.filters.bloom`).
-Of
-two forms the smaller is taken:
+A value is identified by its *prefix*, the leading bits of the first half of its hash
+(:mod:`secateur.index.filters.bloom`). The smaller of two forms is used:
 
 - *bitmaps*, for few values: a matrix with a row per prefix, whose bit b (least significant first) is that of block b.
-- *pairs*, for many: all pairs of a prefix and a block in the order of prefixes, in pages, which are the rows of a
-  matrix. A page of p pairs is p uint32, the steps from the prefix of each pair to that of the next (from the last to
-  the first of the next page), and p block numbers: uint8 for at most 256 blocks, else uint16. The first prefix of every
-  page is in memory, so a probe reads one page, or as many as the pairs of its value lie in.
+- *pairs*, for many: all pairs of a prefix and a block, ordered by prefix, in pages, which are the rows of a matrix. A
+  page of p pairs has p uint32, the steps from the prefix of each pair to that of the next (from the last to the first
+  of the next page), and p block numbers: uint8 for at most 256 blocks, else uint16. The first prefix of every page is
+  in memory, so a probe reads one page, or as many as hold the pairs of its value.
 
-Sound: a block that holds a value has a bit in the row, or a pair, of its prefix. It may be wrong about values that
-share a prefix with others. A prefix leaves out the s last bits of a hash: where d values are, an absent one meets the
-prefix of some with probability d 2^s / 2^64. s is chosen by :mod:`secateur.index.filters.postings_build`, which says
-why that is
-about 2^-27, whatever d is.
+Sound: a block that holds a value has a bit in the row, or a pair, of its prefix. Wrong hits come only from values that
+share a prefix. A prefix drops the last s bits of a hash: with d values, an absent one meets one of their prefixes with
+probability d 2^s / 2^64. :mod:`secateur.index.filters.postings_build` chooses s and explains why that is about 2^-27,
+whatever d is.
 """
 
 from __future__ import annotations
@@ -31,8 +29,8 @@ from secateur.ragged import spread
 from secateur.values import all_within, sorted_distinct
 
 PAGE_PAIRS = 512  # 2.5 or 3 KB: one small read, and few prefixes in memory
-MOST_PAGE_PAIRS = 1 << 16  # that a reader accepts
-SLAB = 1 << 18  # pairs in work at once: bounds what is in memory beside them
+MOST_PAGE_PAIRS = 1 << 16  # largest that a reader accepts
+SLAB = 1 << 18  # pairs processed at once; bounds the working memory
 STEP = np.dtype("<u4")
 _SIGNED, _UNSIGNED, _SHORT = np.dtype("<i8"), np.dtype("<u8"), np.dtype("<i4")
 
@@ -46,16 +44,16 @@ class Form(enum.IntEnum):
 
 @dataclass(frozen=True)
 class PostingTable:
-    """What is in memory of the postings of one column of a segment, and where its rows are looked up."""
+    """The in-memory part of the postings of one column of a segment, used to find its rows."""
 
     blocks: int
     form: Form
-    shift: int  # bits of a hash that its prefix leaves out
+    shift: int  # bits of a hash that its prefix drops
     page: int  # pairs of a page; 0 for bitmaps
     values: int
     pairs: int
     prefixes: np.ndarray  # uint64, ascending: of every row; in pairs the first of every page, then the last of all
-    unknown: np.ndarray  # int32, ascending: the blocks whose values are not known
+    unknown: np.ndarray  # int32, ascending: blocks with unknown values
 
     @property
     def rows(self) -> int:
@@ -69,7 +67,7 @@ class PostingTable:
 
     @property
     def wrong_rate(self) -> float:
-        """The probability that a value which no block holds is found in some."""
+        """The probability that an absent value is found in some block."""
         return min(1.0, self.values * 2.0 ** (self.shift - 64))
 
     @property
@@ -80,41 +78,41 @@ class PostingTable:
 
 @dataclass(frozen=True)
 class Postings:
-    """The postings of one column of a segment, as they are stored."""
+    """The postings of one column of a segment, as stored."""
 
     table: PostingTable
     rows: np.ndarray  # uint8 of shape (table.rows, table.width)
 
 
 def size_of_bitmaps(values: int, blocks: int) -> int:
-    """Bytes of bitmaps: rows with their checksums, and prefixes before they are compressed."""
+    """Return the bytes of bitmaps: rows with their checksums, and prefixes before compression."""
     return Matrix(0, values, bitmap_bytes(blocks), 0).nbytes + values * _UNSIGNED.itemsize
 
 
 def size_of_pairs(pairs: int, blocks: int) -> int:
-    """Bytes of so many pairs: pages with their checksums, and prefixes before they are compressed."""
+    """Return the bytes of pairs: pages with their checksums, and prefixes before compression."""
     page = page_for(pairs)
     pages = -(-pairs // page)
     return Matrix(0, pages, page * pair_bytes(blocks), 0).nbytes + (pages + 1) * _UNSIGNED.itemsize
 
 
 def bitmap_bytes(blocks: int) -> int:
-    """Bytes of a bitmap."""
+    """Return the bytes of a bitmap."""
     return -(-blocks // 8)
 
 
 def pair_bytes(blocks: int) -> int:
-    """Bytes of a pair."""
+    """Return the bytes of a pair."""
     return STEP.itemsize + number_type(blocks).itemsize
 
 
 def number_type(blocks: int) -> np.dtype:
-    """The type of a block number."""
+    """Return the dtype of a block number."""
     return np.dtype("u1") if blocks <= 256 else np.dtype("<u2")
 
 
 def page_for(pairs: int) -> int:
-    """Pairs of a page, such that the last is nearly as full as the others."""
+    """Return the pairs of a page, chosen so that the last page is nearly as full as the others."""
     return max(1, -(-pairs // max(1, -(-pairs // PAGE_PAIRS))))
 
 
@@ -124,10 +122,10 @@ def page_for(pairs: int) -> int:
 def blocks_with(
     table: PostingTable, hashes: np.ndarray, read_rows: Callable[[np.ndarray], np.ndarray], where: str
 ) -> np.ndarray:
-    """Which blocks may hold a value with any of the hashes (uint64): bool of shape (table.blocks,).
+    """Mark the blocks that may hold a value with any of the hashes (uint64): bool of shape (table.blocks,).
 
-    `read_rows` gives the rows asked for, which are distinct and ascending: once, and not at all where no prefix is
-    near. Raises IndexFault, which says `where`, for rows that contradict the table.
+    `read_rows` reads distinct, ascending rows. It is called once, or not at all if no prefix is near. Raises
+    IndexFault, prefixed by `where`, for rows that contradict the table.
     """
     found = np.zeros(table.blocks, bool)
     found[table.unknown] = True
@@ -147,13 +145,13 @@ def blocks_with(
 
 
 def _bitmaps_of(table: PostingTable, wanted: np.ndarray) -> np.ndarray:
-    """The bitmaps of the wanted prefixes, where there are any: ascending."""
+    """Return the bitmaps of the wanted prefixes that exist, ascending."""
     at = np.searchsorted(table.prefixes, wanted)
     return at[table.prefixes.take(at, mode="clip") == wanted]
 
 
 def _set_bits(table: PostingTable, bitmaps: np.ndarray, where: str) -> np.ndarray:
-    """The blocks in any of some bitmaps: bool of shape (table.blocks,). Raises IndexFault."""
+    """Mark the blocks in any of some bitmaps: bool of shape (table.blocks,). Raises IndexFault."""
     bits = np.unpackbits(np.bitwise_or.reduce(bitmaps, axis=0), bitorder="little")
     if bits[table.blocks :].any():
         raise IndexFault(f"{where}: a bitmap has more than {table.blocks} blocks")
@@ -161,10 +159,10 @@ def _set_bits(table: PostingTable, bitmaps: np.ndarray, where: str) -> np.ndarra
 
 
 def _pages_of(table: PostingTable, wanted: np.ndarray) -> np.ndarray:
-    """The pages with pairs of the wanted prefixes, if there are any: ascending.
+    """Return the pages that may have pairs of the wanted prefixes, ascending.
 
-    Those that begin with the prefix, and the one before them, which may end with it: all pages before that end with
-    what it begins with, which is less.
+    These are the pages that begin with the prefix, and the one before them, which may end with it. Every earlier page
+    ends with the smaller prefix that the next page begins with.
     """
     wanted = wanted[: np.searchsorted(wanted, table.prefixes[-1], "right")]
     heads = table.prefixes[:-1]
@@ -175,7 +173,7 @@ def _pages_of(table: PostingTable, wanted: np.ndarray) -> np.ndarray:
 def _add_pairs(
     found: np.ndarray, table: PostingTable, wanted: np.ndarray, pages: np.ndarray, rows: np.ndarray, where: str
 ) -> None:
-    """Mark the blocks of the pairs of the wanted prefixes in some pages. Raises IndexFault."""
+    """Mark the blocks that pages pair with the wanted prefixes. Raises IndexFault."""
     at_once = max(1, SLAB // table.page)
     for start in range(0, len(pages), at_once):
         few = slice(start, start + at_once)
@@ -186,9 +184,9 @@ def _add_pairs(
 
 
 def _decoded(table: PostingTable, pages: np.ndarray, rows: np.ndarray, where: str) -> tuple[np.ndarray, np.ndarray]:
-    """The prefixes, ascending, and the blocks of all pairs of some pages. Raises IndexFault.
+    """Return the prefixes (ascending) and blocks of all pairs of some pages. Raises IndexFault.
 
-    Prefixes ascend because steps are not negative and each page ends with what the next one begins with.
+    Prefixes ascend because steps are not negative and each page ends with the prefix that begins the next.
     """
     cut = table.page * STEP.itemsize
     steps = np.ascontiguousarray(rows[:, :cut]).view(STEP)
@@ -204,9 +202,9 @@ def _decoded(table: PostingTable, pages: np.ndarray, rows: np.ndarray, where: st
 
 
 def values_by_block(postings: Postings, where: str) -> list[np.ndarray | None]:
-    """Of every block the prefixes of its values, as hashes whose last ``shift`` bits are 0; None where unknown.
+    """Return the prefixes of every block's values, as hashes whose last ``shift`` bits are 0; None where unknown.
 
-    Raises IndexFault, which says `where`.
+    Raises IndexFault, prefixed by `where`.
     """
     table = postings.table
     prefixes, blocks = _all_pairs(postings, where)
@@ -220,7 +218,7 @@ def values_by_block(postings: Postings, where: str) -> list[np.ndarray | None]:
 
 
 def _all_pairs(postings: Postings, where: str) -> tuple[np.ndarray, np.ndarray]:
-    """Every pair of a prefix and a block. Raises IndexFault."""
+    """Return every pair of a prefix and a block. Raises IndexFault."""
     table = postings.table
     match table.form:
         case Form.BITMAPS:
@@ -238,13 +236,13 @@ def _all_pairs(postings: Postings, where: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def posting_arrays(table: PostingTable) -> list[np.ndarray]:
-    """The table as the arrays of a chunk."""
+    """Return the table as the arrays of a chunk."""
     described = [table.form, table.shift, table.page, table.values, table.pairs]
     return [np.array(described, np.int64), table.prefixes, table.unknown]
 
 
 def posting_table_of(arrays: Sequence[np.ndarray], blocks: int, where: str) -> PostingTable:
-    """The postings of n blocks. Raises IndexFault."""
+    """Decode the postings of n blocks. Raises IndexFault."""
     if [array.dtype for array in arrays] != [_SIGNED, _UNSIGNED, _SHORT] or len(arrays[0]) != 5:
         raise IndexFault(f"{where}: these are no postings of {blocks} blocks")
     (form, shift, page, values, pairs), prefixes, unknown = arrays[0].tolist(), *arrays[1:]
@@ -259,10 +257,10 @@ def posting_table_of(arrays: Sequence[np.ndarray], blocks: int, where: str) -> P
 
 
 def _fits(table: PostingTable) -> bool:
-    """Whether there are as many prefixes as there should be, in order.
+    """Whether there are as many prefixes as expected, in order.
 
-    Where the first is the last, there is one value and no block holds it twice: so what a constant array claims is
-    bounded before it is looked at.
+    If the first equals the last, there is one value, and no block holds it twice: this bounds what a constant array can
+    claim before it is expanded.
     """
     prefixes = table.prefixes
     if len(prefixes) and prefixes[0] == prefixes[-1] and table.pairs > table.blocks:

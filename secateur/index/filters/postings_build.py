@@ -1,14 +1,15 @@
-"""Inverting blocks: from the values of every block to the blocks of every value, as postings.
+"""Build postings by inverting blocks: from the values of every block to the blocks of every value.
 
-How many bits of a hash a prefix leaves out, s, decides how often an absent value is found: with probability
-d 2^s / 2^64, where d values are.
+The number of hash bits that a prefix drops, s, decides how often an absent value is found: with d values, with
+probability d 2^s / 2^64.
 
-- s is at least the bits of a block number, so that a pair is one uint64 and all are sorted as integers. That alone is
-  d 2^-52 for 4,096 blocks, and d 2^-48 at worst, for 65,536.
-- In pairs, s is the least by which the steps of prefixes fit 32 bits, so that 2^32 2^s is less than twice the widest
-  gap between hashes. Hashes are points thrown at random: a gap is wider than x 2^64 / d with probability e^-x, and one
-  of all d with d e^-x. So the probability is at most 2^-31 x. The widest gap is about x = ln d, which makes 2^-27 to
-  2^-28 for a million values; with x = ln d + 10, less than 2^-26 for up to 10^8 values but with probability e^-10.
+- s is at least the bits of a block number, so that a pair fits one uint64 and pairs are sorted as integers. By itself
+  that makes d 2^-52 for 4,096 blocks, and d 2^-48 at worst, for 65,536.
+- In pairs, s is the least for which the steps of prefixes fit 32 bits, so 2^32 2^s is less than twice the widest gap
+  between hashes. Hashes are random points: a gap is wider than x 2^64 / d with probability e^-x, and any of the d gaps
+  is with probability d e^-x. So the probability is at most 2^-31 x. The widest gap is about x = ln d, which gives 2^-27
+  to 2^-28 for a million values; with x = ln d + 10 it is below 2^-26 for up to 10^8 values, except with probability
+  e^-10.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from secateur.index.filters.postings import (
     size_of_pairs,
 )
 
-MOST_BLOCKS = 1 << 16  # that a pair can number
+MOST_BLOCKS = 1 << 16  # limit of a pair's block number
 _BITS = np.uint8(1) << np.arange(8, dtype=np.uint8)
 
 
 def postings_of(hashes: Sequence[np.ndarray | None], known_from: int = 0) -> Postings:
-    """The postings of blocks that hold values with these hashes: uint64 in any order; None where they are not known.
+    """Build the postings of blocks from the hashes of their values: uint64 in any order; None where unknown.
 
-    The bits of hashes below `known_from` are not known: no prefix has them. Raises ValueError for more blocks than a
-    pair can number.
+    The last `known_from` bits of the hashes are unknown and never part of a prefix. Raises ValueError for more blocks
+    than a pair can number.
     """
     blocks = len(hashes)
     if blocks > MOST_BLOCKS:
@@ -61,7 +62,7 @@ def postings_of(hashes: Sequence[np.ndarray | None], known_from: int = 0) -> Pos
 
 
 def _sorted_pairs(hashes: Sequence[np.ndarray | None], bits: int) -> np.ndarray:
-    """The distinct pairs, ascending, each in one uint64: a hash with the number of its block for its last bits."""
+    """Return the distinct pairs, ascending, as uint64: a hash whose last bits are the number of its block."""
     pairs = np.empty(sum(len(each) for each in hashes if each is not None), np.uint64)
     end = 0
     for block, each in enumerate(hashes):
@@ -74,22 +75,24 @@ def _sorted_pairs(hashes: Sequence[np.ndarray | None], bits: int) -> np.ndarray:
 
 
 def _steps(pairs: np.ndarray, bits: int) -> Iterator[np.ndarray]:
-    """The differences of neighbours without the numbers of blocks, slab by slab."""
+    """Yield the differences of neighbouring prefixes, in chunks."""
     for start in range(0, len(pairs) - 1, SLAB):
         prefixes = pairs[start : start + SLAB + 1] >> np.uint64(bits)
         yield prefixes[1:] - prefixes[:-1]
 
 
 def _narrowing(widest: int) -> int:
-    """The bits to leave out for all steps to fit: a step between cut numbers is at most one more than the step, cut."""
+    """Return the bits to drop so that all steps fit: truncation makes a step at most one greater than the truncated
+    step.
+    """
     return next(bits for bits in range(64) if (widest >> bits) + (bits > 0) < 1 << 8 * STEP.itemsize)
 
 
 def _bitmaps(pairs: np.ndarray, bits: int, values: int, blocks: int) -> tuple[np.ndarray, np.ndarray]:
-    """The prefix of every row, and the rows."""
+    """Return the prefix of every row, and the rows."""
     prefixes = np.empty(values, np.uint64)
     rows = np.zeros((values, bitmap_bytes(blocks)), np.uint8)
-    done = 0  # prefixes of the slabs before
+    done = 0  # prefixes of earlier chunks
     for start in range(0, len(pairs), SLAB):
         chunk = pairs[start : start + SLAB]
         found = chunk >> np.uint64(bits)
@@ -103,9 +106,9 @@ def _bitmaps(pairs: np.ndarray, bits: int, values: int, blocks: int) -> tuple[np
 
 
 def _pages(pairs: np.ndarray, bits: int, shift: int, page: int, number: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """The prefix at the head of every page and the last of all, and the pages; at least one pair.
+    """Return the prefix at the start of every page and the last one, and the pages; needs at least one pair.
 
-    The last page is filled with its last pair, which says nothing new.
+    The last page is padded with its last pair, which adds nothing.
     """
     pages = -(-len(pairs) // page)
     rows = np.empty((pages, page * (STEP.itemsize + number.itemsize)), np.uint8)

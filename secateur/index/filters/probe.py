@@ -1,7 +1,7 @@
-"""Looking for values in the matrices of slabs: the columns that have all bits of some alternative.
+"""Probe bloom matrices for values: find the columns that have all bits of some alternative.
 
-A few rows of a matrix leave few columns, so a long list of values is looked for in two steps: rows are ANDed as they
-lie until hardly a 64-bit word has a bit left, and further rows only at the words that have.
+A few rows of a matrix leave few columns, so a long list of values is probed in two steps: whole rows are ANDed until
+hardly any 64-bit word has a bit left; further rows are read only at the words that do.
 """
 
 from __future__ import annotations
@@ -16,25 +16,26 @@ from secateur.index.filters.bloom import members
 from secateur.index.filters.bloom_matrix import WORD, Slabs
 
 MOST_READ = 1 << 28  # bytes of rows held at once
-WORDS = 512  # of every row, looked at together: those of a thousand rows stay in the cache that cores share
-AT_ONCE = 256  # alternatives whose bits of so many words are held at once: 1 MiB
-SPARSE = 1 / 16  # share of words with a bit left below which only those are looked at
-SAMPLE = 1 << 10  # words by which the share of bits set is estimated
+WORDS = 512  # of every row, processed together: those of a thousand rows fit the shared cache
+AT_ONCE = 256  # alternatives whose bits of that many words are held at once: 1 MiB
+SPARSE = 1 / 16  # share of words with a bit left below which only those words are processed
+SAMPLE = 1 << 10  # words sampled to estimate the share of bits set
 
-MOST_TOLD_APART = 1 << 18  # words with a bit left, of all alternatives
-ANY = -1  # in place of an alternative
+MOST_TOLD_APART = 1 << 18  # words with a bit left, over all alternatives
+ANY = -1  # stands for any alternative
 
-Alternatives = Sequence[np.ndarray] | np.ndarray  # rows of a matrix, of one of which all must be set
-Hits = tuple[np.ndarray, np.ndarray, np.ndarray]  # alternatives, words, and what is left of each of these
-ReadFile = Callable[[str, Sequence[Range]], Sequence[bytes]]  # ranges of a filter file
+Alternatives = Sequence[np.ndarray] | np.ndarray  # per alternative, rows of a matrix that must all be set
+Hits = tuple[np.ndarray, np.ndarray, np.ndarray]  # alternatives, words, and the remaining bits of each word
+ReadFile = Callable[[str, Sequence[Range]], Sequence[bytes]]  # reads ranges of a filter file
 
 
 def columns_with(
     slabs: Slabs, matrix: int, alternatives: Alternatives, columns: tuple[int, int], read: ReadFile
 ) -> np.ndarray:
-    """The columns of [first, end) of a matrix that have a 1 in all rows of some alternative, ascending.
+    """Return the columns in [first, end) of a matrix that have a 1 in all rows of some alternative, ascending.
 
-    `alternatives` are arrays of row numbers; those of one shape may be one array of two dimensions. Raises IndexFault.
+    `alternatives` are arrays of row numbers; if all have one shape, they may be one two-dimensional array. Raises
+    IndexFault.
     """
     if columns[0] >= columns[1]:
         return np.zeros(0, np.int64)
@@ -52,9 +53,9 @@ def columns_with(
 def columns_by_alternative(
     slabs: Slabs, matrix: int, alternatives: Alternatives, columns: tuple[int, int], read: ReadFile
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The columns of :func:`columns_with`, ascending, once for each alternative, and these; -1 where it may be any.
+    """Return the columns of :func:`columns_with`, ascending, once per alternative, and the alternatives; -1 means any.
 
-    They are not told apart where they are more than MOST_TOLD_APART. Raises IndexFault.
+    Alternatives are not distinguished if there are more than MOST_TOLD_APART hits. Raises IndexFault.
     """
     if columns[0] >= columns[1]:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -81,7 +82,7 @@ def columns_by_alternative(
 
 
 def _bits_of(told: Sequence[Hits]) -> tuple[np.ndarray, np.ndarray]:
-    """The positions of the bits that are set, ascending, and the alternative of each."""
+    """Return the positions of the set bits, ascending, and the alternative of each."""
     nothing = np.zeros(0, np.int64)
     which, word = (np.concatenate([nothing, *(hits[i] for hits in told)]) for i in (0, 1))
     left = np.concatenate([nothing.view(np.uint64), *(hits[2] for hits in told)])
@@ -92,14 +93,14 @@ def _bits_of(told: Sequence[Hits]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _width(slabs: Slabs, matrix: int, strips: range) -> int:
-    """Bytes of these strips of a row."""
+    """Return the bytes of these strips of a row."""
     return min(strips.stop * STRIP, int(slabs.width[matrix])) - strips.start * STRIP
 
 
 def _batches(alternatives: Alternatives, width: int) -> Sequence[np.ndarray]:
-    """Arrays of shape (alternatives, rows), each of about as many rows as may be held at once.
+    """Return arrays of shape (alternatives, rows), each with about as many rows as may be held at once.
 
-    Long lists have many rows of a small matrix in common: where all fit at once, none is read twice.
+    Long lists share many rows of a small matrix: if all fit at once, no row is read twice.
     """
     if not isinstance(alternatives, np.ndarray):
         return [each[None, :] for each in alternatives]
@@ -110,7 +111,7 @@ def _batches(alternatives: Alternatives, width: int) -> Sequence[np.ndarray]:
 
 
 def matrix_rows(slabs: Slabs, matrix: int, rows: np.ndarray, strips: range, read: ReadFile) -> np.ndarray:
-    """Strips of rows of a matrix, which ascend, from its parts: uint8 of shape (n_rows, bytes). Raises IndexFault."""
+    """Read strips of ascending rows of a matrix from its parts: uint8 of shape (n_rows, bytes). Raises IndexFault."""
     first, end = np.searchsorted(slabs.part_matrix, [matrix, matrix + 1]).tolist()
     cuts = np.searchsorted(rows, [*slabs.first_row[first:end].tolist(), 1 << 40]).tolist()
     found = np.empty((len(rows), _width(slabs, matrix, strips)), np.uint8)
@@ -127,7 +128,7 @@ def _reader(read: ReadFile, name: str) -> Callable[[Sequence[Range]], Sequence[b
 
 
 def _any_of(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """The OR over alternatives of the AND over their rows: uint64 of shape (words,)."""
+    """Return the OR over alternatives of the AND over their rows: uint64 of shape (words,)."""
     if len(wanted) == 1:
         return np.bitwise_and.reduce(rows[wanted[0]], axis=0)
     found = np.zeros(rows.shape[1], np.uint64)
@@ -137,7 +138,7 @@ def _any_of(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 
 def _hits(rows: np.ndarray, wanted: np.ndarray) -> Iterator[Hits]:
-    """The words in which the AND of an alternative's rows has a bit."""
+    """Yield the words in which the AND of an alternative's rows has a bit."""
     dense = _dense_steps(rows, wanted.shape[1])
     for start in range(0, rows.shape[1], WORDS):
         here = np.ascontiguousarray(rows[:, start : start + WORDS])
@@ -147,11 +148,11 @@ def _hits(rows: np.ndarray, wanted: np.ndarray) -> Iterator[Hits]:
 
 
 def _anded(rows: np.ndarray, wanted: np.ndarray, dense: int) -> Hits:
-    """The words that the AND of every alternative's rows leaves: the first `dense` of them as they lie."""
+    """Return the words left by the AND of every alternative's rows; the first `dense` rows are ANDed whole."""
     bits = rows[wanted[:, 0]]
     for step in range(1, dense):
         bits &= rows[wanted[:, step]]
-    flat = np.flatnonzero(bits != 0)  # of a mask, which is several times as fast as of words
+    flat = np.flatnonzero(bits != 0)  # on a mask this is several times faster than on words
     which, word = np.divmod(flat, bits.shape[1])
     left = bits.reshape(-1)[flat]
     for step in range(dense, wanted.shape[1]):
@@ -162,7 +163,7 @@ def _anded(rows: np.ndarray, wanted: np.ndarray, dense: int) -> Hits:
 
 
 def _dense_steps(rows: np.ndarray, steps: int) -> int:
-    """After how many rows hardly a word has a bit left, by the share of bits that are set."""
+    """Estimate from the share of set bits after how many rows hardly any word has a bit left."""
     sample = rows[:, : max(1, SAMPLE // max(len(rows), 1))]
     share = float(np.bitwise_count(sample).mean()) / 64 if sample.size else 0.0
     if share <= 0:

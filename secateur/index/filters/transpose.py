@@ -1,8 +1,8 @@
-"""Laying slivers side by side: the slabs of a build, planned on the driver and written part by part.
+"""Merge bloom fragments: the bloom matrices of a build, planned on the driver and written part by part.
 
-A part is some rows of a matrix over all its columns, so a task reads of every sliver the bytes of these rows and of
-nothing else. Filters of a size that few blocks have join those of the next greater size, where they are repeated: m is
-a power of two, so row r of a repeated filter is row r mod m of the filter.
+A part is some rows of a matrix over all its columns, so a task reads only the bytes of these rows from every fragment.
+Filters of a size that few blocks have join the next greater size, where they are repeated: m is a power of two, so row
+r of a repeated filter is row r mod m of the filter.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from secateur.index.model import Store
 
 FOLDER = "filters"
 PART_BYTES = 1 << 25
-JOINED_SHARE = 0.05  # of a slab's bytes, by which repeating small filters may make it larger
+JOINED_SHARE = 0.05  # share of the bytes by which repeating small filters may enlarge a group of matrices
 JOINED_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
 class ColumnSpan:
-    """The slivers of one size of one segment, and the column of a matrix where they begin."""
+    """The fragments of one size of one segment, and the column of a matrix where they begin."""
 
     segment: int
     slivers: Sequence[Sliver]
@@ -48,12 +48,12 @@ class ColumnSpan:
 
     @property
     def count(self) -> int:
-        """Blocks."""
+        """Number of blocks."""
         return sum(sliver.blocks for sliver in self.slivers)
 
     @property
     def code(self) -> int:
-        """Of every filter."""
+        """Size class of every filter."""
         return self.slivers[0].code
 
     @property
@@ -64,7 +64,7 @@ class ColumnSpan:
 
 @dataclass(frozen=True)
 class MatrixPlan:
-    """One matrix of a slab: filters of one size, of many segments."""
+    """One bloom matrix: filters of one size, of many segments."""
 
     code: int
     runs: Sequence[ColumnSpan]
@@ -86,12 +86,12 @@ class PartPlan:
 
 
 def plan_matrices(slivers: Sequence[Sequence[Sliver]]) -> list[MatrixPlan]:
-    """The matrices of all slabs, from the slivers of every segment."""
+    """Plan all matrices from the fragments of every segment."""
     return [matrix for slab in _slabs(slivers) for matrix in _matrices(slivers, slab)]
 
 
 def _slabs(slivers: Sequence[Sequence[Sliver]]) -> Iterator[range]:
-    """Segments that follow each other, of about as many blocks as a slab may have."""
+    """Yield ranges of consecutive segments with about as many blocks as a matrix may span."""
     first = blocks = 0
     for segment, mine in enumerate(slivers):
         count = sum(sliver.blocks for sliver in mine)
@@ -120,7 +120,7 @@ def _matrices(slivers: Sequence[Sequence[Sliver]], segments: range) -> Iterator[
 
 
 def _joined(counts: dict[int, int]) -> dict[int, int]:
-    """The code under which the filters of every code are kept, from the number of filters of each."""
+    """Map every size class to the one under which its filters are kept, from the number of filters of each."""
     size = {code: 1 << encoding_and_size(code)[1] for code in counts}
     total = sum(counts[code] * size[code] for code in counts) // 8
     target = {code: code for code in counts}
@@ -137,7 +137,7 @@ def _joined(counts: dict[int, int]) -> dict[int, int]:
 
 
 def plan_files(matrices: Sequence[MatrixPlan]) -> list[list[PartPlan]]:
-    """The parts of all matrices, as the files that hold them."""
+    """Distribute the parts of all matrices over files."""
     files: list[list[PartPlan]] = []
     room = 0
     for number, matrix in enumerate(matrices):
@@ -155,7 +155,7 @@ def plan_files(matrices: Sequence[MatrixPlan]) -> list[list[PartPlan]]:
 
 
 class WrittenFile(NamedTuple):
-    """A filter file as it was written: its size, and where its parts lie."""
+    """A written filter file: its size, and where its parts lie."""
 
     name: str
     size: int
@@ -166,7 +166,7 @@ RowsOf = Callable[[PartPlan], np.ndarray]  # of a part: uint8 of shape (rows, wi
 
 
 def write_file(store: Store, name: str, parts: Sequence[PartPlan], rows_of: RowsOf) -> WrittenFile:
-    """One filter file. Raises IndexFault, IndexNotWritable."""
+    """Write one filter file. Raises IndexFault, IndexNotWritable."""
     writer = Writer(index_file.FILTERS, {})
     places = [writer.add_rows(str(i), rows_of(part)) for i, part in enumerate(parts)]
     data = writer.finish()
@@ -175,7 +175,7 @@ def write_file(store: Store, name: str, parts: Sequence[PartPlan], rows_of: Rows
 
 
 def interleaved(store: Store, matrix: MatrixPlan, part: PartPlan) -> np.ndarray:
-    """The rows of a part, from the slivers in the store: uint8 of shape (rows, width). Raises IndexFault."""
+    """Return the rows of a part, from the fragments in the store: uint8 of shape (rows, width). Raises IndexFault."""
     found = np.zeros((part.rows, matrix.width), np.uint8)
     for run in matrix.runs:
         at = run.begin // GROUP
@@ -192,7 +192,7 @@ def interleaved(store: Store, matrix: MatrixPlan, part: PartPlan) -> np.ndarray:
 def slabs_written(
     matrices: Sequence[MatrixPlan], fpr: float, files: Sequence[tuple[Sequence[PartPlan], WrittenFile]]
 ) -> Slabs:
-    """The description of the slabs, with filters of a rate, whose parts were written to files."""
+    """Describe the matrices, with filters of rate `fpr`, whose parts were written to files."""
     parts = [
         (plan.matrix, plan.first, plan.rows, number, place.at, signed_salt(place.salt))
         for number, (plans, written) in enumerate(files)
@@ -211,7 +211,7 @@ def slabs_written(
 
 
 def _probes_of(code: int, fpr: float) -> int:
-    """The probes of filters of a code."""
+    """Return the probes of filters of a size class."""
     encoding, _ = encoding_and_size(code)
     if encoding in OWN_ENCODINGS and encoding > COUNTED:
         return encoding - COUNTED

@@ -1,6 +1,6 @@
-"""Blocks by their numbers: where each lies, and its statistics as stages ask for them.
+"""Numbered blocks: their locations and the statistics that stages ask for.
 
-The blocks of an index snapshot are numbered through its segments; blocks of files that no segment serves follow.
+Blocks of an index snapshot are numbered in segment order; blocks of files without a segment follow.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from secateur.pruning.zones import Zones, concat_zones, unknown_zones
 from secateur.ragged import offsets_of
 from secateur.values import Kind, kind_of
 
-LOOSE = -1  # the segment number of blocks that no segment holds
+LOOSE = -1  # segment number of blocks outside every segment
 
 
 class OpenFile(Protocol):
@@ -37,32 +37,32 @@ class OpenFile(Protocol):
 
 @dataclass(frozen=True)
 class LooseBlocks:
-    """Blocks of files that no segment serves; `blocks.file` is the live file of each."""
+    """Blocks of files without a segment; `blocks.file` is the live file of each block."""
 
     blocks: BlockTable
-    sources: Sequence[OpenFile]  # whose blocks these are, in order
+    sources: Sequence[OpenFile]  # the files that hold these blocks, in order
 
     def zones(self, column: Field) -> Zones:
-        """The zone maps of a column with an order; nothing is known of the tuples of a sort key."""
+        """Return the zone maps of an ordered column; the tuples of a sort key are unknown."""
         if is_tuple_column(column.path):
             return unknown_zones(Kind.BYTES, len(self.blocks))
         return self._zone_map(column).zones(self.blocks.row_count)
 
     def null_counts(self, column: Field) -> np.ndarray:
-        """How many NULLs every block has in a column with an order; -1 where unknown."""
+        """Return the NULL count of an ordered column in every block; -1 where unknown."""
         return self._zone_map(column).null_count
 
     def _zone_map(self, column: Field) -> ZoneMap:
         return concat([source.zone_map(column.path, column.type) for source in self.sources])
 
     def followed_by(self, others: LooseBlocks) -> LooseBlocks:
-        """These blocks, and others behind them."""
+        """Return these blocks, then `others`."""
         pairs = zip(vars(self.blocks).values(), vars(others.blocks).values(), strict=True)
         return LooseBlocks(BlockTable(*map(np.concatenate, pairs)), [*self.sources, *others.sources])
 
 
 class BlockSource(Protocol):
-    """The index seen through the live files of its table: what opened blocks ask for their statistics."""
+    """What opened blocks need for their statistics: the index, restricted to the table's live files."""
 
     @property
     def total(self) -> int:
@@ -72,7 +72,7 @@ class BlockSource(Protocol):
     def loose(self) -> LooseBlocks | None: ...
 
     def file_zones(self, column: Field) -> Zones | None:
-        """What the names of the live files tell of a column."""
+        """Return what the names of the live files say about a column."""
 
     def is_indexed(self, column: Field) -> bool: ...
 
@@ -88,27 +88,27 @@ class BlockSource(Protocol):
     def live_of(self, group: int, file: np.ndarray) -> np.ndarray: ...
 
     def zones_at(self, column: Field, numbers: np.ndarray) -> Sequence[Zones]:
-        """The zone maps of an indexed column at the given blocks of segments, in parts."""
+        """Return the zone maps of an indexed column for the given blocks of segments, in parts."""
 
     def null_counts(self, column: Field, segments: np.ndarray) -> Sequence[np.ndarray | None]:
-        """The NULLs of an indexed column in the blocks of every segment; None where they cannot be read."""
+        """Return an indexed column's NULL counts in the blocks of every segment; None where unreadable."""
 
     def pages(self, column: Field, segments: np.ndarray) -> Sequence[PageTable | None]: ...
 
     def block_begin(self, segment: int) -> int: ...
 
     def layouts(self, segments: Sequence[tuple[int, np.ndarray]]) -> Layouts:
-        """The layouts of chosen blocks of some segments."""
+        """Return the layouts of chosen blocks of some segments."""
 
     def placed(self, segments: Sequence[tuple[int, np.ndarray]]) -> np.ndarray:
-        """Where readers of splits see chosen blocks of some segments begin, and their bytes."""
+        """Return where split readers see chosen blocks of some segments begin, and their size in bytes."""
 
 
 @dataclass(frozen=True)
 class OpenedBlocks:
     """Some blocks, ascending by number; see :class:`secateur.pruning.statistics.Blocks`.
 
-    What cannot be read of the index is unknown, and noted as a fault.
+    Whatever the index cannot deliver is unknown and noted as a fault.
     """
 
     source: BlockSource
@@ -118,22 +118,22 @@ class OpenedBlocks:
         return len(self.numbers)
 
     def take(self, indices: np.ndarray | slice) -> OpenedBlocks:
-        """The given blocks only, in ascending order."""
+        """Return the given blocks only, in ascending order."""
         return replace(self, numbers=self.numbers[indices])
 
     @cached_property
     def _indexed(self) -> np.ndarray:
-        """The blocks of segments."""
+        """The numbers of the blocks that lie in segments."""
         return self.numbers[: np.searchsorted(self.numbers, self.source.total)]
 
     @cached_property
     def _loose(self) -> np.ndarray:
-        """The positions of the others among the loose blocks."""
+        """Positions of the remaining blocks among the loose blocks."""
         return self.numbers[len(self._indexed) :] - self.source.total
 
     @cached_property
     def _tables(self) -> list[tuple[int, BlockTable, np.ndarray | slice]]:
-        """The block tables that hold the blocks of segments: the group, its table, and their positions in it."""
+        """The block tables of the blocks in segments: (group, its table, positions in the table)."""
         return self.source.tables_at(self._indexed)
 
     @cached_property
@@ -157,7 +157,7 @@ class OpenedBlocks:
         return self._with_loose(name, [getattr(table, name)[within] for _, table, within in self._tables])
 
     def _with_loose(self, name: str, parts: list[np.ndarray]) -> np.ndarray:
-        """An array of the blocks of segments, and behind it that of the loose ones."""
+        """Concatenate the arrays of the blocks in segments with that of the loose blocks."""
         if len(self._loose) and self.source.loose is not None:
             parts = [*parts, getattr(self.source.loose.blocks, name)[self._loose]]
         dtype = np.int32 if name == "row_group" else np.int64
@@ -169,7 +169,7 @@ class OpenedBlocks:
 
     @cached_property
     def counts(self) -> Counts:
-        """Segments, files, blocks, rows and bytes: in the order of numbers the blocks of one of them are together."""
+        """Segments, files, blocks, rows and bytes. Blocks of one segment or file are adjacent in number order."""
         parts = [(table, within) for _, table, within in self._tables]
         if len(self._loose) and self.source.loose is not None:
             parts.append((self.source.loose.blocks, self._loose))
@@ -184,7 +184,7 @@ class OpenedBlocks:
         return {}
 
     def zones(self, column: Field) -> Zones | None:
-        """The zone maps of a column; what cannot be read is unknown."""
+        """Return the zone maps of a column; unreadable ones are unknown."""
         if column not in self._columns:
             self._columns[column] = self._gathered_zones(column)
         return self._columns[column]
@@ -206,7 +206,7 @@ class OpenedBlocks:
         return concat_zones(parts)
 
     def null_counts(self, column: Field) -> np.ndarray:
-        """How many NULLs every block has in a column; -1 where that is unknown, or only names of files tell."""
+        """Return a column's NULL count in every block; -1 where it is unknown or comes from file names only."""
         found = np.full(len(self), -1)
         if kind_of(column.type) is None or self.source.file_zones(column) is not None:
             return found
@@ -222,7 +222,7 @@ class OpenedBlocks:
         return found
 
     def among(self, numbers: np.ndarray) -> np.ndarray:
-        """Which blocks have one of the numbers, ascending, or are of no segment: bool of shape (n,)."""
+        """Mark the blocks in `numbers` (ascending), and all loose blocks: bool of shape (n,)."""
         found = np.zeros(len(self), bool)
         if len(numbers):
             found = numbers.take(np.searchsorted(numbers, self.numbers), mode="clip") == self.numbers
@@ -230,11 +230,11 @@ class OpenedBlocks:
         return found
 
     def has_pages(self, column: Field) -> bool:
-        """Whether pages of a column may be known in some block."""
+        """Whether some block may have known pages of a column."""
         return len(self._indexed) > 0 and self.source.has(PAGE, column)
 
     def pages(self, column: Field) -> Pages | None:
-        """The pages of a column; None where no page index covers it."""
+        """Return the pages of a column; None where no page index covers it."""
         kind = kind_of(column.type)
         if kind is None or self.source.file_zones(column) is not None:
             return None
@@ -254,18 +254,18 @@ class OpenedBlocks:
         return _concat(tables)
 
     def layouts(self) -> Layouts:
-        """The layouts of all these blocks, read by exact ranges at once; unknown where the index does not have them."""
+        """Return the layouts of all these blocks, read at once by exact ranges; unknown if not in the index."""
         return concat_layouts([self.source.layouts(list(self._by_segment())), unknown_layouts(len(self._loose))])
 
     @property
     def placed(self) -> np.ndarray:
-        """Where readers of splits see every block begin, and its bytes: int64 of shape (2, n); -1 = unknown."""
+        """Where split readers see every block begin, and its size in bytes: int64 of shape (2, n); -1 = unknown."""
         return np.concatenate(
             [self.source.placed(list(self._by_segment())), unknown_layouts(len(self._loose)).placed], axis=1
         )
 
     def _by_segment(self) -> Iterator[tuple[int, np.ndarray]]:
-        """The segments of which there are blocks, ascending, and the positions of these within them."""
+        """Yield every segment with blocks here, ascending, and the positions of its blocks within it."""
         segment = self.source.segment_of(self._indexed)
         cuts = np.flatnonzero(np.diff(segment, prepend=-1, append=-1)) if len(segment) else np.zeros(0, np.int64)
         for first, end in pairwise(cuts.tolist()):
@@ -274,12 +274,12 @@ class OpenedBlocks:
 
 
 def _counts(table: BlockTable, within: np.ndarray | slice) -> tuple[int, int, int]:
-    """Files, rows and bytes of blocks of one table, in which the blocks of a file are together."""
+    """Count files, rows and bytes of blocks of one table, where blocks of a file are adjacent."""
     return _runs(table.file[within]), int(table.row_count[within].sum()), int(table.byte_count[within].sum())
 
 
 def _runs(values: np.ndarray) -> int:
-    """How many runs of equal values there are."""
+    """Count the runs of equal values."""
     return int(np.count_nonzero(values[1:] != values[:-1])) + 1 if len(values) else 0
 
 
@@ -289,7 +289,7 @@ def _taken(table: PageTable, blocks: np.ndarray, block_rows: np.ndarray) -> Page
 
 
 def _whole(zones: Zones) -> Pages:
-    """Every block as one page."""
+    """Return every block as one page."""
     n = len(zones.value)
     return Pages(np.arange(n + 1, dtype=np.int64), np.zeros(n, np.int64), zones)
 

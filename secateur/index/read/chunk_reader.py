@@ -1,4 +1,4 @@
-"""Reading chunks of many segments at once: exact ranges, in parallel, each proven by its checksum."""
+"""Read chunks of many segments at once: exact ranges, in parallel, each verified by its checksum."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from secateur.index.model import Store
 from secateur.pruning.report import Reads
 
 DECODERS = min(8, os.cpu_count() or 1)
-LEAST_SHARED = 16  # chunks; fewer are decoded by who asks for them
+LEAST_SHARED = 16  # chunks; fewer are decoded in the calling thread
 
 Arrays = list[np.ndarray]
 
 
 class PieceCache(Protocol):
-    """Keeps pieces of index files nearer than their store is; trouble of its own is a miss."""
+    """Keeps byte ranges of index files closer than the store; its own failures count as misses."""
 
     def find(self, key: str) -> bytes | None:
-        """The bytes under a key, if they are here."""
+        """Return the bytes under a key, or None."""
 
     def keep(self, key: str, data: bytes) -> None:
         """Keep bytes under a key."""
@@ -49,19 +49,17 @@ class IndexChunk:
 
 @dataclass(frozen=True)
 class ChunkReader:
-    """Reads chunks from a store, or from a cache on local disk where they lie without encoding."""
+    """Reads chunks from a store, or from the local disk cache, which keeps them unencoded."""
 
     store: Store
     disk: PieceCache | None
     reads: Reads
-    ahead: dict[IndexChunk, Arrays | IndexFault] = field(
-        default_factory=dict
-    )  # read along with others, not asked for yet
+    ahead: dict[IndexChunk, Arrays | IndexFault] = field(default_factory=dict)  # prefetched, not requested yet
 
     def read(self, chunks: Sequence[IndexChunk], along: Sequence[IndexChunk] = ()) -> list[Arrays | IndexFault]:
-        """The arrays of every chunk, or the fault that it has.
+        """Return the arrays of every chunk, or its fault.
 
-        Where some have to be read, those in `along` are read with them, and are here when they are asked for.
+        If any must be read from the store, the chunks in `along` are prefetched with them.
         """
         found: dict[IndexChunk, Arrays | IndexFault | None] = {chunk: self.nearby(chunk) for chunk in chunks}
         missing = [chunk for chunk, arrays in found.items() if arrays is None]
@@ -78,18 +76,18 @@ class ChunkReader:
         return [arrays for chunk in chunks if (arrays := found[chunk]) is not None]
 
     def nearby(self, chunk: IndexChunk) -> Arrays | IndexFault | None:
-        """What was read along with others, for this time only, or lies on disk; None where it has to be read."""
+        """Return a chunk that was prefetched (handed out once) or is in the disk cache; None if it must be read."""
         return self.ahead.pop(chunk) if chunk in self.ahead else self._from_disk(chunk)
 
     def _keep_ahead(self, chunk: IndexChunk) -> bool:
-        """Whether a chunk lies on disk; what it holds is then kept here."""
+        """Return whether a chunk is in the disk cache; if so, keep its arrays as prefetched."""
         arrays = self._from_disk(chunk)
         if arrays is not None:
             self.ahead[chunk] = arrays
         return arrays is not None
 
     def _spread(self, chunks: Sequence[IndexChunk]) -> list[Arrays | IndexFault]:
-        """The arrays of chunks of the store; where there are many, several threads read and decode a share each."""
+        """Read chunks from the store; if there are many, several threads read and decode a share each."""
         if len(chunks) < LEAST_SHARED:
             return self._stored(chunks)
         cuts = np.linspace(0, len(chunks), DECODERS + 1).astype(int).tolist()
@@ -101,15 +99,15 @@ class ChunkReader:
         return [self._decoded(*pair) for pair in zip(chunks, self.store.read_each(wanted), strict=True)]
 
     def read_ranges(self, segment: str, ranges: Sequence[Range]) -> list[bytes]:
-        """The bytes of ranges of one segment file, whose checksums the caller knows. Raises IndexFault."""
+        """Return the bytes of ranges of one segment file; the caller verifies their checksums. Raises IndexFault."""
         self.reads.stored += len(ranges)
         self.reads.stored_bytes += sum(size for _, size in ranges)
         return self.store.read_many(segment, ranges)
 
     def read_bytes(self, pieces: Sequence[IndexChunk]) -> list[bytes | IndexFault]:
-        """The bytes of parts of chunks that have a checksum of their own, or the fault of each.
+        """Return the bytes of parts of chunks that have their own checksum, or the fault of each part.
 
-        Those of one file are read together, close ones by one request, those of many files by several threads.
+        Parts of one file are read together, close ones in one request; several files are read by several threads.
         """
         found: list[bytes | IndexFault | None] = [self._piece_from_disk(piece) for piece in pieces]
         by_file: dict[str, list[int]] = {}
@@ -125,7 +123,7 @@ class ChunkReader:
         return [data for data in found if data is not None]
 
     def _stored_bytes(self, pieces: Sequence[IndexChunk]) -> list[bytes | IndexFault]:
-        """The bytes of parts of chunks of one file."""
+        """Return the bytes of parts of chunks of one file."""
         try:
             read = self.store.read_many(pieces[0].segment, [(each.place.at, each.place.size) for each in pieces])
         except IndexFault as fault:
@@ -150,7 +148,7 @@ class ChunkReader:
         return data
 
     def _from_disk(self, chunk: IndexChunk) -> Arrays | None:
-        """The arrays of a chunk as it lies on disk; None where it does not, or is no chunk: the store has it."""
+        """Return the arrays of a chunk from the disk cache; None if it is missing there or damaged."""
         data = None if self.disk is None else self.disk.find(self._key(chunk))
         if data is None:
             return None
@@ -183,4 +181,4 @@ def _decoders() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(DECODERS, thread_name_prefix="secateur-decoder")
 
 
-os.register_at_fork(after_in_child=_decoders.cache_clear)  # a child has none of its threads
+os.register_at_fork(after_in_child=_decoders.cache_clear)  # a forked child has none of the pool's threads

@@ -1,8 +1,8 @@
-"""Which live files the index covers: its entries matched with the files of the table, once per pair of snapshots.
+"""Which live files the index covers: its entries matched with the table's files, once per pair of snapshots.
 
-An index entry belongs to a file *identity* (path, size, time of modification, witness). A live file without an entry of
-its own identity is not covered: its blocks come from its footer. So an index that is stale, partial or broken answers
-for what it knows and for nothing else.
+An index entry belongs to a file *identity* (path, size, modification time, witness). A live file without an entry for
+its own identity is not covered: its blocks come from its footer. So a stale, partial or broken index answers for what
+it knows and for nothing else.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from secateur.ragged import offsets_of
 
 
 class LiveFiles(Protocol):
-    """The files of a table snapshot, and what their names tell."""
+    """The files of a table snapshot, and what their names say."""
 
     @property
     def id(self) -> Hashable:
-        """What equal listings have in common, and no others."""
+        """Equal for equal listings only."""
 
     @property
     def paths(self) -> pa.Array: ...
@@ -43,62 +43,62 @@ class LiveFiles(Protocol):
 
     @property
     def known_as(self) -> np.ndarray:
-        """The witness of every file under which the index knows it, where it does."""
+        """The witness of every file, as in its index entry if it has one."""
 
     def zones(self, column: Field) -> Zones | None:
-        """What stands in place of what files hold of a column, exact; None where they are asked themselves."""
+        """Return exact values that replace a column of the files; None where the files themselves are read."""
 
     def bounds(self, column: Field, among: np.ndarray) -> Zones | None:
-        """What the table's own metadata tells of a column of all files, and more of those `among`."""
+        """Return the table metadata's bounds of a column for all files, with more detail for those `among`."""
 
     @property
     def touched(self) -> np.ndarray | None:
-        """Which files have rows that other files delete; None where none has."""
+        """Which files have rows deleted by other files; None where none has."""
 
     def most_deleted(self, files: np.ndarray) -> np.ndarray:
-        """How many rows of some files, which ascend, may be deleted by position, at most."""
+        """Return an upper bound on the rows deleted by position in some files (ascending)."""
 
     def deleted(self, files: np.ndarray, among: np.ndarray) -> list[np.ndarray] | None:
-        """The deleted positions of some files, ascending; None where they cannot be read."""
+        """Return the deleted positions of some files, ascending; None where they cannot be read."""
 
     def holders(self, question: Question) -> np.ndarray | None:
-        """Which files may hold what is asked for, by the table's own metadata; None where it does not tell."""
+        """Return which files may hold a match, by the table's own metadata; None where it does not say."""
 
 
 class NamesOnly:
-    """Live files of which a table tells nothing but their names, and of which no row is deleted."""
+    """Live files known by name only, without deleted rows."""
 
     def bounds(self, column: Field, among: np.ndarray) -> Zones | None:
-        """What the table's own metadata tells of a column."""
+        """Return None: the table has no metadata on columns."""
         return None
 
     @property
     def touched(self) -> np.ndarray | None:
-        """Which files have rows that are deleted by other files."""
+        """None: no file has deleted rows."""
         return None
 
     def most_deleted(self, files: np.ndarray) -> np.ndarray:
-        """How many rows of some files may be deleted by position."""
+        """Return zeros: no rows are deleted by position."""
         return np.zeros(len(files), np.int64)
 
     def deleted(self, files: np.ndarray, among: np.ndarray) -> list[np.ndarray] | None:
-        """The deleted positions of some files."""
+        """Return None: there are no deleted positions to read."""
         return None
 
     def holders(self, question: Question) -> np.ndarray | None:
-        """Which files may hold what is asked for."""
+        """Return None: the table has no metadata that answers."""
         return None
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """The entries of an index snapshot matched with live files."""
+    """Index entries of a snapshot matched with live files."""
 
-    size: np.ndarray  # of every live file, bytes
-    uncovered: np.ndarray  # the live files that no segment covers, ascending
-    live: np.ndarray  # of every entry the position of its live file; -1 where there is none of its identity
-    begin: np.ndarray  # the first entry of every segment, and behind the last
-    counts_of: FileCounts | None  # of every entry
+    size: np.ndarray  # bytes of every live file
+    uncovered: np.ndarray  # live files that no segment covers, ascending
+    live: np.ndarray  # position of every entry's live file; -1 where no live file has its identity
+    begin: np.ndarray  # first entry of every segment, and the end of the last
+    counts_of: FileCounts | None  # counts of every entry
 
     @property
     def nbytes(self) -> int:
@@ -106,7 +106,7 @@ class Coverage:
         return self.live.nbytes + self.uncovered.nbytes
 
     def loose(self, files: np.ndarray | None) -> np.ndarray:
-        """The surviving files (None: all survive) that no segment covers, ascending."""
+        """Return the surviving files (None: all survive) that no segment covers, ascending."""
         return self.uncovered if files is None else self.uncovered[files[self.uncovered]]
 
     @cached_property
@@ -120,19 +120,19 @@ class Coverage:
         return self._all(self.live >= 0)
 
     def surviving(self, files: np.ndarray) -> np.ndarray:
-        """Which entries are of a surviving file; `files` says of every live file whether it survives."""
+        """Mark the entries of surviving files; `files` marks the surviving live files."""
         return (self.live >= 0) & files[self.live]
 
     def segments(self, files: np.ndarray | None) -> np.ndarray:
-        """The segments that hold a surviving file (None: all files survive), ascending."""
+        """Return the segments that hold a surviving file (None: all files survive), ascending."""
         return self.everywhere if files is None else self._some(self.surviving(files))
 
     def complete_under(self, files: np.ndarray | None) -> np.ndarray:
-        """Which segments hold surviving files only: bool of shape (n_segments,)."""
+        """Mark the segments that hold surviving files only: bool of shape (n_segments,)."""
         return self.complete if files is None else self._all(self.surviving(files))
 
     def counts(self, files: np.ndarray | None, segments: np.ndarray) -> Counts:
-        """How much the surviving files hold in the given segments, and those that no segment covers."""
+        """Count what the surviving files hold in the given segments, plus those that no segment covers."""
         loose = self.loose(files)
         sums = self._sums if files is None else self._sums_of(self.surviving(files))
         files_, blocks, rows, size = sums[:, segments].sum(axis=1).tolist()
@@ -151,7 +151,7 @@ class Coverage:
         return self._sums_of(self.live >= 0)
 
     def _sums_of(self, entries: np.ndarray) -> np.ndarray:
-        """Files, blocks, rows and bytes of chosen entries by segment: int64 of shape (4, n_segments)."""
+        """Sum files, blocks, rows and bytes of chosen entries by segment: int64 of shape (4, n_segments)."""
         table = self.counts_of
         if table is None:
             return np.zeros((4, 0), np.int64)
@@ -170,7 +170,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class CoveredFiles:
-    """The live files, of which the index knows some; see :class:`secateur.pruning.statistics.Files`."""
+    """The live files, some of them in the index; see :class:`secateur.pruning.statistics.Files`."""
 
     live: LiveFiles
     coverage: Coverage
@@ -184,7 +184,7 @@ class CoveredFiles:
 
     @property
     def row_count(self) -> np.ndarray:
-        """Nothing is said of the rows of files; those without any have no blocks."""
+        """Row counts of files are not given (-1): a file without rows has no blocks."""
         return np.broadcast_to(np.int64(-1), len(self))
 
     def zones(self, column: Field) -> Zones | None:
@@ -205,21 +205,21 @@ class CoveredFiles:
         return self.live.holders(question)
 
     def among(self, numbers: np.ndarray) -> np.ndarray:
-        """Which files have one of the numbers: bool of shape (n_files,)."""
+        """Mark the files in `numbers`: bool of shape (n_files,)."""
         found = np.zeros(len(self), bool)
         found[numbers] = True
         return found
 
 
 def uncovered(live: LiveFiles) -> Coverage:
-    """The coverage of a table without an index."""
+    """Return the coverage of a table without an index."""
     return Coverage(live.size, np.arange(len(live.size)), np.zeros(0, np.int64), np.zeros(1, np.int64), None)
 
 
 def covered(live: LiveFiles, snapshot: Snapshot) -> Coverage:
-    """The coverage of a table by a snapshot. Raises IndexFault.
+    """Return the coverage of a table by a snapshot. Raises IndexFault.
 
-    Where the live files are just those that the snapshot was made of, which their id tells, nothing is compared.
+    If the live files' id equals the snapshot's listing id, the stored match is used without comparing.
     """
     entries = snapshot.file_counts
     matched = snapshot.live if live.id == snapshot.listing_id else _matched(live, snapshot.files)
@@ -230,7 +230,7 @@ def covered(live: LiveFiles, snapshot: Snapshot) -> Coverage:
 
 
 def _matched(live: LiveFiles, entries: FileTable) -> np.ndarray:
-    """The live file of every entry; -1 where there is none of its identity."""
+    """Return the live file of every entry; -1 where no live file has its identity."""
     candidate = alike(live, entries)
     same = candidate >= 0
     same[same] = entries.witness[same] == live.known_as[candidate[same]]
@@ -238,7 +238,7 @@ def _matched(live: LiveFiles, entries: FileTable) -> np.ndarray:
 
 
 def alike(live: LiveFiles, entries: FileTable) -> np.ndarray:
-    """The live file of every entry by path, size and time of modification, whatever its witness; -1: there is none."""
+    """Match every entry with a live file by path, size and modification time, ignoring the witness; -1: no match."""
     found = pc.index_in(entries.path, value_set=live.paths.cast(pa.large_string()))
     candidate = pc.fill_null(found, -1).to_numpy().astype(np.int64)
     same = candidate >= 0
@@ -249,10 +249,10 @@ def alike(live: LiveFiles, entries: FileTable) -> np.ndarray:
 
 
 def _first_of_each(candidate: np.ndarray) -> np.ndarray:
-    """The live file of every entry, and of entries for one file only the first: two would give its blocks twice."""
+    """Keep the match of the first entry for each file only: a second one would return its blocks twice."""
     entry = np.flatnonzero(candidate >= 0)[::-1]
     first = np.full(int(candidate.max(initial=-1)) + 1, -1, np.int64)
-    first[candidate[entry]] = entry  # the last assignment, which is of the first entry, holds
+    first[candidate[entry]] = entry  # the last assignment wins, which is that of the first entry
     kept = np.full(len(candidate), -1, np.int64)
     entry = first[first >= 0]
     kept[entry] = candidate[entry]

@@ -1,8 +1,8 @@
-"""Statistics of blocks as they lie in memory: arrays over a *group* of neighbouring segments, filled as they are read.
+"""Statistics of blocks in memory: arrays over a *group* of neighbouring segments, filled as they are read.
 
-A group has about :data:`GROUP_BLOCKS` blocks. The arrays of one column over a group are made at once and filled segment
-by segment, those segments only that a query needs; untouched memory is not resident. So a predicate over millions of
-blocks is evaluated on a few long arrays, and one over a single segment reads that segment.
+A group has about :data:`GROUP_BLOCKS` blocks. The arrays of one column over a group are allocated at once and filled
+segment by segment, only for the segments that a query needs; untouched memory is not resident. So a predicate over
+millions of blocks is evaluated on a few long arrays, and one over a single segment reads only that segment.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ GROUP_BLOCKS = 1 << 18
 
 @dataclass(frozen=True)
 class SegmentGroups:
-    """How the segments of a snapshot make groups."""
+    """How the segments of a snapshot form groups."""
 
-    names: Sequence[str]  # of the segments
-    block_begin: np.ndarray  # the first block of every segment, and behind the last
-    file_begin: np.ndarray  # the first file of every segment, and behind the last
-    group_begin: np.ndarray  # the first segment of every group, and behind the last
+    names: Sequence[str]  # names of the segments
+    block_begin: np.ndarray  # first block of every segment, and the end of the last
+    file_begin: np.ndarray  # first file of every segment, and the end of the last
+    group_begin: np.ndarray  # first segment of every group, and the end of the last
 
     @cached_property
     def group_block_begin(self) -> np.ndarray:
-        """The first block of every group, and behind the last."""
+        """The first block of every group, and the end of the last."""
         return self.block_begin[self.group_begin]
 
     @cached_property
@@ -47,25 +47,25 @@ class SegmentGroups:
 
     @cached_property
     def keys(self) -> list[tuple[str, ...]]:
-        """What tells groups apart, across snapshots: the names of their segments, which are never used twice."""
+        """Keys that identify groups across snapshots: the names of their segments, which are never reused."""
         return [tuple(self.names[first:end]) for first, end in pairwise(self.group_begin.tolist())]
 
     def place(self, segment: int) -> tuple[int, int]:
-        """The group of a segment, and its position there."""
+        """Return the group of a segment, and its position there."""
         group = int(self.group_of[segment])
         return group, segment - int(self.group_begin[group])
 
     def blocks_of(self, group: int) -> np.ndarray:
-        """The first block of every segment of a group, and behind the last."""
+        """Return the first block of every segment of a group, and the end of the last."""
         return self.block_begin[self.group_begin[group] : self.group_begin[group + 1] + 1]
 
     def files_of(self, group: int) -> np.ndarray:
-        """The first file of every segment of a group, and behind the last."""
+        """Return the first file of every segment of a group, and the end of the last."""
         return self.file_begin[self.group_begin[group] : self.group_begin[group + 1] + 1]
 
 
 def segment_groups(segments: SegmentTable) -> SegmentGroups:
-    """Groups of whole segments, each of which begins where the one before has enough blocks."""
+    """Cut the segments into groups of whole segments; a group ends once it has enough blocks."""
     group = segments.block_begin[:-1] // GROUP_BLOCKS
     begin = np.flatnonzero(np.diff(group, prepend=-1)) if len(group) else np.zeros(0, np.int64)
     group_begin = np.append(begin, len(group)).astype(np.int64)
@@ -73,15 +73,15 @@ def segment_groups(segments: SegmentTable) -> SegmentGroups:
 
 
 class ResidentZones:
-    """The zone maps of one column over a group: what is not loaded is arbitrary, and nobody looks at it.
+    """The zone maps of one column over a group; entries of segments not loaded are arbitrary and never read.
 
-    Filling is idempotent and under a lock; reading takes none. A segment is loaded once its arrays are complete.
+    Filling is idempotent and takes a lock; reading takes none. A segment is marked loaded once its arrays are complete.
     """
 
     def __init__(self, kind: Kind, begin: np.ndarray) -> None:
         self.loaded = np.zeros(len(begin) - 1, bool)
-        self.complete = False  # whether all of it is loaded
-        self._begin = begin - begin[0]  # the first block of every segment within the group
+        self.complete = False  # whether every segment is loaded
+        self._begin = begin - begin[0]  # first block of every segment within the group
         self._lock = lock_for(self, "_lock")
         n = int(self._begin[-1])
         words = len(greatest_keys(kind, 0).words)
@@ -90,7 +90,7 @@ class ResidentZones:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory, once all of it is touched."""
+        """Bytes in memory once every array is touched."""
         zones = self.zones
         words = sum(array.nbytes for array in (*zones.lower.words, *zones.upper.words, *(zones.gaps or ())))
         words += 0 if zones.top is None else zones.top.nbytes
@@ -98,13 +98,13 @@ class ResidentZones:
 
     @property
     def _has_flags(self) -> bool:
-        """Whether `value` and `null` are arrays: without NULLs they are one value each."""
+        """Whether `value` and `null` are real arrays; without NULLs they are broadcast scalars."""
         return self.zones.null.flags.writeable
 
     def fill(self, segment: int, zone_map: ZoneMap, row_count: np.ndarray | None, *, for_good: bool = True) -> None:
         """Write the zone map of one segment of the group; `row_count` is None where no block has NULLs.
 
-        What is not written for good stays to be loaded.
+        With `for_good` false the segment stays to be loaded again.
         """
         with self._lock:
             if not self.loaded[segment]:
@@ -137,7 +137,7 @@ class ResidentZones:
         self.zones.value[chunk], self.zones.null[chunk] = occupancy(row_count, zone_map.null_count)
 
     def _write_gaps(self, chunk: slice, gaps: GapTable) -> None:
-        """The gaps of one segment; there is room for as many as a block may have, empty where it has fewer."""
+        """Write the gaps of one segment; unused slots of a block stay empty."""
         if self.zones.gaps is None:
             shape = (MOST_GAPS, int(self._begin[-1]))
             self.zones = replace(self.zones, gaps=(np.full(shape, INT64_MAX), np.full(shape, INT64_MAX)))
@@ -146,7 +146,7 @@ class ResidentZones:
             mine[: len(theirs), chunk] = theirs
 
     def _widen(self, words: int) -> None:
-        """Make room for longer strings; who reads the arrays as they were goes on reading them."""
+        """Allocate more words for longer strings; readers of the old arrays keep them."""
         have = len(self.zones.lower.words)
         if words > have:
             missing = words - have
@@ -162,19 +162,19 @@ def _empty(kind: Kind, words: int, n: int) -> Keys:
 
 
 def _widened(keys: Keys, missing: int) -> Keys:
-    """Keys with more words before their lengths, which are zero, or all ones where a key is unbounded."""
+    """Insert words before the lengths: zero, or all ones where a key is unbounded."""
     *body, length = keys.words
     padding = np.where(length == UNBOUNDED, UNBOUNDED, np.uint64(0))
     return Keys(keys.kind, (*body, *(padding.copy() for _ in range(missing)), length.copy()))
 
 
 class ResidentBlocks:
-    """The block tables of a group's segments; files are numbered through the segments of the group."""
+    """The block tables of a group's segments; files are numbered across the segments of the group."""
 
     def __init__(self, begin: np.ndarray, file_begin: np.ndarray) -> None:
         self.loaded = np.zeros(len(begin) - 1, bool)
-        self.complete = False  # whether all of it is loaded
-        self.has_empty = False  # whether some block that is loaded has no rows
+        self.complete = False  # whether every segment is loaded
+        self.has_empty = False  # whether some loaded block has no rows
         self._begin, self._file_begin = begin - begin[0], file_begin - file_begin[0]
         self._lock = lock_for(self, "_lock")
         n = int(self._begin[-1])
@@ -182,7 +182,7 @@ class ResidentBlocks:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory, once all of it is touched."""
+        """Bytes in memory once every array is touched."""
         table = self.table
         return sum(a.nbytes for a in (table.file, table.row_group, table.row_count, table.byte_count))
 
@@ -201,7 +201,7 @@ class ResidentBlocks:
             self.complete = bool(self.loaded.all())
 
     def _widen(self, blocks: BlockTable) -> None:
-        """Make room for greater numbers; who reads the arrays as they were goes on reading them."""
+        """Use wider integers where the numbers need them; readers of the old arrays keep them."""
         wide = {
             name: array.astype(np.int64)
             for name, array in vars(self.table).items()
@@ -210,6 +210,6 @@ class ResidentBlocks:
         self.table = replace(self.table, **wide) if wide else self.table
 
     def of(self, segment: int) -> BlockTable:
-        """The block table of one segment, which is loaded."""
+        """Return the block table of one loaded segment."""
         chunk = slice(int(self._begin[segment]), int(self._begin[segment + 1]))
         return BlockTable(*(array[chunk] for array in vars(self.table).values()))

@@ -1,7 +1,7 @@
-"""The index of a table seen through its live files: what the pipeline prunes with.
+"""The index of a table restricted to its live files: what the pipeline prunes with.
 
-Blocks of segments are numbered through the snapshot; those of files that no segment serves come from their footers and
-follow. Candidates are looked at in runs: long arrays as they lie in memory.
+Blocks of segments are numbered across the snapshot; blocks of files without a segment come from their footers and
+follow. Candidates are evaluated in runs: long contiguous arrays in memory.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from secateur.pruning.zones import Zones
 from secateur.ragged import elements_of
 
 FooterReader = Callable[[np.ndarray], LooseBlocks]
-FEW_RUNS = 8  # of neighbouring segments in a group; where there are more, the group is looked at as a whole
+FEW_RUNS = 8  # of neighbouring segments in a group; with more, the whole group is evaluated
 _NOTHING = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
 class Caches:
-    """Where an index is read from, and kept once it is read."""
+    """Where an index is read from, and where what was read is cached."""
 
     store: Store
     memory: ByteCache
@@ -64,11 +64,11 @@ class IndexView:
         self._live, self._read_footers, self._faults = live, read_footers, faults
         self.reads = Reads() if memory is None else memory.chunks.reads
         self.loose: LooseBlocks | None = None
-        self._undecided: set[int] = set()  # segments of which all blocks were taken for candidates
+        self._undecided: set[int] = set()  # segments whose blocks were all taken as candidates
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The index snapshot; None where there is none that can be read."""
+        """The index snapshot; None if there is none or it is unreadable."""
         return None if self.memory is None else self.memory.snapshot
 
     @property
@@ -78,7 +78,7 @@ class IndexView:
 
     @property
     def file_rows(self) -> np.ndarray:
-        """The rows of every live file, by its entry or by its footer; -1 where it has neither been looked up."""
+        """The rows of every live file, from its index entry or its footer; -1 where neither has been read."""
         found = np.full(len(self.files), -1)
         if self.coverage.counts_of is not None:
             entries = np.flatnonzero(self.coverage.live >= 0)
@@ -90,15 +90,15 @@ class IndexView:
         return found
 
     def everywhere(self, files: np.ndarray | None) -> np.ndarray:
-        """The segments that hold a block of a surviving file (None: all files survive), ascending."""
+        """Return the segments that hold a block of a surviving file (None: all files survive), ascending."""
         return self.coverage.segments(files)
 
     def counts(self, files: np.ndarray | None, segments: np.ndarray) -> Counts:
-        """How much the surviving files hold in the given segments and outside of all."""
+        """Count what the surviving files hold in the given segments and outside all segments."""
         return self.coverage.counts(files, segments)
 
     def descend(self, predicate: Predicate, implied: Predicate | None) -> Descent:
-        """The segments that may hold a match by the tree above them; `implied` only ever rules out."""
+        """Return the segments that may hold a match, by the tree above them; `implied` only rules out more."""
         snapshot = self.snapshot
         if snapshot is None or not len(snapshot.segments):
             return Descent(_NOTHING, _NOTHING, "no index")
@@ -110,7 +110,7 @@ class IndexView:
     def _tree_zones(self, column: Field) -> Zones | None:
         assert self.memory is not None
         snapshot = self.memory.snapshot
-        if self.file_zones(column) is not None:  # which hold where files have a column of that name too
+        if self.file_zones(column) is not None:  # these are exact, even where files have a column of that name too
             return None
         with self._faults.tolerated():
             zone_map = self.memory.tree_zones(column)
@@ -118,19 +118,19 @@ class IndexView:
         return None
 
     def merged(self, segments: np.ndarray) -> Statistics:
-        """The merged zone maps of some segments, by which the tree above them decides."""
+        """Return the merged zone maps of some segments, on which the tree decides."""
         assert self.memory is not None
         return segment_tree.Nodes(self.memory.snapshot.tree.row_count[segments], segments, self._tree_zones)
 
     def segment_of_file(self, file: int) -> int:
-        """The segment that holds the blocks of a live file; LOOSE where none does."""
+        """Return the segment that holds the blocks of a live file; LOOSE where none does."""
         entries = np.flatnonzero(self.coverage.live == file)
         return int(np.searchsorted(self.coverage.begin, entries[0], "right")) - 1 if len(entries) else LOOSE
 
     # ---- candidates
 
     def runs(self, files: np.ndarray | None, segments: np.ndarray) -> Sequence[Run]:
-        """The blocks of the surviving files in the given segments."""
+        """Return the blocks of the surviving files in the given segments."""
         runs: list[Run] = []
         if self.memory is not None and len(segments):
             complete = self.coverage.complete_under(files)
@@ -139,14 +139,14 @@ class IndexView:
         return runs
 
     def loose_runs(self, files: np.ndarray | None) -> Sequence[Run]:
-        """The blocks of surviving files that no segment covers, by their footers."""
+        """Return the blocks of surviving files that no segment covers, read from their footers."""
         self._open_loose(self.coverage.loose(files))
         return [] if self.loose is None else [LooseRun(self.total, self.loose, self._live)]
 
     def _runs_of(
         self, group: int, segments: np.ndarray, files: np.ndarray | None, complete: np.ndarray
     ) -> Iterator[SegmentRun]:
-        """The runs of neighbouring segments of a group; or one over all of them, where there are many."""
+        """Yield runs of neighbouring segments of a group; a single run over all of them if there are many."""
         assert self.memory is not None
         begin = self.memory.layout.block_begin
         cuts = np.flatnonzero(np.diff(segments) != 1) + 1
@@ -160,7 +160,7 @@ class IndexView:
     def _candidates(
         self, first: int, end: int, segments: np.ndarray, files: np.ndarray | None, complete: np.ndarray
     ) -> np.ndarray:
-        """Which of the blocks [first, end) are in the segments, and of surviving files."""
+        """Mark which of the blocks [first, end) are in the segments and of surviving files."""
         assert self.memory is not None
         begin = self.memory.layout.block_begin
         candidates = np.zeros(end - first, bool)
@@ -170,7 +170,7 @@ class IndexView:
         return candidates
 
     def _survive(self, segment: int, files: np.ndarray | None) -> np.ndarray | bool:
-        """Which blocks of a segment are of surviving files; all where that cannot be read: opening them decides."""
+        """Mark the blocks of a segment that belong to surviving files; all if unreadable: opening them decides."""
         assert self.memory is not None
         group, within = self.memory.layout.place(segment)
         (resident,) = self.memory.blocks([(group, np.array([segment]))])
@@ -181,7 +181,7 @@ class IndexView:
         return live >= 0 if files is None else (live >= 0) & files[live]
 
     def load(self, columns: Sequence[Field], runs: Sequence[Run]) -> None:
-        """Bring the zone maps of columns over some runs into memory, all at once."""
+        """Load the zone maps of columns over some runs into memory, all at once."""
         mine = [run for run in runs if isinstance(run, SegmentRun)]
         for column in columns:
             if self.memory is not None and self.file_zones(column) is None and self.is_indexed(column):
@@ -191,7 +191,7 @@ class IndexView:
                     run.columns[column] = resident.zones.take(run.within)
 
     def expect(self, columns: Sequence[Field]) -> None:
-        """What a query asks of few segments it asks for the given columns: what it needs of these is read together."""
+        """Announce the columns of a query: if it touches few segments, their chunks are read together."""
         if self.memory is not None:
             known = (own for column in columns if (own := self.memory.called(column)) is not None)
             self.memory.expected[:] = dict.fromkeys(known)
@@ -199,18 +199,18 @@ class IndexView:
     # ---- look-ups
 
     def block_count(self, segments: np.ndarray) -> int:
-        """How many blocks the given segments have."""
+        """Return the number of blocks in the given segments."""
         return 0 if self.memory is None else int(np.diff(self.memory.layout.block_begin)[segments].sum())
 
     def holders(self, question: Question, segments: np.ndarray) -> np.ndarray | None:
-        """The blocks of some segments, ascending, that may hold what is asked for; None where no filter tells."""
+        """Return the blocks of some segments, ascending, that may hold a match; None where no filter answers."""
         asked = self._asked_of_index(question, segments)
         if self.memory is None or asked is None:
             return None
         return holders(self.memory, asked, segments, self._zones_of(question))
 
     def answers(self, question: Question, segments: np.ndarray) -> list[FilterHits]:
-        """What every filter that tells of some segments says by itself."""
+        """Return one answer per filter that covers any of `segments`."""
         asked = self._asked_of_index(question, segments)
         if self.memory is None or asked is None:
             return []
@@ -220,14 +220,14 @@ class IndexView:
         return lambda numbers: OpenedBlocks(self, numbers).zones(question.column)
 
     def _asked_of_index(self, question: Question, segments: np.ndarray) -> Question | None:
-        """A question with its column as the index calls it; None where filters cannot tell."""
+        """Return the question with the index's own name for its column; None where filters cannot answer."""
         if self.memory is None or self.file_zones(question.column) is not None or not len(segments):
             return None
         column = self.memory.called(question.column)
         return None if column is None else replace(question, column=column)
 
     def choose(self, numbers: np.ndarray, whole: np.ndarray, files: np.ndarray | None) -> OpenedBlocks:
-        """The blocks with these numbers, those of whole segments, and the loose ones: of surviving files."""
+        """Return the blocks of surviving files among these numbers, those of whole segments, and the loose blocks."""
         assert self.memory is not None
         begin = self.memory.layout.block_begin
         chosen = np.union1d(numbers, elements_of(begin, whole)) if len(whole) else numbers
@@ -239,16 +239,17 @@ class IndexView:
     # ---- blocks
 
     def blocks_of(self, files: np.ndarray) -> OpenedBlocks:
-        """All blocks with rows of the files that a mask chooses, whatever survives."""
+        """Return all non-empty blocks of the files in a mask, regardless of pruning."""
         runs = [*self.runs(files, self.everywhere(files)), *self.loose_runs(files)]
         blocks = self.open(np.concatenate([_NOTHING, *(run.begin + np.arange(len(run)) for run in runs)]), files)
         live = blocks.file
         return blocks.take(np.flatnonzero((live >= 0) & files[live]))
 
     def known(self) -> tuple[list[OpenedBlocks], int]:
-        """All blocks with rows of live files of which no data file has to be opened, and the number of other files.
+        """Return all non-empty blocks of live files that are known without opening a data file, and the number of other
+        files.
 
-        First those of segments, then those whose footers a query has read.
+        Blocks of segments come first, then those whose footers a query has read.
         """
         parts = []
         if self.memory is not None:
@@ -272,13 +273,15 @@ class IndexView:
         return 0 if self.memory is None else int(self.memory.layout.block_begin[-1])
 
     def by_footers(self, files: np.ndarray | None) -> OpenedBlocks:
-        """All blocks of the surviving files, without the index, which is given up."""
+        """Return all blocks of the surviving files from their footers; the index is given up."""
         self.memory, self.coverage, self.loose = None, uncovered(self._live), None
         runs = self.loose_runs(files)
         return self.open(np.arange(sum(map(len, runs))), files)
 
     def open(self, numbers: np.ndarray, files: np.ndarray | None) -> OpenedBlocks:
-        """The blocks with these numbers that have rows; where a block table cannot be read, all of its files."""
+        """Return the non-empty blocks with these numbers; an unreadable block table is replaced by all blocks of its
+        files.
+        """
         has_empty = False
         if self.memory is not None:
             wanted = list(self.memory.by_group(self.segments_of(numbers)))
@@ -295,7 +298,7 @@ class IndexView:
         return blocks.take(np.flatnonzero(blocks.row_count)) if has_empty or self.loose is not None else blocks
 
     def _replaced(self, numbers: np.ndarray, unread: np.ndarray, files: np.ndarray | None) -> np.ndarray:
-        """The numbers without those of some segments, for whose files loose blocks stand; and without dead files'."""
+        """Drop blocks of `unread` segments in favour of loose blocks of their files, and blocks of dead files."""
         indexed = numbers[numbers < self.total]
         loose = numbers[len(indexed) :] - self.total
         if len(unread):
@@ -304,20 +307,20 @@ class IndexView:
         return np.concatenate([self._alive(indexed, files), self.total + loose])
 
     def _blocks_instead(self, unread: np.ndarray, files: np.ndarray | None) -> np.ndarray:
-        """The loose blocks that stand for segments: those of their surviving files, by their footers."""
+        """Return the loose blocks that replace segments: those of their surviving files, from their footers."""
         live = self.coverage.live[elements_of(self.coverage.begin, unread)]
         found = live[(live >= 0) & (True if files is None else files[live])]
         self._open_loose(found)
         return _NOTHING if self.loose is None else np.flatnonzero(np.isin(self.loose.blocks.file, found))
 
     def _alive(self, numbers: np.ndarray, files: np.ndarray | None) -> np.ndarray:
-        """The blocks without those of dead files, where block tables can be read now that could not before."""
+        """Drop blocks of dead files where a block table became readable only now."""
         late = np.flatnonzero(np.isin(self.segment_of(numbers), list(self._undecided)))
         live = OpenedBlocks(self, numbers[late]).file
         return np.delete(numbers, late[(live < 0) | (False if files is None else ~files[live])])
 
     def _open_loose(self, files: np.ndarray) -> None:
-        """Open the blocks of live files by their footers, behind those that are open already."""
+        """Read the blocks of live files from their footers and append them, except those already open."""
         have = _NOTHING if self.loose is None else self.loose.blocks.file
         new = np.setdiff1d(files, have)
         if len(new):
@@ -325,13 +328,13 @@ class IndexView:
             self.loose = found if self.loose is None else self.loose.followed_by(found)
 
     def segments_of(self, numbers: np.ndarray) -> np.ndarray:
-        """The segments that hold any of the blocks, ascending."""
+        """Return the segments that hold any of the blocks, ascending."""
         if self.memory is None:
             return _NOTHING
         return np.flatnonzero(np.diff(np.searchsorted(numbers, self.memory.layout.block_begin)))
 
     def file_zones(self, column: Field) -> Zones | None:
-        """What the names of the live files tell of a column."""
+        """Return what the names of the live files say about a column."""
         return self._live.zones(column)
 
     def is_indexed(self, column: Field) -> bool:
@@ -343,14 +346,14 @@ class IndexView:
         return self.memory is not None and self.memory.has(kind, column)
 
     def segment_of(self, numbers: np.ndarray) -> np.ndarray:
-        """The segment of every block of a segment; the blocks ascend."""
+        """Return the segment of every block in `numbers`, which ascend and lie in segments."""
         if self.memory is None:
             return np.zeros(len(numbers), np.int64)
         counts = np.diff(np.searchsorted(numbers, self.memory.layout.block_begin))
         return np.repeat(np.arange(len(counts)), counts)
 
     def tables_at(self, numbers: np.ndarray) -> list[tuple[int, BlockTable, np.ndarray | slice]]:
-        """The block tables that hold the given blocks of segments: the group, its table, and their positions in it."""
+        """Return the block tables of the given blocks of segments: (group, its table, positions in the table)."""
         if self.memory is None or not len(numbers):
             return []
         wanted = list(self.memory.by_group(self.segments_of(numbers)))
@@ -359,12 +362,12 @@ class IndexView:
         return list(zip(groups, tables, self._within_groups(numbers), strict=True))
 
     def live_of(self, group: int, file: np.ndarray) -> np.ndarray:
-        """The live files of files of a group."""
+        """Return the live files of files of a group."""
         assert self.memory is not None
         return self.coverage.live[int(self.memory.layout.files_of(group)[0]) + file.astype(np.int64)]
 
     def zones_at(self, column: Field, numbers: np.ndarray) -> list[Zones]:
-        """The zone maps of an indexed column at the given blocks of segments, in parts."""
+        """Return the zone maps of an indexed column for the given blocks of segments, in parts."""
         if self.memory is None:
             return []
         residents = self.memory.zones(column, list(self.memory.by_group(self.segments_of(numbers))))
@@ -372,33 +375,33 @@ class IndexView:
         return [resident.zones.take(each) for resident, each in zip(residents, within, strict=True)]
 
     def null_counts(self, column: Field, segments: np.ndarray) -> Sequence[np.ndarray | None]:
-        """The NULLs of an indexed column in the blocks of every segment; None where they cannot be read."""
+        """Return an indexed column's NULL counts in the blocks of every segment; None where unreadable."""
         return [None] * len(segments) if self.memory is None else self.memory.null_counts(column, segments)
 
     def pages(self, column: Field, segments: np.ndarray) -> Sequence[PageTable | None]:
-        """The pages of a column in the given segments; None where there are none, or they cannot be read."""
+        """Return the pages of a column in the given segments; None where absent or unreadable."""
         return self.memory.pages(column, segments) if self.memory is not None else []
 
     def layouts(self, segments: Sequence[tuple[int, np.ndarray]]) -> Layouts:
-        """The layouts of chosen blocks of some segments; unknown where there are none, or they cannot be read."""
+        """Return the layouts of chosen blocks of some segments; unknown where absent or unreadable."""
         return concat_layouts([]) if self.memory is None else layouts_at(self.memory, segments)
 
     def placed(self, segments: Sequence[tuple[int, np.ndarray]]) -> np.ndarray:
-        """Where readers of splits see chosen blocks of some segments begin, and their bytes; -1 = unknown."""
+        """Return where split readers see chosen blocks of some segments begin, and their bytes; -1 = unknown."""
         return concat_layouts([]).placed if self.memory is None else placed_at(self.memory, segments)
 
     @property
     def faults(self) -> Faults:
-        """The index trouble of the query."""
+        """The index faults of the query."""
         return self._faults
 
     def block_begin(self, segment: int) -> int:
-        """The number of the first block of a segment."""
+        """Return the number of the first block of a segment."""
         assert self.memory is not None
         return int(self.memory.layout.block_begin[segment])
 
     def _within_groups(self, numbers: np.ndarray) -> list[np.ndarray | slice]:
-        """The positions of the blocks within their groups, group by group, ascending."""
+        """Return the positions of the blocks within their groups, group by group, ascending."""
         assert self.memory is not None
         begin = self.memory.layout.group_block_begin
         cuts = np.searchsorted(numbers, begin)
@@ -407,7 +410,7 @@ class IndexView:
 
 
 def _as_slice(positions: np.ndarray) -> np.ndarray | slice:
-    """Ascending positions, as a slice where they are all that there are between the first and the last."""
+    """Return ascending positions as a slice if they are contiguous."""
     first, last = int(positions[0]), int(positions[-1])
     return slice(first, last + 1) if last - first + 1 == len(positions) else positions
 
@@ -420,11 +423,11 @@ def open_catalog(
     faults: Faults,
     naming: ColumnNaming = BY_NAME,
 ) -> IndexView:
-    """The catalog of a table with these live files; one without an index where its snapshot has a fault."""
+    """Open the catalog of a table with these live files, without the index if its snapshot has a fault."""
     with faults.tolerated():
         if snapshot is not None:
             memory, version = caches.memory, (caches.store.location, snapshot.number, snapshot.created)
-            segments = snapshot.segments  # here, where trouble is tolerated: they are asked for everywhere
+            segments = snapshot.segments  # read here, where faults are tolerated; later code relies on them
             layout = memory.get((*version, "layout"), lambda: segment_groups(segments))
             coverage = memory.get((*version, "coverage", live.id), lambda: covered(live, snapshot))
             chunks = ChunkReader(caches.store, caches.disk, Reads())
@@ -434,11 +437,10 @@ def open_catalog(
 
 
 def current_snapshot(store: Store, cache: ByteCache | None = None) -> Snapshot | None:
-    """The snapshot with the highest number, or None where there is no index. Raises IndexFault.
+    """Return the snapshot with the highest number, or None where there is no index. Raises IndexFault.
 
-    A snapshot that was read before is taken from the cache: by size and time of its file too, for numbers begin again
-    after an index was dropped. One that is removed between listing and reading is no fault: what is current then
-    counts.
+    A snapshot read before comes from the cache. Its key includes file size and time, because numbers restart after an
+    index is dropped. A snapshot removed between listing and reading is no fault: the store is listed again.
     """
     files = snapshot_files(store)
     while files:

@@ -1,8 +1,7 @@
-"""What is in memory of an index, and how it gets there: in bulk, exact ranges, the segments and columns asked for only.
+"""Load an index into memory: in bulk, by exact ranges, only the segments and columns asked for.
 
 Zone maps and block tables lie in arrays over groups of segments (:mod:`secateur.index.read.group_arrays`), postings and
-pages
-segment by segment. All are in one cache; who uses arrays holds them, so what the cache drops stays valid.
+pages segment by segment. All share one cache; users hold references to the arrays, so evicted ones stay valid.
 """
 
 from __future__ import annotations
@@ -51,14 +50,14 @@ Value = TypeVar("Value")
 Resident = TypeVar("Resident", ResidentZones, ResidentBlocks)
 BATCH = 256  # chunks
 FEW = 16  # segments
-FEW_READ = 4  # segments whose layouts are read along, in vain where the plan is only counted or reported
-SHORT = 256 << 10  # bytes of such layouts; at 100 MB/s they take 3 ms, a request that is saved some 10 ms
+FEW_READ = 4  # segments whose layouts are prefetched; wasted if the plan is only counted or reported
+SHORT = 256 << 10  # bytes of prefetched layouts; at 100 MB/s they take 3 ms, while a saved request is worth about 10 ms
 Wanted = Sequence[tuple[int, np.ndarray]]  # groups, and segments of each
 
 
 @dataclass(frozen=True)
 class IndexMemory:
-    """The statistics of the segments of one snapshot. What cannot be read is noted as a fault, and unknown."""
+    """The statistics of one snapshot's segments. What cannot be read is noted as a fault and is unknown."""
 
     store: Store
     cache: ByteCache
@@ -67,11 +66,11 @@ class IndexMemory:
     snapshot: Snapshot
     layout: SegmentGroups
     naming: ColumnNaming = BY_NAME
-    tables: dict[int, ResidentBlocks] = field(default_factory=dict)  # by group: what a query has read stays with it
-    expected: list[Field] = field(default_factory=list)  # columns, as the index calls them, that a query asks for
+    tables: dict[int, ResidentBlocks] = field(default_factory=dict)  # by group: a query keeps what it has read
+    expected: list[Field] = field(default_factory=list)  # columns the query will ask for, as named in the index
 
     def called(self, column: Field) -> Field | None:
-        """The column as the index calls it; None where it cannot know it."""
+        """Return the column under its name in the index; None where the index cannot know it."""
         return self.naming.field(column)
 
     def knows(self, column: Field) -> bool:
@@ -80,7 +79,7 @@ class IndexMemory:
         return own is not None and self.snapshot.number_of(own) is not None
 
     def tree_zones(self, column: Field) -> ZoneMap | None:
-        """The zone map of a column over all nodes of the tree; None where it is not indexed. Raises IndexFault."""
+        """Return the zone map of a column over all nodes of the tree; None where not indexed. Raises IndexFault."""
         own = self.called(column)
         if own is None:
             return None
@@ -88,7 +87,7 @@ class IndexMemory:
         return self.cache.get(key, lambda: self.snapshot.tree_zones(own))
 
     def by_group(self, segments: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """The groups that hold some of the segments, which ascend, with those that they hold."""
+        """Split ascending segments by group."""
         group = self.layout.group_of[segments]
         cuts = (np.flatnonzero(group[1:] != group[:-1]) + 1).tolist()
         for first, end in pairwise([0, *cuts, len(group)] if len(group) else []):
@@ -100,7 +99,7 @@ class IndexMemory:
         return own is not None and self._directory(kind, own) is not None
 
     def missing_bytes(self, columns: Sequence[Field], segments: np.ndarray) -> tuple[int, int]:
-        """How many chunks of zone maps and block tables are to be read for the given segments, and their bytes."""
+        """Return how many chunks of zone maps and block tables must be read for the given segments, and their bytes."""
         chunks = size = 0
         known = (own for column in columns if (own := self.called(column)) is not None)
         for column in (None, *known):
@@ -118,7 +117,7 @@ class IndexMemory:
     # ---- by group
 
     def zones(self, column: Field, wanted: Wanted) -> list[ResidentZones]:
-        """The zone maps of an indexed column over groups, the wanted segments loaded."""
+        """Return the zone maps of an indexed column over groups, with the wanted segments loaded."""
         own = self.called(column)
         assert own is not None
         return self._zones(own, wanted)
@@ -155,7 +154,7 @@ class IndexMemory:
         resident.fill(within, unknown(kind, n), None, for_good=False)
 
     def blocks(self, wanted: Wanted) -> list[ResidentBlocks]:
-        """The block tables of groups, the wanted segments loaded where they can be read."""
+        """Return the block tables of groups, with the wanted segments loaded where they are readable."""
         layout = self.layout
         residents = [self._tables(group) for group, _ in wanted]
         missing = list(self._missing(residents, wanted))
@@ -176,7 +175,7 @@ class IndexMemory:
         return self.tables[group]
 
     def row_count(self, segment: int) -> np.ndarray:
-        """Rows of the blocks of a segment. Raises IndexFault."""
+        """Return the row counts of the blocks of a segment. Raises IndexFault."""
         group, within = self.layout.place(segment)
         (resident,) = self.blocks([(group, np.array([segment]))])
         if not resident.loaded[within]:
@@ -199,7 +198,7 @@ class IndexMemory:
         return (self.store.location, self.layout.keys[group], *what)
 
     def _missing(self, residents: Sequence[Resident], wanted: Wanted) -> Iterator[tuple[Resident, int, int]]:
-        """What is not loaded yet: the arrays, the position of the segment within them, and the segment."""
+        """Yield what is not loaded yet: (arrays, position of the segment within them, segment)."""
         for resident, (group, segments) in zip(residents, wanted, strict=True):
             if resident.complete:
                 continue
@@ -210,13 +209,13 @@ class IndexMemory:
     # ---- by segment
 
     def slabs(self, f: int) -> Slabs | None:
-        """The slabs of a filter; None where it has none, or they cannot be read."""
+        """Return the bloom matrices of a filter; None where absent or unreadable."""
         with self.faults.tolerated():
             return self.snapshot.slabs(f)
         return None
 
     def read_filter_file(self, slabs: Slabs) -> Callable[[str, Sequence[Range]], Sequence[bytes]]:
-        """Reads ranges of the files of slabs."""
+        """Return a function that reads ranges of the files of bloom matrices."""
         sizes = dict(zip(slabs.file_name, slabs.file_size.tolist(), strict=True))
 
         def read(name: str, ranges: Sequence[Range]) -> list[bytes]:
@@ -227,7 +226,7 @@ class IndexMemory:
         return read
 
     def codes(self, f: int, segment: int) -> np.ndarray:
-        """What filter every block of a segment has. Raises IndexFault."""
+        """Return the size class of every block's filter in a segment. Raises IndexFault."""
 
         def decode(segment: int, arrays: Arrays, where: str) -> np.ndarray:
             return codes_of(arrays, self._block_count(segment), where)
@@ -238,7 +237,7 @@ class IndexMemory:
         return found
 
     def postings(self, f: int, segments: np.ndarray) -> list[StoredPostings | None]:
-        """The postings of a filter in the given segments; None where there are none, or they cannot be read."""
+        """Return the postings of a filter in the given segments; None where absent or unreadable."""
 
         def decode(segment: int, arrays: Arrays, where: str) -> StoredPostings:
             return postings_of(arrays, self._block_count(segment), int(self.snapshot.segments.size[segment]), where)
@@ -254,9 +253,9 @@ class IndexMemory:
         return [None] * len(segments)
 
     def null_counts(self, column: Field, segments: np.ndarray) -> list[np.ndarray | None]:
-        """The NULLs of a column in the blocks of the given segments; None where there are none, or cannot be read.
+        """Return a column's NULL counts in the blocks of the given segments; None where absent or unreadable.
 
-        The arrays over groups tell only whether there are any: pruning asks for no more.
+        The arrays over groups only record whether there are any, which is all that pruning needs.
         """
         own = self.called(column)
         if own is None:
@@ -269,7 +268,7 @@ class IndexMemory:
         return self._by_segment(ZONE, own, self._directory(ZONE, own), segments, decode)
 
     def pages(self, column: Field, segments: np.ndarray) -> list[PageTable | None]:
-        """The pages of a column in the given segments; None where there are none, or they cannot be read."""
+        """Return the pages of a column in the given segments; None where absent or unreadable."""
         own = self.called(column)
         if own is None:
             return [None] * len(segments)
@@ -284,7 +283,7 @@ class IndexMemory:
         return self._by_segment(PAGE, column, self._directory(PAGE, column), segments, decode)
 
     def layout_tables(self, segments: np.ndarray) -> list[LayoutTable | None]:
-        """Where the layouts of the blocks of given segments lie; None where there are none, or they cannot be read."""
+        """Return the table of block layout locations of the given segments; None where absent or unreadable."""
 
         def decode(segment: int, arrays: Arrays, where: str) -> LayoutTable:
             return layout_table_of(arrays, self._block_count(segment), int(self.snapshot.segments.size[segment]), where)
@@ -292,9 +291,9 @@ class IndexMemory:
         return self._by_segment(LAYOUT_TABLE, None, self._directory(LAYOUT_TABLE, None), segments, decode)
 
     def near_layouts(self, segment: int) -> tuple[int, np.ndarray] | None:
-        """Where the layouts of a segment begin in its file, and their bytes (uint8), where these were read along.
+        """Return where the layouts of a segment begin in its file, and their bytes (uint8), if they were prefetched.
 
-        The store is not asked for them. None where they are neither in memory nor on local disk, or have a fault.
+        Never asks the store. None where they are neither in memory nor on local disk, or are damaged.
         """
         chunks = [] if self.store.is_local else self._short_layouts(LAYOUTS, [segment])
         if not chunks:
@@ -316,7 +315,7 @@ class IndexMemory:
         segments: np.ndarray,
         decode: Callable[[int, Arrays, str], Value],
     ) -> list[Value | None]:
-        """What the chunks of one kind, of a column, a filter or neither, hold: from memory or read in bulk."""
+        """Return the decoded chunks of one kind (of a column, a filter or neither), from memory or read in bulk."""
         if directory is None:
             return [None] * len(segments)
         names = self.snapshot.segments.name
@@ -339,7 +338,7 @@ class IndexMemory:
         directory: Directory,
         read: Arrays | IndexFault | None,
     ) -> Callable[[], Value]:
-        """Decodes what was read; what the cache has dropped in between is read again."""
+        """Return a decoder of what was read; it reads again if the cache has evicted the value meanwhile."""
 
         def load() -> Value:
             arrays = self._read(kind, directory, [segment])[0] if read is None else read
@@ -363,10 +362,10 @@ class IndexMemory:
         return [IndexChunk(names[s], kind, Place(int(at[s]), int(size[s]), int(crc[s]))) for s in segments if size[s]]
 
     def _along(self, segments: Sequence[int]) -> list[IndexChunk]:
-        """What the query will ask of these segments besides: a store that is waited for is asked for all of it at once.
+        """List the chunks of these segments to prefetch: one round trip to a remote store instead of several.
 
-        Of many segments pruning leaves few, of which alone the next chunks are read. With them come the layouts, where
-        they are few and short: a reader of what survives then asks for pages at once.
+        If there are many segments, pruning leaves few, and later chunks are read for those only. Layouts are included
+        where they are few and short, so that a reader of the survivors can request pages at once.
         """
         if self.store.is_local or len(segments) > FEW or not self.expected:
             return []
@@ -383,9 +382,9 @@ class IndexMemory:
         return chunks
 
     def _short_layouts(self, kind: str, segments: Sequence[int]) -> list[IndexChunk]:
-        """The layouts of those segments whose layouts are short, or the tables of these.
+        """Return the chunks of `kind` for segments with short layouts.
 
-        A plan may do without: trouble with where they lie is told when they are read.
+        A plan can do without them: a fault in their locations is reported when they are read.
         """
         with Faults(strict=False).tolerated():
             directory, layouts = (self.snapshot.directory(each, None) for each in (kind, LAYOUTS))
@@ -394,7 +393,7 @@ class IndexMemory:
         return []
 
     def _is_here(self, kind: str, column: Field | None, segment: int) -> bool:
-        """Whether what a chunk holds is in memory."""
+        """Whether the contents of a chunk are in memory."""
         if kind in (PAGE, LAYOUT_TABLE, LAYOUTS):
             return self.cache.holds((self.store.location, self.snapshot.segments.name[segment], kind, column))
         group, within = self.layout.place(segment)
@@ -410,13 +409,13 @@ class IndexMemory:
 
 
 def _batches(items: Sequence[Value]) -> Iterator[Sequence[Value]]:
-    """Some at a time: what is read of them is in memory twice until it is filled in."""
+    """Split items into batches: what is read is in memory twice until it is filled in."""
     for start in range(0, len(items), BATCH):
         yield items[start : start + BATCH]
 
 
 def _sound(arrays: Arrays | IndexFault) -> Arrays:
-    """The arrays of a chunk. Raises the fault that it has."""
+    """Return the arrays of a chunk, or raise its fault."""
     if isinstance(arrays, IndexFault):
         raise arrays
     return arrays

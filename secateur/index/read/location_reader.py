@@ -1,4 +1,4 @@
-"""Reading the layouts of chosen blocks: first where they lie, which stays in memory, then their bytes, at once."""
+"""Read the layouts of chosen blocks: first their locations, which stay in memory, then their bytes, at once."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from secateur.index.read.loader import IndexMemory
 from secateur.index.segments.segment_file import LAYOUTS
 from secateur.index.zones.page_locations import UNKNOWN, Layouts, LayoutTable, concat_layouts, unknown_layouts
 
-Wanted = Sequence[tuple[int, np.ndarray]]  # segments, ascending, and positions of blocks in each
+Wanted = Sequence[tuple[int, np.ndarray]]  # segments, ascending, and block positions in each
 
 
 def placed_at(memory: IndexMemory, wanted: Wanted) -> np.ndarray:
-    """Where readers of splits see the blocks begin, and their bytes: int64 of shape (2, n); -1 = unknown.
+    """Return where split readers see the blocks begin, and their bytes: int64 of shape (2, n); -1 = unknown.
 
-    No layout is read for it, only the tables that say where they lie.
+    Reads no layouts, only the tables of their locations.
     """
     parts = [
         unknown_layouts(len(within)).placed if table is None else table.placed[:, within]
@@ -30,9 +30,9 @@ def placed_at(memory: IndexMemory, wanted: Wanted) -> np.ndarray:
 
 
 def layouts_at(memory: IndexMemory, wanted: Wanted) -> Layouts:
-    """The layouts of the blocks with their heads, by exact ranges; what cannot be read is unknown, and noted.
+    """Read the layouts and heads of the blocks by exact ranges; unreadable ones are unknown and noted as faults.
 
-    Of every block a Python object: for those that are to be read by pages.
+    Creates a Python object per block: use it for blocks that are read by pages.
     """
     tables = _tables(memory, wanted)
     pieces: dict[IndexChunk, bytes | None] = {}
@@ -51,7 +51,7 @@ def _tables(memory: IndexMemory, wanted: Wanted) -> list[LayoutTable | None]:
 
 
 def _places(table: LayoutTable, within: np.ndarray) -> list[Place]:
-    """Where the heads and the layouts of blocks lie."""
+    """Return where the heads and the layouts of blocks lie."""
     heads = np.unique(table.head[within])
     places = [table.head_place(number) for number in heads[heads >= 0].tolist()]
     return [place for place in [*places, *map(table.place, within.tolist())] if place.size]
@@ -62,7 +62,7 @@ def _piece(memory: IndexMemory, segment: int, place: Place) -> IndexChunk:
 
 
 def _nearby(memory: IndexMemory, segment: int, places: Sequence[Place]) -> dict[IndexChunk, bytes | None]:
-    """The bytes of pieces of a segment that are in memory, or in what was read along; None for the others."""
+    """Return the bytes of places of a segment that are in memory or were prefetched; None for the others."""
     found = {(piece := _piece(memory, segment, place)): _in_memory(memory, piece) for place in places}
     along = memory.near_layouts(segment) if None in found.values() else None
     if along is None:
@@ -76,14 +76,16 @@ def _in_memory(memory: IndexMemory, piece: IndexChunk) -> bytes | None:
 
 
 def _part(begin: int, data: np.ndarray, place: Place) -> bytes | None:
-    """The bytes of a place; None where they are not those: they are then read by themselves, and the fault is told."""
+    """Return the bytes of a place; None if they fail the checksum: they are then read again, and that reports the
+    fault.
+    """
     at = place.at - begin
     part = data[at : at + place.size].tobytes() if at >= 0 else b""
     return part if zlib.crc32(part) == place.crc and len(part) == place.size else None
 
 
 def _load(memory: IndexMemory, pieces: dict[IndexChunk, bytes | None]) -> None:
-    """Fill in the bytes of all other pieces, read at once; None stays where they cannot be read."""
+    """Read all missing pieces at once; None stays where they cannot be read."""
     location = memory.store.location
     missing = [piece for piece, data in pieces.items() if data is None]
     for piece, data in zip(missing, memory.chunks.read_bytes(missing), strict=True):
@@ -100,7 +102,7 @@ def _sound(data: bytes | IndexFault) -> bytes:
 def _layouts(
     memory: IndexMemory, segment: int, table: LayoutTable, within: np.ndarray, pieces: dict[IndexChunk, bytes | None]
 ) -> Layouts:
-    """The layouts of blocks of one segment; unknown where their bytes, or those of the head, could not be read."""
+    """Return the layouts of blocks of one segment; unknown where their bytes, or those of the head, are missing."""
 
     def bytes_of(place: Place) -> bytes:
         return pieces.get(_piece(memory, segment, place)) or b""

@@ -1,10 +1,10 @@
-"""Looking things up: which blocks may hold what a predicate asks for, by filters and postings.
+"""Look up which blocks may hold what a predicate asks for, by filters and postings.
 
-The answer is the numbers of blocks, ascending. Blocks of which nothing is known are among them: those of segments
-without the filter, those that were left out when it was built, and those whose filter cannot be read.
+The answer is ascending block numbers. It includes unknown blocks: those of segments without the filter, those skipped
+when it was built, and those with an unreadable filter.
 
-Of several values each is looked for by itself: a block is left out where those that its filter may hold lie outside of
-its zone map.
+Several values are looked up separately: a block is ruled out if every value its filter may hold lies outside its zone
+map.
 """
 
 from __future__ import annotations
@@ -34,36 +34,36 @@ from secateur.pruning.questions import FilterHits, Question, Texts, Values
 from secateur.pruning.zones import Zones
 from secateur.values import Kind, in_all, keys_from, kind_of, ordered_kind, same_keys
 
-MOST_PARTS = 64  # grams or tokens of one alternative that are looked up: so many rule out what they all would
+MOST_PARTS = 64  # grams or tokens looked up per alternative: this many rule out about as much as all would
 _NOTHING = np.zeros(0, np.int64)
 
 
 class AskedRows(NamedTuple):
-    """The rows of a matrix of which all must be set for a value, and the value of each such alternative."""
+    """Matrix rows that must all be set for a value, and the value of each such alternative."""
 
     alternatives: Alternatives
     value: np.ndarray
 
 
-RowsOf = Callable[[int, int, int], AskedRows | None]  # of an encoding, probes, and log2 of the bits; None: all pass
-ZonesOf = Callable[[np.ndarray], Zones | None]  # the zone maps of the question's column at blocks with these numbers
+RowsOf = Callable[[int, int, int], AskedRows | None]  # (encoding, probes, log2 of the bits) -> rows; None: all pass
+ZonesOf = Callable[[np.ndarray], Zones | None]  # zone maps of the question's column at blocks with these numbers
 
 
 def nothing_known(numbers: np.ndarray) -> None:
-    """No zone maps of any blocks."""
+    """Return None: no block has known zone maps."""
 
 
 def holders(
     memory: IndexMemory, question: Question, segments: np.ndarray, zones_of: ZonesOf = nothing_known
 ) -> np.ndarray | None:
-    """The blocks of some segments, ascending, that may hold what is asked for; None where no filter tells."""
+    """Return the blocks of some segments, ascending, that may hold a match; None where no filter answers."""
     return in_all([answer.numbers for answer in answers(memory, question, segments, zones_of)])
 
 
 def answers(
     memory: IndexMemory, question: Question, segments: np.ndarray, zones_of: ZonesOf = nothing_known
 ) -> list[FilterHits]:
-    """What every filter that tells of some segments says by itself."""
+    """Return one answer per filter that covers any of `segments`."""
     match question:
         case Values():
             asked = [_value_filter(memory, question)]
@@ -87,7 +87,7 @@ def _asked(memory: IndexMemory, f: int, question: Question, segments: np.ndarray
 
 @dataclass(frozen=True)
 class CandidateBlocks:
-    """The blocks that may hold one of several values, ascending, once for each; `value` is its position, or ANY."""
+    """Blocks that may hold one of several values, ascending, one entry per value; `value` is its position, or ANY."""
 
     numbers: np.ndarray
     value: np.ndarray
@@ -98,9 +98,9 @@ def _any_value(numbers: np.ndarray) -> CandidateBlocks:
 
 
 def _within_zones(held: CandidateBlocks, question: Question, zones_of: ZonesOf) -> np.ndarray:
-    """The blocks that may hold a value by their filters which they may hold by their zone maps too.
+    """Keep the blocks whose zone maps may hold a value that their filters may hold.
 
-    Sound: a row with one of the values is in a block of which neither denies just this value.
+    Sound: a row with one of the values lies in a block where neither structure denies that value.
     """
     known = np.flatnonzero(held.value != ANY)
     kind = kind_of(question.column.type)
@@ -118,7 +118,7 @@ def _within_zones(held: CandidateBlocks, question: Question, zones_of: ZonesOf) 
 
 
 def distinct(numbers: np.ndarray) -> np.ndarray:
-    """The distinct ones of numbers that ascend."""
+    """Remove duplicates from ascending numbers."""
     return numbers[np.append(True, numbers[1:] != numbers[:-1])[: len(numbers)]]
 
 
@@ -126,7 +126,7 @@ def distinct(numbers: np.ndarray) -> np.ndarray:
 
 
 def _value_filter(memory: IndexMemory, question: Values) -> int | None:
-    """Postings, which are exact, or else bloom filters."""
+    """Return the postings, which are exact, or else the bloom filter."""
     own = {
         each.kind: f
         for f, each in enumerate(memory.snapshot.filters)
@@ -163,7 +163,7 @@ def _with_values(memory: IndexMemory, f: int, question: Values, segments: np.nda
 
 
 def _text_filters(memory: IndexMemory, question: Texts) -> Iterator[int]:
-    """The filters of parts of texts that can be asked: one of folded texts serves for those that are not."""
+    """Yield the text filters that can answer; a filter of folded texts also serves unfolded questions."""
     for f, each in enumerate(memory.snapshot.filters):
         if each.path == question.column.path and each.kind in (NGRAM, TOKEN) and (each.folded or not question.folded):
             yield f
@@ -184,9 +184,10 @@ def _with_texts(memory: IndexMemory, f: int, question: Texts, segments: np.ndarr
 
 
 def asked_parts(own: Filter, pieces: Sequence[Substring], tokens: Sequence[bytes]) -> list[bytes]:
-    """What a filter has hashed of every text that holds some pieces and tokens; empty where it tells nothing.
+    """Return the hashed parts of every text that holds some substrings and tokens; empty where the filter cannot
+    answer.
 
-    Of a long text some grams from all over: whatever is left out, the others are necessary.
+    A long text is sampled evenly: each part is necessary by itself, so dropping some stays sound.
     """
     if own.kind == NGRAM:
         texts = [*(piece.text for piece in pieces), *tokens]
@@ -198,15 +199,15 @@ def asked_parts(own: Filter, pieces: Sequence[Substring], tokens: Sequence[bytes
     return distinct[:: -(-len(distinct) // MOST_PARTS) or 1]
 
 
-# ---- slabs -----------------------------------------------------------------------------------------------------------
+# ---- bloom matrices --------------------------------------------------------------------------------------------------
 
 
 def _in_slabs(memory: IndexMemory, f: int, rows_of: RowsOf, segments: np.ndarray) -> CandidateBlocks | None:
-    """The blocks whose filters have all bits of some alternative."""
+    """Return the blocks whose filters have all bits of some alternative."""
     slabs = memory.slabs(f)
     if slabs is None:
         return None
-    wanted = np.zeros(len(memory.layout.names) + 1, bool)  # the last for runs of no segment
+    wanted = np.zeros(len(memory.layout.names) + 1, bool)  # the last entry is for runs without a segment
     wanted[segments] = True
     runs = np.flatnonzero(wanted[slabs.segment])
     known = np.zeros(len(wanted), np.int64)  # blocks of every segment whose filters were asked
@@ -231,7 +232,7 @@ def _joined(parts: Sequence[CandidateBlocks]) -> CandidateBlocks:
 def _in_matrix(
     memory: IndexMemory, f: int, slabs: Slabs, matrix: int, runs: np.ndarray, rows_of: RowsOf
 ) -> CandidateBlocks:
-    """The blocks of some runs of a matrix. Raises IndexFault."""
+    """Return the matching blocks of some runs of a matrix. Raises IndexFault."""
     encoding, log2_bits = encoding_and_size(int(slabs.code[matrix]))
     asked = rows_of(encoding, int(slabs.probes[matrix]), log2_bits)
     begin, count = slabs.begin[runs], slabs.count[runs]
@@ -250,10 +251,10 @@ def _in_matrix(
 def _columns(
     slabs: Slabs, matrix: int, asked: AskedRows, ends: tuple[int, int], read: ReadFile
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The columns that may hold a value, and which. Raises IndexFault."""
+    """Return the columns that may hold a value, and which value. Raises IndexFault."""
     if not len(asked.alternatives):
         return _NOTHING, _NOTHING
-    if len(asked.alternatives) == 1:  # the bounds of a block say what they say of it without being asked here
+    if len(asked.alternatives) == 1:  # for a single value the zone maps decide later anyway
         columns = columns_with(slabs, matrix, asked.alternatives, ends, read)
         return columns, np.full(len(columns), ANY)
     columns, alternative = columns_by_alternative(slabs, matrix, asked.alternatives, ends, read)
@@ -263,10 +264,10 @@ def _columns(
 def _numbers(
     memory: IndexMemory, f: int, slabs: Slabs, runs: np.ndarray, within: np.ndarray, value: np.ndarray
 ) -> CandidateBlocks:
-    """The numbers of blocks by their runs and places in these; all blocks of a segment whose codes cannot be read."""
+    """Return block numbers by run and place in it; all blocks of a segment whose size classes cannot be read."""
     segment = slabs.segment[runs]
     begin = memory.layout.block_begin
-    mixed = slabs.count[runs] != np.diff(begin)[segment]  # runs that are not all blocks of their segments
+    mixed = slabs.count[runs] != np.diff(begin)[segment]  # runs that do not cover all blocks of their segments
     found = [CandidateBlocks((begin[segment] + within)[~mixed], value[~mixed])]
     for run in np.unique(runs[mixed]).tolist():
         own, mine = int(slabs.segment[run]), runs == run
@@ -278,7 +279,7 @@ def _numbers(
 
 
 def _members(memory: IndexMemory, f: int, slabs: Slabs, run: int) -> np.ndarray:
-    """The blocks of a run, among those of its segment. Raises IndexFault."""
+    """Return the blocks of a run, as positions in its segment. Raises IndexFault."""
     segment = int(slabs.segment[run])
     members = np.flatnonzero(memory.codes(f, segment) == slabs.run_code[run])
     if len(members) != slabs.count[run]:
@@ -288,7 +289,7 @@ def _members(memory: IndexMemory, f: int, slabs: Slabs, run: int) -> np.ndarray:
 
 
 def _without_filter(memory: IndexMemory, f: int, slabs: Slabs, segment: int, known: int) -> np.ndarray:
-    """The blocks of a segment that have no filter; all, where a filter of theirs could not be asked."""
+    """Return the blocks of a segment without a filter; all of its blocks if one of its filters could not be asked."""
     begin, end = memory.layout.block_begin[segment : segment + 2].tolist()
     if known and known == int(slabs.count[slabs.segment == segment].sum()):
         with memory.faults.tolerated():
@@ -300,7 +301,7 @@ def _without_filter(memory: IndexMemory, f: int, slabs: Slabs, segment: int, kno
 
 
 def _in_postings(memory: IndexMemory, f: int, hashes: np.ndarray, segments: np.ndarray) -> np.ndarray | None:
-    """The blocks that hold a value with one of the hashes, segment by segment."""
+    """Return the blocks that hold a value with one of the hashes, segment by segment."""
     tables = memory.postings(f, segments)
     if all(table is None for table in tables):
         return None

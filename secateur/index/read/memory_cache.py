@@ -1,4 +1,4 @@
-"""A cache bounded in bytes, least recently used first out, shared by threads."""
+"""A thread-safe LRU cache, bounded in bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Value = TypeVar("Value")
 
 @dataclass
 class CacheCounters:
-    """What a cache did so far."""
+    """Counters of a cache since its creation."""
 
     hits: int = 0
     misses: int = 0
@@ -27,9 +27,9 @@ class CacheCounters:
 
 
 class ByteCache:
-    """Keeps loaded values up to `most_bytes`; a value that alone is larger is loaded and not kept.
+    """Keeps loaded values up to `most_bytes`; a larger single value is loaded but not kept.
 
-    No lock is held while a value is loaded: two threads may load the same one, and the first result serves both.
+    No lock is held during a load: two threads may load the same value, and the first result serves both.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -39,7 +39,7 @@ class ByteCache:
         self._lock = lock_for(self, "_lock")
 
     def get(self, key: Hashable, load: Callable[[], Value]) -> Value:
-        """The value under a key, loaded where it is not here. Errors of `load` pass through; nothing is kept then."""
+        """Return the value under a key, loading it if absent. Errors of `load` propagate; nothing is kept then."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
@@ -50,7 +50,7 @@ class ByteCache:
         return self._keep(key, value, size_of(value))
 
     def peek(self, key: Hashable) -> Any:
-        """The value under a key, or None; it does not count as a use."""
+        """Return the value under a key, or None; this does not count as a use."""
         with self._lock:
             return self._entries.get(key, (None, 0))[0]
 
@@ -60,7 +60,7 @@ class ByteCache:
             return key in self._entries
 
     def _keep(self, key: Hashable, value: Value, size: int) -> Value:
-        """Keep a value unless there is one, and give the one that is kept."""
+        """Keep a value unless the key is present, and return the kept one."""
         if size > self.most_bytes:
             return value
         with self._lock:
@@ -72,7 +72,7 @@ class ByteCache:
         return value
 
     def measure(self, key: Hashable) -> None:
-        """Take the size of a kept value anew, which has grown."""
+        """Update the size of a kept value that has grown."""
         with self._lock:
             if key not in self._entries:
                 return
@@ -99,7 +99,7 @@ _LEAST_SIZE = 512  # a Python object with a few fields
 
 
 def size_of(value: object) -> int:
-    """Bytes that a cached value occupies, to the accuracy that a bound on memory needs."""
+    """Estimate the bytes of a cached value, accurately enough to bound memory."""
     match value:
         case np.ndarray():
             return value.nbytes + _LEAST_SIZE

@@ -1,4 +1,4 @@
-"""Runs: candidate blocks that follow each other, looked at as long arrays where these lie in memory."""
+"""Candidate runs: adjacent candidate blocks, evaluated as long arrays in place."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class SegmentRun:
     """Blocks of neighbouring segments of one group; see :class:`secateur.pruning.statistics.Run`."""
 
     memory: IndexMemory
-    live: np.ndarray  # the live file of every entry of the index
+    live: np.ndarray  # the live file of every index entry
     files: LiveFiles
     group: int
-    segments: np.ndarray  # those that are asked for
+    segments: np.ndarray  # the requested segments
     begin: int
     end: int
     candidates: np.ndarray | None
@@ -34,12 +34,12 @@ class SegmentRun:
 
     @cached_property
     def columns(self) -> dict[Field, Zones | None]:
-        """The zone maps read so far, views of the arrays in memory."""
+        """The zone maps read so far, as views of the arrays in memory."""
         return {}
 
     @property
     def within(self) -> slice:
-        """Where the blocks are in the arrays of the group."""
+        """The slice of these blocks in the arrays of the group."""
         before = int(self.memory.layout.group_block_begin[self.group])
         return slice(self.begin - before, self.end - before)
 
@@ -50,13 +50,13 @@ class SegmentRun:
 
     @property
     def _blocks(self) -> tuple[BlockTable, np.ndarray]:
-        """The block table of the group, and which blocks of the run it tells of."""
+        """The block table of the group, and which blocks of the run it covers."""
         (resident,) = self.memory.blocks([(self.group, self.segments)])
         counts = np.diff(self.memory.layout.blocks_of(self.group))
         return resident.table, np.repeat(resident.loaded, counts)[self.within]
 
     def zones(self, column: Field) -> Zones | None:
-        """The zone maps of a column."""
+        """Return the zone maps of a column."""
         if column not in self.columns:
             self.columns[column] = self._zones(column)
         return self.columns[column]
@@ -71,7 +71,7 @@ class SegmentRun:
         return resident.zones.take(self.within)
 
     def _by_name(self, zones: Zones) -> Zones:
-        """What file names tell of the blocks, nothing of those whose files cannot be read."""
+        """Return what file names say about the blocks; unknown for blocks whose files cannot be determined."""
         table, known = self._blocks
         entry = int(self.memory.layout.files_of(self.group)[0]) + table.file[self.within].astype(np.int64)
         live = self.live[np.where(known, entry, 0)]
@@ -95,7 +95,7 @@ class LooseRun:
         return self.loose.blocks.row_count
 
     def zones(self, column: Field) -> Zones | None:
-        """The zone maps of a column by its files' footers or names."""
+        """Return the zone maps of a column from file names or footers."""
         by_name = self.files.zones(column)
         if by_name is not None:
             return by_name.take(self.loose.blocks.file)

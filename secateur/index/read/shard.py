@@ -1,7 +1,7 @@
-"""A share of a query's segments, pruned in another process: what goes there, and what comes back, as arrays.
+"""A share of a query's segments, pruned in another process: the arrays sent there and back.
 
-The process opens the snapshot by its number and reads the chunks of its own segments. Of the table it is told which of
-these segments' files are live, and what their names tell. It looks at filters, zone maps and pages.
+The process opens the snapshot by its number and reads the chunks of its own segments. It receives which of their files
+are live and what file names say, and applies filters, zone maps and pages.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _NOTHING = np.zeros(0, np.int64)
 
 @dataclass(frozen=True)
 class Share:
-    """Some segments of a snapshot, and what the table says of their files, which are numbered through them."""
+    """Some segments of a snapshot, and what the table says about their files, numbered across these segments."""
 
-    number: int  # of the snapshot
+    number: int  # snapshot number
     created: float
     segments: np.ndarray  # ascending
-    whole: np.ndarray  # those of them that match with every row
-    survives: np.ndarray  # which files are live, and may hold a match by their names
-    names: Mapping[Field, Zones]  # what the names of the files tell of the predicate's columns
+    whole: np.ndarray  # those segments whose every row matches
+    survives: np.ndarray  # which files are live and may hold a match by their names
+    names: Mapping[Field, Zones]  # what file names say about the predicate's columns
     implied: Within | None
     naming: ColumnNaming
 
@@ -72,7 +72,7 @@ class _ShareFiles(NamesOnly):
 
 
 def shares_of(catalog: IndexView, query: Query, survivors: Survivors, count: int) -> list[tuple[Share, np.ndarray]]:
-    """The surviving segments cut into shares of about equal blocks; with the live file of every file of a share."""
+    """Cut the surviving segments into shares of about equally many blocks, each with the live files of its entries."""
     assert catalog.memory is not None
     snapshot, coverage, naming = catalog.memory.snapshot, catalog.coverage, catalog.memory.naming
     segments = np.union1d(survivors.segments, survivors.whole)
@@ -97,7 +97,7 @@ def shares_of(catalog: IndexView, query: Query, survivors: Survivors, count: int
 
 
 def prune_share(share: Share, store: Store, cache: ByteCache, predicate: Predicate, *, strict: bool) -> bytes:
-    """The blocks of a share that can hold a match, for :func:`gathered`. Raises IndexFault."""
+    """Prune a share and encode its survivors for :func:`gathered`. Raises IndexFault."""
     faults = Faults(strict)
     catalog = _catalog_of(share, store, cache, faults)
     segments = np.setdiff1d(share.segments, share.whole, assume_unique=True)
@@ -119,7 +119,7 @@ def prune_share(share: Share, store: Store, cache: ByteCache, predicate: Predica
 
 
 def _catalog_of(share: Share, store: Store, cache: ByteCache, faults: Faults) -> IndexView:
-    """The catalog that knows the segments of a share only. Raises IndexFault."""
+    """Open a catalog restricted to the segments of a share. Raises IndexFault."""
     snapshot = open_snapshot(store, share.number)
     if snapshot.created != share.created:
         raise IndexFault(f"{snapshot.name} is another one than when the query began")
@@ -136,14 +136,14 @@ def _catalog_of(share: Share, store: Store, cache: ByteCache, faults: Faults) ->
 
 
 def _no_footers(files: np.ndarray) -> LooseBlocks:
-    """Blocks whose table cannot be read are not looked for in their files here: the share is given back."""
+    """Raise IndexFault: a share with an unreadable block table is returned to the driver, which reads the footers."""
     raise IndexFault(f"the block tables of {len(files)} files cannot be read")
 
 
 def gathered(
     results: Sequence[bytes], live: Sequence[np.ndarray], survivors: Survivors, faults: Faults, reads: Reads
 ) -> Survivors:
-    """The survivors of all shares, in order; `live` are the live files of every share's files. Raises IndexFault."""
+    """Join the survivors of all shares, in order; `live` has the live files of every share. Raises IndexFault."""
     found = [_decoded(*pair, faults, reads) for pair in zip(results, live, strict=True)]
     blocks, outcomes, ranges = zip(*found, strict=True)
     return replace(survivors, blocks=joined(blocks), known=np.concatenate(outcomes), row_ranges=joined_ranges(ranges))

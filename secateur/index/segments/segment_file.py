@@ -1,11 +1,9 @@
-"""A segment file: the blocks of some files, and by column their zone maps, pages and postings.
+"""A segment file: the blocks of some files, and per column their zone maps, pages and postings.
 
-docs/format.md, "Segment files". The column with number c of the segment's ``columns`` has its chunks under ``zone/c``,
-``page/c`` and ``place/c``, so a predicate on two columns reads the chunks of two; the filter with number f has its
-chunks under ``code/f`` or ``posting/f``. Layouts lie apart
-(:mod:`secateur.index.zones.page_locations`). Encoders and decoders of every kind of chunk stand here side by side;
-where a
-chunk lies is known to the snapshot.
+docs/format.md, "Segment files". Column number c of the segment's ``columns`` has the chunks ``zone/c``, ``page/c`` and
+``place/c``, so a predicate on two columns reads the chunks of those two; filter number f has the chunk ``code/f`` or
+``posting/f``. Layouts are separate (:mod:`secateur.index.zones.page_locations`). Encoders and decoders of every kind of
+chunk are kept side by side in this module; the snapshot knows where each chunk lies.
 """
 
 from __future__ import annotations
@@ -30,23 +28,23 @@ from secateur.values import Keys, Kind, same_width
 
 BLOCKS, ZONE, PAGE, PLACE, CODE, POSTING = "blocks", "zone", "page", "place", "code", "posting"  # kinds of chunks
 LAYOUTS, LAYOUT_TABLE = "layouts", "layout-table"
-BLOCK_KINDS = (BLOCKS, LAYOUTS, LAYOUT_TABLE)  # of which a segment has one each, whatever its columns
-COLUMN_KINDS = (ZONE, PAGE, PLACE)  # of which a column may have one each
-FILTER_KINDS = (CODE, POSTING)  # of which a filter has one
+BLOCK_KINDS = (BLOCKS, LAYOUTS, LAYOUT_TABLE)  # one of each per segment, whatever its columns
+COLUMN_KINDS = (ZONE, PAGE, PLACE)  # at most one of each per column
+FILTER_KINDS = (CODE, POSTING)  # one per filter
 
 
 @dataclass(frozen=True)
 class SegmentData:
-    """What a build knows of a segment before it is encoded."""
+    """What a build knows about a segment before it is encoded."""
 
     files: Sequence[FileIdentity]
     blocks: BlockTable
     columns: Sequence[IndexedColumn]
     zone_maps: Sequence[ZoneMap]  # one per column
     pages: Mapping[int, PageTable] = field(default_factory=dict)
-    codes: Mapping[int, np.ndarray] = field(default_factory=dict)  # of every block's filter, int16, by filter
+    codes: Mapping[int, np.ndarray] = field(default_factory=dict)  # by filter: int16 size class of every block's filter
     postings: Mapping[int, Postings] = field(default_factory=dict)  # by filter
-    layouts: Layouts | None = None  # None: they were not asked for
+    layouts: Layouts | None = None  # None: not requested
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ class Encoded:
 
 
 def encode_segment(segment: SegmentData) -> Encoded:
-    """The segment as a file."""
+    """Encode a segment as a file."""
     writer = Writer(SEGMENT, {"columns": columns_meta(segment.columns)})
     blocks = segment.blocks
     writer.add(BLOCKS, [blocks.file, blocks.row_group, blocks.row_count, blocks.byte_count])
@@ -67,12 +65,12 @@ def encode_segment(segment: SegmentData) -> Encoded:
 
 
 def columns_meta(columns: Sequence[IndexedColumn]) -> list[dict[str, object]]:
-    """The columns as a table of contents has them."""
+    """Return the columns as written in a table of contents."""
     return [{"path": list(c.path), "type": type_name(c.type)} for c in columns]
 
 
 def add_statistics(writer: Writer, segment: SegmentData, first_column: int = 0, first_filter: int = 0) -> None:
-    """Add the chunks of all columns and filters of a segment, numbered from the given ones on, and of its layouts."""
+    """Add the layouts and the chunks of all columns and filters of a segment, numbered from the given first numbers."""
     for c, zone_map in enumerate(segment.zone_maps, first_column):
         writer.add(f"{ZONE}/{c}", zone_arrays(zone_map))
     for c, pages in segment.pages.items():
@@ -93,7 +91,7 @@ def add_statistics(writer: Writer, segment: SegmentData, first_column: int = 0, 
 
 
 def zone_arrays(zone_map: ZoneMap) -> list[np.ndarray]:
-    """A zone map as the arrays of a chunk."""
+    """Return a zone map as the arrays of a chunk."""
     lower, upper = same_width([zone_map.lower, zone_map.upper])
     stored = zone_map.stored_gaps
     gaps = [] if stored is None else gap_arrays(stored)
@@ -104,7 +102,7 @@ def zone_arrays(zone_map: ZoneMap) -> list[np.ndarray]:
 
 
 def blocks_of(arrays: Sequence[np.ndarray], n: int, files: int, where: str) -> BlockTable:
-    """The block table of n blocks of so many files. Raises IndexFault."""
+    """Decode the block table of n blocks of `files` files. Raises IndexFault."""
     file, row_group, row_count, byte_count = _vectors(arrays, (_SHORT, _SHORT, _SIGNED, _SIGNED), n, where)
     ordered = n == 0 or bool(file[0] >= 0 and file[-1] < files and (file[1:] >= file[:-1]).all())
     if not ordered or min(array.min(initial=0) for array in arrays) < 0:
@@ -113,7 +111,7 @@ def blocks_of(arrays: Sequence[np.ndarray], n: int, files: int, where: str) -> B
 
 
 def zone_map_of(arrays: Sequence[np.ndarray], kind: Kind, n: int, where: str) -> ZoneMap:
-    """The zone map over n units. Raises IndexFault."""
+    """Decode the zone map over n units. Raises IndexFault."""
     if kind is Kind.WORD and len(arrays) > _PLAIN_WORDS:
         bare = zone_map_of(arrays[:_PLAIN_WORDS], kind, n, where)
         return bare.with_stored_gaps(gaps_of(arrays[_PLAIN_WORDS:], n, where))
@@ -134,13 +132,13 @@ _WORDS = {Kind.WORD: (_SIGNED,), Kind.WIDE: (_SIGNED, _UNSIGNED)}
 
 
 def _lengths(bounds: Sequence[np.ndarray], words: int) -> list[np.ndarray]:
-    """The lengths of bounds that are not unbounded."""
+    """Return the lengths of the bounds, without unbounded ones."""
     sides = (bounds[words - 1], bounds[2 * words - 1])
     return [length[length != np.uint64(2**64 - 1)] for length in sides]
 
 
 def pages_of(arrays: Sequence[np.ndarray], kind: Kind, block_rows: np.ndarray, where: str) -> PageTable:
-    """The pages of blocks with so many rows. Raises IndexFault."""
+    """Decode the pages of blocks with `block_rows` rows. Raises IndexFault."""
     n = len(block_rows)
     if [array.dtype for array in arrays[:2]] != [_SIGNED, _SIGNED] or arrays[0].shape != (n + 1,):
         raise IndexFault(f"{where}: these are no pages of {n} blocks")
@@ -155,7 +153,7 @@ def pages_of(arrays: Sequence[np.ndarray], kind: Kind, block_rows: np.ndarray, w
 
 
 def places_of(arrays: Sequence[np.ndarray], count: int, where: str) -> Places:
-    """Where the pages lie in their files. Raises IndexFault."""
+    """Decode where pages lie in their files. Raises IndexFault."""
     return Places(*_vectors(arrays, (_SIGNED, _SIGNED), count, where))
 
 
@@ -169,7 +167,7 @@ def _ascending(offsets: np.ndarray, first_row: np.ndarray, block_rows: np.ndarra
 
 
 def codes_of(arrays: Sequence[np.ndarray], n: int, where: str) -> np.ndarray:
-    """What filter every one of n blocks has. Raises IndexFault."""
+    """Decode the size class of every filter of n blocks. Raises IndexFault."""
     (codes,) = _vectors(arrays, (_CODE,), n, where)
     if codes.min(initial=0) < NONE:
         raise IndexFault(f"{where}: there is no filter of code {codes.min()}")
@@ -190,7 +188,7 @@ class StoredPostings:
 
 
 def postings_of(arrays: Sequence[np.ndarray], n: int, size: int, where: str) -> StoredPostings:
-    """The postings of n blocks, whose rows lie in a file of so many bytes. Raises IndexFault."""
+    """Decode the postings of n blocks, whose rows lie in a file of `size` bytes. Raises IndexFault."""
     (place,) = _vectors(arrays[:1], (_SIGNED,), 2, where)
     table = posting_table_of(arrays[1:], n, where)
     rows = Matrix(int(place[0]), table.rows, table.width, salt_of(int(place[1])))
@@ -200,7 +198,7 @@ def postings_of(arrays: Sequence[np.ndarray], n: int, size: int, where: str) -> 
 
 
 def _vectors(arrays: Sequence[np.ndarray], dtypes: Sequence[np.dtype], n: int, where: str) -> Sequence[np.ndarray]:
-    """The arrays, once they are of these dtypes and of n elements each. Raises IndexFault."""
+    """Return the arrays if they have these dtypes and n elements each. Raises IndexFault."""
     if [(array.dtype, len(array)) for array in arrays] != [(dtype, n) for dtype in dtypes]:
         found = ", ".join(f"{len(array)} {array.dtype}" for array in arrays)
         raise IndexFault(f"{where}: has arrays of {found} instead of {n} each of {', '.join(map(str, dtypes))}")

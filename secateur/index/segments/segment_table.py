@@ -1,7 +1,7 @@
-"""What a snapshot says of its segments, column by column: names, files, where their chunks lie, and merged zone maps.
+"""What a snapshot records about its segments: names, files, chunk locations and merged zone maps.
 
-Segments come from a build (as summaries that its tasks return) and from the snapshot before (those that stay); either
-way they are a :class:`Segments`, brought under the columns of the new snapshot, joined, and put in key order.
+Segments come from a build (as summaries returned by its tasks) and from the previous snapshot (those that stay). Both
+become :class:`Segments`, are mapped to the columns of the new snapshot, joined, and put in key order.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from secateur.index.zones.zonemap import ZoneMap
 from secateur.ragged import elements_of, offsets_of
 from secateur.values import ordered_kind, same_keys
 
-ChunkName = tuple[str, int]  # kind of chunk, number of the column or filter; -1 where it is of neither
+ChunkName = tuple[str, int]  # kind of chunk, number of its column or filter; -1 if it has neither
 OF_BLOCKS: tuple[ChunkName, ...] = tuple((kind, -1) for kind in BLOCK_KINDS)
 BLOCK_TABLE: ChunkName = (BLOCKS, -1)
 
 
 @dataclass(frozen=True)
 class SegmentSummary:
-    """What a build task returns of a segment that it wrote: all that the driver ever sees of it."""
+    """What a build task returns for a segment that it wrote: all that the driver ever sees of it."""
 
     name: str
     size: int
@@ -38,9 +38,9 @@ class SegmentSummary:
     block_count: int
     files: Sequence[FileIdentity]
     file_counts: np.ndarray  # int64 of shape (n_files, 3): blocks, rows, bytes
-    zone_maps: Sequence[ZoneMap]  # one unit each, by column
-    places: Mapping[str, Place]  # of its chunks
-    slivers: Mapping[int, Sequence[Sliver]]  # of its filters, which become slabs
+    zone_maps: Sequence[ZoneMap]  # by column, one unit each
+    places: Mapping[str, Place]  # locations of its chunks
+    slivers: Mapping[int, Sequence[Sliver]]  # by filter: bloom fragments, which are merged into bloom matrices
 
 
 @dataclass(frozen=True)
@@ -51,25 +51,25 @@ class FileTable:
     size: np.ndarray
     modified: np.ndarray
     witness: np.ndarray
-    end: np.ndarray  # checksums of their last bytes; 0: not known
+    end: np.ndarray  # checksums of their last bytes; 0: unknown
     block_count: np.ndarray
     row_count: np.ndarray
     byte_count: np.ndarray
     segment: np.ndarray  # ascending
 
     def take(self, files: np.ndarray) -> FileTable:
-        """The given files."""
+        """Return the given files."""
         arrays = {name: getattr(self, name)[files] for name in _FILE_ARRAYS}
         return FileTable(self.path.take(pa.array(files)), **arrays)
 
     def identities(self) -> list[FileIdentity]:
-        """The identities of the files, in their order."""
+        """Return the identities of the files, in order."""
         return identities(self.path, self.size, self.modified, self.witness, self.end)
 
 
 @dataclass(frozen=True)
 class FileCounts:
-    """How much every file of the segments holds: arrays of shape (n_files,)."""
+    """What every file of the segments holds: arrays of shape (n_files,)."""
 
     block_count: np.ndarray
     row_count: np.ndarray
@@ -88,7 +88,7 @@ class Directory:
     crc: np.ndarray  # uint32
 
     def take(self, segments: np.ndarray) -> Directory:
-        """Those of the given segments."""
+        """Return the entries of the given segments."""
         return Directory(self.at[segments], self.size[segments], self.crc[segments])
 
 
@@ -104,14 +104,14 @@ class Segments:
     row_count: np.ndarray
     files: FileTable
     directory: Mapping[ChunkName, Directory]
-    zone_maps: Sequence[ZoneMap]  # of every column, over the segments
+    zone_maps: Sequence[ZoneMap]  # by column, over the segments
     slabs: Mapping[int, Slabs]  # by filter
 
     def __len__(self) -> int:
         return len(self.name)
 
     def take(self, segments: np.ndarray) -> Segments:
-        """The given segments, in that order."""
+        """Return the given segments, in that order."""
         counts = np.bincount(self.files.segment, minlength=len(self))
         files = self.files.take(elements_of(offsets_of(counts), segments))
         return Segments(
@@ -128,7 +128,7 @@ class Segments:
         )
 
     def under(self, columns: Sequence[IndexedColumn], filters: Sequence[Filter]) -> Segments:
-        """The same segments under other columns and filters: nothing is known of those that they do not have."""
+        """Map the segments to other columns and filters; those that they lack are unknown."""
         numbers = [self._number(column) for column in columns]
         directory = {chunk: self.directory[chunk] for chunk in OF_BLOCKS if chunk in self.directory}
         slabs = {}
@@ -148,14 +148,14 @@ class Segments:
         return replace(self, columns=columns, filters=filters, directory=directory, zone_maps=zone_maps, slabs=slabs)
 
     def _filter(self, wanted: Filter) -> int | None:
-        """The number of the own filter that is the same, or of a column whose keys serve."""
+        """Return the number of this table's filter that is equal to `wanted` or serves for it."""
         for f, own in enumerate(self.filters):
             if same_filter(own, wanted):
                 return f
         return None
 
     def _number(self, column: IndexedColumn) -> int | None:
-        """The number of the own column whose keys serve another."""
+        """Return the number of this table's column whose keys serve for another."""
         for c, own in enumerate(self.columns):
             if own.path == column.path:
                 return c if same_keys(own.type, column.type) else None
@@ -163,7 +163,7 @@ class Segments:
 
 
 def same_filter(a: Filter, b: Filter) -> bool:
-    """Whether two filters hash equal values alike, so that one serves where the other is asked for."""
+    """Whether two filters hash equal values alike, so that one can replace the other."""
     return same_keys(a.type, b.type) and replace(a, type=b.type) == b
 
 
@@ -173,7 +173,7 @@ def summarised(
     summaries: Sequence[SegmentSummary],
     slabs: Mapping[int, Slabs],
 ) -> Segments:
-    """Segments as the tasks of a build summarised them, and the slabs of their filters."""
+    """Build Segments from the summaries of build tasks and the bloom matrices of their filters."""
     files = [file for summary in summaries for file in summary.files]
     counts = np.concatenate([np.zeros((0, 3), np.int64), *(summary.file_counts for summary in summaries)])
     block_count, row_count, byte_count = (np.ascontiguousarray(counts[:, i]) for i in range(3))
@@ -207,7 +207,7 @@ def summarised(
 
 
 def chunk_names(columns: Sequence[IndexedColumn], filters: Sequence[Filter]) -> list[ChunkName]:
-    """The chunks that segments with these columns and filters may have."""
+    """Return the chunks that segments with these columns and filters may have."""
     of_columns = [(kind, c) for c in range(len(columns)) for kind in COLUMN_KINDS]
     return [*OF_BLOCKS, *of_columns, *((kind, f) for f in range(len(filters)) for kind in FILTER_KINDS)]
 
@@ -217,13 +217,13 @@ def _concat(parts: Sequence[ZoneMap], column: IndexedColumn) -> ZoneMap:
 
 
 def written_name(chunk: ChunkName) -> str:
-    """The name of a chunk in its segment file."""
+    """Return the name of a chunk in its segment file."""
     kind, number = chunk
     return kind if number < 0 else f"{kind}/{number}"
 
 
 def chunk_name(written: str) -> ChunkName:
-    """The chunk that has a name in segment files."""
+    """Return the chunk with a given name in segment files."""
     kind, _, number = written.partition("/")
     return kind, int(number) if number else -1
 
@@ -238,7 +238,7 @@ def _integers(values: Sequence[int]) -> np.ndarray:
 
 
 def joined(first: Segments, second: Segments) -> Segments:
-    """The segments of both, which have the same columns and filters."""
+    """Concatenate two tables of segments with the same columns and filters."""
     chunks = {**first.directory, **second.directory}
     directory = {chunk: _beside(_places(first, chunk), _places(second, chunk)) for chunk in chunks}
     files = {name: np.concatenate([getattr(p.files, name) for p in (first, second)]) for name in _FILE_ARRAYS}
@@ -271,7 +271,7 @@ def _beside(a: Directory, b: Directory) -> Directory:
 
 
 def in_key_order(segments: Segments, sort_key: Sequence[tuple[str, ...]]) -> Segments:
-    """The segments by their lower bounds of the sort key: its tuples, or its first column; as they are without one."""
+    """Sort segments by lower bound of the sort key (its tuples, or its first column); without one keep the order."""
     paths = [column.path for column in segments.columns]
     for path in [*(path for path in paths if is_tuple_column(path)), *sort_key[:1]]:
         if path in paths:

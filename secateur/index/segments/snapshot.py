@@ -1,8 +1,8 @@
 """Index snapshots: one immutable version of the index, published by one atomic create.
 
-docs/format.md, "Snapshot files". A snapshot names its segments and says where every chunk of theirs lies, lists the
-files that they cover, and holds the tree of zone maps over the segments. Snapshot files are numbered; the highest
-number is the current one.
+docs/format.md, "Snapshot files". A snapshot names its segments, records where each of their chunks lies, lists the
+files that they cover, and holds the tree of zone maps over them. Snapshot files are numbered; the highest number is the
+current one.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ from secateur.values import all_within, kind_of, ordered_kind, same_keys
 
 FOLDER = "snapshots"
 _NAME = re.compile(r"(\d{10})\.snapshot")
-MOST_BLOCKS, MOST_FILES = 1 << 31, 1 << 31  # of all segments; what is allocated for them is bounded by that
+MOST_BLOCKS, MOST_FILES = 1 << 31, 1 << 31  # of all segments; bounds what is allocated for them
 MOST_SEGMENT_BLOCKS = 1 << 26
-MOST_REPEATED = 1 << 16  # times that a letter follows itself
-READ_AT_ONCE = 1 << 20  # bytes of the end of a snapshot on an object store: in less than two requests would take
+MOST_REPEATED = 1 << 16  # most repetitions of a single letter
+READ_AT_ONCE = 1 << 20  # bytes read from the end of a snapshot on an object store; takes less time than two requests
 _INT64 = np.dtype("<i8")
 _TEXTS = (_INT64, np.dtype("u1"))  # offsets, bytes
 
 
 @dataclass(frozen=True)
 class MadeOf:
-    """The snapshot of a table that an index was made of, where the table's format has snapshots."""
+    """The table snapshot that an index was made of, if the table's format has snapshots."""
 
     id: int
-    manifests: str  # the file in which the table's manifests are kept
+    manifests: str  # the file that holds the table's manifests
     size: int  # of that file
 
 
@@ -78,7 +78,7 @@ def encode_snapshot(
     schema: pa.Schema,
     made_of: MadeOf | None = None,
 ) -> bytes:
-    """The bytes of a snapshot file."""
+    """Encode a snapshot file."""
     files = segments.files
     order = pc.sort_indices(files.path).to_numpy()
     listed = listing_id(
@@ -129,21 +129,21 @@ class SegmentTable:
 
     @cached_property
     def block_begin(self) -> np.ndarray:
-        """The number of the first block of every segment, and behind the last: int64 of shape (n_segments + 1,)."""
+        """The number of the first block of every segment, and the end of the last: int64 of shape (n_segments + 1,)."""
         return offsets_of(self.block_count)
 
     @cached_property
     def file_begin(self) -> np.ndarray:
-        """The first file of every segment, and behind the last: int64 of shape (n_segments + 1,)."""
+        """The first file of every segment, and the end of the last: int64 of shape (n_segments + 1,)."""
         return offsets_of(self.file_count)
 
 
 class Snapshot:
-    """A snapshot file opened for reading; arrays are read when they are first asked for."""
+    """A snapshot file opened for reading; arrays are read on first use."""
 
     def __init__(self, contents: Contents, read: ReadRange, nbytes: int) -> None:
         self._contents, self._read = contents, read
-        self.nbytes = nbytes  # of the file, for caches
+        self.nbytes = nbytes  # bytes of the file, for caches
         self.name = contents.name
         try:
             meta = contents.meta
@@ -153,7 +153,7 @@ class Snapshot:
             self.columns = [IndexedColumn(tuple(map(str, c["path"])), type_of_name(c["type"])) for c in meta["columns"]]
             self.filters = [_filter(each) for each in meta["filters"]]
             self.options = _options(meta["options"])
-            told = meta.get("made_of")  # which snapshots of the first release do not tell
+            told = meta.get("made_of")  # absent in snapshots of the first release
             self.made_of = None if told is None else _made_of(told, contents.name)
             self.schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(meta["schema"])))
         except (KeyError, TypeError, ValueError, AttributeError, OSError, OverflowError, pa.ArrowException) as error:
@@ -161,7 +161,7 @@ class Snapshot:
 
     @cached_property
     def segments(self) -> SegmentTable:
-        """The segments. Raises IndexFault where the arrays do not fit together."""
+        """The segments. Raises IndexFault if the arrays are inconsistent."""
         offsets, data, *counts = self._arrays("segments", _TEXTS + 4 * (_INT64,))
         names = self._texts(offsets, data, "segment names")
         require_names(names, SEGMENT_NAME, self.name)
@@ -172,7 +172,7 @@ class Snapshot:
 
     @cached_property
     def files(self) -> FileTable:
-        """The files that the segments cover. Raises IndexFault where the arrays do not fit together."""
+        """The files that the segments cover. Raises IndexFault if the arrays are inconsistent."""
         offsets, data = self._arrays("paths", _TEXTS)
         paths = self._texts(offsets, data, "file paths")
         arrays = self._file_arrays
@@ -182,12 +182,12 @@ class Snapshot:
 
     @property
     def file_counts(self) -> FileCounts:
-        """How much every file holds. Raises IndexFault where the arrays do not fit together."""
+        """The counts of every file. Raises IndexFault if the arrays are inconsistent."""
         return FileCounts(*self._file_arrays[4:7])
 
     @property
     def live(self) -> np.ndarray:
-        """The position of every file in the order of paths: among live files whose id is `listing_id`."""
+        """The live file of every file, if the live files' id is `listing_id`: its position when sorted by path."""
         return self._file_arrays[-1]
 
     @cached_property
@@ -203,11 +203,11 @@ class Snapshot:
 
     @cached_property
     def tree(self) -> Tree:
-        """The nodes above the segments. Raises IndexFault where there is no segment."""
+        """The nodes above the segments. Raises IndexFault if there are no segments."""
         return tree_over(self.segments.row_count, self.options.fan_out)
 
     def tree_zones(self, field: Field) -> ZoneMap | None:
-        """The zone map of a column over all nodes of the tree; None where it is not indexed. Raises IndexFault."""
+        """Return the zone map of a column over all nodes of the tree; None where not indexed. Raises IndexFault."""
         number = self.number_of(field)
         if number is None or not len(self.segments):
             return None
@@ -216,18 +216,18 @@ class Snapshot:
         return zone_map_of(arrays, ordered_kind(field.type), len(self.tree.row_count), f"{self.name}: chunk {chunk}")
 
     def directory(self, kind: str, field: Field | None) -> Directory | None:
-        """Where the chunks of one kind lie, of a column or (None) of no column; None where no segment has one."""
+        """Return where the chunks of one kind lie, of a column (or of none, if None); None where no segment has one."""
         number = -1 if field is None else self.number_of(field)
         if number is None:
             return None
         return self._directory((kind, number))
 
     def filter_directory(self, kind: str, number: int) -> Directory | None:
-        """Where the chunks of one kind lie, of a filter; None where no segment has one."""
+        """Return where the chunks of one kind of a filter lie; None where no segment has one."""
         return self._directory((kind, number))
 
     def slabs(self, number: int) -> Slabs | None:
-        """The slabs of a filter; None where it has none. Raises IndexFault."""
+        """Return the bloom matrices of a filter; None where it has none. Raises IndexFault."""
         if number not in self._slabs:
             self._slabs[number] = self._read_slabs(f"slabs/{number}")
         return self._slabs[number]
@@ -266,7 +266,7 @@ class Snapshot:
         return {}
 
     def number_of(self, field: Field) -> int | None:
-        """The number of the column whose keys are those of a field; None where it is not indexed."""
+        """Return the number of the column with the same keys as a field; None where not indexed."""
         c = self._numbers.get(field.path)
         if c is None:
             return None
@@ -279,7 +279,7 @@ class Snapshot:
         return {column.path: c for c, column in reversed([*enumerate(self.columns)])}
 
     def as_segments(self) -> Segments:
-        """All that the snapshot says of its segments, for the next one to take over. Raises IndexFault."""
+        """Return everything the snapshot records about its segments, for the next snapshot. Raises IndexFault."""
         chunks = chunk_names(self.columns, self.filters)
         slabs = {f: each for f in range(len(self.filters)) if (each := self.slabs(f)) is not None}
         directory = {chunk: found for chunk in chunks if (found := self._directory(chunk)) is not None}
@@ -292,7 +292,7 @@ class Snapshot:
         return Segments(self.columns, self.filters, table.name, *counts, self.files, directory, known, slabs)
 
     def verify(self) -> list[str]:
-        """Every fault found by reading every chunk of the file."""
+        """Read every chunk of the file and return the faults found."""
         return self._contents.verify(self._read)
 
     def _arrays(self, chunk: str, dtypes: Sequence[np.dtype]) -> list[np.ndarray]:
@@ -303,7 +303,7 @@ class Snapshot:
         return arrays
 
     def _texts(self, offsets: np.ndarray, data: np.ndarray, what: str) -> pa.Array:
-        n = len(offsets) - 1  # at most one is empty, and nothing of one letter only is long
+        n = len(offsets) - 1  # at most one text is empty, and a text of one repeated letter is short
         if not 0 <= n <= max(1, len(data)) or (is_repeated(data) and len(data) > MOST_REPEATED):
             raise IndexFault(f"{self.name}: the {what} are malformed")
         if offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
@@ -318,20 +318,20 @@ class Snapshot:
 
 
 def _countable(table: SegmentTable) -> bool:
-    """Whether there are no more blocks and files than can be numbered in memory."""
+    """Whether blocks and files are few enough to be numbered in memory."""
     if table.block_count.max(initial=0) > MOST_SEGMENT_BLOCKS or table.file_count.max(initial=0) > MOST_FILES:
         return False
     return int(table.block_count.sum()) <= MOST_BLOCKS and int(table.file_count.sum()) <= MOST_FILES
 
 
 def _is_permutation(live: np.ndarray) -> bool:
-    """Whether the numbers are all that there are below their count."""
+    """Whether the numbers are a permutation of range(n)."""
     n = len(live)
     return all_within(live, 0, n - 1) and bool((np.bincount(live, minlength=n) == 1).all())
 
 
 def _made_of(told: dict[str, Any], where: str) -> MadeOf:
-    """Raises IndexFault for a name that no file of manifests has, or a negative size."""
+    """Decode what an index was made of. Raises IndexFault for an invalid file name or a negative size."""
     found = MadeOf(int(told["id"]), str(told["manifests"]), int(told["size"]))
     require_names(pa.array([found.manifests]), MANIFESTS_NAME, where)
     if found.size < 0:
@@ -355,7 +355,7 @@ def _options(meta: dict[str, Any]) -> BuildOptions:
         segment_blocks=None if blocks is None else int(blocks),
         fan_out=int(meta["fan_out"]),
         choices=tuple(_choice(each) for each in meta["choices"]),
-        layouts=bool(meta.get("layouts", False)),  # which snapshots of the first release do not tell
+        layouts=bool(meta.get("layouts", False)),  # absent in snapshots of the first release
     )
 
 
@@ -370,12 +370,12 @@ def _choice(meta: dict[str, Any]) -> Choice:
 
 
 def snapshot_name(number: int) -> str:
-    """The name of the snapshot file with this number."""
+    """Return the name of the snapshot file with this number."""
     return f"{FOLDER}/{number:010d}.snapshot"
 
 
 def snapshot_files(store: Store) -> dict[int, StoredFile]:
-    """The snapshot files of a store by number, ascending."""
+    """Return the snapshot files of a store by number, ascending."""
     found = {}
     for file in store.files(FOLDER):
         match = _NAME.fullmatch(file.name.rsplit("/", 1)[-1])
@@ -385,12 +385,12 @@ def snapshot_files(store: Store) -> dict[int, StoredFile]:
 
 
 def snapshot_numbers(store: Store) -> list[int]:
-    """The numbers of all snapshots in a store, ascending."""
+    """Return the numbers of all snapshots in a store, ascending."""
     return list(snapshot_files(store))
 
 
 def open_snapshot(store: Store, number: int, size: int | None = None) -> Snapshot:
-    """The snapshot with this number, whose size in bytes need not be looked up where it is given. Raises IndexFault."""
+    """Open the snapshot with this number; a given `size` in bytes saves a look-up. Raises IndexFault."""
     name = snapshot_name(number)
     size = store.size(name) if size is None else size
 
@@ -405,7 +405,7 @@ def open_snapshot(store: Store, number: int, size: int | None = None) -> Snapsho
 
 
 def _with_end(read: ReadRange, size: int) -> ReadRange:
-    """Reads a file of so many bytes whose end is read at once: all of it where it is not long."""
+    """Read the end of a file of `size` bytes at once and serve it from memory; a short file is read whole."""
     start = max(0, size - READ_AT_ONCE)
     end = read(start, size - start)
 

@@ -1,4 +1,4 @@
-"""Reading stored segments back: single chunks, or all that a snapshot knows of one."""
+"""Read stored segments back: single chunks, or everything that a snapshot knows of one."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class StoredSegment:
 
     snapshot: Snapshot
     number: int
-    read: ReadRange  # of its file
+    read: ReadRange  # reads ranges of its file
 
     @property
     def name(self) -> str:
-        """That of its file."""
+        """The name of its file."""
         return self.snapshot.segments.name[self.number]
 
     @property
@@ -54,7 +54,7 @@ class StoredSegment:
         return int(self.snapshot.segments.block_count[self.number])
 
     def blocks(self) -> BlockTable:
-        """The block table."""
+        """Read the block table."""
         arrays = self._arrays(BLOCKS, self.snapshot.directory(BLOCKS, None))
         if arrays is None:
             raise IndexFault(f"{self.name}: the block table is missing")
@@ -62,12 +62,12 @@ class StoredSegment:
         return blocks_of(arrays, self.block_count, files, self._where(BLOCKS))
 
     def zone_map(self, c: int) -> ZoneMap:
-        """The zone map of a column over the blocks; one that knows nothing where there is none."""
+        """Read the zone map of a column over the blocks; all unknown where there is none."""
         found = self.known_zone_map(c)
         return unknown(ordered_kind(self._field(c).type), self.block_count) if found is None else found
 
     def known_zone_map(self, c: int) -> ZoneMap | None:
-        """The zone map of a column over the blocks; None where there is none."""
+        """Read the zone map of a column over the blocks; None where there is none."""
         column = self._field(c)
         arrays = self._arrays(ZONE, self.snapshot.directory(ZONE, column))
         if arrays is None:
@@ -75,7 +75,7 @@ class StoredSegment:
         return zone_map_of(arrays, ordered_kind(column.type), self.block_count, self._where(ZONE))
 
     def pages(self, c: int, block_rows: np.ndarray) -> PageTable | None:
-        """The pages of a column with their places; None where there are none."""
+        """Read the pages of a column with their places; None where there are none."""
         column = self._field(c)
         arrays = self._arrays(PAGE, self.snapshot.directory(PAGE, column))
         if arrays is None:
@@ -88,14 +88,14 @@ class StoredSegment:
         return PageTable(found.offsets, found.first_row, found.zone_map, places_of(places, count, self._where(PLACE)))
 
     def codes(self, f: int) -> np.ndarray:
-        """What filter every block has."""
+        """Read the size class of every block's filter."""
         arrays = self._arrays(CODE, self.snapshot.filter_directory(CODE, f))
         if arrays is None:
             raise IndexFault(f"{self.name}: the codes of a filter are missing")
         return codes_of(arrays, self.block_count, self._where(CODE))
 
     def postings(self, f: int) -> Postings:
-        """The postings of a filter with all their rows."""
+        """Read the postings of a filter with all their rows."""
         arrays = self._arrays(POSTING, self.snapshot.filter_directory(POSTING, f))
         if arrays is None:
             raise IndexFault(f"{self.name}: the postings of a filter are missing")
@@ -106,7 +106,7 @@ class StoredSegment:
         return Postings(stored.table, rows)
 
     def layouts(self) -> Layouts | None:
-        """The layouts of all blocks; None where there are none."""
+        """Read the layouts of all blocks; None where there are none."""
         arrays = self._arrays(LAYOUT_TABLE, self.snapshot.directory(LAYOUT_TABLE, None))
         if arrays is None:
             return None
@@ -130,13 +130,13 @@ class StoredSegment:
 
 
 def stored_segment(store: Store, snapshot: Snapshot, number: int) -> StoredSegment:
-    """A segment of which chunks are read one by one."""
+    """Return a segment whose chunks are read one by one."""
     name = snapshot.segments.name[number]
     return StoredSegment(snapshot, number, lambda at, size: store.read(name, at, size))
 
 
 def read_segment(store: Store, snapshot: Snapshot, number: int) -> SegmentData:
-    """All that a snapshot knows of a segment but the codes of its filters, in one read. Raises IndexFault."""
+    """Read everything of a segment except the size classes of its filters, in one read. Raises IndexFault."""
     size = int(snapshot.segments.size[number])
     data = memoryview(store.read(snapshot.segments.name[number], 0, size))
 

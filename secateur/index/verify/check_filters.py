@@ -1,4 +1,4 @@
-"""Whether the filters of a block hold the values of the block: asked value by value, as a look-up asks them."""
+"""Check that the filters of a block hold its values: looked up one by one, as a query does."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from secateur.index.verify.check_statistics import Contradiction, shown
 from secateur.pruning.predicate.patterns.pieces import fold, tokens_in
 from secateur.values import Key, keys_of, ordered_kind
 
-MOST_READ = 1 << 26  # bytes of a filter that are read for one block: of wider slabs fewer values are looked up
-MOST_VALUES = 1 << 16  # of a block that are looked up in a bloom filter: some tenths of a second
-MOST_POSTED = 1 << 11  # in postings, one by one: as long
-MOST_TEXT = 1 << 17  # bytes of texts whose grams or tokens are looked up: as long
+MOST_READ = 1 << 26  # bytes of a filter read for one block; of wider matrices fewer values are looked up
+MOST_VALUES = 1 << 16  # values of a block looked up in a bloom filter; takes some tenths of a second
+MOST_POSTED = 1 << 11  # in postings, one by one; takes as long
+MOST_TEXT = 1 << 17  # bytes of texts whose grams or tokens are looked up; takes as long
 
 
 def wanted(own: Filter, values: pa.Array, draw: np.random.Generator) -> pa.Array:
-    """What is looked up of some values of a column: distinct values without NULL, or some texts, drawn evenly."""
+    """Draw the values to look up: distinct values without NULL, or some texts, uniformly."""
     inner = elements(values).drop_null()
     inner = inner.cast(own.type) if inner.type != own.type else inner
     if own.kind in (BLOOM, POSTINGS):
@@ -43,7 +43,7 @@ def wanted(own: Filter, values: pa.Array, draw: np.random.Generator) -> pa.Array
 
 
 def lost(memory: IndexMemory, f: int, segment: int, within: int, values: pa.Array) -> Contradiction | None:
-    """The first of some values that the filter of a block does not hold; `values` as :func:`wanted` gives them.
+    """Return the first value that the filter of a block lacks; `values` come from :func:`wanted`.
 
     Raises IndexFault.
     """
@@ -61,7 +61,7 @@ def lost(memory: IndexMemory, f: int, segment: int, within: int, values: pa.Arra
 
 
 def _asked(own: Filter, values: pa.Array) -> list[Key]:
-    """The keys, grams or tokens of values that a filter should hold, each once."""
+    """Return the distinct keys, grams or tokens of values that a filter should hold."""
     if own.kind in (BLOOM, POSTINGS):
         keys = keys_of(values)
         return [keys.at(i) for i in range(len(keys))]
@@ -75,7 +75,7 @@ def _asked(own: Filter, values: pa.Array) -> list[Key]:
 
 
 def _in_postings(memory: IndexMemory, f: int, segment: int, within: int, keys: Sequence[Key]) -> np.ndarray | None:
-    """Which values the block is found by; None where there are no postings."""
+    """Mark the values whose postings include the block; None if there are no postings."""
     (stored,) = memory.postings(f, np.array([segment]))
     if stored is None:
         return None
@@ -93,11 +93,11 @@ def _in_postings(memory: IndexMemory, f: int, segment: int, within: int, keys: S
     return np.array([blocks_with(stored.table, hashes[i : i + 1], rows, name)[within] for i in range(len(hashes))])
 
 
-# ---- slabs -----------------------------------------------------------------------------------------------------------
+# ---- bloom matrices --------------------------------------------------------------------------------------------------
 
 
 def _in_slabs(memory: IndexMemory, f: int, segment: int, within: int, keys: Sequence[Key]) -> np.ndarray | None:
-    """Which values the block's filter holds; None where it has none."""
+    """Mark the values that the block's filter holds; None if it has no filter."""
     slabs = memory.slabs(f)
     if slabs is None:
         return None
@@ -110,7 +110,7 @@ def _in_slabs(memory: IndexMemory, f: int, segment: int, within: int, keys: Sequ
 
 
 def _members(memory: IndexMemory, f: int, slabs: Slabs, run: int, segment: int) -> np.ndarray:
-    """The blocks of a run, among those of its segment."""
+    """Return the blocks of a run, as positions in its segment."""
     total = int(memory.snapshot.segments.block_count[segment])
     if slabs.count[run] == total:
         return np.arange(total)
@@ -135,14 +135,14 @@ def _in_column(
 
 
 def _any(bits: np.ndarray, rows: np.ndarray, alternatives: np.ndarray) -> bool:
-    """Whether all bits of some alternative are set; of none at all, not."""
+    """Whether all bits of some alternative are set; False if there are no alternatives."""
     return bool(bits[np.searchsorted(rows, alternatives)].all(axis=1).any())
 
 
 def _alternatives(
     own: Filter, keys: Sequence[Key], encoding: int, probes: int, log2_bits: int
 ) -> list[np.ndarray | None]:
-    """Of every value the bits of each of its forms; None where a filter so encoded is not asked for it."""
+    """Return the bits of each form of every value; None where a filter in this encoding cannot be asked."""
     if encoding in OWN_ENCODINGS:
         hashes = hash_keys(keys, ordered_kind(own.type)) if own.kind == BLOOM else hash_canonical(keys)  # type: ignore[arg-type]
         return list(positions(hashes, probes, log2_bits)[:, None, :])

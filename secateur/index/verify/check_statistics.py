@@ -1,6 +1,7 @@
-"""What the values of a block say against what the index says of them: zone maps, gaps, pages and tuples.
+"""Check the values of a block against the index: zone maps, gaps, pages and tuples.
 
-None of it is measured as a build measures: values are compared one by one with what is recorded, as keys, or as bytes.
+Nothing is measured the way a build measures it: values are compared one by one with the recorded statistics, as keys or
+as bytes.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ MOST_SHOWN = 80  # bytes of a value in a message
 
 @dataclass(frozen=True)
 class Contradiction:
-    """A statistic of a column, what it says, and what was found instead."""
+    """A statistic of a column, its recorded value, and what was found instead."""
 
     column: str
     statistic: str
@@ -49,7 +50,7 @@ class Contradiction:
 
 @dataclass(frozen=True)
 class Unit:
-    """The recorded statistics of one column in one unit; a bound of None is not known."""
+    """The recorded statistics of one column in one unit; a bound of None is unknown."""
 
     kind: Kind
     lower: Key | None
@@ -60,7 +61,7 @@ class Unit:
 
     @staticmethod
     def of(zone_map: ZoneMap, i: int) -> Unit:
-        """Those of unit i of a zone map."""
+        """Return the statistics of unit i of a zone map."""
         kind = zone_map.lower.kind
         endless = bool(zone_map.upper.words[-1][i] == UNBOUNDED) if kind is Kind.BYTES else False
         lower, upper = zone_map.lower.at(i), None if endless else zone_map.upper.at(i)
@@ -77,7 +78,7 @@ class Unit:
         )
 
     def outside(self, values: pa.Array) -> Iterator[tuple[str, Key, Key]]:
-        """Which statistic a value contradicts, what that says, and the key of the value; nulls are passed over."""
+        """Yield each statistic that a value contradicts, its recorded bound, and the value's key; nulls are skipped."""
         present = values.drop_null()
         for name, bound, wrong in (("lower", self.lower, _below), ("upper", self.upper, _above)):
             at = None if bound is None else _first(wrong(present, bound))
@@ -116,14 +117,14 @@ class ColumnWitness:
     column: IndexedColumn
     block: Unit
     block_rows: int
-    segment: Unit | None = None  # of the leaf of the tree above
+    segment: Unit | None = None  # of the leaf of the tree above it
     segment_rows: int = -1
     first_row: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # of every page of the block
     pages: Sequence[Unit] = ()
     rows: int = 0
     nulls: int = 0
     nans: int = 0
-    found: dict[str, Contradiction] = field(default_factory=dict)  # the first of every statistic
+    found: dict[str, Contradiction] = field(default_factory=dict)  # the first contradiction of every statistic
     _ends: list[Key] = field(default_factory=list)  # the least and the greatest key of every batch
     _page_nulls: dict[int, int] = field(default_factory=dict)
     _page_nans: dict[int, int] = field(default_factory=dict)
@@ -133,7 +134,7 @@ class ColumnWitness:
         return ".".join(self.column.path)
 
     def add(self, values: pa.Array) -> None:
-        """The next values of the block."""
+        """Check the next values of the block."""
         values = values.cast(self.column.type) if values.type != self.column.type else values
         for statistic, recorded, key in self.block.outside(values):
             self._contradicted(f"the {statistic} bound" if statistic != "gap" else "a gap", recorded, key)
@@ -151,7 +152,7 @@ class ColumnWitness:
         self._ends += _ends_of(values)
 
     def _by_page(self, values: pa.Array) -> Iterator[tuple[int, pa.Array]]:
-        """The parts of some values that lie in one page each."""
+        """Split values by page."""
         if not len(self.pages) or not len(values):
             return
         page = max(int(np.searchsorted(self.first_row, self.rows, "right")) - 1, 0)
@@ -166,7 +167,7 @@ class ColumnWitness:
         return (pc.sum(pc.is_nan(values)).as_py() or 0) if is_float(self.column.type) else 0
 
     def end(self) -> list[Contradiction]:
-        """All that was contradicted, once all values were added."""
+        """Return all contradictions, after all values were added."""
         self._count("the row count", self.block_rows, self.rows)
         self._count("the null count", self.block.null_count, self.nulls)
         self._count("the NaN count", self.block.nan_count, self.nans)
@@ -184,7 +185,7 @@ class ColumnWitness:
         return list(self.found.values())
 
     def _compare_ends(self) -> None:
-        """Known bounds of what is no text are its least and greatest value: aggregates take them for these."""
+        """Check that known bounds, except of texts, are the least and greatest value: aggregates rely on that."""
         if self.block.kind is Kind.BYTES or not self._ends:
             return
         least, greatest = min(self._ends), max(self._ends)
@@ -206,7 +207,7 @@ class ColumnWitness:
 
 
 def _ends_of(values: pa.Array) -> list[Key]:
-    """The least and the greatest key of some values that are no texts; none of none."""
+    """Return the least and the greatest key of some values, except of texts; empty without values."""
     present = values.drop_null()
     if not len(present) or kind_of(values.type) is Kind.BYTES:
         return []
@@ -216,19 +217,19 @@ def _ends_of(values: pa.Array) -> list[Key]:
 
 
 def shown(key: Key, type_: pa.DataType) -> str:
-    """A key as the value that it stands for, cut where it is long."""
+    """Format a key as the value that it stands for, truncated if long."""
     if isinstance(key, bytes):
         return repr(key[:MOST_SHOWN].decode("utf-8", "backslashreplace"))
     try:
         return str(scalar_of(key, type_))[:MOST_SHOWN]
-    except (pa.ArrowException, ValueError, OverflowError):  # a bound that no value of the type has
+    except (pa.ArrowException, ValueError, OverflowError):  # a bound that is no value of the type
         return f"the key {key}"
 
 
 def tuple_contradictions(
     columns: Sequence[pa.Array], sort_key: Sequence[SortColumn], unit: Unit
 ) -> Iterator[Contradiction]:
-    """What the rows of a block contradict of the bounds of the sort key's tuples; one array per column of the key."""
+    """Yield the contradictions between a block's rows and the bounds of the sort key's tuples; one array per column."""
     components = [column.component(values.type) for column, values in zip(sort_key, columns, strict=True)]
     rows = encode_rows(columns, components)
     for statistic, recorded, found in unit.outside(rows):

@@ -1,10 +1,10 @@
-"""Gaps: the widest intervals between the values of a block in which it holds none.
+"""Gaps: the widest intervals between the values of a block in which it has none.
 
-Bounds tell of the least and the greatest value alone, so one outlier, a NaN or two distant clusters make them reach
-over what is not there. A gap is an open interval of keys (low, high) whose ends are neighbours among the block's
-values: no value lies strictly between them. Its width is measured where values live: by the difference of integers,
-days, microseconds or unscaled decimals, and by that of doubles, of which the infinite ones and NaN lie infinitely far
-from the others. Takes 16 bytes per gap and block; :func:`pays` says where they are worth it.
+Bounds only give the least and the greatest value, so one outlier, a NaN or two distant clusters make them cover values
+that are not there. A gap is an open interval of keys (low, high) whose ends are neighbours among the block's values: no
+value lies strictly between them. Its width is measured on the values: by the difference of integers, days, microseconds
+or unscaled decimals, and by that of doubles, where infinities and NaN are infinitely far from the others. A gap takes
+16 bytes per block; :func:`pays` says where gaps are worth it.
 """
 
 from __future__ import annotations
@@ -19,18 +19,17 @@ from secateur.errors import IndexFault
 from secateur.values import INT64_MAX, Kind, is_float, keys_of, kind_of, sorted_distinct
 
 MOST_GAPS = 4  # per block
-LEAST_SPARED = 0.5  # the share of blocks that gaps have to rule out to be worth their bytes
+LEAST_SPARED = 0.5  # share of blocks that gaps must rule out to be worth their bytes
 _SIGNED = np.dtype("<i8")
 
-Gaps = tuple[np.ndarray, np.ndarray]  # the low and the high ends of one block's gaps: int64, ascending
+Gaps = tuple[np.ndarray, np.ndarray]  # low and high ends of one block's gaps: int64, ascending
 
 
 @dataclass(frozen=True)
 class GapTable:
-    """The gaps of n blocks, of each in ascending order.
+    """The gaps of n blocks, ascending within each block.
 
-    A block with fewer than the others has empty ones behind them, from the greatest key to itself; so has one of
-    which nothing is known.
+    Missing gaps are empty ones at the end, from the greatest key to itself; a block with unknown gaps has only those.
     """
 
     low: np.ndarray  # int64 of shape (g, n_blocks)
@@ -45,12 +44,12 @@ class GapTable:
         return self.low.nbytes + self.high.nbytes
 
     def take(self, blocks: np.ndarray) -> GapTable:
-        """The gaps of the given blocks."""
+        """Return the gaps of the given blocks."""
         return GapTable(self.low[:, blocks], self.high[:, blocks])
 
 
 def widest_gaps(values: pa.Array, g: int) -> Gaps:
-    """The g widest gaps between the non-null values of one block, fewer if there are fewer; the first of equal ones.
+    """Return the g widest gaps between the non-null values of one block, or all if fewer; the first of equal ones.
 
     `values` are all values of the block, of a type with WORD keys. An interval without a key in it is no gap.
     """
@@ -65,14 +64,14 @@ def widest_gaps(values: pa.Array, g: int) -> Gaps:
 
 
 def _distances(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """The differences of integers: uint64, as that of two int64 may need all 64 bits."""
+    """Return the differences of integers: uint64, since that of two int64 may need all 64 bits."""
     return high.view(np.uint64) - low.view(np.uint64)
 
 
 def _widths(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """The differences of the doubles with these keys: float64, infinite where they overflow.
+    """Return the differences of the doubles with these keys: float64, infinite where they overflow.
 
-    NaN is as far away as infinity. Between the two there is nothing.
+    NaN is as far away as infinity. There is no distance between the two.
     """
     a, b = _doubles(low), _doubles(high)
     b[np.isnan(b)] = np.inf
@@ -81,12 +80,12 @@ def _widths(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def _doubles(keys: np.ndarray) -> np.ndarray:
-    """The doubles with these keys: the inverse of :func:`secateur.values.float_keys`."""
+    """Return the doubles with these keys: the inverse of :func:`secateur.values.float_keys`."""
     return np.where(keys >= 0, keys, keys ^ np.int64(INT64_MAX)).view(np.float64)
 
 
 def _greatest(widths: np.ndarray, g: int) -> np.ndarray:
-    """The positions of the g greatest numbers, ascending; of equal ones those that come first."""
+    """Return the positions of the g greatest numbers, ascending; among equal ones the first."""
     if len(widths) <= g:
         return np.arange(len(widths))
     least = np.partition(widths, len(widths) - g)[len(widths) - g]
@@ -95,7 +94,7 @@ def _greatest(widths: np.ndarray, g: int) -> np.ndarray:
 
 
 def gap_table(blocks: Sequence[Gaps | None], g: int) -> GapTable:
-    """The gaps of some blocks, at most g of each; None where nothing is known."""
+    """Build the table of some blocks' gaps, at most g per block; None where unknown."""
     ends = np.full((2, g, len(blocks)), INT64_MAX, np.int64)
     for block, gaps in enumerate(blocks):
         if gaps is not None:
@@ -104,7 +103,7 @@ def gap_table(blocks: Sequence[Gaps | None], g: int) -> GapTable:
 
 
 def concat_gaps(parts: Sequence[GapTable | None]) -> GapTable | None:
-    """The gaps of the blocks of all parts; None where some part has none, or another number of them."""
+    """Concatenate the gaps of all parts; None if a part has none, or another number per block."""
     known = [part for part in parts if part is not None]
     if len(known) < len(parts) or len({len(part.low) for part in known}) > 1:
         return None
@@ -112,12 +111,11 @@ def concat_gaps(parts: Sequence[GapTable | None]) -> GapTable | None:
 
 
 def spared(table: GapTable, lower: np.ndarray, upper: np.ndarray) -> float:
-    """Of the blocks whose bounds hold a value, the share that gaps rule out: 0.9 means a tenth of them is left.
+    """Return the share of blocks that gaps rule out, among those whose bounds hold a value: 0.9 leaves a tenth.
 
-    The average over questions for each distinct value that is known to be there, the ends of all bounds and gaps: what
-    no block holds is rarely asked for, however wide a gap is, and a value that stands in many blocks for something
-    else, as 9999-12-31 does, no more often than others. `lower` and `upper` are int64 of shape (n_blocks,), of blocks
-    that hold values.
+    The average over look-ups of each distinct value known to exist, the ends of all bounds and gaps. A value that no
+    block holds is rarely asked for, however wide its gap is; a placeholder in many blocks, such as 9999-12-31, is asked
+    for no more often than others. `lower` and `upper` are int64 of shape (n_blocks,), of blocks that hold values.
     """
     filled = table.low < table.high
     low, high = np.sort(table.low[filled]), np.sort(table.high[filled])
@@ -129,17 +127,17 @@ def spared(table: GapTable, lower: np.ndarray, upper: np.ndarray) -> float:
 
 
 def pays(table: GapTable, lower: np.ndarray, upper: np.ndarray) -> bool:
-    """Whether gaps rule out so many of the blocks that bounds leave that they are worth keeping."""
+    """Whether gaps rule out enough of the blocks that bounds leave to be worth keeping."""
     return spared(table, lower, upper) >= LEAST_SPARED
 
 
 def gap_arrays(table: GapTable) -> list[np.ndarray]:
-    """The gaps as the arrays of a chunk: all low ends of the first gaps, of the second, ..., then the high ends."""
+    """Return the arrays of a chunk: all low ends of the first gaps, of the second, ..., then the high ends."""
     return [*table.low, *table.high]
 
 
 def gaps_of(arrays: Sequence[np.ndarray], n: int, where: str) -> GapTable:
-    """The gaps of n blocks. Raises IndexFault."""
+    """Decode the gaps of n blocks. Raises IndexFault."""
     g, odd = divmod(len(arrays), 2)
     if odd or not 1 <= g <= MOST_GAPS or any((array.dtype, len(array)) != (_SIGNED, n) for array in arrays):
         raise IndexFault(f"{where}: these {len(arrays)} arrays are no gaps of {n} blocks")

@@ -1,7 +1,7 @@
-"""What a read of single pages needs of every block, kept as bytes: layouts, and the heads that files share.
+"""The bytes needed to read single pages of every block: layouts, and the heads that files share.
 
-docs/format.md, "Layouts". What the bytes mean is known to whoever opens files; here they are moved, put in a segment
-and found again. They are the only part of an index that no query plans with.
+docs/format.md, "Layouts". This module only stores and finds these bytes; code that opens files interprets them. They
+are the only part of an index that no query plans with.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from secateur.errors import IndexFault
 from secateur.index.container.index_file import Place, array_begin, check
 from secateur.ragged import offsets_of
 
-UNKNOWN = -1  # the number of a head, or a place, that is not known
+UNKNOWN = -1  # number of an unknown head or place
 _SIGNED, _CHECKSUM, _NUMBER = np.dtype("<i8"), np.dtype("<u4"), np.dtype("<i4")
 _OF_HEADS, _OF_BLOCKS = (_SIGNED, _CHECKSUM), (_NUMBER, _SIGNED, _CHECKSUM, _SIGNED, _SIGNED)
-_MOST_BYTES = 1 << 62  # of what is added up
+_MOST_BYTES = 1 << 62  # limit of a sum of sizes
 
 
 @dataclass(frozen=True, eq=False)
 class FileLayouts:
-    """What one file of n row groups tells, encoded."""
+    """The encoded layouts of one file of n row groups."""
 
     head: bytes
-    placed: np.ndarray  # int64 of shape (2, n): where readers of splits see each begin, and its bytes; -1 = unknown
-    blocks: Sequence[bytes]  # the layout of each; b"" = unknown
+    placed: np.ndarray  # int64 of shape (2, n): where split readers see each begin, and its bytes; -1 = unknown
+    blocks: Sequence[bytes]  # layout of each row group; b"" = unknown
 
 
 @dataclass(frozen=True, eq=False)
 class Layouts:
-    """The layouts of n blocks with the heads of their files, each of which is there once."""
+    """The layouts of n blocks, with every head of their files once."""
 
     heads: Sequence[bytes]
-    head: np.ndarray  # int32 of shape (n,): the number of the head; -1 = unknown
-    placed: np.ndarray  # int64 of shape (2, n), as FileLayouts has it
+    head: np.ndarray  # int32 of shape (n,): number of the head; -1 = unknown
+    placed: np.ndarray  # int64 of shape (2, n), as in FileLayouts
     blocks: Sequence[bytes]  # b"" = unknown
 
     def __len__(self) -> int:
         return len(self.blocks)
 
     def take(self, chosen: np.ndarray) -> Layouts:
-        """Those of the chosen blocks, in that order, with the heads that they have."""
+        """Return the layouts of the chosen blocks, in that order, with only the heads that they use."""
         used, head = np.unique(self.head[chosen], return_inverse=True)
         known = used[used >= 0]
         return Layouts(
@@ -56,17 +56,17 @@ class Layouts:
 
 
 def unknown_layouts(n: int) -> Layouts:
-    """The layouts of n blocks of which nothing is known."""
+    """Return n unknown layouts."""
     return Layouts((), np.full(n, UNKNOWN, np.int32), np.full((2, n), UNKNOWN, np.int64), [b""] * n)
 
 
 def of_file(file: FileLayouts) -> Layouts:
-    """The layouts of the blocks of one file."""
+    """Return the layouts of the blocks of one file."""
     return Layouts([file.head], np.zeros(len(file.blocks), np.int32), file.placed, file.blocks)
 
 
 def concat_layouts(parts: Sequence[Layouts]) -> Layouts:
-    """The layouts of consecutive blocks as one."""
+    """Concatenate the layouts of consecutive blocks."""
     numbers: dict[bytes, int] = {}
     heads = [np.zeros(0, np.int32)]
     for part in parts:
@@ -81,18 +81,18 @@ def concat_layouts(parts: Sequence[Layouts]) -> Layouts:
 
 
 def layouts_array(layouts: Layouts) -> np.ndarray:
-    """The bytes of chunk `layouts`: all heads, then all layouts."""
+    """Return the bytes of chunk `layouts`: all heads, then all layouts."""
     return np.frombuffer(b"".join([*layouts.heads, *layouts.blocks]), np.uint8)
 
 
 def table_arrays(layouts: Layouts, at: int) -> list[np.ndarray]:
-    """The arrays of chunk `layout-table`, where chunk `layouts` lies at some byte of the file."""
+    """Return the arrays of chunk `layout-table`, for chunk `layouts` at byte `at` of the file."""
     begin = np.array([array_begin(at, 1)], np.int64)
     return [begin, *_described(layouts.heads), layouts.head, *_described(layouts.blocks), *layouts.placed]
 
 
 def _described(parts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
-    """Sizes and checksums."""
+    """Return sizes and checksums."""
     return np.array([len(each) for each in parts], np.int64), np.array([*map(zlib.crc32, parts)], np.uint32)
 
 
@@ -100,10 +100,10 @@ def _described(parts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
 class LayoutTable:
     """Where the heads and layouts of a segment of n blocks lie in its file."""
 
-    head_at: np.ndarray  # of shape (n_heads + 1,): of every head, and behind the last
+    head_at: np.ndarray  # of shape (n_heads + 1,): offset of every head, and the end of the last
     head_crc: np.ndarray
-    head: np.ndarray  # of every block, the number of its file's head; -1 = unknown
-    at: np.ndarray  # of shape (n + 1,): of the layout of every block, and behind the last
+    head: np.ndarray  # number of the head of every block's file; -1 = unknown
+    at: np.ndarray  # of shape (n + 1,): offset of every block's layout, and the end of the last
     crc: np.ndarray
     placed: np.ndarray  # int64 of shape (2, n)
 
@@ -113,11 +113,11 @@ class LayoutTable:
         return sum(each.nbytes for each in vars(self).values())
 
     def head_place(self, number: int) -> Place:
-        """Where a head lies."""
+        """Return where a head lies."""
         return _place(self.head_at, self.head_crc, number)
 
     def place(self, block: int) -> Place:
-        """Where the layout of a block lies; of size 0 where it is not known."""
+        """Return where the layout of a block lies; of size 0 if unknown."""
         return _place(self.at, self.crc, block)
 
     @property
@@ -127,7 +127,7 @@ class LayoutTable:
         return begin, int(self.at[-1]) - begin
 
     def layouts(self, data: bytes, where: str) -> Layouts:
-        """All of them, out of the bytes of their range. Raises IndexFault."""
+        """Decode all layouts from the bytes of their range. Raises IndexFault."""
         begin, _ = self.range
 
         def bytes_of(place: Place) -> bytes:
@@ -143,7 +143,7 @@ def _place(at: np.ndarray, crc: np.ndarray, number: int) -> Place:
 
 
 def layout_table_of(arrays: Sequence[np.ndarray], n: int, file_size: int, where: str) -> LayoutTable:
-    """The table of a segment of n blocks, in a file of so many bytes. Raises IndexFault."""
+    """Decode the table of a segment of n blocks, in a file of `file_size` bytes. Raises IndexFault."""
     heads = len(arrays[1]) if len(arrays) > 1 else 0
     due = [(_SIGNED, 1), *((each, heads) for each in _OF_HEADS), *((each, n) for each in _OF_BLOCKS)]
     if [(array.dtype, len(array)) for array in arrays] != due or heads > n:

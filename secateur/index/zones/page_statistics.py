@@ -1,4 +1,4 @@
-"""Page statistics of one column over the blocks of a segment: the files' own page index, made ready for pruning."""
+"""Page statistics of one column over the blocks of a segment: the files' own page index, prepared for pruning."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from secateur.ragged import elements_of, offsets_of
 
 @dataclass(frozen=True)
 class Places:
-    """Where pages are in their file: int64 of shape (n_pages,); -1 for a block that stands as one page."""
+    """Where pages lie in their file: int64 of shape (n_pages,); -1 for a block treated as one page."""
 
     position: np.ndarray  # offset in the file
     size: np.ndarray  # compressed bytes with the page header
 
     def take(self, pages: np.ndarray) -> Places:
-        """Those of the given pages."""
+        """Return the places of the given pages."""
         return Places(self.position[pages], self.size[pages])
 
 
@@ -27,7 +27,7 @@ class Places:
 class PageTable:
     """The pages of a column: those of block b are [offsets[b], offsets[b + 1]). A block has at least one.
 
-    A block without a page index has one page, the block itself. `places` is None where only pruning is asked for.
+    A block without a page index has one page, the block itself. `places` is None if only pruning needs the table.
     """
 
     offsets: np.ndarray  # int64 of shape (n_blocks + 1,)
@@ -36,26 +36,26 @@ class PageTable:
     places: Places | None = None
 
     def row_counts(self, block_rows: np.ndarray) -> np.ndarray:
-        """Rows of every page."""
+        """Return the row count of every page."""
         return page_row_counts(self.offsets, self.first_row, block_rows)
 
 
 def page_row_counts(offsets: np.ndarray, first_row: np.ndarray, block_rows: np.ndarray) -> np.ndarray:
-    """Rows of every page: up to the next page of its block, or to the block's end."""
+    """Return the row count of every page: up to the next page of its block, or to the block's end."""
     following = np.append(first_row[1:], 0)
     following[offsets[1:] - 1] = block_rows
     return following - first_row
 
 
 def whole_blocks(zone_map: ZoneMap) -> PageTable:
-    """Every block as one page."""
+    """Return every block as one page."""
     n = len(zone_map)
     nowhere = np.full(n, -1, np.int64)
     return PageTable(np.arange(n + 1, dtype=np.int64), np.zeros(n, np.int64), zone_map, Places(nowhere, nowhere))
 
 
 def concat_pages(parts: Sequence[PageTable]) -> PageTable:
-    """The page tables of consecutive blocks as one; at least one part. Places are known where all parts know theirs."""
+    """Concatenate the page tables of consecutive blocks (at least one). Places are known if all parts know theirs."""
     counts = np.concatenate([np.diff(part.offsets) for part in parts])
     places = [part.places for part in parts if part.places is not None]
     return PageTable(
@@ -71,7 +71,7 @@ def _concat_places(parts: Sequence[Places]) -> Places:
 
 
 def take_pages(table: PageTable, blocks: np.ndarray) -> PageTable:
-    """The pages of the given blocks, in that order."""
+    """Return the pages of the given blocks, in that order."""
     offsets, pages = offsets_of(np.diff(table.offsets)[blocks]), elements_of(table.offsets, blocks)
     places = None if table.places is None else table.places.take(pages)
     return PageTable(offsets, table.first_row[pages], table.zone_map.take(pages), places)

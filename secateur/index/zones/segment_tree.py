@@ -1,10 +1,10 @@
-"""The tree above the segments: every node a merged zone map, nodes in the order of the sort key.
+"""The tree above the segments: every node is a merged zone map, nodes are in sort key order.
 
-Level 0 holds the segments; level l + 1 one node for every `fan_out` of level l, up to a level of at most `fan_out`
-nodes. The nodes of all levels are numbered through, level 0 first. A descent starts at the top: dead nodes stop, fully
-matching nodes are taken whole, the others descend. Merging is sound (:func:`secateur.index.zones.zonemap.merge`), so a
-dead
-node has only dead children and a fully matching one only such.
+Level 0 holds the segments; level l + 1 has one node for every `fan_out` nodes of level l, up to a level of at most
+`fan_out` nodes. Nodes are numbered across levels, level 0 first. A descent starts at the top: it stops at dead nodes,
+takes fully matching nodes whole, and descends into the others. Merging is sound
+(:func:`secateur.index.zones.zonemap.merge`), so a dead node has only dead children and a fully matching one only fully
+matching children.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ FAN_OUT = 32
 
 @dataclass(frozen=True)
 class Tree:
-    """The nodes of a tree: level l is [begin[l], begin[l + 1]) of them."""
+    """The nodes of a tree: level l has nodes [begin[l], begin[l + 1])."""
 
     fan_out: int
     begin: tuple[int, ...]
-    row_count: np.ndarray  # of every node
+    row_count: np.ndarray  # rows of every node
 
 
 def tree_over(row_count: np.ndarray, fan_out: int) -> Tree:
-    """The tree over segments with so many rows. Raises IndexFault for a fan-out below 2."""
+    """Build the tree over segments with these row counts. Raises IndexFault for a fan-out below 2."""
     if fan_out < 2:
         raise IndexFault(f"a tree has no fan-out of {fan_out}")
     levels = [row_count]
@@ -52,7 +52,7 @@ def _starts(n: int, fan_out: int) -> np.ndarray:
 
 
 def merge_up(zone_map: ZoneMap, tree: Tree) -> ZoneMap:
-    """The zone map of one column over all nodes, from that over the segments."""
+    """Merge the zone map of one column over the segments into one over all nodes."""
     levels = [zone_map]
     for begin, end in list(pairwise(tree.begin))[:-1]:
         levels.append(merge(levels[-1], tree.row_count[begin:end], _starts(end - begin, tree.fan_out)))
@@ -60,7 +60,7 @@ def merge_up(zone_map: ZoneMap, tree: Tree) -> ZoneMap:
 
 
 def contradicted_nodes(nodes: ZoneMap, tree: Tree) -> list[int]:
-    """The numbers of the nodes above the segments whose statistics do not hold for what is below them."""
+    """Return the numbers of the nodes above the segments whose statistics do not hold for the nodes below them."""
     leaves = tree.begin[1]
     due = merge_up(nodes.take(np.arange(leaves)), tree)
     filled = occupancy(tree.row_count, due.null_count)[0] != 0
@@ -74,7 +74,7 @@ def contradicted_nodes(nodes: ZoneMap, tree: Tree) -> list[int]:
 
 @dataclass(frozen=True)
 class Nodes:
-    """Statistics over chosen nodes; `column` gives zone maps over all."""
+    """Statistics over chosen nodes; `column` gives zone maps over all nodes."""
 
     row_count: np.ndarray
     chosen: np.ndarray
@@ -90,19 +90,19 @@ class Nodes:
 
 @dataclass(frozen=True)
 class TreeDescent:
-    """The segments that a descent leaves, ascending: those to look into, and those that match with every row."""
+    """The segments that a descent leaves, ascending: those to prune further, and those whose every row matches."""
 
     segments: np.ndarray
     whole: np.ndarray
-    visited: int  # nodes looked at
+    visited: int  # number of nodes visited
 
 
 def descend(
     predicate: Predicate, tree: Tree, column: Callable[[Field], Zones | None], implied: Predicate | None = None
 ) -> TreeDescent:
-    """The segments that may hold a match; `column` gives zone maps over all nodes, or None where nothing is known.
+    """Return the segments that may hold a match; `column` gives zone maps over all nodes, or None if unknown.
 
-    `implied` is TRUE wherever `predicate` is; it only ever rules out nodes.
+    `implied` is TRUE wherever `predicate` is; it only rules out nodes.
     """
     visited = 0
     whole: list[np.ndarray] = []
@@ -124,11 +124,11 @@ def descend(
 
 
 def _children(nodes: np.ndarray, fan_out: int, size: int) -> np.ndarray:
-    """The nodes below, on the next level, which has `size` nodes."""
+    """Return the children of nodes, on the level below, which has `size` nodes."""
     children = (nodes[:, None] * fan_out + np.arange(fan_out)).ravel()
     return children[children < size]
 
 
 def _below(nodes: np.ndarray, level: int, tree: Tree) -> np.ndarray:
-    """The segments below nodes of a level."""
+    """Return the segments below nodes of a level."""
     return _children(nodes, tree.fan_out**level, tree.begin[1])

@@ -1,7 +1,7 @@
 """Sort keys: the columns by which a table is clustered, and the least and greatest tuple of a block.
 
-Bounds of single columns forget which values stand side by side: of a block that ends one value of the first column and
-begins the next, every value of the second is possible with both. Bounds of the tuples keep the two ends apart.
+Bounds of single columns lose which values occur together: if a block ends one value of the first column and begins the
+next, every value of the second seems possible with both. Bounds of the tuples keep the two ends apart.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SORT_COLUMN = re.compile(
 
 @dataclass(frozen=True)
 class SortColumn:
-    """One column of a sort key, by its path below the table's schema, and how it is ordered."""
+    """One column of a sort key, by its path in the table's schema, and its order."""
 
     path: tuple[str, ...]
     descending: bool = False
@@ -47,7 +47,9 @@ class SortColumn:
         return f"{name}{' DESC' if self.descending else ''}{nulls}"
 
     def component(self, type_: pa.DataType) -> Component:
-        """How values of a type are written in this place of the key. Raises ValueError for one without an order."""
+        """Return how values of a type are encoded at this place of the key. Raises ValueError for a type without an
+        order.
+        """
         kind = kind_of(type_)
         if kind is None:
             raise ValueError(f"a {type_} has no order, so {self} cannot be part of a sort key")
@@ -55,10 +57,10 @@ class SortColumn:
 
 
 def parse_sort_column(text: str) -> SortColumn:
-    """A sort column as in Spark's ORDER BY: ``ts``, ``ts DESC``, ``address.zip ASC NULLS LAST``.
+    """Parse a sort column as in Spark's ORDER BY: ``ts``, ``ts DESC``, ``address.zip ASC NULLS LAST``.
 
     NULL is the least value unless the text says otherwise: first with ASC, last with DESC. A name with dots, spaces,
-    commas or parentheses stands in back-quotes. Raises ValueError for anything else.
+    commas or parentheses is put in back-quotes. Raises ValueError for anything else.
     """
     found = _SORT_COLUMN.fullmatch(text)
     if found is None:
@@ -73,15 +75,15 @@ def parse_sort_column(text: str) -> SortColumn:
 
 @lru_cache(maxsize=256)
 def parse_sort_key(texts: tuple[str, ...]) -> tuple[SortColumn, ...]:
-    """The columns of a sort key; those of an index are asked for by every query. Raises ValueError."""
+    """Parse the columns of a sort key; cached, because every query parses those of the index. Raises ValueError."""
     return tuple(map(parse_sort_column, texts))
 
 
 def tuple_column(key: Sequence[SortColumn], schema: pa.Schema) -> IndexedColumn | None:
-    """The column of a segment under which the bounds of the key's tuples are kept; None for a key of one column.
+    """Return the segment column that holds the bounds of the key's tuples; None for a key of one column.
 
-    Its path begins with an empty name, which no column has, and says all that the bytes depend on: bounds of another
-    key, or of columns whose keys have become others, are those of another column.
+    Its path begins with an empty name, unlike any column's, and contains everything that the bytes depend on: another
+    key, or columns whose keys have changed, make another column.
     """
     own = {column.path: column.type for column in indexed_columns(schema)}
     if len(key) < 2 or any(column.path not in own for column in key):
@@ -91,7 +93,7 @@ def tuple_column(key: Sequence[SortColumn], schema: pa.Schema) -> IndexedColumn 
 
 
 def _family(type_: pa.DataType) -> str:
-    """What types with the same keys have in common (:func:`secateur.values.same_keys`), and no others."""
+    """Return a text that is equal for types with the same keys only (:func:`secateur.values.same_keys`)."""
     if pa.types.is_decimal128(type_):
         kind = ordered_kind(type_)
         return f"decimal of scale {type_.scale}, {kind.value}"
@@ -107,10 +109,10 @@ def tuple_condition(
     schema: pa.Schema,
     naming: ColumnNaming,
 ) -> Within | None:
-    """What a predicate says of the tuples of the sort key that an index with these columns keeps; None for nothing.
+    """Return the condition that a predicate implies for the tuples of an index with these columns; None if none.
 
-    `schema` and the key call columns as the index does, the predicate as the table does.
-    Sound: it is TRUE of the tuple of every row on which the predicate is TRUE. It says no more than that.
+    `schema` and the key name columns as the index does, the predicate as the table does. Sound: it is TRUE of the tuple
+    of every row on which the predicate is TRUE. It says no more than that.
     """
     column = tuple_column(key, schema)
     if column is None or column not in columns:
@@ -125,7 +127,7 @@ def tuple_condition(
 
 
 def tuple_zone_map(rows: Sequence[Sequence[pa.Array] | None], key: Sequence[SortColumn]) -> ZoneMap:
-    """The bounds of the tuples of row groups, from their values of the key's columns; None where these are unknown."""
+    """Return the bounds of the tuples of row groups, from their values of the key's columns; None means unknown."""
     found = [None if values is None else tuple_bounds(values, key) for values in rows]
     lower, upper = (pa.array([None if each is None else each[i] for each in found], pa.binary()) for i in (0, 1))
     nothing = np.zeros(len(rows), np.int64)
@@ -133,10 +135,10 @@ def tuple_zone_map(rows: Sequence[Sequence[pa.Array] | None], key: Sequence[Sort
 
 
 def tuple_bounds(columns: Sequence[pa.Array], sort_columns: Sequence[SortColumn]) -> tuple[bytes, bytes] | None:
-    """The least and the greatest tuple of the rows of one block as bytes; None where there are no rows.
+    """Return the least and the greatest tuple of one block's rows as bytes; None if it has no rows.
 
-    `columns` are the values of the sort columns, of the table's types, in rows of any order. Exact, and of any length:
-    :func:`secateur.index.zones.zonemap.from_bounds` cuts bounds that are too long. Raises ValueError for a type without
+    `columns` are the values of the sort columns, of the table's types, with rows in any order. Exact, and of any
+    length: :func:`secateur.index.zones.zonemap.from_bounds` truncates long bounds. Raises ValueError for a type without
     an order.
     """
     components = [column.component(values.type) for column, values in zip(sort_columns, columns, strict=True)]
@@ -148,7 +150,7 @@ def tuple_bounds(columns: Sequence[pa.Array], sort_columns: Sequence[SortColumn]
 
 
 def _row_at(columns: Sequence[pa.Array], components: Sequence[Component], greatest: bool) -> int:
-    """The position of a row with the least or the greatest tuple: of the rows that tie so far, column by column."""
+    """Return the position of a row with the least or the greatest tuple, narrowing ties column by column."""
     rows: np.ndarray | None = None
     for values, component in zip(columns, components, strict=True):
         candidates = values if rows is None else values.take(pa.array(rows))
@@ -161,7 +163,7 @@ def _row_at(columns: Sequence[pa.Array], components: Sequence[Component], greate
 
 
 def _at_end(values: pa.Array, component: Component, greatest: bool) -> np.ndarray:
-    """The positions of the values that come first, or last, in a component's order; at least one value."""
+    """Return the positions of the values that come first, or last, in a component's order; at least one value."""
     if values.null_count and (component.nulls_first != greatest or values.null_count == len(values)):
         return np.flatnonzero(pc.is_null(values).to_numpy(zero_copy_only=False))
     by_greatest_key = component.descending != greatest

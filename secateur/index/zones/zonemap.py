@@ -1,7 +1,7 @@
 """Zone maps: lower, upper, null count and NaN count of a column over n units.
 
 Bounds are keys (:mod:`secateur.values`). A unit that holds NaN, or may, has NaN as its upper bound, and the greatest of
-its numbers as its top. A bound that is not known is the least or the greatest key. Strings are bounded by at most
+its numbers as its top. An unknown bound is the least or the greatest key. String bounds have at most
 :data:`BOUND_BYTES` bytes.
 """
 
@@ -39,20 +39,20 @@ BOUND_BYTES = 64
 
 @dataclass(frozen=True)
 class ZoneMap:
-    """Zone maps of one column: bounds that hold but may be loose, and counts where -1 is unknown."""
+    """Zone maps of one column: bounds that hold but may be loose, and counts with -1 for unknown."""
 
     lower: Keys
     upper: Keys
     null_count: np.ndarray  # int64 of shape (n,)
     nan_count: np.ndarray  # int64 of shape (n,); 0 for types without NaN
     gaps: GapTable | None = None
-    top: np.ndarray | None = None  # int64 of shape (n,), as :class:`secateur.pruning.zones.Zones` has it
+    top: np.ndarray | None = None  # int64 of shape (n,), as in :class:`secateur.pruning.zones.Zones`
 
     def __len__(self) -> int:
         return len(self.null_count)
 
     def take(self, units: np.ndarray) -> ZoneMap:
-        """The zone maps of the given units."""
+        """Return the zone maps of the given units."""
         gaps = None if self.gaps is None else self.gaps.take(units)
         top = None if self.top is None else self.top[units]
         counts = self.null_count[units], self.nan_count[units]
@@ -60,12 +60,12 @@ class ZoneMap:
 
     @property
     def numbers_upper(self) -> Keys:
-        """The upper bounds of all values but NaN."""
+        """The upper bounds of all values except NaN."""
         return self.upper if self.top is None else Keys(Kind.WORD, (self.top,))
 
     @property
     def stored_gaps(self) -> GapTable | None:
-        """The gaps as they are stored: those of the values, of which that before NaN is one, or that alone."""
+        """The gaps as stored: those between the values, including the one before NaN, or only that one."""
         if self.gaps is not None or self.top is None:
             return self.gaps
         before_nan = self.top < self.upper.words[0]
@@ -75,7 +75,7 @@ class ZoneMap:
         return GapTable(*ends)
 
     def with_stored_gaps(self, gaps: GapTable) -> ZoneMap:
-        """The zone map with gaps as they are stored: a gap that ends in NaN, the upper bound, begins at the top.
+        """Return the zone map with stored gaps: a gap that ends in NaN, the upper bound, begins at the top.
 
         Sound for keys of other types too: no value lies between the ends of a gap.
         """
@@ -88,18 +88,18 @@ class ZoneMap:
         return replace(self, gaps=None if only else gaps, top=top)
 
     def zones(self, row_count: np.ndarray) -> Zones:
-        """What the algebra reads of these zone maps."""
+        """Return these zone maps as the pruning algebra reads them."""
         gaps = None if self.gaps is None else (self.gaps.low, self.gaps.high)
         return Zones(self.lower, self.upper, *occupancy(row_count, self.null_count), gaps, self.top)
 
 
 def unknown(kind: Kind, n: int) -> ZoneMap:
-    """Zone maps that know nothing."""
+    """Return unknown zone maps."""
     return ZoneMap(*unbounded(kind, n), np.full(n, -1), np.full(n, -1))
 
 
 def all_null(kind: Kind, row_count: np.ndarray) -> ZoneMap:
-    """Zone maps of a column that is NULL in every row, as one that is missing from a file."""
+    """Return zone maps of a column that is NULL in every row, such as one missing from a file."""
     nothing = unknown(kind, len(row_count))
     return ZoneMap(nothing.lower, nothing.upper, row_count.astype(np.int64), np.zeros(len(row_count), np.int64))
 
@@ -112,10 +112,10 @@ def from_bounds(
     nan_count: np.ndarray,
     row_count: np.ndarray,
 ) -> ZoneMap:
-    """Zone maps from Arrow bounds in which null is unknown, brought to the column's type.
+    """Build zone maps from Arrow bounds, cast to the column's type; null bounds are unknown.
 
-    Bounds of a floating column leave NaN out, as those of Parquet do; `nan_count` (-1: unknown) brings it in. As many
-    NaNs as rows are all there is. Where the bounds cannot be cast to `type_` without loss they are unknown.
+    Bounds of a floating column leave NaN out, as those of Parquet do; `nan_count` (-1: unknown) adds it. If there are
+    as many NaNs as rows, there is nothing else. Bounds that cannot be cast to `type_` without loss are unknown.
     """
     kind = ordered_kind(type_)
     try:
@@ -135,7 +135,7 @@ def from_bounds(
 def _with_nan(
     lower: np.ndarray, upper: np.ndarray, null_count: np.ndarray, nan_count: np.ndarray, row_count: np.ndarray
 ) -> ZoneMap:
-    """Zone maps of a floating column, from bounds of its numbers."""
+    """Build zone maps of a floating column from bounds of its numbers."""
     null_count = np.where((null_count < 0) & (nan_count == row_count) & (nan_count > 0), 0, null_count)
     only_nan = (nan_count > 0) & (nan_count + null_count == row_count) & (null_count >= 0)
     may_be = nan_count != 0
@@ -151,7 +151,7 @@ def _cast(bounds: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _truncated(lower: pa.Array, upper: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Bounds of at most BOUND_BYTES: a prefix is a lower bound, its successor, if there is one, an upper."""
+    """Truncate bounds to BOUND_BYTES: a prefix is a lower bound, its successor, if there is one, an upper bound."""
     if (pc.max(pc.binary_length(upper)).as_py() or 0) > BOUND_BYTES:
         values = upper.to_pylist()
         cut = [prefix_successor(v[:BOUND_BYTES]) if v is not None and len(v) > BOUND_BYTES else v for v in values]
@@ -160,7 +160,7 @@ def _truncated(lower: pa.Array, upper: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def of_values(values: pa.Array, type_: pa.DataType) -> tuple[pa.Scalar, pa.Scalar, int, int]:
-    """Lower, upper, null count and NaN count of the values of one unit; the bounds leave NaN out."""
+    """Return lower, upper, null count and NaN count of the values of one unit; the bounds leave NaN out."""
     values = values.cast(type_) if values.type != type_ else values
     null_count = values.null_count
     nan_count = 0
@@ -175,9 +175,9 @@ def of_values(values: pa.Array, type_: pa.DataType) -> tuple[pa.Scalar, pa.Scala
 
 
 def merge(zone_map: ZoneMap, row_count: np.ndarray, starts: np.ndarray) -> ZoneMap:
-    """Zone maps of groups of units, the runs that begin at `starts`.
+    """Merge zone maps over groups of units, the runs that begin at `starts`.
 
-    Soundness: bounds contain those of every unit with values, and a count of which one part is unknown is unknown.
+    Sound: bounds contain those of every unit with values, and a count is unknown if a part of it is.
     """
     kind = zone_map.lower.kind
     value, _ = occupancy(row_count, zone_map.null_count)
@@ -190,7 +190,7 @@ def merge(zone_map: ZoneMap, row_count: np.ndarray, starts: np.ndarray) -> ZoneM
 
 
 def _merged_tops(zone_map: ZoneMap, filled: np.ndarray, upper: Keys, starts: np.ndarray) -> np.ndarray | None:
-    """The greatest number of every group, of which units of NaN alone have none."""
+    """Return the greatest number of every group; units of NaN only have none."""
     if zone_map.top is None:
         return None
     has_numbers = filled & (zone_map.lower.words[0] < NAN_KEY)
@@ -204,7 +204,7 @@ def _sum(counts: np.ndarray, starts: np.ndarray) -> np.ndarray:
 
 
 def concat(parts: Sequence[ZoneMap]) -> ZoneMap:
-    """The zone maps of all parts in order; at least one part."""
+    """Concatenate the zone maps of all parts; at least one part."""
     return ZoneMap(
         concatenate([part.lower for part in parts]),
         concatenate([part.upper for part in parts]),
