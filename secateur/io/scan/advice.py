@@ -1,4 +1,4 @@
-"""Advice for a table: what is tried on a sample of its blocks, and what follows for all of them."""
+"""Advice for a table: evaluate structures on a sample of its blocks, and extrapolate to all blocks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from secateur.pruning.zones import Zones
 
 
 def advice(whole: PlannedScan, plans: Sequence[PlannedScan], most: int) -> Advice:
-    """Advice for some plans; `whole` is the plan of all blocks of the same table."""
+    """Return advice for some plans; `whole` is the plan of all blocks of the same table."""
     tried = what_to_try(whole, plans)
     samples = [sample(plan, most, number) for number, plan in enumerate(plans)]
     facts = read_facts(tried, sample(whole, most), samples)
@@ -45,12 +45,12 @@ def advice(whole: PlannedScan, plans: Sequence[PlannedScan], most: int) -> Advic
     return Advice(tuple(asked), ranked(proposals, asked), len(table.every), len(facts))
 
 
-# ---- what follows ----------------------------------------------------------------------------------------------------
+# ---- estimates -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Table:
-    """What was read, and what follows for the predicates."""
+    """The facts read from the sample, and the proposals that follow for the predicates."""
 
     tried: Tried
     whole: PlannedScan
@@ -65,7 +65,7 @@ class _Table:
         return blocks
 
     def question(self, own: Sample) -> QueryCost:
-        """What a predicate reads, and the least that it could."""
+        """Return what a predicate reads, and the least that it could read."""
         matches = [self.facts[place].matches[own.number] for place in own.places]
         least = None
         if None not in matches:
@@ -74,7 +74,7 @@ class _Table:
         return QueryCost(str(own.plan.written), own.now, least, len(own.at))
 
     def _typical(self, own: Sample, asked: Sequence[Leaf]) -> float | None:
-        """How many blocks of a plan hold what the rarest of some conjuncts asks for, if it is a value like others."""
+        """Estimate the blocks of a plan that hold the values of its rarest conjunct, if they are typical values."""
         found = []
         for leaf in asked:
             for question in questions(leaf) if leaf in conjuncts(own.plan.predicate) else ():
@@ -88,18 +88,18 @@ class _Table:
 
     @cached_property
     def _columns(self) -> dict[Field, Sampled]:
-        """The columns of which filters or gaps are tried, over all sampled blocks."""
+        """The columns for which filters or gaps are tried, over all sampled blocks."""
         found = {field: [each.samples[field] for each in self.facts.values()] for field in self.tried.columns}
         return {f: Sampled([each for each in own if each is not None], len(self.every)) for f, own in found.items()}
 
     def _existing(self, own: Sample) -> dict[Leaf, np.ndarray]:
-        """The sampled blocks in which filters that there are refute leaves."""
+        """Return the sampled blocks in which existing filters refute leaves."""
         return {leaf: ~own.chosen.among(numbers) for leaf, numbers in own.plan.survivors.evidence.items()}
 
     # ---- filters
 
     def filters(self) -> Iterator[Proposal]:
-        """Filters that are not there, over all predicates."""
+        """Yield filters that the index lacks, over all predicates."""
         for offer, served in self.tried.filters.items():
             left = tuple(
                 self._with_filter(own, offer, [leaf for leaf in own.leaves if leaf in served]) for own in self.samples
@@ -128,7 +128,7 @@ class _Table:
     # ---- gaps
 
     def gaps(self) -> Iterator[Proposal]:
-        """Gaps that are not there, and that a build would keep."""
+        """Yield gaps that the index lacks and that a build would keep."""
         for field in self.tried.gaps:
             column = self._sampled(field)
             if column.has_gaps:
@@ -147,7 +147,7 @@ class _Table:
     # ---- clusterings
 
     def clusterings(self, asked: Sequence[QueryCost]) -> Iterator[Proposal]:
-        """The table sorted by another column, within its partitions."""
+        """Yield orders of the table by another column, within its partitions."""
         sorted_parts: dict[tuple[Field, tuple[Place, ...]], Sorted] = {}
         whole = Sample(self.whole, np.zeros(0, np.int64), -1).now
         for field in self.tried.clusterings:
@@ -183,13 +183,13 @@ class _Table:
         return whole.scaled(min(float(blocks), max(blocks * share, least)))
 
     def _partitions(self, own: Sample) -> np.ndarray:
-        """The files that may match by what their names tell, which a rewrite does not change: bool of shape (n,)."""
+        """Return the files that may match by their names, which a rewrite does not change: bool of shape (n,)."""
         found = np.zeros(len(own.plan.paths), bool)
         found[alive(own.plan.predicate, _Names(own.plan)).units] = True
         return found
 
     def _true_of(self, own: Sample, batches: Sequence[pa.RecordBatch]) -> dict[Leaf, np.ndarray]:
-        """The rows for which leaves are TRUE that filters serve already."""
+        """Return the rows for which leaves already served by filters are TRUE."""
         found = {}
         for leaf in own.plan.survivors.evidence:
             try:
@@ -201,7 +201,7 @@ class _Table:
 
 @dataclass(frozen=True)
 class _Names:
-    """The live files, of which their names alone tell; see :class:`secateur.pruning.statistics.Statistics`."""
+    """The live files, known by name only; see :class:`secateur.pruning.statistics.Statistics`."""
 
     plan: PlannedScan
 
@@ -213,5 +213,5 @@ class _Names:
         return np.broadcast_to(np.int64(-1), len(self))
 
     def zones(self, column: Field) -> Zones | None:
-        """What names tell of a column."""
+        """Return the zone maps of a column given by file names."""
         return self.plan.opened.listing.zones(column)

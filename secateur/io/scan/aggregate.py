@@ -1,4 +1,4 @@
-"""Aggregates over the rows of a plan: from statistics where these are exact, and from as few blocks as need be read."""
+"""Aggregates over the rows of a plan: from statistics if these are exact, reading as few blocks as possible."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.predicate.resolve import Binder
 
 BY_METADATA, READ = b"blocks_by_metadata", b"blocks_read"  # in the metadata of the schema
-FIRST, MOST = 1, 64  # blocks that are read at once for MIN or MAX: twice as many each time
+FIRST, MOST = 1, 64  # blocks read at once for MIN or MAX, doubled each time
 
 
 def bound(plan: PlannedScan, calls: Sequence[AggregateCall], *, case_sensitive: bool) -> list[Aggregate]:
-    """The aggregates that calls mean over a plan's table. Raises UnknownColumn, AmbiguousColumn, InvalidAggregate."""
+    """Bind aggregate calls to a plan's table. Raises UnknownColumn, AmbiguousColumn, InvalidAggregate."""
     zone = zone_of(plan.session_time_zone)
     assert zone is not None
     binder = Binder(plan.opened.binding_schema, zone, case_sensitive)
@@ -27,9 +27,9 @@ def bound(plan: PlannedScan, calls: Sequence[AggregateCall], *, case_sensitive: 
 
 
 def aggregated(plan: PlannedScan, asked: Sequence[Aggregate]) -> pa.Table:
-    """One row of aggregates over the rows that match; the schema's metadata tells how many blocks were read.
+    """Return one row of aggregates over the matching rows; the schema's metadata has the number of blocks read.
 
-    Raises UnsupportedPredicate where a block is to be read that only Spark can decide, StalePlan, InvalidParquet.
+    Raises UnsupportedPredicate if a block must be read that only Spark can decide, StalePlan, InvalidParquet.
     """
     blocks = plan.survivors.blocks
     assert blocks is not None
@@ -50,7 +50,7 @@ def aggregated(plan: PlannedScan, asked: Sequence[Aggregate]) -> pa.Table:
 
 
 def _read(plan: PlannedScan, answers: Answers, asked: Sequence[Aggregate], positions: np.ndarray) -> None:
-    """Read some blocks for aggregates that need them; of what deletes rows, only what their files need."""
+    """Read some blocks for the aggregates that need them, with only those delete files that apply to their files."""
     if not len(positions):
         return
     plan.require_supported()

@@ -1,4 +1,4 @@
-"""Proving a plan on the data: blocks that it prunes are read, and their rows looked at, without Spark."""
+"""Verify a plan against the data, without Spark: evaluate the predicate on rows of blocks that it prunes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_SHOWN = 80  # bytes of a value
 
 @dataclass(frozen=True)
 class _Match:
-    """A row that matches, and is left out."""
+    """A matching row that the plan leaves out."""
 
     row_group: int
     position: int
@@ -35,22 +35,23 @@ class _Match:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What was found in some blocks of one file."""
+    """The findings in some blocks of one file."""
 
     blocks: int
     rows: int
-    open_rows: int  # on which only Spark knows
+    open_rows: int  # that only Spark can decide
     skipped: str | None
     match: _Match | None
 
 
 def audited(plan: PlannedScan, predicate: Predicate, share: float, seed: int | None = None) -> PlannedScan:
-    """The plan, after a share of the blocks that it leaves out was read, at least one; its report says how many.
+    """Return the plan after reading a share of the blocks that it leaves out, at least one; its report has their
+    number.
 
-    `predicate` is the plan's, bound; rewritten or not. The plan has no limit. Blocks of which only Spark can tell are
-    skipped, and so are those that cannot be read, with a note in the report.
+    `predicate` is the plan's bound predicate, rewritten or not. The plan has no limit. Blocks that only Spark can
+    decide or that cannot be read are skipped, with a note in the report.
 
-    Raises AuditFailed where a row that is left out matches.
+    Raises AuditFailed if a row that is left out matches.
     """
     asked = predicate if is_supported(predicate) else plan.predicate
     excluded = excluded_by(plan)
@@ -62,7 +63,7 @@ def audited(plan: PlannedScan, predicate: Predicate, share: float, seed: int | N
     chosen = excluded.take(sampled(len(excluded), most, np.random.default_rng(seed)))
     try:
         reading = reading_of(plan.opened, chosen.file, chosen.row_group, columns(asked))
-    except (UnsupportedTable, StalePlan, InvalidParquet) as error:  # of files that delete rows
+    except (UnsupportedTable, StalePlan, InvalidParquet) as error:  # raised by delete files
         return _told(plan, AuditReport(0, len(excluded), 0, (f"all skipped: {error}",)))
     files = np.unique(chosen.file)
     ordinals = dict(zip(plan.paths.take(pa.array(files)).to_pylist(), files.tolist(), strict=True))
@@ -78,7 +79,7 @@ def audited(plan: PlannedScan, predicate: Predicate, share: float, seed: int | N
 
 
 def _seen(file: FileBlocks, reading: PrunedReading, chosen: PrunedBlocks, ordinal: int, predicate: Predicate) -> _Seen:
-    """What is in those blocks of one file that were chosen."""
+    """Check the selected blocks of one file."""
     rows = open_rows = 0
     opened: set[int] = set()
     known = {int(chosen.row_group[i]): i for i in np.flatnonzero(chosen.file == ordinal).tolist()}
@@ -100,12 +101,12 @@ def _seen(file: FileBlocks, reading: PrunedReading, chosen: PrunedBlocks, ordina
 
 
 def shown(batch: pa.RecordBatch, row: int) -> dict[str, str]:
-    """One row as texts."""
+    """Return one row as texts."""
     return {name: _text(batch.column(name)[row]) for name in batch.schema.names}
 
 
 def _text(value: pa.Scalar) -> str:
-    """A value in a message, cut where it is long; text may be no UTF-8."""
+    """Format a value for a message, cut if long; text need not be UTF-8."""
     if pa.types.is_string(value.type) and value.is_valid:
         return repr(value.as_buffer().to_pybytes()[:MOST_SHOWN].decode("utf-8", "backslashreplace"))
     return str(value)[:MOST_SHOWN] if value.is_valid else "NULL"

@@ -1,7 +1,7 @@
-"""The blocks that are left to read, as arrays from the plan to the executors.
+"""The blocks to read, as arrays that go from the plan to the executors.
 
-There is no Python object for a block, and one for a file only while it is read: ten million blocks are a few arrays,
-and a task is a few bytes for each of its blocks.
+There is no Python object per block, and one per file only while the file is read: ten million blocks are a few arrays,
+and a task has a few bytes per block.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _RANGES = pa.schema([("start", pa.int64()), ("stop", pa.int64())])
 
 @dataclass(frozen=True, eq=False)
 class BlockList:
-    """Row groups in order of their files and within them; file f has the blocks [first[f], first[f + 1])."""
+    """Row groups ordered by file and position in the file; file f has the blocks [first[f], first[f + 1])."""
 
-    files: pa.RecordBatch  # a row per file: path, bytes and time when it was listed, what else readers are told
+    files: pa.RecordBatch  # a row per file: path, size, modification time, reader options
     first: np.ndarray  # int64 of shape (n_files + 1,)
     row_group: np.ndarray  # int32 of shape (n_blocks,)
-    residual: np.ndarray  # int32 of shape (n_blocks,), among the reader's
-    ranges: RowRanges  # of rows that may match; none of a block of which all rows may
-    layouts: Layouts | None = None  # where pages lie; None: readers look at footers
+    residual: np.ndarray  # int32 of shape (n_blocks,), indices into the reader's residuals
+    ranges: RowRanges  # rows that may match; empty for a block of which all rows may
+    layouts: Layouts | None = None  # page locations; None: readers use footers
 
     def __len__(self) -> int:
         return len(self.row_group)
 
     def between(self, start: int, stop: int) -> BlockList:
-        """The blocks [start, stop), which may begin and end within a file; nothing is copied but `first`."""
+        """Return the blocks [start, stop), which may begin and end within a file; only `first` is copied."""
         low = int(self.first.searchsorted(start, "right")) - 1
         high = int(self.first.searchsorted(stop, "left"))
         first = self.first[low : high + 1].clip(start, stop) - start
@@ -59,7 +59,7 @@ class BlockList:
         )
 
     def by_file(self) -> Iterator[FileBlocks]:
-        """What a reader is told of each file, made when it is asked for."""
+        """Yield the reader's description of each file, created lazily."""
         for i in range(self.files.num_rows):
             path = self.files.column(_PATH)[i].as_py()
             blocks = slice(int(self.first[i]), int(self.first[i + 1]))
@@ -81,7 +81,7 @@ class BlockList:
         return RowSelection(self.ranges.start[begin:end], self.ranges.stop[begin:end]) if begin < end else None
 
     def _stored(self, blocks: slice) -> StoredRows | None:
-        """What the index tells of blocks of one file, which have one head."""
+        """Return the index's page locations for blocks of one file, which share its file metadata."""
         if self.layouts is None:
             return None
         known = dict(zip(self.row_group[blocks].tolist(), self.layouts.blocks[blocks], strict=True))
@@ -90,9 +90,9 @@ class BlockList:
         return StoredRows(self.layouts.heads[int(self.layouts.head[blocks].max())], known)
 
     def to_bytes(self) -> bytes:
-        """Messages of Arrow IPC, compressed together: schema and rows of the files, blocks, ranges, layouts, heads.
+        """Encode as Arrow IPC messages, compressed together: files (schema, rows), blocks, ranges, layouts, heads.
 
-        Compressed one by one, Arrow's buffers cost twice the time for a task of some hundred blocks.
+        Compressing Arrow's buffers one by one takes twice the time for a task of some hundred blocks.
         """
         count = pa.array(np.diff(self.first), pa.int32())
         files = pa.RecordBatch.from_arrays([*self.files.columns, count], schema=self.files.schema.append(_COUNT))
@@ -110,7 +110,7 @@ class BlockList:
         return data
 
     def _layout_messages(self) -> list[pa.Buffer]:
-        """None where there are no layouts."""
+        """Return the messages of the layouts; none if there are no layouts."""
         if self.layouts is None:
             return []
         head, blocks, heads = pa.array(self.layouts.head), binaries(self.layouts.blocks), binaries(self.layouts.heads)
@@ -121,7 +121,7 @@ class BlockList:
 
     @staticmethod
     def from_bytes(data: bytes) -> BlockList:
-        """What :meth:`to_bytes` was called on."""
+        """Decode the result of :meth:`to_bytes`."""
         stream = pa.CompressedInputStream(pa.BufferReader(data), "zstd")
         messages = pa.ipc.MessageReader.open_stream(stream)
         schema = pa.ipc.read_schema(messages.read_next_message())
@@ -137,7 +137,7 @@ class BlockList:
 
 
 def _layouts_in(messages: pa.ipc.MessageReader) -> Layouts | None:
-    """What is left of the messages of a list; no layouts where nothing is."""
+    """Read layouts from the remaining messages; None if there are none."""
     try:
         message = messages.read_next_message()
     except (StopIteration, EOFError):
@@ -148,11 +148,11 @@ def _layouts_in(messages: pa.ipc.MessageReader) -> Layouts | None:
 
 
 def reading_order(file: np.ndarray, row_group: np.ndarray) -> np.ndarray:
-    """The positions of blocks in order of their files, and within them of their row groups: int64."""
+    """Return the positions of blocks ordered by file, then row group: int64."""
     key = (file.astype(np.int64) << 32) | row_group
     if (key[1:] > key[:-1]).all():
         return np.arange(len(key))
-    return np.argsort(key, kind="stable")  # which makes use of the runs that segments are
+    return np.argsort(key, kind="stable")  # a stable sort exploits the sorted runs of segments
 
 
 def block_list(
@@ -164,9 +164,10 @@ def block_list(
     ranges: RowRanges | None = None,
     layouts: Layouts | None = None,
 ) -> BlockList:
-    """Blocks in reading order, by the positions of their files in the listing; `told` of every file that has some.
+    """Build a list of blocks in reading order, from the positions of their files in the listing.
 
-    Without `ranges` all rows of them are read, and all of those that have none there.
+    `told` has the reader options of every file with blocks. Without `ranges`, or if a block has no range there, all
+    rows are read.
     """
     starts = np.flatnonzero(np.diff(file, prepend=-1))
     ordinals = file[starts]

@@ -1,4 +1,4 @@
-"""Reading surviving blocks: row groups in, batches of the wanted columns with only matching rows out."""
+"""Read surviving blocks: row groups in, batches of the wanted columns and only the matching rows out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.residual import Residuals
 from secateur.pruning.rows import matching_rows
 
-BATCH_BYTES = 16 << 20  # of what is handed on at once
+BATCH_BYTES = 16 << 20  # maximum size of a batch that is handed on
 
 
 @dataclass(frozen=True)
@@ -26,37 +26,37 @@ class BlockReader:
     """How to read blocks of a table: which columns come out, and which rows."""
 
     open: Callable[[FileBlocks], FileRows]
-    fields: tuple[pa.Field, ...]  # of the batches that come out
-    needed: tuple[pa.Field, ...]  # these, and those of the predicate
-    residuals: tuple[Predicate | None, ...]  # what rows have to satisfy; None: every row comes out
-    own: frozenset[str] = frozenset()  # columns of the files that have the name of one that Spark hides
-    rows: Callable[[Predicate, pa.RecordBatch], np.ndarray] = matching_rows  # or possible_rows, where Spark looks again
+    fields: tuple[pa.Field, ...]  # of the returned batches
+    needed: tuple[pa.Field, ...]  # these and those of the predicate
+    residuals: tuple[Predicate | None, ...]  # conditions on rows; None: every row is returned
+    own: frozenset[str] = frozenset()  # columns of the files named like one that Spark hides
+    rows: Callable[[Predicate, pa.RecordBatch], np.ndarray] = matching_rows  # or possible_rows, if Spark checks again
 
     def read(self, blocks: FileBlocks) -> Iterator[pa.RecordBatch]:
-        """The batches of some row groups of one file, with exactly the rows that match."""
+        """Yield the batches of some row groups of one file, with exactly the matching rows."""
         names = [field.name for field in self.fields]
         return (part for batch in self._matching(blocks) for part in bounded(batch.select(names)))
 
     def read_all(self, blocks: BlockList) -> Iterator[pa.RecordBatch]:
-        """The batches of a list of blocks, file by file."""
+        """Yield the batches of a list of blocks, file by file."""
         for file in blocks.by_file():
             yield from self.read(file)
 
     def count(self, blocks: FileBlocks) -> int:
-        """The number of rows that match in some row groups of one file."""
+        """Count the matching rows in some row groups of one file."""
         return sum(batch.num_rows for batch in self._matching(blocks))
 
     def positioned(self, blocks: FileBlocks) -> Iterator[tuple[int, np.ndarray, pa.RecordBatch]]:
-        """The live rows of some row groups of one file, whatever residuals say: the needed columns, batch by batch.
+        """Yield the live rows of some row groups of one file, ignoring residuals: the needed columns, batch by batch.
 
-        With the row group of every batch, and the positions of its rows within that.
+        Every batch comes with its row group and the positions of its rows within that.
         """
         for row_group, of_row_group in zip(blocks.row_groups, self.live(blocks), strict=True):
             for positions, batch in of_row_group:
                 yield row_group, positions, batch
 
     def live(self, blocks: FileBlocks) -> Iterator[Iterator[Positioned]]:
-        """Of some row groups of one file, which is opened once, the live rows of each, with their positions in it."""
+        """Yield for each row group of one file its live rows with their positions; the file is opened once."""
         opened = self._opened(blocks)
         for row_group, rows in zip(blocks.row_groups, blocks.rows, strict=True):
             yield opened.live(row_group, self.needed, rows)
@@ -77,7 +77,7 @@ class BlockReader:
 
 
 def bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch in parts of at most BATCH_BYTES, or of a single row."""
+    """Split a batch into parts of at most BATCH_BYTES, or of a single row."""
     step = -(-batch.num_rows // max(1, -(-batch.nbytes // BATCH_BYTES)))
     return (batch.slice(at, step) for at in range(0, batch.num_rows, max(1, step)))
 
@@ -89,7 +89,7 @@ def block_reader(
     residuals: Residuals,
     names: Iterable[str] = (),
 ) -> BlockReader:
-    """The reader of chosen columns, and of the columns that residuals and `names` ask for besides.
+    """Return the reader of the given columns, plus those that residuals and `names` need.
 
     A residual that only Spark can evaluate filters nothing here.
     """

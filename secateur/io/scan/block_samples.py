@@ -1,4 +1,4 @@
-"""Which blocks are read for advice, and what is kept of each: facts, which take little."""
+"""Sample the blocks to read for advice, and keep a few facts on each."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from secateur.pruning.rows import column, possible_rows
 from secateur.pruning.statistics import Blocks
 from secateur.values import kind_of
 
-MOST_ROWS = 1 << 22  # of sampled blocks that are sorted, to try a clustering
-LEAST_SORTED = 4  # blocks that are sorted, whatever rows they have
+MOST_ROWS = 1 << 22  # of sampled blocks that are sorted to try a clustering
+LEAST_SORTED = 4  # blocks that are sorted, however many rows they have
 
-Place = tuple[int, int]  # a live file, and a row group of it
+Place = tuple[int, int]  # a live file and one of its row groups
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The plan of a predicate, and which of its blocks are sampled, ascending."""
+    """The plan of a predicate, and its sampled blocks, ascending."""
 
     plan: PlannedScan
     at: np.ndarray
@@ -56,32 +56,32 @@ class Sample:
 
     @cached_property
     def chosen(self) -> Blocks:
-        """The sampled ones."""
+        """The sampled blocks."""
         return self.blocks.take(self.at)
 
     @cached_property
     def places(self) -> list[Place]:
-        """Where the sampled blocks lie."""
+        """The files and row groups of the sampled blocks."""
         return list(zip(self.chosen.file.tolist(), self.chosen.row_group.tolist(), strict=True))
 
     def without(self, facts: Mapping[Place, object]) -> Sample:
-        """Without the blocks that could not be read."""
+        """Return the sample without the blocks that could not be read."""
         return Sample(self.plan, self.at[[place in facts for place in self.places]], self.number)
 
     @property
     def now(self) -> Amount:
-        """What the plan reads."""
+        """The amount that the plan reads."""
         blocks = self.blocks
         return Amount(len(blocks), int(blocks.row_count.sum()), int(blocks.byte_count.sum()))
 
     @cached_property
     def leaves(self) -> list[Leaf]:
-        """The leaves of the predicate, each once."""
+        """The distinct leaves of the predicate."""
         return list(dict.fromkeys(leaves(self.plan.predicate)))
 
 
 def sample(plan: PlannedScan, most: int, number: int = -1) -> Sample:
-    """At most so many blocks of a plan, spread as by chance; plans that share blocks share them in their samples."""
+    """Sample at most `most` blocks of a plan, pseudo-randomly; plans that share blocks share them in their samples."""
     blocks = plan.survivors.blocks
     assert blocks is not None
     file, group = blocks.file.astype(np.uint64), blocks.row_group.astype(np.uint64)
@@ -91,26 +91,26 @@ def sample(plan: PlannedScan, most: int, number: int = -1) -> Sample:
     return Sample(plan, np.sort(order[:most]), number)
 
 
-# ---- what is tried ---------------------------------------------------------------------------------------------------
+# ---- candidates ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What the index does not have, and what could serve some leaf."""
+    """Structures that the index lacks and that could serve some leaf."""
 
     filters: Mapping[Offer, Sequence[Leaf]]
     gaps: Sequence[Field]
     clusterings: Sequence[Field]
-    names: Sequence[str]  # the top-level columns that are read
+    names: Sequence[str]  # top-level columns to read
 
     @property
     def columns(self) -> list[Field]:
-        """The columns of which filters or gaps are tried."""
+        """The columns for which filters or gaps are tried."""
         return list(dict.fromkeys([*(offer.column for offer in self.filters), *self.gaps]))
 
 
 def what_to_try(whole: PlannedScan, plans: Sequence[PlannedScan]) -> Tried:
-    """What could serve the predicates of some plans, and is not there."""
+    """Return the missing structures that could serve the predicates of some plans."""
     opened = whole.opened
     kept, outside, have_gaps = not_covered(opened), set(opened.listing.columns), columns_with_gaps(opened)
     asked = dict.fromkeys(leaf for plan in plans for leaf in leaves(plan.predicate))
@@ -129,21 +129,21 @@ def what_to_try(whole: PlannedScan, plans: Sequence[PlannedScan]) -> Tried:
     )
 
 
-# ---- what is read ----------------------------------------------------------------------------------------------------
+# ---- reading ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is kept of a sampled block."""
+    """The facts kept of a sampled block."""
 
-    matches: Mapping[int, bool | None]  # by the number of the plan; None where only Spark can tell
+    matches: Mapping[int, bool | None]  # by number of the plan; None if only Spark can decide
     held: Mapping[Offer, SimulatedFilter]
     samples: Mapping[Field, ColumnSample | None]
     rows: pa.RecordBatch | None  # of the blocks on which clusterings are tried
 
 
 def read_facts(tried: Tried, whole: Sample, samples: Sequence[Sample]) -> dict[Place, Facts]:
-    """The facts of every sampled block but those with values that only Spark converts. Raises as reading does."""
+    """Read the facts of every sampled block without values that only Spark converts. Raises as reading does."""
     plans: dict[Place, list[int]] = {place: [] for place in whole.places}
     for each in samples:
         for place in each.places:
@@ -175,7 +175,7 @@ def read_facts(tried: Tried, whole: Sample, samples: Sequence[Sample]) -> dict[P
 
 
 def _reader(tried: Tried, plan: PlannedScan, places: Sequence[Place]) -> tuple[BlockReader, BlockList]:
-    """What reads whole row groups, of chosen columns, and the blocks at some places, in reading order."""
+    """Return a reader of whole row groups and selected columns, and the blocks at some places, in reading order."""
     opened, listing = plan.opened, plan.opened.listing
     file, group = np.array([f for f, _ in places], np.int64), np.array([g for _, g in places], np.int64)
     delivery = opened.table.delivery(listing, np.unique(file))
@@ -186,7 +186,7 @@ def _reader(tried: Tried, plan: PlannedScan, places: Sequence[Place]) -> tuple[B
 
 
 def _one_batch(batches: Sequence[pa.RecordBatch], wanted: Sequence[pa.Field]) -> pa.RecordBatch:
-    """The rows of a row group as one batch; a batch without columns has as many rows."""
+    """Combine the rows of a row group to one batch; a batch without columns keeps its row count."""
     if not wanted:
         return pa.RecordBatch.from_arrays([pa.nulls(sum(each.num_rows for each in batches))], names=[""])
     schema = pa.schema(wanted)
@@ -195,7 +195,7 @@ def _one_batch(batches: Sequence[pa.RecordBatch], wanted: Sequence[pa.Field]) ->
 
 
 def _matches(predicate: Predicate, batch: pa.RecordBatch) -> bool | None:
-    """Whether some row may match; None where only Spark can tell."""
+    """Return whether some row may match; None if only Spark can decide."""
     try:
         return bool(possible_rows(predicate, batch).any())
     except UnsupportedPredicate:

@@ -1,4 +1,4 @@
-"""Why blocks of a plan are read or left out, and by what else they could be: what a plan reads to explain itself."""
+"""Explain why blocks of a plan are read or left out, and which other structures could prune them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from secateur.pruning.statistics import Blocks
 
 
 def why(plan: PlannedScan, block: str | Mapping[str, object], row_group: int | None) -> FileWhy | Why:
-    """The answer for a file, or for one block. Raises UnknownBlock."""
+    """Explain a file or one block. Raises UnknownBlock."""
     if isinstance(block, Mapping):
         block, row_group = _place(block)
     file = pc.index(plan.paths, block).as_py()
@@ -38,7 +38,7 @@ def why(plan: PlannedScan, block: str | Mapping[str, object], row_group: int | N
 
 
 def explanation(plan: PlannedScan) -> Explanation:
-    """What serves every conjunct of a plan's predicate, and what could."""
+    """Return the structures that serve every conjunct of a plan's predicate, and those that could."""
     opened = plan.opened
     parts, files_not_known = opened.catalog.known()
     snapshot = opened.catalog.snapshot
@@ -62,12 +62,12 @@ def _missing(structure: str, column: Field, argument: str) -> Structure:
 
 
 def _to_do(why: str, has_no_index: bool) -> str:
-    """What is not covered, and the call that covers it."""
+    """Describe what is not covered, and the call that covers it."""
     return f"{why}: {'build_index(table, spark=spark)' if has_no_index else REFRESH}"
 
 
 def _place(row: Mapping[str, object]) -> tuple[str, int]:
-    """File and row group of a row of ``plan.blocks``."""
+    """Return file and row group of a row of ``plan.blocks``."""
     match row:
         case {"file": str(file), "row_group": int(row_group)}:
             return file, row_group
@@ -75,7 +75,7 @@ def _place(row: Mapping[str, object]) -> tuple[str, int]:
 
 
 def _why(plan: PlannedScan, path: str, file: int, blocks: Blocks) -> list[Why]:
-    """The answers for some blocks of one file."""
+    """Explain some blocks of one file."""
     catalog = plan.opened.catalog
     segment = catalog.segment_of_file(file)
     segments = np.unique(blocks.segment[blocks.segment >= 0])
@@ -95,7 +95,7 @@ def _why(plan: PlannedScan, path: str, file: int, blocks: Blocks) -> list[Why]:
 
 
 def _stages(plan: PlannedScan, file: int, segment: int, row_groups: np.ndarray) -> list[str | None]:
-    """The stage after which each of some row groups of a file is gone for good; None for those that survive."""
+    """Return for each row group of a file the stage that finally pruned it; None for those that survive."""
     stages: list[str | None] = [None] * len(row_groups)
     gone = np.ones(len(row_groups), bool)
     for left in reversed(plan.trail):

@@ -1,7 +1,7 @@
-"""Proving an index on the data: blocks are read anew, and their values compared with all that is recorded of them.
+"""Verify an index against the data: read blocks again, and compare their values with everything recorded for them.
 
-The work is spread over executors: each opens the index snapshot by its number, reads of it what is recorded of its own
-blocks, and of the table these blocks.
+The work is spread over executors. Each opens the index snapshot by number, and reads from the index only the records of
+its own blocks, and from the table only these blocks.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from secateur.pruning.predicate.bound import Field
 from secateur.pruning.report import Faults, Reads
 from secateur.values import Key, keys_of
 
-MOST_DRAWN = 4  # values of a column that a block gives to random predicates
+MOST_DRAWN = 4  # values of a column that a block contributes to random predicates
 LONGEST_DRAWN = 64  # bytes of such a value
-MEMORY = 1 << 28  # bytes of an index that a task holds
+MEMORY = 1 << 28  # bytes of an index that a task holds in memory
 
 
 @dataclass(frozen=True)
 class AuditPart:
-    """Some blocks of one segment: what a task is told of them."""
+    """Some blocks of one segment: the description of a task."""
 
     segment: int
-    blocks: bytes  # a BlockList; what is left to check of a block stands for its position in the segment
+    blocks: bytes  # a BlockList; a block's residual is its position in the segment
 
 
 @dataclass(frozen=True)
 class AuditFault:
-    """A statistic that the data contradicts: of a block, or of a whole file (then the row group is -1)."""
+    """A statistic that the data contradicts, for a block or a whole file (then the row group is -1)."""
 
     file: str
     row_group: int
@@ -68,22 +68,22 @@ class AuditFault:
 
 @dataclass
 class AuditFindings:
-    """What tasks found."""
+    """The findings of tasks."""
 
     blocks: int = 0
     rows: int = 0
     values: int = 0
     faults: list[AuditFault] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
-    drawn: dict[int, list[Key]] = field(default_factory=dict)  # values, by the number of their column
+    drawn: dict[int, list[Key]] = field(default_factory=dict)  # values by column number
 
     def to_bytes(self) -> bytes:
-        """As JSON; keys that are bytes in hexadecimal."""
+        """Encode as JSON, with bytes keys in hexadecimal."""
         drawn = {c: [key.hex() if isinstance(key, bytes) else key for key in keys] for c, keys in self.drawn.items()}
         return json.dumps({**asdict(self), "drawn": drawn}).encode()
 
     def add(self, data: bytes) -> None:
-        """Add what another process found."""
+        """Add the findings of another process."""
         told = json.loads(data)
         self.blocks += told["blocks"]
         self.rows += told["rows"]
@@ -97,17 +97,17 @@ class AuditFindings:
 
 @dataclass(frozen=True)
 class StatisticsAudit:
-    """The audit of an index snapshot, as tasks are told of it."""
+    """The audit of an index snapshot, as sent to tasks."""
 
     store: FileStore
     number: int  # of the snapshot
     created: float
-    open: Callable[[FileBlocks], FileRows]  # all rows, deleted ones too
+    open: Callable[[FileBlocks], FileRows]  # all rows, deleted ones included
     pieces: Sequence[AuditPart]
     seed: int
 
     def run(self, run: RunTasks) -> Iterator[bytes]:
-        """What tasks find in every piece, for :meth:`Found.add`. Raises IndexFault."""
+        """Yield the findings of every task, for :meth:`AuditFindings.add`. Raises IndexFault."""
         return run(self._work, len(self.pieces))
 
     def _work(self, mine: Sequence[int]) -> Iterator[bytes]:
@@ -132,7 +132,7 @@ class StatisticsAudit:
 
 @dataclass
 class SegmentAuditor:
-    """Compares blocks of one segment with what is recorded of them."""
+    """Compares the blocks of one segment with their records in the index."""
 
     memory: IndexMemory
     segment: int
@@ -140,7 +140,7 @@ class SegmentAuditor:
     found: AuditFindings = field(default_factory=AuditFindings)
 
     def look_at(self, file: FileBlocks, rows: FileRows) -> None:
-        """Some blocks of one file; the file's row groups are counted."""
+        """Check some blocks of one file, and the number of its row groups."""
         within = file.residual  # the positions of the blocks in the segment
         table = self._blocks
         recorded = np.sort(table.row_group[table.file == table.file[within[0]]]).tolist()
@@ -168,7 +168,7 @@ class SegmentAuditor:
             self._tuples(path, rows, row_group, block)
 
     def _column(self, path: str, rows: FileRows, row_group: int, block: int, root: str) -> None:
-        """One top-level column of a block, with all that lies within it."""
+        """Check one top-level column of a block, and everything nested in it."""
         witnesses = [w for c in self._columns if c.path[0] == root and (w := self._witness(c, block)) is not None]
         filters = {f: each for f, each in enumerate(self.memory.snapshot.filters) if each.path[0] == root}
         looked_up: dict[int, pa.Array] = {}
@@ -214,7 +214,7 @@ class SegmentAuditor:
         return table.first_row[begin:end], [Unit.of(table.zone_map, page) for page in range(begin, end)]
 
     def _tuples(self, path: str, rows: FileRows, row_group: int, block: int) -> None:
-        """The bounds of the tuples of the sort key, where they are kept."""
+        """Check the bounds of the sort key's tuples, if they are stored."""
         columns = [c for c in self.memory.snapshot.columns if is_tuple_column(c.path)]
         zone_map = self._zone_map(columns[0]) if columns else None
         if zone_map is None:
@@ -231,7 +231,7 @@ class SegmentAuditor:
                 return
 
     def _draw(self, column: IndexedColumn, values: pa.Array, *, first: bool) -> None:
-        """Values for random predicates, of the first batch of a block."""
+        """Draw values for random predicates from the first batch of a block."""
         present = values.drop_null() if first else values.slice(0, 0)
         if not len(present):
             return
@@ -246,7 +246,7 @@ class SegmentAuditor:
             AuditFault(path, row_group, each.column, each.statistic, each.recorded, each.found) for each in found
         ]
 
-    # ---- what is recorded
+    # ---- index records
 
     @cached_property
     def _blocks(self) -> BlockTable:
@@ -262,7 +262,7 @@ class SegmentAuditor:
 
     @cached_property
     def _roots(self) -> list[str]:
-        """The top-level columns of which something is recorded."""
+        """The top-level columns that have any record."""
         paths = [*(c.path for c in self._columns), *(f.path for f in self.memory.snapshot.filters)]
         return list(dict.fromkeys(path[0] for path in paths))
 
@@ -275,7 +275,7 @@ class SegmentAuditor:
         return {}
 
     def _zone_map(self, column: IndexedColumn) -> ZoneMap | None:
-        """The zone maps of a column over the segment; None where there are none. Raises IndexFault."""
+        """Return the zone maps of a column over the segment; None if there are none. Raises IndexFault."""
         if column not in self._zones:
             stored = stored_segment(self.memory.store, self.memory.snapshot, self.segment)
             self._zones[column] = stored.known_zone_map(self.memory.snapshot.columns.index(column))
@@ -283,7 +283,7 @@ class SegmentAuditor:
 
     @cached_property
     def _leaves(self) -> Mapping[IndexedColumn, Unit]:
-        """What the tree above the segments says of this one. Raises IndexFault."""
+        """The tree's statistics of this segment. Raises IndexFault."""
         found = {c: self.memory.snapshot.tree_zones(_field(c)) for c in self.memory.snapshot.columns}
         return {c: Unit.of(nodes, self.segment) for c, nodes in found.items() if nodes is not None}
 

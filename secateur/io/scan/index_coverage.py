@@ -1,4 +1,4 @@
-"""What the index covers of every column and structure, and why not the rest."""
+"""Compute what the index covers for every column and structure, and why the rest is not covered."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _COVERAGE = pa.schema(
 
 @dataclass(frozen=True)
 class Covered:
-    """What the index has of a column under one structure, of the files that are live."""
+    """The coverage of a column by one structure, over the live files."""
 
     column: str
     structure: str  # "zone map", "pages", "bloom", "postings", "ngram", "tokens" or "sort key"
@@ -50,37 +50,41 @@ class Covered:
     files: int
     blocks: int
     row_count: int
-    bytes: int  # of the index, in the store
+    bytes: int  # of index files in the store
     files_without_entry: int
     files_changed: int
     files_without_structure: int
-    why: str | None  # why not everything is covered
+    why: str | None  # reason for missing coverage
 
 
 def coverage(table: Table) -> pa.Table:
-    """One row per column and structure of the index: how much of the live files it covers, and why not the rest.
+    """Return how much of the live files the index covers, per column and structure, and why not the rest.
 
     Every column of the files has a row for its zone maps, and rows for pages, bloom filters, postings, n-grams and
-    tokens where the index has some; tuples of the sort key have one. `files`, `blocks` and `row_count` are covered;
-    `bytes` are those of the index, in the store.
-    The other live files have no entry in the index, or were changed since it was made, or lie in segments without the
-    structure (which segments written before it was asked for are). `why` says so in words; it is null where
-    everything is covered. Whether a block has gaps, or a filter, that were left out because they would not pay is not
-    told here.
+    tokens if the index has some; tuples of the sort key have one row. Live files are not covered if they have no entry
+    in the index, were changed since it was built, or lie in segments without the structure (because they were written
+    before it was requested). Whether gaps or a filter of a block were left out because they would not pay is not
+    reported.
+
+    Returns
+    -------
+    pa.Table
+        One row per column and structure. `files`, `blocks` and `row_count`: what is covered; `bytes`: of index files
+        in the store; `why`: the reason for missing coverage, null if everything is covered.
     """
     return pa.Table.from_pylist([asdict(each) for each in covered(opened_strictly(table))], _COVERAGE)
 
 
 def covered(opened: OpenedTable) -> list[Covered]:
-    """What :func:`coverage` tells, as values."""
+    """Return the rows of :func:`coverage` as values."""
     found = _Coverage(opened)
     return [found.of(each) for each in _structures(opened)]
 
 
 def not_covered(opened: OpenedTable) -> dict[tuple[str, str], str | None]:
-    """Of every column and structure that the index has, why not all live files are covered; None where they are.
+    """Return for every column and structure of the index why live files are not covered; None if all are.
 
-    Zone maps that it does not have are among these.
+    Includes zone maps that the index lacks.
     """
     found = _Coverage(opened)
     structures = (each for each in _structures(opened) if each.has is not None or each.why_not)
@@ -88,7 +92,7 @@ def not_covered(opened: OpenedTable) -> dict[tuple[str, str], str | None]:
 
 
 def columns_with_gaps(opened: OpenedTable) -> frozenset[str]:
-    """The columns of which the index was asked to keep gaps, as the table calls them."""
+    """Return the table's names of the columns for which the index was asked to keep gaps."""
     snapshot, naming = opened.catalog.snapshot, opened.table.naming
     if snapshot is None:
         return frozenset()
@@ -98,7 +102,7 @@ def columns_with_gaps(opened: OpenedTable) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Structure:
-    """Something that the index keeps of a column, and which segments have it; None where the index cannot have it."""
+    """One structure of a column, and the segments that have it; None if the index cannot have it."""
 
     column: str
     name: str
@@ -110,12 +114,12 @@ class _Structure:
 
 @dataclass(frozen=True)
 class _Coverage:
-    """The live files by what the index has of them."""
+    """The live files by their coverage in the index."""
 
     opened: OpenedTable
 
     def of(self, structure: _Structure) -> Covered:
-        """How much of a structure there is."""
+        """Return the coverage of a structure."""
         counts = self.opened.catalog.coverage.counts_of
         live, has = self._entries(structure)
         both = live & has
@@ -134,12 +138,12 @@ class _Coverage:
         )
 
     def why(self, structure: _Structure) -> str | None:
-        """Why not everything is covered; None where it is."""
+        """Return why coverage is incomplete; None if it is complete."""
         live, has = self._entries(structure)
         return structure.why_not or _in_words(self.missing - self.changed, self.changed, int((live & ~has).sum()))
 
     def _entries(self, structure: _Structure) -> tuple[np.ndarray, np.ndarray]:
-        """Which entries of the index are of live files, and which lie in segments that have the structure."""
+        """Return which index entries belong to live files, and which lie in segments with the structure."""
         coverage = self.opened.catalog.coverage
         live = coverage.live >= 0
         has = np.zeros(len(live), bool) if structure.has is None else np.repeat(structure.has, np.diff(coverage.begin))
@@ -147,12 +151,12 @@ class _Coverage:
 
     @property
     def missing(self) -> int:
-        """The live files without an entry of their identity."""
+        """The live files without an index entry of their identity."""
         return len(self.opened.catalog.coverage.uncovered)
 
     @cached_property
     def changed(self) -> int:
-        """The live files of which the index has an entry of another size or time."""
+        """The live files whose index entry has another size or time."""
         catalog, listing = self.opened.catalog, self.opened.listing
         if catalog.snapshot is None or not len(catalog.coverage.uncovered):
             return 0
@@ -192,7 +196,7 @@ def shown_key(opened: OpenedTable, snapshot: Snapshot) -> Iterator[str]:
 
 
 def _leaves(fields: Sequence[Field]) -> Iterator[Field]:
-    """Columns, and of structs the fields within."""
+    """Yield columns and, for structs, their fields."""
     for field in fields:
         if pa.types.is_struct(field.type):
             yield from _leaves([Field((*field.path, child.name), child.type) for child in field.type])
@@ -234,7 +238,7 @@ def _bytes(*directories: Directory | None) -> int:
 
 
 def _filter_bytes(opened: OpenedTable, snapshot: Snapshot, f: int, each: Filter) -> int:
-    """What a filter takes: its chunks, and beside them the rows of postings, or the files of slabs."""
+    """Return the bytes of a filter: its chunks plus the rows of postings, or the bloom matrix files."""
     if each.kind == POSTINGS:
         memory = opened.catalog.memory
         assert memory is not None
@@ -246,7 +250,7 @@ def _filter_bytes(opened: OpenedTable, snapshot: Snapshot, f: int, each: Filter)
 
 
 def _has_filter(snapshot: Snapshot, f: int, each: Filter) -> np.ndarray | None:
-    """The segments that have a filter: postings in the segments themselves, the others in slabs."""
+    """Return the segments that have a filter: postings are in the segments, other filters in bloom matrices."""
     if each.kind == POSTINGS:
         return _has(snapshot.filter_directory(POSTING, f))
     slabs = snapshot.slabs(f)

@@ -1,7 +1,7 @@
-"""Tables about a table, as Arrow: its snapshots, manifests, files and blocks, and what its index has of them.
+"""Inspect a table as Arrow tables: its snapshots, manifests, files and blocks, and their coverage by the index.
 
-All of them tell of the snapshot that queries of the handle read. Of data files nothing is opened, but for the footers
-of those that the index does not cover, by :func:`blocks`.
+All describe the snapshot that queries of the handle read. No data file is opened, except by :func:`blocks`, which reads
+the footers of files that the index does not cover.
 """
 
 from __future__ import annotations
@@ -28,30 +28,40 @@ from secateur.values import Keys
 
 
 def snapshots(table: Table) -> pa.Table:
-    """One row per snapshot of the table: id, parent, time, operation, summary, and the branches and tags that name it.
+    """Return one row per snapshot of the table.
 
-    `selected` marks the one that queries of this handle read. A directory of Parquet files has no snapshots, and so no
-    row here.
+    Returns
+    -------
+    pa.Table
+        Id, parent, time, operation, summary, and the branches and tags that name the snapshot; `selected` marks the one
+        that queries of this handle read. Empty for a directory of Parquet files, which has no snapshots.
     """
     return table.snapshot().metadata_tables.snapshots()
 
 
 def manifests(table: Table) -> pa.Table:
-    """One row per manifest of the snapshot: what it lists, its size, and its counts of files and rows.
+    """Return one row per manifest of the snapshot.
 
-    `partitions` has a summary for every field of its partition spec, with bounds as text. Counts that a manifest list
-    of version 1 leaves out are null. A directory of Parquet files has no manifests, and so no row here.
+    Returns
+    -------
+    pa.Table
+        What the manifest lists, its size, and its counts of files and rows; counts that a manifest list of version 1
+        leaves out are null. `partitions` has a summary per field of its partition spec, with bounds as text. Empty for
+        a directory of Parquet files, which has no manifests.
     """
     return table.snapshot().metadata_tables.manifests()
 
 
 def files(table: Table) -> pa.Table:
-    """One row per live file, by path: size, rows, partition values, whether the index covers it; then the delete files.
+    """Return one row per live data file, by path, then one per delete file.
 
-    `file` is the name that ``plan.files`` and ``plan.blocks`` use. `partition` is a struct of the partition values, of
-    all specs that the table has had, or of the columns that directories name. `row_count` counts deleted rows too, and
-    is null where neither manifests nor the index tell it. `delete_files` counts those that apply to a data file; of
-    delete files themselves, it is null as `indexed` is.
+    Returns
+    -------
+    pa.Table
+        `file` is the name used in ``plan.files`` and ``plan.blocks``. `partition` is a struct of the partition values,
+        over all specs of the table, or of the Hive partition columns. `row_count` includes deleted rows; null if
+        neither manifests nor the index have it. `delete_files` counts those that apply to a data file; for delete
+        files, it and `indexed` are null.
     """
     opened = opened_strictly(table)
     told = opened.table.metadata_tables.files(opened.listing)
@@ -66,7 +76,7 @@ def files(table: Table) -> pa.Table:
 
 
 def _rows_by_index(catalog: IndexView, live: int) -> pa.Array:
-    """The rows of every live file by the index; null where it does not cover the file."""
+    """Return the index's row count of every live file; null if the file is not covered."""
     coverage = catalog.coverage
     found = np.full(live, -1, np.int64)
     if coverage.counts_of is not None:
@@ -76,10 +86,13 @@ def _rows_by_index(catalog: IndexView, live: int) -> pa.Array:
 
 
 def blocks(table: Table) -> pa.Table:
-    """One row per row group that has rows, in order of files: its rows, its compressed bytes, and its segment.
+    """Return one row per non-empty row group, ordered by file.
 
-    `segment` is the number of a row of :func:`segments`; null for blocks that the index does not cover, whose footers
-    are read.
+    Returns
+    -------
+    pa.Table
+        Its rows, compressed bytes and segment. `segment` is the row number in :func:`segments`; null for blocks that
+        the index does not cover, whose footers are read.
     """
     opened = opened_strictly(table)
     catalog = opened.catalog
@@ -104,10 +117,13 @@ def blocks(table: Table) -> pa.Table:
 
 
 def segments(table: Table) -> pa.Table:
-    """One row per segment of the index, in key order: its file, what it holds, and bounds of the sort key's columns.
+    """Return one row per segment of the index, in key order; none without an index.
 
-    `live_files` are those of its files that the snapshot has. `lower` and `upper` are structs of a value per column of
-    the sort key; null where it is not known, or all values are NULL. Without an index there is no row.
+    Returns
+    -------
+    pa.Table
+        Its file, contents and bounds of the sort key's columns. `live_files`: its files that are in the snapshot.
+        `lower` and `upper`: structs with a value per column of the sort key; null if unknown, or all values are NULL.
     """
     opened = opened_strictly(table)
     snapshot, live = opened.catalog.snapshot, opened.catalog.coverage
@@ -134,7 +150,7 @@ def segments(table: Table) -> pa.Table:
 
 
 def _key_columns(opened: OpenedTable, snapshot: Snapshot) -> Iterator[tuple[Field, ZoneMap]]:
-    """The columns of the sort key as the table calls them, with their zone maps over the segments."""
+    """Yield the sort key's columns, named as in the table, with their zone maps over the segments."""
     naming = opened.table.naming
     types = {column.path: column.type for column in snapshot.columns}
     for each in parse_sort_key(snapshot.options.sort_key):
@@ -146,7 +162,7 @@ def _key_columns(opened: OpenedTable, snapshot: Snapshot) -> Iterator[tuple[Fiel
 
 
 def _values(column: Field, zone_map: ZoneMap, end: int) -> pa.Array:
-    """Lower or upper bounds as values; null where there is none."""
+    """Return lower or upper bounds as values; null if there are none."""
     keys = (zone_map.lower, zone_map.upper)[end]
     return pa.array([_value(column, keys.take(slice(i, i + 1)), end) for i in range(len(keys))], column.type)
 

@@ -1,7 +1,7 @@
-"""Late materialisation: the columns of the predicate first, and of the others only the pages with matching rows.
+"""Late materialisation: read the predicate's columns first, and of the others only the pages with matching rows.
 
-Where the others are few bytes, or would be read almost whole, they are read straight through.
-Source: Abadi et al., "Materialization Strategies in a Column-Oriented DBMS", ICDE 2007.
+If the other columns are few bytes, or would be read almost completely, all columns are read at once. Source: Abadi et
+al., "Materialization Strategies in a Column-Oriented DBMS", ICDE 2007.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from secateur.pruning.predicate.bound import columns
 from secateur.pruning.predicate.nodes import Predicate
 
 PAGE_CELL, MOST_HIT = 4096, 0.9  # rows, fewer than most pages have; share of such cells in the first batch with a match
-CELL = 256  # rows; a page has more, so that scattered rows are as good as the cells that they lie in
-Positioned: TypeAlias = tuple[np.ndarray, pa.RecordBatch]  # the positions of the rows of a batch in their row group
+CELL = 256  # rows; pages have more, so selecting whole cells costs no more than rows
+Positioned: TypeAlias = tuple[np.ndarray, pa.RecordBatch]  # a batch with its rows' positions in the row group
 
 
 @dataclass(frozen=True)
 class RowCondition:
-    """What rows have to satisfy."""
+    """A condition on rows."""
 
     predicate: Predicate
-    rows: Callable[[Predicate, pa.RecordBatch], np.ndarray]  # bool, of a batch that has the predicate's columns
+    rows: Callable[[Predicate, pa.RecordBatch], np.ndarray]  # bool, for a batch that has the predicate's columns
 
     @property
     def columns(self) -> frozenset[str]:
-        """The top-level columns that it asks for."""
+        """The top-level columns that the condition needs."""
         return frozenset(columns(self.predicate))
 
     def __call__(self, batch: pa.RecordBatch) -> np.ndarray:
@@ -43,20 +43,20 @@ class RowCondition:
 
 @dataclass(frozen=True)
 class OpenedRows:
-    """The rows of an open file, with the columns that have one value in it."""
+    """The rows of an open file, with the columns that are constant in it."""
 
     source: FileRows
     constants: Mapping[str, pa.Scalar]
 
     def live(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> Iterator[Positioned]:
-        """The chosen rows of a row group, or all, that are not deleted."""
+        """Yield the selected rows of a row group, or all, without deleted ones."""
         for positions, batch in self.source.positioned(row_group, self._stored(fields), rows):
             yield positions, self._complete(batch, fields) if fields else batch
 
     def matching(
         self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None, condition: RowCondition
     ) -> Iterator[pa.RecordBatch]:
-        """The live rows among the chosen ones, or all, that meet a condition, all columns of which are in `fields`."""
+        """Yield the live rows that meet a condition, among the selected rows or all; `fields` has all its columns."""
         rows = self.source.pages.may_match(row_group, condition.predicate, rows)
         if rows is not None and not len(rows):
             return
@@ -70,7 +70,7 @@ class OpenedRows:
     def _straight(
         self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None, condition: RowCondition
     ) -> Iterator[pa.RecordBatch]:
-        """The rows that pass, of which all columns are read at once."""
+        """Yield the matching rows, reading all columns at once."""
         for _, batch in self.live(row_group, fields, rows):
             passed = condition(batch)
             if passed.any():
@@ -84,7 +84,7 @@ class OpenedRows:
         rows: RowSelection | None,
         condition: RowCondition,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows that pass, of which the columns of the condition are read first, and then the others if few pass."""
+        """Yield the matching rows: read the condition's columns first, and the others selectively if few rows match."""
         first, others = split
         passed = [np.zeros(0, np.int64)]
         parts: list[pa.RecordBatch] = []
@@ -100,14 +100,14 @@ class OpenedRows:
             return
         known, begin = pa.Table.from_batches(parts), 0
         for batch in self._at(row_group, others, chosen):
-            own = known.slice(begin, batch.num_rows).combine_chunks()  # the texts of all can be too long for one chunk
+            own = known.slice(begin, batch.num_rows).combine_chunks()  # the texts of all batches may exceed one chunk
             begin += batch.num_rows
             schema = pa.schema([*own.schema, *batch.schema])
             for part in pa.Table.from_arrays([*own.columns, *batch.columns], schema=schema).to_batches():
                 yield self._complete(part, fields)
 
     def _at(self, row_group: int, fields: Sequence[pa.Field], positions: np.ndarray) -> Iterator[pa.RecordBatch]:
-        """Rows of a row group at some positions, deleted or not; those between are read where many ranges are near."""
+        """Yield the rows of a row group at some positions, deleted or not; rows between close ranges are read, too."""
         exact = chosen_rows(positions)
         if len(exact.start) <= MOST_SLICES:
             yield from self.source.at(row_group, fields, exact)
@@ -122,11 +122,11 @@ class OpenedRows:
                 yield batch.filter(flags(own))
 
     def _stored(self, fields: Sequence[pa.Field]) -> list[pa.Field]:
-        """Those of some fields that are not constant."""
+        """Return the fields that are not constant."""
         return [field for field in fields if field.name not in self.constants]
 
     def _complete(self, batch: pa.RecordBatch, fields: Sequence[pa.Field]) -> pa.RecordBatch:
-        """The fields in their order: from a batch, and where it lacks them, from what is constant."""
+        """Return the fields in order: from a batch, or from constants if the batch lacks them."""
         n, has = batch.num_rows, frozenset(batch.schema.names)
         arrays = [
             batch.column(field.name) if field.name in has else constant(self.constants[field.name], n)
@@ -136,6 +136,6 @@ class OpenedRows:
 
 
 def _hits_most_pages(positions: np.ndarray, passing: np.ndarray) -> bool:
-    """Whether matches lie so close to each other that nearly every page of other columns will be needed."""
+    """Return whether matches are so dense that nearly every page of other columns is needed."""
     cells = positions // PAGE_CELL
     return len(np.unique(cells[passing])) > MOST_HIT * len(np.unique(cells))

@@ -1,4 +1,4 @@
-"""A table, its live files and its index, brought together for one query."""
+"""A table, its live files and its index, combined for one query."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ FindIndex = Callable[[], Snapshot | None]  # raises IndexFault
 
 @dataclass(frozen=True)
 class OpenedTable:
-    """One snapshot of a table: live files, schema, and the index as far as it covers them."""
+    """One snapshot of a table: live files, schema, and the index where it covers them."""
 
     table: TableSnapshot
     listing: Listing
     schema: pa.Schema
     catalog: IndexView
-    manifests_read: ManifestCounts  # to list the files now
+    manifests_read: ManifestCounts  # to list the current files
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Without the index: a plan that is sent elsewhere opens the files that it reads by their footers."""
+        """Pickle without the index: a plan sent to another process opens its files by their footers."""
         return _without_index, (self.table, self.listing, self.schema, self.manifests_read)
 
     @cached_property
@@ -84,9 +84,9 @@ def open_snapshot_of(
 
 
 def _listed(table: TableSnapshot, zone: dt.tzinfo, find_index: FindIndex) -> tuple[Listing, FindIndex]:
-    """The live files, and what gives the index: a store that is waited for is asked for both at once.
+    """Return the live files and a function that returns the index; an object store is asked for both at once.
 
-    A format that has snapshots asks for its index itself to know its files.
+    A format with snapshots loads its index itself, to know its files.
     """
     if table.store.is_local or table.id is not None:
         return table.listing(zone), find_index
@@ -100,12 +100,12 @@ def _index_of(table: TableSnapshot) -> FindIndex:
 
 
 def opened_strictly(table: Table, listing: Listing | None = None) -> OpenedTable:
-    """The table as queries see it, or with the given files. Raises IndexFault where the index cannot be read."""
+    """Open the table as queries see it, or with the given files. Raises IndexFault if the index cannot be read."""
     return open_snapshot_of(table, dt.UTC, Faults(strict=True), listing=listing)
 
 
 def _schema(table: TableSnapshot, listing: Listing, catalog: IndexView) -> pa.Schema:
-    """The declared schema, or that of the files: from the index for those it covers, from footers for the others."""
+    """Return the declared schema, or that of the files: from the index if covered, else from footers."""
     partitions = listing.partitions.fields
     if table.declared_schema is not None:
         return overlapping(table.declared_schema, partitions)
@@ -125,13 +125,13 @@ def _chain(
 
 @dataclass(frozen=True)
 class FooterBlocks:
-    """Blocks of files that no segment serves, with the statistics of their footers."""
+    """Blocks of files that no segment serves, with statistics from their footers."""
 
     table: TableSnapshot
     listing: Listing
 
     def open(self, files: np.ndarray) -> LooseBlocks:
-        """The blocks of the given live files. Raises InvalidParquet, StalePlan: this is data, not index."""
+        """Return the blocks of the given live files. Raises InvalidParquet, StalePlan: this is data, not index."""
         paths = self.listing.paths.take(from_numpy(files)).to_pylist()
         with ThreadPoolExecutor(FOOTER_THREADS) as threads:
             sources = list(threads.map(self.table.open_file, paths))

@@ -1,6 +1,6 @@
 """A plan that can be read here: as Arrow, or as a count.
 
-What only reading needs is imported by the functions that read: a process that plans answers sooner without it.
+Modules that only reading needs are imported by the functions that read, so that a process that plans starts faster.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class Settings:
     ansi: bool = True
     executors: ExecutorsFor | None = None
     value_of: Callable[[str, bool, str], pa.Scalar | None] | None = None
-    # of an expression over constants, in a time zone, with ANSI or without
+    # of an expression over constants, in a time zone, with or without ANSI mode
 
     def bind(self, predicate: Predicate, schema: pa.Schema) -> Predicate:
-        """The predicate over the fields of a schema, as the query's session reads it. Raises as `bind` does."""
+        """Bind the predicate to a schema's fields, as the query's session would. Raises as `bind` does."""
         return bind(
             predicate,
             schema,
@@ -82,10 +82,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Origin:
-    """What a plan was made of: asked again, it gives the plan of the table as it is then."""
+    """The inputs of a plan, from which the table's current state can be planned again."""
 
     table: Table
-    predicate: Predicate  # as it was given
+    predicate: Predicate  # as given
     settings: Settings
 
 
@@ -93,8 +93,7 @@ class Origin:
 class PlannedScan(ScanPlan):
     """The plan of one query over one table snapshot.
 
-    Whatever road the rows take, they are those of ``table.where(predicate)`` as Spark answers it, or any
-    `limit` of them.
+    Whichever read path is used, the rows are those of ``table.where(predicate)`` in Spark, or any `limit` of them.
     """
 
     opened: OpenedTable
@@ -108,15 +107,18 @@ class PlannedScan(ScanPlan):
         )
 
     def __getstate__(self) -> dict[str, object]:
-        """As of :class:`ScanPlan`. What is read elsewhere, or planned anew, uses no Spark of this process."""
+        """Return the state of :class:`ScanPlan`. Reading or planning elsewhere uses no Spark of this process."""
         settings = replace(self.origin.settings, executors=None)
         return {**super().__getstate__(), "origin": replace(self.origin, settings=settings)}
 
     def to_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The matching rows as record batches, streamed block by block.
+        """Return the matching rows as record batches, streamed block by block.
 
-        Raises UnsupportedPredicate where only Spark can evaluate the predicate, UnknownColumn, StalePlan,
-        InvalidParquet.
+        Raises
+        ------
+        UnsupportedPredicate
+            If only Spark can evaluate the predicate.
+        UnknownColumn, StalePlan, InvalidParquet
         """
         self.require_supported()
         reader = self._reader(self.fields(columns))
@@ -130,7 +132,7 @@ class PlannedScan(ScanPlan):
                 return
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """The matching rows as one table; blocks are read in parallel. Raises as :meth:`to_batches` does."""
+        """Return the matching rows as one table; blocks are read in parallel. Raises as :meth:`to_batches` does."""
         fields = self.fields(columns)
         schema = pa.schema(fields)
         if self.limit is not None:
@@ -141,7 +143,7 @@ class PlannedScan(ScanPlan):
         return pa.Table.from_batches([batch for part in parts for batch in part], schema)
 
     def count(self) -> int:
-        """The number of matching rows; only blocks that are neither dead nor fully matching are read."""
+        """Count the matching rows; reads only blocks that are neither dead nor fully matching."""
         blocks = self.survivors.blocks
         assert blocks is not None
         sure = self.sure
@@ -156,16 +158,16 @@ class PlannedScan(ScanPlan):
 
     @property
     def sure(self) -> np.ndarray:
-        """Which of the blocks hold only rows of the plan: those that match whole, and of which no row is deleted."""
+        """Which blocks hold only rows of the plan: fully matching and without deletes, bool of shape (n_blocks,)."""
         blocks, touched = self.survivors.blocks, self.opened.listing.touched
         assert blocks is not None
         matching = self.survivors.fully_matching
         return matching if touched is None else matching & ~touched[blocks.file]
 
     def affected(self) -> Affected:
-        """The files that a DELETE or an UPDATE of the matching rows leaves as they are, drops whole, or rewrites.
+        """Return the files that a DELETE or UPDATE of the matching rows keeps, drops, or rewrites.
 
-        By metadata alone; a file may be listed as rewritten though every row of it matches, or none. Rows for which the
+        Uses metadata only: a file may be listed as rewritten even if all or none of its rows match. Rows for which the
         predicate is NULL do not match. Raises ValueError for a plan with a limit, which leaves out blocks that match.
         """
         if self.limit is not None:
@@ -177,10 +179,10 @@ class PlannedScan(ScanPlan):
         return affected_files(self.paths, live, blocks, self.survivors.fully_matching)
 
     def is_current(self) -> bool:
-        """Whether all files of the plan are live and unchanged now: by one listing, or the table's metadata now.
+        """Return whether all files of the plan are still live and unchanged, by one listing or the table's current
+        metadata.
 
-        Whatever else became of the table since, rows that were added or deleted, the plan still gives those of its own
-        moment.
+        If rows were added to or deleted from the table since, the plan still returns those of its own snapshot.
         """
         zone = zone_of(self.session_time_zone)
         assert zone is not None
@@ -193,13 +195,13 @@ class PlannedScan(ScanPlan):
         return all(bool((new[at] == old[mine]).all()) for new, old in pairs)
 
     def means_the_same(self, *, ansi: bool) -> bool:
-        """Whether the predicate means what the plan takes it for in a session with ANSI mode, or without it, too."""
+        """Return whether the predicate has the plan's meaning also in a session with (or without) ANSI mode."""
         zone, asked = zone_of(self.session_time_zone), self.origin
         assert zone is not None
         here = Binder(self.opened.binding_schema, zone, asked.settings.case_sensitive, self.ansi)
         try:
             return bound_by(asked.predicate, here) == bound_by(asked.predicate, replace(here, ansi=ansi))
-        except SecateurError:  # it is refused there
+        except SecateurError:  # the predicate is rejected there
             return False
 
     @property
@@ -207,7 +209,7 @@ class PlannedScan(ScanPlan):
         return from_numpy(self.file_ordinals)
 
     def fields(self, columns: Sequence[str] | None = None) -> list[pa.Field]:
-        """The table's fields of the given names, or all. Raises UnknownColumn."""
+        """Return the table's fields of the given names, or all. Raises UnknownColumn."""
         schema = self.opened.schema
         if columns is None:
             return list(schema)
@@ -217,7 +219,7 @@ class PlannedScan(ScanPlan):
         return [schema.field(field.path[0]) for field in found]
 
     def order(self) -> np.ndarray:
-        """The positions of the surviving blocks in order of their files, and within them of their row groups."""
+        """The positions of the surviving blocks, ordered by file, then row group."""
         from secateur.io.scan.block_list import reading_order
 
         blocks = self.survivors.blocks
@@ -225,7 +227,7 @@ class PlannedScan(ScanPlan):
         return reading_order(blocks.file, blocks.row_group)
 
     def blocks_at(self, positions: np.ndarray, reader: BlockReader) -> BlockList:
-        """Surviving blocks as a reader is told of them, by their positions in the order of :meth:`order`."""
+        """Return the reader's description of surviving blocks, given their positions in :meth:`order`."""
         from secateur.io.scan.surviving_blocks import surviving_blocks
 
         assert self.survivors.blocks is not None
@@ -235,7 +237,7 @@ class PlannedScan(ScanPlan):
 
     @cached_property
     def delivery(self) -> Delivery:
-        """How the rows of the surviving files are read; what deletes rows of theirs is read once."""
+        """Return how the rows of the surviving files are read; applicable delete files are read once."""
         return self.opened.table.delivery(self.opened.listing, self.file_ordinals)
 
     def _reader(self, fields: Sequence[pa.Field]) -> BlockReader:
@@ -244,7 +246,7 @@ class PlannedScan(ScanPlan):
         return block_reader(self.opened, self.delivery, fields, self.residuals)
 
     def require_supported(self) -> None:
-        """Raises UnsupportedPredicate where only Spark can evaluate the predicate and some block needs it."""
+        """Raise UnsupportedPredicate if only Spark can evaluate the predicate and some block needs it."""
         left = self.residuals.whole
         reasons = [] if left is None else list(left_to_spark(left))
         if reasons:
@@ -252,7 +254,7 @@ class PlannedScan(ScanPlan):
 
 
 def read_ahead(read: Callable[[Wanted], Result], files: Iterable[Wanted]) -> Iterator[Result]:
-    """What `read` gives of every file, in order; a few files more than there are threads are on their way at once."""
+    """Yield `read` of every file, in order; a few more files than there are threads are read ahead."""
     ahead: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(READ_THREADS) as threads:
         for file in files:
@@ -266,9 +268,9 @@ def read_ahead(read: Callable[[Wanted], Result], files: Iterable[Wanted]) -> Ite
 def plan_scan(
     table: Table, predicate: Predicate, sql: Sql, settings: Settings, opened: OpenedTable | None = None
 ) -> PlannedScan:
-    """The plan of a query over the table's current snapshot, or over one that is open.
+    """Plan a query over the table's current snapshot, or over an open one.
 
-    `sql` prints as the predicate that Spark is to read.
+    `sql` prints the predicate for Spark.
     """
     started = time.perf_counter()
     deadline = None if settings.budget_ms is None else started + settings.budget_ms / 1000
@@ -312,7 +314,7 @@ def plan_scan(
 
 
 def _file_metrics(opened: OpenedTable, survivors: Survivors) -> FileMetrics:
-    """What a plan found of files and manifests."""
+    """Return a plan's metrics of files and manifests."""
     assert survivors.blocks is not None
     ordinals = np.flatnonzero(np.bincount(survivors.blocks.file))
     manifests, read = opened.table.metadata_tables.manifest_counts, opened.manifests_read
@@ -334,14 +336,14 @@ def _file_metrics(opened: OpenedTable, survivors: Survivors) -> FileMetrics:
 
 
 def implied_by(predicate: Predicate, opened: OpenedTable) -> Within | None:
-    """What a predicate says of the tuples of the index's sort key."""
+    """Return the bounds that a predicate implies for tuples of the index's sort key."""
     snapshot, naming = opened.catalog.snapshot, opened.table.naming
     if snapshot is None:
         return None
     outside = {name.lower() for name in opened.listing.columns}
     key = parse_sort_key(snapshot.options.sort_key)
     if any(column.path[0].lower() in outside for column in key):
-        return None  # a column that directories name has other values than that of the same name in the files
+        return None  # a Hive partition column differs from the column of that name in the files
     schema = called_by_id(opened.schema) if isinstance(naming, ByFieldId) else opened.schema
     return tuple_condition(predicate, key, snapshot.columns, schema, naming)
 

@@ -1,4 +1,4 @@
-"""What a plan leaves out, so that somebody can look: blocks that it prunes, and rows outside of the others' ranges."""
+"""The parts of a table that a plan leaves out, for audits: pruned blocks, and rows outside the others' ranges."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ _ROW_GROUP_BITS = 32
 
 @dataclass(frozen=True)
 class PrunedBlocks:
-    """Blocks of which a plan reads nothing, or not all rows: arrays of shape (n,), in the order of reading."""
+    """Blocks of which a plan reads nothing, or not all rows: arrays of shape (n,), in reading order."""
 
-    file: np.ndarray  # among the live files
+    file: np.ndarray  # index of the live file
     row_group: np.ndarray
     row_count: np.ndarray
-    kept: RowRanges  # that the plan reads: none of a block that is pruned
+    kept: RowRanges  # rows that the plan reads; none for a pruned block
 
     def __len__(self) -> int:
         return len(self.file)
 
     def take(self, positions: np.ndarray) -> PrunedBlocks:
-        """The given blocks, ascending."""
+        """Return the given blocks, ascending."""
         chosen = (self.file[positions], self.row_group[positions], self.row_count[positions])
         return PrunedBlocks(*chosen, self.kept.take(positions))
 
     @cached_property
     def keys(self) -> np.ndarray:
-        """A number for every block, by which blocks of one listing are told apart: int64, ascending."""
+        """A number that identifies every block of a listing: int64, ascending."""
         return _keys(self.file, self.row_group)
 
     @property
     def rows(self) -> int:
-        """How many rows the plan does not read."""
+        """The number of rows that the plan does not read."""
         return int(self.row_count.sum() - (self.kept.stop - self.kept.start).sum())
 
     def left_out(self, block: int, positions: np.ndarray) -> np.ndarray:
-        """Which rows of a block, by their positions in it, the plan does not read: bool, like `positions`."""
+        """Return which rows of a block, by their positions in it, the plan does not read: bool, like `positions`."""
         begin, end = self.kept.offsets[block : block + 2].tolist()
         return ~in_ranges(self.kept.start[begin:end], self.kept.stop[begin:end], positions)
 
@@ -56,12 +56,12 @@ def _keys(file: np.ndarray, row_group: np.ndarray) -> np.ndarray:
 
 
 def from_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The files and the row groups of blocks by the numbers that :attr:`Excluded.keys` has of them."""
+    """Decode the files and row groups of blocks from :attr:`PrunedBlocks.keys`."""
     return keys >> _ROW_GROUP_BITS, keys & ((1 << _ROW_GROUP_BITS) - 1)
 
 
 def excluded_by(plan: PlannedScan) -> PrunedBlocks:
-    """All blocks of live files of which a plan reads nothing, or not all rows; footers of files are opened for it."""
+    """Return all blocks of live files that a plan does not read completely; opens files' footers."""
     survivors = plan.survivors
     kept = survivors.blocks
     assert kept is not None
@@ -75,7 +75,7 @@ def excluded_by(plan: PlannedScan) -> PrunedBlocks:
 
 
 def _read_in_part(plan: PlannedScan) -> PrunedBlocks:
-    """The surviving blocks of which not all rows are read."""
+    """Return the surviving blocks of which not all rows are read."""
     blocks, ranges = plan.survivors.blocks, plan.survivors.row_ranges
     assert blocks is not None
     if ranges is None:
@@ -96,20 +96,20 @@ def _joined(first: PrunedBlocks, second: PrunedBlocks) -> PrunedBlocks:
 
 
 def sampled(count: int, most: int, draw: np.random.Generator) -> np.ndarray:
-    """The positions of at most so many of `count` things, drawn evenly: ascending."""
+    """Draw the positions of at most `most` of `count` items uniformly: ascending."""
     return np.arange(count) if count <= most else np.sort(draw.choice(count, most, replace=False))
 
 
 @dataclass(frozen=True)
 class PrunedReading:
-    """Blocks to read, and how."""
+    """Blocks to read, and their reader."""
 
     reader: BlockReader
     blocks: BlockList
 
 
 def reading_of(opened: OpenedTable, file: np.ndarray, row_group: np.ndarray, names: Sequence[str]) -> PrunedReading:
-    """How to read all live rows of some blocks, in the order of reading: top-level columns of the table by name."""
+    """Return a reader of all live rows of some blocks, in reading order: top-level columns of the table by name."""
     ordinals = np.unique(file)
     delivery = opened.table.delivery(opened.listing, ordinals)
     fields = tuple(opened.binding_schema.field(name) for name in names)

@@ -1,4 +1,4 @@
-"""Which road the rows of a plan take to Spark, by what each costs; see :mod:`secateur.io.spark.to_spark`."""
+"""Choose the cheapest read path of a plan's rows to Spark; see :mod:`secateur.io.spark.to_spark`."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from secateur.io.scan.planned_scan import PlannedScan
     from secateur.io.tables.table import TableSnapshot
 
-LOCAL_BYTES = 8 << 20  # to read so much takes the driver less time than Spark needs to start a task of Python
-MOST_LOCAL_FILES = 64  # to open one of an object store takes some ten milliseconds, and some are opened at once
-NATIVE_SHARE = 0.5  # of the bytes of the surviving files; above it, reading whole files natively is cheaper
-MOST_NATIVE = 50_000  # files; each path is an object that goes to the JVM by itself, and a status that Spark looks up
+LOCAL_BYTES = 8 << 20  # the driver reads this faster than Spark starts a Python task
+MOST_LOCAL_FILES = 64  # opening one on an object store takes some 10 ms; some are opened in parallel
+NATIVE_SHARE = 0.5  # of the surviving files' bytes; above it, reading whole files natively is cheaper
+MOST_NATIVE = 50_000  # files; each path is sent to the JVM as an object, and Spark looks up its status
 GLOB_CHARACTERS = r"[*?\[\]{}\\]"
 
 
 @dataclass(frozen=True)
 class ReadPath:
-    """A road to Spark, and why it is taken."""
+    """A read path to Spark, and why it was chosen."""
 
     name: str  # local, blocks or native
     why: str
@@ -39,10 +39,10 @@ class ReadPath:
 
 
 def choose_read_path(scan: PlannedScan, fields: Sequence[pa.Field] | None = None) -> ReadPath:
-    """The cheapest road for some fields, or all, that is sure to be right, of those that every session has.
+    """Return the cheapest sound read path for some fields, or all, among those available in every session.
 
-    - ``local`` where at most LOCAL_BYTES survive, in at most MOST_LOCAL_FILES files.
-    - ``native`` where at least NATIVE_SHARE of the bytes of the surviving files survive, and these files are at most
+    - ``local`` if at most LOCAL_BYTES survive, in at most MOST_LOCAL_FILES files.
+    - ``native`` if at least NATIVE_SHARE of the bytes of the surviving files survive, and these files are at most
       MOST_NATIVE: above that, handing Spark their paths one by one takes longer than it saves.
     - ``blocks`` else.
     """
@@ -62,7 +62,7 @@ def _whole(scan: PlannedScan) -> int:
 
 
 def surviving_bytes(scan: PlannedScan) -> np.ndarray:
-    """Compressed bytes of the surviving rows of every block, by the share that they are of it: int64, all columns."""
+    """Return the compressed bytes of every block's surviving rows, pro rata by row count: int64, all columns."""
     blocks, ranges = scan.survivors.blocks, scan.survivors.row_ranges
     assert blocks is not None
     if ranges is None:
@@ -71,26 +71,26 @@ def surviving_bytes(scan: PlannedScan) -> np.ndarray:
 
 
 def needs_collations(scan: PlannedScan, fields: Iterable[pa.Field]) -> bool:
-    """Whether strings with a collation are looked at by the predicate, or are to be handed on in some fields."""
+    """Return whether the predicate uses strings with a collation, or some fields contain them."""
     return asks_a_collation(scan) or any(holds_collation(field.type) for field in fields)
 
 
 def asks_a_collation(scan: PlannedScan) -> bool:
-    """Whether the predicate looks at strings that have a collation, which only Spark's own reader keeps with them."""
+    """Return whether the predicate uses strings with a collation, which only Spark's own reader preserves."""
     unsupported = (leaf for leaf in all_leaves(scan.predicate) if isinstance(leaf, Unsupported))
     return any(holds_collation(field.type) for leaf in unsupported for field in leaf.fields)
 
 
 def holds_collation(type_: pa.DataType) -> bool:
-    """Whether a type is that of strings with a collation, or of arrays or maps of them."""
+    """Return whether a type is that of strings with a collation, or of arrays or maps of them."""
     inner = [type_.field(i).type for i in range(type_.num_fields)]
     return type_ == COLLATED or any(map(holds_collation, inner))
 
 
 def is_read_by_spark(scan: PlannedScan) -> bool:
-    """Whether Spark's own reader, given the surviving files, reads these and no others, and all that counts in them."""
+    """Return whether Spark's own reader, given the surviving files, reads exactly these and loses nothing of them."""
     if isinstance(scan.opened.table.naming, ByFieldId):
-        return False  # that reader goes by names, knows nothing of deletes, and nothing of initial defaults
+        return False  # that reader matches by name, and ignores deletes and initial defaults
     return (
         is_found_by_spark(scan.opened.table)
         and not _has_wildcard(pa.array([scan.opened.table.location]))
@@ -99,7 +99,7 @@ def is_read_by_spark(scan: PlannedScan) -> bool:
 
 
 def is_found_by_spark(table: TableSnapshot) -> bool:
-    """Whether Spark takes the table's location for the same place."""
+    """Return whether Spark resolves the table's location to the same place."""
     local = isinstance(getattr(table, "filesystem", None), pafs.LocalFileSystem)
     return local or ("://" in table.location and getattr(table, "found_by_location", False))
 

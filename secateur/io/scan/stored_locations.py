@@ -1,7 +1,7 @@
-"""The layouts of a plan's blocks out of the index: what a reader needs to read single pages without a look at footers.
+"""Load the page locations of a plan's blocks from the index, so that readers need no footers.
 
-The index is believed of the file that it knows: a reader holds the file against the listing first, as it does anyway,
-and every page's header against the layout.
+The index is trusted for the file that it knows: a reader compares the file with the listing first, as it always does,
+and every page header with the page locations.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from secateur.io.parquet.location_codec import decode_layout, encode_layout
 from secateur.io.parquet.thrift import MalformedThrift
 from secateur.io.scan.opened_table import OpenedTable
 
-SHORT = 1 << 10  # bytes of a layout; of what is less, a part takes hardly less
-Leaves = Collection[int]  # their ordinals
-Wanted = Callable[[FileMetadata], Leaves]  # what is read of files with a head
+SHORT = 1 << 10  # bytes of a layout; shortening a smaller one saves hardly anything
+Leaves = Collection[int]  # by ordinal
+Wanted = Callable[[FileMetadata], Leaves]  # leaves to read of files with this file metadata
 
 
 @dataclass(frozen=True, eq=False)
 class StoredLayouts:
-    """What the index has of some blocks, in their order: encoded, for readers wherever they are."""
+    """The encoded page locations of some blocks, in order, for readers in any process."""
 
     layouts: Layouts
-    degraded: tuple[str, ...] = ()  # why not all of them could be read; those are unknown
+    degraded: tuple[str, ...] = ()  # why some could not be read; those are unknown
 
 
 def layouts_of(opened: OpenedTable, blocks: OpenedBlocks, wanted: Wanted) -> StoredLayouts:
-    """The layouts of some blocks with the heads of their files, by one round of exact ranges of index files.
+    """Load the page locations and file metadata of some blocks, in one round of exact ranges of index files.
 
-    What was read before comes from the table's cache. Of a long layout only the leaves that are `wanted` are kept, so
-    that no more is sent elsewhere; one that cannot be read by pages may not be in it. Of a block that the index does
-    not cover, or whose layout cannot be read, there are no bytes, and its reader looks at the file's footer. What is
-    here can be decoded. Raises IndexFault for what is broken where the plan is strict.
+    Ranges read before come from the table's cache. Of a long layout only the `wanted` leaves are kept, to send less;
+    one that cannot be read by pages may be missing. A block that the index does not cover, or whose layout cannot be
+    read, has no bytes, and its reader uses the file's footer. Everything returned can be decoded. Raises IndexFault for
+    corrupt data if the plan is strict.
     """
     faults, found = opened.catalog.faults, blocks.layouts()
     leaves: list[Leaves | None] = []
@@ -55,7 +55,7 @@ def layouts_of(opened: OpenedTable, blocks: OpenedBlocks, wanted: Wanted) -> Sto
 
 
 def _leaves(head: bytes, wanted: Wanted) -> Leaves:
-    """The wanted leaves of files with a head. Raises IndexFault."""
+    """Return the wanted leaves of files with this file metadata. Raises IndexFault."""
     try:
         return wanted(known_head(head))
     except (InvalidParquet, MalformedThrift, KeyError) as error:
@@ -63,6 +63,6 @@ def _leaves(head: bytes, wanted: Wanted) -> Leaves:
 
 
 def _part(data: bytes, leaves: Leaves, file_size: int) -> bytes:
-    """The layout of some leaves at least. Raises IndexFault."""
+    """Return a layout with at least the given leaves. Raises IndexFault."""
     part = decode_layout(data, file_size, "a layout", leaves)
     return encode_layout(part) if len(data) > SHORT else data

@@ -1,4 +1,4 @@
-"""The surviving blocks of a plan, as readers are told of them."""
+"""The surviving blocks of a plan, as described to readers."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from secateur.pruning.stages.survivors import RowRanges, Survivors
 
 _log = logging.getLogger("secateur")
 
-MOST_LAYOUTS = 256  # blocks; of more, readers look at the footers of their files, many at once
+MOST_LAYOUTS = 256  # blocks; for more, readers use footers, many in parallel
 
 
 class ReadablePlan(Protocol):
-    """A plan, as far as its reader has to know it."""
+    """The parts of a plan that its reader needs."""
 
     @property
     def opened(self) -> OpenedTable: ...
@@ -38,7 +38,7 @@ class ReadablePlan(Protocol):
 
 
 def surviving_blocks(scan: ReadablePlan, positions: np.ndarray, reader: BlockReader, told: pa.Array) -> BlockList:
-    """Surviving blocks by their positions, file by file; `told` is what a delivery tells of their files, in order."""
+    """List surviving blocks by position, file by file; `told` has the reader options of their files, in order."""
     blocks = scan.survivors.blocks
     assert blocks is not None
     return block_list(
@@ -53,14 +53,14 @@ def surviving_blocks(scan: ReadablePlan, positions: np.ndarray, reader: BlockRea
 
 
 def _ranges(scan: ReadablePlan, positions: np.ndarray) -> RowRanges | None:
-    """The row ranges of blocks of which not all rows may match; None where no pages were looked at."""
+    """Return the row ranges of blocks of which not all rows may match; None if no pages were checked."""
     blocks, ranges = scan.survivors.blocks, scan.survivors.row_ranges
     assert blocks is not None
     return None if ranges is None else ranges.take(positions).partial(blocks.row_count[positions])
 
 
 def _layouts(scan: ReadablePlan, positions: np.ndarray, names: Sequence[str]) -> Layouts | None:
-    """What the index keeps of where some columns of blocks lie; None where these are too many to ask."""
+    """Return the page locations of some columns from the index; None if there are too many blocks."""
     blocks = scan.survivors.blocks
     if not isinstance(blocks, OpenedBlocks) or len(positions) > MOST_LAYOUTS:
         return None
@@ -74,7 +74,7 @@ def _layouts(scan: ReadablePlan, positions: np.ndarray, names: Sequence[str]) ->
 
     try:
         found = layouts_of(scan.opened, blocks.take(positions[order]), leaves)
-    except IndexFault:  # of a strict plan: once it is made it needs no index
+    except IndexFault:  # of a strict plan: it needs no index once made
         return None
     for reason in found.degraded:
         _log.warning("%s is read by footers: %s", scan.opened.table.location, reason)

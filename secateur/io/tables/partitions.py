@@ -20,7 +20,7 @@ class Partitions:
 
 
 def overlapping(schema: pa.Schema, partitions: Sequence[pa.Field]) -> pa.Schema:
-    """Return the table's schema: data columns, typed as a partition column of the same name, then the other partitions."""
+    """Return the table's schema: data columns, typed as a partition column of the same name, then other partitions."""
     by_name = {field.name.lower(): field for field in partitions}
     data = [by_name.pop(field.name.lower(), field) for field in schema]
     return pa.schema([*data, *by_name.values()])

@@ -271,7 +271,7 @@ def has_iceberg_metadata(filesystem: FileSystem, root: str) -> bool:
 
 
 def _looked_up(filesystem: FileSystem, asked: str | pafs.FileSelector, shown: str) -> Any:
-    """Return the filesystem's information on a path, or the entries of a directory. Raises TableNotFound, AccessDenied."""
+    """Return information on a path, or the entries of a directory. Raises TableNotFound, AccessDenied."""
     try:
         return filesystem.get_file_info(asked)
     except OSError as error:

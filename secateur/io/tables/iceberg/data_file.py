@@ -111,7 +111,7 @@ class IcebergFile:
         return self.source.zone_map(own, type_)
 
     def _absent(self, path: Path, type_: pa.DataType) -> ZoneMap:
-        """Return the zone map of a column that the file lacks: NULL, unless a default or a partition may give a value."""
+        """Return the zone map of a column that the file lacks: NULL, unless a default or partition may give a value."""
         kind, ids = ordered_kind(type_), self.view.ids[path]
         if self.view.told.isdisjoint(ids) and self.view.defaults.keys().isdisjoint(ids):
             return zonemap.all_null(kind, self.row_count)

@@ -117,7 +117,7 @@ class DeleteFileIndex:
         return most
 
     def sharing(self, ordinals: np.ndarray, among: np.ndarray) -> np.ndarray:
-        """Return the given data files, plus those of `among` that share an applicable position delete with one of them."""
+        """Return the given data files, plus those of `among` that share a position delete with one of them."""
         pairs = self.matches(among)
         mine = pairs.delete[np.isin(pairs.data, ordinals) & self._is_position[pairs.delete]]
         return np.union1d(ordinals, pairs.data[np.isin(pairs.delete, mine)])

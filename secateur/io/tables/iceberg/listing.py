@@ -107,7 +107,7 @@ class IcebergListing(Listing):
         return None
 
     def bounds(self, column: Field, among: np.ndarray) -> Zones | None:
-        """Return bounds of a column from partition values and, for the files `among`, from manifest bounds and counts."""
+        """Return bounds of a column from partition values and, for files `among`, manifest bounds and counts."""
         field_id = self._ids.get(column.path)
         if field_id is None or kind_of(column.type) is None:
             return None

@@ -75,7 +75,7 @@ def _message(batch: pa.RecordBatch) -> bytes:
 
 
 def _batch(message: np.ndarray) -> pa.RecordBatch:
-    """Read the rows of a message. Raises ValueError if it claims more rows than bytes: columns of nulls have no bytes."""
+    """Read the rows of a message. Raises ValueError if it claims more rows than bytes (columns of nulls have none)."""
     table = pa.ipc.open_stream(pa.py_buffer(message)).read_all()
     if table.num_rows > len(message):
         raise ValueError(f"{len(message)} bytes claim {table.num_rows} rows")

@@ -68,7 +68,7 @@ class IcebergTables:
 
     @property
     def manifests_read(self) -> ManifestCounts:
-        """The number of manifests that were neither in memory nor stored beside the index when the snapshot was listed."""
+        """The number of manifests found neither in memory nor beside the index when the snapshot was listed."""
         return ManifestCounts(*map(len, self.snapshot.read))
 
     def snapshots(self) -> pa.Table:

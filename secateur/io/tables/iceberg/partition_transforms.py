@@ -155,7 +155,7 @@ def in_buckets(
 
 
 def _hashed_form(key: Key, type_: pa.DataType, is_uuid: bool) -> bytes | None:
-    """Return the bytes that Iceberg hashes for a value: integers and times as 64 bits, decimals as short as possible."""
+    """Return the bytes that Iceberg hashes: integers and times as 64 bits, decimals as short as possible."""
     if is_uuid:
         return _uuid_bytes(key)
     if isinstance(key, bytes):
