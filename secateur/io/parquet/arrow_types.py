@@ -19,9 +19,7 @@ _INSTANT = pa.timestamp("us", "UTC")
 
 
 def file_schema(file: pq.ParquetFile) -> pa.Schema:
-    """Return the schema of a Parquet file as Spark reads it (``ParquetToSparkSchemaConverter``), all columns
-    nullable.
-    """
+    """Return a Parquet file's schema as Spark reads it (``ParquetToSparkSchemaConverter``), all columns nullable."""
     leaves = (file.schema.column(i) for i in range(len(file.schema)))
     int96 = frozenset(leaf.path for leaf in leaves if leaf.physical_type == "INT96")
     collations = _collations(file.metadata.metadata or {})

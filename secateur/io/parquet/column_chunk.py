@@ -174,8 +174,8 @@ def _metadata(chunk: Struct, column: SchemaColumn) -> Struct:
 def _bounds(statistics: Struct, trust: Trust, leaf: Leaf) -> tuple[bytes | None, bytes | None]:
     """Return the bounds of a chunk. For numbers, days and instants a side declared inexact is None.
 
-    So known bounds of these types are values of the chunk and answer min and max (pruning/aggregates.py); no writer is
-    known that loosens them without saying so.
+    So known bounds of these types are values of the chunk and answer min and max (pruning/aggregates.py). No writer is
+    known that loosens them.
     """
     lower = optional(statistics, 6, bytes, "Statistics.min_value")
     upper = optional(statistics, 5, bytes, "Statistics.max_value")
