@@ -51,7 +51,7 @@ _BUGS = (
     _Bug("parquet-cpp", _NEVER, frozenset({Doubt.DECIMAL_BYTES})),  # all before Arrow 4
     _Bug("parquet-cpp-arrow", (4, 0, 0), frozenset({Doubt.DECIMAL_BYTES})),
     # Arrow's dictionaries of bytes, which are written without decoding: null counts left at 0, apache/arrow#10729; only
-    # the first batch counted, #15042 and #34106; nulls of the struct not counted, to this day:
+    # the first batch considered, #15042 and #34106; nulls of the struct not counted, to this day:
     _Bug("parquet-cpp", _NEVER, frozenset({Doubt.BYTES_NULL_COUNTS, Doubt.NESTED_BYTES_NULL_COUNTS})),
     _Bug("parquet-cpp-arrow", (12, 0, 0), frozenset({Doubt.BYTES, Doubt.BYTES_NULL_COUNTS})),
     _Bug("parquet-cpp-arrow", _NEVER, frozenset({Doubt.NESTED_BYTES_NULL_COUNTS})),
