@@ -1,10 +1,11 @@
-"""The file of one piece in the disk cache: a header that vouches for the key and the bytes, then the bytes.
+"""The file of one entry in the disk cache: a header that verifies the key and the bytes, then the bytes.
 
     magic 4 | CRC-32 of the value 4 | length of the value 8 | SHA-256 of the key 32 | value
 
-Little-endian. A file appears under its name whole: it is written aside and renamed, and never changed afterwards, so a
-reader that has it open reads it whole even where it is evicted meanwhile. Nothing is synced: what a loss of power
-leaves behind fails the check. A CRC-32 finds every change within 32 successive bits, hence of any one byte.
+Little-endian. A file appears under its name complete: it is written to a temporary file and renamed, and never changed
+afterwards, so a reader that has it open reads all of it even if it is evicted meanwhile. Nothing is synced: what a
+power loss leaves behind fails the check. A CRC-32 detects every change within 32 successive bits, hence of any one
+byte.
 """
 
 from __future__ import annotations

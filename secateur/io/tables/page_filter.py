@@ -48,7 +48,7 @@ class PagePruner:
     def may_match(self, row_group: int, predicate: Predicate, rows: RowSelection | None) -> RowSelection | None:
         """Return the selected rows, or all, that page bounds cannot rule out; None for all rows.
 
-        Sound: a row is left out only with a blocklet on no row of which the predicate is TRUE.
+        Sound: a row is left out only if the predicate is TRUE on no row of its blocklet.
         """
         if self.is_stored(row_group):
             return rows
