@@ -1,4 +1,4 @@
-"""Column types as Spark reads them from Parquet, the schema that several files share, and data brought to it."""
+"""Column types as Spark reads them from Parquet, the schema shared by several files, and conversion of data to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INSTANT = pa.timestamp("us", "UTC")
 
 
 def file_schema(file: pq.ParquetFile) -> pa.Schema:
-    """The schema of a Parquet file as Spark reads it (``ParquetToSparkSchemaConverter``), all columns nullable."""
+    """Return a Parquet file's schema as Spark reads it (``ParquetToSparkSchemaConverter``), all columns nullable."""
     leaves = (file.schema.column(i) for i in range(len(file.schema)))
     int96 = frozenset(leaf.path for leaf in leaves if leaf.physical_type == "INT96")
     collations = _collations(file.metadata.metadata or {})
@@ -35,13 +35,13 @@ _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 
 
 def _collations(metadata: dict[bytes, bytes]) -> dict[str, Any]:
-    """The struct that Spark recorded as the file's schema, if any of its strings has a collation."""
+    """Return the struct that Spark recorded as the file's schema, if any of its strings has a collation."""
     text = metadata.get(_SPARK_SCHEMA, b"")
     return json.loads(text) if b'"__COLLATIONS"' in text else {"fields": []}
 
 
 def _with_collations(type_: pa.DataType, name: str, struct: dict[str, Any]) -> pa.DataType:
-    """The type of a field, COLLATED where Spark's own schema gives it a collation, or to what is in it."""
+    """Return the type of a field, COLLATED (at any depth) where Spark's own schema gives it a collation."""
     described = next((field for field in struct["fields"] if field["name"] == name), None)
     if described is None:
         return type_
@@ -51,7 +51,7 @@ def _with_collations(type_: pa.DataType, name: str, struct: dict[str, Any]) -> p
 
 
 def _collated(type_: pa.DataType) -> pa.DataType:
-    """A type with all its strings COLLATED: Spark says of arrays and maps only in words which of them are."""
+    """Return a type with all its strings COLLATED: for arrays and maps Spark gives collations only as free text."""
     match type_:
         case pa.ListType():
             return pa.list_(pa.field("element", _collated(type_.value_type)))
@@ -64,7 +64,7 @@ def _collated(type_: pa.DataType) -> pa.DataType:
 
 
 def spark_type(type_: pa.DataType, path: str = "", int96: Set[str] = frozenset()) -> pa.DataType:
-    """The type that Spark gives a column that pyarrow reads with this type; `int96` are the paths of such leaves."""
+    """Return Spark's type of a column that pyarrow reads with this type; `int96` are the paths of such leaves."""
     match type_:
         case pa.StructType():
             return pa.struct([pa.field(f.name, spark_type(f.type, f"{path}.{f.name}", int96)) for f in type_])
@@ -99,14 +99,14 @@ def _timestamp(type_: pa.TimestampType, int96: bool) -> pa.DataType:
     if int96:
         return _INSTANT
     if type_.unit == "ns":
-        return type_  # Spark refuses nanoseconds; such a column is passed on as it is and never pruned by
+        return type_  # Spark refuses nanoseconds: such a column is returned unchanged and never prunes
     return pa.timestamp("us", "UTC" if type_.tz else None)
 
 
 def merge_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:
-    """The schema that holds the columns of all named files, each in its widest type, in order of appearance.
+    """Return the schema with the columns of all named files, each in its widest type, in order of appearance.
 
-    Names match as in Spark, whatever their case. Raises IncompatibleSchemas, naming the file and the column.
+    Names are matched without regard to case, as in Spark. Raises IncompatibleSchemas, naming the file and the column.
     """
     merged: dict[str, pa.Field] = {}
     for name, schema in schemas:
@@ -128,7 +128,7 @@ _FLOATS = [pa.float32(), pa.float64()]
 
 
 def _widest(a: pa.DataType, b: pa.DataType) -> pa.DataType:
-    """The type that Spark's reader gives both; raises TypeError where it refuses one of them."""
+    """Return the type that Spark's reader gives both. Raises TypeError if it refuses one of them."""
     if a == b:
         return a
     for family in (_INTEGERS, _FLOATS):
@@ -154,7 +154,7 @@ def _widest(a: pa.DataType, b: pa.DataType) -> pa.DataType:
 
 
 def conform(batch: pa.RecordBatch | pa.Table, fields: Sequence[pa.Field]) -> list[pa.Array]:
-    """The columns of a file's batch brought to the table's fields; one that the file lacks is NULL."""
+    """Convert the columns of a file's batch to the table's fields; a column that the file lacks is NULL."""
     by_name = {name.lower(): i for i, name in enumerate(batch.schema.names)}
     columns = []
     for field in fields:
@@ -167,7 +167,7 @@ def conform(batch: pa.RecordBatch | pa.Table, fields: Sequence[pa.Field]) -> lis
 
 
 def conform_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
-    """An array brought to a type it widens to: casts, missing struct fields as NULL. Raises InvalidParquet."""
+    """Widen an array to a type: casts, and missing struct fields as NULL. Raises InvalidParquet."""
     if array.type == type_:
         return array
     if isinstance(array, pa.ChunkedArray):

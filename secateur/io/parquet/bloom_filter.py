@@ -1,7 +1,7 @@
-"""The bloom filters of a Parquet file: read, checked, and left alone where they cannot be relied on or tell little.
+"""Read and check the bloom filters of a Parquet file; skip those that are unreliable or of little use.
 
-Every doubt counts against a filter, as one that lacks a value loses rows: a header that is not understood, a writer
-that is known to leave values out, bits that no values can have set, and a filter without the least or the greatest
+Every doubt counts against a filter, because one that lacks a value loses rows: a header that is not understood, a
+writer that is known to leave values out, bits that no values can have set, and a filter without the lowest or highest
 value of its row group. Source: parquet.thrift, BloomFilterHeader, ColumnMetaData.bloom_filter_offset; "Apache Parquet
 format, Bloom Filter".
 """
@@ -25,10 +25,10 @@ from secateur.io.parquet.thrift import MalformedThrift, Struct, decode_leading, 
 from secateur.io.parquet.writer_bugs import Doubt, doubts
 from secateur.pruning.report import human_bytes
 
-MOST_NATIVE_FPR = 0.1  # above it a filter of one's own, at 1 % or less, is worth the reading of the column
-_HEADER = 64  # bytes in which a header ends; it has 15 to 19
+MOST_NATIVE_FPR = 0.1  # above it, building our own filter (at most 1 %) is worth reading the column
+_HEADER = 64  # bytes that contain any header; headers have 15 to 19
 _BLOCK = 32  # bytes
-_MOST_BYTES = 128 << 20  # of a filter: the most that parquet-java, Arrow and arrow-rs write
+_MOST_BYTES = 128 << 20  # per filter: the most that parquet-java, Arrow and arrow-rs write
 _FORMS = {
     **dict.fromkeys((pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16(), pa.date32()), NativeForm.INT32),
     **{pa.int64(): NativeForm.INT64, pa.uint32(): NativeForm.UINT32, pa.uint64(): NativeForm.UINT64},
@@ -41,7 +41,7 @@ _FORMS = {
     **{pa.timestamp("ms", zone): NativeForm.MILLIS for zone in (None, "UTC")},
     **{pa.timestamp("us", zone): NativeForm.INT64 for zone in (None, "UTC")},
 }
-_INTEGER_FORMS = {INT32: NativeForm.INT32, INT64: NativeForm.INT64}  # of decimals
+_INTEGER_FORMS = {INT32: NativeForm.INT32, INT64: NativeForm.INT64}  # for decimals
 _EXACT = {
     NativeForm.INT32,
     NativeForm.INT64,
@@ -56,10 +56,11 @@ _EXACT = {
 
 
 def read_filter(file: pa.NativeFile, offset: int, length: int | None) -> np.ndarray:
-    """The filter at an offset of a file: uint32 of shape (z, 8), where z need not be a power of two.
+    """Read the filter at an offset of a file: uint32 of shape (z, 8), where z need not be a power of two.
 
-    `length` is that of header and filter together, where it is recorded: one read, else two. Raises InvalidParquet for
-    a filter that does not lie in the file, is not as long as its header says, longer than 128 MiB, or of another kind.
+    `length` is that of header and filter together, if recorded; then one read suffices, else two are made. Raises
+    InvalidParquet for a filter that is outside the file, differs in length from its header, is longer than 128 MiB, or
+    is of another kind.
     """
     available = file.size() - offset
     if not 0 < offset < file.size() or (length is not None and not 0 < length <= available):
@@ -81,7 +82,7 @@ def read_filter(file: pa.NativeFile, offset: int, length: int | None) -> np.ndar
 
 
 def _size(header: Struct) -> int:
-    """The bytes of a filter, from its BloomFilterHeader, whose unions have one known member each."""
+    """Return the bytes of a filter, from its BloomFilterHeader, whose unions have one known member each."""
     for field, name in ((2, "algorithm"), (3, "hash"), (4, "compression")):
         if required(header, field, dict, f"BloomFilterHeader.{name}").keys() != {1}:
             raise InvalidParquet(f"a bloom filter has an unknown {name}")
@@ -91,14 +92,14 @@ def _size(header: Struct) -> int:
     return size
 
 
-# ---- what is hashed --------------------------------------------------------------------------------------------------
+# ---- hashed values ---------------------------------------------------------------------------------------------------
 
 
 def encoding_of(column: SchemaColumn) -> Encoding | None:
-    """What a filter of this column hashes; None where that is not known for sure.
+    """Return the encoding that a filter of this column hashes; None if it is not certain.
 
-    Unknown are columns under a repeated node, types without an order, booleans, INT96, timestamps in ns, which Spark
-    does not read, and decimals of variable length, which writers may pad with bytes of the sign.
+    Unknown are columns under a repeated node, types without an order, booleans, INT96, timestamps in ns (which Spark
+    does not read), and decimals of variable length (which writers may pad with sign bytes).
     """
     leaf = column.leaf
     if leaf is None or leaf.int96:
@@ -115,14 +116,14 @@ def _decimal_encoding(column: SchemaColumn) -> Encoding | None:
     return Encoding(NativeForm.FIXED, column.width) if 0 < column.width <= MOST_WIDTH else None
 
 
-# ---- what is of use --------------------------------------------------------------------------------------------------
+# ---- useful filters --------------------------------------------------------------------------------------------------
 
 
 def native_filters(file: pa.NativeFile, footer: Footer, leaf: Leaf, fpr: float) -> NativeFilters:
-    """The filters of a leaf that serve an index, each folded as far as its false-positive rate stays within `fpr`.
+    """Return the filters of a leaf that serve an index, each folded as long as its false-positive rate is within `fpr`.
 
-    Sound: a filter that is given holds every value of its row group, or its writer has a bug that is not known here
-    and that the checks do not see. Raises ValueError for a leaf of another footer.
+    Sound: a returned filter holds every value of its row group, unless its writer has an unlisted bug that the checks
+    miss. Raises ValueError for a leaf of another footer.
     """
     column, chunks = stored_chunks(footer, leaf)
     encoding = encoding_of(column)
@@ -137,14 +138,14 @@ def native_filters(file: pa.NativeFile, footer: Footer, leaf: Leaf, fpr: float) 
 
 
 def no_filters(row_groups: int, reason: str) -> NativeFilters:
-    """No filter in any row group."""
+    """Return a result without a filter in any row group."""
     return NativeFilters(None, [None] * row_groups, [reason] * row_groups)
 
 
 def _filter_or_reason(
     file: pa.NativeFile, chunk: Chunk, row_count: int, encoding: Encoding, fpr: float
 ) -> np.ndarray | str:
-    """The filter of a chunk, or why it is of no use."""
+    """Return the filter of a chunk, or the reason why it is not used."""
     if chunk.bloom_filter is None:
         return "no bloom filter"
     try:
@@ -166,7 +167,7 @@ def _filter_or_reason(
 
 
 def _objection(found: np.ndarray, chunk: Chunk, row_count: int, encoding: Encoding) -> str | None:
-    """How a filter contradicts itself or what else is known of its chunk."""
+    """Return how a filter contradicts itself or the chunk's metadata; None if it does not."""
     if not parquet_bloom.is_possible(found):
         return "a bloom filter has bits that no value sets"
     if not found.any() and chunk.null_count != row_count:

@@ -1,6 +1,6 @@
-"""Bounds of column values, decoded from Parquet's PLAIN bytes.
+"""Decode bounds of column values from Parquet's PLAIN bytes.
 
-Soundness: a side that cannot be decoded without doubt is null, which means unknown. Source: parquet.thrift,
+Sound: a side that cannot be decoded with certainty is null, which means unknown. Source: parquet.thrift,
 Statistics.min_value and .max_value, ColumnIndex.min_values and .max_values: PLAIN, without length prefix.
 """
 
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from secateur.io.parquet.schema import INT32, INT64, Leaf, SchemaColumn
 
 _MAX_BINARY = 2**31 - 1  # bytes; Arrow's binary array has 32-bit offsets
-_NUMBERS: dict[pa.DataType, tuple[str, str]] = {  # stored as, holding values of
+_NUMBERS: dict[pa.DataType, tuple[str, str]] = {  # stored as, decoded to
     pa.bool_(): ("u1", "?"),
     pa.int8(): ("<i4", "i1"),
     pa.int16(): ("<i4", "i2"),
@@ -36,7 +36,7 @@ _NUMBERS: dict[pa.DataType, tuple[str, str]] = {  # stored as, holding values of
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """What is known of a leaf over n units: row groups, or pages. Bounds may be loose and leave NaN out."""
+    """Statistics of a leaf over n units: row groups, or pages. Bounds may be loose and exclude NaN."""
 
     lower: pa.Array  # of the leaf's type, binary for strings; null = unknown
     upper: pa.Array
@@ -44,22 +44,22 @@ class Bounds:
 
 
 def bounds_type(leaf: Leaf) -> pa.DataType:
-    """The type of a leaf's bounds: its own, but binary for strings, as a cut prefix need not be UTF-8."""
+    """Return the type of a leaf's bounds: its own, but binary for strings, because a cut prefix need not be UTF-8."""
     return pa.binary() if leaf.type == pa.string() else leaf.type
 
 
 def offers_bounds(leaf: Leaf) -> bool:
-    """Whether a leaf's bounds have a defined order. INT96's have none (parquet.thrift, ColumnOrder)."""
+    """Return whether a leaf's bounds have a defined order. INT96's have none (parquet.thrift, ColumnOrder)."""
     return not leaf.int96 and leaf.type != pa.null()
 
 
 def decode_bounds(
     column: SchemaColumn, leaf: Leaf, lower: Sequence[bytes | None], upper: Sequence[bytes | None]
 ) -> tuple[pa.Array, pa.Array]:
-    """Lower and upper bounds of n units, null where unknown.
+    """Decode lower and upper bounds of n units, null if unknown.
 
-    A value of the wrong width, out of the type's range or of the decimal's precision is unknown. Where
-    lower > upper, or either is NaN, the writer and this reader disagree on the order: both are unknown.
+    A value of the wrong width, out of the type's range or of the decimal's precision is unknown. If lower > upper, or
+    either is NaN, the writer and this reader disagree on the order: both are unknown.
     """
     if not offers_bounds(leaf):
         unknown = pa.nulls(len(lower), leaf.type)
@@ -78,7 +78,7 @@ def _decode(column: SchemaColumn, leaf: Leaf, values: Sequence[bytes | None]) ->
 
 
 def _numbers(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
-    """Little-endian values; those that a narrow type (bool, 8 and 16 bits) cannot hold are null."""
+    """Decode little-endian values; those that a narrow type (bool, 8 and 16 bits) cannot hold are null."""
     stored, held = _NUMBERS.get(kind, ("<i8", "i8"))  # timestamps
     plain = np.dtype(stored)
     known = np.array([value is not None and len(value) == plain.itemsize for value in values], bool)
@@ -92,7 +92,7 @@ def _numbers(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
 
 
 def _decimals(values: Sequence[bytes | None], column: SchemaColumn, kind: pa.DataType) -> pa.Array:
-    """Unscaled integers: little-endian INT32 and INT64, else big-endian two's complement of any width."""
+    """Decode unscaled integers: little-endian INT32 and INT64, else big-endian two's complement of any width."""
     width = {INT32: 4, INT64: 8}.get(column.physical, column.width)  # 0 = any
     order: Literal["little", "big"] = "little" if column.physical in (INT32, INT64) else "big"
     limit = 10**kind.precision
@@ -111,7 +111,7 @@ def _decimals(values: Sequence[bytes | None], column: SchemaColumn, kind: pa.Dat
 def _without_contradictions(lower: pa.Array, upper: pa.Array) -> tuple[pa.Array, pa.Array]:
     holds = pc.fill_null(pc.less_equal(lower, upper), True)  # a NaN compares false
     if pa.types.is_floating(lower.type):
-        for side in (lower, upper):  # a NaN beside an unknown side
+        for side in (lower, upper):  # a NaN next to an unknown side
             holds = pc.and_not(holds, pc.fill_null(pc.is_nan(side), False))
     if holds.true_count == len(holds):
         return lower, upper

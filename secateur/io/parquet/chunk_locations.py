@@ -1,9 +1,8 @@
-"""Where the column chunks of a row group lie in their file, and their pages: what a read of chosen rows needs.
+"""Locations of a row group's column chunks and their pages, as needed to read selected rows.
 
-Everything here was held against the footer, the OffsetIndex and the size of the file when it was made: chunks lie
-inside the file, pages inside their chunk, in order and without overlap, and each holds a row. What contradicts itself
-has no pages here, and is read whole.
-Source: parquet.thrift, ColumnMetaData, PageEncodingStats, OffsetIndex.
+Everything here has been checked against the footer, the OffsetIndex and the size of the file: chunks are inside the
+file, pages inside their chunk, in order and without overlap, and every page holds a row. A chunk with contradictory
+metadata has no pages here, and is read whole. Source: parquet.thrift, ColumnMetaData, PageEncodingStats, OffsetIndex.
 """
 
 from __future__ import annotations
@@ -22,26 +21,26 @@ MAGIC_BYTES = 4  # at the start of a file
 
 @dataclass(frozen=True, eq=False)
 class ColumnLocations:
-    """One column chunk."""
+    """The location of one column chunk and its pages."""
 
-    start: int  # byte of the file, of the dictionary page if there is one
+    start: int  # byte offset in the file, of the dictionary page if there is one
     size: int  # bytes
     codec: int
-    value_count: int  # NULLs, and levels of empty lists, included
+    value_count: int  # including NULLs and levels of empty lists
     uncompressed: int  # bytes of all pages with their headers
-    dictionary: int  # bytes of the dictionary page with its header; 0 where there is none
-    dictionary_pages: int  # so many data pages, the first ones, may need the dictionary
-    pages: PageLocations | None  # None: not known
+    dictionary: int  # bytes of the dictionary page with its header; 0 if there is none
+    dictionary_pages: int  # this many leading data pages may need the dictionary
+    pages: PageLocations | None  # None: unknown
 
     @property
     def stop(self) -> int:
-        """The byte behind the chunk."""
+        """The byte after the chunk."""
         return self.start + self.size
 
 
 @dataclass(frozen=True, eq=False)
 class ChunkLocations:
-    """Some column chunks of a row group, by the ordinals of their leaves."""
+    """Locations of some column chunks of a row group, by leaf ordinal."""
 
     row_count: int
     chunks: Mapping[int, ColumnLocations]
@@ -57,14 +56,14 @@ class ChunkLocations:
         return sum(chunk.size for chunk in self.chunks.values())
 
     def of(self, leaves: Collection[int]) -> ChunkLocations | None:
-        """The same of some leaves alone; None where one of them is not here."""
+        """Return the locations of some leaves only; None if one of them is missing."""
         if not all(leaf in self.chunks for leaf in leaves):
             return None
         return ChunkLocations(self.row_count, {leaf: self.chunks[leaf] for leaf in leaves})
 
 
 def chunk_layout(stored: StoredChunk, pages: PageLocations | None, file_size: int) -> ColumnLocations | None:
-    """The layout of one chunk, with the pages that its OffsetIndex tells; None for one outside of its file."""
+    """Return the location of one chunk with the pages of its OffsetIndex; None for a chunk outside its file."""
     start = stored.dictionary if 0 < stored.dictionary < stored.data else stored.data
     stop = start + stored.size
     if start < MAGIC_BYTES or stop > file_size or stored.data > stop:
@@ -73,7 +72,7 @@ def chunk_layout(stored: StoredChunk, pages: PageLocations | None, file_size: in
         return None
     if pages is not None and not _within(pages, start, stored.data, stop):
         pages = None
-    # Some writers leave dictionary_page_offset out; their first data page then lies behind data_page_offset.
+    # Some writers omit dictionary_page_offset; their first data page is then after data_page_offset.
     first = stored.data if pages is None or not len(pages.offset) else int(pages.offset[0])
     n = 0 if pages is None else len(pages.rows)
     return ColumnLocations(
@@ -83,15 +82,15 @@ def chunk_layout(stored: StoredChunk, pages: PageLocations | None, file_size: in
         value_count=stored.value_count,
         uncompressed=stored.uncompressed,
         dictionary=first - start,
-        # A writer falls back from the dictionary once and for all, so the pages that need it come first; a read looks
-        # at the encodings of its pages all the same.
+        # A writer that falls back from the dictionary never returns to it, so the pages that need it come first. A read
+        # checks the encodings of its pages regardless.
         dictionary_pages=stored.by_dictionary if stored.page_count == n and 0 <= stored.by_dictionary <= n else n,
         pages=pages,
     )
 
 
 def _within(pages: PageLocations, start: int, data: int, stop: int) -> bool:
-    """Whether pages lie in their chunk, behind its dictionary."""
+    """Return whether pages are inside their chunk, after its dictionary."""
     if not len(pages.offset):
         return True
     first, last = int(pages.offset[0]), int(pages.offset[-1] + pages.size[-1])
@@ -99,15 +98,15 @@ def _within(pages: PageLocations, start: int, data: int, stop: int) -> bool:
 
 
 def selected_pages(pages: PageLocations, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
-    """Which pages hold a row of the ranges [start, stop), which ascend and do not overlap: bool of shape (n_pages,)."""
+    """Return which pages hold a row of the ascending, disjoint ranges [start, stop): bool of shape (n_pages,)."""
     begin, end = pages.first_row, pages.first_row + pages.rows
     return np.searchsorted(start, end, "left") > np.searchsorted(stop, begin, "right")
 
 
 def selected_bytes(layout: ChunkLocations, rows: RowSelection) -> int:
-    """Compressed bytes of the pages that hold some of the rows, with their dictionaries, over all chunks of a layout.
+    """Return the compressed bytes of the pages that hold some of the rows, with their dictionaries, over all chunks.
 
-    Of a chunk whose pages are not known, all bytes.
+    A chunk whose pages are unknown counts with all its bytes.
     """
     return sum(_selected_bytes(chunk, rows) for chunk in layout.chunks.values())
 
@@ -121,6 +120,6 @@ def _selected_bytes(chunk: ColumnLocations, rows: RowSelection) -> int:
 
 
 def selected_count(layout: ChunkLocations, rows: RowSelection) -> int:
-    """How many pages hold some of the rows, over all chunks whose pages are known."""
+    """Count the pages that hold some of the rows, over all chunks whose pages are known."""
     known = (chunk.pages for chunk in layout.chunks.values() if chunk.pages is not None)
     return sum(int(np.count_nonzero(selected_pages(pages, rows.start, rows.stop))) for pages in known)

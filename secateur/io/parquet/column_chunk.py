@@ -1,4 +1,4 @@
-"""One column chunk of a footer: which of its statistics are used, and their bytes.
+"""One column chunk of a footer: the statistics that can be used, and their bytes.
 
 Source: parquet.thrift, ColumnChunk, ColumnMetaData, Statistics, ColumnOrder.
 """
@@ -19,7 +19,9 @@ from secateur.io.storage.byte_ranges import Range
 
 _DATA_PAGES = frozenset((0, 3))  # PageType: DATA_PAGE, DATA_PAGE_V2
 _DICTIONARIES = frozenset((2, 8))  # Encoding: PLAIN_DICTIONARY, RLE_DICTIONARY
-FilterPlace: TypeAlias = tuple[int, int | None]  # the same of a bloom filter with its header; None = not recorded
+FilterPlace: TypeAlias = tuple[
+    int, int | None
+]  # offset and bytes of a bloom filter with its header; None = not recorded
 
 
 @dataclass(frozen=True)
@@ -33,21 +35,21 @@ class Trust:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """Where a column chunk lies, as its metadata says: held against nothing yet."""
+    """The location of a column chunk according to its metadata, unchecked."""
 
-    data: int  # byte of the file at which its first data page is said to be
-    dictionary: int  # byte of its dictionary page; 0 where none is mentioned
+    data: int  # stated byte offset of its first data page
+    dictionary: int  # byte offset of its dictionary page; 0 if none is stated
     size: int  # bytes
-    uncompressed: int  # bytes of its pages once they are decompressed, with their headers
+    uncompressed: int  # bytes of its decompressed pages, with their headers
     codec: int
     value_count: int
-    by_dictionary: int  # how many of its data pages are said to need the dictionary; -1 = not recorded
+    by_dictionary: int  # stated number of data pages that need the dictionary; -1 = not recorded
     page_count: int  # data pages; -1 = not recorded
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What is kept of one column chunk."""
+    """The metadata kept for one column chunk."""
 
     byte_count: int  # as stored
     lower: bytes | None  # PLAIN; None = unknown
@@ -56,25 +58,25 @@ class Chunk:
     offset_index: Range | None
     column_index: Range | None
     bloom_filter: FilterPlace | None
-    stored: StoredChunk | None  # None where its pages cannot be read one by one: it is encrypted, or does not say where
+    stored: StoredChunk | None  # None if its pages cannot be read singly: encrypted, or no location
 
 
 def column_trust(column: SchemaColumn, type_ordered: bool, doubted: frozenset[Doubt]) -> Trust:
-    """What to use of a column, given its ColumnOrder is TYPE_ORDER and what its writer gets wrong."""
+    """Decide what to use of a column, from whether its ColumnOrder is TYPE_ORDER and from its writer's bugs."""
     leaf = column.leaf
     if leaf is None or leaf.type == pa.null():
         return Trust(False, False, False)
     doubt = _doubt(column, leaf)
     trusted = offers_bounds(leaf) and doubt not in doubted
-    # Statistics.min and .max are ordered as signed whatever the type, so bytes and unsigned integers are out.
-    # Floats are out because the writers of that time let one NaN hide the other values of its page when they
-    # merged pages (PARQUET-1246), which leaves finite bounds that do not hold.
+    # Statistics.min and .max are ordered as signed whatever the type, so bytes and unsigned integers are excluded.
+    # Floats are excluded because writers of that time let one NaN hide the other values of its page when they merged
+    # pages (PARQUET-1246), which leaves finite bounds that do not hold.
     signed = doubt is Doubt.NUMBERS and not pa.types.is_unsigned_integer(leaf.type)
     return Trust(trusted and type_ordered, trusted and signed, not (_count_doubts(leaf, doubt) & doubted))
 
 
 def _count_doubts(leaf: Leaf, doubt: Doubt) -> set[Doubt]:
-    """The kinds of bug that would make the null counts of a leaf wrong."""
+    """Return the kinds of bug that would make the null counts of a leaf wrong."""
     found = {Doubt.NULL_COUNTS}
     if len(leaf.path) > 1:
         found.add(Doubt.NESTED_NULL_COUNTS)
@@ -84,7 +86,7 @@ def _count_doubts(leaf: Leaf, doubt: Doubt) -> set[Doubt]:
 
 
 def _doubt(column: SchemaColumn, leaf: Leaf) -> Doubt:
-    """The kind of bug that would make the bounds of this column wrong."""
+    """Return the kind of bug that would make the bounds of this column wrong."""
     if pa.types.is_floating(leaf.type):
         return Doubt.FLOATS
     if pa.types.is_string(leaf.type) or pa.types.is_binary(leaf.type):
@@ -95,10 +97,10 @@ def _doubt(column: SchemaColumn, leaf: Leaf) -> Doubt:
 
 
 def read_chunk(chunk: Struct, column: SchemaColumn, trust: Trust, row_count: int) -> Chunk:
-    """The chunk of a column in a row group of ``row_count`` rows.
+    """Read the chunk of a column in a row group of ``row_count`` rows.
 
-    Raises InvalidParquet where it lies in another file, is encrypted or is of another column, MalformedThrift
-    for a field that is missing or of the wrong type.
+    Raises InvalidParquet if it is in another file, is encrypted or belongs to another column, MalformedThrift for a
+    field that is missing or of the wrong type.
     """
     metadata = _metadata(chunk, column)
     byte_count = required(metadata, 7, int, "ColumnMetaData.total_compressed_size")
@@ -122,7 +124,7 @@ def read_chunk(chunk: Struct, column: SchemaColumn, trust: Trust, row_count: int
 
 
 def _stored(metadata: Struct, size: int) -> StoredChunk | None:
-    """Where the chunk lies; None where that is not recorded."""
+    """Return the location of the chunk; None if it is not recorded."""
     codec, value_count, uncompressed, data = (metadata.get(field) for field in (4, 5, 6, 9))
     dictionary = metadata.get(11, 0)
     if not (
@@ -138,7 +140,9 @@ def _stored(metadata: Struct, size: int) -> StoredChunk | None:
 
 
 def _page_counts(metadata: Struct) -> tuple[int, int]:
-    """How many data pages need the dictionary, and how many there are, by PageEncodingStats; -1 = not recorded."""
+    """Return how many data pages need the dictionary, and how many there are, by PageEncodingStats; -1 = not
+    recorded.
+    """
     stats = optional_list(metadata, 13, dict, "ColumnMetaData.encoding_stats")
     if stats is None:
         return -1, -1
@@ -151,7 +155,7 @@ def _page_counts(metadata: Struct) -> tuple[int, int]:
 
 
 def _metadata(chunk: Struct, column: SchemaColumn) -> Struct:
-    """ColumnChunk.meta_data, after a check that it is of this column and this file."""
+    """Return ColumnChunk.meta_data, after checking that it belongs to this column and this file."""
     name = display(column.names)
     if file_path := optional(chunk, 1, bytes, "ColumnChunk.file_path"):
         raise InvalidParquet(f"column {name} has its data in another file, {file_path[:99]!r}: not supported")
@@ -168,9 +172,10 @@ def _metadata(chunk: Struct, column: SchemaColumn) -> Struct:
 
 
 def _bounds(statistics: Struct, trust: Trust, leaf: Leaf) -> tuple[bytes | None, bytes | None]:
-    """The bounds of a chunk. Those of numbers, days and instants are values of it: a side said not to be one is None.
+    """Return the bounds of a chunk. For numbers, days and instants a side declared inexact is None.
 
-    No writer is known that loosens them; so what is known of them answers min and max (pruning/aggregates.py).
+    So known bounds of these types are values of the chunk and answer min and max (pruning/aggregates.py). No writer is
+    known that loosens them.
     """
     lower = optional(statistics, 6, bytes, "Statistics.min_value")
     upper = optional(statistics, 5, bytes, "Statistics.max_value")
@@ -187,11 +192,11 @@ def _bounds(statistics: Struct, trust: Trust, leaf: Leaf) -> tuple[bytes | None,
 
 
 def _null_count(statistics: Struct, leaf: Leaf, row_count: int) -> int:
-    """NULLs of a chunk, -1 where unknown or impossible."""
+    """Return the NULLs of a chunk, -1 if unknown or impossible."""
     count = optional(statistics, 3, int, "Statistics.null_count")
     if count is None or not 0 <= count <= row_count:
         return -1
-    # Old CDH files say 0 where nothing was counted, and have no bounds either (apache/iceberg#1635).
+    # Old CDH files record 0 if nothing was counted, and have no bounds either (apache/iceberg#1635).
     unbounded = statistics.keys().isdisjoint((1, 2, 5, 6))
     return -1 if count == 0 and unbounded and row_count > 0 and offers_bounds(leaf) else count
 
@@ -203,7 +208,7 @@ def _range(chunk: Struct, offset_field: int, length_field: int) -> Range | None:
 
 
 def _filter_place(metadata: Struct) -> FilterPlace | None:
-    """Where the bloom filter lies; some writers without one say that it is at 0 (PARQUET-1979)."""
+    """Return the location of the bloom filter; some writers without one record offset 0 (PARQUET-1979)."""
     offset = required(metadata, 14, int, "ColumnMetaData.bloom_filter_offset")
     length = optional(metadata, 15, int, "ColumnMetaData.bloom_filter_length")
     return (offset, length) if offset > 0 else None

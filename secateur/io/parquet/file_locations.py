@@ -1,4 +1,4 @@
-"""The layouts of a file's row groups, out of its footer, its page index and its pages; what an index keeps of them."""
+"""Page locations of a file's row groups, from its footer, page index and page headers, as an index stores them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ from secateur.io.storage.byte_ranges import LOCAL_GAP, READ_THREADS, Range, read
 
 
 def file_layouts(file: pa.NativeFile, footer: Footer, gap: int = LOCAL_GAP) -> FileLayouts:
-    """The head and the layouts of an open file, encoded; see :func:`layouts_of_file`. Raises OSError."""
+    """Return the encoded file metadata and page locations of an open file; see :func:`layouts_of_file`. Raises
+    OSError.
+    """
     placed = np.where((footer.placed < 0).any(axis=0), UNKNOWN, footer.placed)
     return FileLayouts(footer.head.data, placed, [*map(encode_layout, layouts_of_file(file, footer, gap))])
 
 
 def layouts_of_file(file: pa.NativeFile, footer: Footer, gap: int = LOCAL_GAP) -> list[ChunkLocations]:
-    """The layout of every row group, of all leaves whose pages pyarrow need not find itself.
+    """Return the page locations of every row group, for all leaves that do not require pyarrow's reader.
 
-    All OffsetIndexes of the file are read at once; where a chunk has no usable one, the headers of its pages tell, as
-    far as they add up. On an object store, where `gap` is greater than that of a local disk, such chunks are read
-    whole, many at once. Raises OSError.
+    All OffsetIndexes of the file are read at once. If a chunk has no usable one, its page headers are used, if they are
+    consistent. On an object store, where `gap` is greater than that of a local disk, such chunks are read whole, many
+    in parallel. Raises OSError.
     """
     chunks = [chunk for row_group in range(len(footer.row_count)) for chunk in footer.chunks(row_group)]
     indexes, leaves = _offset_indexes(file, chunks, gap), range(len(footer.head.columns))
@@ -44,9 +46,9 @@ def layouts_of_file(file: pa.NativeFile, footer: Footer, gap: int = LOCAL_GAP) -
 def read_layout(
     file: pa.NativeFile, footer: Footer, row_group: int, leaves: Sequence[int], gap: int = LOCAL_GAP
 ) -> ChunkLocations:
-    """Where some leaves of a row group lie, by their ordinals; without those that can only be read by pyarrow.
+    """Return the locations of some leaves of a row group, by ordinal, without those that only pyarrow can read.
 
-    The pages of a leaf are unknown where it has no usable OffsetIndex. Raises OSError.
+    The pages of a leaf without a usable OffsetIndex are unknown. Raises OSError.
     """
     chunks = footer.chunks(row_group)
     indexes = _offset_indexes(file, [chunks[leaf] for leaf in leaves], gap)
@@ -56,7 +58,7 @@ def read_layout(
 def _stated(
     file: pa.NativeFile, footer: Footer, row_group: int, leaves: Sequence[int], indexes: dict[Range, bytes]
 ) -> ChunkLocations:
-    """What the footer and the OffsetIndexes tell of some leaves."""
+    """Return the locations of some leaves according to the footer and the OffsetIndexes."""
     rows, size, found = int(footer.row_count[row_group]), file.size(), {}
     for leaf in leaves:
         chunk = footer.chunks(row_group)[leaf]
@@ -68,7 +70,7 @@ def _stated(
 
 
 def _completed(file: pa.NativeFile, footer: Footer, row_group: int, layout: ChunkLocations, gap: int) -> ChunkLocations:
-    """A layout with the pages that no OffsetIndex tells, as far as their headers do."""
+    """Fill in pages that have no OffsetIndex from their headers, if these are consistent."""
     unknown = [leaf for leaf, chunk in layout.chunks.items() if chunk.pages is None]
     walk = partial(_walked, file, footer, row_group, footer.head.columns, gap)
     if gap > LOCAL_GAP and len(unknown) > 1:
@@ -83,7 +85,7 @@ def _completed(file: pa.NativeFile, footer: Footer, row_group: int, layout: Chun
 def _walked(
     file: pa.NativeFile, footer: Footer, row_group: int, columns: tuple[SchemaColumn, ...], gap: int, leaf: int
 ) -> ColumnLocations | None:
-    """The layout of a chunk by the headers of its pages; None where they do not tell."""
+    """Return the location of a chunk by its page headers; None if they are not consistent."""
     stored = footer.chunks(row_group)[leaf].stored
     assert stored is not None  # of the leaves that have a layout
     found = walked(file, stored, columns[leaf], int(footer.row_count[row_group]), gap)
@@ -91,7 +93,7 @@ def _walked(
 
 
 def _offset_indexes(file: pa.NativeFile, chunks: Sequence[Chunk], gap: int) -> dict[Range, bytes]:
-    """The bytes of the OffsetIndexes that lie in the file; none where they are together longer than it."""
+    """Read the OffsetIndexes that lie in the file; none if their total length exceeds it."""
     size = file.size()
     places = [each for chunk in chunks if (each := chunk.offset_index) is not None and sum(each) <= size]
     if sum(length for _, length in places) > size:
@@ -100,7 +102,7 @@ def _offset_indexes(file: pa.NativeFile, chunks: Sequence[Chunk], gap: int) -> d
 
 
 def _pages(chunk: Chunk, indexes: dict[Range, bytes], rows: int, file_size: int) -> PageLocations | None:
-    """The pages by the OffsetIndex of a chunk; None where it has no usable one."""
+    """Return the pages by the OffsetIndex of a chunk; None if it has no usable one."""
     data = None if chunk.offset_index is None else indexes.get(chunk.offset_index)
     if data is None:
         return None

@@ -1,8 +1,8 @@
-"""The head of a Parquet file: what its footer says of all row groups alike, kept byte for byte.
+"""The file metadata of a Parquet file: what its footer says about all row groups alike, kept byte for byte.
 
-A small file that is put together of pages of another has the same head, so pyarrow reads it as it reads that one: the
-schema, the Arrow schema in the key-value metadata, and the writer, whose bugs pyarrow knows by name.
-Source: parquet.thrift, FileMetaData, RowGroup, ColumnChunk, ColumnMetaData.
+A small file assembled from pages of another file has the same file metadata, so pyarrow reads both alike: the schema,
+the Arrow schema in the key-value metadata, and the writer, whose bugs pyarrow knows by name. Source: parquet.thrift,
+FileMetaData, RowGroup, ColumnChunk, ColumnMetaData.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _KEPT = (_VERSION, _SCHEMA, _METADATA, _CREATED_BY, _COLUMN_ORDERS)
 
 @dataclass(frozen=True)
 class ChunkPlace:
-    """Where a column chunk lies in a file, and what it has."""
+    """The location of a column chunk in a file, and its counts."""
 
-    start: int  # byte of the file
+    start: int  # byte offset in the file
     size: int  # bytes
-    dictionary: int  # bytes of them that the dictionary page has
+    dictionary: int  # bytes of the dictionary page
     value_count: int
     codec: int
 
 
 @dataclass(frozen=True)
 class FileMetadata:
-    """The footer of a file with all row groups left out."""
+    """The footer of a file without its row groups."""
 
     data: bytes  # FileMetaData, as encoded
 
@@ -61,12 +61,12 @@ class FileMetadata:
 
     @cached_property
     def metadata(self) -> dict[bytes, bytes]:
-        """What key_value_metadata says."""
+        """The key_value_metadata."""
         fields = {number: field.value for number, field in self._fields.items()}
         return _key_values(optional_list(fields, _METADATA, dict, "FileMetaData.key_value_metadata") or [])
 
     def schema_of(self, names: Collection[str]) -> pa.Schema:
-        """The schema of some top-level columns, in the order of the file."""
+        """Return the schema of some top-level columns, in file order."""
         return pa.schema([field for field in self._fields_of_schema if field.name in names], self.schema.metadata)
 
     @cached_property
@@ -74,9 +74,9 @@ class FileMetadata:
         return tuple(self.schema)
 
     def leaves(self, names: Collection[str]) -> list[int]:
-        """The ordinals of all leaves of some top-level columns, ascending.
+        """Return the ordinals of all leaves of some top-level columns, ascending.
 
-        Raises InvalidParquet where two columns have one of these names.
+        Raises InvalidParquet if two columns have one of these names.
         """
         chosen = self.schema_of(names)
         if len(set(chosen.names)) < len(chosen):
@@ -85,10 +85,10 @@ class FileMetadata:
         return [ordinal for ordinal, column in enumerate(self.columns) if column.names[0] in wanted]
 
     def footer(self, row_count: int, chunks: Mapping[int, ChunkPlace]) -> bytes:
-        """The end of a file with this head: the footer, its length and the magic.
+        """Return the end of a file with this file metadata: the footer, its length and the magic.
 
-        It has one row group of so many rows, in which the leaves of the given ordinals have values. The others have
-        chunks without any, and cannot be read. Without chunks there is no row group.
+        It has one row group of `row_count` rows, in which the leaves of the given ordinals have values. The other
+        leaves have empty chunks and cannot be read. Without chunks there is no row group.
         """
         described = [*self._without_values]
         for ordinal, place in chunks.items():
@@ -103,28 +103,28 @@ class FileMetadata:
 
     @cached_property
     def _own(self) -> tuple[bytes, ...]:
-        """By ordinal, the fields of ColumnMetaData that all chunks of a leaf have alike."""
+        """By ordinal, the fields of ColumnMetaData that are the same in all chunks of a leaf."""
         return tuple(map(_own_metadata, self.columns))
 
     @cached_property
     def _without_values(self) -> tuple[bytes, ...]:
-        """By ordinal, a ColumnChunk that has none."""
+        """By ordinal, a ColumnChunk without values."""
         return tuple(_column_chunk(own, ChunkPlace(len(MAGIC), 0, 0, 0, 0)) for own in self._own)
 
 
 @lru_cache(maxsize=64)
 def known_head(data: bytes) -> FileMetadata:
-    """A head as an index keeps it; files of one writer share it, and what is decoded of it."""
+    """Return file metadata stored in an index, cached: files of one writer share it and its decoded form."""
     return FileMetadata(data)
 
 
 def head_of(footer: Mapping[int, WireField]) -> FileMetadata:
-    """The head of a FileMetaData, of which the fields are known."""
+    """Return the file metadata, from the fields of a FileMetaData."""
     return FileMetadata(_footer({number: field for number, field in footer.items() if number in _KEPT}, 0, []))
 
 
 def _footer(fields: Mapping[int, WireField], row_count: int, row_groups: Sequence[bytes]) -> bytes:
-    """An encoded FileMetaData with other row groups."""
+    """Encode a FileMetaData with other row groups."""
     groups = thrift.list_of(thrift.STRUCT, row_groups)
     own = [(_ROW_COUNT, thrift.I64, thrift.integer(row_count)), (_ROW_GROUPS, thrift.LIST, groups)]
     kept = [(number, field.kind, field.data) for number, field in fields.items() if number in _KEPT]
@@ -163,7 +163,7 @@ def _column_chunk(own: bytes, place: ChunkPlace) -> bytes:
 
 
 def opened_small_file(data: bytes) -> pq.ParquetFile:
-    """A Parquet file in memory, read in the same way as files of a table; pages that carry a checksum are checked."""
+    """Open a Parquet file in memory, with the options used for a table's files; page checksums are verified."""
     return pq.ParquetFile(
         pa.BufferReader(data), coerce_int96_timestamp_unit="us", page_checksum_verification=True, pre_buffer=False
     )

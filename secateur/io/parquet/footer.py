@@ -1,8 +1,8 @@
-"""Parquet's footer and page index: what a file says of its row groups and pages, without reading any data.
+"""Parquet's footer and page index: the metadata of row groups and pages, without reading any data.
 
-A bound read here may be loose, never wrong: whatever is missing, contradictory, of an undefined order or
-from a writer with a known bug is unknown (a null bound, a null count of -1). Bounds of float and double
-leave NaN out. Source: parquet.thrift, FileMetaData, RowGroup; "Apache Parquet format, ColumnIndex".
+A bound read here may be loose, never wrong: anything missing, contradictory, of an undefined order or from a writer
+with a known bug is unknown (a null bound, a null count of -1). Bounds of float and double exclude NaN. Source:
+parquet.thrift, FileMetaData, RowGroup; "Apache Parquet format, ColumnIndex".
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = [
     "stored_chunks",
 ]
 
-_TAIL = 64 << 10  # bytes of the first read; the footer of some hundred column chunks fits
+_TAIL = 64 << 10  # bytes of the first read; enough for the footer of some hundred column chunks
 _MAGIC, _ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 _ENDING = 8  # bytes: the footer's length, then the magic
 _MAX_INT32, _MAX_INT64 = 2**31 - 1, 2**63 - 1
@@ -63,12 +63,12 @@ _MAX_INT32, _MAX_INT64 = 2**31 - 1, 2**63 - 1
 
 @dataclass(frozen=True, eq=False)
 class Footer:
-    """What a Parquet file says of itself."""
+    """The decoded footer of a Parquet file."""
 
     row_count: npt.NDArray[np.int64]  # per row group
     byte_count: npt.NDArray[np.int64]  # per row group, of all its column chunks as stored
-    placed: npt.NDArray[np.int64]  # shape (2, n_row_groups): where readers of splits see each begin, and its bytes
-    leaves: tuple[Leaf, ...]  # those under a repeated node are left out: present in the file, but not here
+    placed: npt.NDArray[np.int64]  # shape (2, n_row_groups): start and bytes of each, as readers of splits see it
+    leaves: tuple[Leaf, ...]  # without those under a repeated node, which the file has but this does not
     created_by: str
     head: FileMetadata = field(repr=False)
     _columns: tuple[SchemaColumn, ...] = field(repr=False)  # by ordinal
@@ -77,12 +77,12 @@ class Footer:
     _file_size: int = field(repr=False)  # bytes
 
     def chunks(self, row_group: int) -> tuple[Chunk, ...]:
-        """The column chunks of a row group, by the ordinals of their leaves."""
+        """Return the column chunks of a row group, by leaf ordinal."""
         return self._chunks[row_group]
 
 
 def read_footer(file: pa.NativeFile) -> Footer:
-    """The footer of an open Parquet file: one read of up to 64 KiB, and a second where it is longer.
+    """Read the footer of an open Parquet file: one read of up to 64 KiB, and a second one if it is longer.
 
     Raises InvalidParquet for anything that is not a complete, unencrypted footer with all data in this file.
     """
@@ -95,7 +95,7 @@ def read_footer(file: pa.NativeFile) -> Footer:
 
 
 def chunk_bounds(footer: Footer, leaf: Leaf) -> Bounds:
-    """Bounds of a leaf over the row groups: every value that is neither NULL nor NaN lies within.
+    """Return bounds of a leaf over the row groups: every value that is neither NULL nor NaN lies within.
 
     Raises ValueError for a leaf of another footer.
     """
@@ -108,11 +108,11 @@ def chunk_bounds(footer: Footer, leaf: Leaf) -> Bounds:
 def read_page_index(
     file: pa.NativeFile, footer: Footer, leaves: Sequence[Leaf], gap: int = LOCAL_GAP
 ) -> dict[tuple[str, ...], PageIndex]:
-    """The page index of those leaves that have a usable OffsetIndex in every row group, by path.
+    """Read the page index of those leaves that have a usable OffsetIndex in every row group, by path.
 
-    Where a row group has no usable ColumnIndex, the leaf's pages in it have unknown bounds and null counts.
-    Byte ranges at most `gap` bytes apart are read at once. Raises InvalidParquet where an index lies outside the
-    file or cannot be decoded, ValueError for a leaf of another footer.
+    If a row group has no usable ColumnIndex, the leaf's pages in it have unknown bounds and null counts. Byte ranges at
+    most `gap` bytes apart are read together. Raises InvalidParquet if an index is outside the file or cannot be
+    decoded, ValueError for a leaf of another footer.
     """
     paths = Counter(leaf.path for leaf in footer.leaves)
     wanted = {
@@ -131,7 +131,7 @@ def read_page_index(
 
 
 def stored_chunks(footer: Footer, leaf: Leaf) -> tuple[SchemaColumn, list[Chunk]]:
-    """How a leaf is stored, and its chunk in every row group. Raises ValueError for a leaf of another footer."""
+    """Return how a leaf is stored, and its chunk in every row group. Raises ValueError for a leaf of another footer."""
     return _column(footer, leaf), _chunks(footer, leaf)
 
 
@@ -211,10 +211,10 @@ def _row_group(
 
 
 def _place(group: Struct, byte_count: int) -> tuple[int, int]:
-    """Where a row group begins, and its bytes, as parquet-mr takes them to see which split of the file has its middle.
+    """Return the start and bytes of a row group, as parquet-mr computes them to assign row groups to splits by middle.
 
     Source: ``ParquetMetadataConverter.filterFileMetaDataByMidpoint`` and ``getOffset``: the first page of the first
-    column chunk, and the row group's own size where it is stated.
+    column chunk, and the row group's own size if it is stated.
     """
     size = optional(group, 6, int, "RowGroup.total_compressed_size")
     chunks = required_list(group, 1, dict, "RowGroup.columns")
@@ -227,7 +227,7 @@ def _place(group: Struct, byte_count: int) -> tuple[int, int]:
 
 
 def _type_ordered(metadata: Struct, n_columns: int) -> list[bool]:
-    """Per column, whether its bounds have the order of its type: ColumnOrder.TYPE_ORDER, field 1."""
+    """Return per column whether its bounds have the order of its type: ColumnOrder.TYPE_ORDER, field 1."""
     orders = optional_list(metadata, 7, dict, "FileMetaData.column_orders") or []
     if len(orders) != n_columns:
         return [False] * n_columns
@@ -239,7 +239,7 @@ def _leaf_page_index(footer: Footer, leaf: Leaf, data: dict[Range, bytes]) -> Pa
     pages: list[PageLocations] = []
     statistics: list[PageStatistics] = []
     for chunk, rows in zip(_chunks(footer, leaf), footer.row_count.tolist(), strict=True):
-        assert chunk.offset_index is not None  # of the leaves that read_page_index wants
+        assert chunk.offset_index is not None  # guaranteed by read_page_index
         try:
             found = read_pages(decode_struct(data[chunk.offset_index]), rows, footer._file_size)
             if found is None:

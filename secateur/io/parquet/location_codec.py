@@ -1,7 +1,7 @@
-"""Layouts as bytes: what an index keeps of every block, and what an executor is sent of those that it reads.
+"""Page locations as bytes, as stored in an index for every block, and as sent to executors for the blocks they read.
 
-docs/format.md, "Layouts". Decoding trusts nothing: what is decoded holds all that a layout of the file's own footer
-would hold, or it is an IndexFault.
+Format: docs/format.md, "Layouts". Decoding trusts nothing: the result satisfies every check made on a layout from the
+file's own footer, or IndexFault is raised.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from secateur.io.parquet.page_index import PageLocations
 from secateur.ragged import offsets_of
 
 MOST_LEAVES, MOST_PAGES = 1 << 16, 1 << 20
-_NO_PAGES = -1  # of a chunk whose pages are not known
-_MOST_BYTES = 1 << 62  # of what is added up
+_NO_PAGES = -1  # of a chunk whose pages are unknown
+_MOST_BYTES = 1 << 62  # limit of any sum
 _LEAF_ARRAYS, _PAGE_ARRAYS = 9, 3
 _NOTHING = np.zeros(0, np.int64)
 _KINDS = (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32)
@@ -26,7 +26,7 @@ _RANGES = [(int(np.iinfo(kind).min), int(np.iinfo(kind).max), kind) for kind in 
 
 
 def encode_layout(layout: ChunkLocations) -> bytes:
-    """The bytes of a layout; none of one with more columns or pages than a layout may have."""
+    """Encode a layout; empty if it has more columns or pages than a layout may have."""
     leaves = sorted(layout.chunks)
     chunks = [layout.chunks[leaf] for leaf in leaves]
     pages = [chunk.pages for chunk in chunks if chunk.pages is not None]
@@ -61,14 +61,14 @@ def _paged(chunks: Sequence[ColumnLocations]) -> list[ColumnLocations]:
 
 
 def _with_first(chunk: ColumnLocations, gaps: np.ndarray) -> np.ndarray:
-    """The gaps before all pages of a chunk, by those between them."""
+    """Return the gaps before all pages of a chunk, from those between them."""
     assert chunk.pages is not None
     first = chunk.pages.offset[:1] - (chunk.start + chunk.dictionary)
     return np.append(first, gaps)[: len(chunk.pages.rows)]
 
 
 def _tail(chunk: ColumnLocations) -> int:
-    """Bytes behind all that is known of a chunk."""
+    """Return the bytes of a chunk after its last known part."""
     end = chunk.start + chunk.dictionary
     if chunk.pages is not None and len(chunk.pages.rows):
         end = int(chunk.pages.offset[-1] + chunk.pages.size[-1])
@@ -84,9 +84,9 @@ def _narrowest(array: np.ndarray) -> np.ndarray:
 
 
 def decode_layout(data: bytes, file_size: int, where: str, leaves: Collection[int] | None = None) -> ChunkLocations:
-    """The layout of some leaves of a block (None: of all that it has) in a file of so many bytes.
+    """Decode the page locations of some leaves of a block (None: all that it has) in a file of `file_size` bytes.
 
-    Raises IndexFault, which says `where`, for bytes that are no layout of such a file.
+    Raises IndexFault, naming `where`, if the bytes are not a layout of such a file.
     """
     block, of_leaves, of_pages = _arrays(data, where)
     rows, base = block.tolist()
@@ -108,7 +108,7 @@ def decode_layout(data: bytes, file_size: int, where: str, leaves: Collection[in
         raise IndexFault(f"{where}: these numbers are no layout")
     rows_before, bytes_before = offsets_of(page_rows), offsets_of(page_gap + page_size)
     size = dictionary + np.diff(bytes_before[first]) + tail
-    ends = base + np.cumsum(gap + size)  # a chunk begins where the one before ends, but for a gap
+    ends = base + np.cumsum(gap + size)  # a chunk begins where the previous one ends, plus a gap
     start = ends - size
     if min(start.min(initial=MAGIC_BYTES) - MAGIC_BYTES, file_size - ends.max(initial=0)) < 0:
         raise IndexFault(f"{where}: a column chunk lies outside of its file")
@@ -141,7 +141,7 @@ def decode_layout(data: bytes, file_size: int, where: str, leaves: Collection[in
 
 
 def _arrays(data: bytes, where: str) -> tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]:
-    """The numbers of the block, of its leaves and of their pages, of the lengths that they must have."""
+    """Return the numbers of the block, of its leaves and of their pages, with their lengths checked."""
     arrays = decode_chunk(data, where)
     if len(arrays) != 1 + _LEAF_ARRAYS + _PAGE_ARRAYS:
         raise IndexFault(f"{where}: {len(arrays)} arrays are no layout")
@@ -154,12 +154,12 @@ def _arrays(data: bytes, where: str) -> tuple[np.ndarray, list[np.ndarray], list
 
 
 def _wide(array: np.ndarray) -> np.ndarray:
-    """As int64; what is greater becomes negative."""
+    """Convert to int64; greater values become negative."""
     return array.astype(np.int64)
 
 
 def _is_sum_of(most: int, *arrays: np.ndarray) -> bool:
-    """Whether all that is added up stays below a limit, whatever is added to what."""
+    """Return whether all possible sums of the arrays' values stay below a limit."""
     return sum(float(np.abs(array.astype(np.float64)).sum()) for array in arrays) < most
 
 

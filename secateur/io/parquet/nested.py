@@ -1,4 +1,4 @@
-"""Nested values put together of parts that were read leaf by leaf, and have the same rows."""
+"""Assemble nested values from parts that were read leaf by leaf and have the same rows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from secateur.ragged import offsets_of
 
 
 def joined(type_: pa.DataType, parts: Sequence[pa.Array]) -> pa.Array:
-    """An array of a type, of its projections to some of its leaves each; together they have them all.
+    """Join an array's projections to some of its leaves each; together they have all leaves of the type.
 
-    Raises InvalidParquet for lists that do not agree in their lengths.
+    Raises InvalidParquet if list lengths disagree.
     """
     if len(parts) == 1 and parts[0].type == type_:
         return parts[0]
@@ -51,20 +51,20 @@ def joined(type_: pa.DataType, parts: Sequence[pa.Array]) -> pa.Array:
 
 
 def _children(parts: Sequence[pa.Array], name: str) -> list[pa.Array]:
-    """The child of that name, of every part that has it."""
+    """Return the child of that name from every part that has it."""
     found = [(part, part.type.get_field_index(name)) for part in parts]
     return [part.field(i) for part, i in found if i >= 0]
 
 
 def _lists(parts: Sequence[pa.Array]) -> tuple[np.ndarray, list[pa.Array]]:
-    """Where every list begins among the elements, and behind the last; and the elements, those of NULLs left out.
+    """Return the offsets of every list among the elements, and the elements, without those of NULL lists.
 
-    Raises InvalidParquet where parts disagree.
+    Raises InvalidParquet if parts disagree.
     """
     first, *others = (offsets_of(pc.fill_null(pc.list_value_length(part), 0).to_numpy()) for part in parts)
     if any(not np.array_equal(first, other) for other in others):
         raise InvalidParquet("the leaves of a list have other lengths each")
-    # Of no elements at all, flatten() would have to make an array of the type, which it cannot for extension types.
+    # With no elements, flatten() would have to make an array of the type, which fails for extension types.
     return first, [part.flatten() if first[-1] else part.values[:0] for part in parts]
 
 

@@ -1,8 +1,8 @@
-"""A Parquet file of one row group, put together in memory from pages of another file, copied byte for byte.
+"""A Parquet file of one row group, assembled in memory from pages that are copied byte for byte from another file.
 
-Every leaf column has the rows of its own pages in it, so it is decoded by itself: pages of different columns end at
-different rows. The memory that one takes serves the next, and lists, structs and maps are put together of their leaves
-once these were cut to the same rows.
+Every leaf column holds the rows of its own pages, so it is decoded separately: pages of different columns end at
+different rows. The memory of one file is reused for the next. Lists, structs and maps are assembled from their leaves
+after these are cut to the same rows.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from secateur.io.storage.byte_ranges import View
 
 @dataclass(frozen=True, eq=False)
 class ReadPages:
-    """The bytes of chosen pages, and of the dictionary that they need."""
+    """The bytes of selected pages, and of the dictionary that they need."""
 
     chosen: PageSelection
     pages: Sequence[Page]
-    dictionary: View  # empty where none is needed
+    dictionary: View  # empty if none is needed
 
     def only(self, i: int) -> ReadPages:
-        """The i-th of the pages."""
+        """Return the i-th page only."""
         return ReadPages(self.chosen.only(i), self.pages[i : i + 1], self.dictionary)
 
 
 def decoded(head: FileMetadata, read: Mapping[int, ReadPages], rows: RowSelection) -> pa.Table:
-    """The rows of the top-level columns that some leaves make up, in the order of the file.
+    """Decode the rows of the top-level columns that some leaves make up, in file order.
 
-    Raises InvalidParquet where a column has another number of rows, and what pyarrow raises.
+    Raises InvalidParquet if a column has another number of rows, and any error of pyarrow.
     """
     file = opened_small_file(small_file(head, read))
     found: dict[str, list[pa.ChunkedArray]] = {}
@@ -49,12 +49,12 @@ def decoded(head: FileMetadata, read: Mapping[int, ReadPages], rows: RowSelectio
 
 
 def require_readable(head: FileMetadata, leaf: int, read: ReadPages) -> None:
-    """Decode some pages by themselves. Raises what :func:`decoded` does."""
+    """Decode some pages separately, to check them. Raises as :func:`decoded`."""
     _decoded_leaf(opened_small_file(small_file(head, {leaf: read})), leaf, read.chosen)
 
 
 def small_file(head: FileMetadata, read: Mapping[int, ReadPages]) -> bytes:
-    """A file of one row group with some pages; it says that it has one row more than any leaf can have."""
+    """Build a file of one row group with some pages; it declares one row more than any leaf can have."""
     parts: list[View] = [MAGIC]
     places: dict[int, ChunkPlace] = {}
     start = len(MAGIC)
@@ -70,7 +70,7 @@ def small_file(head: FileMetadata, read: Mapping[int, ReadPages]) -> bytes:
 
 
 def _decoded_leaf(file: pq.ParquetFile, leaf: int, chosen: PageSelection) -> pa.Table:
-    """A table of one column, of which only this leaf is there."""
+    """Decode a table of one column that has only this leaf."""
     table = file.reader.read_row_group(0, column_indices=[leaf], use_threads=False)
     if len(table) != len(chosen.cover):
         raise InvalidParquet(f"{chosen.place}: its pages hold {len(table)} rows instead of {len(chosen.cover)}")
@@ -78,5 +78,5 @@ def _decoded_leaf(file: pq.ParquetFile, leaf: int, chosen: PageSelection) -> pa.
 
 
 def _whole(type_: pa.DataType, parts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
-    """A column of its leaves."""
+    """Assemble a column from its leaves."""
     return parts[0] if len(parts) == 1 else pa.chunked_array([joined(type_, [each.combine_chunks() for each in parts])])

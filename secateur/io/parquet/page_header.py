@@ -1,4 +1,4 @@
-"""The header of a page: what it says of itself.
+"""The header of a page.
 
 Source: parquet.thrift, PageHeader, DataPageHeader, DataPageHeaderV2, DictionaryPageHeader.
 """
@@ -17,24 +17,24 @@ _BY_DICTIONARY = frozenset((2, 8))  # PLAIN_DICTIONARY, RLE_DICTIONARY
 
 @dataclass(frozen=True)
 class PageHeader:
-    """What a page says of itself."""
+    """A decoded page header."""
 
     type: int
     size: int  # bytes of the header
-    compressed: int  # bytes behind the header
-    uncompressed: int  # bytes behind the header once they are decompressed
-    value_count: int  # of a data page; of a dictionary page its entries
+    compressed: int  # bytes after the header
+    uncompressed: int  # decompressed bytes after the header
+    value_count: int  # of a data page; entries of a dictionary page
     row_count: int | None  # of a data page v2
     encoding: int
 
     @property
     def needs_dictionary(self) -> bool:
-        """Whether its values are places in the dictionary."""
+        """Whether its values are indices into the dictionary."""
         return self.type != DICTIONARY_PAGE and self.encoding in _BY_DICTIONARY
 
 
 def page_header(data: memoryview) -> PageHeader:
-    """The header at the first byte. Raises InvalidParquet."""
+    """Decode the header at the first byte. Raises InvalidParquet."""
     try:
         fields, size = decode_leading(data)
         type_ = required(fields, 1, int, "PageHeader.type")
@@ -62,7 +62,7 @@ def page_header(data: memoryview) -> PageHeader:
     return header
 
 
-_SPECIFIC = {  # by PageType: the field of PageHeader, its name, and within it the field of the encoding
+_SPECIFIC = {  # by PageType: the field of PageHeader, its name, and the field of the encoding within it
     DATA_PAGE: (5, "data_page_header", 2),
     DICTIONARY_PAGE: (7, "dictionary_page_header", 2),
     DATA_PAGE_V2: (8, "data_page_header_v2", 4),

@@ -1,8 +1,8 @@
-"""The page index of one leaf column: where its pages lie, and what is known of their values.
+"""The page index of one leaf column: the locations of its pages, and statistics of their values.
 
-Source: "Apache Parquet format, ColumnIndex", parquet.thrift OffsetIndex, PageLocation, ColumnIndex. The
-OffsetIndex says where pages are, so one that contradicts itself is not used at all; the ColumnIndex only
-says what they hold, so one that contradicts the OffsetIndex leaves its pages with unknown bounds.
+The OffsetIndex gives the locations, so one that contradicts itself is not used at all. The ColumnIndex only describes
+the contents, so one that contradicts the OffsetIndex leaves its pages with unknown bounds. Source: "Apache Parquet
+format, ColumnIndex", parquet.thrift OffsetIndex, PageLocation, ColumnIndex.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from secateur.io.parquet.thrift import Struct, optional_list, required, required
 class PageIndex:
     """The data pages of one leaf, over all row groups of a file.
 
-    Pages of row group g are ``[page_offsets[g], page_offsets[g + 1])``. A page of NULLs only has null bounds
-    and its row count as null count.
+    Pages of row group g are ``[page_offsets[g], page_offsets[g + 1])``. A page of only NULLs has null bounds and its
+    row count as null count.
     """
 
     page_offsets: npt.NDArray[np.int64]  # n_row_groups + 1
@@ -45,7 +45,7 @@ class PageLocations:
 
 @dataclass(frozen=True, eq=False)
 class PageStatistics:
-    """What a ColumnIndex says of the pages of one column chunk, not yet decoded."""
+    """The statistics of a ColumnIndex for the pages of one column chunk, not yet decoded."""
 
     lower: Sequence[bytes | None]
     upper: Sequence[bytes | None]
@@ -53,10 +53,10 @@ class PageStatistics:
 
 
 def read_pages(offset_index: Struct, row_count: int, file_size: int) -> PageLocations | None:
-    """The pages of a chunk of ``row_count`` rows, None where they contradict themselves or the file.
+    """Read the pages of a chunk of ``row_count`` rows; None if they contradict themselves or the file.
 
-    Pages must start at row 0, each hold a row, follow one another in the file and lie inside it.
-    Raises MalformedThrift for a field that is missing or of the wrong type.
+    Pages must start at row 0, hold a row each, follow one another in the file and lie inside it. Raises MalformedThrift
+    for a field that is missing or of the wrong type.
     """
     locations = required_list(offset_index, 1, dict, "OffsetIndex.page_locations")
     offset = _column(locations, 1, "PageLocation.offset")
@@ -64,7 +64,7 @@ def read_pages(offset_index: Struct, row_count: int, file_size: int) -> PageLoca
     first_row = _column(locations, 3, "PageLocation.first_row_index")
     if not locations:
         return PageLocations(offset, size, first_row, first_row) if row_count == 0 else None
-    # Differences could overflow for values near the ends of int64, so the values are limited first.
+    # Limit the values first: differences of values near the ends of int64 could overflow.
     if min(offset.min(), size.min()) <= 0 or max(offset.max(), size.max()) > file_size:
         return None
     if first_row[0] != 0 or first_row.min() < 0 or first_row.max() >= row_count:
@@ -81,7 +81,7 @@ def _column(locations: Sequence[Struct], field: int, name: str) -> npt.NDArray[n
 
 
 def read_page_statistics(column_index: Struct, column: SchemaColumn, pages: PageLocations) -> PageStatistics | None:
-    """Bounds and null counts per page, None where a list does not have one entry per page.
+    """Read bounds and null counts per page; None if a list does not have one entry per page.
 
     Raises MalformedThrift for a field that is missing or of the wrong type.
     """
@@ -92,8 +92,8 @@ def read_page_statistics(column_index: Struct, column: SchemaColumn, pages: Page
     lists = (null_page, lower, upper) if null_count is None else (null_page, lower, upper, null_count)
     if any(len(values) != len(pages.rows) for values in lists):
         return None
-    # Writers that drop a long bound leave b"" in its place (ClickHouse/ClickHouse#103039): as a lower bound
-    # it still holds, as an upper bound it would claim that the page has no value above the empty string.
+    # Writers that drop a long bound leave b"" in its place (ClickHouse/ClickHouse#103039). As a lower bound it still
+    # holds; as an upper bound it would claim that the page has no value above the empty string.
     droppable = column.physical in (BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY)
     return PageStatistics(
         [None if null else value for value, null in zip(lower, null_page, strict=True)],
@@ -105,7 +105,7 @@ def read_page_statistics(column_index: Struct, column: SchemaColumn, pages: Page
 def _null_counts(
     null_page: npt.NDArray[np.bool_], stated: list[int] | None, rows: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """NULLs per page: unknown where impossible, or where null_pages and null_counts contradict each other."""
+    """Return NULLs per page: unknown if impossible, or if null_pages and null_counts contradict each other."""
     if stated is None:
         return np.where(null_page, rows, -1)
     counts = np.array(stated, np.int64)
@@ -114,7 +114,7 @@ def _null_counts(
 
 
 def unknown_statistics(pages: PageLocations) -> PageStatistics:
-    """Statistics of pages of which nothing is known."""
+    """Return statistics of pages about which nothing is known."""
     n = len(pages.rows)
     return PageStatistics([None] * n, [None] * n, np.full(n, -1, np.int64))
 
@@ -122,7 +122,7 @@ def unknown_statistics(pages: PageLocations) -> PageStatistics:
 def assemble(
     column: SchemaColumn, leaf: Leaf, pages: Sequence[PageLocations], statistics: Sequence[PageStatistics]
 ) -> PageIndex:
-    """The page index of a leaf, from one element per row group."""
+    """Assemble the page index of a leaf, from one element per row group."""
     counts = np.array([0, *(len(chunk.rows) for chunk in pages)], np.int64)
     lower, upper = decode_bounds(
         column,

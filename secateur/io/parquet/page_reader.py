@@ -1,8 +1,8 @@
-"""Chosen rows of a row group, read by their pages alone.
+"""Read selected rows of a row group by reading only their pages.
 
-The pages that hold a chosen row are copied, as they lie, into a small Parquet file in memory (``page_file.py``), which
-pyarrow decodes; then all rows but the chosen ones are cut away. So every type, encoding and codec that pyarrow reads is
-read as pyarrow reads it. Before that, every page's header is held against the layout, afterwards the number of rows.
+The pages that hold a selected row are copied unchanged into a small Parquet file in memory (``page_file.py``), which
+pyarrow decodes; then the other rows are cut away. So every type, encoding and codec is read as pyarrow reads it. Page
+headers are checked against the page locations before decoding, and the number of rows afterwards.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from secateur.io.parquet.schema import display
 from secateur.io.storage.byte_ranges import LOCAL_GAP, Range, View, read_ranges
 from secateur.io.storage.redaction import trouble
 
-WINDOW_BYTES = 64 << 20  # of pages that are held at once, compressed
+WINDOW_BYTES = 64 << 20  # of compressed pages that are held at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +32,13 @@ class PageReader:
     shown: str
     file: pa.NativeFile
     head: FileMetadata
-    layout: Callable[[int, Sequence[int]], ChunkLocations]  # of some leaves of a row group; it has their pages
-    gap: int = LOCAL_GAP  # bytes; ranges no farther apart are read together
+    layout: Callable[[int, Sequence[int]], ChunkLocations]  # of some leaves of a row group; has their pages
+    gap: int = LOCAL_GAP  # bytes; ranges at most this far apart are read together
 
     def read(self, row_group: int, names: Sequence[str], rows: RowSelection) -> Iterator[pa.Table]:
-        """The chosen rows of some top-level columns of the file, in order, some megabytes of pages at a time.
+        """Yield the selected rows of some top-level columns of the file, in order, some megabytes of pages at a time.
 
-        Equal to reading the whole row group and slicing it. Only the pages that hold a chosen row are read, and the
+        Equal to reading the whole row group and slicing it. Reads only the pages that hold a selected row, and the
         dictionaries that they need. Raises InvalidParquet, naming the file, the column and the page.
         """
         leaves = self._leaves(names)
@@ -66,7 +66,7 @@ class PageReader:
             raise InvalidParquet(f"{self.shown}: {error}") from None
 
     def _chosen(self, row_group: int, layout: ChunkLocations, rows: RowSelection) -> dict[int, PageSelection]:
-        """The pages of every leaf that hold some of the rows."""
+        """Return the pages of every leaf that hold some of the rows."""
         return {
             leaf: chosen_pages(self._named(row_group, leaf), self.head.columns[leaf], chunk, rows)
             for leaf, chunk in layout.chunks.items()
@@ -81,7 +81,9 @@ class PageReader:
             raise InvalidParquet(f"cannot read row group {row_group} of {self.shown}: {error}") from None
 
     def _pages(self, chosen: Mapping[int, PageSelection]) -> dict[int, ReadPages]:
-        """The chosen pages of every leaf, and the dictionaries that are said to be needed, then those that are."""
+        """Read the selected pages of every leaf with the likely dictionaries, then the dictionaries found to be
+        needed.
+        """
         wanted = [leaf for leaf, each in chosen.items() if each.is_dictionary_likely]
         ranges = [range_ for each in chosen.values() for range_ in each.ranges]
         data = iter(self._bytes([*ranges, *(chosen[leaf].dictionary for leaf in wanted)]))
@@ -107,7 +109,7 @@ class PageReader:
             raise trouble(f"cannot read {self.shown}", error, InvalidParquet) from None
 
     def _blame(self, read: Mapping[int, ReadPages]) -> None:
-        """Raises InvalidParquet for the first page that cannot be decoded by itself."""
+        """Raise InvalidParquet for the first page that cannot be decoded separately."""
         for leaf, each in read.items():
             for i in range(len(each.pages)):
                 try:

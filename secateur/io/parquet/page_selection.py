@@ -1,7 +1,7 @@
-"""The pages of one column chunk that hold chosen rows: which they are, and their bytes once they were read.
+"""Select the pages of one column chunk that hold selected rows, and check their bytes after they are read.
 
-Before anything of a page is decoded its header is held against the layout: its length, its kind, how many rows it has,
-and that it takes no more memory than its bytes can stand for.
+Before a page is decoded, its header is checked against the page locations: its length, its kind, its row count, and
+that it takes no more memory than its bytes can expand to.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from secateur.io.parquet.schema import SchemaColumn
 from secateur.io.storage.byte_ranges import Range, View
 from secateur.ragged import runs_of
 
-# What a byte can stand for at most, by CompressionCodec: Snappy copies 64 bytes by 3, LZ4 adds up to 255 with each
-# byte, DEFLATE has codes of 258 bytes in 2 bits, ZSTD blocks of 128 KiB in 4 bytes. Brotli has no such limit.
+# Maximum expansion of a byte, by CompressionCodec: Snappy copies 64 bytes by 3, LZ4 adds up to 255 with each byte,
+# DEFLATE has codes of 258 bytes in 2 bits, ZSTD blocks of 128 KiB in 4 bytes. Brotli has no such limit.
 _NONE, _SNAPPY, _GZIP, _LZ4, _ZSTD, _LZ4_RAW = 0, 1, 2, 5, 6, 7
 _MOST_GROWTH = {_NONE: 1, _SNAPPY: 32, _GZIP: 1100, _LZ4: 256, _ZSTD: 1 << 15, _LZ4_RAW: 256}
-_LEAST_SIZE = 1 << 17  # bytes that any page may have uncompressed
+_LEAST_SIZE = 1 << 17  # uncompressed bytes that any page may have
 
 
 Page: TypeAlias = tuple[memoryview, PageHeader]  # all its bytes
@@ -33,19 +33,19 @@ Page: TypeAlias = tuple[memoryview, PageHeader]  # all its bytes
 
 @dataclass(frozen=True, eq=False)
 class PageSelection:
-    """Which pages of a chunk are read for some rows."""
+    """The pages of a chunk that are read for some rows."""
 
     place: str  # file, row group and column, for errors
     column: SchemaColumn
     chunk: ColumnLocations
-    pages: PageLocations  # all of the chunk
-    number: np.ndarray  # of the pages, ascending
+    pages: PageLocations  # all pages of the chunk
+    number: np.ndarray  # of the selected pages, ascending
     cover: RowSelection  # all rows of these pages
-    ranges: Sequence[Range]  # of bytes; pages that follow one another are one
+    ranges: Sequence[Range]  # of bytes; consecutive pages are one range
 
     @property
     def byte_count(self) -> int:
-        """Bytes of the pages, and of the dictionary where it is likely to be needed."""
+        """Bytes of the pages, and of the dictionary if it is likely to be needed."""
         return sum(size for _, size in self.ranges) + (self.chunk.dictionary if self.is_dictionary_likely else 0)
 
     @property
@@ -55,11 +55,11 @@ class PageSelection:
 
     @property
     def is_dictionary_likely(self) -> bool:
-        """Whether some of the pages is said to need the dictionary."""
+        """Whether some of the pages are recorded to need the dictionary."""
         return bool(self.chunk.dictionary) and int(self.number[0]) < self.chunk.dictionary_pages
 
     def checked(self, data: Iterator[View]) -> list[Page]:
-        """The pages, out of the bytes of their ranges. Raises InvalidParquet."""
+        """Return the pages from the bytes of their ranges. Raises InvalidParquet."""
         found: list[Page] = []
         sizes, rows = self.pages.size[self.number].tolist(), self.pages.rows[self.number].tolist()
         for _ in self.ranges:
@@ -89,13 +89,13 @@ class PageSelection:
         return header
 
     def require_dictionary(self, data: memoryview) -> None:
-        """Raises InvalidParquet where the bytes are not one dictionary page."""
+        """Raise InvalidParquet if the bytes are not one dictionary page."""
         try:
             header = page_header(data)
             if header.type != DICTIONARY_PAGE:
                 raise InvalidParquet("a data page where the dictionary page should be")
             self._require_sizes(header, len(data))
-            if header.value_count > header.uncompressed:  # every entry takes a byte at least
+            if header.value_count > header.uncompressed:  # every entry takes at least a byte
                 raise InvalidParquet(f"it says that it has {header.value_count} entries in {header.uncompressed} bytes")
         except InvalidParquet as error:
             raise InvalidParquet(f"{self.place}, the dictionary page: {error}") from None
@@ -112,27 +112,27 @@ class PageSelection:
             )
 
     def only(self, i: int) -> PageSelection:
-        """The i-th of these pages."""
+        """Return the i-th page only."""
         return _chosen(self.place, self.column, self.chunk, self.pages, self.number[i : i + 1])
 
     def trouble(self, i: int, error: Exception) -> InvalidParquet:
-        """An error that names the i-th of these pages."""
+        """Return an error that names the i-th page."""
         page = int(self.number[i])
         first, rows = int(self.pages.first_row[page]), int(self.pages.rows[page])
         return InvalidParquet(f"{self.place}, page {page} (rows {first:,} to {first + rows - 1:,}): {error}")
 
 
 def chosen_pages(place: str, column: SchemaColumn, chunk: ColumnLocations, rows: RowSelection) -> PageSelection:
-    """The pages of a chunk that hold some of these rows, of which there are some; its pages are known."""
+    """Return the pages of a chunk that hold some of these rows; there are some, and the chunk's pages are known."""
     pages = chunk.pages
-    assert pages is not None  # as said above
+    assert pages is not None  # required by the caller
     return _chosen(place, column, chunk, pages, np.flatnonzero(selected_pages(pages, rows.start, rows.stop)))
 
 
 def _chosen(
     place: str, column: SchemaColumn, chunk: ColumnLocations, pages: PageLocations, number: np.ndarray
 ) -> PageSelection:
-    """Pages by their numbers."""
+    """Return pages by their numbers."""
     first_row, offset = pages.first_row[number], pages.offset[number]
     end, stop = first_row + pages.rows[number], offset + pages.size[number]
     first, last = runs_of(offset[1:] != stop[:-1], len(number))

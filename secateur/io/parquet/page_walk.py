@@ -1,8 +1,8 @@
-"""The pages of a column chunk by their own headers, for files without a page index.
+"""Find the pages of a column chunk by their own headers, for files without a page index.
 
-Headers tell where pages lie, and of flat columns, or in pages of version 2, how many rows they hold. They count only
-where they add up: the pages fill the chunk to the byte, their values are those of the chunk, and their rows those of
-the row group. Of a repeated column in pages of version 1 rows are known only where one page has them all.
+Headers give the location of pages and, for flat columns or pages of version 2, their row counts. They are used only if
+they are consistent: the pages fill the chunk to the byte, their value counts add up to the chunk's, and their row
+counts to the row group's. For a repeated column in pages of version 1 rows are known only if one page has them all.
 Source: parquet.thrift, PageHeader.
 """
 
@@ -21,8 +21,8 @@ from secateur.io.parquet.page_index import PageLocations
 from secateur.io.parquet.schema import SchemaColumn
 from secateur.io.storage.byte_ranges import LOCAL_GAP, LONGEST, read_ranges
 
-_LOCAL_SPAN = 4 << 10  # bytes; a disk brings a page of memory at once
-_HEADERS = (256, 4 << 10, 64 << 10, 1 << 20)  # bytes in which a header is looked for; bounds in it may be long
+_LOCAL_SPAN = 4 << 10  # bytes; a disk reads a memory page at once
+_HEADERS = (256, 4 << 10, 64 << 10, 1 << 20)  # bytes searched for a header; bounds in it may be long
 
 
 @dataclass
@@ -30,13 +30,13 @@ class _Window:
     """The bytes of a chunk, some of which are in memory."""
 
     file: pa.NativeFile
-    stop: int  # the byte behind the chunk
+    stop: int  # the byte after the chunk
     gap: int
     begin: int = 0
     data: memoryview | bytes = b""
 
     def at(self, position: int, size: int) -> memoryview:
-        """So many bytes from a position on, or as many as are left of the chunk."""
+        """Return `size` bytes from a position on, or what is left of the chunk."""
         end = min(position + size, self.stop)
         if not self.begin <= position <= end <= self.begin + len(self.data):
             span = LONGEST if self.gap > LOCAL_GAP else _LOCAL_SPAN
@@ -49,9 +49,9 @@ class _Window:
 def walked(
     file: pa.NativeFile, stored: StoredChunk, column: SchemaColumn, row_count: int, gap: int
 ) -> tuple[StoredChunk, PageLocations] | None:
-    """The pages of a chunk that lies in the file, and the chunk with counts of them; None where they do not add up.
+    """Return the pages of a chunk in the file, and the chunk with its page counts; None if they are inconsistent.
 
-    Of a file on an object store, which `gap` tells, the chunk is read by some megabytes at a time. Raises OSError.
+    On an object store, recognised by `gap`, the chunk is read some megabytes at a time. Raises OSError.
     """
     start = stored.dictionary if 0 < stored.dictionary < stored.data else stored.data
     try:
@@ -80,7 +80,7 @@ def walked(
 
 
 def _headers(window: _Window, start: int) -> list[tuple[int, PageHeader]]:
-    """Where every page of a chunk begins, and its header. Raises InvalidParquet where they do not fill the chunk."""
+    """Return the start and header of every page of a chunk. Raises InvalidParquet if they do not fill the chunk."""
     found: list[tuple[int, PageHeader]] = []
     position = start
     while position < window.stop:
@@ -95,19 +95,19 @@ def _headers(window: _Window, start: int) -> list[tuple[int, PageHeader]]:
 
 
 def _header(window: _Window, position: int) -> PageHeader:
-    """The header at a position: of most of them some bytes suffice, and what follows is not read for it."""
+    """Read the header at a position, trying few bytes first, because most headers are short."""
     for size in _HEADERS:
         data = window.at(position, size)
         try:
             return page_header(data)
         except InvalidParquet:
-            if len(data) < size:  # there is no more of the chunk
+            if len(data) < size:  # the chunk ends here
                 raise
     raise InvalidParquet(f"a page header of more than {_HEADERS[-1]} bytes")
 
 
 def _rows(headers: list[PageHeader], column: SchemaColumn, row_count: int) -> list[int] | None:
-    """The rows of every page; None where they are not told."""
+    """Return the rows of every page; None if unknown."""
     if not column.repetition:
         if any(header.row_count not in (None, header.value_count) for header in headers):
             return None

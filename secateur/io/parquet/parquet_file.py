@@ -49,8 +49,8 @@ class ParquetFile:
     file: pa.NativeFile
     footer: Footer
     reader: pq.ParquetFile
-    gap: int = LOCAL_GAP  # bytes; how far apart ranges of it may lie to be read together
-    known_layouts: KnownLayouts = field(default_factory=dict)  # as far as they were read
+    gap: int = LOCAL_GAP  # bytes; ranges at most this far apart are read together
+    known_layouts: KnownLayouts = field(default_factory=dict)  # those read so far
 
     @property
     def row_count(self) -> np.ndarray:
@@ -68,7 +68,7 @@ class ParquetFile:
         return file_schema(self.reader)
 
     def zone_map(self, path: tuple[str, ...], type_: pa.DataType) -> ZoneMap:
-        """The zone map of a column over the row groups, by the footer alone; NaN counts are unknown there."""
+        """Return the zone map of a column over the row groups, from the footer only; NaN counts are unknown there."""
         kind = ordered_kind(type_)
         if self._type_of(path) is None:
             return zonemap.all_null(kind, self.row_count)
@@ -79,9 +79,9 @@ class ParquetFile:
         return self._zone_map(leaf, type_, chunk_bounds(self.footer, leaf), nan_count, self.row_count)
 
     def pages(self, zone_maps: Mapping[IndexedColumn, ZoneMap]) -> dict[IndexedColumn, PageTable]:
-        """The pages of those columns that have a page index in every row group.
+        """Return the pages of those columns that have a page index in every row group.
 
-        `zone_maps` are those of the row groups: where a row group holds no NaN, neither do its pages.
+        `zone_maps` are those of the row groups: if a row group holds no NaN, neither do its pages.
         """
         columns = {leaf.path: column for column in zone_maps if (leaf := self.leaf(column.path)) is not None}
         leaves = [leaf for leaf in self.footer.leaves if leaf.path in columns]
@@ -100,16 +100,16 @@ class ParquetFile:
             raise trouble(self.path, error, InvalidParquet) from None
 
     def layouts(self) -> FileLayouts:
-        """What reads of single pages need of all row groups. Raises InvalidParquet."""
+        """Return what is needed to read single pages of all row groups. Raises InvalidParquet."""
         try:
             return file_layouts(self.file, self.footer, self.gap)
         except OSError as error:
             raise trouble(f"cannot read {self.path}", error, InvalidParquet) from None
 
     def native_filters(self, path: tuple[str, ...], type_: pa.DataType, fpr: float) -> NativeFilters:
-        """The file's own bloom filters of a column, of which a key of the table's type can be asked.
+        """Return the file's own bloom filters of a column, which can be probed with keys of the table's type.
 
-        A filter is folded as far as its false-positive rate stays within `fpr`. Where the file stores values of other
+        A filter is folded as long as its false-positive rate stays within `fpr`. If the file stores values with other
         keys (another scale, the calendar of Spark 2), it has no filters.
         """
         leaf = self.leaf(path)
@@ -122,7 +122,7 @@ class ParquetFile:
         return native_filters(self.file, self.footer, leaf, fpr)
 
     def _guarded_page_index(self, leaves: Sequence[Leaf]) -> dict[tuple[str, ...], PageIndex]:
-        """The page index, or nothing where it is malformed: it is optional, and the blocks' bounds serve without."""
+        """Return the page index, or nothing if it is malformed: it is optional, and the blocks' bounds suffice."""
         try:
             return read_page_index(self.file, self.footer, leaves, self.gap)
         except InvalidParquet:
@@ -147,17 +147,17 @@ class ParquetFile:
         return zonemap.from_bounds(type_, lower, upper, bounds.null_count, nan_count, row_count)
 
     def _in_legacy_calendar(self, type_: pa.DataType) -> bool:
-        """Whether values of a type were written in the hybrid calendar, which Spark rebases when it reads."""
+        """Return whether values of a type were written in the hybrid calendar, which Spark rebases when it reads."""
         return (pa.types.is_date(type_) or pa.types.is_timestamp(type_)) and has_legacy_calendar(self.footer.head)
 
     def leaf(self, path: tuple[str, ...]) -> Leaf | None:
-        """The leaf column of a path, whatever its case; None where it has none that is outside lists and maps."""
+        """Return the leaf column of a path, ignoring case; None if there is none outside lists and maps."""
         found = self._leaves.get(_folded(path), ())
         return next((leaf for leaf in found if leaf.path == path), found[0] if found else None)
 
     @cached_property
     def _leaves(self) -> Mapping[tuple[str, ...], Sequence[Leaf]]:
-        """The leaf columns by their paths in lower case."""
+        """The leaf columns by lower-case path."""
         found: dict[tuple[str, ...], list[Leaf]] = {}
         for leaf in self.footer.leaves:
             found.setdefault(_folded(leaf.path), []).append(leaf)
@@ -165,14 +165,14 @@ class ParquetFile:
 
     @cached_property
     def _fields(self) -> Mapping[str, Sequence[pa.Field]]:
-        """The columns by their names in lower case."""
+        """The columns by lower-case name."""
         found: dict[str, list[pa.Field]] = {}
         for column in self.schema:
             found.setdefault(column.name.lower(), []).append(column)
         return found
 
     def _type_of(self, path: tuple[str, ...]) -> pa.DataType | None:
-        """The type of a path in this file, or None where the file does not have it."""
+        """Return the type of a path in this file, or None if the file lacks it."""
         own, type_ = self._fields.get(path[0].lower(), ()), None
         for name, below in zip(path, (*path[1:], None), strict=True):
             if not own:
@@ -184,17 +184,17 @@ class ParquetFile:
         return type_
 
     def read(self, row_group: int, fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
-        """All rows of a row group; see :meth:`secateur.io.parquet.row_group_reader.RowGroupReader.read`."""
+        """Yield all rows of a row group; see :meth:`secateur.io.parquet.row_group_reader.RowGroupReader.read`."""
         return self.rows.read(row_group, fields)
 
     @cached_property
     def rows(self) -> RowGroupReader[ParquetFile]:
-        """The rows of the file."""
+        """The reader of the file's rows."""
         return RowGroupReader(self.path, self.file, self.gap, lambda: self)
 
 
 def _keys_agree(stored: pa.DataType, type_: pa.DataType) -> bool:
-    """Whether a value has the same key in both types: decimals of one scale have it even where its words differ."""
+    """Return whether a value has the same key in both types, as decimals of one scale do even if their words differ."""
     if pa.types.is_decimal128(stored) and pa.types.is_decimal128(type_):
         return bool(stored.scale == type_.scale)
     return same_keys(stored, type_)
@@ -205,7 +205,7 @@ def _folded(path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def open_parquet(filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile | None = None) -> ParquetFile:
-    """A Parquet file opened for reading, the one that was `listed`, if any, with its footer.
+    """Open a Parquet file for reading, with its footer; checks that it is the `listed` one, if given.
 
     Raises InvalidParquet, StalePlan or AccessDenied, naming the file as `shown`.
     """
@@ -215,7 +215,7 @@ def open_parquet(filesystem: pafs.FileSystem, path: str, shown: str, listed: Lis
 def open_rows(
     filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile, stored: StoredRows | None
 ) -> RowGroupReader[ParquetFile]:
-    """The rows of a Parquet file, the one that was `listed`; its footer is read where `stored` does not do.
+    """Open the rows of the `listed` Parquet file; its footer is read only if `stored` is not enough.
 
     Raises InvalidParquet, StalePlan or AccessDenied, naming the file as `shown`.
     """
@@ -226,7 +226,7 @@ def open_rows(
 
 
 def open_data(filesystem: pafs.FileSystem, path: str, shown: str, listed: ListedFile | None) -> pa.NativeFile:
-    """A file opened for reading, the one that was `listed`, if any. Raises InvalidParquet, StalePlan, AccessDenied."""
+    """Open a file and check that it is the `listed` one, if given. Raises InvalidParquet, StalePlan, AccessDenied."""
     try:
         if listed is None:
             return open_file(filesystem, path)
@@ -242,13 +242,13 @@ def open_data(filesystem: pafs.FileSystem, path: str, shown: str, listed: Listed
 
 
 def with_footer(file: pa.NativeFile, shown: str, gap: int, listed: ListedFile | None) -> ParquetFile:
-    """An open file with its footer, which is parsed once in this process for a file that is known by its time.
+    """Return an open file with its footer, which is parsed once per process if the file's time is known.
 
     Raises InvalidParquet, StalePlan, AccessDenied.
     """
     try:
         known = _parsed(file) if listed is None or not listed.modified % _SECOND else _kept(file, shown, listed)
-        reads_ahead = isinstance(file, ObjectFile)  # see RowSource; pyarrow would ask it for one range at a time
+        reads_ahead = isinstance(file, ObjectFile)  # see RowSource; pyarrow would request one range at a time
         reader = pq.ParquetFile(
             file, metadata=known.metadata, coerce_int96_timestamp_unit="us", pre_buffer=not reads_ahead
         )
@@ -263,7 +263,7 @@ def with_footer(file: pa.NativeFile, shown: str, gap: int, listed: ListedFile | 
 
 @dataclass(frozen=True, eq=False)
 class Parsed:
-    """The footer of a file, as it is read here and by pyarrow, and layouts of its row groups."""
+    """The footer of a file, parsed here and by pyarrow, and the page locations of its row groups."""
 
     footer: Footer
     metadata: pq.FileMetaData
@@ -271,7 +271,7 @@ class Parsed:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory, about: Python's objects take some ten times what is stored."""
+        """Approximate bytes in memory: Python's objects take some ten times the stored size."""
         return 10 * int(self.metadata.serialized_size)
 
 
@@ -284,4 +284,4 @@ def _kept(file: pa.NativeFile, shown: str, listed: ListedFile) -> Parsed:
 
 
 _FOOTERS = ByteCache(64 << 20)
-_SECOND = 10**9  # nanoseconds; a time of whole seconds may be another file's as well, as on S3
+_SECOND = 10**9  # nanoseconds; on S3, for example, two files can share a time in whole seconds

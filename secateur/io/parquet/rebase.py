@@ -1,4 +1,4 @@
-"""Days and instants of the calendar that Spark 2 wrote: Julian before 1582, as Spark alone converts them.
+"""Dates and timestamps in the calendar that Spark 2 wrote: Julian before 1582; only Spark converts them.
 
 Source: ``DataSourceUtils.datetimeRebaseSpec`` and ``int96RebaseSpec``, ``RebaseDateTime``.
 """
@@ -21,14 +21,14 @@ _CALENDARS_AGREE = {  # from here on; source: RebaseDateTime.lastSwitchJulianDay
 
 
 def has_legacy_calendar(head: FileMetadata) -> bool:
-    """Whether days and instants of a file with this head are of the hybrid calendar."""
+    """Return whether days and instants of a file with this file metadata are in the hybrid calendar."""
     version = head.metadata.get(_SPARK_VERSION, b"").split(b".")[0]
     old = version.isdigit() and int(version) < 3
     return old or any(key in head.metadata for key in _LEGACY_CALENDAR)
 
 
 def calendars_differ(array: pa.Array) -> bool:
-    """Whether an array holds a day or an instant from before the old calendar and today's agree."""
+    """Return whether an array holds a day or an instant before the point from which both calendars agree."""
     match array.type:
         case pa.StructType():
             return any(map(calendars_differ, array.flatten()))

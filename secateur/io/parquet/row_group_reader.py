@@ -1,6 +1,6 @@
-"""The rows of an open Parquet file: by their pages where few are wanted, else a row group at a time.
+"""Read the rows of an open Parquet file: by pages if few rows are wanted, else a row group at a time.
 
-Of a file of which an index keeps the head and the layouts of row groups, rows are read without a look at its footer.
+If an index has a file's metadata and page locations, its rows are read without its footer.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from secateur.io.storage.redaction import trouble
 KnownLayouts: TypeAlias = dict[int, dict[int, ColumnLocations | None]]  # by row group and leaf
 
 BATCH_ROWS = 65_536
-# What reading by pages costs, in bytes of a row group that pyarrow reads whole, batch by batch, at 300 MB/s: more for
-# every byte, for all rows of a page are in memory at once; and 25 us for every page, whose header is decoded here.
+# The cost of reading by pages, in bytes of a row group that pyarrow reads whole, batch by batch, at 300 MB/s: more per
+# byte, because all rows of a page are in memory at once; and 25 us per page, whose header is decoded here.
 BYTE_COST, PAGE_COST = 1.7, 8 << 10
-MOST_COPIED = 4 << 20  # bytes of a row group that is read whole by its pages, to do without the footer
+MOST_COPIED = 4 << 20  # bytes of a whole row group that is read by its pages, to avoid reading the footer
 
 
 @dataclass(frozen=True)
 class StoredRows:
-    """What an index keeps of a file for readers, as bytes."""
+    """A file's metadata and page locations from an index, encoded."""
 
     head: bytes
     layouts: Mapping[int, bytes]  # by row group
@@ -68,7 +68,7 @@ class RowGroupReader(Generic[OpenFile]):
 
     path: str
     file: pa.NativeFile
-    gap: int  # bytes; how far apart ranges of it may lie to be read together
+    gap: int  # bytes; ranges at most this far apart are read together
     open: Callable[[], OpenFile]
     stored: StoredRows | None = None
 
@@ -79,17 +79,17 @@ class RowGroupReader(Generic[OpenFile]):
 
     @property
     def head(self) -> FileMetadata:
-        """What the file says of all its row groups alike."""
+        """The file metadata."""
         return self.opened.footer.head if self.stored is None else known_head(self.stored.head)
 
     def is_stored(self, row_group: int) -> bool:
-        """Whether an index tells where the pages of a row group lie."""
+        """Return whether the index has the page locations of a row group."""
         return self.stored is not None and bool(self.stored.layouts.get(row_group))
 
     def read(
         self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The chosen rows of a row group, or all: some top-level columns of the table, as batches of the table's types.
+        """Yield the selected rows of a row group, or all: top-level columns of the table, in the table's types.
 
         Raises OldCalendar for days and instants that only Spark converts, StalePlan, InvalidParquet.
         """
@@ -100,19 +100,20 @@ class RowGroupReader(Generic[OpenFile]):
             yield pa.RecordBatch.from_arrays(arrays, schema=schema) if fields else batch
 
     def _own_names(self, fields: Sequence[pa.Field]) -> list[str]:
-        """What the file calls some columns of the table, whatever their case."""
+        """Return the file's names of some columns of the table, ignoring case."""
         wanted = {field.name.lower() for field in fields}
         return [name for name in self.head.schema.names if name.lower() in wanted]
 
     def batches(
         self, row_group: int, names: Sequence[str], rows: RowSelection | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The chosen rows of a row group, or all: some top-level columns of the file, as they are.
+        """Yield the selected rows of a row group, or all: top-level columns of the file, in the file's types.
 
-        Without any column, its rows as a batch of a column that is not the table's. Raises StalePlan, InvalidParquet.
+        Without any column, batches have the right number of rows and one placeholder column. Raises StalePlan,
+        InvalidParquet.
         """
         count = self._row_count(row_group)
-        if not names:  # pyarrow gives no rows where it reads no column
+        if not names:  # pyarrow returns no rows if it reads no column
             yield pa.RecordBatch.from_arrays([pa.nulls(count if rows is None else len(rows))], names=[""])
         elif self._reads_pages(row_group, names, rows):
             for table in self.page_reader.read(row_group, names, all_rows(count) if rows is None else rows):
@@ -123,7 +124,7 @@ class RowGroupReader(Generic[OpenFile]):
             yield from cut_out(self._all_batches(row_group, names), rows)
 
     def _row_count(self, row_group: int) -> int:
-        """Rows of a row group. Raises StalePlan where the file does not have it."""
+        """Return the rows of a row group. Raises StalePlan if the file does not have it."""
         layout = self._stored_layout(row_group)
         if layout is not None:
             return layout.row_count
@@ -144,7 +145,7 @@ class RowGroupReader(Generic[OpenFile]):
             raise trouble(f"cannot read row group {row_group} of {self.path}", error, InvalidParquet) from None
 
     def _reads_pages(self, row_group: int, names: Sequence[str], rows: RowSelection | None) -> bool:
-        """Whether the chosen rows are read by their pages: these are known, and few enough of all."""
+        """Return whether to read the selected rows by pages: page locations are known, and the rows are few enough."""
         if rows is None and not self.is_stored(row_group):
             return False
         layout = self._layout_of(row_group, names)
@@ -155,11 +156,11 @@ class RowGroupReader(Generic[OpenFile]):
         return cost <= layout.byte_count or (self.is_stored(row_group) and cost <= MOST_COPIED)
 
     def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
-        """Whether the chosen values of some columns of the table are few bytes."""
+        """Return whether the selected values of some columns of the table are few bytes."""
         return self.is_light_by_name(row_group, self._own_names(fields), rows)
 
     def is_light_by_name(self, row_group: int, names: Sequence[str], rows: RowSelection | None) -> bool:
-        """Whether the chosen values of some top-level columns of the file are few bytes."""
+        """Return whether the selected values of some top-level columns of the file are few bytes."""
         layout = self._layout_of(row_group, names)
         if layout is None:
             return False
@@ -167,7 +168,7 @@ class RowGroupReader(Generic[OpenFile]):
 
     @cached_property
     def page_reader(self) -> PageReader:
-        """Reads those row groups of which a layout has all pages."""
+        """The reader for row groups whose page locations are all known."""
 
         def layout(row_group: int, leaves: Sequence[int]) -> ChunkLocations:
             found = self._layout(row_group, leaves)
@@ -177,7 +178,7 @@ class RowGroupReader(Generic[OpenFile]):
         return PageReader(self.path, self.file, self.head, layout, self.gap)
 
     def _layout_of(self, row_group: int, names: Sequence[str]) -> ChunkLocations | None:
-        """Where some columns lie; None where only pyarrow can tell, or nobody."""
+        """Return the locations of some columns; None if only pyarrow can read them."""
         try:
             return self._layout(row_group, self.head.leaves(names))
         except InvalidParquet:
@@ -189,13 +190,13 @@ class RowGroupReader(Generic[OpenFile]):
         return found if found is not None and found.has_pages else self._own_layout(row_group, leaves)
 
     def _stored_layout(self, row_group: int) -> ChunkLocations | None:
-        """What the index tells of a row group; None where it does not."""
+        """Return the index's page locations of a row group; None if it has none."""
         if self.stored is None:
             return None
         if row_group not in self._decoded:
             data = self.stored.layouts.get(row_group)
             self._decoded[row_group] = None
-            with suppress(IndexFault):  # the footer tells as well
+            with suppress(IndexFault):  # the footer has them, too
                 self._decoded[row_group] = decode_layout(data, self.file.size(), "a layout") if data else None
         return self._decoded[row_group]
 
@@ -204,7 +205,7 @@ class RowGroupReader(Generic[OpenFile]):
         return {}
 
     def _own_layout(self, row_group: int, leaves: Sequence[int]) -> ChunkLocations | None:
-        """What the file tells; None where it does not of one of these leaves."""
+        """Return page locations from the file itself; None if one of these leaves has none."""
         opened = self.opened
         known = opened.known_layouts.setdefault(row_group, {})
         unread = [leaf for leaf in leaves if leaf not in known]
@@ -215,7 +216,7 @@ class RowGroupReader(Generic[OpenFile]):
         return ChunkLocations(int(opened.row_count[row_group]), chunks).of(leaves)
 
     def require_todays_calendar(self, arrays: Sequence[pa.Array]) -> None:
-        """Raises OldCalendar where values have days or instants that only Spark converts."""
+        """Raise OldCalendar if values have days or instants that only Spark converts."""
         if has_legacy_calendar(self.head) and any(map(calendars_differ, arrays)):
             raise OldCalendar(
                 f"{self.path} holds days before 1582-10-15 or instants before 1900 in the calendar of Spark 2, "
@@ -224,12 +225,12 @@ class RowGroupReader(Generic[OpenFile]):
 
 
 def _chunks(group: pq.RowGroupMetaData, names: Sequence[str]) -> list[Range]:
-    """Where the chunks of some top-level columns lie."""
+    """Return the byte ranges of the chunks of some top-level columns."""
     chunks = (group.column(i) for i in range(group.num_columns))
     of_names = (chunk for chunk in chunks if f"{chunk.path_in_schema}.".startswith(tuple(f"{n}." for n in names)))
     return [(_start(chunk), chunk.total_compressed_size) for chunk in of_names]
 
 
 def _start(chunk: pq.ColumnChunkMetaData) -> int:
-    """Where the first page of a chunk begins, bytes; some writers put 0 where there is no dictionary."""
+    """Return the byte at which a chunk's first page begins; some writers record 0 if there is no dictionary."""
     return min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)

@@ -1,4 +1,4 @@
-"""Rows of one row group that are to be read."""
+"""The row selection: the rows of one row group to read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from secateur.arrays import flags, from_numpy
 from secateur.ragged import runs_of, spread
 
-MOST_SLICES = 64  # ranges; beyond them it is cheaper to gather rows than to cut slices and put them together
+MOST_SLICES = 64  # ranges; above it, gathering rows is cheaper than concatenating slices
 LEAST_SHARE = 0.25  # of the rows of a table, below which a slice would keep too much memory
 
 
@@ -33,19 +33,19 @@ class RowSelection:
         return spread(self.start, self.stop - self.start)
 
     def between(self, begin: int, stop: int) -> RowSelection:
-        """Those of these rows that lie in [begin, stop)."""
+        """Return the rows that lie in [begin, stop)."""
         first, last = np.searchsorted(self.stop, begin, "right"), np.searchsorted(self.start, stop, "left")
         return RowSelection(self.start[first:last].clip(begin), self.stop[first:last].clip(max=stop))
 
     def pieces(self, n: int) -> list[RowSelection]:
-        """The same rows in up to n pieces of about equal numbers of rows, in order."""
+        """Split the rows into at most n parts of about equal size, in order."""
         total = len(self)
         ends = np.cumsum(self.stop - self.start)
         cuts = np.unique(np.linspace(0, total, n + 1).astype(np.int64))
         return [self._between(ends, low, high) for low, high in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)]
 
     def _between(self, ends: np.ndarray, low: int, high: int) -> RowSelection:
-        """The rows of the places [low, high)."""
+        """Return the rows at the places [low, high)."""
         begins = ends - (self.stop - self.start)
         first, last = int(np.searchsorted(ends, low, "right")), int(np.searchsorted(begins, high, "left"))
         start, stop = self.start[first:last].copy(), self.stop[first:last].copy()
@@ -54,9 +54,9 @@ class RowSelection:
         return RowSelection(start, stop)
 
     def within(self, cover: RowSelection, table: pa.Table) -> pa.Table:
-        """Of a table that holds the rows of `cover`, in which these lie, these alone.
+        """Select these rows from `table`, which holds exactly the rows of `cover`.
 
-        Where they are few they are copied, so that the memory of the others is not kept.
+        If they are few they are copied, so that the memory of the other rows is released.
         """
         held = np.cumsum(cover.stop - cover.start) - (cover.stop - cover.start)  # where each range begins in the table
         piece = np.searchsorted(cover.start, self.start, "right") - 1
@@ -76,19 +76,19 @@ class RowSelection:
 
 
 def all_rows(row_count: int) -> RowSelection:
-    """Every row of a row group."""
+    """Return a selection of every row of a row group."""
     stop = np.array([row_count] if row_count else [], np.int64)
     return RowSelection(np.zeros_like(stop), stop)
 
 
 def chosen_rows(positions: np.ndarray) -> RowSelection:
-    """The rows at some positions, which ascend."""
+    """Return a selection of the rows at ascending positions."""
     first, last = runs_of(np.diff(positions) > 1, len(positions))
     return RowSelection(positions[first], positions[last] + 1)
 
 
 def cut_out(batches: Iterator[pa.RecordBatch], rows: RowSelection) -> Iterator[pa.RecordBatch]:
-    """The chosen rows out of batches of all rows of a row group, in order."""
+    """Yield the selected rows from batches of all rows of a row group, in order."""
     begin = 0
     for batch in batches:
         end = begin + batch.num_rows
@@ -102,7 +102,7 @@ def cut_out(batches: Iterator[pa.RecordBatch], rows: RowSelection) -> Iterator[p
 def with_positions(
     batches: Iterator[pa.RecordBatch], rows: RowSelection | None
 ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-    """Batches of the chosen rows of a row group, or of all, in order, each with the positions of its rows."""
+    """Yield batches of the selected rows, or all, in order, with the positions of their rows."""
     positions = None if rows is None else rows.positions
     begin = 0
     for batch in batches:
@@ -112,7 +112,7 @@ def with_positions(
 
 
 def intersection(a: RowSelection, b: RowSelection) -> RowSelection:
-    """The rows that are among both."""
+    """Return the rows that are in both."""
     first = np.searchsorted(b.stop, a.start, "right")
     count = np.maximum(np.searchsorted(b.start, a.stop, "left") - first, 0)
     own, other = np.repeat(np.arange(len(a.start)), count), spread(first, count)
@@ -120,6 +120,6 @@ def intersection(a: RowSelection, b: RowSelection) -> RowSelection:
 
 
 def merged(start: np.ndarray, stop: np.ndarray) -> RowSelection:
-    """Ranges whose starts and stops ascend, with those made one that overlap or touch."""
+    """Merge ranges that overlap or touch; starts and stops ascend."""
     first, last = runs_of(start[1:] > stop[:-1], len(start))
     return RowSelection(start[first], stop[last])

@@ -1,8 +1,8 @@
 """The leaf columns of a Parquet schema, with the Arrow type of their values.
 
-The type is what the Parquet annotation says; an embedded Arrow schema is not consulted. A type that is not
-in these tables is ``pa.null()``: nothing is claimed about its order, so no statistic is offered for it.
-Source: parquet.thrift, SchemaElement, LogicalType, ConvertedType; "Apache Parquet format, LogicalTypes".
+The type follows the Parquet annotation; an embedded Arrow schema is ignored. A type that is not in these tables is
+``pa.null()``: its order is unknown, so no statistic is offered for it. Source: parquet.thrift, SchemaElement,
+LogicalType, ConvertedType; "Apache Parquet format, LogicalTypes".
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from secateur.io.parquet.thrift import Struct, optional, required
 BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY = range(8)
 
 _REQUIRED, _OPTIONAL = 0, 1  # any other repetition (REPEATED, VECTOR) has no row per value
-_MAX_LEVELS = 100  # of groups; paths take memory in proportion to levels x leaves
+_MAX_LEVELS = 100  # of groups; paths take memory proportional to levels x leaves
 _LOGICAL_DECIMAL, _LOGICAL_TIMESTAMP, _LOGICAL_INTEGER, _LOGICAL_VARIANT = 5, 8, 10, 16
 _CONVERTED_DECIMAL = 5
 
@@ -72,24 +72,24 @@ _TIME_UNIT = {1: "ms", 2: "us", 3: "ns"}  # by TimeUnit field id
 
 @dataclass(frozen=True)
 class Leaf:
-    """A leaf column whose values are one per row: not under a repeated node."""
+    """A leaf column with one value per row: not under a repeated node."""
 
     path: tuple[str, ...]  # names from the root, such as ("address", "zip")
     ordinal: int  # position among all leaves of the file: the index of its column chunks
-    type: pa.DataType  # of its values; pa.null() where no statistic is offered
+    type: pa.DataType  # of its values; pa.null() if no statistic is offered
     int96: bool  # stored as INT96, which has no statistics that can be trusted
 
 
 @dataclass(frozen=True)
 class SchemaColumn:
-    """A leaf column of the schema, repeated or not, as its bytes are stored."""
+    """A leaf column of the schema, repeated or not, in its stored form."""
 
     names: tuple[bytes, ...]  # as in ColumnMetaData.path_in_schema
     physical: int  # BOOLEAN ... FIXED_LEN_BYTE_ARRAY
     width: int  # bytes of a FIXED_LEN_BYTE_ARRAY value, else 0
     leaf: Leaf | None  # None under a repeated node
-    definition: int  # the greatest definition level: 0 where no node on the way is optional or repeated
-    repetition: int  # the greatest repetition level: the number of repeated nodes on the way
+    definition: int  # maximum definition level: 0 if no node on the path is optional or repeated
+    repetition: int  # maximum repetition level: the number of repeated nodes on the path
 
 
 @dataclass
@@ -104,9 +104,9 @@ class _Group:
 
 
 def read_columns(elements: Sequence[Struct]) -> tuple[SchemaColumn, ...]:
-    """The leaf columns in file order, from FileMetaData.schema.
+    """Return the leaf columns in file order, from FileMetaData.schema.
 
-    Raises InvalidParquet for a tree that does not add up, MalformedThrift for a field of the wrong type.
+    Raises InvalidParquet for an inconsistent tree, MalformedThrift for a field of the wrong type.
     """
     if not elements:
         raise InvalidParquet("the schema is empty")
@@ -140,7 +140,7 @@ def _children(element: Struct) -> int:
 
 
 def _node(parent: _Group, element: Struct) -> _Group:
-    """The element as a child of its parent, with the levels of Dremel; a variant where any ancestor is."""
+    """Return the element as a child of its parent, with Dremel levels; it is a variant if any ancestor is."""
     name = required(element, 4, bytes, "SchemaElement.name")
     repetition = required(element, 3, int, "SchemaElement.repetition_type")
     logical = optional(element, 10, dict, "SchemaElement.logicalType") or {}
@@ -170,7 +170,7 @@ def _column(node: _Group, element: Struct, ordinal: int) -> SchemaColumn:
 
 
 def _without_ambiguous(columns: list[SchemaColumn]) -> tuple[SchemaColumn, ...]:
-    """The columns, where leaves that share one path lose their type: which one is meant is not known."""
+    """Return the columns; leaves that share one path lose their type, because the path is ambiguous."""
     count = Counter(column.names for column in columns)
     return tuple(
         replace(column, leaf=replace(column.leaf, type=pa.null(), int96=False))
@@ -181,7 +181,7 @@ def _without_ambiguous(columns: list[SchemaColumn]) -> tuple[SchemaColumn, ...]:
 
 
 def _arrow_type(element: Struct, physical: int) -> pa.DataType:
-    """The type by LogicalType, else by ConvertedType, else by the physical type."""
+    """Return the type by LogicalType, else by ConvertedType, else by the physical type."""
     logical = optional(element, 10, dict, "SchemaElement.logicalType")
     if logical is not None:
         return _logical_type(logical, physical)
@@ -235,5 +235,5 @@ def _decoded(names: tuple[bytes, ...]) -> tuple[str, ...]:
 
 
 def display(names: Sequence[bytes]) -> str:
-    """The dotted path for messages, at most 200 characters, with bytes that are not UTF-8 escaped."""
+    """Return the dotted path for messages, at most 200 characters, with bytes that are not UTF-8 escaped."""
     return ".".join(name.decode(errors="backslashreplace") for name in names)[:200]

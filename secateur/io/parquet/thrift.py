@@ -1,9 +1,9 @@
-"""Thrift's compact protocol, decoded without a schema: bytes become ``{field id: value}``.
+"""Decode Thrift's compact protocol without a schema: bytes become ``{field id: value}``.
 
-A bool, integer or double is itself, a binary or string is ``bytes``, a list or set is a ``list``, a map is a
-list of pairs, a structure is a ``dict``. The length of every binary and the count of every collection is
-compared with the bytes that are left before it is used, and an element takes at least one byte, so memory
-and time are linear in the input. Source: Apache Thrift, "Thrift Compact protocol encoding".
+A bool, integer or double is itself, a binary or string is ``bytes``, a list or set is a ``list``, a map is a list of
+pairs, a structure is a ``dict``. The length of every binary and the count of every collection is compared with the
+remaining bytes before it is used, and an element takes at least one byte, so memory and time are linear in the input.
+Source: Apache Thrift, "Thrift Compact protocol encoding".
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ class MalformedThrift(ValueError):
 
 
 def decode_struct(data: bytes) -> Struct:
-    """The structure that starts at the first byte; what follows it is ignored. Raises MalformedThrift."""
+    """Decode the structure that starts at the first byte; what follows it is ignored. Raises MalformedThrift."""
     return decode_leading(data)[0]
 
 
 def decode_leading(data: Data) -> tuple[Struct, int]:
-    """The structure that starts at the first byte, and how many bytes it takes. Raises MalformedThrift."""
+    """Decode the structure that starts at the first byte, and return it with its length in bytes. Raises
+    MalformedThrift.
+    """
     try:
         return _struct(data, 0, _MAX_DEPTH)
     except IndexError:
@@ -40,7 +42,7 @@ def decode_leading(data: Data) -> tuple[Struct, int]:
 
 @dataclass(frozen=True, slots=True)
 class WireField:
-    """A field of a structure: its wire type, and its value as it lies there and decoded. A bool's type is its value."""
+    """A field of a structure: its wire type, and its encoded and decoded value. A bool's type is its value."""
 
     kind: int
     data: bytes
@@ -48,7 +50,7 @@ class WireField:
 
 
 def wire_fields(data: bytes) -> dict[int, WireField]:
-    """The fields of the structure that starts at the first byte, by id. Raises MalformedThrift."""
+    """Return the fields of the structure that starts at the first byte, by id. Raises MalformedThrift."""
     found: dict[int, WireField] = {}
     field, position = 0, 0
     try:
@@ -69,7 +71,7 @@ def wire_fields(data: bytes) -> dict[int, WireField]:
 
 
 def optional(fields: Struct, field: int, kind: type[T], name: str) -> T | None:
-    """The field's value, None where it is absent. Raises MalformedThrift for a value of another type."""
+    """Return the field's value, None if it is absent. Raises MalformedThrift for a value of another type."""
     value = fields.get(field)
     if value is not None and type(value) is not kind:
         raise MalformedThrift(f"{name} is a {type(value).__name__} instead of a {kind.__name__}")
@@ -77,7 +79,7 @@ def optional(fields: Struct, field: int, kind: type[T], name: str) -> T | None:
 
 
 def required(fields: Struct, field: int, kind: type[T], name: str) -> T:
-    """The field's value. Raises MalformedThrift where it is absent or of another type."""
+    """Return the field's value. Raises MalformedThrift if it is absent or of another type."""
     value = optional(fields, field, kind, name)
     if value is None:
         raise MalformedThrift(f"{name} is missing")
@@ -85,7 +87,7 @@ def required(fields: Struct, field: int, kind: type[T], name: str) -> T:
 
 
 def optional_list(fields: Struct, field: int, kind: type[T], name: str) -> list[T] | None:
-    """The field's elements, None where it is absent. Raises MalformedThrift for one of another type."""
+    """Return the field's elements, None if it is absent. Raises MalformedThrift for an element of another type."""
     values = optional(fields, field, list, name)
     for value in values or ():
         if type(value) is not kind:
@@ -94,7 +96,7 @@ def optional_list(fields: Struct, field: int, kind: type[T], name: str) -> list[
 
 
 def required_list(fields: Struct, field: int, kind: type[T], name: str) -> list[T]:
-    """The field's elements. Raises MalformedThrift where it is absent or one is of another type."""
+    """Return the field's elements. Raises MalformedThrift if it is absent or an element is of another type."""
     values = optional_list(fields, field, kind, name)
     if values is None:
         raise MalformedThrift(f"{name} is missing")

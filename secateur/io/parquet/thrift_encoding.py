@@ -1,4 +1,4 @@
-"""Thrift's compact protocol, encoded: structures of integers, binaries, lists, and values that are encoded already.
+"""Encode Thrift's compact protocol: structures of integers, binaries, lists, and already encoded values.
 
 Source: Apache Thrift, "Thrift Compact protocol encoding".
 """
@@ -10,16 +10,16 @@ from typing import TypeAlias
 
 I32, I64, BINARY, LIST, STRUCT = 5, 6, 8, 9, 12
 
-Field: TypeAlias = tuple[int, int, bytes]  # its id, its wire type, its value as encoded
+Field: TypeAlias = tuple[int, int, bytes]  # its id, its wire type, its encoded value
 
 
 def structure(values: Iterable[Field], behind: int = 0) -> bytes:
-    """A structure with fields of ascending ids, or what follows in it behind the field of an id."""
+    """Encode a structure with fields of ascending ids, or the rest of one after the field with id `behind`."""
     return fields(values, behind) + b"\0"
 
 
 def fields(values: Iterable[Field], behind: int = 0) -> bytes:
-    """Fields of ascending ids that follow one of the id `behind`, without the end of their structure."""
+    """Encode fields of ascending ids that follow the field with id `behind`, without the end of their structure."""
     parts, last = [], behind
     for number, kind, value in values:
         delta = number - last
@@ -29,12 +29,12 @@ def fields(values: Iterable[Field], behind: int = 0) -> bytes:
 
 
 def integer(value: int) -> bytes:
-    """A signed integer of any width, zigzag."""
+    """Encode a signed integer of any width, zigzag."""
     return varint(value << 1 if value >= 0 else (-value << 1) - 1)
 
 
 def varint(value: int) -> bytes:
-    """An unsigned integer, seven bits to a byte, the least first."""
+    """Encode an unsigned integer, seven bits per byte, least significant first."""
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)
@@ -44,12 +44,12 @@ def varint(value: int) -> bytes:
 
 
 def binary(value: bytes) -> bytes:
-    """Bytes behind their length."""
+    """Encode bytes, preceded by their length."""
     return varint(len(value)) + value
 
 
 def list_of(kind: int, values: Sequence[bytes]) -> bytes:
-    """A list of values of one wire type."""
+    """Encode a list of values of one wire type."""
     n = len(values)
     header = bytes([n << 4 | kind]) if n < 15 else bytes([0xF0 | kind]) + varint(n)
     return header + b"".join(values)

@@ -1,12 +1,12 @@
-"""What each Parquet writer is known to get wrong in its statistics and bloom filters.
+"""Known bugs of Parquet writers in statistics and bloom filters.
 
-A bound must hold, so the statistics of a writer with a known bug are unknown from that writer: only the
-fields, types and versions that the bug touches. Source: FileMetaData.created_by, "<application> version
-<version> (build <hash>)", and the bug reports named in the table.
+A bound must hold, so statistics that a writer is known to get wrong are unknown in its files: only those fields, types
+and versions that the bug affects. Source: FileMetaData.created_by, "<application> version <version> (build <hash>)",
+and the bug reports named in the table.
 
-One bug needs no row: a writer that compares with the wrong signedness throughout (unsigned integers as
-signed, decimals as unsigned bytes) states lower > upper exactly where the two orders disagree, and such a
-pair is unknown anyway. Only mixed or bytewise-signed comparisons give wrong bounds that look right.
+One bug needs no row: a writer that compares with the wrong signedness throughout (unsigned integers as signed, decimals
+as unsigned bytes) records lower > upper exactly where the two orders disagree, and such a pair is unknown anyway. Only
+mixed or bytewise-signed comparisons give wrong bounds that look right.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Doubt(enum.Enum):
 @dataclass(frozen=True)
 class _Bug:
     application: str  # created_by's application, in lower case
-    fixed: tuple[int, ...]  # the first version that is known to be right; () while none is
+    fixed: tuple[int, ...]  # the first version that is known to be right; () if there is none
     doubts: frozenset[Doubt]
 
 
 _NEVER: tuple[int, ...] = ()
 _BUGS = (
-    # A NaN that arrives first stays, and hides the other values of its page when pages are merged:
+    # A NaN that comes first stays, and hides the other values of its page when pages are merged:
     _Bug("parquet-cpp", (1, 4, 0), frozenset({Doubt.FLOATS})),  # PARQUET-1225
     _Bug("impala", (3, 0, 0), frozenset({Doubt.FLOATS})),  # IMPALA-6527
     _Bug("parquet-rs", (5, 0, 0), frozenset({Doubt.FLOATS})),  # apache/arrow-rs#255
@@ -50,19 +50,19 @@ _BUGS = (
     # Decimals compared byte by byte as signed bytes, PARQUET-1655:
     _Bug("parquet-cpp", _NEVER, frozenset({Doubt.DECIMAL_BYTES})),  # all before Arrow 4
     _Bug("parquet-cpp-arrow", (4, 0, 0), frozenset({Doubt.DECIMAL_BYTES})),
-    # Arrow's dictionaries, which are written without decoding where they hold bytes: null counts left at 0,
-    # apache/arrow#10729; only the first batch looked at, #15042 and #34106; nulls of the struct left out, to this day:
+    # Arrow's dictionaries of bytes, which are written without decoding: null counts left at 0, apache/arrow#10729; only
+    # the first batch considered, #15042 and #34106; nulls of the struct not counted, to this day:
     _Bug("parquet-cpp", _NEVER, frozenset({Doubt.BYTES_NULL_COUNTS, Doubt.NESTED_BYTES_NULL_COUNTS})),
     _Bug("parquet-cpp-arrow", (12, 0, 0), frozenset({Doubt.BYTES, Doubt.BYTES_NULL_COUNTS})),
     _Bug("parquet-cpp-arrow", _NEVER, frozenset({Doubt.NESTED_BYTES_NULL_COUNTS})),
-    # Pages merged by unsigned bytes, pola-rs/polars#29347; nulls of the struct itself left out, #20621:
+    # Pages merged by unsigned bytes, pola-rs/polars#29347; nulls of the struct itself not counted, #20621:
     _Bug("polars", _NEVER, frozenset({Doubt.DECIMAL_BYTES, Doubt.NESTED_NULL_COUNTS})),
-    # Bounds of one page taken for the chunk's, pola-rs/polars#7842:
+    # Bounds of one page used for the chunk, pola-rs/polars#7842:
     _Bug("arrow2", _NEVER, frozenset(Doubt)),
     # fraugster/parquet-go#69 (null counts), xitongsys/parquet-go#587 (bounds); both sign as "parquet-go":
     # The latter is Arrow's for Go too, whose adaptive filters were freed before they were written, apache/arrow-go#525.
     _Bug("parquet-go", _NEVER, frozenset(Doubt)),
-    # Filters without the values of pages that came before the dictionary was given up, trinodb/trino#22701:
+    # Filters without the values of pages written before the dictionary was abandoned, trinodb/trino#22701:
     _Bug("parquet-mr-trino", (461,), frozenset({Doubt.BLOOM_FILTERS})),
 )
 _APPLICATION = re.compile(r"\s*([^\s(]+)")
@@ -70,7 +70,7 @@ _VERSION = re.compile(r"version v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?")
 
 
 def doubts(created_by: str) -> frozenset[Doubt]:
-    """The kinds of statistic that are not to be used from this writer."""
+    """Return the kinds of statistic that must not be used from this writer."""
     application = _APPLICATION.match(created_by)
     name = application[1].lower() if application else ""
     version = _VERSION.search(created_by)
@@ -81,8 +81,8 @@ def doubts(created_by: str) -> frozenset[Doubt]:
         if name == bug.application and (not bug.fixed or numbers < bug.fixed)
         for doubt in bug.doubts
     }
-    # Encodings of different lengths do not compare as their bytes do. Only parquet-mr is known to compare
-    # values (BINARY_AS_SIGNED_INTEGER_COMPARATOR); apache/arrow-rs#10860 and #11073 did not.
+    # Encodings of different lengths do not compare as their bytes do. Only parquet-mr is known to compare values
+    # (BINARY_AS_SIGNED_INTEGER_COMPARATOR); apache/arrow-rs#10860 and #11073 did not.
     if name != "parquet-mr":
         found.add(Doubt.VARIABLE_DECIMALS)
     return frozenset(found)

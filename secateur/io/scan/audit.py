@@ -1,6 +1,4 @@
-"""Verify a plan against the data, without Spark: read blocks that it prunes, and evaluate the predicate on their
-rows.
-"""
+"""Verify a plan against the data, without Spark: evaluate the predicate on rows of blocks that it prunes."""
 
 from __future__ import annotations
 

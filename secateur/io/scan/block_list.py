@@ -90,8 +90,7 @@ class BlockList:
         return StoredRows(self.layouts.heads[int(self.layouts.head[blocks].max())], known)
 
     def to_bytes(self) -> bytes:
-        """Encode as Arrow IPC messages, compressed together: schema and rows of the files, blocks, ranges, layouts,
-        heads.
+        """Encode as Arrow IPC messages, compressed together: files (schema, rows), blocks, ranges, layouts, heads.
 
         Compressing Arrow's buffers one by one takes twice the time for a task of some hundred blocks.
         """

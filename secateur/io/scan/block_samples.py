@@ -143,9 +143,7 @@ class Facts:
 
 
 def read_facts(tried: Tried, whole: Sample, samples: Sequence[Sample]) -> dict[Place, Facts]:
-    """Read the facts of every sampled block, except those with values that only Spark converts. Raises as reading
-    does.
-    """
+    """Read the facts of every sampled block without values that only Spark converts. Raises as reading does."""
     plans: dict[Place, list[int]] = {place: [] for place in whole.places}
     for each in samples:
         for place in each.places:

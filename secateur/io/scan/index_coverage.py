@@ -151,7 +151,7 @@ class _Coverage:
 
     @property
     def missing(self) -> int:
-        """The live files without an index entry of their path."""
+        """The live files without an index entry of their identity."""
         return len(self.opened.catalog.coverage.uncovered)
 
     @cached_property

@@ -133,9 +133,7 @@ class FooterBlocks:
     listing: Listing
 
     def open(self, files: np.ndarray) -> LooseBlocks:
-        """Return the blocks of the given live files. Raises InvalidParquet, StalePlan, because this is data, not
-        index.
-        """
+        """Return the blocks of the given live files. Raises InvalidParquet, StalePlan: this is data, not index."""
         paths = self.listing.paths.take(from_numpy(files)).to_pylist()
         with ThreadPoolExecutor(FOOTER_THREADS) as threads:
             sources = list(threads.map(self.table.open_file, paths))

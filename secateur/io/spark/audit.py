@@ -1,7 +1,7 @@
-"""Proving plans on the data: Spark evaluates their predicates on rows that they leave out.
+"""Verify plans against the data: Spark evaluates their predicates on rows that the plans leave out.
 
-Blocks come through the reader of the road ``blocks``, each once for all predicates, with nothing left to check. Every
-row carries the numbers of the plans that leave it out, and Spark alone says whether it matches.
+Blocks are read as on the read path ``blocks``, once for all predicates, without residuals. Every row carries the
+numbers of the plans that leave it out, and only Spark decides whether it matches.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from secateur.ragged import offsets_of
 if TYPE_CHECKING:
     from secateur.io.scan.block_reader import BlockReader
 
-MOST_MATCHES = 100  # rows that are brought back: one is a fault already
-MOST_VALUES = 8  # columns of such a row that are shown
+MOST_MATCHES = 100  # rows that are collected: a single one is a fault already
+MOST_VALUES = 8  # columns that are shown of such a row
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A plan, and blocks of which it leaves out rows; all plans of one audit are over the same listing."""
+    """A plan, and blocks with rows that it leaves out; all plans of one audit share a listing."""
 
     plan: PlannedScan
     excluded: PrunedBlocks
@@ -52,9 +52,9 @@ class Asked:
 
 @dataclass(frozen=True)
 class Match:
-    """A row that a plan leaves out, and that matches."""
+    """A matching row that a plan leaves out."""
 
-    asked: int  # the number of the plan
+    asked: int  # number of the plan
     path: str
     row_group: int
     position: int
@@ -63,17 +63,17 @@ class Match:
 
 @dataclass(frozen=True)
 class Proof:
-    """What Spark found; `undecided` says of plans, by number, why it could not tell."""
+    """Spark's findings; `undecided` has the reason for every plan, by number, that could not be decided."""
 
     matches: tuple[Match, ...]
     undecided: dict[int, str]
 
 
 def matches_left_out(spark: SparkSession, asked: Sequence[Asked]) -> Proof:
-    """The rows that match a predicate among those that its plan leaves out, at most :data:`MOST_MATCHES`.
+    """Return the rows that match a predicate but are left out by its plan, at most :data:`MOST_MATCHES`.
 
-    A predicate on which Spark raises an error is asked alone; if it fails still, it is undecided. Raises StalePlan,
-    UnsupportedTable.
+    A predicate on which Spark raises an error is evaluated separately; if it still fails, it is undecided. Raises
+    StalePlan, UnsupportedTable.
     """
     collated = {i: "it asks a collation" for i, each in enumerate(asked) if asks_a_collation(each.plan)}
     numbers = [i for i, each in enumerate(asked) if len(each.excluded) and i not in collated]
@@ -132,11 +132,11 @@ def _matches(spark: SparkSession, asked: Sequence[Asked], numbers: Sequence[int]
 
 Pattern = tuple[
     tuple[int, np.ndarray, np.ndarray], ...
-]  # of one block: a plan's number, starts and stops that it keeps
+]  # of one block: a plan's number, starts and stops of the rows that it keeps
 
 
 def _blocks_of(asked: Sequence[Asked], numbers: Sequence[int]) -> tuple[np.ndarray, np.ndarray, list[Pattern]]:
-    """The files and row groups of the blocks of all plans, each once, in the order of reading; what is kept of each."""
+    """Return the files and row groups of all plans' distinct blocks, in reading order, and the rows each plan keeps."""
     keys = np.unique(np.concatenate([asked[number].excluded.keys for number in numbers]))
     patterns: list[list[tuple[int, np.ndarray, np.ndarray]]] = [[] for _ in keys]
     for number in numbers:
@@ -148,7 +148,7 @@ def _blocks_of(asked: Sequence[Asked], numbers: Sequence[int]) -> tuple[np.ndarr
 
 
 def _own_names(names: Sequence[str]) -> tuple[str, str, str, str]:
-    """Names for the path, the row group, the position and the plans of a row that no column has."""
+    """Return names that no column has for the path, row group, position and plans of a row."""
     prefix = "secateur"
     while any(name.lower().startswith(prefix) for name in names):
         prefix += "_"
@@ -168,7 +168,7 @@ def _schema(reader: BlockReader, own: Sequence[str]) -> StructType:
 def _rows(
     reader: BlockReader, blocks: BlockList, patterns: Sequence[Pattern], own: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """All rows of some blocks, each with where it is, and the numbers of the plans that leave it out."""
+    """Yield all rows of some blocks with their place, and the numbers of the plans that leave them out."""
     for file in blocks.by_file():
         of_group = dict(zip(file.row_groups, file.residual, strict=True))
         for row_group, positions, batch in reader.positioned(file):
@@ -185,7 +185,7 @@ def _rows(
 
 
 def _plans(pattern: Pattern, positions: np.ndarray) -> pa.Array:
-    """Of every row the numbers of the plans that leave it out."""
+    """Return for every row the numbers of the plans that leave it out."""
     matrix = np.stack([~in_ranges(starts, stops, positions) for _, starts, stops in pattern], axis=1)
     numbers = np.broadcast_to(np.array([number for number, _, _ in pattern], np.int32), matrix.shape)[matrix]
     return pa.ListArray.from_arrays(pa.array(offsets_of(matrix.sum(axis=1)), pa.int32()), pa.array(numbers))

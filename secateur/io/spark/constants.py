@@ -1,4 +1,6 @@
-"""Values of constants that only Spark computes, asked of the active session before a query is planned."""
+"""Values of constant expressions that only Spark computes, evaluated in the active session before a query is
+planned.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 MOST_KEPT = 1024
-_DECIDING = (  # settings on which the value of an expression over constants can depend
+_DECIDING = (  # settings that can affect the value of a constant expression
     "spark.sql.session.timeZone",
     "spark.sql.ansi.enabled",
     "spark.sql.timestampType",
@@ -18,12 +20,12 @@ _DECIDING = (  # settings on which the value of an expression over constants can
 
 
 def value_of(session_time_zone: str, ansi: bool, sql: str) -> pa.Scalar | None:
-    """The value of a deterministic expression over constants, as the active session computes it.
+    """Evaluate a deterministic constant expression in the active session.
 
-    None without a session, in one with another time zone or mode, and where Spark raises an error. Asked once per text
-    and settings, which takes some 50 to 130 ms.
+    None if there is no session, its time zone or mode differs, or Spark raises an error. Evaluated once per text and
+    settings, which takes some 50 to 130 ms.
     """
-    with contextlib.suppress(Exception):  # a session that was stopped, or whose client went away
+    with contextlib.suppress(Exception):  # a stopped session, or one whose client is gone
         session = SparkSession.getActiveSession()
         if session is not None:
             settings = tuple(str(session.conf.get(name)) for name in _DECIDING)
@@ -34,9 +36,9 @@ def value_of(session_time_zone: str, ansi: bool, sql: str) -> pa.Scalar | None:
 
 @lru_cache(MOST_KEPT)
 def _asked(settings: tuple[str, ...], sql: str) -> pa.Scalar | None:
-    """What the active session, which has these settings, answers."""
+    """Evaluate in the active session, which has these settings."""
     session = SparkSession.getActiveSession()
-    with contextlib.suppress(Exception):  # an overflow, a text that is no number, a function that it does not have
+    with contextlib.suppress(Exception):  # an overflow, a text that is not a number, a missing function
         if session is not None:
             return session.sql(f"SELECT {sql} AS value").toArrow().column(0)[0]
     return None

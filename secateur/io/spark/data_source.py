@@ -1,20 +1,20 @@
-"""``spark.read.format("secateur")``: the table as a Spark data source, in SQL and on Spark Connect too.
+"""``spark.read.format("secateur")``: the table as a Spark data source, also in SQL and on Spark Connect.
 
-Spark plans a query in a Python process of its own, which lives on between queries, and with it the tables opened here
-and their cached index. Options, beside ``path`` (or ``load(path)``):
+Spark plans a query in a separate Python process, which lives on between queries, with its open tables and their cached
+index. Options, beside ``path`` (or ``load(path)``):
 
-``predicate``       only rows for which this Spark SQL predicate is TRUE are in the DataFrame, which is pruned by it
+``predicate``       the DataFrame has only rows for which this Spark SQL predicate is TRUE, and is pruned by it
 ``pushdown``        true: prune by the filters of the query. Safe only for a DataFrame or view that is used once
-``index_location``  where the index is, if not beside the data
-``catalog``         of an Iceberg table, whose identifier the path then is: a name in PyIceberg's configuration
-``snapshot_id``, ``as_of``, ``ref``  which snapshot of it is read, by its id, a time, or a branch or tag
+``index_location``  location of the index, if not beside the data
+``catalog``         of an Iceberg table with the path as identifier: a name in PyIceberg's configuration
+``snapshot_id``, ``as_of``, ``ref``  the snapshot to read, by id, time, or branch or tag
 ``use_index``       false: read every block that footers do not rule out
 ``time_zone``       in which the predicate's timestamps are read (UTC)
 ``ansi``            false: the predicate means what it means without ``spark.sql.ansi.enabled``
 
-Why push-down is not the default: Spark 4.1 to 4.3 keeps what the last push-down planned in the relation
-(``PythonDataSourceV2.readInfo``) and plans the next query on the same DataFrame or view with it, if that query has no
-filter it can push. So ``df.where("id = 1").count()`` makes a later ``df.count()`` count one block.
+Why push-down is not the default: Spark 4.1 to 4.3 keeps the last push-down's plan in the relation
+(``PythonDataSourceV2.readInfo``), and uses it for the next query on the same DataFrame or view if that query has no
+filter that can be pushed. So ``df.where("id = 1").count()`` makes a later ``df.count()`` count one block.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ from secateur.pruning.report import Faults
 
 MOST_OPEN_TABLES = 32
 
-# Spark 4.1 gives timestamps UTC by itself; later versions ask for the zone.
+# Spark 4.1 assumes UTC for timestamps; later versions require the zone.
 _IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 
 
 @dataclass(frozen=True)
 class Location:
-    """Where a table and its index are; every process opens it by itself."""
+    """The location of a table and its index; every process opens it separately."""
 
     path: str
     catalog: str | None
@@ -103,7 +103,7 @@ class SecateurDataSource(DataSource):
         return Location(path, self.options.get("catalog"), moment, self.options.get("index_location"))
 
     def schema(self) -> StructType:
-        """The table's schema. Raises UnsupportedTable for strings with a collation, which would compare without it."""
+        """Return the table's schema. Raises UnsupportedTable for strings with a collation, which would lose it."""
         zone = zone_of("UTC")
         assert zone is not None
         opened = open_snapshot_of(_opened(self._location), zone, Faults())
@@ -116,7 +116,7 @@ class SecateurDataSource(DataSource):
         return spark_schema(opened.schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """The reader of one query."""
+        """Return the reader of one query."""
         kind = PushdownReader if self._flag("pushdown", default=False) else SecateurReader
         return kind(
             location=self._location,
@@ -142,7 +142,7 @@ class SecateurDataSource(DataSource):
 
 
 def _require_no_secrets(name: str, location: str | None) -> None:
-    """Raises InvalidOption for a location with credentials: Spark shows options, and sends them to executors."""
+    """Raise InvalidOption for a location with credentials: Spark shows options, and sends them to executors."""
     if location is not None and tells_secrets(location):
         raise InvalidOption(
             f"option {name} carries credentials, which Spark would send to executors and show: leave them out of "
@@ -152,15 +152,15 @@ def _require_no_secrets(name: str, location: str | None) -> None:
 
 @dataclass(frozen=True)
 class Task(InputPartition):
-    """One task: how to read blocks, and which."""
+    """One task: a reader, and the blocks to read."""
 
-    reader: bytes  # a BlockReader, pickled and compressed once: Spark sends it anew with every task
+    reader: bytes  # a BlockReader, pickled and compressed once: Spark sends it with every task
     blocks: bytes  # a BlockList
 
 
 @dataclass
 class SecateurReader(DataSourceReader):
-    """Plans one read of a table, or of those of its rows for which a predicate is TRUE."""
+    """Plans one read of a table, optionally of only the rows for which a predicate is TRUE."""
 
     location: Location
     schema: pa.Schema
@@ -168,7 +168,9 @@ class SecateurReader(DataSourceReader):
     settings: Settings
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The tasks that read the surviving blocks. Raises UnsupportedPredicate, and as :func:`secateur.prune`."""
+        """Return the tasks that read the surviving blocks. Raises UnsupportedPredicate, and as
+        :func:`secateur.prune`.
+        """
         scan = plan_scan(_opened(self.location), self.predicate, self.predicate, self.settings)
         scan.require_supported()
         work = descriptors(scan, scan.fields([quoted_name(name) for name in self.schema.names]))
@@ -176,7 +178,7 @@ class SecateurReader(DataSourceReader):
         return [Task(reader, task) for task in work.tasks]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """The rows of one task, in the types that Spark expects; where nothing survives Spark asks with None."""
+        """Yield the rows of one task, in the types that Spark expects; if nothing survives, Spark passes None."""
         if not isinstance(partition, Task):
             return
         reader: BlockReader = cloudpickle.loads(zlib.decompress(partition.reader))
@@ -187,16 +189,16 @@ class SecateurReader(DataSourceReader):
 
 @dataclass
 class PushdownReader(SecateurReader):
-    """Prunes by the filters of the query as well; Spark keeps them all, so the answer does not depend on them"""
+    """Prunes by the filters of the query as well. Spark keeps them all, so the answer does not depend on them."""
 
     def pushFilters(self, filters: list[Filter]) -> list[Filter]:  # noqa: N802, Spark's name
-        """Remember the filters that can prune; all of them stay with Spark."""
+        """Remember the filters that can prune, and return all of them to Spark."""
         nodes = [node for item in filters if (node := predicate_of(item)) is not None and self._binds(node)]
         self.predicate = And((self.predicate, *nodes))
         return filters
 
     def _binds(self, node: Predicate) -> bool:
-        """Whether a filter can be used here; what Spark can compare and binding refuses is left to Spark."""
+        """Return whether a filter can be used here; one that binding refuses is left to Spark."""
         try:
             return is_supported(bind(node, self.schema))
         except (IncomparableLiteral, UnsupportedPredicate):

@@ -1,6 +1,6 @@
-"""Pruning on executors: where many segments survive the tree and are not in memory, their chunks are read in parallel.
+"""Prune on executors: if many segments survive the tree and are not in memory, their chunks are read in parallel.
 
-Every task gets some segments, looks at their zone maps, filters and pages, and returns the survivors as arrays.
+Every task gets some segments, checks their zone maps, filters and pages, and returns the survivors as arrays.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BYTES_PER_SECOND = 60e6  # of stored chunks that one core reads and decodes: three columns of 1M blocks in 0.26 s
-CHUNKS_PER_SECOND = 800.0  # that the driver's threads read of an object store at 20 ms per request
-JOB_SECONDS = 2.0  # that a Spark job takes to start its tasks and to bring back what they found
+CHUNKS_PER_SECOND = 800.0  # that the driver's threads read from an object store at 20 ms per request
+JOB_SECONDS = 2.0  # that a Spark job takes to start its tasks and return their results
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class SparkExecutors:
     place: str  # auto, driver or executors
 
     def prune(self, query: Query, survivors: Survivors) -> Survivors | None:
-        """The blocks of the surviving segments; None where pruning on the driver takes less time, or Spark fails."""
+        """Return the blocks of the surviving segments; None if pruning on the driver is faster, or Spark fails."""
         segments = np.union1d(survivors.segments, survivors.whole)
         if self.place == "driver" or self.catalog.memory is None or not len(segments):
             return None
@@ -67,7 +67,9 @@ class SparkExecutors:
         return None
 
     def _results(self, work: Callable[[Sequence[int]], Iterator[bytes]], count: int) -> list[bytes]:
-        """What the tasks return, share by share. Raises IndexFault, also where a job fails: the driver can do it."""
+        """Return the tasks' results, one per share. Raises IndexFault, also if a job fails: the driver can do the
+        work.
+        """
         from pyspark.errors import PySparkException
 
         try:
@@ -77,11 +79,11 @@ class SparkExecutors:
         return [found[i] for i in range(count)]
 
     def _seconds(self, chunks: int, size: int) -> float:
-        """How long reading takes on the driver."""
+        """Estimate the seconds that reading takes on the driver."""
         return size / BYTES_PER_SECOND + (0 if self.store.is_local else chunks / CHUNKS_PER_SECOND)
 
 
 @cache
 def _cache() -> ByteCache:
-    """What a Python worker keeps from task to task."""
+    """Return the cache that a Python worker keeps between tasks."""
     return memory_cache()

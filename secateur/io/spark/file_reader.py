@@ -1,8 +1,8 @@
-"""The files of a plan through Spark's own Parquet reader, by its public interface: on Spark Connect too.
+"""Read a plan's files by Spark's own Parquet reader, through its public interface, also on Spark Connect.
 
-No filter decides what that reader opens. Parquet's own filters, to which Spark hands those of a query, lose rows: to
-bounds of floats, which leave NaN out; at IS NULL, where files have wrong null counts, or none; and at a name with a
-dot, taken for a field of a struct. Any query may have such a filter, so that they are off for these files.
+Parquet's own filters are switched off for these files, because they lose rows. Spark passes a query's filters to them,
+and they are wrong on bounds of floats, which exclude NaN; on IS NULL, if files have wrong null counts or none; and on a
+name with a dot, which is taken for a field of a struct. Any query may have such a filter.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
     from secateur.io.scan.opened_table import OpenedTable
 
-MOST_LOOKED_UP = 500  # files; a status takes about a millisecond on a local disk, and tens on an object store
+MOST_LOOKED_UP = 500  # files; a status takes about 1 ms on a local disk, and tens on an object store
 _DISCOVERY_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
-# Of org.apache.parquet.hadoop.ParquetInputFormat: the levels at which a filter leaves out row groups and pages.
+# Levels of org.apache.parquet.hadoop.ParquetInputFormat at which a filter drops row groups and pages.
 _NO_PUSH_DOWN = {
     f"parquet.filter.{level}.enabled": "false" for level in ("stats", "dictionary", "bloom", "columnindex")
 }
 
 
 def by_files(opened: OpenedTable, files: np.ndarray, spark: SparkSession) -> DataFrame:
-    """All rows of some files of a table for which Spark's own reader can be taken (:func:`.roads.is_read_by_spark`).
+    """Return all rows of some files of a table that :func:`secateur.io.scan.read_path.is_read_by_spark` allows.
 
-    Raises StalePlan where a file is gone.
+    Raises StalePlan if a file is gone.
     """
     schema = spark_schema(opened.schema)
     if not len(files):
@@ -47,9 +47,9 @@ def by_files(opened: OpenedTable, files: np.ndarray, spark: SparkSession) -> Dat
 
 
 def with_collations(opened: OpenedTable, files: np.ndarray, spark: SparkSession) -> DataFrame:
-    """As :func:`by_files`, with the collations of strings: they are told by the files alone, and Spark who reads them.
+    """Read as :func:`by_files`, with collations of strings: only the files declare them, and only Spark reads that.
 
-    Where no file is wanted, the first one of the table tells.
+    If no file is wanted, the first one of the table is used for the schema.
     """
     if not len(opened.listing.size):
         return by_files(opened, files, spark)
@@ -79,7 +79,7 @@ def _read(opened: OpenedTable, files: np.ndarray, spark: SparkSession, reader: D
 
 @contextlib.contextmanager
 def _looked_up_by_the_driver(spark: SparkSession, paths: int) -> Iterator[None]:
-    """Let the driver ask for the status of some hundred files itself; above 32 Spark starts a job for it."""
+    """Let the driver look up the status of some hundred files itself; above 32 Spark starts a job for it."""
     if paths > MOST_LOOKED_UP:
         yield
         return
@@ -92,7 +92,7 @@ def _looked_up_by_the_driver(spark: SparkSession, paths: int) -> Iterator[None]:
 
 
 def has_filesystem(spark: SparkSession, location: str) -> bool:
-    """Whether Spark itself opens locations of this scheme: of S3 not without a library; unknown on Spark Connect."""
+    """Return whether Spark can open locations of this scheme (S3 needs a library); unknown on Spark Connect."""
     scheme, separator, _ = location.partition("://")
     if not separator or scheme == "file":
         return True
@@ -107,5 +107,5 @@ def has_filesystem(spark: SparkSession, location: str) -> bool:
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """The Spark schema of Arrow fields; timestamps without zone are TIMESTAMP_NTZ."""
+    """Return the Spark schema of Arrow fields; timestamps without zone are TIMESTAMP_NTZ."""
     return from_arrow_schema(schema, prefer_timestamp_ntz=True)

@@ -1,7 +1,7 @@
-"""Filters that Spark pushes to a Python data source, as predicate nodes.
+"""Convert filters that Spark pushes to a Python data source to predicate nodes.
 
-Spark calls with the conjuncts that it can express; a filter that has no node here, or a value that is no literal, is
-left out: leaving out a conjunct only keeps more blocks, and Spark applies all of them itself.
+Spark passes the conjuncts that it can express. A filter without a node here, or with a value that is not a literal, is
+left out. Sound: leaving out a conjunct only keeps more blocks, and Spark applies all of them itself.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _COMPARISONS: dict[type[ds.Filter], str] = {
 
 
 def predicate_of(item: ds.Filter) -> Predicate | None:
-    """The node of one filter, or None."""
+    """Return the node of one filter, or None."""
     try:
         return _predicate(item)
-    except TypeError:  # a value that is no literal, as of an array or a struct
+    except TypeError:  # not a literal: a value of an array or a struct
         return None
 
 

@@ -1,16 +1,17 @@
-"""Handing a plan to Spark: the road is chosen by what survives, and can be forced with ``via``.
+"""Hand a plan to Spark; the read path depends on what survives, and can be forced with ``via``.
 
-- ``local``: the driver reads what survives, where it is a few megabytes, and hands it on as a local relation: Spark
-  filters it as it plans, and no task runs. Works on Spark Connect.
-- ``blocks``: tasks get (file, row groups, row ranges), read just the pages that can hold a match and stream the
-  matching rows through ``mapInArrow``. Works on Spark Connect. Exact in pages. Each task is a row of a DataFrame, so it
-  gets its own blocks and no others; in the closure of the function, all of them would go to every task.
-- ``native``: Spark's own vectorised reader over the surviving row groups of a directory (:mod:`.spark_transparent`), or
-  where that cannot be had, as on Spark Connect, over the surviving files (:mod:`.spark_files`).
+- ``local``: if only a few megabytes survive, the driver reads them and passes them on as a local relation: Spark
+  filters it while planning, and no task runs. Works on Spark Connect.
+- ``blocks``: tasks get (file, row groups, row ranges), read only the pages that can hold a match and stream the
+  matching rows through ``mapInArrow``. Works on Spark Connect. Exact to the page. Each task is a row of a DataFrame, so
+  it gets only its own blocks; in the closure of the function, all blocks would be sent to every task.
+- ``native``: Spark's own vectorised reader over the surviving row groups of a directory
+  (:mod:`secateur.io.spark.planner`), or if that is not available, as on Spark Connect, over the surviving files
+  (:mod:`secateur.io.spark.file_reader`).
 - ``iceberg``: Iceberg's own vectorised reader over the surviving row groups of an Iceberg table, with their deletes.
-  Taken wherever the session has Iceberg's Spark runtime.
+  Used whenever the session has Iceberg's Spark runtime.
 
-Either way Spark applies the predicate itself, so the answer does not depend on the reader.
+Spark always applies the predicate itself, so the answer does not depend on the reader.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from secateur.pruning.rows import possible_rows
 if TYPE_CHECKING:
     from secateur.io.scan.planned_scan import PlannedScan
 
-LOCAL_MEMORY = 64 << 20  # of rows that the driver reads by its own choice, and hands on
+LOCAL_MEMORY = 64 << 20  # of rows that the driver reads by default and passes on
 __all__ = [
     "DataFrame",
     "SparkSession",
@@ -67,20 +68,20 @@ ROADS = ("auto", "local", "blocks", "native", "iceberg")
 
 @dataclass(frozen=True)
 class Descriptors:
-    """The tasks of a scan, each a :class:`BlockList` as bytes, and how to read them."""
+    """The tasks of a scan, each an encoded :class:`BlockList`, and their reader."""
 
     reader: BlockReader
     tasks: tuple[bytes, ...]
 
 
 def to_spark(scan: PlannedScan, spark: SparkSession, columns: Sequence[str] | None, via: str) -> DataFrame:
-    """A DataFrame with exactly the rows of ``table.where(predicate)``, or any `limit` of them.
+    """Return a DataFrame with exactly the rows of ``table.where(predicate)``, or any `limit` of them.
 
-    Raises UnknownColumn, ValueError for an unknown road, or one that the table does not have, UnsupportedPredicate and
-    UnsupportedTable for collations that a road would lose, and StalePlan where the session's time zone is not the one
-    that the predicate was bound in, where the predicate means something else for the session's ANSI mode is another,
-    or where Spark's own reader is to read a file that is gone or another one.
-    Tasks of the road ``blocks`` find that out when they run: the error of the action tells the StalePlan.
+    Raises UnknownColumn; ValueError for a read path that is unknown or that the table does not have;
+    UnsupportedPredicate and UnsupportedTable for collations that a read path would lose; StalePlan if the session's
+    time zone is not the one that the predicate was bound in, if the predicate has another meaning in the session's ANSI
+    mode, or if Spark's own reader would read a file that is gone or replaced. Tasks of the read path ``blocks`` detect
+    the latter when they run: the error of the action names the StalePlan.
     """
     if via not in ROADS:
         raise ValueError(f"via is one of {', '.join(ROADS)}, not {via!r}")
@@ -104,7 +105,7 @@ def _refuse_collations(scan: PlannedScan, fields: Sequence[pa.Field]) -> NoRetur
 
 
 def _by(road: str, scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
-    """What a road gives, for Spark to filter. Raises ValueError for ``native`` or ``iceberg`` that cannot be had."""
+    """Read by one read path, for Spark to filter. Raises ValueError if ``native`` or ``iceberg`` is not available."""
     match road:
         case "local":
             return _local(scan, spark, fields, math.inf)
@@ -123,7 +124,7 @@ def _by(road: str, scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.F
 
 
 def _by_the_best(road: str, scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
-    """What the chosen road gives, or another one where this session, or the data, turns out not to suit it."""
+    """Read by the chosen read path, or by another one if this session or the data turns out not to support it."""
     if road == "local":
         try:
             return _local(scan, spark, fields, LOCAL_MEMORY)
@@ -138,11 +139,11 @@ def _by_the_best(road: str, scan: PlannedScan, spark: SparkSession, fields: Sequ
 
 
 class TooMuch(Exception):
-    """More is to be read than the driver is to hold."""
+    """Raised if more must be read than the driver may hold."""
 
 
 def _local(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field], most: float) -> DataFrame:
-    """The rows, read here, as a local relation, which Spark filters as it plans. Raises TooMuch."""
+    """Read the rows here into a local relation, which Spark filters while planning. Raises TooMuch."""
     reader = _loose(block_reader(scan.opened, scan.delivery, fields, scan.residuals, scan.named))
     schema, batches, size = spark_schema(pa.schema(reader.fields)), [], 0
     for file in read_ahead(lambda blocks: list(reader.read(blocks)), scan.blocks_at(scan.order(), reader).by_file()):
@@ -157,16 +158,16 @@ def _local(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field], m
 
 
 def _loose(reader: BlockReader) -> BlockReader:
-    """The reader of all that Spark needs to apply the predicate again, of the rows on which it may be TRUE."""
+    """Return a reader of the rows on which the predicate may be TRUE, with all columns that Spark needs to apply it."""
     return replace(reader, fields=reader.needed, rows=possible_rows)
 
 
 def _read_by_iceberg(scan: PlannedScan, spark: SparkSession) -> DataFrame | None:
-    """The surviving row groups of an Iceberg table through Iceberg's own reader; None where that cannot be had."""
+    """Read the surviving row groups of an Iceberg table by Iceberg's own reader; None if that is not available."""
     if scan.opened.table.id is None:
         return None
     from secateur.io.spark.iceberg.reader import find_table, read_tasks
-    from secateur.io.spark.iceberg.scan_tasks import texts_of  # PyIceberg need not be there
+    from secateur.io.spark.iceberg.scan_tasks import texts_of  # PyIceberg may be missing
     from secateur.io.tables.iceberg.snapshot import IcebergSnapshot
 
     table = scan.opened.table
@@ -186,7 +187,7 @@ def _require_time_zone(scan: PlannedScan, spark: SparkSession) -> None:
 
 
 def _require_mode(scan: PlannedScan, spark: SparkSession) -> None:
-    """Raises StalePlan where the predicate means something else in this session, which is to apply it again."""
+    """Raise StalePlan if the predicate has another meaning in this session, which will apply it again."""
     if scan.ansi != is_ansi(spark) and not scan.means_the_same(ansi=not scan.ansi):
         raise StalePlan(
             f"the plan was made for ansi={scan.ansi}, and {brief(scan.written)} means something else in this session: "
@@ -195,15 +196,15 @@ def _require_mode(scan: PlannedScan, spark: SparkSession) -> None:
 
 
 def is_ansi(spark: SparkSession) -> bool:
-    """Whether a session is in ANSI mode."""
+    """Return whether a session is in ANSI mode."""
     return str(spark.conf.get("spark.sql.ansi.enabled")).lower() == "true"
 
 
 def _native(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
-    """What survives through Spark's own reader: exactly the row groups on Spark Classic, elsewhere the files.
+    """Read the survivors by Spark's own reader: exactly the row groups on Spark Classic, elsewhere the files.
 
-    Raises StalePlan where a file is gone, or another one, for Spark reads what is there, whatever was planned; and
-    ValueError where Spark would read other files, or rows that an Iceberg table has deleted.
+    Raises StalePlan if a file is gone or replaced, because Spark reads whatever is there; ValueError if Spark would
+    read other files, or rows that an Iceberg table has deleted.
     """
     is_collated = needs_collations(scan, fields)
     if not len(scan.file_ordinals) and not is_collated:
@@ -237,7 +238,7 @@ def _blocks(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) 
 
 
 def one_partition_each(tasks: Sequence[bytes], spark: SparkSession) -> DataFrame:
-    """A DataFrame whose partition i holds the one row (i, tasks[i])."""
+    """Return a DataFrame whose partition i holds the one row (i, tasks[i])."""
     n = len(tasks)
     frame = spark.createDataFrame(
         pa.table({"number": pa.array(np.arange(n), pa.int32()), "task": pa.array(tasks, pa.binary())})
@@ -246,7 +247,9 @@ def one_partition_each(tasks: Sequence[bytes], spark: SparkSession) -> DataFrame
 
 
 def descriptors(scan: PlannedScan, fields: Sequence[pa.Field]) -> Descriptors:
-    """The scan as tasks of about equal bytes; their batches hold the fields and what `scan.sql` names."""
+    """Return the scan as tasks of about equal bytes; their batches have the fields and the columns named by
+    `scan.sql`.
+    """
     opened = scan.opened
     assert scan.survivors.blocks is not None
     reader = block_reader(opened, scan.delivery, fields, scan.residuals, scan.named)
@@ -257,8 +260,8 @@ def descriptors(scan: PlannedScan, fields: Sequence[pa.Field]) -> Descriptors:
 
 
 def session_time_zone() -> str:
-    """The time zone of the active Spark session, or UTC where there is none."""
-    with contextlib.suppress(Exception):  # no session, a stopped one, or one of a client that went away
+    """Return the time zone of the active Spark session, or UTC if there is none."""
+    with contextlib.suppress(Exception):  # no session, a stopped one, or one whose client is gone
         session = SparkSession.getActiveSession()
         if session is not None:
             return str(session.conf.get("spark.sql.session.timeZone"))
@@ -266,7 +269,7 @@ def session_time_zone() -> str:
 
 
 def is_active_ansi() -> bool:
-    """Whether the active Spark session is in ANSI mode, as Spark 4 is by default, and where there is none."""
+    """Return whether the active Spark session is in ANSI mode; True, Spark 4's default, if there is none."""
     with contextlib.suppress(Exception):  # as above
         session = SparkSession.getActiveSession()
         if session is not None:

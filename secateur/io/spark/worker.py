@@ -1,4 +1,4 @@
-"""What a Python process of Spark's executors does once, when it first reads for a task."""
+"""One-time setup of a Python process on Spark's executors, when it first reads for a task."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import cache
 
 @cache
 def settle() -> None:
-    """Take what is loaded out of garbage collection: Spark's daemon collects after every task.
+    """Exclude loaded modules from garbage collection, because Spark's daemon collects after every task.
 
-    With pyarrow, numpy and pandas loaded a collection looks at half a million objects, which takes 30 ms and more.
+    With pyarrow, numpy and pandas loaded a collection visits half a million objects, which takes 30 ms or more.
     """
     gc.collect()
     gc.freeze()

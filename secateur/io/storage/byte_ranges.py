@@ -1,7 +1,9 @@
-"""Exact byte ranges of an open file: close ones by one request, long ones by several, on object stores many at once.
+"""Read exact byte ranges of an open file: near ranges in one request, long ones in several, in parallel on object
+stores.
 
-How far apart ranges may lie to be read together is what a request costs in bytes: its latency times the bandwidth.
-Sources: ``CacheOptions::MakeFromNetworkMetrics`` of Arrow, ``OBJECT_STORE_COALESCE_DEFAULT`` of arrow-rs' object_store.
+The maximum gap between ranges that are read together is the cost of a request in bytes: its latency times the
+bandwidth. Sources: ``CacheOptions::MakeFromNetworkMetrics`` of Arrow, ``OBJECT_STORE_COALESCE_DEFAULT`` of arrow-rs'
+object_store.
 """
 
 from __future__ import annotations
@@ -20,39 +22,39 @@ from secateur.errors import InvalidParquet
 Range: TypeAlias = tuple[int, int]  # offset and length, bytes
 View: TypeAlias = "bytes | memoryview"
 
-LOCAL_GAP = 64 << 10  # bytes; what a disk reads ahead
+LOCAL_GAP = 64 << 10  # bytes; a disk's read-ahead
 REMOTE_GAP = 1 << 20  # bytes; 10 ms to the first byte, at 100 MB/s
-LONGEST = 8 << 20  # bytes of a request to an object store: a longer one takes longer than two at once
+LONGEST = 8 << 20  # bytes per request to an object store: two parallel requests beat a longer one
 ENDLESS = 1 << 63
-READ_THREADS = 16  # requests under way at once, of one call
-# pyarrow's client of S3 tries a failed request again, but not where the answer that tells of the failure is longer than
-# the range that was asked for: then it says this.
+READ_THREADS = 16  # parallel requests of one call
+# pyarrow's S3 client retries a failed request, except if the error response is longer than the requested range. Then it
+# raises an error with this text.
 _NOT_TRIED_AGAIN = "Failed to flush response stream"
-PAUSES = (0.1, 0.2, 0.4, 0.8)  # seconds before such a range is asked for again
+PAUSES = (0.1, 0.2, 0.4, 0.8)  # seconds before such a range is requested again
 
 
 def gap_of(filesystem: pafs.FileSystem) -> int:
-    """How far apart ranges of a file on a filesystem may lie to be read together, bytes."""
+    """Return the maximum gap in bytes between ranges of a filesystem's file that are read together."""
     return LOCAL_GAP if isinstance(filesystem, pafs.LocalFileSystem) else REMOTE_GAP
 
 
 def read_ranges(file: pa.NativeFile, ranges: Sequence[Range], gap: int = LOCAL_GAP) -> list[View]:
-    """The bytes of every (offset, length), in the order asked; ranges may repeat, overlap, and be empty.
+    """Read the bytes of every (offset, length), in the given order; ranges may repeat, overlap, and be empty.
 
-    Ranges at most 64 KiB apart are read together. With a `gap` beyond that, as :func:`gap_of` has it for object stores,
-    up to 16 requests are under way at once, none longer than 8 MiB, and where there would be more, ranges are read
-    together that are at most the gap apart. What lies between ranges is given up as soon as it was read: beyond the
-    bytes asked for, memory is taken for 16 requests.
+    Ranges at most 64 KiB apart are read together. With a larger `gap`, as :func:`gap_of` returns for object stores, up
+    to 16 requests of at most 8 MiB run in parallel; if there would be more, ranges at most the gap apart are read
+    together. Bytes between ranges are freed as soon as they are read: besides the requested bytes, memory is needed for
+    16 requests.
 
-    Raises InvalidParquet for a range that does not lie in the file, before any is read, and where fewer bytes come
-    than were asked for; OSError where the file cannot be read.
+    Raises InvalidParquet for a range outside the file, before anything is read, and if fewer bytes arrive than were
+    requested; OSError if the file cannot be read.
     """
     _require_inside(file.size(), ranges)
     return fetch_ranges(file, ranges, gap)
 
 
 def fetch_ranges(file: pa.NativeFile, ranges: Sequence[Range], gap: int) -> list[View]:
-    """As :func:`read_ranges`, of a file whose size is not asked for: what lies beyond it is seen when it is read."""
+    """Read as :func:`read_ranges`, without looking up the file's size: ranges beyond its end fail when read."""
     is_remote = gap > LOCAL_GAP
     longest = LONGEST if is_remote else ENDLESS
     pieces = [_pieces(*each, longest) for each in ranges]
@@ -78,13 +80,13 @@ def _require_inside(size: int, ranges: Sequence[Range]) -> None:
 
 
 def _pieces(offset: int, length: int, longest: int) -> list[Range]:
-    """A range as ranges that are no longer than `longest`."""
+    """Split a range into ranges of at most `longest` bytes."""
     ends = [*range(offset, offset + length, longest), offset + length]
     return [(start, stop - start) for start, stop in pairwise(ends)]
 
 
 def _runs(ranges: Sequence[Range], gap: int, longest: int) -> Iterator[list[Range]]:
-    """Ascending ranges, those together that are to be read at once."""
+    """Group ascending ranges that are read together."""
     run: list[Range] = []
     start = stop = 0
     for offset, length in ranges:
@@ -98,7 +100,7 @@ def _runs(ranges: Sequence[Range], gap: int, longest: int) -> Iterator[list[Rang
 
 
 def _read_run(file: pa.NativeFile, run: Sequence[Range]) -> dict[Range, View]:
-    """The bytes of every range of a run; copied where others lie between, so that these are not kept."""
+    """Read every range of a run; copies if there are others between, so that these are freed."""
     start, stop = run[0][0], max(offset + length for offset, length in run)
     data = _read(file, start, stop - start)
     if len(run) == 1:

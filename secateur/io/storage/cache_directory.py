@@ -1,4 +1,4 @@
-"""How much of an index is kept near: bounds in bytes, from the environment where the caller names none."""
+"""Size limits of the caches of an index, in bytes, from the environment unless the caller sets them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from secateur.io.storage.disk_cache import DiskCache
 
 MEMORY_VARIABLE = "SECATEUR_MEMORY_BYTES"
-MEMORY_SHARE = 4  # of the machine's memory one part in so many, and no more than:
+MEMORY_SHARE = 4  # one part in so many of the machine's memory, and no more than:
 MOST_MEMORY = 4 << 30
 
 
 def memory_cache() -> ByteCache:
-    """A cache in memory for one table: as ``SECATEUR_MEMORY_BYTES`` says, else a quarter of the machine up to 4 GiB.
+    """Return a memory cache for one table: ``SECATEUR_MEMORY_BYTES``, else a quarter of the memory, up to 4 GiB.
 
-    Raises ValueError where the variable is no number of bytes.
+    Raises ValueError if the variable is not a number of bytes.
     """
     setting = os.environ.get(MEMORY_VARIABLE, "").strip()
     if not setting:
@@ -34,17 +34,17 @@ def memory_cache() -> ByteCache:
 def _physical() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):  # not known on every system
+    except (ValueError, OSError):  # not available on every system
         return MOST_MEMORY
 
 
 def disk_cache_for(filesystem: pafs.FileSystem) -> DiskCache | None:
-    """The cache on local disk for an index on a filesystem: none where that is a local disk itself."""
+    """Return the disk cache for an index on a filesystem; None if that is a local disk itself."""
     return None if isinstance(filesystem, pafs.LocalFileSystem) else _shared_disk_cache()
 
 
 @cache
 def _shared_disk_cache() -> DiskCache | None:
-    from secateur.io.storage.disk_cache import default_disk_cache  # which tables on local disks do without
+    from secateur.io.storage.disk_cache import default_disk_cache  # not needed by tables on local disks
 
     return default_disk_cache()

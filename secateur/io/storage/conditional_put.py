@@ -1,7 +1,7 @@
-"""Creating an object only where there is none of its name: a put with ``If-None-Match: *``.
+"""Create an object only if its name is free: a put with ``If-None-Match: *``.
 
-pyarrow's filesystems overwrite. S3 and stores of its interface are asked on that condition; of other stores, and where
-there is no client that could (:mod:`secateur.io.storage.s3_client`), nothing is created here.
+pyarrow's filesystems overwrite. S3 and stores with its interface support this condition. On other stores, and without a
+suitable client (:mod:`secateur.io.storage.s3_client`), nothing is created here.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from secateur.io.storage.s3_client import s3_object, writing_client
 
 
 def create_object(filesystem: pafs.FileSystem, path: str, data: bytes) -> bool | None:
-    """Create an object whole: True if it was created, False if there is one, None where the store is not asked so.
+    """Create a complete object: True if created, False if it exists, None if the store does not support the condition.
 
-    An attempt whose answer was lost is made again, and then finds what it had created: False does not say by whom.
-    Raises OSError where the store refuses, or is not reached.
+    An attempt whose response was lost is repeated, and may then find its own object: False does not say who created it.
+    Raises OSError if the store refuses or cannot be reached.
     """
     target = s3_object(*innermost(filesystem, path))
     if target is None:

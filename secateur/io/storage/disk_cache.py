@@ -1,7 +1,8 @@
-"""A cache of bytes on the local disk, for pieces of index files that live on object stores.
+"""A cache of bytes on the local disk, for index files on object stores.
 
-Threads and processes share one directory. The cache never gives wrong bytes (`disk_piece`), is bounded with the least
-recently used first out (`disk_room`), and its own trouble is a miss or a value that is not kept, never an error.
+Threads and processes share one directory. The cache never returns wrong bytes (`disk_cache_entry`), is bounded by
+evicting the least recently used entries (`disk_cache_eviction`), and its own failures are a miss or a value that is not
+stored, never an error.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _log = logging.getLogger("secateur")
 
 @dataclass
 class DiskCacheCounters:
-    """What this process did with a disk cache so far. Bytes are those of values."""
+    """Counters of this process's use of a disk cache. Bytes are those of values."""
 
     hits: int = 0
     misses: int = 0
@@ -37,11 +38,11 @@ class DiskCacheCounters:
 
 
 class DiskCache:
-    """Keeps bytes under keys in a directory, up to `most_bytes` as files occupy them.
+    """Stores bytes under keys in a directory, up to `most_bytes` of disk space.
 
-    A value is immutable under its key, so a key names the version too: a location, file name, offset and size.
-    No lock is held while values are loaded: two threads or processes may load the same one, and either result serves.
-    A value that would fill more than 7/8 of the cache is loaded and not kept. The first trouble of a kind is logged as
+    A value is immutable under its key, so the key includes the version: a location, file name, offset and size. No lock
+    is held while values are loaded: two threads or processes may load the same value, and either result is used. A
+    value that would fill more than 7/8 of the cache is loaded but not stored. The first failure of a kind is logged as
     a warning. Pickles as its settings.
     """
 
@@ -58,7 +59,9 @@ class DiskCache:
         return DiskCache, (self.directory, self.most_bytes)
 
     def get(self, key: str, load: Callable[[], bytes]) -> bytes:
-        """The value under a key, loaded where it is not here. Errors of `load` pass through; nothing is kept then."""
+        """Return the value under a key, loading it on a miss. Errors of `load` pass through, and nothing is stored
+        then.
+        """
         value = self.find(key)
         if value is None:
             value = load()
@@ -66,7 +69,7 @@ class DiskCache:
         return value
 
     def clear(self) -> None:
-        """Remove every piece of every process. Pieces being written may stay."""
+        """Remove every entry of every process. Entries being written may stay."""
         try:
             self._room.clear()
         except FileNotFoundError:
@@ -75,7 +78,7 @@ class DiskCache:
             self._warn("cannot be cleared", error)
 
     def find(self, key: str) -> bytes | None:
-        """The value under a key, if it is here, whole."""
+        """Return the complete value under a key; None if it is not here."""
         value = None
         try:
             value = read_piece(PieceName.of(self._root, key))
@@ -92,7 +95,7 @@ class DiskCache:
         return value
 
     def keep(self, key: str, value: bytes) -> None:
-        """Keep a value under a key, if there is room and the disk takes it."""
+        """Store a value under a key, if there is room and the disk accepts it."""
         if not self._room.fits(len(value)):
             return
         try:
@@ -115,11 +118,11 @@ class DiskCache:
 
 
 def default_disk_cache() -> DiskCache | None:
-    """The cache that the environment asks for; None where it asks for none, or there is no place for one.
+    """Return the cache configured by the environment; None if it is disabled, or has no place.
 
-    In ``SECATEUR_CACHE_DIR``, else ``secateur`` under ``XDG_CACHE_HOME`` or ``~/.cache``. Of ``SECATEUR_CACHE_BYTES``
-    (``20000000``, ``10GB``, ``1.5 GiB``; 0 = no cache), else 10 GB or a tenth of what the disk has free and the cache
-    occupies, whichever is less. Raises ValueError where the variable is no number of bytes.
+    Directory: ``SECATEUR_CACHE_DIR``, else ``secateur`` under ``XDG_CACHE_HOME`` or ``~/.cache``. Size:
+    ``SECATEUR_CACHE_BYTES`` (``20000000``, ``10GB``, ``1.5 GiB``; 0 = no cache), else the lesser of 10 GB and a tenth
+    of what the disk has free and the cache occupies. Raises ValueError if the variable is not a number of bytes.
     """
     setting = os.environ.get(BYTES_VARIABLE, "").strip()
     directory = _default_directory()
@@ -133,7 +136,7 @@ def _default_directory() -> Path | None:
     if chosen := os.environ.get(DIRECTORY_VARIABLE):
         return Path(os.path.expanduser(chosen)).absolute()
     home = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(home):  # to be ignored then (XDG Base Directory Specification 0.8)
+    if not os.path.isabs(home):  # must be ignored then (XDG Base Directory Specification 0.8)
         home = os.path.expanduser("~/.cache")
     return Path(home, "secateur") if os.path.isabs(home) else None  # a user without a home
 
@@ -142,7 +145,7 @@ def _default_bytes(directory: Path) -> int:
     for place in (directory, *directory.parents):
         try:
             disk = os.statvfs(place)
-        except OSError:  # not there yet
+        except OSError:  # does not exist yet
             continue
         free = disk.f_bavail * disk.f_frsize
         return min(DEFAULT_BYTES, (free + occupied_bytes(os.fspath(directory))) // 10)
@@ -154,7 +157,7 @@ _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def parse_bytes(text: str, variable: str) -> int:
-    """A number of bytes as people write it: kB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB of 1024."""
+    """Parse a number of bytes: kB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB of 1024."""
     match = _AMOUNT.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{variable} is a number of bytes such as 20000000, 10GB or 1.5GiB, not {text!r}")

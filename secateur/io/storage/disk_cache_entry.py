@@ -1,10 +1,11 @@
-"""The file of one piece in the disk cache: a header that vouches for the key and the bytes, then the bytes.
+"""The file of one entry in the disk cache: a header that verifies the key and the bytes, then the bytes.
 
     magic 4 | CRC-32 of the value 4 | length of the value 8 | SHA-256 of the key 32 | value
 
-Little-endian. A file appears under its name whole: it is written aside and renamed, and never changed afterwards, so a
-reader that has it open reads it whole even where it is evicted meanwhile. Nothing is synced: what a loss of power
-leaves behind fails the check. A CRC-32 finds every change within 32 successive bits, hence of any one byte.
+Little-endian. A file appears under its name complete: it is written to a temporary file and renamed, and never changed
+afterwards, so a reader that has it open reads all of it even if it is evicted meanwhile. Nothing is synced: what a
+power loss leaves behind fails the check. A CRC-32 detects every change within 32 successive bits, hence of any one
+byte.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from typing import NamedTuple
 
 HEADER = struct.Struct("<4sIQ32s")
 PIECE = ".piece"
-MOST_VALUE_BYTES = 0x7FFF_F000  # what one pread gives on Linux (read(2)); a longer value is not kept
+MOST_VALUE_BYTES = 0x7FFF_F000  # maximum of one pread on Linux (read(2)); longer values are not stored
 
 _MAGIC = b"SCP1"
-_TOUCH_SECONDS = 60  # a hit costs a write at most this often; also how finely recency is known
+_TOUCH_SECONDS = 60  # a hit writes at most this often; also the resolution of recency
 
 
 class DamagedPiece(OSError):
-    """A file of the cache is not the piece that was written under this key."""
+    """A file of the cache is not what was written under this key."""
 
 
 class PieceName(NamedTuple):
-    """Where a key's piece is: by a hash, as keys are long and may hold secrets."""
+    """The file of a key's entry, named by a hash, because keys are long and may hold secrets."""
 
     digest: bytes
     path: str
@@ -43,11 +44,11 @@ class PieceName(NamedTuple):
 
 
 def read_piece(name: PieceName) -> bytes:
-    """The bytes of a piece, checked; marks it as used.
+    """Read and check the bytes of an entry, and mark it as used.
 
-    Raises FileNotFoundError where there is none, DamagedPiece where the file is not as written, other OSErrors.
+    Raises FileNotFoundError if there is none, DamagedPiece if the file is not as written, other OSErrors.
     """
-    file = os.open(name.path, os.O_RDONLY | os.O_NONBLOCK)  # non-blocking: not to wait on a pipe in its place
+    file = os.open(name.path, os.O_RDONLY | os.O_NONBLOCK)  # so as not to block on a pipe in its place
     try:
         status = os.fstat(file)
         header = os.pread(file, HEADER.size, 0)
@@ -60,7 +61,7 @@ def read_piece(name: PieceName) -> bytes:
         if len(value) != length or zlib.crc32(value) != checksum:
             raise DamagedPiece(f"{name.path} has other bytes than were written")
         if abs(time.time() - status.st_mtime) > _TOUCH_SECONDS:
-            with contextlib.suppress(OSError):  # a cache that may only be read
+            with contextlib.suppress(OSError):  # a read-only cache
                 os.utime(file)
         return value
     finally:
@@ -68,7 +69,9 @@ def read_piece(name: PieceName) -> bytes:
 
 
 def write_piece(name: PieceName, value: bytes) -> None:
-    """Write aside and rename. Raises OSError, and then leaves nothing behind; a crash leaves the file aside."""
+    """Write to a temporary file and rename it. Raises OSError and leaves nothing behind; a crash leaves the temporary
+    file.
+    """
     aside = f"{name.path}.{os.urandom(8).hex()}"
     file = _create(aside)
     try:

@@ -1,10 +1,10 @@
-"""The room that the pieces of a disk cache take, and eviction, least recently used first.
+"""Track the space occupied by a disk cache, and evict the least recently used entries.
 
-All processes that write to a directory count into one file there, `occupied`, which grows by one byte for every 4 kB
-about to be written. Appending is atomic, so the length of that file is the size of the cache without a lock and
-without listing it. Only where the count passes the bound is the directory listed: then the oldest pieces go until 7/8
-of the bound are left, and the count is set right. It may be too high before that (pieces written twice, failed writes);
-it is too low by what others were about to write when it was set, until it is set again.
+All processes that write to a directory share one counter file there, `occupied`, which grows by one byte for every 4 kB
+about to be written. Appending is atomic, so the length of that file is the size of the cache, without a lock and
+without listing it. The directory is listed only when the count passes the bound: then the oldest entries are removed
+until 7/8 of the bound are left, and the count is corrected. Before that the count may be too high (entries written
+twice, failed writes). After it the count is too low by what others were about to write, until the next correction.
 """
 
 from __future__ import annotations
@@ -20,24 +20,26 @@ from dataclasses import dataclass, field
 from secateur.forks import lock_for
 from secateur.io.storage.disk_cache_entry import HEADER, MOST_VALUE_BYTES, PIECE
 
-_UNIT = 4096  # bytes; the usual block of a filesystem, which is what a file occupies a multiple of
+_UNIT = 4096  # bytes; the usual filesystem block: files occupy multiples of it
 _COUNT = "occupied"
 _FOLDER = re.compile("[0-9a-f]{2}")
-_FILE = re.compile(rf"[0-9a-f]{{30}}{re.escape(PIECE)}(?P<aside>\.[0-9a-f]{{16}})?")  # nothing else is ever removed
-_ABANDONED_SECONDS = 3600  # a file aside of this age has no writer any more
-_PAUSE_SECONDS = 60  # without writes, where listing the directory did not help, so as not to list it at each
+_FILE = re.compile(
+    rf"[0-9a-f]{{30}}{re.escape(PIECE)}(?P<aside>\.[0-9a-f]{{16}})?"
+)  # only these files are ever removed
+_ABANDONED_SECONDS = 3600  # a temporary file of this age has no writer any more
+_PAUSE_SECONDS = 60  # without writes after a listing that freed nothing, so as not to list for every write
 
 
 @dataclass
 class CacheListing:
-    """The pieces of a directory: what they occupy in units, and those that may go, in the order of their last use."""
+    """The entries of a directory: their size in units, and those that can be evicted, in order of last use."""
 
     units: int = 0
     pieces: list[tuple[int, int, str]] = field(default_factory=list)  # last use in ns, units, path
 
 
 class Room:
-    """The bound of one directory. Every method raises OSError where the directory is not as it should be."""
+    """The space limit of one directory. Every method raises OSError if the directory is unusable."""
 
     def __init__(self, root: str, most_bytes: int) -> None:
         self._root = root
@@ -48,13 +50,13 @@ class Room:
         self._paused_until = 0.0
 
     def fits(self, length: int) -> bool:
-        """Whether a value of this length can be kept at all."""
+        """Return whether a value of this length can be stored at all."""
         return length <= MOST_VALUE_BYTES and _units(HEADER.size + length) <= self._low
 
     def reserve(self, length: int) -> int:
-        """Count a value about to be written, and evict where it would not fit. Returns the number of pieces evicted.
+        """Count a value about to be written, evict if it does not fit, and return the number of evicted entries.
 
-        One thread evicts at a time; the others go on, and so may pass the bound by what they are writing.
+        One thread evicts at a time; the others continue, and so may exceed the bound by what they are writing.
         """
         if time.monotonic() < self._paused_until:
             raise _no_room(self._root)
@@ -70,15 +72,15 @@ class Room:
             self._evicting.release()
 
     def clear(self) -> int:
-        """Evict everything. Returns the number of pieces evicted."""
+        """Evict everything and return the number of evicted entries."""
         return self._evict(0, 0, 0)
 
     def _add(self, units: int) -> int:
-        """Add to the count and return it. Where there is none it passes any bound, so that the pieces are listed."""
+        """Add to the count and return it. A missing count exceeds any bound, so that the entries are listed."""
         try:
             file = os.open(self._count, os.O_WRONLY | os.O_APPEND)
         except FileNotFoundError:
-            os.makedirs(self._root, mode=0o700, exist_ok=True)  # pieces are as private as what they were loaded from
+            os.makedirs(self._root, mode=0o700, exist_ok=True)  # entries are as private as their source
             return self._most + 1
         try:
             os.write(file, bytes(units))
@@ -103,7 +105,7 @@ class Room:
         return removed
 
     def _set_count(self, units: int, counted: int) -> None:
-        """Set the count, and keep what others added since it was at `counted`."""
+        """Set the count, and keep what others added since it was `counted`."""
         file = os.open(self._count, os.O_WRONLY | os.O_CREAT, 0o666)
         try:
             os.ftruncate(file, units + max(0, os.fstat(file).st_size - counted))
@@ -112,12 +114,12 @@ class Room:
 
 
 def occupied_bytes(root: str) -> int:
-    """What the pieces in a directory occupy, as counted by those who wrote them."""
+    """Return the counted size of the entries in a directory, in bytes."""
     return _length(os.path.join(root, _COUNT)) * _UNIT
 
 
 def _length(path: str) -> int:
-    """The length of a file, 0 where there is none."""
+    """Return the length of a file, 0 if there is none."""
     try:
         return os.stat(path).st_size
     except OSError:
@@ -129,7 +131,7 @@ def _units(size: int) -> int:
 
 
 def _list(root: str) -> CacheListing:
-    """Everything in a directory; removes what writers that crashed have left."""
+    """List a directory, and remove what crashed writers left."""
     found, now = CacheListing(), time.time()
     for entry, aside in _files(root):
         try:
@@ -146,7 +148,7 @@ def _list(root: str) -> CacheListing:
 
 
 def _files(root: str) -> Iterator[tuple[os.DirEntry[str], bool]]:
-    """(file, whether it is still being written) of everything that has the name of a piece."""
+    """Yield (file, whether it is still being written) for every file named like an entry."""
     with os.scandir(root) as entries:
         folders = [entry.path for entry in entries if _FOLDER.fullmatch(entry.name)]
     for folder in folders:
@@ -157,7 +159,7 @@ def _files(root: str) -> Iterator[tuple[os.DirEntry[str], bool]]:
 
 
 def _remove(path: str) -> int | None:
-    """Remove a file. Returns how many that were: 0 where it was gone already, None where it cannot be removed."""
+    """Remove a file and return the number removed: 0 if it was already gone, None if it cannot be removed."""
     try:
         os.unlink(path)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Whether a file is still the one that was listed: by its size, when it was modified, and its witness."""
+"""Check that a file is still the listed one: by size, modification time and witness."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from secateur.io.storage.object_file import ObjectFile
 from secateur.io.storage.redaction import trouble
 from secateur.io.storage.witness import fsspec_of, version_of
 
-_LAST_MODIFIED = b"Last-Modified"  # of an object, as the answer to the request that opened it tells
-_SECOND = 10**9  # nanoseconds: what such an answer is exact to
+_LAST_MODIFIED = b"Last-Modified"  # of an object, from the response that opened it
+_SECOND = 10**9  # nanoseconds: the resolution of such a response
 
 
 @dataclass(frozen=True)
 class ListedFile:
-    """A file as it was listed; `modified` in nanoseconds since the epoch, 0 where that is not known.
+    """A file as listed; `modified` in nanoseconds since the epoch, 0 if unknown.
 
-    `witness` is None of files that are never written twice, for which nothing but size and time is looked up.
+    `witness` is None for files that are never written twice, for which only size and time are looked up.
     """
 
     filesystem: pafs.FileSystem
@@ -38,17 +38,17 @@ class ListedFile:
 
     @property
     def is_local(self) -> bool:
-        """Whether asking again costs nothing."""
+        """Whether looking it up again costs nothing."""
         return isinstance(innermost(self.filesystem, self.path)[0], pafs.LocalFileSystem)
 
     def require(self, file: pa.NativeFile | None = None) -> None:
-        """Raises StalePlan where the file is gone, or another one is in its place.
+        """Raise StalePlan if the file is gone, or another one is in its place.
 
-        Asked after opening it: what is open then is what was listed, whatever comes later to its place. An object that
-        is open tells its time itself, so that no request is made for it.
+        Call it after opening the file: then the open file is the listed one, whatever replaces it later. An open object
+        already has its time, so no request is made for it.
         """
         if isinstance(file, ObjectFile):
-            return  # every answer to it is held against this file
+            return  # every response is checked against this file
         if file is not None and not isinstance(self.filesystem, pafs.LocalFileSystem):
             modified = _modified(file) if self.modified else None
             self.accept(file.size(), modified or self.modified)
@@ -69,7 +69,7 @@ class ListedFile:
         return None if self.witness is None else fsspec_of(innermost(self.filesystem, self.path)[0])
 
     def _now(self) -> tuple[int, int, int | None]:
-        """The size, time of modification and witness of what is there now; None: nothing tells. Raises OSError."""
+        """Return the current size, modification time and witness (None: unknown). Raises OSError."""
         if self.is_local:
             status = os.stat(innermost(self.filesystem, self.path)[1])
             if not stat.S_ISREG(status.st_mode):
@@ -86,7 +86,7 @@ class ListedFile:
         return info.size, info.mtime_ns or 0, version
 
     def accept(self, size: int, modified: int) -> None:
-        """Raises StalePlan where an answer of an object store, whose times are exact to the second, is of another."""
+        """Raise StalePlan if an object store's response, with times in whole seconds, is for another file."""
         self._compare(size, 0)
         if self.modified and abs(modified - self.modified) >= _SECOND:
             raise self._changed("it was modified since")
@@ -102,12 +102,12 @@ class ListedFile:
 
 
 def vanished(shown: str) -> StalePlan:
-    """The error that a file is gone."""
+    """Return the error for a file that is gone."""
     return StalePlan(f"the plan is stale: {shown} has vanished since the table was listed: plan again")
 
 
 def _modified(file: pa.NativeFile) -> int | None:
-    """When an open object was modified, in nanoseconds; None where its store does not say."""
+    """Return when an open object was modified, in nanoseconds; None if its store does not say."""
     try:
         told = file.metadata().get(_LAST_MODIFIED)
         moment = None if told is None else dt.datetime.fromisoformat(told.decode())
@@ -119,9 +119,9 @@ def _modified(file: pa.NativeFile) -> int | None:
 
 
 def still_listed(batches: Iterator[pa.RecordBatch], listed: ListedFile) -> Iterator[pa.RecordBatch]:
-    """The batches of a file that was listed. Raises StalePlan where it changed while it was read.
+    """Yield the batches of a listed file. Raises StalePlan if it changed while it was read.
 
-    On a local disk that is seen also where nothing failed: a file may be overwritten where it lies.
+    On a local disk this is also detected if nothing failed: a file may be overwritten in place.
     """
     try:
         yield from batches

@@ -1,4 +1,4 @@
-"""What a filesystem of pyarrow was made with: the arguments that its pickle would carry, credentials among them."""
+"""The constructor arguments of a pyarrow filesystem, as in its pickle, including credentials."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pyarrow.fs as pafs
 
 
 def settings_of(filesystem: pafs.FileSystem) -> Mapping[str, Any]:
-    """The settings of a filesystem of S3, GCS, Azure or HDFS, by the names of their classes' arguments."""
+    """Return the settings of an S3, GCS, Azure or HDFS filesystem, by argument name."""
     settings: Mapping[str, Any] = filesystem.__reduce__()[1][0]
     return settings
 
 
 def innermost(filesystem: pafs.FileSystem, path: str) -> tuple[pafs.FileSystem, str]:
-    """The filesystem in which another shows a part, and the path there; itself where it shows all."""
+    """Unwrap a filesystem that shows part of another; return the inner filesystem and the path there."""
     while isinstance(filesystem, pafs.SubTreeFileSystem):
         filesystem, path = filesystem.base_fs, posixpath.join(filesystem.base_path, path)
     return filesystem, path

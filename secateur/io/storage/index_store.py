@@ -1,9 +1,9 @@
-"""Where index files live: a directory of any filesystem that pyarrow knows, published into atomically.
+"""The store of index files: a directory of any pyarrow filesystem, with atomic publishing.
 
-On a local disk a file appears under its name whole or not at all (write aside, sync, link or rename), and the name of a
-snapshot is taken once. On S3 and stores of its interface an object appears whole by a put that the store refuses where
-the name is taken (:mod:`secateur.io.storage.conditional_put`). On other filesystems pyarrow offers neither: there
-:meth:`FileStore.create` looks before it writes, and two builders that publish in the same instant are not told apart.
+On a local disk a file appears under its name complete or not at all (temporary file, sync, link or rename), and a
+snapshot's name can be taken only once. On S3 and stores with its interface an object is created by a put that the store
+refuses if the name is taken (:mod:`secateur.io.storage.conditional_put`). On other filesystems pyarrow offers neither:
+there :meth:`FileStore.create` looks before it writes, and two builders that publish at the same instant both succeed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class FileStore:
         return isinstance(self.filesystem, pafs.LocalFileSystem)
 
     def files(self, folder: str) -> list[StoredFile]:
-        """The files of a folder by name; empty if there is none."""
+        """Return the files of a folder by name; empty if there is none."""
         selector = pafs.FileSelector(self._path(folder), allow_not_found=True)
         try:
             infos = self.filesystem.get_file_info(selector)
@@ -67,11 +67,11 @@ class FileStore:
         ]
 
     def read(self, name: str, offset: int, size: int) -> bytes:
-        """Exactly `size` bytes. Raises IndexFault where the file is missing or ends before."""
+        """Read exactly `size` bytes. Raises IndexFault if the file is missing or too short."""
         return self.read_many(name, [(offset, size)])[0]
 
     def read_many(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """The bytes of many (offset, size) ranges of one file, opened once. Raises as :meth:`read` does."""
+        """Read many (offset, size) ranges of one file, opened once. Raises as :meth:`read`."""
         try:
             parts = self._read_local(name, ranges) if self.is_local else self._read_remote(name, ranges)
         except OSError as error:
@@ -83,7 +83,7 @@ class FileStore:
         return parts
 
     def read_each(self, wanted: Sequence[tuple[str, int, int]]) -> list[bytes | IndexFault]:
-        """The bytes of (name, offset, size) ranges of many files, or of each the fault that :meth:`read` raises."""
+        """Read (name, offset, size) ranges of many files; a failed range gives the fault that :meth:`read` raises."""
         if self.is_local or len(wanted) < 2:
             return [self._read_or_fault(*each) for each in wanted]
         with ThreadPoolExecutor(min(READ_THREADS, len(wanted))) as threads:
@@ -96,9 +96,11 @@ class FileStore:
             return fault
 
     def _read_local(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        descriptor = os.open(self._path(name), os.O_RDONLY | os.O_NONBLOCK)  # of a pipe, which would wait for a writer
+        descriptor = os.open(
+            self._path(name), os.O_RDONLY | os.O_NONBLOCK
+        )  # non-blocking: a pipe would wait for a writer
         try:
-            if len(ranges) > 1 and hasattr(os, "posix_fadvise"):  # so that the disk works on all of them at once
+            if len(ranges) > 1 and hasattr(os, "posix_fadvise"):  # lets the disk work on all of them at once
                 for offset, size in ranges:
                     os.posix_fadvise(descriptor, offset, size, os.POSIX_FADV_WILLNEED)
             return [os.pread(descriptor, size, offset) for offset, size in ranges]
@@ -113,7 +115,7 @@ class FileStore:
                 raise IndexFault(f"{self._path(name)}: {short}") from None
 
     def size(self, name: str) -> int:
-        """The size in bytes. Raises IndexFault where the file is missing, or cannot be asked for."""
+        """Return the size in bytes. Raises IndexFault if the file is missing or cannot be looked up."""
         try:
             info = self.filesystem.get_file_info(self._path(name))
         except OSError as error:
@@ -123,11 +125,11 @@ class FileStore:
         return int(info.size)
 
     def put(self, name: str, data: bytes) -> None:
-        """Write a file under a name that nothing else writes but another try of the same. Raises IndexNotWritable."""
+        """Write a file whose name only a retry of the same write uses. Raises IndexNotWritable."""
         self._write(name, data, self._put_local if self.is_local else self._stream)
 
     def put_aside(self, name: str, data: bytes) -> None:
-        """Write a file that need not outlive a crash: nothing waits for the disk. Raises as :meth:`put` does."""
+        """Write a file that need not survive a crash, without sync. Raises as :meth:`put`."""
         self._write(name, data, self._stream)
 
     def _stream(self, name: str, data: bytes) -> None:
@@ -158,22 +160,24 @@ class FileStore:
         return IndexNotWritable(f"cannot write the index file {self._path(name)}: {explained(error)}. {_advice(error)}")
 
     def create(self, name: str, data: bytes) -> None:
-        """Publish a whole file atomically. Raises IndexConflict where the name exists, IndexNotWritable."""
+        """Publish a complete file atomically. Raises IndexConflict if the name exists, IndexNotWritable."""
         self._write(name, data, self._publish_local if self.is_local else self._publish_remote)
 
     def _publish_local(self, name: str, data: bytes) -> None:
-        """Write aside, sync, then link: linking fails where the name exists, and shows the whole file or nothing."""
+        """Write a temporary file, sync, then link it: linking fails if the name exists, and shows the whole file or
+        nothing.
+        """
         with self._written_aside(name, data) as aside:
             os.link(aside, self._path(name))
 
     def _put_local(self, name: str, data: bytes) -> None:
-        """The same, but a task that runs again, or twice at once, writes in the place of its other try."""
+        """Publish likewise, but replace the file, because a task may run again, or twice at once."""
         with self._written_aside(name, data) as aside:
             os.replace(aside, self._path(name))
 
     @contextmanager
     def _written_aside(self, name: str, data: bytes) -> Iterator[str]:
-        """A file on disk that no reader looks for; gone afterwards, and the folder on disk too."""
+        """Yield a synced temporary file that no reader looks for; afterwards remove it and sync the folder."""
         folder = posixpath.dirname(self._path(name))
         aside = f"{folder}/.{uuid.uuid4().hex}.partial"
         try:
@@ -188,10 +192,10 @@ class FileStore:
         _sync_folder(folder)
 
     def _publish_remote(self, name: str, data: bytes) -> None:
-        """By a conditional put, or where the store is not asked so, by looking before writing.
+        """Publish by a conditional put; if the store does not support it, look before writing.
 
-        An object that is there already and is the same was created by an attempt whose answer was lost: what builds
-        publish differs by the moment.
+        An existing identical object was created by an attempt whose response was lost: what builds publish differs by
+        the moment.
         """
         created = create_object(self.filesystem, self._path(name), data)
         if created is None:
@@ -205,13 +209,13 @@ class FileStore:
         return self.size(name) == len(data) and self.read(name, 0, len(data)) == data
 
     def require_writable(self) -> None:
-        """Raises IndexNotWritable unless files can be written here: asked before work that would be lost."""
+        """Raise IndexNotWritable unless files can be written here; called before expensive work."""
         probe = f"segments/{uuid.uuid4().hex}.probe"
         self.put(probe, b"")
         self.delete(probe)
 
     def delete(self, name: str) -> None:
-        """Remove a file; one that is gone already is fine."""
+        """Remove a file; one that is already gone is fine."""
         try:
             self.filesystem.delete_file(self._path(name))
         except FileNotFoundError:
@@ -221,7 +225,7 @@ class FileStore:
 
 
 def _sync_folder(folder: str) -> None:
-    """Bring the names in a local folder to the disk, on filesystems that can be asked for that."""
+    """Sync the names in a local folder to disk, on filesystems that support it."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -233,7 +237,7 @@ def _sync_folder(folder: str) -> None:
 
 
 def _advice(error: OSError) -> str:
-    """What to do about a file that cannot be written or removed."""
+    """Suggest a remedy for a file that cannot be written or removed."""
     elsewhere = "or keep the index elsewhere with index_location="
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:

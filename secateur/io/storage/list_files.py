@@ -1,4 +1,4 @@
-"""The files below a directory of any filesystem of pyarrow, listed by many threads at once."""
+"""List the files below a directory of any pyarrow filesystem, with many threads."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from secateur.io.storage.witness import drawn, fsspec_of, version_of
 
 FileSystem: TypeAlias = pafs.FileSystem
 
-THREADS = 16  # stores are waited for; on local disks two threads are as fast as sixteen, network mounts are like stores
-WIDE = 2 * THREADS  # so many directories are each listed whole: enough that a large one among them does not come last
+THREADS = 16  # for stores and network mounts, which have latency; on local disks two threads are as fast
+WIDE = 2 * THREADS  # this many directories are each listed recursively: enough that a large one does not finish last
 CHUNK = 1024  # names of one local directory that one thread looks up
 
 # Spark's HadoopFSUtils.shouldFilterOutPathName, of any part of a path, in the syntax of RE2
@@ -32,15 +32,15 @@ _HIDDEN = r"(^|/)(\.|_[^/=]*(/|$))|\._COPYING_(/|$)"
 
 @dataclass(frozen=True)
 class ListedFiles:
-    """Files of one moment: arrays of shape (n_files,), ordered by path."""
+    """Files at one moment: arrays of shape (n_files,), ordered by path."""
 
     paths: pa.Array  # below the directory
     size: np.ndarray  # bytes
-    modified: np.ndarray  # nanoseconds since the epoch; 0 where the filesystem does not know
-    witness: np.ndarray  # what nobody puts back; see :mod:`secateur.io.storage.witness`
+    modified: np.ndarray  # nanoseconds since the epoch; 0 if the filesystem does not know
+    witness: np.ndarray  # cannot be set back by tools; see :mod:`secateur.io.storage.witness`
 
     def equals(self, other: ListedFiles) -> bool:
-        """Whether these are the same files, unchanged."""
+        """Return whether these are the same files, unchanged."""
         return (
             self.paths.equals(other.paths)
             and np.array_equal(self.size, other.size)
@@ -51,27 +51,27 @@ class ListedFiles:
 
 @dataclass(frozen=True)
 class _Found:
-    """What one answer of the filesystem held."""
+    """The content of one filesystem response."""
 
     paths: list[str]
     size: list[int]
     modified: list[int]
-    witness: list[int]  # 0 where nothing tells
+    witness: list[int]  # 0 if unknown
     directories: list[str]
 
 
 def list_files(filesystem: FileSystem, root: str, *, wide: int = WIDE) -> ListedFiles:
-    """The files below a directory that Spark would read: no part of their paths is hidden.
+    """List the files below a directory that Spark would read: no part of their path is hidden.
 
-    Directories are listed level by level, those of a level at once, until a level has `wide` of them: each of these
-    is then asked for with all that is below it, which takes an object store one request per thousand files, not one
-    per directory. What is no file or directory (a link to nothing, a socket) is left out; links are followed.
+    Directories are listed level by level, those of a level in parallel, until a level has `wide` of them. Each of these
+    is then listed recursively, which takes an object store one request per thousand files instead of one per directory.
+    Anything that is not a file or directory (a dangling link, a socket) is left out; links are followed.
 
-    Raises OSError where a directory cannot be listed, UnicodeError for a name that is no UTF-8.
+    Raises OSError if a directory cannot be listed, UnicodeError for a name that is not UTF-8.
     """
     filesystem, root = innermost(filesystem, root)
     if (fsspec := fsspec_of(filesystem)) is not None:
-        fsspec.invalidate_cache()  # of listings, which some keep for ever
+        fsspec.invalidate_cache()  # cached listings, which some filesystems keep forever
     found: list[_Found] = []
     level = [root]
     with ThreadPoolExecutor(THREADS) as threads:
@@ -87,12 +87,12 @@ def list_files(filesystem: FileSystem, root: str, *, wide: int = WIDE) -> Listed
 def _answers(
     filesystem: FileSystem, directories: Sequence[str], whole: bool, threads: ThreadPoolExecutor
 ) -> Iterator[_Found]:
-    """What is in some directories, or with `whole` anywhere below them."""
+    """Yield the entries of some directories, or with `whole` everything below them."""
     if not isinstance(filesystem, pafs.LocalFileSystem):
         return threads.map(lambda path: _told(filesystem, path, whole), directories)
     if whole:
         return threads.map(_below_local, directories)
-    paths = threads.map(_paths_in, directories)  # few directories, perhaps with very many files each
+    paths = threads.map(_paths_in, directories)  # few directories, perhaps with very many files
     return threads.map(_looked_up, (chunk for each in paths for chunk in _chunks(each)))
 
 
@@ -106,7 +106,7 @@ def _chunks(paths: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _below_local(directory: str) -> _Found:
-    """All that is below a directory of a local disk."""
+    """List everything below a directory of a local disk."""
     found, level = _Found([], [], [], [], []), [directory]
     while level:
         part = _looked_up(_paths_in(level.pop()))
@@ -117,12 +117,12 @@ def _below_local(directory: str) -> _Found:
 
 
 def _looked_up(paths: Sequence[str]) -> _Found:
-    """What lies under some paths of a local disk. pyarrow would not tell when a file was changed."""
+    """Look up some paths of a local disk. pyarrow does not return change times."""
     found = _Found([], [], [], [], [])
     for path in paths:
         try:
             status = os.stat(path)
-        except (FileNotFoundError, NotADirectoryError):  # gone by now, or a link to nothing
+        except (FileNotFoundError, NotADirectoryError):  # gone by now, or a dangling link
             continue
         except OSError as error:
             if error.errno == errno.ELOOP:
@@ -139,7 +139,7 @@ def _looked_up(paths: Sequence[str]) -> _Found:
 
 
 def _told(filesystem: FileSystem, directory: str, whole: bool) -> _Found:
-    """What another filesystem tells of a directory."""
+    """List a directory of another filesystem."""
     versions: dict[str, int] = {}
     fsspec = fsspec_of(filesystem)
     if fsspec is None:
@@ -154,7 +154,7 @@ def _told(filesystem: FileSystem, directory: str, whole: bool) -> _Found:
 
 
 def _told_by_fsspec(fsspec: Any, directory: str, whole: bool) -> tuple[list[pafs.FileInfo], dict[str, int]]:
-    """As pyarrow's handler of fsspec tells it, and the versions of files, which that leaves out."""
+    """List as pyarrow's fsspec handler does, and also return the files' versions, which that leaves out."""
     versions: dict[str, int] = {}
 
     class Telling(pafs.FSSpecHandler):  # type: ignore[misc]
@@ -177,7 +177,7 @@ def _gathered(found: Sequence[_Found], root: str) -> ListedFiles:
     order = order.filter(_visible(paths).take(order))
     at = np.from_dlpack(order)
     size, modified, witness = size[at], modified[at], witness[at]
-    for array in (size, modified, witness):  # a listing is shared by all queries that it serves
+    for array in (size, modified, witness):  # a listing is shared by many queries
         array.setflags(write=False)
     return ListedFiles(paths.take(order), size, modified, witness)
 

@@ -1,4 +1,4 @@
-"""Locations as table formats write them, URIs as a rule, and the filesystems that they are in."""
+"""Locations as table formats write them (usually URIs), and their filesystems."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from secateur.io.storage.redaction import S3, cannot_open, shown_location
 from secateur.io.storage.transfer import received, sent
 
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<host>[^/]*))?(?P<path>.*)", re.DOTALL)
-_HOSTS = ("hdfs", "viewfs")  # whose paths do not begin with the host, as those of buckets do
+_HOSTS = ("hdfs", "viewfs")  # their paths do not begin with the host, unlike those of buckets
 
-MakeFileSystem = Callable[[str, str], pafs.FileSystem]  # of a scheme and a host
+MakeFileSystem = Callable[[str, str], pafs.FileSystem]  # from a scheme and a host
 
 
 def parsed(location: str) -> tuple[str, str, str]:
-    """The scheme of a location, its host or bucket, and its path in that filesystem.
+    """Split a location into its scheme, its host or bucket, and its path in that filesystem.
 
-    A path is taken as it stands: engines write names with ``%``, ``#`` and ``?`` unescaped.
+    A path is used unchanged: engines write names with ``%``, ``#`` and ``?`` unescaped.
     """
     found = _URI.fullmatch(location)
     if found is None:
         return "file", "", location
     scheme, host, path = found["scheme"].lower(), found["host"] or "", found["path"]
-    host = host.rpartition("@")[2] if scheme in S3 else host  # whose user is an access key
+    host = host.rpartition("@")[2] if scheme in S3 else host  # its user is an access key
     return scheme, host, path if scheme in ("file", *_HOSTS) else host + path
 
 
 def all_below(locations: pa.Array, roots: Sequence[str]) -> bool:
-    """Whether all locations are below some of the directories `roots`, and none goes up again."""
+    """Return whether all locations are below one of the directories `roots`, without ``..``."""
     if pc.any(pc.match_substring(locations, "/../")).as_py():
         return False
     directories = pa.array(roots, pa.string())
@@ -51,20 +51,20 @@ def _all_in(locations: pa.Array, directories: pa.Array) -> bool:
 
 
 def _comparable(locations: pa.Array) -> pa.Array:
-    """Locations with one form for local paths, of three (``/a``, ``file:/a``, ``file:///a``), and one for S3."""
+    """Normalise locations: one form for local paths (``/a``, ``file:/a``, ``file:///a``), and one for S3."""
     local = pc.replace_substring_regex(locations, r"^file:/+", "/")
     return pc.replace_substring_regex(local, r"^s3[an]://", "s3://")
 
 
 @dataclass
 class FileSystems:
-    """Filesystems by scheme and host, made once; in another process opened anew (`sent_filesystem`)."""
+    """Filesystems by scheme and host, made once; opened anew in another process (`SentFileSystem`)."""
 
     make: MakeFileSystem | None = None
     known: dict[tuple[str, str], pafs.FileSystem] = field(default_factory=dict)
 
     def of(self, location: str) -> tuple[pafs.FileSystem, str]:
-        """The filesystem of a location, and the path there. Raises TableNotFound for a URI of no filesystem."""
+        """Return the filesystem of a location, and the path there. Raises TableNotFound for a URI of no filesystem."""
         scheme, host, path = parsed(location)
         if scheme == "file":
             return pafs.LocalFileSystem(), path
@@ -81,7 +81,7 @@ class FileSystems:
 
 
 def _made(location: str) -> pafs.FileSystem:
-    """The filesystem of a URI. Raises TableNotFound."""
+    """Make the filesystem of a URI. Raises TableNotFound."""
     try:
         return pafs.FileSystem.from_uri(location)[0]
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -89,7 +89,7 @@ def _made(location: str) -> pafs.FileSystem:
 
 
 def resolve_location(location: str, filesystem: FileSystem | None) -> tuple[str, FileSystem, str]:
-    """A location as shown, its filesystem, and the path there: a URI, or a path on this machine.
+    """Return a location as shown, its filesystem, and the path there, for a URI or a path on this machine.
 
     Raises TableNotFound for a URI of no filesystem.
     """

@@ -1,8 +1,8 @@
-"""Files opened for reading: of object stores without a request, and what is read is proven to be of one object.
+"""Open files for reading: objects are opened without a request, and all reads are proven to be of one object.
 
-pyarrow looks an object up before it reads, once for every file that is opened, and does not see that another takes its
-place while it reads. Objects of S3 are read by requests whose answers tell what they are of
-(:mod:`secateur.io.storage.s3_client`); other files, and where there is no such client, as pyarrow does.
+pyarrow looks up every object when it is opened, and does not notice if another replaces it while it reads. Objects of
+S3 are read by requests whose responses identify the object (:mod:`secateur.io.storage.s3_client`). Other files, and
+objects without such a client, are read by pyarrow.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from obstore import ObjectMeta, SuffixRange
     from obstore.store import S3Store
 
-FOOTER_THREADS = 16  # to read the footers of many files at once
-END = 64 << 10  # bytes; the footer of a Parquet file with some hundred column chunks fits
+FOOTER_THREADS = 16  # for reading the footers of many files
+END = 64 << 10  # bytes; enough for the footer of a Parquet file with some hundred column chunks
 
-Accept = Callable[[int, int], None]  # of an object's size, and its time of modification in nanoseconds; may raise
+Accept = Callable[[int, int], None]  # of an object's size and modification time in nanoseconds; may raise
 
 
 def open_file(
     filesystem: pafs.FileSystem, path: str, size: int | None = None, accept: Accept | None = None
 ) -> pa.NativeFile:
-    """A file for reading, of a size that is known or will be asked for.
+    """Open a file for reading; its size is given or looked up later.
 
-    `accept` is asked of every answer of an object store: it raises where that is of another object than it should be.
-    Raises OSError (FileNotFoundError where pyarrow looks the file up), as reading does.
+    `accept` is called with every response of an object store, and raises if it is for another object. Raises OSError
+    (FileNotFoundError if pyarrow looks the file up), as reading does.
     """
     target = s3_object(*innermost(filesystem, path))
     if target is None or not _is_plain(target.key):
@@ -45,15 +45,14 @@ def open_file(
 
 
 def _is_plain(key: str) -> bool:
-    """Whether obstore asks for the key as it stands."""
+    """Return whether obstore requests the key unchanged."""
     return all(part not in ("", ".", "..") for part in key.split("/")) and key.isprintable()
 
 
 class ObjectFile(pa.PythonFile):  # type: ignore[misc]
-    """An object as a file of pyarrow, whose ranges many threads read at once; no request is made to open it.
+    """An object as a pyarrow file, whose ranges many threads can read; opening makes no request.
 
-    What a read tells is of one object: where a later answer is of another, or not of the one that is accepted, the
-    read raises instead.
+    All reads are of one object: a read raises if a later response is for another object, or one not accepted.
     """
 
     def __init__(self, source: _Object, mode: str) -> None:
@@ -61,7 +60,7 @@ class ObjectFile(pa.PythonFile):  # type: ignore[misc]
         self._source = source
 
     def read_at(self, nbytes: int, offset: int) -> bytes:
-        """The bytes from an offset, fewer where the object ends. Raises OSError."""
+        """Read the bytes from an offset, fewer if the object ends. Raises OSError."""
         return self._source.read_at(nbytes, offset)
 
     def size(self) -> int:
@@ -69,7 +68,7 @@ class ObjectFile(pa.PythonFile):  # type: ignore[misc]
         return self._source.size
 
     def read_ahead(self, ranges: Sequence[Range]) -> None:
-        """Read ranges at once, in the place of those that were read ahead before, for readers that ask one by one."""
+        """Read ranges in parallel, replacing those read ahead before, for readers that request one range at a time."""
         self._source.ahead = []
         found = fetch_ranges(self, ranges, REMOTE_GAP)
         self._source.ahead = [(offset, data) for (offset, _), data in zip(ranges, found, strict=True)]
@@ -77,21 +76,21 @@ class ObjectFile(pa.PythonFile):  # type: ignore[misc]
 
 @dataclass
 class _Object:
-    """What pyarrow asks of a file of Python, over an object of which some bytes are kept."""
+    """The methods that pyarrow calls on a Python file, over an object with some cached bytes."""
 
     target: S3Object
     known_size: int | None
     accept: Accept | None
     position: int = 0
     closed: bool = False
-    tag: str | None = None  # of the object, once an answer told it
-    end: tuple[int, bytes] = (0, b"")  # offset and bytes of what was read up to the end, where Parquet has its footer
+    tag: str | None = None  # of the object, once a response had it
+    end: tuple[int, bytes] = (0, b"")  # offset and bytes of the object's end, where Parquet has its footer
     ahead: list[tuple[int, View]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def size(self) -> int:
-        """Bytes, told with the end of the object where nothing told it before: who asks goes on to read that."""
+        """Size from a suffix request, which also caches the footer bytes that the caller reads next."""
         if self.known_size is None:
             end = self._answer(lambda store, key: _get(store, key, {"suffix": END}))
             assert self.known_size is not None
@@ -112,11 +111,11 @@ class _Object:
         return found
 
     def _answer(self, ask: Callable[[S3Store, str], tuple[ObjectMeta, bytes]]) -> bytes:
-        """The bytes of an answer that is of the object. Raises OSError, and what `accept` does."""
+        """Return the bytes of a response for this object. Raises OSError, and errors of `accept`."""
         from obstore.exceptions import BaseError
 
         if is_cut_off():
-            raise OSError("it was opened before this process was forked")  # whose client would wait for ever
+            raise OSError("it was opened before this process was forked")  # its client would wait forever
         try:
             meta, data = ask(reading_client(self.target), self.target.key)
         except FileNotFoundError as error:
@@ -132,7 +131,7 @@ class _Object:
             self.known_size, self.tag = size, tag
         return data
 
-    # ---- what pyarrow asks
+    # ---- called by pyarrow
 
     def read(self, size: int = -1) -> bytes:
         data = self.read_at(self.size - self.position if size < 0 else size, self.position)
@@ -152,7 +151,7 @@ class _Object:
 
 
 def _get(store: S3Store, key: str, wanted: tuple[int, int] | SuffixRange) -> tuple[ObjectMeta, bytes]:
-    import obstore  # which tables on local disks do without
+    import obstore  # not needed by tables on local disks
 
     answer = obstore.get(store, key, options={"range": wanted})
     return answer.meta, bytes(answer.bytes())

@@ -1,4 +1,4 @@
-"""Locations and errors as they are shown: without what a location may carry of credentials."""
+"""Redact credentials in locations and errors before they are shown."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ ENVIRONMENT = (
     "spark.executorEnv.AWS_SECRET_ACCESS_KEY and, if there is one, spark.executorEnv.AWS_SESSION_TOKEN"
 )
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>[^/?]*)(?P<path>[^?]*)(?P<query>.*)", re.DOTALL)
-_NAMES_USERS = ("abfs", "abfss", "wasb", "wasbs", "gs", "gcs", "hdfs", "viewfs")  # of Azure, they are containers
-S3 = ("s3", "s3a", "s3n")  # whose user is an access key
+_NAMES_USERS = ("abfs", "abfss", "wasb", "wasbs", "gs", "gcs", "hdfs", "viewfs")  # on Azure the user is a container
+S3 = ("s3", "s3a", "s3n")  # their user is an access key
 _USERS = (
-    re.compile(r"(?<=://)[^\s'\"/@]*:[^\s'\"]*@"),  # a password may hold a slash that should have been escaped
+    re.compile(r"(?<=://)[^\s'\"/@]*:[^\s'\"]*@"),  # a password may have an unescaped slash
     re.compile(r"(?<=s3://)[^\s'\"/@]+@|(?<=s3[an]://)[^\s'\"/@]+@"),
 )
 _PARAMETER = re.compile(
@@ -29,14 +29,14 @@ _REFUSED = re.compile(
     r"|PermissionDenied|Unauthenticated",
 )
 
-_NO_FILES = os.strerror(errno.EMFILE)  # as libraries tell it that leave out its number
+_NO_FILES = os.strerror(errno.EMFILE)  # in messages of libraries that omit its number
 
 
 def shown_location(location: str) -> str:
-    """A location without credentials and without a query; a path is shown as it stands.
+    """Return a location without credentials and without a query; a path is returned unchanged.
 
-    The user in a URI goes altogether, for it may be an access key; but on stores where it is a container, or a name,
-    only what follows its first colon.
+    The user in a URI is removed completely, because it may be an access key. On stores where it is a container or a
+    name, only the part after its first colon is removed.
     """
     found = _URI.fullmatch(location)
     if found is None or found["scheme"].lower() == "file":
@@ -47,7 +47,7 @@ def shown_location(location: str) -> str:
 
 
 def tells_secrets(location: str) -> bool:
-    """Whether a location carries credentials."""
+    """Return whether a location contains credentials."""
     found = _URI.fullmatch(location)
     if found is None:
         return False
@@ -57,32 +57,32 @@ def tells_secrets(location: str) -> bool:
 
 
 def without_secrets(text: str) -> str:
-    """A text, such as an error of a library, in which the credentials of URIs are starred out."""
+    """Redact the credentials of URIs in a text, such as an error of a library."""
     for user in _USERS:
         text = user.sub("***@", text)
     return _PARAMETER.sub(r"\1***", text)
 
 
 def cannot_open(location: str, error: Exception) -> str:
-    """That a location cannot be opened. Where it is no URI at all, what is secret in it is not where it should be."""
+    """Return the error text for an unopenable location, redacted even if it is not a valid URI."""
     return without_secrets(f"cannot open {shown_location(location)}: {error}")
 
 
 def refused(error: Exception) -> bool:
-    """Whether a store refuses the credentials of this process."""
+    """Return whether a store refuses the credentials of this process."""
     return _REFUSED.search(str(error)) is not None
 
 
 def explained(error: Exception) -> str:
-    """What an error of a library says; where a store refuses credentials, also where they are looked for."""
+    """Explain an error of a library; if a store refuses credentials, also say where they are looked for."""
     told = without_secrets(str(error))
     return f"{told.rstrip('.')}. {ENVIRONMENT}" if refused(error) else told
 
 
 def trouble(what: str, error: Exception, kind: type[SecateurError]) -> SecateurError:
-    """An error that says `what` went wrong and why.
+    """Return an error that says `what` went wrong and why.
 
-    AccessDenied where a store refuses, TooManyOpenFiles where no file can be opened at all, else of the kind given.
+    AccessDenied if a store refuses, TooManyOpenFiles if no file can be opened at all, else `kind`.
     """
     told = f"{what}: {explained(error)}"
     if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE) or _NO_FILES in str(error):

@@ -1,9 +1,9 @@
-"""Objects of S3 by the library obstore, which asks for what pyarrow's filesystems cannot.
+"""Access to S3 objects by the library obstore, which can do what pyarrow's filesystems cannot.
 
-It creates an object on a condition, and reads a range by one request, whose answer tells the object's size, time and
-tag. It is told here what a filesystem of pyarrow was made with, and takes credentials from where pyarrow takes them.
-Where a filesystem's credentials or settings are of a kind that obstore does not take (an assumed role, an SSO or
-process profile, an own certificate authority), there is no client, and pyarrow is left to do what it can.
+It creates an object conditionally, and reads a range by one request, whose response has the object's size, time and
+tag. It gets the settings of a pyarrow filesystem, and takes credentials from where pyarrow takes them. If credentials
+or settings are of a kind that obstore does not support (an assumed role, an SSO or process profile, a custom
+certificate authority), there is no client, and pyarrow is used.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from secateur.io.storage.filesystem_settings import settings_of
 if TYPE_CHECKING:
     from obstore.store import S3Store
 
-LEAST_TIMEOUT = 30.0  # seconds for one attempt, as obstore has it
-BYTES_PER_SECOND = 1e6  # of a slow line; an attempt gets as many seconds more as it takes
-READ_TIMEOUT = 10.0  # seconds without a byte of an answer
-RETRIES = 5  # after 0.1 to 1.6 seconds each, about
+LEAST_TIMEOUT = 30.0  # seconds for one attempt; obstore's default
+BYTES_PER_SECOND = 1e6  # of a slow connection; extends the timeout of an attempt
+READ_TIMEOUT = 10.0  # seconds without a byte of a response
+RETRIES = 5  # after about 0.1 to 1.6 seconds each
 LONGEST_PAUSE = 2.0  # seconds
-CLIENTS = 32  # that are kept, with their connections
-_NOT_TAKEN = ("role_arn", "tls_ca_file_path")  # settings that obstore has no counterpart of
+CLIENTS = 32  # that are cached, with their connections
+_NOT_TAKEN = ("role_arn", "tls_ca_file_path")  # settings without a counterpart in obstore
 _NOT_TAKEN_PROFILES = ("role_arn", "credential_process", "sso_session", "sso_start_url")
 _KEYS = {"access_key": "access_key_id", "secret_key": "secret_access_key", "session_token": "token"}
 _PROFILE_KEYS = {
@@ -51,25 +51,25 @@ Told: TypeAlias = tuple[tuple[str, Any], ...]
 
 @dataclass(frozen=True)
 class S3Object:
-    """An object of a store with S3's interface, and what its client is made with."""
+    """An object of a store with S3's interface, and the settings of its client."""
 
     bucket: str
     key: str
     config: Mapping[str, Any]
     client: Mapping[str, Any]
-    credentials: Mapping[str, Any]  # empty where obstore finds them itself
-    timeouts: Mapping[str, float]  # of reads, seconds, where they were chosen
+    credentials: Mapping[str, Any]  # empty if obstore finds them itself
+    timeouts: Mapping[str, float]  # of reads, in seconds, if set
 
 
 class _Process:
-    """Whether clients work in this process: the threads of obstore do not live on in one that is forked."""
+    """Whether clients work in this process: obstore's threads do not survive a fork."""
 
     used = False
     is_cut_off = False
 
 
 def is_cut_off() -> bool:
-    """Whether this process was forked from one that had clients, which do not work here."""
+    """Return whether this process was forked from one that had clients, which do not work here."""
     return _Process.is_cut_off
 
 
@@ -81,12 +81,12 @@ os.register_at_fork(after_in_child=_forked)
 
 
 def reading_client(target: S3Object) -> S3Store:
-    """The client that reads an object, which is kept with its connections for others of the bucket."""
+    """Return the client that reads an object, cached with its connections for others of the bucket."""
     return _made(target, LEAST_TIMEOUT + LONGEST / BYTES_PER_SECOND, {"read_timeout": READ_TIMEOUT, **target.timeouts})
 
 
 def writing_client(target: S3Object, size: int) -> S3Store:
-    """The client that puts so many bytes at once."""
+    """Return the client for a put of `size` bytes."""
     return _made(target, LEAST_TIMEOUT + size / BYTES_PER_SECOND, {})
 
 
@@ -100,11 +100,11 @@ def _made(target: S3Object, timeout: float, timeouts: Mapping[str, float]) -> S3
 
 @lru_cache(CLIENTS)
 def _client(bucket: str, config: Told, client: Told, credentials: Told, environment: Told) -> S3Store:
-    """`environment` is what obstore finds there by itself: where it changes, there is another client."""
+    """Return a cached client; `environment` holds what obstore reads there itself, so a change makes a new client."""
     from obstore.store import S3Store
 
     given: Any = {**dict(credentials), "expires_at": None}
-    provider = (lambda: given) if credentials else None  # so that no token of the environment joins its keys
+    provider = (lambda: given) if credentials else None  # so that no session token of the environment is added
     options: Any = dict(client)
     settings: Any = dict(config)
     backoff: Any = {"max_backoff": dt.timedelta(seconds=LONGEST_PAUSE)}
@@ -118,7 +118,7 @@ def _client(bucket: str, config: Told, client: Told, credentials: Told, environm
 
 
 def s3_object(filesystem: pafs.FileSystem, path: str) -> S3Object | None:
-    """A path of pyarrow's S3 filesystem as an object; None for another filesystem, or one of untold settings."""
+    """Return a path of pyarrow's S3 filesystem as an object; None for another filesystem, or unsupported settings."""
     if filesystem.type_name != "s3" or is_cut_off():
         return None
     settings = settings_of(filesystem)
@@ -129,7 +129,7 @@ def s3_object(filesystem: pafs.FileSystem, path: str) -> S3Object | None:
     bucket, _, key = path.partition("/")
     region = filesystem.region
     endpoint = _endpoint(settings, region, bucket)
-    config = {  # told in full, for obstore would take what is not told from the environment
+    config = {  # complete, because obstore takes missing settings from the environment
         "region": region,
         "virtual_hosted_style_request": bool(settings["force_virtual_addressing"]),
         "skip_signature": bool(settings["anonymous"]),
@@ -144,7 +144,7 @@ def s3_object(filesystem: pafs.FileSystem, path: str) -> S3Object | None:
 
 
 def _endpoint(settings: Mapping[str, Any], region: str, bucket: str) -> str | None:
-    """Where requests go; None for AWS. The environment's endpoint is pyarrow's only where its settings have it."""
+    """Return the endpoint; None for AWS. The environment's endpoint is pyarrow's only if its settings have it."""
     told = settings["endpoint_override"]
     if not told:
         ending = ".cn" if region.startswith("cn-") else ""
@@ -157,7 +157,7 @@ def _endpoint(settings: Mapping[str, Any], region: str, bucket: str) -> str | No
 
 
 def _credentials(settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Credentials as obstore takes them, nothing where it finds them itself; None where it cannot have them."""
+    """Return credentials for obstore, empty if it finds them itself; None if it cannot get them."""
     if settings["access_key"]:
         return {name: settings[own] for own, name in _KEYS.items() if settings[own]}
     if settings["anonymous"] or os.environ.get("AWS_ACCESS_KEY_ID"):
@@ -171,12 +171,12 @@ def _credentials(settings: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _may_ask_machine() -> bool:
-    """Whether credentials may be looked for at the machine's metadata service, which obstore does regardless."""
+    """Return whether the machine's metadata service may be asked for credentials; obstore does so regardless."""
     return os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() != "true"
 
 
 def _profile() -> Mapping[str, str]:
-    """The profile of the environment, as the files of AWS's tools have it: its keys, or how they are had."""
+    """Return the environment's profile from the files of AWS's tools: its keys, or how to get them."""
     name = os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE") or "default"
     found: dict[str, str] = {}
     for variable, file, section in (

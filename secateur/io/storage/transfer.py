@@ -1,9 +1,10 @@
-"""Filesystems on their way to another process: described without credentials, opened there with those found there.
+"""Send filesystems to another process: described without credentials, and opened there with the credentials found
+there.
 
-What a filesystem is made with is sent by a list of what is known to be no secret: a setting that a later pyarrow adds
-is left out until it is known here. A process that receives a filesystem takes credentials as pyarrow does by default,
-from its environment, a profile, or the role of its machine. Filesystems of fsspec are sent without options that are
-called like secrets. A filesystem with a handler of one's own is pickled as its class has it.
+Only settings on a list of known non-secrets are sent, so a setting that a later pyarrow adds is left out until it is
+listed here. A receiving process takes credentials as pyarrow does by default: from its environment, a profile, or the
+role of its machine. Filesystems of fsspec are sent without options that are named like secrets. A filesystem with a
+custom handler is pickled by its own class.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ _SECRET = re.compile(r"secret|passw|pwd|token|key|credential|sas|auth|sign|conne
 
 @dataclass(frozen=True)
 class SentFileSystem:
-    """A filesystem as it is sent."""
+    """A filesystem in the form that is sent."""
 
-    make: Any  # what pyarrow's own pickle names
+    make: Any  # the callable in pyarrow's own pickle
     arguments: tuple[Any, ...]
     kind: str
 
     def opened(self) -> pafs.FileSystem:
-        """The filesystem in this process. Raises AccessDenied where it cannot be had with what is found here."""
+        """Open the filesystem in this process. Raises AccessDenied if the credentials found here are not enough."""
         try:
             return self.make(*map(received, self.arguments))
         except (OSError, ValueError, pa.ArrowException) as error:
@@ -61,19 +62,19 @@ class SentFileSystem:
 
 @dataclass(frozen=True)
 class SentOptions:
-    """A filesystem of fsspec, or a class of filesystems and its options."""
+    """An fsspec filesystem, or a class of filesystems and its options."""
 
     kind: Any
     arguments: tuple[Any, ...]
     options: Mapping[str, Any]
 
     def opened(self) -> Any:
-        """The filesystem in this process."""
+        """Open the filesystem in this process."""
         return self.kind(*map(received, self.arguments), **{k: received(v) for k, v in self.options.items()})
 
 
 def sent(filesystem: pafs.FileSystem) -> Any:
-    """A filesystem as it is sent to another process; the local one, and those of unknown kinds, as they are."""
+    """Return the form of a filesystem to send to another process; local and unknown ones are sent unchanged."""
     match filesystem:
         case pafs.SubTreeFileSystem():
             return SentFileSystem(
@@ -90,17 +91,17 @@ def sent(filesystem: pafs.FileSystem) -> Any:
 
 
 def received(value: Any) -> Any:
-    """What was sent, in the process that receives it."""
+    """Return the filesystem that was sent, in the receiving process."""
     return value.opened() if isinstance(value, SentFileSystem | SentOptions) else value
 
 
 def plain_settings(filesystem: pafs.FileSystem) -> dict[str, Any]:
-    """What a filesystem was made with, without credentials."""
+    """Return the settings of a filesystem without credentials."""
     return plain(filesystem.type_name, settings_of(filesystem))
 
 
 def plain(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Those settings of a kind of filesystem that are no secrets."""
+    """Return those settings of a kind of filesystem that are not secret."""
     found = {name: value for name, value in settings.items() if name in _SENT[kind]}
     if found.get("endpoint_override"):
         found["endpoint_override"] = found["endpoint_override"].rpartition("@")[2]
@@ -120,7 +121,7 @@ def _text(value: Any) -> str:
 
 
 def _without_options(filesystem: Any) -> Any:
-    """A filesystem of fsspec by its class and options, without those that are called like secrets."""
+    """Return an fsspec filesystem by class and options, without options named like secrets."""
     options = {name: _plain_option(value) for name, value in filesystem.storage_options.items() if _is_told(name)}
     return SentOptions(type(filesystem), tuple(map(_plain_option, filesystem.storage_args)), options)
 

@@ -1,15 +1,15 @@
-"""What tells a data file from another of its size and time in its place: a number that nobody puts back.
+"""The witness: a number that distinguishes a data file from another of its size and time in its place.
 
 | filesystem | witness |
 |---|---|
-| local disks, mounts | when the file was changed (`st_ctime_ns`), which the system sets and nobody else can |
-| fsspec | a checksum of what the listing tells of the object's version: ETag, generation, content hash |
-| object stores through pyarrow | the time of modification itself, which the store sets |
-| others that tell a time of modification (HDFS, SFTP) | that time, which can be put back there |
-| those that tell nothing | a number drawn for this listing alone: no index entry is ever of such a file |
+| local disks, mounts | the change time (`st_ctime_ns`), which only the system can set |
+| fsspec | a checksum of the object's version in the listing: ETag, generation, content hash |
+| object stores through pyarrow | the modification time itself, which the store sets |
+| others with a modification time (HDFS, SFTP) | that time, which can be set back there |
+| those without one | a number drawn for this listing only: no index entry ever matches such a file |
 
-Where the witness of a local file differs and size and time of modification do not, as after a table was copied or moved
-with its times, or after a link to a file was made, the file's last bytes prove it the same, or another
+If the witness of a local file differs, but size and modification time do not (after a table was copied or moved with
+its times, or a link to a file was made), the file's last bytes prove it the same, or another
 (:mod:`secateur.io.tables.directory.recognition`).
 """
 
@@ -28,36 +28,36 @@ from secateur.io.storage.object_file import END
 
 _ENDING = 8  # bytes: the footer's length, then the magic
 
-# What listings of fsspec's filesystems call an object's version: s3fs, gcsfs, adlfs, ossfs and others.
+# Names of an object's version in listings of fsspec's filesystems: s3fs, gcsfs, adlfs, ossfs and others.
 _VERSIONS = frozenset({"etag", "generation", "versionid", "version_id", "md5hash", "content_md5", "crc32c"})
 
 
 def version_of(info: Mapping[str, Any]) -> int | None:
-    """A checksum of the version that a filesystem of fsspec tells of a file; None where it tells none."""
+    """Return a checksum of the version in an fsspec file's listing; None if it has none."""
     told = sorted((name.lower(), value) for name, value in info.items() if name.lower() in _VERSIONS and value)
-    if "ino" in info and "created" in info:  # fsspec's own local files, of which that is the time of change
+    if "ino" in info and "created" in info:  # fsspec's own local files: `created` is their change time
         told.append(("created", info["created"]))
     return signed(xxhash.xxh3_64_intdigest(repr(told).encode())) if told else None
 
 
 def drawn(count: int) -> np.ndarray:
-    """Witnesses that no other listing has: int64 of shape (count,)."""
+    """Draw witnesses that no other listing has: int64 of shape (count,)."""
     return secrets.randbits(62) ^ np.arange(count, dtype=np.int64)
 
 
 def fsspec_of(filesystem: pafs.FileSystem) -> Any | None:
-    """The filesystem of fsspec that one of pyarrow wraps; None where it wraps none."""
+    """Return the fsspec filesystem that a pyarrow filesystem wraps; None if it wraps none."""
     if isinstance(filesystem, pafs.PyFileSystem) and type(filesystem.handler) is pafs.FSSpecHandler:
         return filesystem.handler.fs
     return None
 
 
 def end_of(file: pa.NativeFile) -> int:
-    """A checksum of the last bytes of a Parquet file, its whole footer among them; never 0. Raises OSError.
+    """Return a checksum of the last bytes of a Parquet file, including its whole footer; never 0. Raises OSError.
 
-    These are 64 KiB, or the footer where it is longer. Of a file that is small all is in them, and else the page
-    index and the statistics of all column chunks: a file with other values differs there, unless these values have the
-    same bounds, counts, encodings and compressed sizes.
+    These are 64 KiB, or the footer if it is longer. For a small file they are the whole file; otherwise they include
+    the page index and the statistics of all column chunks. A file with other values differs there, unless these values
+    have the same bounds, counts, encodings and compressed sizes.
     """
     size = file.size()
     data = file.read_at(min(size, END), max(0, size - END))
@@ -68,5 +68,5 @@ def end_of(file: pa.NativeFile) -> int:
 
 
 def signed(digest: int) -> int:
-    """64 bits as a signed integer."""
+    """Return 64 bits as a signed integer."""
     return digest - (1 << 64) if digest >> 63 else digest

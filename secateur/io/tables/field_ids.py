@@ -1,8 +1,8 @@
-"""Columns by their field ids: how formats that rename and re-add columns tell them apart.
+"""Columns by field id, which is how formats that rename and re-add columns tell them apart.
 
 A table's schema carries the id of every field, nested ones too, in Arrow's field metadata, as Parquet files do. An
-index of such a table calls columns by these ids, so that what it knows of a column outlives a new name, and is not
-taken for another column that got the old one.
+index of such a table refers to columns by these ids, so its knowledge of a column survives a rename, and is not taken
+for that of another column that reuses the name.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import pyarrow as pa
 
 from secateur.index.naming import ByFieldId, Path
 
-FIELD_ID = b"PARQUET:field_id"  # pyarrow's name for it, in files that it reads
+FIELD_ID = b"PARQUET:field_id"  # pyarrow's name for it in files that it reads
 
 
 def with_id(field: pa.Field, field_id: int) -> pa.Field:
-    """The field with an id."""
+    """Return the field with an id."""
     return field.with_metadata({**(field.metadata or {}), FIELD_ID: str(field_id).encode()})
 
 
 def id_of(field: pa.Field) -> int | None:
-    """The id of a field; None where it has none."""
+    """Return the id of a field; None if it has none."""
     found = (field.metadata or {}).get(FIELD_ID)
     return None if found is None else int(found)
 
 
 def has_ids(schema: pa.Schema) -> bool:
-    """Whether any field of a schema has an id, however deep."""
+    """Return whether any field of a schema, at any depth, has an id."""
     return any(map(_has_id, schema))
 
 
@@ -38,7 +38,7 @@ def _has_id(field: pa.Field) -> bool:
 
 
 def children(type_: pa.DataType) -> list[pa.Field]:
-    """The fields within a type: of a struct, of a list its element, of a map its key and its value."""
+    """Return the fields within a type: those of a struct, the element of a list, the key and value of a map."""
     match type_:
         case pa.MapType():
             return [type_.key_field, type_.item_field]
@@ -51,13 +51,13 @@ def children(type_: pa.DataType) -> list[pa.Field]:
 
 
 def naming_of(schema: pa.Schema) -> ByFieldId:
-    """The columns of a schema, and those nested in structs, by names and by ids."""
+    """Return the naming of a schema's columns, and of those nested in structs, by name and id."""
     in_index = {names: tuple(map(str, ids)) for names, ids in paths(schema)}
     return ByFieldId(in_index, {ids: names for names, ids in in_index.items()})
 
 
 def paths(schema: pa.Schema) -> Iterator[tuple[Path, tuple[int, ...]]]:
-    """The path of every column, and of those nested in structs, in names and in ids."""
+    """Yield the path of every column, and of those nested in structs, in names and in ids."""
     for field in schema:
         yield from _paths(field, (), ())
 
@@ -73,7 +73,7 @@ def _paths(field: pa.Field, names: Path, ids: tuple[int, ...]) -> Iterator[tuple
 
 
 def fields_by_id(schema: pa.Schema) -> dict[int, pa.Field]:
-    """The columns of a schema, and the fields nested in structs, by their ids."""
+    """Return the columns of a schema, and the fields nested in structs, by id."""
     found, pending = {}, list(schema)
     while pending:
         field = pending.pop()
@@ -86,7 +86,7 @@ def fields_by_id(schema: pa.Schema) -> dict[int, pa.Field]:
 
 
 def called_by_id(schema: pa.Schema) -> pa.Schema:
-    """The schema with the id of every column, and of those nested in structs, as its name."""
+    """Return the schema with every column, and those nested in structs, named by its id."""
     return pa.schema([_called_by_id(field) for field in schema])
 
 
@@ -99,14 +99,14 @@ def _called_by_id(field: pa.Field) -> pa.Field:
 
 @dataclass(frozen=True)
 class MappedName:
-    """The id of fields with a name, in files without ids, and those of the fields within."""
+    """The id that a name maps to in files without ids, with the mapping of its children."""
 
     id: int | None
     within: Mapping[str, MappedName]
 
 
 def names_by_id(mapping: Mapping[str, MappedName]) -> dict[int, set[str]]:
-    """The names of every field, nested ones too, by its id."""
+    """Return the names of every field, nested ones too, by id."""
     found: dict[int, set[str]] = {}
     pending = [mapping]
     while pending:
@@ -118,7 +118,7 @@ def names_by_id(mapping: Mapping[str, MappedName]) -> dict[int, set[str]]:
 
 
 def with_mapped_ids(schema: pa.Schema, mapping: Mapping[str, MappedName]) -> pa.Schema:
-    """A file's schema with the ids that a name mapping gives its fields; those it does not name have none.
+    """Return a file's schema with the ids that a name mapping gives its fields; unmapped fields have none.
 
     Source: Iceberg's specification, "Column Projection" and "Name Mapping Serialization".
     """

@@ -1,4 +1,4 @@
-"""The rows of data files as a table format gives them: what a reader is asked for, and what it answers."""
+"""The rows of data files as a table format reads them: the reader's request and its interface."""
 
 from __future__ import annotations
 
@@ -16,52 +16,53 @@ from secateur.io.tables.page_filter import PagePruner
 
 @dataclass(frozen=True)
 class FileBlocks:
-    """Some row groups of one file: what a reader is told, and all of it."""
+    """Some row groups of one file: everything that a reader needs to know."""
 
     path: str
     size: int  # bytes of the whole file when it was listed
-    modified: int  # when, in nanoseconds, or what the table's listing has in place of it
-    witness: int  # what tells it from another in its place
+    modified: int  # time in nanoseconds, or what the table's listing has in its place
+    witness: int  # distinguishes it from another file in its place
     row_groups: tuple[int, ...]
-    residual: tuple[int, ...]  # of every row group, among the reader's
-    rows: tuple[RowSelection | None, ...]  # of every row group those that may match; None: all
-    told: Mapping[str, pa.Scalar]  # what the table's listing tells readers of the file
-    stored: StoredRows | None = None  # what the index tells of where their pages lie
+    residual: tuple[int, ...]  # for every row group, indices into the reader's residuals
+    rows: tuple[RowSelection | None, ...]  # for every row group the rows that may match; None: all
+    told: Mapping[str, pa.Scalar]  # reader options from the table's listing
+    stored: StoredRows | None = None  # page locations from the index
 
 
 class FileRows(Protocol):
-    """The rows of one file, as the table has them."""
+    """The live rows of one file."""
 
     @property
     def row_count(self) -> np.ndarray:
-        """Rows of every row group, deleted ones too."""
+        """Rows of every row group, deleted ones included."""
 
     @property
     def constants(self) -> Mapping[str, pa.Scalar]:
-        """Columns that have one value in the file, which is not read for them."""
+        """Columns that have one value in the file and are not read from it."""
 
     def positioned(
         self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None = None
     ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-        """The chosen rows of a row group, or all, that are not deleted: some top-level columns, none of them constant.
+        """Yield the selected rows of a row group, or all, without deleted ones: top-level columns that are not
+        constant.
 
-        Every batch with the positions of its rows within the row group, which ascend.
+        Every batch comes with the positions of its rows within the row group, ascending.
         """
 
     def at(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection) -> Iterator[pa.RecordBatch]:
-        """Exactly the chosen rows of a row group, whether they are deleted or not: values of top-level columns."""
+        """Yield exactly the selected rows of a row group, deleted or not: values of top-level columns."""
 
     @property
     def pages(self) -> PagePruner:
-        """What the file's own page index rules out."""
+        """The pruner that uses the file's own page index."""
 
     def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
-        """Whether values of some columns are so few bytes that reading them costs less than a request of their own."""
+        """Return whether the values of some columns are so few bytes that a separate request would cost more."""
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """How the rows of some files are read, here or in another process."""
+    """How the rows of some files are read, in this or in another process."""
 
-    told: pa.StructArray  # of every file, what its reader is told besides its path and size
-    open: Callable[[FileBlocks], FileRows]  # pickled where the reader is in another process
+    told: pa.StructArray  # (n_files,), reader options besides path and size
+    open: Callable[[FileBlocks], FileRows]  # pickled if the reader is in another process

@@ -1,4 +1,4 @@
-"""The live files of a table at one moment, and what their names and the directory tell of them."""
+"""The live files of a table at one moment, with what their names and directories imply."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from secateur.pruning.predicate.bound import Field
 from secateur.pruning.zones import Zones
 from secateur.values import is_float, kind_of
 
-METADATA = "_metadata"  # Spark's hidden column of files; `file_name` of it is known here
+METADATA = "_metadata"  # Spark's hidden file column; `file_name` of it is known here
 FILE_NAME = (METADATA, "file_name")
 METADATA_FIELD = pa.field(METADATA, pa.struct([pa.field("file_name", pa.string())]))
 
@@ -30,7 +30,7 @@ _PLAIN_NAME = r"\A[a-zA-Z0-9_.=-]*\z"
 
 
 def _escaped(name: str) -> str:
-    """A file name as in a URI's path: ``java.net.URI.quote``, which leaves letters beyond ASCII as they are."""
+    """Escape a file name for a URI's path as ``java.net.URI.quote`` does, which keeps non-ASCII letters."""
     return "".join(
         c if c in _UNESCAPED or (c > "\x7f" and unicodedata.category(c) not in ("Cc", "Zl", "Zp", "Zs")) else quote(c)
         for c in name
@@ -44,23 +44,23 @@ class Listing(NamesOnly):
     paths: pa.Array  # below the table
     size: np.ndarray  # bytes
     modified: np.ndarray  # nanoseconds since the epoch
-    witness: np.ndarray  # what nobody puts back; see :mod:`secateur.io.storage.witness`
+    witness: np.ndarray  # cannot be set back by tools; see :mod:`secateur.io.storage.witness`
     partitions: Partitions
-    own_metadata: bool = False  # whether the files have a column of the name of the one that Spark hides
-    recognised: np.ndarray | None = None  # witnesses by which the index knows the files, where they are others
+    own_metadata: bool = False  # whether files have a column named like Spark's hidden one
+    recognised: np.ndarray | None = None  # witnesses by which the index knows the files, if different
 
     @property
     def known_as(self) -> np.ndarray:
-        """The witness of every file under which the index knows it, where it does."""
+        """The witness by which the index may know each file."""
         return self.witness if self.recognised is None else self.recognised
 
     def identity(self, ordinal: int) -> tuple[int, int, int]:
-        """Size, time of modification and witness of a file, as it was listed."""
+        """Return size, modification time and witness of a file as listed."""
         return int(self.size[ordinal]), int(self.modified[ordinal]), int(self.witness[ordinal])
 
     @cached_property
     def id(self) -> int:
-        """The identity of the files; the zone in which partition values were read is not part of it."""
+        """The identity of the files, regardless of the zone in which partition values were read."""
         return listing_id(self.paths, self.size, self.modified, self.known_as)
 
     @cached_property
@@ -71,7 +71,7 @@ class Listing(NamesOnly):
         return names if plain.true_count == len(names) else strings([_escaped(name) for name in names.to_pylist()])
 
     def zones(self, column: Field) -> Zones | None:
-        """What the names of the files tell of a column, exact; None for a column inside the files."""
+        """Return the exact zone maps of a column given by file names; None for a column inside the files."""
         if column.path == FILE_NAME and not self.own_metadata:
             return _constants(self.file_names)
         for field, values in zip(self.partitions.fields, self.partitions.values, strict=True):
@@ -85,13 +85,13 @@ class Listing(NamesOnly):
         return tuple(field.name for field in self.partitions.fields)
 
     def delete_counts(self, ordinals: np.ndarray) -> DeleteCounts:
-        """The delete files, and how far they apply to some of the files, which ascend."""
+        """Return the delete files, and how far they apply to some files, given ascending."""
         return DeleteCounts()
 
 
 @dataclass(frozen=True)
 class DeleteCounts:
-    """The live delete files of a table by their kind, and how far they apply to some of its data files."""
+    """Numbers of the table's live delete files by kind, and how far they apply to some of its data files."""
 
     position: int = 0
     equality: int = 0
@@ -99,11 +99,11 @@ class DeleteCounts:
     applied: int = 0  # pairs of such a data file and a delete file that applies to it
     applied_bytes: int = 0
     needed: int = 0  # delete files that apply to such a data file
-    touched: int | None = None  # data files of all to which some may apply; None where the format has none
+    touched: int | None = None  # all data files to which some may apply; None if the format has no deletes
 
 
 def metadata_of(path: str) -> pa.StructScalar:
-    """Spark's ``_metadata`` of a file, as far as it is known here."""
+    """Return the known part of Spark's ``_metadata`` of a file."""
     return pa.scalar({"file_name": _escaped(path.rpartition("/")[2])}, METADATA_FIELD.type)
 
 

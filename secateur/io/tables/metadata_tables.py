@@ -1,6 +1,6 @@
-"""What the format of a table tells of its snapshots, manifests and files, as Arrow tables.
+"""A table format's snapshots, manifests and files as Arrow tables.
 
-The schemas are the same for every format. What a format does not have is an empty table, or null.
+The schemas are the same for every format. What a format lacks is an empty table, or null.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SNAPSHOTS = pa.schema(
         ("refs", pa.list_(pa.string())),  # branches and tags that lead to it
         ("schema_id", pa.int32()),
         ("manifest_list", pa.string()),
-        ("selected", pa.bool_()),  # whether it is the one that queries of this handle read
+        ("selected", pa.bool_()),  # whether queries of this handle read it
     ]
 )
 
@@ -65,7 +65,7 @@ MANIFESTS = pa.schema(
     ]
 )
 
-FILES = (  # with `partition` behind `row_count`, a struct whose type is the table's own
+FILES = (  # `partition` follows `row_count`: a struct of the table's own type
     ("file", pa.string()),
     ("content", pa.string()),
     ("format", pa.string()),
@@ -75,7 +75,7 @@ FILES = (  # with `partition` behind `row_count`, a struct whose type is the tab
     ("sequence_number", pa.int64()),
     ("snapshot_id", pa.int64()),
     ("modified", pa.timestamp("ns", "UTC")),
-    ("delete_files", pa.int64()),  # that apply to it
+    ("delete_files", pa.int64()),  # that apply to the file
 )
 
 CONTENTS = ("data", "position deletes", "equality deletes")  # by the number of a file's content
@@ -83,39 +83,39 @@ CONTENTS = ("data", "position deletes", "equality deletes")  # by the number of 
 
 @dataclass(frozen=True)
 class ManifestCounts:
-    """Numbers of manifests by what they list."""
+    """Numbers of manifests by content."""
 
     data: int = 0
     deletes: int = 0
 
     def since(self, before: ManifestCounts) -> ManifestCounts:
-        """How many came to some that there were before."""
+        """Return how many were added since `before`."""
         return ManifestCounts(self.data - before.data, self.deletes - before.deletes)
 
 
 class MetadataTables(Protocol):
-    """What a format tells of one snapshot of a table."""
+    """The metadata of one snapshot of a table."""
 
     def snapshots(self) -> pa.Table:
-        """All snapshots of the table: of :data:`SNAPSHOTS`."""
+        """Return all snapshots of the table, with the schema :data:`SNAPSHOTS`."""
 
     def manifests(self) -> pa.Table:
-        """The manifests of the snapshot: of :data:`MANIFESTS`."""
+        """Return the manifests of the snapshot, with the schema :data:`MANIFESTS`."""
 
     def files(self, listing: Listing) -> pa.Table:
-        """The data files of a listing in its order, and behind them the delete files: of :data:`FILES`."""
+        """Return the data files of a listing in order, then the delete files, with the schema :data:`FILES`."""
 
     @property
     def manifest_counts(self) -> ManifestCounts:
-        """The manifests of the snapshot, once it is listed."""
+        """The number of manifests of the snapshot, once it is listed."""
 
     @property
     def manifests_read(self) -> ManifestCounts:
-        """How many of them had to be read so far: those that were neither in memory nor kept beside the index."""
+        """The number of manifests read so far, because they were neither in memory nor stored beside the index."""
 
 
 class DirectoryTables:
-    """What is known of a directory of files: no snapshots, no manifests, and what a listing holds."""
+    """The metadata of a directory of files: no snapshots, no manifests, only a listing."""
 
     manifest_counts = manifests_read = ManifestCounts()
 
@@ -128,7 +128,7 @@ class DirectoryTables:
         return MANIFESTS.empty_table()
 
     def files(self, listing: Listing) -> pa.Table:
-        """Path, size and time of every file, and the partition values that its directories name."""
+        """Return path, size and time of every file, and its Hive partition values."""
         n = len(listing.size)
         known = {
             "file": listing.paths,
@@ -142,7 +142,7 @@ class DirectoryTables:
 
 
 def files_table(known: dict[str, pa.Array], partition: pa.Array) -> pa.Table:
-    """A table of :data:`FILES`; columns that are not given are null."""
+    """Return a table with the schema :data:`FILES`; missing columns are null."""
     n = len(partition)
     columns = {name: known[name].cast(type_) if name in known else pa.nulls(n, type_) for name, type_ in FILES}
     table = pa.table(columns)
@@ -150,5 +150,5 @@ def files_table(known: dict[str, pa.Array], partition: pa.Array) -> pa.Table:
 
 
 def partition_struct(fields: tuple[pa.Field, ...], values: tuple[pa.Array, ...], n: int) -> pa.Array:
-    """The partition values of n files as one struct each; null where the table has no partitions."""
+    """Return the partition values of n files as structs; null if the table has no partitions."""
     return pa.StructArray.from_arrays(values, fields=fields) if fields else pa.nulls(n, pa.struct([]))

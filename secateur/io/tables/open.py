@@ -1,4 +1,4 @@
-"""Opening a table of whatever format lies at a location."""
+"""Open a table of any format by its location."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Moment:
-    """The snapshot that is asked for, of formats that have some: by its id, a time, or a branch or tag."""
+    """The requested snapshot, for formats that have snapshots: by id, time, branch or tag."""
 
     snapshot_id: int | None = None
     as_of: dt.datetime | str | None = None
@@ -43,7 +43,7 @@ def open_at(
     freshness: float | dt.timedelta | None,
     disk_cache: DiskCache | None,
 ) -> ParquetDirectory | IcebergTable:
-    """The table at a location; see :func:`secateur.open_table`."""
+    """Open the table at a location; see :func:`secateur.open_table`."""
     if catalog is not None or not isinstance(location, str | os.PathLike) or is_iceberg(location, filesystem):
         if schema is not None or filesystem is not None:
             raise ValueError("leave out schema and filesystem: an Iceberg table has its own")
@@ -72,7 +72,7 @@ def open_at(
 
 
 def is_iceberg(location: str | os.PathLike[str], filesystem: FileSystem | None = None) -> bool:
-    """Whether a location is that of an Iceberg table: by its form, or by the metadata that lies there."""
+    """Return whether a location is an Iceberg table: by its form, or by the metadata that lies there."""
     place = os.fspath(location)
     if ".metadata.json" in place:
         return True
@@ -87,7 +87,7 @@ def _has_pyiceberg() -> bool:
 
 
 def _iceberg_opening() -> ModuleType:
-    """The module that opens Iceberg tables. Raises UnsupportedTable where PyIceberg is not installed."""
+    """Return the module that opens Iceberg tables. Raises UnsupportedTable if PyIceberg is not installed."""
     if not _has_pyiceberg():
         raise UnsupportedTable("Iceberg tables are opened with PyIceberg: pip install 'secateur[iceberg]'")
     return import_module("secateur.io.tables.iceberg.open")

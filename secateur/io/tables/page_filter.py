@@ -1,4 +1,4 @@
-"""Rows of a file that its own page index rules out, where no index did so before the file was opened.
+"""Prune rows of a file by its own page index, if no index did so before the file was opened.
 
 The algebra is that of the stage "pages" (``pruning/stages/pages.py``), over the row groups that are read.
 """
@@ -29,12 +29,12 @@ class PagePruner:
     """The page index of one file."""
 
     open: Callable[[], OpenedFile]
-    constants: Collection[str]  # columns whose values are not those of the file
-    is_stored: Callable[[int], bool]  # whether an index tells of a row group: then its pages were looked at there
+    constants: Collection[str]  # columns that are not read from the file
+    is_stored: Callable[[int], bool]  # whether the index has a row group's pages: then they were checked already
 
     @cached_property
     def source(self) -> OpenedFile:
-        """The file with its footer, which is read where it is needed."""
+        """The file with its footer, which is read when needed."""
         return self.open()
 
     @cached_property
@@ -46,9 +46,9 @@ class PagePruner:
         return {}
 
     def may_match(self, row_group: int, predicate: Predicate, rows: RowSelection | None) -> RowSelection | None:
-        """Of the chosen rows, or all, those that page bounds cannot rule out; None for all rows.
+        """Return the selected rows, or all, that page bounds cannot rule out; None for all rows.
 
-        Sound: a row is left out only with a blocklet on which the predicate is TRUE nowhere.
+        Sound: a row is left out only if the predicate is TRUE on no row of its blocklet.
         """
         if self.is_stored(row_group):
             return rows
@@ -70,7 +70,7 @@ class PagePruner:
         return found if rows is None else intersection(rows, found)
 
     def _tables(self, columns: tuple[Field, ...]) -> Mapping[Field, PageTable]:
-        """The pages of those columns of a predicate that have a page index."""
+        """Return the pages of those predicate columns that have a page index."""
         if columns not in self._pages:
             named = {IndexedColumn(column.path, column.type): column for column in columns}
             known = {each: own for each, column in named.items() if (own := self._zone_map(column)) is not None}
@@ -78,7 +78,7 @@ class PagePruner:
         return self._pages[columns]
 
     def _zone_map(self, column: Field) -> ZoneMap | None:
-        """The zone maps of a column over the row groups; None where the file does not tell."""
+        """Return the zone maps of a column over the row groups; None if the file does not have them."""
         if column not in self._zone_maps:
             known = column.path[0] not in self.constants and kind_of(column.type) is not None
             self._zone_maps[column] = self.source.zone_map(column.path, column.type) if known else None
@@ -96,6 +96,6 @@ class OneBlock:
         return 1
 
     def zones(self, column: Field) -> Zones | None:
-        """Its zone map of a column."""
+        """Return the block's zone map of a column."""
         zone_map = self.zone_maps.get(column)
         return None if zone_map is None else zone_map.zones(self.row_count)

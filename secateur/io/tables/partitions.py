@@ -1,4 +1,4 @@
-"""Columns whose values a table's format or its directories give, one for each file."""
+"""Columns whose values come from a table's format or directories, one per file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from secateur.arrays import present
 
 @dataclass(frozen=True)
 class Partitions:
-    """The partition columns of a listing: their fields, and the value of each for every file."""
+    """The partition columns of a listing: their fields, and one value per file."""
 
     fields: tuple[pa.Field, ...]
     values: tuple[pa.Array, ...]
@@ -27,10 +27,10 @@ def overlapping(schema: pa.Schema, partitions: Sequence[pa.Field]) -> pa.Schema:
 
 
 def constant(value: pa.Scalar, n: int) -> pa.Array:
-    """n times a partition value."""
+    """Repeat a partition value n times."""
     return pa.nulls(n, value.type) if not value.is_valid else pa.repeat(value, n)
 
 
 def null_counts(values: pa.Array) -> np.ndarray:
-    """1 for every NULL, else 0: the null count of a file whose rows are counted as one."""
+    """Return 1 for NULL, else 0: the null count if every file counts as one row."""
     return (~present(values)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The protocol of a table format: a table, its snapshots, their live files, and how to open and read one."""
+"""The protocol of a table format: a table, its snapshots, their live files, and how they are opened and read."""
 
 from __future__ import annotations
 
@@ -20,76 +20,76 @@ from secateur.io.tables.metadata_tables import MetadataTables
 
 
 class Table(Protocol):
-    """A table of any format, as it is from moment to moment."""
+    """A table of any format, which may change over time."""
 
     @property
     def location(self) -> str:
-        """Where the table is, as the user gave it, absolute."""
+        """The absolute location, as the user gave it."""
 
     @property
     def store(self) -> FileStore:
-        """Where its index is."""
+        """The store of its index."""
 
     def snapshot(self, *, fresh: bool = False) -> TableSnapshot:
-        """The table as it is now: with `fresh` whatever age it allows, for builds and checks."""
+        """Return the current table; `fresh` ignores the allowed age, for builds and checks."""
 
     def expire(self) -> None:
-        """Forget how old it is what is known of the table: the next query looks anew."""
+        """Discard the cached listing; the next query lists again."""
 
 
 class TableSnapshot(Table, Protocol):
-    """A table at one moment; one of a format without snapshots stands for itself."""
+    """A table at one moment. A table of a format without snapshots is its own snapshot."""
 
     @property
     def cache(self) -> ByteCache:
-        """What was read of its index and footers."""
+        """Cached bytes of its index and footers."""
 
     @property
     def disk(self) -> DiskCache | None:
-        """Where pieces of its index are kept on local disk, if anywhere."""
+        """The local disk cache of its index, if any."""
 
     @property
     def id(self) -> int | None:
-        """The number that the format gives the snapshot; None where it has none."""
+        """The format's number of the snapshot; None if it has none."""
 
     @property
     def declared_schema(self) -> pa.Schema | None:
-        """The schema that the user gave, data and partition columns, or the format; None where files tell."""
+        """The schema given by the user (data and partition columns) or the format; None if only files have it."""
 
     @property
     def metadata_tables(self) -> MetadataTables:
-        """What the format tells of the snapshot besides its live files."""
+        """The snapshot's metadata besides its live files."""
 
     @property
     def naming(self) -> ColumnNaming:
-        """How an index calls the columns."""
+        """How the index refers to columns."""
 
     def listing(self, zone: dt.tzinfo) -> Listing:
-        """The live files, as old as the table allows; timestamps in partition values are read in `zone`.
+        """Return the live files, as old as the table allows; timestamps in partition values are read in `zone`.
 
-        The same object may be given many times, to any thread; what is derived from it can be cached by its id.
+        The same object may be returned many times, to any thread; anything derived from it can be cached by its id.
         """
 
     def fresh_listing(self, zone: dt.tzinfo) -> Listing:
-        """The live files now, whatever age :meth:`listing` allows: for builds and checks."""
+        """List the live files now, whatever age :meth:`listing` allows: for builds and checks."""
 
     def schemas(self, listing: Listing, ordinals: np.ndarray) -> Iterator[tuple[str, pa.Schema]]:
-        """The path and the schema of the given files."""
+        """Yield the path and schema of the given files."""
 
     def open_file(self, path: str) -> OpenedFile:
-        """One file by its path, its columns called as in the table's schema."""
+        """Open one file by its path, with columns named as in the table's schema."""
 
     def open_for_index(self, path: str) -> OpenedFile:
-        """One file by its path, its columns called as an index calls them."""
+        """Open one file by its path, with columns named as in the index."""
 
     def kept_manifests(self) -> bytes | None:
-        """What to keep of the table's own metadata beside the index; None where there is nothing."""
+        """Return what to store of the table's own metadata beside the index; None if there is nothing."""
 
     def delivery(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
-        """How the rows of some files are read."""
+        """Return how the rows of some files are read."""
 
     def delivery_of_all(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
-        """How all rows of some files are read, deleted ones too, of which an index tells as well."""
+        """Return how all rows of some files are read, deleted ones included, since the index covers those too."""
 
     def full_path(self, path: str) -> str:
-        """The path of a file as Spark and other engines take it."""
+        """Return the path of a file as Spark and other engines take it."""

@@ -1,4 +1,4 @@
-"""The nodes of a column of Spark Classic, which are objects of the Java process: they are asked through py4j."""
+"""Read the nodes of a Spark Classic column, which are Java objects, through py4j."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CONVERTER = "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter$"
 
 
 def reader() -> Callable[[Node], Shape]:
-    """What says the shape of a node; it needs the running Spark, which alone knows a literal's type."""
+    """Return a function from a node to its shape; needs the running Spark, which has the types of literals."""
     converter = getattr(getattr(get_active_spark_context()._jvm, _CONVERTER), "MODULE$")
 
     def shape_of(node: Node) -> Shape:
@@ -39,7 +39,7 @@ def reader() -> Callable[[Node], Shape]:
 
 
 def root(column: Any) -> Node:
-    """The node at the root of a column."""
+    """Return the node at the root of a column."""
     return column._jc.node()
 
 
@@ -84,7 +84,7 @@ _SAID = {
 
 
 def _resolved(expression: Any) -> Shape:
-    """An expression that Spark has resolved: ``frame.a``, ``frame["address.zip"]``."""
+    """Return the shape of an expression that Spark has resolved: ``frame.a``, ``frame["address.zip"]``."""
     path = _resolved_path(expression)
     if path:
         return Name(path)
@@ -106,7 +106,7 @@ def _resolved_path(expression: Any) -> tuple[str, ...]:
 
 
 def _value(literal: Any) -> Value:
-    """A literal as Spark resolves it; what is composed (an array) is none."""
+    """Return a literal as Spark resolves it. Composite values (an array) are not literals."""
     if literal.productPrefix() != "Literal":
         raise refuse(f"the literal {literal.toString()}")
     value = literal.value()
@@ -116,7 +116,7 @@ def _value(literal: Any) -> Value:
 
 
 def _is_safe(mode: Any) -> bool:
-    """Whether a cast is TRY_CAST; a cast of another mode than the session's cannot be written."""
+    """Return whether a cast is TRY_CAST. A cast in another mode than the session's cannot be written as SQL."""
     if not mode.isDefined():
         return False
     name = mode.get().getClass().getSimpleName()
@@ -126,6 +126,6 @@ def _is_safe(mode: Any) -> bool:
 
 
 def _items(sequence: Any) -> Iterator[Any]:
-    """The elements of a Scala sequence."""
+    """Yield the elements of a Scala sequence."""
     for i in range(sequence.size()):
         yield sequence.apply(i)

@@ -1,6 +1,6 @@
-"""The nodes of a column of Spark Connect, which are Python objects.
+"""Read the nodes of a Spark Connect column, which are Python objects.
 
-They are known by the names of their classes: importing those would ask for gRPC, which only Connect needs.
+They are recognised by class name: importing the classes would require gRPC, which only Connect needs.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _SAID = {
 
 
 def is_column(column: Any) -> bool:
-    """Whether a column is of Connect."""
+    """Return whether a column belongs to Connect."""
     return type(column).__module__.startswith("pyspark.sql.connect.")
 
 
 def root(column: Any) -> Node:
-    """The node at the root of a column."""
+    """Return the node at the root of a column."""
     return column._expr
 
 
 def shape_of(node: Node) -> Shape:
-    """What a node is. Raises InvalidPredicate for what SQL text cannot say."""
+    """Return the shape of a node. Raises InvalidPredicate if SQL text cannot express it."""
     match type(node).__name__:
         case "ColumnReference" if not getattr(node, "_is_metadata_column", False):
             return Name(split_name(node._unparsed_identifier))
@@ -72,7 +72,7 @@ def shape_of(node: Node) -> Shape:
 
 
 def _value(node: Any) -> Value:
-    """A literal; Spark widens the type that a decimal declares, decimal(10,0) by default, until it holds the value."""
+    """Return a literal. Spark widens a decimal's declared type, by default decimal(10,0), until it holds the value."""
     found = value_of(node._value, str(node._dataType.simpleString()))
     if not isinstance(found.literal.value, Decimal):
         return found

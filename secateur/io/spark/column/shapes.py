@@ -1,6 +1,6 @@
-"""What the nodes of a PySpark column are, on Spark Classic and on Connect alike.
+"""The shapes of PySpark column nodes, common to Spark Classic and Connect.
 
-A shape holds its children as nodes of the library they come from: a row of a thousand ANDs is nested a thousand deep.
+A shape holds its children as nodes of their own library: a chain of a thousand ANDs is nested a thousand deep.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Value:
-    """A literal, and the type that Spark declares it with."""
+    """A literal and its declared Spark type."""
 
     literal: Literal
     type: str
@@ -37,7 +37,7 @@ class Value:
 
 @dataclass(frozen=True)
 class FunctionShape:
-    """A function or an operator by its name."""
+    """A function or operator, by name."""
 
     name: str
     arguments: Sequence[Node]
@@ -45,7 +45,7 @@ class FunctionShape:
 
 @dataclass(frozen=True)
 class Casted:
-    """A cast to a type of SQL."""
+    """A cast to a SQL type."""
 
     child: Node
     type: str
@@ -54,7 +54,7 @@ class Casted:
 
 @dataclass(frozen=True)
 class CaseShape:
-    """CASE WHEN; without `otherwise` it ends in NULL."""
+    """CASE WHEN; NULL if there is no `otherwise`."""
 
     branches: Sequence[tuple[Node, Node]]
     otherwise: Node | None
@@ -77,7 +77,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Renamed:
-    """An alias, which says nothing in a predicate."""
+    """An alias, which has no meaning in a predicate."""
 
     child: Node
 
@@ -86,12 +86,12 @@ Shape: TypeAlias = Name | Value | FunctionShape | Casted | CaseShape | Item | Te
 
 
 def refuse(what: str) -> InvalidPredicate:
-    """The error for a part of a column that SQL text cannot say."""
+    """Return the error for a part of a column that SQL text cannot express."""
     return InvalidPredicate(f"cannot read {what} in a predicate: use SQL text, or an expression on secateur.col()")
 
 
 def value_of(value: Any, type: str) -> Value:
-    """A literal of Spark, by its type as Spark prints it and its value as Spark holds it: days, microseconds."""
+    """Convert a Spark literal from its printed type and its internal value, such as days or microseconds."""
     try:
         return Value(_literal(value, type), type)
     except (OverflowError, ValueError):

@@ -1,7 +1,7 @@
 """PySpark columns as predicate text: ``F.col("a") + 1 > 5`` is ``(`a` + 1) > 5``, on Spark Classic and on Connect.
 
-A Column is a tree, and each of its nodes is written as the SQL that says the same to Spark. So a Column and its SQL
-give one tree here and one answer there. What has no such SQL (a Python function, a window, a sort order) is refused.
+A Column is a tree, and each node is written as the SQL with the same meaning in Spark. So a Column and its SQL give the
+same tree and the same answer. A node without such SQL (a Python function, a window, a sort order) is refused.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _DECLARED = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
 def sql_of(column: Column) -> str:
-    """The text of a predicate that means what the column means.
+    """Return predicate text with the meaning of a column.
 
-    Raises InvalidPredicate, which names the part that has no SQL.
+    Raises InvalidPredicate, naming the part that has no SQL.
     """
     try:
         if connect.is_column(column):
@@ -62,9 +62,9 @@ def sql_of(column: Column) -> str:
 
 @dataclass(frozen=True)
 class _Writer:
-    """Writes nodes as SQL; `shape` says what they are.
+    """Writes nodes as SQL; `shape` returns their shapes.
 
-    Texts come with whether they need parentheses within another.
+    Every text comes with a flag: whether it needs parentheses inside another.
     """
 
     shape: Callable[[Node], Shape]
@@ -95,7 +95,7 @@ class _Writer:
                 path = self._path(shape)
                 return _dotted(path) if path else f"{self._text(child)}[{self.statement(key)}]", False
             case Text(sql):
-                parse(sql)  # one whole expression, which cannot break out of its parentheses
+                parse(sql)  # must be one complete expression, so it cannot escape its parentheses
                 return (sql + "\n" if "--" in sql else sql), True
             case Renamed(child):
                 return self._bare(self.shape(child))
@@ -112,7 +112,7 @@ class _Writer:
                 return f"{_PREFIX[lower]} {self._operand(operand)}", True
             case _, (operand,) if lower in _SUFFIX:
                 return f"{self._text(operand)} {_SUFFIX[lower]}", True
-            case "in", (operand,):  # of nothing: FALSE, which without ANSI is NULL on NULL
+            case "in", (operand,):  # empty IN: FALSE, which without ANSI is NULL on NULL
                 return ("FALSE", False) if is_active_ansi() else (f"{self._text(operand)} IS NULL AND NULL", True)
             case "in", (operand, *items):
                 return f"{self._text(operand)} IN ({', '.join(self._text(item) for item in items)})", True
@@ -124,7 +124,7 @@ class _Writer:
                 raise refuse(f"the function {name!r}")
 
     def _row(self, name: str, arguments: Sequence[Node]) -> list[str]:
-        """The parts of a row of ANDs or of ORs, which Python's operators nest to the left."""
+        """Flatten a chain of ANDs or ORs, which Python's operators nest to the left."""
         parts, left = [], list(arguments)
         while left:
             match self.shape(left.pop()):
@@ -135,7 +135,7 @@ class _Writer:
         return parts[::-1]
 
     def _operand(self, node: Node) -> str:
-        """An operand of what gives a type: a decimal keeps that which it was declared with."""
+        """Write an operand that determines a result type: a decimal keeps its declared type."""
         match self.shape(node):
             case Value(Literal(Decimal() as number) as literal, type_) if found := _DECLARED.fullmatch(type_):
                 precision, scale = int(found[1]), int(found[2])
@@ -150,7 +150,7 @@ class _Writer:
         return f"CASE {' '.join(whens)}{default} END"
 
     def _path(self, shape: Shape) -> tuple[str, ...]:
-        """The path of a column, or of a field by its name; empty for other nodes."""
+        """Return the path of a column, or of a field by name; empty for other nodes."""
         match shape:
             case Name(path):
                 return path

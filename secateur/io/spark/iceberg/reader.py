@@ -1,12 +1,12 @@
-"""Surviving row groups of an Iceberg table, read by Iceberg's own Spark reader.
+"""Read the surviving row groups of an Iceberg table by Iceberg's own Spark reader.
 
-Iceberg rewrites data files by staging chosen scan tasks under a name that its data source then loads: the public
-classes ScanTaskSetManager and SparkTableCache. The same way reads exactly the row groups that a plan keeps, with
-Iceberg's vectorised reader, schema evolution and deletes. A small Java class does this inside the driver: all tasks
-go there as one text. It is compiled by Janino, which Spark has for its own generated code.
+Iceberg rewrites data files by staging selected scan tasks under a name that its data source then loads: the public
+classes ScanTaskSetManager and SparkTableCache. In the same way this reads exactly the row groups that a plan keeps,
+with Iceberg's vectorised reader, schema evolution and deletes. A small Java class does this inside the driver: all
+tasks go there as one text. It is compiled by Janino, which Spark has for its own generated code.
 
 It needs the Iceberg Spark runtime of the session's own Spark version, and a session that runs in this process's JVM.
-The runtime for Spark 4.1 (Iceberg 1.11, 1.12) does not load in Spark 4.2 and 4.3, where a table has no name here.
+The runtime for Spark 4.1 (Iceberg 1.11, 1.12) does not load in Spark 4.2 and 4.3, where :func:`find_table` finds none.
 """
 
 from __future__ import annotations
@@ -29,15 +29,13 @@ __all__ = ["find_table", "read_tasks"]
 _JAVA_ERRORS = (Py4JError, PySparkException)
 _CATALOG = "spark.sql.catalog."
 _CATALOGS = ("org.apache.iceberg.spark.SparkCatalog", "org.apache.iceberg.spark.SparkSessionCatalog")
-_LINEAGE = ("_row_id", "_last_updated_sequence_number")  # that a staged scan of a table of version 3 has as columns
+_LINEAGE = ("_row_id", "_last_updated_sequence_number")  # columns of a staged scan of a version 3 table
 
-# Janino: no lambdas, no type arguments inferred, raw types. A staged scan reads the schema of the Table object
-# that is cached under its name, and executors get a copy of what this object says; that of a
-# catalog follows later commits. Hence AsOf.
-# A staged scan splits every task by size, which parsed tasks, being parts of a file, refuse: hence Whole, one task
-# that splits into just them.
-# Staged tasks are fetched when a query is planned, so they have to live as long as any plan that holds the table of
-# the scan. Plans of all derived DataFrames hold the same object, hence the cleaner.
+# Janino: no lambdas, no inferred type arguments, raw types. A staged scan reads the schema of the Table object cached
+# under its name, and executors get a copy of what this object returns. A catalog's Table object follows later commits;
+# hence AsOf. A staged scan splits every task by size, which parsed tasks, being parts of a file, refuse; hence Whole,
+# one task that splits into exactly them. Staged tasks are fetched when a query is planned, so they must live as long as
+# any plan that holds the table of the scan. Plans of all derived DataFrames hold the same object; hence the cleaner.
 _SOURCE = """
 package secateur.iceberg;
 
@@ -150,10 +148,10 @@ class Removal implements Runnable {
 
 
 def find_table(spark: SparkSession, identifier: tuple[str, ...] | None, location: str, uuid: str) -> str | None:
-    """A name under which this session can load the table with this UUID, or None where there is none.
+    """Return a name under which this session can load the table with this UUID, or None if there is none.
 
-    Tried in this order: the identifier where it begins with the name of a catalog of Spark, the identifier in every
-    Iceberg catalog of the session, the location as that of a Hadoop table.
+    Tried in this order: the identifier if it begins with the name of a Spark catalog, the identifier in every Iceberg
+    catalog of the session, the location as that of a Hadoop table.
     """
     java = _java(spark)
     if java is None:
@@ -166,15 +164,16 @@ def find_table(spark: SparkSession, identifier: tuple[str, ...] | None, location
 
 
 def read_tasks(spark: SparkSession, name: str, tasks: Sequence[str], schema_id: int | None = None) -> DataFrame:
-    """The rows of exactly these file scan tasks (see :mod:`secateur.io.spark.iceberg.task_json`), deletes applied.
+    """Return the rows of exactly these file scan tasks (see :mod:`secateur.io.spark.iceberg.task_json`), deletes
+    applied.
 
-    `name` is one of :func:`find_table`, or the path of a metadata file of the table, which is then read as of this
-    file and through Spark's own file systems. Columns, their names and types are those of the table's schema as it is
-    now, or of the schema `schema_id`: a snapshot names its own. What is read does not change with later commits.
-    There are no metadata columns (``_file``, ``_pos``), and conditions are not pushed into the scan.
-    The tasks stay in the driver until no DataFrame made from this one is left.
+    `name` comes from :func:`find_table`, or is the path of a metadata file of the table; then the table is read as of
+    this file, through Spark's own file systems. Columns, their names and types are those of the table's current schema,
+    or of the schema `schema_id`, which a snapshot names. Later commits do not change the rows. There are no metadata
+    columns (``_file``, ``_pos``), and conditions are not pushed into the scan. The tasks stay in the driver as long as
+    any DataFrame made from this one exists.
 
-    Raises StalePlan where the table no longer has the schema, ValueError where there is nothing to read or no runtime.
+    Raises StalePlan if the table no longer has the schema, ValueError if there are no tasks or no runtime.
     """
     java = _java(spark)
     if java is None or not tasks:
@@ -202,7 +201,7 @@ def _names(spark: SparkSession, identifier: tuple[str, ...] | None, location: st
 
 
 def _without_catalog(identifier: tuple[str, ...], catalog: str) -> Iterator[tuple[str, ...]]:
-    """What may be the namespace and the table: all of the identifier, or all but the name of PyIceberg's catalog."""
+    """Yield candidates for namespace and table: the whole identifier, or all but the name of PyIceberg's catalog."""
     if identifier[0] != catalog:
         yield identifier
     if len(identifier) > 2:
@@ -220,7 +219,7 @@ def _quoted(parts: Sequence[str]) -> str:
 
 
 def _java(spark: SparkSession) -> Any:
-    """The Java object that stages tasks; None where the session is remote or has no Iceberg runtime that loads."""
+    """Return the Java object that stages tasks; None if the session is remote or no Iceberg runtime loads."""
     if not hasattr(spark, "_jsparkSession"):
         return None
     return _compiled(spark.sparkContext._gateway)
@@ -234,7 +233,7 @@ def _compiled(gateway: JavaGateway) -> Any:
         return None
     try:
         loader = manager.get().getClass().getClassLoader()
-        # Its methods name classes that other versions of Spark do not have.
+        # Its methods refer to classes that other versions of Spark lack.
         jvm.java.lang.Class.forName(_CATALOGS[0], True, loader)
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
         compiler.setTargetVersion(8)

@@ -1,4 +1,4 @@
-"""A plan over an Iceberg table as the tasks that Iceberg's own readers take."""
+"""Convert a plan over an Iceberg table to tasks for Iceberg's own readers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PartitionTypes = Mapping[int, Mapping[int, PrimitiveType]]  # by spec and partit
 
 
 def texts_of(scan: PlannedScan, table: IcebergSnapshot) -> list[str]:
-    """The surviving row groups of a plan over a table, with the deletes of their files: a JSON text for each task."""
+    """Return the surviving row groups of a plan, with the deletes of their files: one JSON text per task."""
     listing = scan.opened.listing
     assert isinstance(listing, IcebergListing)
     specs = table.metadata.specs()
@@ -41,7 +41,7 @@ def texts_of(scan: PlannedScan, table: IcebergSnapshot) -> list[str]:
 
 
 def _types(spec: PartitionSpec, table: IcebergSnapshot) -> dict[int, PrimitiveType]:
-    """The type of every partition field; Java has days as dates, PyIceberg as numbers."""
+    """Return the type of every partition field; days are dates in Java, numbers in PyIceberg."""
     sources: dict[int, IcebergType] = {}
     for schema in table.metadata.schemas:
         sources |= {field.field_id: field.field_type for field in all_fields(schema.fields)}
@@ -56,7 +56,7 @@ def _types(spec: PartitionSpec, table: IcebergSnapshot) -> dict[int, PrimitiveTy
 
 
 def _read_tasks(scan: PlannedScan, listing: IcebergListing, types: PartitionTypes) -> Iterator[ReadTask]:
-    """What Iceberg is to read of every surviving file: its surviving row groups, or all where it does not tell them."""
+    """Yield a task per surviving file: its surviving row groups, or the whole file if its row groups are unknown."""
     blocks = scan.survivors.blocks
     assert blocks is not None
     order = scan.order()
@@ -82,7 +82,7 @@ def _ranges(file: DataFile, row_groups: np.ndarray) -> tuple[tuple[int, int], ..
 
 
 def data_file(row: Row, partition: Mapping[int, Any]) -> DataFile:
-    """A data file by its manifest entry."""
+    """Build a data file from its manifest entry."""
     return DataFile(
         path=row["path"],
         spec_id=row["spec"],
@@ -96,7 +96,7 @@ def data_file(row: Row, partition: Mapping[int, Any]) -> DataFile:
 
 
 def delete_file(row: Row) -> DeleteFile:
-    """A delete file by its manifest entry."""
+    """Build a delete file from its manifest entry."""
     return DeleteFile(
         content="equality" if row["content"] == EQUALITY_DELETES else "position",
         path=row["path"],
@@ -112,7 +112,7 @@ def delete_file(row: Row) -> DeleteFile:
 
 
 def _partitions(listing: IcebergListing, ordinals: np.ndarray, types: PartitionTypes) -> list[dict[int, Any]]:
-    """The partition of every file as Iceberg writes single values in JSON; NULL is left out."""
+    """Return every file's partition in Iceberg's single-value JSON; NULL is left out."""
     found: list[dict[int, Any]] = [{} for _ in ordinals]
     for spec, fields in types.items():
         for number, type_ in fields.items():

@@ -1,9 +1,9 @@
-"""File scan tasks of Iceberg as JSON texts, which Iceberg's own reader of Java takes (FileScanTaskParser).
+"""Iceberg file scan tasks as JSON texts, which Iceberg's Java reader parses (FileScanTaskParser).
 
-A task reads the row groups of one data file that lie in one range of its bytes, minus the rows that its delete files
-name. A text holds the partition spec of the file, and a schema just for this spec: a table's whole schema, once per
-task, would be most of what is sent and kept. Delete files are written under the spec of the data file that they
-apply to, without their partition: the parser takes no other spec, and which files a delete applies to is decided.
+A task reads the row groups of one data file in one byte range, without the rows that its delete files delete. A text
+has the partition spec of the file, and a schema for this spec only: the table's whole schema, once per task, would be
+most of what is sent and kept. Delete files are written under the spec of the data file that they apply to, without
+their partition: the parser takes no other spec, and which deletes apply is already decided.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Range = tuple[int, int]  # start, length
 
 @dataclass(frozen=True)
 class DataFile:
-    """A live data file, as its manifest entry has it."""
+    """A live data file, from its manifest entry."""
 
     path: str
     spec_id: int
@@ -32,7 +32,7 @@ class DataFile:
     split_offsets: tuple[int, ...] = ()
     sort_order_id: int | None = None
     key_metadata: bytes | None = None
-    first_row_id: int | None = None  # of version 3: where row ids are read
+    first_row_id: int | None = None  # of version 3, if row ids are read
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class DeleteFile:
 
 @dataclass(frozen=True)
 class ReadTask:
-    """What to read of one data file: the row groups in `ranges`, minus what `deletes` name."""
+    """What to read of one data file: the row groups in `ranges`, without the rows that `deletes` delete."""
 
     file: DataFile
     deletes: tuple[DeleteFile, ...]
@@ -63,17 +63,17 @@ class ReadTask:
 
 @dataclass(frozen=True)
 class Spec:
-    """A partition spec as JSON, with a schema that holds the source columns of its fields."""
+    """A partition spec as JSON, with a schema of its source columns."""
 
     spec: Json
     schema: Json
 
 
 def spec_of(spec: Json, schemas: Sequence[Json]) -> Spec:
-    """The spec with the columns that it needs, each from the last of `schemas` that has it.
+    """Return the spec with the columns that it needs, each from the last of `schemas` that has it.
 
-    Both are written as in the table's metadata file: ``{"spec-id": 0, "fields": [...]}``, and
-    ``{"type": "struct", "schema-id": 0, "fields": [...]}``. A spec that was left behind may name columns dropped since.
+    Both are written as in the table's metadata file: ``{"spec-id": 0, "fields": [...]}``, and ``{"type": "struct",
+    "schema-id": 0, "fields": [...]}``. An old spec may name columns that were dropped since.
     """
     wanted = {source for each in spec["fields"] for source in each.get("source-ids", [each.get("source-id")])}
     columns: dict[int, Any] = {}
@@ -88,7 +88,7 @@ def spec_of(spec: Json, schemas: Sequence[Json]) -> Spec:
 
 
 def _ids(column: Json) -> Iterator[int]:
-    """The ids of a column and of the fields of its structs. (No partition is made from lists or maps.)"""
+    """Yield the ids of a column and of the fields of its structs. (Partitions never use lists or maps.)"""
     yield column["id"]
     type_ = column["type"]
     if isinstance(type_, Mapping) and type_["type"] == "struct":
@@ -97,10 +97,10 @@ def _ids(column: Json) -> Iterator[int]:
 
 
 def byte_ranges(starts: Sequence[int], stop: int, row_groups: Iterable[int]) -> tuple[Range, ...]:
-    """The ranges that hold just these row groups of a file; adjacent ones are one range.
+    """Return the ranges that cover exactly these row groups of a file; adjacent ones are merged.
 
-    `starts` has the first byte of every row group of the file, `stop` lies behind the last one (the size of the file
-    does). A reader takes the row groups whose middle lies in its range, so bytes between row groups do no harm.
+    `starts` has the first byte of every row group of the file; `stop` is after the last one, for example the file size.
+    A reader takes the row groups whose middle is in its range, so bytes between row groups do no harm.
     """
     ends = [*starts, stop]
     merged: list[list[int]] = []
@@ -113,7 +113,7 @@ def byte_ranges(starts: Sequence[int], stop: int, row_groups: Iterable[int]) -> 
 
 
 def task_texts(tasks: Iterable[ReadTask], specs: Mapping[int, Spec]) -> Iterator[str]:
-    """One JSON text without line breaks per range of each task; `specs` by spec id."""
+    """Yield one JSON text without line breaks per range of each task; `specs` by spec id."""
     heads = {id_: _inside({"schema": spec.schema, "spec": spec.spec}) for id_, spec in specs.items()}
     for task in tasks:
         file = _inside({"data-file": _data_file(task.file)})
@@ -123,7 +123,7 @@ def task_texts(tasks: Iterable[ReadTask], specs: Mapping[int, Spec]) -> Iterator
 
 
 def _inside(value: Json) -> str:
-    """JSON of an object, without its braces."""
+    """Return the JSON of an object without its braces."""
     return json.dumps(value, separators=(",", ":"))[1:-1]
 
 
@@ -131,7 +131,7 @@ def _data_file(file: DataFile) -> Json:
     return _present(
         {
             "spec-id": file.spec_id,
-            "content": "DATA",  # versions before 1.11 know only these capitals, later ones take both
+            "content": "DATA",  # versions before 1.11 accept only capitals, later ones both
             "file-path": file.path,
             "file-format": file.format,
             "partition": {str(id_): value for id_, value in file.partition.items() if value is not None},

@@ -22,7 +22,7 @@ from secateur.io.tables.partitions import Partitions
 from secateur.pruning.functions.calendar import DAY
 from secateur.pruning.predicate.temporal import EPOCH, instant_micros
 
-DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # the directory of rows whose value is NULL
+DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # directory of rows whose value is NULL
 
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
@@ -30,14 +30,14 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _DOUBLE = re.compile(r" *[+-]?(NaN|Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?) *", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2} ([01]\d|2[0-3]):\d{2}:\d{2}(\.\d)?", re.ASCII)
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})", re.ASCII)
-_CYCLE, _CYCLE_DAYS = 400, 146_097  # years and days after which the calendar repeats
+_CYCLE, _CYCLE_DAYS = 400, 146_097  # the calendar repeats after this many years and days
 _INSTANT = pa.timestamp("us", "UTC")
 
 
 def read_partitions(paths: pa.Array, zone: dt.tzinfo) -> Partitions:
-    """The partition values of files by their paths below the table; timestamps are read in `zone`.
+    """Parse the partition values of files from their paths below the table; timestamps are read in `zone`.
 
-    Raises IncompatibleSchemas where directories name different columns, as Spark does.
+    Raises IncompatibleSchemas if directories name different columns, as Spark does.
     """
     if ord("=") not in text_parts(paths)[1]:
         return Partitions((), ())
@@ -59,7 +59,7 @@ def read_partitions(paths: pa.Array, zone: dt.tzinfo) -> Partitions:
 
 
 def _pairs(folder: str) -> list[tuple[str, str]]:
-    """The (column, raw value) pairs of a path: the run of ``column=value`` directories nearest to the file."""
+    """Return the (column, raw value) pairs of a path: the run of ``column=value`` directories nearest to the file."""
     found: list[tuple[str, str]] = []
     for part in reversed(folder.strip("/").split("/")):
         name, equals, value = part.partition("=")
@@ -71,12 +71,12 @@ def _pairs(folder: str) -> list[tuple[str, str]]:
 
 
 def unescape(text: str) -> str:
-    """A directory name as Hive and Spark unescape it: every %XX is one character."""
+    """Unescape a directory name as Hive and Spark do: every %XX is one character."""
     return _ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), text)
 
 
 def _infer(raw: str) -> pa.DataType:
-    """The type of one value: escaped characters count only in timestamps and text."""
+    """Infer the type of one value. Escaped characters count only in timestamps and text."""
     if _INTEGER.fullmatch(raw):
         number = int(raw)
         if -(2**31) <= number < 2**31:
@@ -93,7 +93,9 @@ def _infer(raw: str) -> pa.DataType:
 
 
 def _whole_digits(raw: str) -> int | None:
-    """The digits of a number that Java's ``BigDecimal`` reads without a fraction: 4 of 1e3, None of 1.0 and 1e99."""
+    """Return the digits of a number that Java's ``BigDecimal`` reads without a fraction: 4 for 1e3, None for 1.0 and
+    1e99.
+    """
     try:
         _, digits, exponent = Decimal(raw).as_tuple()
     except ArithmeticError:
@@ -110,7 +112,7 @@ def _moment(text: str) -> dt.datetime | None:
 
 
 def _days(text: str) -> int | None:
-    """Days since 1970-01-01, of the years 0000 to 9999."""
+    """Return the days since 1970-01-01 of a date in the years 0000 to 9999."""
     match = _DATE.fullmatch(text)
     if not match:
         return None
@@ -123,12 +125,12 @@ def _days(text: str) -> int | None:
 
 
 def _common_type(types: set[pa.DataType]) -> pa.DataType:
-    """The type of a column whose values have these types; text where they have none in common."""
+    """Return the common type of a column whose values have these types; text if there is none."""
     return reduce(_wider, sorted(types, key=str)) if types else pa.string()
 
 
 def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType:
-    """``findWiderTypeForPartitionColumn``: a double takes an int beside it, but no long and no decimal."""
+    """Widen two types as ``findWiderTypeForPartitionColumn``: double absorbs int, but not long or decimal."""
     if a == b:
         return a
     match {a, b}:
@@ -145,7 +147,7 @@ def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType:
 
 
 def _digits(type_: pa.DataType) -> int:
-    """The precision of the decimal type that holds a whole number."""
+    """Return the precision of the decimal type that holds a whole number."""
     return {pa.int32(): 10, pa.int64(): 20}.get(type_) or int(type_.precision)
 
 
@@ -167,7 +169,7 @@ def _convert(raw: str, type_: pa.DataType, zone: dt.tzinfo) -> object:
 
 
 def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
-    """Converted values of one type; NULLs and decimals are left to pyarrow."""
+    """Build an array of one type from converted values; NULLs and decimals are left to pyarrow."""
     if None in values or pa.types.is_decimal(type_):
         return pa.array(values, type_)
     if pa.types.is_string(type_):
@@ -177,6 +179,6 @@ def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
 
 
 def _midnight(days: int, zone: dt.tzinfo) -> int:
-    """The instant at which a day begins; ``datetime`` knows none before the year 1."""
+    """Return the instant at which a day begins; ``datetime`` cannot express days before the year 1."""
     known = max(days, dt.date.min.toordinal() - EPOCH.toordinal())
     return instant_micros(dt.datetime.fromordinal(known + EPOCH.toordinal()), zone) - (known - days) * DAY

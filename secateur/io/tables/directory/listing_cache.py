@@ -1,4 +1,4 @@
-"""The latest listing of a table, kept for as long as its reader is content with it; shared by threads."""
+"""The latest listing of a table, cached for at most `freshness` seconds and shared by threads."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from secateur.io.tables.listing import Listing
 
 @dataclass(frozen=True)
 class _Dated:
-    """Files, when their listing began, and what was derived of them by time zone."""
+    """Listed files, the time their listing began, and the listings derived from them by time zone."""
 
     begun: float  # by time.monotonic
     files: ListedFiles
     by_zone: dict[dt.tzinfo | None, Listing] = field(default_factory=dict)
 
     def listing(self, zone: dt.tzinfo) -> Listing:
-        """The files with their partition values, which are parsed once; under None where no zone matters."""
+        """Return the files with their partition values, parsed once per zone; the key is None if no zone matters."""
         for known in (None, zone):
             if (found := self.by_zone.get(known)) is not None:
                 return found
@@ -36,10 +36,10 @@ class _Dated:
 
 
 class LatestListing:
-    """Keeps what was listed last; where a new listing finds the same files, the old objects are given again.
+    """Caches the latest listing. If a new listing finds the same files, the old objects are returned again.
 
-    Of threads that want a new listing at once, one lists and the others wait: those that asked before it began share
-    it. A thread that is content with what is here never waits.
+    When several threads want a new listing at once, one lists and the others wait; those that asked before it began
+    share it. A thread that accepts the cached listing never waits.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,9 @@ class LatestListing:
         self._one_lists = lock_for(self, "_one_lists")
 
     def get(self, list_now: Callable[[], ListedFiles], zone: dt.tzinfo, most_seconds: float) -> Listing:
-        """A listing begun less than `most_seconds` before this call, or after it. Errors of `list_now` pass through."""
+        """Return a listing begun less than `most_seconds` before this call, or after it. Errors of `list_now` pass
+        through.
+        """
         called = time.monotonic()
         dated = self._dated
         if dated is None or called - dated.begun >= most_seconds:
@@ -55,12 +57,12 @@ class LatestListing:
                 dated = self._dated
                 if dated is None or called - dated.begun >= most_seconds:
                     dated = self._renewed(time.monotonic(), list_now())
-                    dated.listing(zone)  # errors in partitions leave what was here
+                    dated.listing(zone)  # errors in partitions leave the cached listing in place
                     self._dated = dated
         return dated.listing(zone)
 
     def expire(self) -> None:
-        """Forget how old the listing is: it was seen to be wrong. A newer one that comes just now may expire too."""
+        """Expire the cached listing, because it was found wrong. A newer one that arrives meanwhile may expire too."""
         dated = self._dated
         if dated is not None:
             self._dated = replace(dated, begun=-math.inf)

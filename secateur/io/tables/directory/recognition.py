@@ -1,8 +1,8 @@
-"""Files that the index knows under another witness, and that their last bytes prove the same.
+"""Recognise files that the index knows under another witness, by the checksum of their last bytes.
 
-Whoever copies a table with its index and keeps the times (`cp -a`, `rsync -a`), moves it to another disk, or links to
-its files, changes when the files were changed, and nothing else. Such a file is opened once: it is known again where
-its end has the checksum that its index entry tells.
+Copying a table with its index while keeping the times (`cp -a`, `rsync -a`), moving it to another disk, or linking to
+its files changes their change times and nothing else. Such a file is opened once, and is recognised if its end has the
+checksum recorded in its index entry.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from secateur.io.tables.table import TableSnapshot
 
 @dataclass(frozen=True)
 class _Recognised:
-    """A listing whose files are known under the witnesses of the index."""
+    """A listing whose files are known by the witnesses of the index."""
 
     listing: Listing
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory, beside those of the listing that it was made of."""
+        """Bytes in memory, without those of the original listing."""
         return self.listing.known_as.nbytes
 
 
 def recognised(table: TableSnapshot, listing: Listing, snapshot: Snapshot | None) -> Listing:
-    """The listing with the witnesses that the index has of those files that their last bytes prove the same.
+    """Return the listing with the index's witnesses for those files whose last bytes prove them the same.
 
-    Of formats whose files are never written twice there are none. Raises IndexFault.
+    Formats that never write a file twice have no such files. Raises IndexFault.
     """
     if snapshot is None or not isinstance(table, ParquetDirectory) or listing.id == snapshot.listing_id:
         return listing
@@ -52,7 +52,7 @@ def _recognised(table: ParquetDirectory, listing: Listing, snapshot: Snapshot) -
     file = alike(listing, entries)
     differs = (file >= 0) & (entries.end != 0)
     differs[differs] = entries.witness[differs] != listing.witness[file[differs]]
-    differs[differs] = listing.modified[file[differs]] != 0  # else no time tells, and any file of the size is alike
+    differs[differs] = listing.modified[file[differs]] != 0  # else there is no time, and any file of the size matches
     doubtful = np.flatnonzero(differs)
     if not len(doubtful):
         return listing
@@ -65,7 +65,7 @@ def _recognised(table: ParquetDirectory, listing: Listing, snapshot: Snapshot) -
 
 
 def _end(table: ParquetDirectory, listing: Listing, ordinal: int) -> int:
-    """The checksum of a file's end; 0, which no end has, where it cannot be read or is not the file that was listed."""
+    """Return the checksum of a file's end; 0, which no end has, if it cannot be read or is not the listed file."""
     path = listing.paths[ordinal].as_py()
     key = ("end", path, *listing.identity(ordinal))
 

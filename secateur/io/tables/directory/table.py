@@ -50,11 +50,11 @@ class ParquetDirectory:
 
     location: str  # as the user gave it, absolute, without credentials
     filesystem: FileSystem
-    root: str  # the same within the filesystem
+    root: str  # the same path within the filesystem
     store: FileStore
     declared_schema: pa.Schema | None = None
-    freshness: float = 0.0  # seconds that a listing may be old; 0: every query lists
-    found_by_location: bool = True  # by other engines too: no setting or filesystem was given besides
+    freshness: float = 0.0  # maximum age of a listing in seconds; 0: every query lists
+    found_by_location: bool = True  # other engines can find it by location: no extra setting or filesystem was given
     disk: DiskCache | None = field(default=None, compare=False, repr=False)
     cache: ByteCache = field(default_factory=memory_cache, compare=False, repr=False)
     _latest: LatestListing = field(default_factory=LatestListing, init=False, compare=False, repr=False)
@@ -67,38 +67,38 @@ class ParquetDirectory:
         self.__dict__.update(state, filesystem=opened, cache=memory_cache(), _latest=LatestListing())
 
     def snapshot(self, *, fresh: bool = False) -> ParquetDirectory:
-        """The directory itself, which has no snapshots: a listing is all that a query holds on to."""
+        """Return the directory itself: it has no snapshots, and a query holds on to a listing only."""
         return self
 
     def expire(self) -> None:
-        """The next query lists anew, whatever `freshness` is."""
+        """Discard the cached listing: the next query lists again, whatever `freshness` is."""
         self._latest.expire()
 
     @property
     def id(self) -> None:
-        """There are no snapshots that could be told apart."""
+        """None: a directory has no snapshots to tell apart."""
         return None
 
     @property
     def metadata_tables(self) -> DirectoryTables:
-        """There is no metadata besides the directory itself."""
+        """Metadata tables of a directory, which has no metadata besides its listing."""
         return DirectoryTables()
 
     @property
     def naming(self) -> ByName:
-        """An index calls columns by their names."""
+        """The index refers to columns by name."""
         return BY_NAME
 
     def listing(self, zone: dt.tzinfo) -> Listing:
-        """The live files by path; names that begin with ``_`` or ``.`` are not part of the table.
+        """Return the live files by path; names that begin with ``_`` or ``.`` are not part of the table.
 
-        They are listed anew unless a listing of this handle is younger than `freshness`. Raises TableNotFound where
-        the directory cannot be listed (a name that is no UTF-8 is a reason), IncompatibleSchemas.
+        Lists again unless this handle has a listing younger than `freshness`. Raises TableNotFound if the directory
+        cannot be listed (for example because a name is not UTF-8), IncompatibleSchemas.
         """
         return self._latest.get(self._files, zone, self.freshness)
 
     def fresh_listing(self, zone: dt.tzinfo) -> Listing:
-        """The live files now, listed after this call; later calls of :meth:`listing` may use it. Raises as that."""
+        """List the live files now; later calls of :meth:`listing` may reuse the result. Raises as :meth:`listing`."""
         return self._latest.get(self._files, zone, 0.0)
 
     def _files(self) -> ListedFiles:
@@ -108,7 +108,7 @@ class ParquetDirectory:
             raise trouble(f"cannot list {self.location}", error, TableNotFound) from None
 
     def schemas(self, listing: Listing, ordinals: np.ndarray) -> Iterator[tuple[str, pa.Schema]]:
-        """The path and the schema of the given files; footers are read in parallel, and once per file identity."""
+        """Yield the path and schema of the given files. Footers are read in parallel, once per file identity."""
 
         def schema_of(ordinal: int) -> tuple[str, pa.Schema]:
             path = listing.paths[ordinal].as_py()
@@ -119,8 +119,8 @@ class ParquetDirectory:
             yield from threads.map(schema_of, ordinals.tolist())
 
     def open_file(self, path: str) -> ParquetFile:
-        """One file by its path below the table; where it has vanished, the next query lists anew."""
-        from secateur.io.parquet.parquet_file import open_parquet  # which a query that the index answers does not need
+        """Open one file by its path below the table. If it has vanished, the next query lists again."""
+        from secateur.io.parquet.parquet_file import open_parquet  # a query answered by the index does not need it
 
         try:
             return open_parquet(self.filesystem, posixpath.join(self.root, path), self.full_path(path))
@@ -129,9 +129,9 @@ class ParquetDirectory:
             raise
 
     def require_listed(self, listing: Listing, ordinals: np.ndarray) -> None:
-        """Raises StalePlan unless some files are still those that were listed: for readers that do not look themselves.
+        """Raise StalePlan unless the files are still the listed ones, for readers that do not check themselves.
 
-        Every file is looked up by itself, many at once where the filesystem is not a local disk.
+        Every file is looked up individually, in parallel unless the filesystem is a local disk.
         """
 
         def require(ordinal: int) -> None:
@@ -149,11 +149,11 @@ class ParquetDirectory:
     open_for_index = open_file
 
     def kept_manifests(self) -> None:
-        """A directory has no metadata of its own."""
+        """None: a directory has no metadata of its own."""
         return
 
     def delivery(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
-        """Readers are told the values of partition columns."""
+        """Return how the files are read; the reader options are the values of partition columns."""
         chosen, partitions = from_numpy(ordinals), listing.partitions
         told = pa.nulls(len(ordinals), pa.struct([]))
         if partitions.fields:
@@ -164,7 +164,9 @@ class ParquetDirectory:
     delivery_of_all = delivery
 
     def open_rows(self, file: FileBlocks) -> DirectoryRows:
-        """A file for reading, the one that was listed. Raises as :meth:`open_file`; StalePlan for another."""
+        """Open a file for reading and check that it is the listed one. Raises as :meth:`open_file`; StalePlan if it is
+        not.
+        """
         path = posixpath.join(self.root, file.path)
         listed = ListedFile(self.filesystem, path, self.full_path(file.path), file.size, file.modified, file.witness)
         from secateur.io.parquet.parquet_file import open_rows
@@ -177,7 +179,7 @@ class ParquetDirectory:
         return DirectoryRows(source, {METADATA: metadata_of(file.path), **file.told}, listed)
 
     def full_path(self, path: str) -> str:
-        """The path of a file as Spark and other engines take it."""
+        """Return the path of a file as Spark and other engines take it."""
         return posixpath.join(self.location, path)
 
 
@@ -196,11 +198,11 @@ class DirectoryRows:
     def positioned(
         self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None = None
     ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-        """The chosen rows of a row group, with their positions within it."""
+        """Yield the selected rows of a row group, with their positions within it."""
         return with_positions(still_listed(self.source.read(row_group, fields, rows), self.listed), rows)
 
     def at(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection) -> Iterator[pa.RecordBatch]:
-        """The chosen rows of a row group."""
+        """Yield the selected rows of a row group."""
         return still_listed(self.source.read(row_group, fields, rows), self.listed)
 
     @cached_property
@@ -209,7 +211,7 @@ class DirectoryRows:
         return PagePruner(lambda: self.source.opened, self.constants, self.source.is_stored)
 
     def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
-        """Whether values of some columns are few bytes."""
+        """Return whether the values of some columns are few bytes."""
         return self.source.is_light(row_group, fields, rows)
 
 
@@ -222,9 +224,9 @@ def open_directory(
     freshness: float | dt.timedelta | None = None,
     disk_cache: DiskCache | None = None,
 ) -> ParquetDirectory:
-    """The table in a directory; see :func:`secateur.open_table`.
+    """Open the table in a directory; see :func:`secateur.open_table`.
 
-    Raises TableNotFound where there is none, UnsupportedTable for other formats, ValueError for a negative freshness.
+    Raises TableNotFound if there is none, UnsupportedTable for other formats, ValueError for a negative freshness.
     """
     seconds = seconds_of(freshness)
     shown, resolved, root = resolve_location(location, filesystem)
@@ -240,13 +242,13 @@ def open_directory(
 
 
 def _require_plain(filesystem: FileSystem, root: str, shown: str) -> None:
-    """Raises TableNotFound where there is no directory, UnsupportedTable for formats whose files are not all live."""
+    """Raise TableNotFound if there is no directory, UnsupportedTable for formats whose files are not all live."""
     asks: list[Callable[[], Any]] = [
         partial(_looked_up, filesystem, root, shown),
         partial(has_iceberg_metadata, filesystem, root),
         *(partial(_looked_up, filesystem, posixpath.join(root, name), shown) for name in _MARKS),
     ]
-    with ThreadPoolExecutor(len(asks)) as threads:  # an object store is waited for once, not for each
+    with ThreadPoolExecutor(len(asks)) as threads:  # wait for an object store once, not once per request
         info, is_iceberg, *marks = threads.map(lambda ask: ask(), asks)
     if info.type == pafs.FileType.NotFound:
         raise TableNotFound(f"no such table: {shown} does not exist")
@@ -262,14 +264,14 @@ def _require_plain(filesystem: FileSystem, root: str, shown: str) -> None:
 
 
 def has_iceberg_metadata(filesystem: FileSystem, root: str) -> bool:
-    """Whether a directory is that of an Iceberg table. Raises TableNotFound, AccessDenied where it cannot be listed."""
+    """Return whether a directory is an Iceberg table. Raises TableNotFound, AccessDenied if it cannot be listed."""
     metadata = posixpath.join(root, "metadata")
     found = _looked_up(filesystem, pafs.FileSelector(metadata, allow_not_found=True), metadata)
     return any(".metadata.json" in info.base_name for info in found)
 
 
 def _looked_up(filesystem: FileSystem, asked: str | pafs.FileSelector, shown: str) -> Any:
-    """What a filesystem tells of a path, or a list of what is in a directory. Raises TableNotFound, AccessDenied."""
+    """Return information on a path, or the entries of a directory. Raises TableNotFound, AccessDenied."""
     try:
         return filesystem.get_file_info(asked)
     except OSError as error:

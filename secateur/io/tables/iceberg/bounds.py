@@ -1,4 +1,4 @@
-"""Bounds as Iceberg's manifests write them, as Arrow values of a column's type.
+"""Decode the bounds of Iceberg's manifests to Arrow values of a column's type.
 
 Source: Iceberg's specification, "Binary single-value serialization" and "Type promotion and column bounds".
 """
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from secateur.arrays import text_parts
 
-_STORED: dict[pa.DataType, tuple[str, ...]] = {  # little-endian forms of a type, those that it was widened from too
+_STORED: dict[pa.DataType, tuple[str, ...]] = {  # little-endian forms of a type, including those widened to it
     pa.bool_(): ("?",),
     pa.int32(): ("<i4",),
     pa.int64(): ("<i8", "<i4"),
@@ -25,9 +25,9 @@ _WIDE_BYTES = 16  # of a decimal
 
 
 def decoded(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Single values in bytes as values of a type; null where they are not of a form that the type has.
+    """Decode single-value bytes to values of a type; null if they are not in a form of that type.
 
-    Of text they stay bytes, for a bound may be cut within a character.
+    Text stays bytes, because a bound may be cut within a character.
     """
     if pa.types.is_decimal128(type_):
         return _decimals(values, type_)
@@ -50,7 +50,7 @@ def _array(numbers: np.ndarray, type_: pa.DataType) -> pa.Array:
         return pa.array(numbers)
     wide = numbers.astype(np.dtype(f"{numbers.dtype.kind}{type_.bit_width // 8}"))
     values = pa.array(wide)
-    if numbers.dtype.kind == "f":  # a NaN as a bound tells nothing
+    if numbers.dtype.kind == "f":  # a NaN bound carries no information
         return pc.if_else(pc.is_nan(values), pa.scalar(None, type_), values)
     return values if values.type == type_ else values.view(type_)
 
@@ -62,7 +62,7 @@ def _placed(into: pa.Array, rows: np.ndarray, values: pa.Array) -> pa.Array:
 
 
 def _decimals(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Unscaled numbers of up to 16 bytes, big-endian, in two's complement."""
+    """Decode unscaled numbers of up to 16 bytes, big-endian, in two's complement."""
     n = len(values)
     offsets, data = text_parts(values.cast(pa.large_binary()))
     lengths = np.diff(offsets)

@@ -1,4 +1,4 @@
-"""A Parquet file of an Iceberg table, seen through the table's schema: columns are found by their field ids."""
+"""A Parquet file of an Iceberg table, seen through the table's schema: columns are found by field id."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from secateur.values import ordered_kind
 
 @dataclass(frozen=True)
 class View:
-    """How files of a table are seen: the columns as they are called, and what files without them mean."""
+    """How a table's files are read: its columns, and the values of columns that a file lacks."""
 
     schema: pa.Schema  # every field with its id
     defaults: Mapping[int, pa.Scalar] = field(default_factory=dict)  # initial defaults, by id
-    told: frozenset[int] = frozenset()  # columns that partitions may tell of files without them
+    told: frozenset[int] = frozenset()  # columns whose value partitions may give for files that lack them
     mapping: Mapping[str, MappedName] | None = None  # for files without ids
 
     @cached_property
@@ -42,7 +42,7 @@ class View:
 
     @cached_property
     def fields(self) -> dict[int, pa.Field]:
-        """The columns by their ids."""
+        """The columns by id."""
         return fields_by_id(self.schema)
 
 
@@ -52,7 +52,7 @@ class IcebergFile:
 
     rows: RowGroupReader[ParquetFile]
     view: View
-    constants: Mapping[int, pa.Scalar] | None = None  # what its partition tells, by id; None: it was not asked
+    constants: Mapping[int, pa.Scalar] | None = None  # partition values by id; None: not loaded
 
     @property
     def path(self) -> str:
@@ -78,7 +78,7 @@ class IcebergFile:
 
     @cached_property
     def stored(self) -> pa.Schema:
-        """The file's own schema with ids. Raises InvalidParquet where there is no way to tell them."""
+        """The file's own schema with ids. Raises InvalidParquet if the ids cannot be determined."""
         own = self.rows.head.schema
         if has_ids(own) or not len(own):
             return own
@@ -90,7 +90,7 @@ class IcebergFile:
         return with_mapped_ids(own, self.view.mapping)
 
     def stored_path(self, path: Path) -> Path | None:
-        """What the file calls a column of the table; None where it does not have it."""
+        """Return the file's path of a table column; None if the file lacks it."""
         fields, found = list(self.stored), []
         for own in self.view.ids[path]:
             child = next((each for each in fields if id_of(each) == own), None)
@@ -101,7 +101,7 @@ class IcebergFile:
         return tuple(found)
 
     def zone_map(self, path: Path, type_: pa.DataType) -> ZoneMap:
-        """The zone map of a column over the row groups, by the footer alone."""
+        """Return the zone map of a column over the row groups, from the footer only."""
         own = self.stored_path(path)
         if own is None:
             return self._absent(path, type_)
@@ -122,7 +122,7 @@ class IcebergFile:
         return zonemap.from_bounds(type_, values, values, none, none, self.row_count)
 
     def pages(self, zone_maps: Mapping[IndexedColumn, ZoneMap]) -> dict[IndexedColumn, PageTable]:
-        """The pages of those columns that have a page index in every row group."""
+        """Return the pages of those columns that have a page index in every row group."""
         own = {
             IndexedColumn(stored, column.type): column
             for column in zone_maps
@@ -132,15 +132,15 @@ class IcebergFile:
         return {own[stored]: pages for stored, pages in found.items()}
 
     def end(self) -> int:
-        """Nothing: a data file is never written twice."""
+        """0: a data file is never written twice."""
         return 0
 
     def layouts(self) -> FileLayouts:
-        """What reads of single pages need of all row groups."""
+        """Return what is needed to read single pages of all row groups."""
         return self.source.layouts()
 
     def native_filters(self, path: Path, type_: pa.DataType, fpr: float) -> NativeFilters:
-        """The file's own bloom filters of a column."""
+        """Return the file's own bloom filters of a column."""
         own = self.stored_path(path)
         if own is None or is_uuid(self._field(path)):
             return no_filters(len(self.row_count), "the file does not have the column as the table does")
@@ -152,9 +152,9 @@ class IcebergFile:
     def read(
         self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The chosen rows of a row group, or all: some top-level columns, which are known by the ids of their fields.
+        """Yield the selected rows of a row group, or all: top-level columns, matched by field id.
 
-        Raises NotInFile where only the partition knows them, OldCalendar, StalePlan, InvalidParquet.
+        Raises NotInFile if only the partition has their values, OldCalendar, StalePlan, InvalidParquet.
         """
         if self.constants is None:
             self._require_stored(fields)
@@ -173,12 +173,12 @@ class IcebergFile:
             yield pa.RecordBatch.from_arrays(arrays, schema=schema) if fields else batch
 
     def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
-        """Whether the chosen values of some columns are few bytes."""
+        """Return whether the selected values of some columns are few bytes."""
         own = {id_of(each): each.name for each in self.stored}
         return self.rows.is_light_by_name(row_group, [own[id_of(f)] for f in fields if id_of(f) in own], rows)
 
     def _require_stored(self, fields: Sequence[pa.Field]) -> None:
-        """Raises NotInFile where the file lacks a column, or a part of one, that its partition may tell."""
+        """Raise NotInFile if the file lacks a column, or a part of one, whose value its partition may give."""
         roots = {each.name for each in fields}
         for path, ids in self.view.ids.items():
             if path[0] in roots and not self.view.told.isdisjoint(ids) and self.stored_path(path) is None:

@@ -1,9 +1,9 @@
-"""Which delete files of an Iceberg snapshot apply to which of its data files.
+"""Match the delete files of an Iceberg snapshot with the data files that they apply to.
 
-Source: Iceberg's specification, "Scan Planning", and ``DeleteFileIndex``. A position delete or a deletion vector
-applies to data files that are not younger than it, an equality delete to those that are older. Deletes of a partition
-apply within it, and those of an unpartitioned spec, if they are equality deletes, everywhere. What names its data file
-applies to that alone, and a deletion vector stands for all position deletes of its file.
+A position delete or a deletion vector applies to data files that are not younger than it, an equality delete to those
+that are older. Deletes of a partition apply within it; equality deletes of an unpartitioned spec apply everywhere. A
+delete file that names its data file applies to that file only, and a deletion vector replaces all position deletes of
+its file. Source: Iceberg's specification, "Scan Planning", and ``DeleteFileIndex``.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _NOTHING = np.zeros(0, np.int64)
 
 @dataclass(frozen=True)
 class AppliedDeletes:
-    """Pairs of a data file, by its ordinal, and a delete file that applies to it; by data file, ascending."""
+    """Pairs of a data file, by ordinal, and a delete file that applies to it; sorted by data file."""
 
     data: np.ndarray
     delete: np.ndarray
 
     def of(self, ordinal: int) -> np.ndarray:
-        """The delete files that apply to one data file."""
+        """Return the delete files that apply to one data file."""
         return self.delete[np.searchsorted(self.data, ordinal) : np.searchsorted(self.data, ordinal, "right")]
 
 
 @dataclass(frozen=True)
 class DeleteFileIndex:
-    """The delete files of a snapshot, beside its data files in their order."""
+    """The delete files of a snapshot, matched with its data files."""
 
     deletes: Entries
     data: Entries
@@ -49,11 +49,11 @@ class DeleteFileIndex:
 
     @cached_property
     def files(self) -> pa.RecordBatch:
-        """A row of FILES for every delete file."""
+        """One row of FILES per delete file."""
         return self.deletes.files
 
     def matches(self, ordinals: np.ndarray) -> AppliedDeletes:
-        """The delete files that apply to some data files, which ascend."""
+        """Return the delete files that apply to some data files, given ascending."""
         chosen = np.zeros(len(self.order), bool)
         chosen[ordinals] = True
         pairs = [_pairs(data[chosen[data]], deletes) for data, deletes in self._groups]
@@ -78,7 +78,7 @@ class DeleteFileIndex:
         return found
 
     def _within_paths(self, data: np.ndarray, delete: np.ndarray) -> np.ndarray:
-        """In which pairs the path of the data file lies within the bounds of the paths that the delete file names."""
+        """Return for which pairs the data file's path lies within the delete file's path bounds."""
         paths = self.data.files.column("path").take(pa.array(self.order[data])).cast(pa.binary())
         lower, upper = (each.take(pa.array(delete)) for each in self._path_bounds)
         outside = pc.or_(pc.fill_null(pc.less(paths, lower), False), pc.fill_null(pc.greater(paths, upper), False))
@@ -86,13 +86,13 @@ class DeleteFileIndex:
 
     @cached_property
     def bytes(self) -> np.ndarray:
-        """The size of every delete file; of a deletion vector, which lies in a file with others, its own."""
+        """The size of every delete file; of a deletion vector, which shares a file with others, its own size."""
         own = pc.if_else(pa.array(self._is_vector), self.files.column("content_size"), pa.scalar(None, pa.int64()))
         found: np.ndarray = pc.coalesce(own, self.files.column("size")).to_numpy(zero_copy_only=False)
         return found
 
     def counts(self, ordinals: np.ndarray) -> DeleteCounts:
-        """The live delete files, and how far they apply to some data files, which ascend."""
+        """Return the number of live delete files, and how far they apply to some data files, given ascending."""
         applied = self.matches(ordinals).delete
         is_position = self._is_position & ~self._is_vector
         return DeleteCounts(
@@ -106,7 +106,9 @@ class DeleteFileIndex:
         )
 
     def most_deleted(self, ordinals: np.ndarray) -> np.ndarray:
-        """How many positions are named by delete files that apply to some data files, which ascend; of others too."""
+        """Return an upper bound of the positions deleted in some data files, given ascending; may count those of other
+        files.
+        """
         pairs = self.matches(ordinals)
         chosen = self._is_position[pairs.delete]
         most = np.zeros(len(ordinals), np.int64)
@@ -115,7 +117,7 @@ class DeleteFileIndex:
         return most
 
     def sharing(self, ordinals: np.ndarray, among: np.ndarray) -> np.ndarray:
-        """Some data files, and those `among` which a position delete applies to that applies to one of them."""
+        """Return the given data files, plus those of `among` that share a position delete with one of them."""
         pairs = self.matches(among)
         mine = pairs.delete[np.isin(pairs.data, ordinals) & self._is_position[pairs.delete]]
         return np.union1d(ordinals, pairs.data[np.isin(pairs.delete, mine)])
@@ -138,13 +140,13 @@ class DeleteFileIndex:
 
     @cached_property
     def _first_untouched(self) -> np.ndarray:
-        """The least sequence number of data that a delete file does not apply to."""
+        """The lowest data sequence number that each delete file does not apply to."""
         sequence = self.files.column("sequence").to_numpy()
         return np.where(self.files.column("content").to_numpy() == EQUALITY_DELETES, sequence, sequence + 1)
 
     @cached_property
     def _path_bounds(self) -> tuple[pa.Array, pa.Array]:
-        """The bounds of the paths in every position delete file, null where they are not known."""
+        """The path bounds of every position delete file; null if unknown."""
         n = len(self.deletes)
         ends = []
         for name in ("lower", "upper"):
@@ -157,9 +159,9 @@ class DeleteFileIndex:
 
     @cached_property
     def _target(self) -> pa.Array:
-        """The data file that a delete file names, null where it may name several.
+        """The data file that a delete file names; null if it may name several.
 
-        A position delete file names one where the bounds of its paths are equal, and so were not cut.
+        A position delete file names one if its path bounds are equal, which means they were not cut.
         """
         lower, upper = self._path_bounds
         same = truths(pc.equal(lower, upper)) & self._is_position
@@ -168,22 +170,22 @@ class DeleteFileIndex:
 
     @cached_property
     def _target_ordinal(self) -> np.ndarray:
-        """The data file that a delete file names; -1 for none, -2 for one that is not live."""
+        """The ordinal of the data file that a delete file names; -1 for none, -2 for one that is not live."""
         paths = self.data.files.column("path").take(pa.array(self.order))
         found = pc.index_in(self._target, paths)
         return np.where(present(self._target), pc.fill_null(found, -2).to_numpy(), -1).astype(np.int64)
 
     @cached_property
     def _named(self) -> tuple[np.ndarray, np.ndarray]:
-        """Data files and the delete files that name them, in pairs."""
+        """Pairs of a data file and a delete file that names it."""
         named = np.flatnonzero(self._is_position & (self._target_ordinal >= 0))
         return self._target_ordinal[named], named
 
     @cached_property
     def _groups(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Data files, ascending, and delete files that apply to them all but for sequence numbers and paths.
+        """Data files, ascending, with the delete files that apply to them, apart from sequence numbers and paths.
 
-        Those of one partition; and all data files with the equality deletes of unpartitioned specs.
+        One group per partition, and one of all data files with the equality deletes of unpartitioned specs.
         """
         unnamed = ~self._is_position | (self._target_ordinal == -1)
         return [
@@ -206,7 +208,7 @@ class DeleteFileIndex:
     def _partition_codes(
         self, spec: int, fields: Sequence[PartitionField], data: np.ndarray, deletes: np.ndarray
     ) -> np.ndarray:
-        """A number for the partition of every given data file, and behind them of every delete file."""
+        """Return a number for the partition of every given data file, then for that of every delete file."""
         codes = np.zeros(len(data) + len(deletes), np.int64)
         for each in fields:
             values = [
@@ -219,7 +221,7 @@ class DeleteFileIndex:
 
 
 def _at(known: tuple[np.ndarray, pa.Array], files: np.ndarray) -> pa.Array:
-    """The values of given files, from those of the files of a spec."""
+    """Return the values of given files, from those of all files of a spec."""
     rows, values = known
     if not np.isin(files, rows).all():
         raise UnsupportedTable("manifests of one partition spec have different partition fields")
@@ -227,7 +229,7 @@ def _at(known: tuple[np.ndarray, pa.Array], files: np.ndarray) -> pa.Array:
 
 
 def _codes(parts: Sequence[pa.Array]) -> np.ndarray:
-    """A number for each distinct value of some arrays, NULL among them."""
+    """Number the distinct rows of some arrays; NULL is a value."""
     types = {part.type for part in parts if len(part)}
     if len(types) > 1:
         parts = [part.cast(reduce(_wider, types)) for part in parts]
@@ -242,5 +244,5 @@ def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType:
 
 
 def _pairs(data: np.ndarray, deletes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Every data file with every delete file."""
+    """Pair every data file with every delete file."""
     return np.repeat(data, len(deletes)), np.tile(deletes, len(data))

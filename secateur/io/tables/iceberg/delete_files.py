@@ -1,4 +1,4 @@
-"""The rows that delete files of an Iceberg snapshot take away: positions in a data file, and keys.
+"""Read the rows that delete files of an Iceberg snapshot delete: positions in a data file, and keys.
 
 Source: Iceberg's specification, "Row-level Deletes", and "Puffin spec", blob type deletion-vector-v1.
 """
@@ -23,7 +23,7 @@ from secateur.values import is_float
 
 _MAGIC = bytes.fromhex("d1d33964")
 _FRAME = 12  # bytes of a vector besides its bitmap: length, magic, checksum
-MOST_POSITIONS = 1 << 30  # of a vector, a few bytes of which can name any number of rows in a row
+MOST_POSITIONS = 1 << 30  # per vector: a few bytes can encode any number of consecutive rows
 _PATH, _POSITION = "file_path", "pos"
 
 OpenInput = Callable[[str], pa.NativeFile]
@@ -33,7 +33,7 @@ OpenInput = Callable[[str], pa.NativeFile]
 
 
 def read_vector(open_input: OpenInput, path: str, offset: int, size: int) -> np.ndarray:
-    """The positions of a deletion vector, ascending: int64. Raises InvalidParquet where its bytes are not one."""
+    """Read the positions of a deletion vector: int64, ascending. Raises InvalidParquet if its bytes are invalid."""
     with opened(open_input, path) as file:
         if offset < 0 or not _FRAME <= size <= file.size() - offset:
             raise InvalidParquet(f"{path} has no deletion vector of {size} bytes at {offset}")
@@ -43,7 +43,7 @@ def read_vector(open_input: OpenInput, path: str, offset: int, size: int) -> np.
 
 
 def decoded_vector(data: bytes, what: str) -> np.ndarray:
-    """The positions of a vector from its bytes. Raises InvalidParquet, naming it."""
+    """Decode the positions of a vector. Raises InvalidParquet, naming `what`."""
     length = int.from_bytes(data[:4], "big")
     body, checksum = data[4:-4], int.from_bytes(data[-4:], "big")
     if length != len(body) or body[:4] != _MAGIC or zlib.crc32(body) != checksum:
@@ -58,7 +58,7 @@ def decoded_vector(data: bytes, what: str) -> np.ndarray:
 
 
 def read_positions(open_input: OpenInput, path: str, wanted: pa.Array) -> list[np.ndarray]:
-    """Of every wanted data file, the positions that a delete file names, in any order: int64."""
+    """Read the positions that a delete file names in every wanted data file: int64, in any order."""
     with opened(open_input, path) as file:
         try:
             table = pq.read_table(file, columns=[_PATH, _POSITION], filters=pc.field(_PATH).isin(wanted))
@@ -73,7 +73,7 @@ def read_positions(open_input: OpenInput, path: str, wanted: pa.Array) -> list[n
 
 
 def opened(open_input: OpenInput, path: str) -> pa.NativeFile:
-    """A delete file opened. Raises StalePlan where it has vanished."""
+    """Open a delete file. Raises StalePlan if it has vanished."""
     try:
         return open_input(path)
     except FileNotFoundError:
@@ -83,7 +83,7 @@ def opened(open_input: OpenInput, path: str) -> pa.NativeFile:
 
 
 def require_parquet(path: str, format_: str) -> None:
-    """Raises UnsupportedTable for a file of another format."""
+    """Raise UnsupportedTable for a file of another format."""
     if format_.upper() != "PARQUET":
         raise UnsupportedTable(f"{path} is a file of {format_}, and only Parquet is read here: read it through Spark")
 
@@ -93,10 +93,10 @@ def require_parquet(path: str, format_: str) -> None:
 
 @dataclass(frozen=True)
 class DeletedKeys:
-    """Rows that are deleted because they equal one of `keys` in all of its columns, NULL being equal to NULL."""
+    """Rows that are deleted because they equal one of `keys` in all columns; NULL equals NULL."""
 
-    fields: tuple[pa.Field, ...]  # with ids: top-level columns of the data
-    keys: tuple[pa.Array, ...]  # of every column
+    fields: tuple[pa.Field, ...]  # top-level columns of the data, with ids
+    keys: tuple[pa.Array, ...]  # one per column
 
     @property
     def nbytes(self) -> int:
@@ -104,7 +104,7 @@ class DeletedKeys:
         return sum(int(each.nbytes) for each in self.keys)
 
     def survive(self, columns: Sequence[pa.Array]) -> np.ndarray:
-        """Which of some rows are not deleted: bool of shape (n,)."""
+        """Return which rows are not deleted: bool of shape (n,)."""
         n = len(columns[0])
         codes = np.zeros(n + len(self.keys[0]), np.int64)
         for column, keys in zip(columns, self.keys, strict=True):
@@ -114,7 +114,7 @@ class DeletedKeys:
 
 
 def equality_codes(values: pa.Array) -> np.ndarray:
-    """A number for each distinct value: NULL and NaN are each one, and 0.0 and -0.0 are two, as in Java."""
+    """Number the distinct values. NULL is one value, NaN is one, and 0.0 and -0.0 are two, as in Java."""
     if is_float(values.type):
         bits = np.int32 if values.type == pa.float32() else np.int64
         numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
@@ -127,19 +127,19 @@ def equality_codes(values: pa.Array) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Deletions:
-    """What is deleted of one data file."""
+    """The deletions of one data file."""
 
     positions: np.ndarray  # ascending
     keys: tuple[DeletedKeys, ...]
 
     def fields(self, wanted: Sequence[pa.Field]) -> list[pa.Field]:
-        """The wanted fields, and behind them those that tell which rows are deleted."""
+        """Return the wanted fields, followed by those needed to find deleted rows."""
         known = {id_of(field) for field in wanted}
         own = {id_of(field): field for each in self.keys for field in each.fields}
         return [*wanted, *(field for number, field in own.items() if number not in known)]
 
     def alive(self, batch: pa.RecordBatch, rows: np.ndarray, fields: Sequence[pa.Field]) -> np.ndarray:
-        """Which rows of a batch with the given fields live, by their positions in the file, which ascend: bool."""
+        """Return which rows of a batch are live, given their ascending positions in the file: bool."""
         place = {id_of(field): i for i, field in enumerate(fields)}
         alive = np.ones(batch.num_rows, bool)
         if len(rows) and len(self.positions):

@@ -63,7 +63,9 @@ _COMPARISONS: dict[type[BooleanExpression], str] = {
 
 
 def predicate_of(expression: BooleanExpression) -> Predicate:
-    """The predicate that is TRUE where Iceberg's expression is. Raises InvalidPredicate, also for bound ones."""
+    """Return the predicate that is TRUE exactly where Iceberg's expression is. Raises InvalidPredicate, also for bound
+    ones.
+    """
     return _predicate(rewrite_not(expression))
 
 
@@ -82,7 +84,7 @@ def _predicate(expression: BooleanExpression) -> Predicate:
 
 
 def _connective(expression: ice.And | ice.Or) -> Predicate:
-    """One node for a row of ANDs or ORs, which PyIceberg nests."""
+    """Flatten a chain of ANDs or ORs, which PyIceberg nests, to one node."""
     kind, parts, left = type(expression), [], [expression.right, expression.left]
     while left:
         part = left.pop()
@@ -120,7 +122,7 @@ def _condition(expression: ice.UnboundPredicate, column: Column) -> Predicate:
 
 
 def _in(column: Column, values: set[Any]) -> In:
-    """The values are a set, which is put in order so that equal expressions print alike."""
+    """Build an In node. The set of values is sorted, so that equal expressions print alike."""
     ordered = sorted(values, key=lambda value: (type(value).__name__, value.value))
     return In(column, compact(tuple(map(_literal, ordered))))
 

@@ -1,4 +1,4 @@
-"""The live files of one Iceberg snapshot, and what its manifests tell of them."""
+"""The live files of one Iceberg snapshot, with the statistics from its manifests."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ Specs = Mapping[int, Sequence[PartitionField]]
 
 @dataclass(frozen=True)
 class IcebergListing(Listing):
-    """The data files of a snapshot, ordered by path; `modified` is the id of the snapshot that added a file, mixed with
-    a number for the table's name mapping where it has one.
+    """The data files of a snapshot, ordered by path. `modified` is the id of the snapshot that added a file, mixed with
+    a number for the table's name mapping if it has one.
 
-    Files are named by what manifests call them: URIs, as a rule. An entry of the index belongs to a path, a size and
-    the snapshot that added it, which rewriting manifests leaves as it was.
+    Files are named as in manifests: usually by URI. An index entry belongs to a path, a size and the snapshot that
+    added the file; rewriting manifests does not change these.
     """
 
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
@@ -51,22 +51,22 @@ class IcebergListing(Listing):
     specs: Specs = field(default_factory=dict)
     deletes: DeleteFileIndex | None = None
     read_positions: Callable[[IcebergListing, np.ndarray], list[np.ndarray] | None] | None = None
-    robbed: frozenset[int] = frozenset()  # columns of which manifests may say what is true of another
+    robbed: frozenset[int] = frozenset()  # columns whose manifest statistics may be those of another column
 
     @cached_property
     def files(self) -> pa.RecordBatch:
-        """What manifests say of every file, in order."""
+        """The manifest fields of every file, in order."""
         return self.entries.files.take(pa.array(self.order))
 
     @cached_property
     def row_count(self) -> np.ndarray:
-        """The rows of every file, deleted ones too."""
+        """The rows of every file, deleted ones included."""
         found: np.ndarray = self.files.column("record_count").to_numpy()
         return found
 
     @cached_property
     def _position(self) -> np.ndarray:
-        """The position of every entry in order."""
+        """The position of every entry in the order."""
         found = np.empty(len(self.order), np.int64)
         found[self.order] = np.arange(len(self.order))
         return found
@@ -81,18 +81,20 @@ class IcebergListing(Listing):
         return self.deletes.touched if self.deletes is not None and len(self.deletes.deletes) else None
 
     def delete_counts(self, ordinals: np.ndarray) -> DeleteCounts:
-        """The delete files of the snapshot, and how far they apply to some of the files, which ascend."""
+        """Return the delete files of the snapshot, and how far they apply to some files, given ascending."""
         return DeleteCounts(touched=0) if self.deletes is None else self.deletes.counts(ordinals)
 
     def most_deleted(self, files: np.ndarray) -> np.ndarray:
-        """How many rows of some files, which ascend, may be deleted by position, at most: by record counts alone."""
+        """Return an upper bound of the rows deleted by position in some files, given ascending, from record counts
+        only.
+        """
         return np.zeros(len(files), np.int64) if self.deletes is None else self.deletes.most_deleted(files)
 
     def deleted(self, files: np.ndarray, among: np.ndarray) -> list[np.ndarray] | None:
-        """The deleted positions of some files, ascending; None where they cannot be read.
+        """Return the deleted positions of some files, ascending; None if they cannot be read.
 
-        A delete file that is read is read for all the files `among` that it applies to, whose positions are kept: who
-        reads the plan will ask for them.
+        A delete file is read for all files `among` that it applies to, and their positions are cached: the reader of
+        the plan will need them.
         """
         if self.deletes is None or self.read_positions is None:
             return None
@@ -101,16 +103,16 @@ class IcebergListing(Listing):
         return None if found is None else [found[i] for i in np.searchsorted(wanted, files).tolist()]
 
     def zones(self, column: Field) -> Zones | None:
-        """Nothing that would stand in place of what files say of a column."""
+        """None: manifests do not replace the files' own statistics of a column."""
         return None
 
     def bounds(self, column: Field, among: np.ndarray) -> Zones | None:
-        """What partition values tell of a column, and of the files `among` its bounds and counts in manifests."""
+        """Return bounds of a column from partition values and, for files `among`, manifest bounds and counts."""
         field_id = self._ids.get(column.path)
         if field_id is None or kind_of(column.type) is None:
             return None
         known = self._zones.get((field_id, column.type))
-        if known is None or known[0] is not among:  # the same array for as long as the index is the same
+        if known is None or known[0] is not among:  # the same array as long as the index is the same
             known = self._zones[field_id, column.type] = (among, self._bounds(field_id, column.type, among))
         return known[1]
 
@@ -140,7 +142,7 @@ class IcebergListing(Listing):
         return {}
 
     def _by_partition(self, field_id: int, type_: pa.DataType) -> ZoneMap | None:
-        """The bounds that partition values of any spec mean for a column."""
+        """Return the column bounds implied by partition values of any spec."""
         found = [
             zone_map
             for spec, fields in self.specs.items()
@@ -169,7 +171,7 @@ class IcebergListing(Listing):
         return _scattered(own, at, len(self.order))
 
     def _by_metrics(self, field_id: int, type_: pa.DataType) -> ZoneMap | None:
-        """The bounds and counts of a column in manifests, where they are known."""
+        """Return the manifest bounds and counts of a column, where known."""
         if field_id in self.robbed:
             return None
         n = len(self.order)
@@ -182,7 +184,7 @@ class IcebergListing(Listing):
                 upper = _without_replaced_ends(upper)
         if not is_float(type_):
             nan_count = np.zeros(n, np.int64)
-        if field_id in self._nested:  # manifests repeat what footers say: see Doubt.NESTED_NULL_COUNTS
+        if field_id in self._nested:  # manifests repeat footers: see Doubt.NESTED_NULL_COUNTS
             null_count = np.full(n, -1)
         return zonemap.from_bounds(type_, lower, upper, null_count, nan_count, self.row_count)
 
@@ -201,7 +203,7 @@ class IcebergListing(Listing):
 
     @cached_property
     def _nested(self) -> frozenset[int]:
-        """The fields inside of structs."""
+        """The fields inside structs."""
         return frozenset(field_id for path, field_id in self._ids.items() if len(path) > 1)
 
     @cached_property
@@ -209,7 +211,7 @@ class IcebergListing(Listing):
         return fields_by_id(self.schema)
 
     def holders(self, question: Question) -> np.ndarray | None:
-        """Which files may hold one of some values, by the buckets that they are partitioned into."""
+        """Return which files may hold one of some values, by their partition buckets."""
         if not isinstance(question, Values) or (field_id := self._ids.get(question.column.path)) is None:
             return None
         found = None
@@ -232,10 +234,10 @@ class IcebergListing(Listing):
         return found
 
     def constants(self, ordinals: np.ndarray) -> pa.StructArray:
-        """Of some files the values of columns by identity partitions, for those that lack the column.
+        """Return the identity-partition values of some files, for columns that a file lacks.
 
-        A struct with a field for every such column, named by its id, of a struct of `value`; null where the file's
-        spec does not tell.
+        A struct with one field per such column, named by its id, holding a struct of `value`; null if the file's spec
+        has no identity partition on the column.
         """
         if not self._told:
             return pa.nulls(len(ordinals), pa.struct([]))
@@ -244,7 +246,7 @@ class IcebergListing(Listing):
 
     @cached_property
     def _told(self) -> dict[int, pa.StructArray]:
-        """By id of a column the values that identity partitions tell."""
+        """Identity-partition values by column id."""
         found: dict[int, pa.StructArray] = {}
         for spec, fields in self.specs.items():
             for each in fields:
@@ -269,7 +271,7 @@ class IcebergListing(Listing):
 
 
 def _scattered(zone_map: ZoneMap, at: np.ndarray, n: int) -> ZoneMap:
-    """Zone maps of n units of which those at some places are known."""
+    """Return zone maps of n units, known only at the given places."""
     nothing = zonemap.unknown(zone_map.lower.kind, 1)
     where = np.full(n, len(zone_map))
     where[at] = np.arange(len(zone_map))
@@ -277,13 +279,13 @@ def _scattered(zone_map: ZoneMap, at: np.ndarray, n: int) -> ZoneMap:
 
 
 def _where(known: np.ndarray, zone_map: ZoneMap) -> ZoneMap:
-    """The zone maps of the units that are known; of the others nothing is."""
+    """Return the zone maps of the known units; the others are unknown."""
     rows = np.flatnonzero(known)
     return _scattered(zone_map.take(rows), rows, len(known))
 
 
 def tightest(parts: Sequence[ZoneMap]) -> ZoneMap:
-    """What several zone maps of the same units say together: every one of them holds."""
+    """Combine several zone maps of the same units into the tightest one: all of them hold."""
     if len(parts) == 1:
         return parts[0]
     n, k = len(parts[0]), len(parts)
@@ -296,15 +298,15 @@ def tightest(parts: Sequence[ZoneMap]) -> ZoneMap:
     low, high = greatest_per_group(lower, starts), least_per_group(upper, starts)
     if all(part.top is None for part in parts):
         return ZoneMap(low, high, null_count, nan_count)
-    top = np.maximum(least_per_group(numbers_upper, starts).words[0], low.words[0])  # where NaN is all there is
+    top = np.maximum(least_per_group(numbers_upper, starts).words[0], low.words[0])  # units whose only value is NaN
     return ZoneMap(low, high, null_count, nan_count, top=top)
 
 
 def _without_replaced_ends(upper: pa.Array) -> pa.Array:
-    """Upper bounds of texts, unknown where they end in a question mark.
+    """Return upper bounds of texts, unknown if they end in a question mark.
 
-    Up to version 1.7 Iceberg cut a bound within a surrogate pair and wrote a question mark for the half, which orders
-    below what it stood for (pull request 11161).
+    Up to version 1.7 Iceberg cut a bound within a surrogate pair and wrote a question mark for the half, which sorts
+    below the original (pull request 11161).
     """
     data = upper.cast(pa.binary())
     lengths = pc.binary_length(data)

@@ -1,4 +1,4 @@
-"""The files of an Iceberg snapshot as arrays: those of every manifest, and all of one kind together."""
+"""The files of an Iceberg snapshot as arrays, per manifest and joined by kind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILES = pa.schema(
         pa.field("equality_ids", pa.list_(pa.int32())),
         pa.field("sort_order_id", pa.int32()),
         pa.field("first_row_id", pa.int64()),
-        pa.field("referenced", pa.string()),  # the data file that a deletion vector is of
+        pa.field("referenced", pa.string()),  # the data file of a deletion vector
         pa.field("content_offset", pa.int64()),
         pa.field("content_size", pa.int64()),
         pa.field("snapshot_id", pa.int64()),
@@ -37,14 +37,14 @@ FILES = pa.schema(
 
 @dataclass(frozen=True)
 class ByField:
-    """Something of some fields of some files: file `row[i]` has `value[i]` of field `id[i]`."""
+    """Sparse values by file and field: file `row[i]` has `value[i]` for field `id[i]`."""
 
     row: np.ndarray  # int32, ascending
     id: np.ndarray  # int32
     value: pa.Array
 
     def of(self, field_id: int) -> tuple[np.ndarray, pa.Array]:
-        """The files of which a field's value is known, and the values."""
+        """Return the files for which a field's value is known, and the values."""
         chosen = np.flatnonzero(self.id == field_id)
         return self.row[chosen], self.value.take(pa.array(chosen))
 
@@ -56,10 +56,10 @@ class ByField:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The live files of one manifest, in its order."""
+    """The live files of one manifest, in manifest order."""
 
     files: pa.RecordBatch  # of FILES
-    partition: Mapping[int, pa.Array]  # by id of the partition field; days, months and times as numbers
+    partition: Mapping[int, pa.Array]  # by partition field id; days, months and times as numbers
     null_counts: ByField
     nan_counts: ByField
     lower: ByField  # single-value bytes
@@ -87,12 +87,12 @@ class Entries:
 
     @cached_property
     def files(self) -> pa.RecordBatch:
-        """A row of FILES for every file."""
+        """One row of FILES per file."""
         table = pa.Table.from_batches([manifest.files for manifest in self.manifests], FILES).combine_chunks()
         return table.to_batches()[0] if len(table) else pa.RecordBatch.from_pylist([], FILES)
 
     def values(self, name: str, field_id: int) -> tuple[np.ndarray, pa.Array]:
-        """The files of which something (``null_counts``, ``lower``) of a field is known, ascending, and the values."""
+        """Return the files, ascending, that have a value (``null_counts``, ``lower``) for a field, and the values."""
         rows, values = [np.zeros(0, np.int64)], []
         for begin, manifest in zip(self._begin.tolist(), self.manifests, strict=False):
             own, found = getattr(manifest, name).of(field_id)
@@ -107,7 +107,7 @@ class Entries:
         return found
 
     def partition(self, spec: int, field_id: int) -> tuple[np.ndarray, pa.Array]:
-        """The files of a partition spec, ascending, and their values of a partition field."""
+        """Return the files of a partition spec, ascending, and their values of a partition field."""
         rows, values = [np.zeros(0, np.int64)], []
         for begin, manifest in zip(self._begin.tolist(), self.manifests, strict=False):
             n = manifest.files.num_rows
@@ -118,7 +118,7 @@ class Entries:
 
 
 def _joined(values: Sequence[pa.Array]) -> pa.Array:
-    """Arrays of one column as one; their types differ where the column was widened between manifests."""
+    """Concatenate arrays of one column; their types differ if the column was widened between manifests."""
     if not values:
         return pa.nulls(0)
     if len({each.type for each in values}) == 1:

@@ -1,7 +1,7 @@
-"""The manifests of a table's snapshot, kept beside its index: what they say of live files, as arrays.
+"""Store the manifests of a table's snapshot beside its index: the live files they list, as arrays.
 
-A process that opens the table reads one file instead of all manifests, and of manifests that came later only these.
-docs/format.md, "Manifest files". Of data files their bounds are left out: the index has better ones.
+A process that opens the table reads this one file, and only those manifests that were written later. The bounds of data
+files are left out: the index has better ones. Format: docs/format.md, "Manifest files".
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BY_FIELD = ("null_counts", "nan_counts", "lower", "upper")
 
 
 class ManifestKey(NamedTuple):
-    """What tells one manifest from all others."""
+    """The fields that identify one manifest."""
 
     path: str
     length: int
@@ -30,7 +30,7 @@ class ManifestKey(NamedTuple):
 
 
 def encode_manifests(manifests: Mapping[ManifestKey, Manifest]) -> bytes:
-    """The bytes of a file of manifests."""
+    """Encode manifests to the bytes of a file."""
     writer = Writer(MANIFESTS, {"manifests": [list(key) for key in manifests]})
     for number, (key, manifest) in enumerate(manifests.items()):
         parts = [_message(_with_partition(manifest))]
@@ -43,7 +43,7 @@ def encode_manifests(manifests: Mapping[ManifestKey, Manifest]) -> bytes:
 def decode_manifests(
     name: str, size: int, read: ReadRange, wanted: Iterable[ManifestKey]
 ) -> dict[ManifestKey, Manifest]:
-    """The wanted manifests that a file holds. Raises IndexFault."""
+    """Decode the wanted manifests that a file holds. Raises IndexFault."""
     contents = read_contents(name, MANIFESTS, size, read)
     try:
         known = {
@@ -55,7 +55,7 @@ def decode_manifests(
 
 
 def _with_partition(manifest: Manifest) -> pa.RecordBatch:
-    """The files with their partition values behind, under the ids of the partition fields."""
+    """Return the files with their partition values appended, named by partition field id."""
     arrays = [*manifest.files.columns, *manifest.partition.values()]
     return pa.RecordBatch.from_arrays(arrays, names=[*FILES.names, *map(str, manifest.partition)])
 

@@ -1,6 +1,6 @@
-"""Manifests of Iceberg in columnar form: every live file of one manifest as a row of arrays.
+"""Read Iceberg manifests in columnar form: one array row per live file.
 
-A manifest is immutable, so what was read of one is kept under its path. Source: Iceberg's specification, "Manifests".
+A manifest is immutable, so its content is cached under its path. Source: Iceberg's specification, "Manifests".
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from pyiceberg.types import (
 from secateur.errors import UnsupportedTable
 from secateur.io.tables.iceberg.manifest_arrays import DATA, FILES, ByField, Manifest
 
-_DELETED = 2  # the status of an entry whose file the snapshot removed
+_DELETED = 2  # status of an entry whose file the snapshot removed
 
 _STATUS, _SNAPSHOT, _DATA_FILE, _SEQUENCE = 0, 1, 2, 3  # field ids of an entry
-_PARTITION = 102  # field ids of its file
+_PARTITION = 102  # field id within the data file
 _NULL_COUNTS, _NAN_COUNTS, _LOWER, _UPPER = 110, 137, 125, 128
 
 _COLUMNS = {  # field ids of files
@@ -83,7 +83,7 @@ _PARTITION_TYPES: dict[type[IcebergType], pa.DataType] = {
 
 
 def read_manifest(io: FileIO, manifest: ManifestFile) -> Manifest:
-    """The live files of a manifest. Raises OSError, ValueError, UnsupportedTable for an encrypted one."""
+    """Read the live files of a manifest. Raises OSError, ValueError, UnsupportedTable for an encrypted one."""
     if manifest.key_metadata:
         raise UnsupportedTable(f"{manifest.manifest_path} is encrypted, and cannot be read here")
     with _SpeltOut(io.new_input(manifest.manifest_path)) as reader:
@@ -94,9 +94,9 @@ def read_manifest(io: FileIO, manifest: ManifestFile) -> Manifest:
 
 
 class _SpeltOut(AvroFile[Any]):
-    """An Avro file whose schema may call a type by its name, where it was defined before.
+    """An Avro file whose schema may refer to a previously defined type by name.
 
-    Java does so where two partition fields are decimals of one precision, or UUIDs; PyIceberg takes no such names.
+    Java writes such names if two partition fields are decimals of one precision, or UUIDs; PyIceberg rejects them.
     """
 
     def _read_header(self) -> AvroFileHeader:
@@ -107,7 +107,7 @@ class _SpeltOut(AvroFile[Any]):
 
 
 def _spelt_out(schema: Any, known: dict[str, Any]) -> Any:
-    """A schema of Avro with the names of fixed types replaced by their definitions, of which those so far are known."""
+    """Replace the names of fixed types in an Avro schema by their definitions; `known` holds those seen so far."""
     match schema:
         case str():
             return known.get(schema, schema)
@@ -122,7 +122,7 @@ def _spelt_out(schema: Any, known: dict[str, Any]) -> Any:
 
 
 def _places(schema: Schema) -> dict[int, int]:
-    """The positions of an entry's fields."""
+    """Return the positions of an entry's fields."""
     return {field.field_id: i for i, field in enumerate(schema.fields)}
 
 
@@ -139,7 +139,7 @@ def _columnar(entries: Sequence[Any], places: Mapping[int, int], schema: Schema,
     found = {name: list(column(field_id)) for field_id, name in _COLUMNS.items()}
     found |= _inherited(entries, places, manifest)
     arrays = {field.name: pa.array(found[field.name], field.type) for field in FILES}
-    arrays["content"] = pc.fill_null(arrays["content"], DATA)  # version 1 has no other
+    arrays["content"] = pc.fill_null(arrays["content"], DATA)  # version 1 has data files only
     return Manifest(
         pa.RecordBatch.from_pydict(arrays, schema=FILES),
         _partition(struct, own, files),
@@ -149,7 +149,7 @@ def _columnar(entries: Sequence[Any], places: Mapping[int, int], schema: Schema,
 
 
 def _inherited(entries: Sequence[Any], places: Mapping[int, int], manifest: ManifestFile) -> dict[str, list[Any]]:
-    """Snapshot, sequence number and partition spec of every entry, those of the manifest where it has none.
+    """Return snapshot, sequence number and partition spec of every entry, inherited from the manifest if missing.
 
     Source: the specification, "Sequence Number Inheritance". Manifests of version 1 have the number 0.
     """

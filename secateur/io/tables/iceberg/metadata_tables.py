@@ -1,4 +1,4 @@
-"""What Iceberg's metadata tells of a table's snapshots, and the manifests of one of them of its files."""
+"""Iceberg's metadata as Arrow tables: a table's snapshots, and the manifests and files of one of them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MANIFEST_CONTENTS = ("data", "deletes")
 
 
 class SnapshotMetadata(Protocol):
-    """What Iceberg's metadata and manifests say of one snapshot of a table."""
+    """The metadata and manifests of one snapshot of a table."""
 
     @property
     def id(self) -> int | None: ...
@@ -62,7 +62,7 @@ class IcebergTables:
 
     @property
     def manifest_counts(self) -> ManifestCounts:
-        """The manifests of the snapshot."""
+        """The number of manifests of the snapshot."""
         contents = [manifest.content == DATA for manifest in self.snapshot.manifests]
         return ManifestCounts(sum(contents), len(contents) - sum(contents))
 
@@ -72,7 +72,7 @@ class IcebergTables:
         return ManifestCounts(*map(len, self.snapshot.read))
 
     def snapshots(self) -> pa.Table:
-        """All snapshots of the metadata that the handle has, in its order."""
+        """Return all snapshots in the handle's metadata, in metadata order."""
         metadata = self.snapshot.metadata
         refs: dict[int, list[str]] = {}
         for name, ref in sorted(metadata.refs.items()):
@@ -95,7 +95,7 @@ class IcebergTables:
         return pa.Table.from_pylist(rows, SNAPSHOTS)
 
     def manifests(self) -> pa.Table:
-        """The manifests that the snapshot's manifest list names, in its order."""
+        """Return the manifests in the snapshot's manifest list, in its order."""
         return pa.Table.from_pylist([self._manifest(each) for each in self.snapshot.manifests], MANIFESTS)
 
     def _manifest(self, manifest: ManifestFile) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class IcebergTables:
     # ---- files
 
     def files(self, listing: Listing) -> pa.Table:
-        """What manifests say of the live files."""
+        """Return the manifest entries of the live files."""
         assert isinstance(listing, IcebergListing) and listing.deletes is not None
         deletes = listing.deletes
         n = len(listing.size)
@@ -160,32 +160,32 @@ class IcebergTables:
 
     @property
     def _partition_types(self) -> list[tuple[int, str, pa.DataType]]:
-        """The id, the name and the type of every partition field of any spec, by id; the newest name of each."""
+        """The id, name and type of every partition field of any spec, by id, with its newest name."""
         found = {field.field_id: field for spec in self.snapshot.metadata.specs().values() for field in spec.fields}
         return [(number, found[number].name, arrow_type(self._result_type(found[number]))) for number in sorted(found)]
 
     def _result_type(self, field: PartitionField) -> IcebergType:
-        """The type of a partition field; unknown where no schema of the table has its source."""
+        """Return the type of a partition field; unknown if no schema of the table has its source column."""
         source = self._source_types.get(field.source_id)
         return UnknownType() if source is None else field.transform.result_type(source)
 
     @property
     def _source_types(self) -> Mapping[int, IcebergType]:
-        """The type of every column: that of the snapshot's schema, or of the newest that has it."""
+        """The type of every column: from the snapshot's schema, or from the newest schema that has it."""
         others = sorted(self.snapshot.metadata.schemas, key=lambda each: each.schema_id)
         schemas = [*others, self.snapshot.schema_of]
         return {field.field_id: field.field_type for schema in schemas for field in all_fields(schema.fields)}
 
 
 def _human(field: PartitionField, type_: IcebergType, bound: bytes | None) -> str | None:
-    """A bound as Iceberg prints it."""
+    """Return a bound as Iceberg prints it."""
     if bound is None or isinstance(type_, UnknownType):
         return None
     return field.transform.to_human_string(type_, from_bytes(type_, bound))  # type: ignore[arg-type]
 
 
 def _of_field(entries: Entries, specs: Mapping[int, Any], field_id: int, type_: pa.DataType) -> pa.Array:
-    """The value of a partition field of every file; null where its spec does not have it."""
+    """Return the value of a partition field for every file; null if the file's spec lacks it."""
     at = np.full(len(entries), -1)
     parts, count = [pa.nulls(0, type_)], 0
     for spec in specs:
@@ -198,7 +198,7 @@ def _of_field(entries: Entries, specs: Mapping[int, Any], field_id: int, type_: 
 
 
 def _readable(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Partition values as values of a type; null where they are not such."""
+    """Convert partition values to a type; null if they cannot be converted."""
     if pa.types.is_string(type_) and pa.types.is_binary(values.type):
         return uuid_texts(values.cast(pa.binary(16)))
     if pa.types.is_time64(type_) and pa.types.is_int64(values.type):

@@ -1,4 +1,4 @@
-"""Opening Iceberg tables: by a catalog of PyIceberg, by a metadata file, or by the table's directory alone."""
+"""Open Iceberg tables: from a PyIceberg catalog, from a metadata file, or from the table's directory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from secateur.io.tables.iceberg.table import IcebergTable
 if TYPE_CHECKING:
     from secateur.io.storage.disk_cache import DiskCache
 
-INDEX_DIRECTORY = "_secateur"  # below the table's location; Iceberg's removal of orphan files leaves such names alone
+INDEX_DIRECTORY = "_secateur"  # below the table's location; Iceberg's orphan removal ignores such names
 METADATA_DIRECTORY = "metadata"
 VERSION_HINT = "version-hint.text"
 SUFFIXES = (".metadata.json", ".metadata.json.gz")
@@ -45,7 +45,7 @@ def open_iceberg(
     freshness: float | dt.timedelta | None = None,
     disk_cache: DiskCache | None = None,
 ) -> IcebergTable:
-    """An Iceberg table: `source` is an identifier in a catalog, a location, or a table of PyIceberg.
+    """Open an Iceberg table: `source` is an identifier in a catalog, a location, or a PyIceberg table.
 
     Raises TableNotFound, UnknownSnapshot.
     """
@@ -76,7 +76,7 @@ def open_iceberg(
 
 
 def selection(snapshot_id: int | None, as_of: dt.datetime | str | None, ref: str | None) -> Selection:
-    """Which snapshot is read. Raises ValueError for a time that is none, or more than one choice."""
+    """Return the snapshot to read. Raises ValueError for an invalid time, or more than one choice."""
     moment = dt.datetime.fromisoformat(as_of) if isinstance(as_of, str) else as_of
     if moment is not None and moment.tzinfo is None:
         moment = moment.replace(tzinfo=dt.UTC)
@@ -84,12 +84,12 @@ def selection(snapshot_id: int | None, as_of: dt.datetime | str | None, ref: str
 
 
 def is_metadata_file(location: str) -> bool:
-    """Whether a location is that of a metadata file."""
+    """Return whether a location is a metadata file."""
     return location.endswith(SUFFIXES)
 
 
 def known_catalog(identifier: str) -> bool:
-    """Whether a name begins with that of a catalog that PyIceberg is configured with."""
+    """Return whether a name starts with the name of a catalog in PyIceberg's configuration."""
     name, dot, _ = identifier.partition(".")
     return bool(dot) and name.lower() in Config().get_known_catalogs()
 
@@ -99,7 +99,7 @@ def _file_system(properties: Mapping[str, Any], scheme: str, host: str) -> pafs.
 
 
 def _loader(source: object, catalog: object) -> tuple[Load, tuple[str, ...] | None]:
-    """What gives the table as it is now, and its identifier with the catalog's name before it.
+    """Return a loader of the table's current state, and its identifier preceded by the catalog's name.
 
     Raises InvalidOption for a location with credentials.
     """
@@ -142,13 +142,13 @@ def _catalog_of(catalog: object) -> Catalog:
             except ValueError as error:
                 raise ValueError(without_secrets(str(error))) from None
         case _:
-            kind = type(catalog).__name__  # and not the value, in which there may be credentials
+            kind = type(catalog).__name__  # not the value, which may contain credentials
             raise TypeError(f"catalog is a catalog of PyIceberg, its name or its properties, not a value of {kind}")
 
 
 @lru_cache(maxsize=32)
 def _named_catalog(name: str) -> Catalog:
-    """A catalog by its name in PyIceberg's configuration; its connections are kept. Raises TableNotFound."""
+    """Return a catalog of PyIceberg's configuration by name; its connections are cached. Raises TableNotFound."""
     try:
         return load_catalog(name)
     except ValueError as error:
@@ -163,7 +163,7 @@ def _from_catalog(catalog: Catalog, identifier: str) -> Table:
 
 
 def _static(location: str) -> Load:
-    """A metadata file never changes."""
+    """Return a loader of a metadata file, which never changes."""
     table = _from_metadata(location)
     return lambda: table
 
@@ -176,22 +176,22 @@ def _from_metadata(location: str) -> Table:
 
 
 def _from_directory(location: str) -> Table:
-    """The table whose directory this is, by the newest of its metadata files."""
+    """Load the table of a directory from its newest metadata file."""
     found = newest_metadata(location)
     return _cached_metadata(*found)
 
 
 @lru_cache(maxsize=64)
 def _cached_metadata(location: str, size: int, modified: int) -> Table:
-    """The table of a metadata file; where it was dropped and made again, another file may have the same name."""
+    """Load a metadata file, cached by size and time: a table that is dropped and made again may reuse the name."""
     return _from_metadata(location)
 
 
 def newest_metadata(location: str) -> tuple[str, int, int]:
-    """The metadata file that is current in a directory, its size and time of modification. Raises TableNotFound.
+    """Return the current metadata file of a directory, its size and modification time. Raises TableNotFound.
 
-    That is what the version hint names, or a later version: a writer publishes the file before the hint
-    (``HadoopTableOperations``). Without a hint it is the file with the greatest version number.
+    That is the version in the hint, or a later one: a writer publishes the file before the hint
+    (``HadoopTableOperations``). Without a hint it is the file with the highest version number.
     """
     filesystem, root = FileSystems().of(location)
     folder = posixpath.join(root, METADATA_DIRECTORY)
@@ -222,6 +222,6 @@ def _hinted(filesystem: pafs.FileSystem, path: str) -> str | None:
 
 
 def _version(name: str) -> int:
-    """The number of a version: of ``v7.metadata.json`` and ``00007-<uuid>.metadata.json`` alike."""
+    """Parse the version number of ``v7.metadata.json`` or ``00007-<uuid>.metadata.json``."""
     digits = name.removeprefix("v").partition(".")[0].partition("-")[0]
     return int(digits) if digits.isdigit() else -1

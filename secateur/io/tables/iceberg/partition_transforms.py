@@ -1,7 +1,7 @@
-"""What Iceberg's partition values tell of the columns that they were made of.
+"""Derive bounds of source columns from Iceberg's partition values.
 
-A transform other than bucket keeps order, so its value bounds the column. A bucket is asked with the values that a
-predicate looks for. Every transform but void gives NULL for NULL and for nothing else. Source: Iceberg's specification,
+Every transform but bucket preserves order, so its value bounds the column. A bucket is matched with the values that a
+predicate looks for. Every transform but void maps NULL, and only NULL, to NULL. Source: Iceberg's specification,
 "Partition Transforms" and, for buckets, Appendix B.
 """
 
@@ -30,13 +30,13 @@ class PartitionField:
     """One field of a partition spec: a transform of a column."""
 
     id: int
-    source: int  # the id of the column
+    source: int  # id of the column
     transform: str
-    width: int = 0  # of truncate; buckets of bucket
+    width: int = 0  # width of truncate, or number of buckets
 
 
 def partition_field(id_: int, source: int, transform: str) -> PartitionField:
-    """A field by the text of its transform: ``bucket[16]``; one that is not known tells nothing, as void does."""
+    """Parse a field from the text of its transform, like ``bucket[16]``; an unknown one gives no bounds, as void."""
     found = _TRANSFORM.fullmatch(transform)
     name = found.group(1).lower() if found else VOID
     known = name in (IDENTITY, TRUNCATE, BUCKET, *_UNITS)
@@ -46,7 +46,7 @@ def partition_field(id_: int, source: int, transform: str) -> PartitionField:
 
 @dataclass(frozen=True)
 class SourceBounds:
-    """Bounds of a column over some files; null where they are not known. `exact`: they are its only value."""
+    """Bounds of a column over some files; null if unknown. `exact`: the bounds are the column's only value."""
 
     lower: pa.Array
     upper: pa.Array
@@ -54,7 +54,7 @@ class SourceBounds:
 
 
 def source_bounds(field: PartitionField, values: pa.Array, type_: pa.DataType) -> SourceBounds | None:
-    """The bounds that partition values mean for the column, of the table's type; None where they mean none."""
+    """Return the column bounds implied by partition values, in the table's type; None if there are none."""
     match field.transform:
         case "identity":
             found = typed(values, type_)
@@ -68,7 +68,7 @@ def source_bounds(field: PartitionField, values: pa.Array, type_: pa.DataType) -
 
 
 def typed(values: pa.Array, type_: pa.DataType) -> pa.Array | None:
-    """Partition values, in which days and times are numbers, as values of the column; None where they are not such."""
+    """Convert partition values, with days and times as numbers, to values of the column; None if impossible."""
     stored = values.type
     if pa.types.is_null(stored) or stored == type_:
         return values.cast(type_)
@@ -84,14 +84,14 @@ def typed(values: pa.Array, type_: pa.DataType) -> pa.Array | None:
 
 
 def _truncated(values: pa.Array, width: int, type_: pa.DataType) -> SourceBounds | None:
-    """The values that a number or a text cut to a width comes from: [v, v + width), or all that begin with v."""
+    """Return the values that truncate to a number or text: [v, v + width), or all texts that begin with v."""
     lower = typed(values, type_)
     if lower is None:
         return None
     if pa.types.is_integer(type_):
         numbers = pc.fill_null(lower, 0).to_numpy().astype(np.int64)
         known = present(lower)
-        for most in (2**31 - 1, 2**63 - 1):  # next to the greatest it may be one of the least, cut and wrapped around
+        for most in (2**31 - 1, 2**63 - 1):  # near the maximum it may be a wrapped minimum
             known &= (numbers > most) | (numbers <= most - (width - 1))
         ends = (np.where(known, each, 0) for each in (numbers, numbers + (width - 1)))
         return SourceBounds(*(pa.array(each, mask=~known).cast(type_) for each in ends))
@@ -103,16 +103,16 @@ def _truncated(values: pa.Array, width: int, type_: pa.DataType) -> SourceBounds
 
 
 def _last_with(prefix: str | bytes, width: int) -> bytes | None:
-    """The least text beyond all that begin with a prefix, or the only one where that is shorter than the width."""
+    """Return the least text above all with a prefix, or the prefix itself if it is shorter than the width."""
     data = prefix.encode() if isinstance(prefix, str) else prefix
     return data if len(prefix) < width else prefix_successor(data)
 
 
 def _period(values: pa.Array, unit: str, type_: pa.DataType) -> SourceBounds | None:
-    """The first and the last moment of years, months, days or hours, counted from 1970.
+    """Return the first and last moment of years, months, days or hours, counted from 1970.
 
-    Where the count is not positive they begin one sooner: old writers cut moments before 1970 towards 1970
-    (``ProjectionUtil.fixInclusiveTimeProjection``).
+    If the count is not positive the period begins one unit earlier: old writers truncated moments before 1970 towards
+    1970 (``ProjectionUtil.fixInclusiveTimeProjection``).
     """
     into = "D" if pa.types.is_date32(type_) else "us"
     if not (pa.types.is_date32(type_) or pa.types.is_timestamp(type_)) or not pa.types.is_integer(values.type):
@@ -125,7 +125,7 @@ def _period(values: pa.Array, unit: str, type_: pa.DataType) -> SourceBounds | N
     return SourceBounds(*(_moments(numbers, known, type_) for numbers in (first, last)))
 
 
-_MOST = {"Y": 200_000, "M": 2_400_000, "D": 70_000_000, "h": 1_700_000_000}  # such that microseconds fit 64 bits
+_MOST = {"Y": 200_000, "M": 2_400_000, "D": 70_000_000, "h": 1_700_000_000}  # microseconds stay within 64 bits
 
 
 def _begin(count: np.ndarray, unit: str, into: str) -> np.ndarray:
@@ -143,7 +143,7 @@ def _moments(numbers: np.ndarray, known: np.ndarray, type_: pa.DataType) -> pa.A
 def in_buckets(
     field: PartitionField, values: pa.Array, keys: Sequence[Key], type_: pa.DataType, *, is_uuid: bool
 ) -> np.ndarray | None:
-    """Which files may hold one of some values, by their buckets; None where values of the type have none here."""
+    """Return which files may hold one of some values, by bucket; None if the type cannot be hashed here."""
     if field.transform != BUCKET or not field.width:
         return None
     forms = [_hashed_form(key, type_, is_uuid) for key in keys]

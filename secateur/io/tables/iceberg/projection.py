@@ -1,7 +1,7 @@
-"""Data of a file brought to a table's fields by their ids: renamed, reordered, widened, dropped and added ones.
+"""Project a file's data to a table's fields by field id: renamed, reordered, widened, dropped and added ones.
 
-Source: Iceberg's specification, "Column Projection": a field that a file lacks has the value of its partition where
-an identity partition tells it, else its initial default, else NULL.
+Source: Iceberg's specification, "Column Projection": a field that a file lacks has the value of an identity partition
+if there is one, else its initial default, else NULL.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from secateur.errors import InvalidParquet
 from secateur.io.parquet.arrow_types import conform_array
 from secateur.io.tables.field_ids import id_of
 
-IS_UUID = {b"secateur:stored": b"uuid"}  # metadata of a field of strings whose files hold 16 bytes
+IS_UUID = {b"secateur:stored": b"uuid"}  # metadata of a string field stored as 16 bytes in files
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
-_DASHES = (8, 12, 16, 20)  # digits behind which one stands
+_DASHES = (8, 12, 16, 20)  # number of digits before each dash
 _LISTS = (pa.ListType, pa.LargeListType, pa.FixedSizeListType)
 
 
 def projected(array: pa.Array, stored: pa.Field, field: pa.Field, defaults: Mapping[int, pa.Scalar]) -> pa.Array:
-    """An array of a file, as the file's field says it, brought to the table's field. Raises InvalidParquet."""
+    """Project an array from the file's field to the table's field. Raises InvalidParquet."""
     type_ = field.type
     match type_:
         case pa.StructType() if pa.types.is_struct(stored.type):
@@ -52,7 +52,7 @@ def projected(array: pa.Array, stored: pa.Field, field: pa.Field, defaults: Mapp
 
 
 def absent(field: pa.Field, n: int, defaults: Mapping[int, pa.Scalar]) -> pa.Array:
-    """n values of a field that a file lacks."""
+    """Return n values of a field that a file lacks."""
     own = id_of(field)
     value = None if own is None else defaults.get(own)
     if value is None or not value.is_valid:
@@ -61,7 +61,7 @@ def absent(field: pa.Field, n: int, defaults: Mapping[int, pa.Scalar]) -> pa.Arr
 
 
 def is_uuid(field: pa.Field) -> bool:
-    """Whether a field of strings is stored as 16 bytes."""
+    """Return whether a string field is stored as 16 bytes."""
     return bool(field.metadata) and field.metadata.get(b"secateur:stored") == b"uuid"
 
 
@@ -70,7 +70,7 @@ def _mask(array: pa.Array) -> pa.Array | None:
 
 
 def uuid_texts(array: pa.Array) -> pa.Array:
-    """UUIDs as Spark shows them, from 16 bytes each: 32 hexadecimal digits with four dashes."""
+    """Format UUIDs of 16 bytes as Spark shows them: 32 hexadecimal digits with four dashes."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_string(array.type):

@@ -1,4 +1,4 @@
-"""Puffin files: blobs behind one another, and a footer in JSON. Source: Iceberg's "Puffin file format", version 1."""
+"""Puffin files: consecutive blobs and a JSON footer. Source: Iceberg's "Puffin file format", version 1."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 MAGIC = b"PFA1"
-_TAIL = 12  # bytes behind the footer's JSON: its size, flags, magic
+_TAIL = 12  # bytes after the footer's JSON: its size, flags, magic
 MOST_FOOTER = 1 << 26
 
 
 @dataclass(frozen=True)
 class Blob:
-    """One blob: its bytes as they are stored, and what the footer says of it but for where it lies."""
+    """One blob: its stored bytes, and its footer entry without the offset."""
 
     data: bytes
     about: Mapping[str, Any]
 
 
 def encode_puffin(blobs: Sequence[Blob]) -> tuple[bytes, int]:
-    """The bytes of a file, and how many of them are its footer."""
+    """Encode a file; return its bytes and the size of its footer."""
     parts, entries, at = [MAGIC], [], len(MAGIC)
     for blob in blobs:
         entries.append({**blob.about, "offset": at, "length": len(blob.data)})
@@ -33,7 +33,7 @@ def encode_puffin(blobs: Sequence[Blob]) -> tuple[bytes, int]:
 
 
 def decode_puffin(data: bytes) -> list[Blob]:
-    """The blobs of a file. Raises ValueError where it is none, or its footer is compressed."""
+    """Decode the blobs of a file. Raises ValueError if it is not a Puffin file, or its footer is compressed."""
     if len(data) < 3 * len(MAGIC) + _TAIL - 4 or data[:4] != MAGIC or data[-4:] != MAGIC:
         raise ValueError("this is no Puffin file")
     if any(data[-8:-4]):

@@ -1,8 +1,8 @@
-"""The place of an index in the table's own metadata, so that whoever opens the table finds it.
+"""Register the location of an index in the table's own metadata, so that every reader of the table finds it.
 
-It is a blob of a statistics file (Puffin) of the indexed snapshot. The blob is in the file and not in the list of blobs
-that the table's metadata holds beside it: PyIceberg up to 0.12 cannot load a table in whose list is a type of blob that
-it does not know. So the file is known by the end of its name.
+The location is a blob of a statistics file (Puffin) of the indexed snapshot. The blob is in the file, but not in the
+blob list of the table's metadata: PyIceberg up to 0.12 cannot load a table whose list has an unknown blob type. So the
+file is recognised by the end of its name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SUFFIX = "-secateur.stats"
 
 
 def registered_location(metadata: TableMetadata, io: FileIO) -> str | None:
-    """Where the index is that was registered last; None where there is none, or what tells cannot be read."""
+    """Return the location of the index registered last; None if there is none, or it cannot be read."""
     snapshots = {each.snapshot_id: each.timestamp_ms for each in metadata.snapshots}
     own = [each for each in metadata.statistics if each.statistics_path.endswith(SUFFIX)]
     for file in sorted(own, key=lambda each: -snapshots.get(each.snapshot_id, 0)):
@@ -35,15 +35,15 @@ def registered_location(metadata: TableMetadata, io: FileIO) -> str | None:
             for blob in _blobs(io, file.statistics_path):
                 if blob.about["type"] == BLOB:
                     return str(json.loads(blob.data)["location"])
-        except (OSError, ValueError, KeyError, TypeError):  # the index is then looked for beside the data
+        except (OSError, ValueError, KeyError, TypeError):  # then the index is looked for beside the data
             continue
     return None
 
 
 def register(table: Table, snapshot_id: int, sequence_number: int, location: str) -> str:
-    """Add a statistics file that names the place of an index to a snapshot; its path.
+    """Add a statistics file with the location of an index to a snapshot, and return the file's path.
 
-    Blobs that the snapshot's statistics file has are kept. Raises IndexNotWritable.
+    Blobs of the snapshot's existing statistics file are kept. Raises IndexNotWritable.
     """
     before = next((each for each in table.metadata.statistics if each.snapshot_id == snapshot_id), None)
     about: Mapping[str, Any] = {

@@ -1,7 +1,7 @@
-"""How the live rows of an Iceberg table's files are read, on the driver and on executors.
+"""Read the live rows of an Iceberg table's files, on the driver and on executors.
 
-The driver reads the delete files that apply to surviving files, each once, and tells the readers of every file which of
-its positions are deleted, and which lists of deleted keys apply. Executors need neither manifests nor PyIceberg.
+The driver reads every delete file that applies to a surviving file once. It passes to the reader of a file its deleted
+positions and the lists of deleted keys that apply. Executors need neither manifests nor PyIceberg.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DELETE_THREADS = 16
 
 
 def _nothing() -> None:
-    """What a process does that keeps no snapshot."""
+    """Do nothing: `expire` in a process that caches no snapshot."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,14 @@ class IcebergReader:
 
     view: View
     files: FileSystems
-    keys: tuple[DeletedKeys, ...] = field(default=(), repr=False)  # that files are told of by their numbers
-    expire: Callable[[], None] = field(default=_nothing, repr=False)  # called where a file has vanished
+    keys: tuple[DeletedKeys, ...] = field(default=(), repr=False)  # files refer to them by number
+    expire: Callable[[], None] = field(default=_nothing, repr=False)  # called if a file has vanished
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "expire": _nothing}
 
     def open(self, path: str) -> IcebergFile:
-        """A data file by what manifests call it; where it has vanished, the next query looks for a new snapshot.
+        """Open a data file by its path in manifests. If it has vanished, the next query looks for a new snapshot.
 
         Raises StalePlan, InvalidParquet.
         """
@@ -65,7 +65,7 @@ class IcebergReader:
             raise
 
     def open_rows(self, file: FileBlocks) -> IcebergRows:
-        """The live rows of a data file."""
+        """Open the live rows of a data file."""
         listed = ListedFile(*self.files.of(file.path), file.path, file.size, 0)
         told = file.told
         constants = {int(name): each["value"] for name, each in told["constants"].items() if each.is_valid}
@@ -75,7 +75,7 @@ class IcebergReader:
             tuple(self.keys[i] for i in told["keys"].as_py() or ()),
         )
         try:
-            # Positions of deleted rows count from the first row of the file, which only its footer tells.
+            # Positions of deleted rows count from the first row of the file, which only the footer gives.
             stored = None if len(deletions.positions) else file.stored
             rows = open_rows(*self.files.of(file.path), file.path, listed, stored)
         except StalePlan:
@@ -98,13 +98,13 @@ class IcebergRows:
 
     @property
     def constants(self) -> Mapping[str, pa.Scalar]:
-        """None: what partitions tell stands in only where the file lacks the column."""
+        """Empty: partition values are used only if the file lacks the column."""
         return {}
 
     def positioned(
         self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None = None
     ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-        """The chosen rows that are not deleted, with their positions within the row group."""
+        """Yield the selected rows that are not deleted, with their positions within the row group."""
         wanted = self.deletions.fields(fields)
         first_row = self._first_row(row_group) if len(self.deletions.positions) else 0
         names = list(range(len(fields))) if fields else None
@@ -115,11 +115,11 @@ class IcebergRows:
             yield positions[alive], batch if names is None or len(wanted) == len(fields) else batch.select(names)
 
     def _first_row(self, row_group: int) -> int:
-        """The position in the file of the first row of a row group."""
+        """Return the position in the file of a row group's first row."""
         return int(offsets_of(self.row_count)[min(row_group, len(self.row_count))])
 
     def at(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection) -> Iterator[pa.RecordBatch]:
-        """The chosen rows of a row group, deleted or not."""
+        """Yield the selected rows of a row group, deleted or not."""
         return still_listed(self.file.read(row_group, fields, rows), self.listed)
 
     @cached_property
@@ -128,7 +128,7 @@ class IcebergRows:
         return PagePruner(lambda: self.file, (), self.file.rows.is_stored)
 
     def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
-        """Whether values of some columns are few bytes."""
+        """Return whether the values of some columns are few bytes."""
         return self.file.is_light(row_group, fields, rows)
 
 
@@ -139,7 +139,7 @@ def delivered(
     fields: Mapping[int, pa.Field],
     cache: ByteCache,
 ) -> Delivery:
-    """How some files are read; `fields` are the columns that equality deletes may speak of, by id."""
+    """Return how some files are read; `fields` are the columns that equality deletes may use, by id."""
     deleted: list[bytes | None] = [None] * len(ordinals)
     applying: list[list[int] | None] = [None] * len(ordinals)
     keys: list[DeletedKeys] = []
@@ -156,7 +156,7 @@ def delivered(
 
 @dataclass(frozen=True)
 class DeleteFiles:
-    """The delete files that apply to some data files, read once each; what they delete is kept in a cache."""
+    """The delete files that apply to some data files. Each is read once, and its deletions are cached."""
 
     listing: IcebergListing
     ordinals: np.ndarray  # of the data files, ascending
@@ -166,7 +166,7 @@ class DeleteFiles:
 
     @cached_property
     def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """The delete files, and the places among `ordinals` of the data files that they apply to."""
+        """Pairs of a delete file and the place among `ordinals` of a data file that it applies to."""
         assert self.listing.deletes is not None
         matches = self.listing.deletes.matches(self.ordinals)
         return matches.delete, np.searchsorted(self.ordinals, matches.data)
@@ -177,7 +177,7 @@ class DeleteFiles:
         return row
 
     def positions(self) -> list[np.ndarray | None]:
-        """Of every data file the positions that are deleted, ascending; None where no position delete applies."""
+        """Return the deleted positions of every data file, ascending; None if no position delete applies."""
         deletes, places = self._pairs
         content = self._content
         chosen = content[deletes] != EQUALITY_DELETES
@@ -195,7 +195,7 @@ class DeleteFiles:
         return [np.unique(np.concatenate(parts)) if parts else None for parts in found]
 
     def _kept_positions(self, delete: int, places: np.ndarray) -> list[np.ndarray]:
-        """What :meth:`_read_positions` gives, of which some may have been read before: delete files do not change."""
+        """Return :meth:`_read_positions`, cached: delete files do not change."""
         row, data = self._row(delete), self.listing.paths.take(pa.array(self.ordinals[places])).to_pylist()
         keys = [("deleted", row["path"], row["content_offset"], path) for path in data]
         found = [self.cache.peek(key) for key in keys]
@@ -205,7 +205,7 @@ class DeleteFiles:
         return found
 
     def _read_positions(self, delete: int, places: np.ndarray) -> list[np.ndarray]:
-        """What a delete file or a deletion vector deletes of the data files at some places."""
+        """Read the positions that a delete file or deletion vector deletes in the data files at some places."""
         row = self._row(delete)
         path = str(row["path"])
         if str(row["format"]).upper() == "PUFFIN":
@@ -217,7 +217,7 @@ class DeleteFiles:
         return read_positions(self._open, path, self.listing.paths.take(pa.array(self.ordinals[places])))
 
     def keys(self) -> tuple[list[DeletedKeys], list[list[int] | None]]:
-        """The lists of deleted keys, and of every data file the numbers of those that apply."""
+        """Return the lists of deleted keys, and for every data file the numbers of those that apply."""
         deletes, places = self._pairs
         chosen = self._content[deletes] == EQUALITY_DELETES
         deletes, places = deletes[chosen], places[chosen]
@@ -230,7 +230,7 @@ class DeleteFiles:
         return keys, applying
 
     def _kept_keys(self, delete: int) -> DeletedKeys:
-        """What :meth:`_read_keys` gives, which may have been read before; by field too, for columns are promoted."""
+        """Return :meth:`_read_keys`, cached by delete file and fields, because columns can be promoted."""
         row = self._row(delete)
         path, ids = str(row["path"]), row["equality_ids"]
         require_parquet(path, str(row["format"]))

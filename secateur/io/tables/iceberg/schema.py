@@ -60,7 +60,7 @@ _PLAIN: dict[type[IcebergType], pa.DataType] = {
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
-    """The columns of a schema. Raises UnsupportedTable for a type that is not read here."""
+    """Return the columns of a schema as Arrow. Raises UnsupportedTable for an unsupported type."""
     return pa.schema([_field(field) for field in schema.fields])
 
 
@@ -74,7 +74,7 @@ def _with_id(name: str, type_: IcebergType, field_id: int) -> pa.Field:
 
 
 def arrow_type(type_: IcebergType) -> pa.DataType:
-    """The type as Spark reads it. Raises UnsupportedTable."""
+    """Return the type as Spark reads it. Raises UnsupportedTable."""
     match type_:
         case StructType():
             return pa.struct([_field(field) for field in type_.fields])
@@ -92,7 +92,7 @@ def arrow_type(type_: IcebergType) -> pa.DataType:
 
 
 def initial_defaults(schema: Schema) -> dict[int, pa.Scalar]:
-    """The values that fields have in files written before the fields were added, by their ids; NULL is left out."""
+    """Return by id the values that fields have in files written before the fields were added; NULLs are left out."""
     return {
         field.field_id: pa.scalar(field.initial_default, arrow_type(field.field_type))
         for field in all_fields(schema.fields)
@@ -101,7 +101,7 @@ def initial_defaults(schema: Schema) -> dict[int, pa.Scalar]:
 
 
 def all_fields(fields: Sequence[NestedField]) -> Iterator[NestedField]:
-    """The fields, and those nested in them."""
+    """Yield the fields and those nested in them."""
     for field in fields:
         yield field
         match field.field_type:
@@ -114,5 +114,5 @@ def all_fields(fields: Sequence[NestedField]) -> Iterator[NestedField]:
 
 
 def name_mapping(fields: Sequence[MappedField]) -> Mapping[str, MappedName]:
-    """The ids of fields of files without ids, by their names."""
+    """Return the field ids for files without ids, by name."""
     return {name: MappedName(field.field_id, name_mapping(field.fields)) for field in fields for name in field.names}

@@ -1,4 +1,4 @@
-"""One snapshot of an Iceberg table, as the rest of the package sees tables."""
+"""One snapshot of an Iceberg table, behind the protocol that the package uses for tables."""
 
 from __future__ import annotations
 
@@ -65,26 +65,26 @@ class IcebergSnapshot:
     """One snapshot of an Iceberg table; see :class:`secateur.io.tables.table.TableSnapshot`."""
 
     location: str
-    identifier: tuple[str, ...] | None  # in its catalog, whose name comes first
+    identifier: tuple[str, ...] | None  # in its catalog, with the catalog's name first
     store: FileStore
     metadata_location: str
     metadata: TableMetadata = field(repr=False)
-    snapshot_of: Snapshot | None  # None for a table without any
+    snapshot_of: Snapshot | None  # None for a table without snapshots
     schema_of: Schema = field(repr=False)
     io: FileIO = field(repr=False, compare=False)
     files: FileSystems = field(repr=False, compare=False)
     cache: ByteCache = field(repr=False, compare=False)
     disk: DiskCache | None = field(repr=False, compare=False)
-    expire: Callable[[], None] = field(repr=False, compare=False)  # called where a file of it has vanished
+    expire: Callable[[], None] = field(repr=False, compare=False)  # called if a file has vanished
     read: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []), init=False, repr=False, compare=False)
-    # manifests of data and of deletes that were neither in memory nor kept beside the index
+    # manifests of data and of deletes that were neither in memory nor stored beside the index
 
     def snapshot(self, *, fresh: bool = False) -> IcebergSnapshot:
-        """The snapshot itself: it does not change."""
+        """Return the snapshot itself: it does not change."""
         return self
 
     def is_of(self, table: PyIcebergTable) -> bool:
-        """Whether this was made of the same metadata: a table that is made again may have files of the same names."""
+        """Return whether this has the same metadata: a table that is made again may have files of the same names."""
         own, now = self.metadata, table.metadata
         same = own.table_uuid == now.table_uuid and own.last_updated_ms == now.last_updated_ms
         return same and self.metadata_location == table.metadata_location
@@ -106,7 +106,7 @@ class IcebergSnapshot:
 
     @cached_property
     def naming(self) -> ByFieldId:
-        """An index calls columns by their ids."""
+        """The index refers to columns by id."""
         return naming_of(self.declared_schema)
 
     @cached_property
@@ -116,7 +116,7 @@ class IcebergSnapshot:
 
     @cached_property
     def view(self) -> View:
-        """How files are seen by a query."""
+        """How a query sees the files."""
         told = {each.source for fields in self.specs.values() for each in fields if each.transform == IDENTITY}
         mapping = self.metadata.name_mapping()
         return View(
@@ -128,9 +128,9 @@ class IcebergSnapshot:
 
     @cached_property
     def _robbed(self) -> frozenset[int]:
-        """Columns that the name mapping no longer calls by all the names that they have had, and what is within them.
+        """Ids of columns (and their children) whose former names the name mapping no longer gives to them.
 
-        What manifests say of them may be of another column, in files without ids.
+        In files without ids, manifest statistics of these columns may belong to another column.
         """
         if self.view.mapping is None:
             return frozenset()
@@ -141,10 +141,10 @@ class IcebergSnapshot:
 
     @property
     def _mapping_code(self) -> int:
-        """A number for the name mapping, 0 for none.
+        """A number for the name mapping; 0 for none.
 
-        Where a column is renamed and another gets its name, the mapping gives what files without ids hold to the
-        other: then nothing that an index knows of a file is true any more.
+        If a column is renamed and another takes its name, the mapping gives the data of files without ids to the other
+        column. Then the index's knowledge of a file no longer holds.
         """
         text = self.metadata.properties.get(TableProperties.DEFAULT_NAME_MAPPING)
         if text is None:
@@ -153,7 +153,7 @@ class IcebergSnapshot:
 
     @cached_property
     def reader(self) -> IcebergReader:
-        """How files are opened, here and elsewhere."""
+        """The reader that opens files, in this or another process."""
         return IcebergReader(self.view, self.files, expire=self.expire)
 
     @cached_property
@@ -165,7 +165,7 @@ class IcebergSnapshot:
     # ---- files
 
     def listing(self, zone: dt.tzinfo) -> IcebergListing:
-        """The data files. Raises TableNotFound where manifests cannot be read, UnsupportedTable."""
+        """Return the data files. Raises TableNotFound if manifests cannot be read, UnsupportedTable."""
         return self._listing
 
     fresh_listing = listing
@@ -197,7 +197,7 @@ class IcebergSnapshot:
 
     @cached_property
     def manifests(self) -> list[ManifestFile]:
-        """The manifests of the snapshot. Raises TableNotFound."""
+        """Return the manifests of the snapshot. Raises TableNotFound."""
         if self.snapshot_of is None:
             return []
         listed = self.snapshot_of.manifest_list
@@ -215,7 +215,7 @@ class IcebergSnapshot:
 
     @cached_property
     def _read_manifests(self) -> dict[ManifestKey, Manifest]:
-        """What every manifest says: from memory, or kept beside the index, or read, many at once."""
+        """Return every manifest's content: from memory, from the copy beside the index, or read in parallel."""
         listed = {_key(manifest): manifest for manifest in self.manifests}
         kept = self._kept([key for key in listed if not self.cache.holds(key)])
 
@@ -226,9 +226,9 @@ class IcebergSnapshot:
             return dict(zip(listed, threads.map(load, listed), strict=True))
 
     def _kept(self, wanted: Sequence[ManifestKey]) -> dict[ManifestKey, Manifest]:
-        """Those of the wanted manifests that are kept beside the index, if they name files of the table alone.
+        """Return those wanted manifests that are stored beside the index, if they name only files of the table.
 
-        Trouble with the index costs time here and nothing else: the manifests themselves are read then.
+        Index errors only cost time: the manifests themselves are then read.
         """
         if wanted:
             with suppress(IndexFault):
@@ -240,7 +240,9 @@ class IcebergSnapshot:
         return {}
 
     def _is_own(self, manifest: Manifest) -> bool:
-        """Whether the files of a kept manifest are where the table writes its own: an index leads nowhere else."""
+        """Return whether a stored manifest's files are within the table's own locations: an index must not lead
+        elsewhere.
+        """
         told = (self.metadata.properties.get(name) for name in _DATA_PATHS)
         return all_below(manifest.files.column("path"), [self.location, *(path for path in told if path)])
 
@@ -250,41 +252,43 @@ class IcebergSnapshot:
             return read_manifest(self.io, manifest)
 
     def kept_manifests(self) -> bytes | None:
-        """What the manifests say, for the next process that opens the table."""
+        """Return the manifests' content to store beside the index, for the next process that opens the table."""
         return None if self.snapshot_of is None else encode_manifests(self._read_manifests)
 
     @property
     def metadata_tables(self) -> IcebergTables:
-        """What its metadata tell of the table."""
+        """The metadata tables of the snapshot."""
         return IcebergTables(self)
 
     # ---- reading
 
     def schemas(self, listing: Listing, ordinals: np.ndarray) -> Iterator[tuple[str, pa.Schema]]:
-        """Files are seen through the table's schema, whatever their own."""
+        """Yield the table's schema for every file, because files are read through it."""
         return ((listing.paths[ordinal].as_py(), self.declared_schema) for ordinal in ordinals.tolist())
 
     def open_file(self, path: str) -> IcebergFile:
-        """A data file by what manifests call it. Raises StalePlan, InvalidParquet."""
+        """Open a data file by its path in manifests. Raises StalePlan, InvalidParquet."""
         return self.reader.open(path)
 
     @property
     def open_for_index(self) -> Callable[[str], IcebergFile]:
-        """What opens a data file with its columns called by their ids."""
+        """A function that opens a data file with its columns named by id."""
         return self._index_reader.open
 
     def delivery(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
-        """How the live rows of some files are read; delete files that apply to them are read now."""
+        """Return how the live rows of some files are read; applicable delete files are read now."""
         assert isinstance(listing, IcebergListing)
         return delivered(listing, ordinals, self.reader, self._historical_fields, self.cache)
 
     def delivery_of_all(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
-        """How all rows of some files are read, deleted ones too."""
+        """Return how all rows of some files are read, deleted ones included."""
         assert isinstance(listing, IcebergListing)
         return self.delivery(replace(listing, deletes=None), ordinals)
 
     def _positions(self, listing: IcebergListing, ordinals: np.ndarray) -> list[np.ndarray] | None:
-        """The deleted positions of some files, ascending; None where they cannot be read here, but perhaps by Spark."""
+        """Return the deleted positions of some files, ascending; None if they cannot be read here (Spark may be able
+        to).
+        """
         files = DeleteFiles(listing, ordinals, self.reader, self._historical_fields, self.cache)
         try:
             return [np.zeros(0, np.int64) if each is None else each for each in files.positions()]
@@ -293,20 +297,20 @@ class IcebergSnapshot:
 
     @cached_property
     def _historical_fields(self) -> Mapping[int, pa.Field]:
-        """The columns of every schema that the table has had, the newest of each id: what deletes may speak of."""
+        """The columns of every schema that the table has had, newest version by id: those that deletes may use."""
         found: dict[int, pa.Field] = {}
         for schema in sorted(self.metadata.schemas, key=lambda each: int(each.schema_id)):
             found |= {field.field_id: arrow_schema(Schema(field))[0] for field in schema.fields}
         return found | {number: own for number, own in fields_by_id(self.declared_schema).items() if number in found}
 
     def full_path(self, path: str) -> str:
-        """The path of a file as Spark and other engines take it: as manifests have it."""
+        """Return a file's path as Spark and other engines take it: as in manifests."""
         return path
 
 
 @contextmanager
 def _naming(what: str) -> Iterator[None]:
-    """Names what could not be read: PyIceberg's readers raise whatever a wrong byte leads to."""
+    """Name what could not be read in the error raised: PyIceberg's readers raise arbitrary errors on corrupt bytes."""
     try:
         yield
     except SecateurError:
@@ -326,7 +330,7 @@ def _partition_fields(spec: PartitionSpec) -> list[PartitionField]:
 
 
 def _require_parquet(files: pa.RecordBatch) -> None:
-    """Raises UnsupportedTable where a data file is not Parquet, or is encrypted."""
+    """Raise UnsupportedTable if a data file is not Parquet, or is encrypted."""
     formats = pc.utf8_upper(files.column("format"))
     other = pc.index(pc.not_equal(formats, "PARQUET"), True).as_py()
     if other >= 0:

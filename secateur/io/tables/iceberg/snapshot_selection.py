@@ -1,4 +1,4 @@
-"""Which snapshot of an Iceberg table is read, and with which schema."""
+"""Select the snapshot of an Iceberg table to read, and its schema."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which snapshot of a table is read: the current one, or one of its past, or of a branch or a tag."""
+    """The snapshot to read: the current one, a past one, or that of a branch or tag."""
 
     snapshot_id: int | None = None
     as_of: dt.datetime | None = None
@@ -32,9 +32,9 @@ class Selection:
 
 
 def selected(table: PyIcebergTable, selection: Selection) -> tuple[Snapshot | None, Schema]:
-    """A snapshot of a table and the schema that it is read with. Raises UnknownSnapshot.
+    """Return the selected snapshot of a table and its read schema. Raises UnknownSnapshot.
 
-    That of a branch, as of the table, is the table's own; a tag or a snapshot of the past has the schema of its time
+    A branch, like the table, uses the table's current schema; a tag or past snapshot has the schema of its time
     (``SnapshotUtil.schemaFor``).
     """
     if selection.snapshot_id is not None:
@@ -65,7 +65,7 @@ def _schema_at(table: PyIcebergTable, snapshot: Snapshot) -> Schema:
 
 
 def _known(table: PyIcebergTable) -> str:
-    """Some snapshots that there are, newest first."""
+    """Return the names of some existing snapshots, newest first."""
     found = sorted(table.metadata.snapshots, key=lambda each: -each.timestamp_ms)[:5]
     moments = [dt.datetime.fromtimestamp(each.timestamp_ms / 1000, dt.UTC) for each in found]
     shown = [

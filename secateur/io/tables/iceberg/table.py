@@ -1,4 +1,4 @@
-"""An Iceberg table, looked up anew as its metadata changes."""
+"""An Iceberg table that follows its metadata as it changes."""
 
 from __future__ import annotations
 
@@ -31,40 +31,40 @@ __all__ = ["IcebergTable", "PyIcebergTable"]
 
 @dataclass(frozen=True)
 class IcebergTable:
-    """An Iceberg table that is looked up anew as its metadata changes; see :class:`secateur.io.tables.table.Table`."""
+    """An Iceberg table that follows its metadata as it changes; see :class:`secateur.io.tables.table.Table`."""
 
     location: str
     store: FileStore
     load: Callable[[], PyIcebergTable] = field(repr=False, compare=False)
     selection: Selection
-    freshness: float  # seconds that metadata may be old
+    freshness: float  # maximum age of metadata in seconds
     index_location: str
-    identifier: tuple[str, ...] | None = None  # in its catalog, whose name comes first
+    identifier: tuple[str, ...] | None = None  # in its catalog, with the catalog's name first
     files: FileSystems = field(default_factory=FileSystems, repr=False, compare=False)
     cache: ByteCache = field(default_factory=partial(ByteCache, 0), repr=False, compare=False)
     disk: DiskCache | None = field(default=None, repr=False, compare=False)
     _latest: Latest = field(default_factory=lambda: Latest(), init=False, repr=False, compare=False)
 
     def snapshot(self, *, fresh: bool = False) -> IcebergSnapshot:
-        """The snapshot that is selected, of metadata no older than `freshness`.
+        """Return the selected snapshot, from metadata no older than `freshness`.
 
         Raises TableNotFound, UnknownSnapshot.
         """
         return self._latest.get(self._renewed, 0.0 if fresh else self.freshness)
 
     def expire(self) -> None:
-        """The next query looks up the metadata anew, whatever `freshness` is."""
+        """Discard the cached metadata: the next query looks it up again, whatever `freshness` is."""
         self._latest.expire()
 
     def register_index(self) -> str:
-        """Name the place of the index in the table's metadata; see :func:`secateur.register_index`."""
+        """Register the location of the index in the table's metadata; see :func:`secateur.register_index`."""
         now = self.snapshot(fresh=True)
         if now.snapshot_of is None:
             raise IndexMissing(f"{self.location} has no snapshot, and so no index")
         return register(self.load(), now.snapshot_of.snapshot_id, now.sequence_number, self.index_location)
 
     def _renewed(self, before: IcebergSnapshot | None) -> IcebergSnapshot:
-        """The snapshot by the table's metadata now; what was here before, if it is the same."""
+        """Look up the current snapshot; return `before` if it is the same."""
         table = self.load()
         chosen, schema = selected(table, self.selection)
         if before is not None and before.is_of(table):
@@ -75,14 +75,14 @@ class IcebergTable:
 
 
 class Latest:
-    """The snapshot that was looked up last, shared by threads; of several that want a new one, one looks it up."""
+    """The snapshot looked up last, shared by threads; if several want a new one, one thread looks it up."""
 
     def __init__(self) -> None:
         self._found: tuple[float, IcebergSnapshot] | None = None
         self._one_looks = lock_for(self, "_one_looks")
 
     def get(self, renew: Callable[[IcebergSnapshot | None], IcebergSnapshot], most_seconds: float) -> IcebergSnapshot:
-        """A snapshot looked up less than `most_seconds` before this call, or after it."""
+        """Return a snapshot looked up less than `most_seconds` before this call, or after it."""
         called = time.monotonic()
         found = self._found
         if found is None or called - found[0] >= most_seconds:
@@ -94,7 +94,7 @@ class Latest:
         return found[1]
 
     def expire(self) -> None:
-        """Forget how old the snapshot is: it was seen to be wrong."""
+        """Expire the snapshot, because it was found wrong."""
         found = self._found
         if found is not None:
             self._found = -math.inf, found[1]
