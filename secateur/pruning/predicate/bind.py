@@ -363,7 +363,7 @@ def _comparison(op: str, left: Operand, right: Operand, sql: Sql, binder: Binder
         left, right, op = right, left, nodes.FLIPPED[op]
     if isinstance(right, Constant) and right.type == pa.string() != left.type:  # Spark casts it as it does a literal
         text = literal_of(right)
-        if text is not None and _position(op, left, text, sql, binder) is not None:
+        if text is not None and _is_cast_like_a_literal(op, left, text, sql, binder):
             return _with_literal(op, left, text, sql, binder)
     left, right = alike([left, right], binder)
     if isinstance(right, Constant) and right.key is None:
@@ -374,6 +374,14 @@ def _comparison(op: str, left: Operand, right: Operand, sql: Sql, binder: Binder
     if op in (">", ">="):
         left, right, op = right, left, nodes.FLIPPED[op]
     return _compared(op, left, right, sql)
+
+
+def _is_cast_like_a_literal(op: str, left: Operand, text: Literal, sql: Sql, binder: Binder) -> bool:
+    """Whether constant text beside another type has a place among its keys, once it is cast. Raises as `bind` does."""
+    if binder.ansi:
+        return _position(op, left, text, sql, binder) is not None
+    found = without_ansi.beside(left.type, text)
+    return found is not None and found.type != "string"
 
 
 def _between_intervals(op: str, left: Expression, right: Expression, sql: Sql, binder: Binder) -> Steps[Predicate]:
