@@ -1,4 +1,4 @@
-"""The command that says what to index: advise. It does not start Spark."""
+"""The command advise: what to index. It does not start Spark."""
 
 from __future__ import annotations
 

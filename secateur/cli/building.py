@@ -1,4 +1,4 @@
-"""The commands that write an index: index and refresh."""
+"""The commands that write an index: index, refresh and optimize."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def refresh(
 
 
 def _changes(done: Refreshed) -> list[tuple[str, str]]:
-    """What a refresh did, or would do, as a name and a value."""
+    """Return what a refresh did, or would do, as names and values."""
     parts = (
         (done.files_added, "new files"),
         (done.files_changed, "changed files"),
@@ -214,7 +214,7 @@ def optimize(verbose: bool, source: TableArguments, dry_run: bool, as_json: bool
 
 
 def show_index(built: IndexSnapshot, as_json: bool) -> None:
-    """Prints what an index holds."""
+    """Print the contents of an index."""
     print_json(asdict(built)) if as_json else show_facts(index_facts(built))
 
 
@@ -222,7 +222,7 @@ KINDS = ("bloom", "postings", "ngram", "tokens", "gaps")
 
 
 def index_facts(built: IndexSnapshot) -> list[tuple[str, str]]:
-    """What an index holds, as names and values."""
+    """Return the contents of an index as names and values."""
     created = dt.datetime.fromtimestamp(built.created, UTC)
     return [
         ("index", f"{built.location}, snapshot {built.number} of {created:%Y-%m-%d %H:%M:%S} UTC"),
@@ -242,7 +242,7 @@ def index_facts(built: IndexSnapshot) -> list[tuple[str, str]]:
 
 @contextmanager
 def _told_if_interrupted(table: Table) -> Iterator[None]:
-    """On Ctrl-C says whether an index was published."""
+    """On Ctrl-C, say whether an index was published."""
     before = snapshot_numbers(table.store)
     try:
         yield

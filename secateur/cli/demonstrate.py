@@ -33,7 +33,7 @@ from secateur.cli.status import FOUND_WRONG, Interrupted
 from secateur.cli.waterfall import waterfall
 from secateur.pruning.report import human_bytes
 
-if TYPE_CHECKING:  # these need pyspark, which is slow to import
+if TYPE_CHECKING:  # imports pyspark, which is slow
     from secateur.demo import Copy, Demo, Events, Trial
     from secateur.demo.run import Indexed
 

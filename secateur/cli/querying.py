@@ -1,4 +1,4 @@
-"""The command that plans a query: prune. It does not start Spark."""
+"""The command prune: plans a query. It does not start Spark."""
 
 from __future__ import annotations
 
