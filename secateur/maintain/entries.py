@@ -65,7 +65,7 @@ def _unsettled(table: TableSnapshot, listing: Listing) -> np.ndarray:
 
 
 def _left(moments: np.ndarray, wait: float, now: float) -> np.ndarray:
-    """Return the seconds until each moment (in nanoseconds) is `wait` seconds ago; 0 if it is, or lies in the future."""
+    """Return the seconds until each moment (in nanoseconds) is `wait` seconds ago; 0 if it is, or if it is later."""
     left = moments / _SECOND + wait - now
     return np.where(left > wait, 0.0, np.maximum(left, 0.0))
 

@@ -56,7 +56,7 @@ def _holders(leaf: Leaf, catalog: Catalog, segments: np.ndarray) -> np.ndarray |
 
 
 def _may_be(asked: tuple[Predicate, int], evidence: Evidence) -> Steps[np.ndarray | None]:
-    """Return the blocks where a predicate may be TRUE, or FALSE, by evidence only (None: all). Nothing refutes FALSE."""
+    """Return where a predicate may be TRUE, or FALSE, by evidence only (None: all). Nothing refutes FALSE."""
     predicate, truth = asked
     match predicate:
         case And(children) | Or(children):

@@ -56,7 +56,7 @@ class Query:
 
 @dataclass(frozen=True)
 class RowRanges:
-    """The rows of each block that may match: the ranges of block b are [offsets[b], offsets[b + 1]) of [start, stop)."""
+    """Rows of each block that may match: the ranges of block b are [offsets[b], offsets[b + 1]) of [start, stop)."""
 
     offsets: np.ndarray  # int64 of shape (n_blocks + 1,)
     start: np.ndarray  # int64, within the block
