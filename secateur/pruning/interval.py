@@ -89,7 +89,8 @@ class Function:
     inverse: Callable[[Key], Key | None] | None = field(default=None, compare=False)
     # For a non-monotone function of one variable argument: the keys that it maps into a set, if known.
     preimage: Callable[[RangeSet], RangeSet | None] | None = field(default=None, compare=False)
-    # For functions that increase except at clock changes: whether all values before a key are less than those after.
+    # For functions that increase except at clock changes: whether all keys before a key have smaller values than those
+    # from it on.
     is_steady: Callable[[Key], bool] | None = field(default=None, compare=False)
     # For a function that raises no error: the ANSI version, which differs only where that fails.
     strict: Function | None = field(default=None, compare=False)

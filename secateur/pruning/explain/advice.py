@@ -11,11 +11,10 @@ import pyarrow as pa
 from secateur.pruning.report import human_bytes
 
 LEAST_SAVED = 0.01  # share of the current cost that a proposal must save to be printed
-TIMES, BLOCKS_BESIDE = (
-    2.0,
-    2.0,
-)  # tolerances: a multiple of the least cost, and a number of blocks per predicate,
-NEARLY = 0.95  # and the share of the greatest saving, for a proposal to count as equal
+# A proposal counts as equal to the best if it leaves at most this multiple of the least cost, this many more blocks per
+# predicate, and saves at least this share of the greatest saving.
+TIMES, BLOCKS_BESIDE = 2.0, 2.0
+NEARLY = 0.95
 ENOUGH = 0.5  # share of a clustering's saving that an index must save to be ranked before it
 LEAST_TAIL = 0.01  # probability below which a sample contradicts the typical value
 MOST_TERMS = 100  # terms of a Poisson distribution that are summed; beyond, only the sample counts
