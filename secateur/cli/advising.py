@@ -35,8 +35,8 @@ def advise(
 ) -> None:
     """Say what indexes, or another order of the rows, would save for some queries.
 
-    Every PREDICATE is what would stand after WHERE in Spark SQL. What each reads now is exact; what it would read is
-    estimated from some blocks, of which the predicates' columns are read.
+    Each PREDICATE is what would follow WHERE in Spark SQL. What it reads now is exact; what it would read is estimated
+    from a sample of blocks, in which the predicates' columns are read.
 
     \b
     Examples:

@@ -68,10 +68,9 @@ def index(
 ) -> None:
     """Build the index of a table.
 
-    Reads every file's footer, and the columns that are looked up: in this process, or as a Spark job where the table
-    is larger than 4 GiB or --spark says so.
-    Zone maps cover every column. Until the command is done, readers see the index as it was; then they see the new
-    one, whole.
+    Reads every file's footer, and the columns with look-up structures: in this process, or as a Spark job if the table
+    is larger than 4 GiB or --spark is given. Zone maps cover every column. Readers see the old index until the command
+    is done, then the complete new one.
 
     \b
     Examples:
@@ -134,9 +133,8 @@ def refresh(
 ) -> None:
     """Bring the index up to date with the table, and add structures to it.
 
-    Indexes the files that are new or changed, forgets those that are gone, and keeps all else as it is. Structures that
-    are added are made of all files, of which only the columns in question are read. A large table is read by a
-    Spark job, as by the command index.
+    Indexes new and changed files, drops removed ones, and keeps everything else. Structures that are added cover all
+    files; only the columns concerned are read. A large table is read by a Spark job, as by the command index.
 
     \b
     Examples:
@@ -179,10 +177,10 @@ def _changes(done: Refreshed) -> list[tuple[str, str]]:
 @json_option
 @click.pass_obj
 def optimize(verbose: bool, source: TableArguments, dry_run: bool, as_json: bool) -> None:
-    """Bring the index in order after many refreshes: merge small segments, put them in key order.
+    """Reorganise the index after many refreshes: merge small segments, put them in key order.
 
-    Reads and writes index files only. What is in order stays as it is; Spark is started only if there is something to
-    do. Old files go with the next vacuum.
+    Reads and writes index files only. What is in order is kept; Spark is started only if there is something to do. Old
+    files are removed by the next vacuum.
 
     \b
     Example:

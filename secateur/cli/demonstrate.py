@@ -60,7 +60,7 @@ def demo(context: click.Context, scale_factor: float, directory: Path, keep: boo
     """Make a table, index it, and show what queries then skip.
 
     The table is lineitem of TPC-H, once in the order of its generator and once sorted by ship date. Predicates of
-    many kinds are asked of both, with the index and of Spark alone (its defaults, push-down on), and the answers
+    many kinds are run on both, with the index and with plain Spark (its defaults, push-down on), and the answers are
     compared. Exits with 1 if any differ.
 
     \b

@@ -171,10 +171,10 @@ def verify(
 ) -> None:
     """Read every byte of the index and check it.
 
-    Checks checksums and structure, and counts the live files that the index covers. With --spark, blocks are read anew
-    and every value is held against what the index says; plans of random predicates, and of given ones, are proven on
-    what they leave out. Exits with 1 if a fault is found. A query over an index that cannot be read is right all the
-    same; one that was written wrong has to be dropped and built anew.
+    Checks checksums and structure, and counts the live files that the index covers. With --spark, blocks are read again
+    and every value is compared with the index; plans of random and given predicates are checked on the blocks that they
+    leave out. Exits with 1 if a fault is found. Queries stay correct with an unreadable index; an index with wrong
+    content must be dropped and built again.
 
     \b
     Examples:
@@ -246,7 +246,7 @@ def _remedy(found: Verification) -> str:
 def vacuum(source: TableArguments, dry_run: bool, grace_hours: float, as_json: bool) -> None:
     """Remove index files that nothing uses any more.
 
-    These are the files of older snapshots, and what interrupted builds left. The data is never touched.
+    These are the files of older snapshots, and leftovers of interrupted builds. The data is never touched.
 
     \b
     Example:
