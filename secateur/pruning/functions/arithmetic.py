@@ -104,9 +104,7 @@ def _integers(symbol: str, type_: pa.DataType, arguments: Sequence[Interval]) ->
 
 
 def _wraps(symbol: str, x: np.ndarray, y: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """Return where an int64 result overflowed: by its sign, or for products by a double product, rounded
-    conservatively.
-    """
+    """Return where an int64 result overflowed: by sign, or for products by a double product, rounded conservatively."""
     match symbol:
         case "+":
             return ((x ^ value) & (y ^ value)) < 0
@@ -308,9 +306,7 @@ def _remainder(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | Non
 
 
 def _quotient(x: np.ndarray, divisor: np.ndarray) -> np.ndarray:
-    """Return the quotient rounded towards zero; for the least bigint by -1, which overflows, the result is
-    arbitrary.
-    """
+    """Return the quotient rounded towards zero; arbitrary for the least bigint by -1, which overflows."""
     safe = np.where(divisor == -1, 1, divisor)
     return (x - np.fmod(x, safe)) // safe
 

@@ -12,9 +12,7 @@ from secateur.values import Keys, choose
 
 
 def tried(plain: Function) -> Function:
-    """Return a function that may be NULL, or any value, where the plain one may fail: there its value may be
-    unknown.
-    """
+    """Return a function that may be NULL, or any value (it may be unknown here), where the plain one may fail."""
 
     def bounds(args: Sequence[Interval]) -> Interval:
         found = plain.bounds(args)

@@ -112,9 +112,7 @@ def _common_number(a: pa.DataType, b: pa.DataType, ansi: bool) -> pa.DataType | 
 
 
 def _wider_decimal(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
-    """Return the decimal type that holds both; None if it needs more than 38 digits, so that values would be
-    rounded.
-    """
+    """Return the decimal type that holds both; None if it needs over 38 digits, so that values would be rounded."""
     scale = max(a.scale, b.scale)
     precision = max(a.precision - a.scale, b.precision - b.scale) + scale
     return pa.decimal128(precision, scale) if precision <= MOST_DIGITS else None

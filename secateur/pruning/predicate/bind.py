@@ -173,9 +173,7 @@ def _unsupported(predicate: Predicate, reason: str, binder: Binder) -> Unsupport
 
 
 def _negated(predicate: Not, child: Predicate, binder: Binder) -> Predicate:
-    """Negate a bound child; ``IS NOT NULL`` of what only Spark evaluates is a leaf with needs of its own,
-    beside NOT.
-    """
+    """Negate a bound child; Spark-only ``IS NOT NULL`` becomes a leaf with its own needs if it has any."""
     needed = needs(predicate, binder)
     return replace(child, sql=predicate, needs=needed) if needed and isinstance(child, Unsupported) else Not(child)
 

@@ -140,8 +140,7 @@ class Missing(Predicate):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TextMatch(Predicate):
-    """A test of text that is TRUE only for values in `prefix`, for example LIKE with a wildcard before the pattern's
-    end.
+    """A test of text that is TRUE only for values in `prefix`, for example LIKE with an inner wildcard.
 
     Such a value contains all pieces of one of the `alternatives`, if there are any, and each of the `tokens` as a whole
     token. If `folded`, this holds after :func:`.patterns.pieces.fold`, unless the value has a character of CASE_TRICKY.

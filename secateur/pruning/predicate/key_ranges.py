@@ -106,8 +106,7 @@ def _ranges(intervals: Sequence[tuple[bytes, bytes | None]]) -> RangeSet:
 
 
 def _joined(spans: Sequence[Sequence[_Span]]) -> list[tuple[bytes, bytes | None]]:
-    """Return the ascending intervals of tuples with one component in each list of spans; all tuples if there is no
-    list.
+    """Return the ascending intervals of tuples with one component in each list of spans; without lists, all tuples.
 
     Sound: a tuple whose component is a point continues in an interval of the other columns. In a wider span only tuples
     at its first or last value are restricted by the other columns. A tuple with a later value than the first sorts

@@ -78,9 +78,7 @@ def _of_doubles(type_: pa.DataType, numbers: np.ndarray) -> RangeSet | None:
 
 
 def of_positions(kind: Kind, positions: Iterable[Position]) -> RangeSet:
-    """Return the keys that equal a literal: points at once, the rare wider spans (double against integer) one
-    by one.
-    """
+    """Return the keys that equal a literal: points at once, rare wider spans (double against integer) one by one."""
     single: list[Key] = []
     ranges = rangeset.empty(kind)
     for at, after in ((p.at, p.after) for p in positions):

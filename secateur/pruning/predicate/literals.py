@@ -161,9 +161,7 @@ def _numeric_position(subject: Subject, literal: Literal, common: str) -> Positi
 
 
 def _position_of_text(subject: Subject, literal: Literal, text: str) -> Position | None:
-    """Return the position of a string beside a number: Spark casts it to bigint for an integer column, else
-    to double.
-    """
+    """Return the position of a string beside a number: Spark casts it to bigint for integers, else to double."""
     if pa.types.is_signed_integer(subject.type):
         if not _INTEGER.fullmatch(text) or not INT64_MIN <= int(text) <= INT64_MAX:
             raise _refuse(subject, literal, "the string is no bigint")

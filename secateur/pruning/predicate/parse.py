@@ -302,7 +302,7 @@ def _value(node: exp.Expression) -> Expression | Predicate | None:
 
 
 def _may_be_literal(node: exp.Expression) -> bool:
-    """Return whether a node is a literal below parentheses, signs and casts, looking only at its ends."""
+    """Return whether a node is a literal below parentheses, signs and casts, without converting these."""
     while isinstance(node, exp.Paren | exp.Neg | exp.Cast):
         node = node.this
     return isinstance(node, exp.Literal | exp.Null | exp.Boolean | exp.RawString | exp.HexString)

@@ -89,9 +89,7 @@ def _any_like(node: exp.Expression) -> exp.Expression | None:
 
 
 def _equal(left: exp.Tuple, right: exp.Tuple) -> exp.Expression | None:
-    """Compare tuples: a tuple is never NULL, and a NULL in one equals a NULL in the other, so the result is
-    never NULL.
-    """
+    """Compare tuples; the result is never NULL: a tuple is not NULL, and a NULL in one equals a NULL in the other."""
     pairs = list(zip(left.expressions, right.expressions, strict=False))
     if len(left.expressions) != len(right.expressions) or not pairs:
         return None

@@ -183,9 +183,7 @@ class Survivors:
 
     @property
     def settled(self) -> Survivors:
-        """Return a copy with everything about the blocks computed, as plain arrays that do not keep the index in
-        memory.
-        """
+        """Return a copy as plain arrays with everything about the blocks computed, which does not hold the index."""
         assert self.blocks is not None
         return replace(self, blocks=loose(self.blocks), known=self.outcomes, evidence={})
 
