@@ -46,6 +46,11 @@ def advise(
     sample_blocks
         The most blocks sampled of the table, and again for each predicate.
 
+    Returns
+    -------
+    Advice
+        The cost of each predicate in blocks, rows and bytes, and the proposals, best first.
+
     Raises
     ------
     StalePlan, InvalidParquet

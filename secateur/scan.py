@@ -66,6 +66,11 @@ class Scan(PlannedScan):
         row_group
             The number of a row group of that file; without it, the whole file is explained.
 
+        Returns
+        -------
+        FileWhy or Why
+            For a file, one answer per block of it that has rows; for a block, its own.
+
         Raises
         ------
         UnknownBlock

@@ -105,6 +105,11 @@ def build_index(
     on_survey, on_progress
         Called with the totals once footers are read, and with the files, rows and bytes done.
 
+    Returns
+    -------
+    IndexSnapshot
+        The contents of the new index: counts, bytes, coverage, and the choices made for `auto`.
+
     Raises
     ------
     UnknownColumn, TableNotFound, InvalidParquet, IndexNotWritable, IndexConflict

@@ -77,6 +77,11 @@ def optimize_index(
     dry_run
         Write nothing.
 
+    Returns
+    -------
+    Optimized
+        What was done, or with `dry_run` what would be.
+
     Raises
     ------
     IndexMissing, IndexNotWritable

@@ -84,6 +84,11 @@ def refresh_index(
     dry_run
         Write nothing; columns that new files add are then not predicted.
 
+    Returns
+    -------
+    Refreshed
+        What was done, or with `dry_run` what would be.
+
     Raises
     ------
     IndexMissing
