@@ -1,4 +1,4 @@
-"""Asking what to index: the public function that advises."""
+"""Advice on what to index: the public function."""
 
 from __future__ import annotations
 
@@ -28,19 +28,41 @@ def advise(
     ansi: bool | None = None,
     case_sensitive: bool = False,
 ) -> Advice:
-    """What some predicates read of a table, the least that they could, and what indexes or a clustering would save.
+    """Estimate what predicates read of a table, their minimum, and what indexes or a clustering would save.
 
-    Tried are filters and gaps of the predicates' columns that the index does not have, and sorting the table by each of
-    them, within its partitions. For that the predicates' columns are read of at most `sample_blocks` blocks of the
-    table, and of as many of those that each predicate reads now, without Spark. The same blocks are chosen every time.
+    It simulates the filters and gap lists that the index lacks for the predicates' columns, and sorting the table by
+    each of these columns within its partitions. For that it reads the predicates' columns, without Spark, in at most
+    `sample_blocks` blocks of the table and as many of the blocks that each predicate reads now. The choice of blocks is
+    deterministic.
 
-    What each proposal leaves is an estimate. It is exact where all blocks that a predicate reads are sampled. Where a
-    value is in no sampled block, or in so few as a typical value of its column, it is taken to be in as many blocks as
-    that; any other thing that none of them holds, to be in one.
+    The results are estimates, exact if all blocks that a predicate reads are sampled. A value found in no sampled
+    block, or in as few as a typical value of its column, is assumed to be in as many blocks as a typical value;
+    anything else that no sampled block holds, in one block.
 
-    Predicates and the arguments beside them are those of :func:`secateur.prune`, and so is what it raises; besides,
-    StalePlan and InvalidParquet for data files that are gone, were changed meanwhile or cannot be read, ValueError
-    without a predicate, and for a sample of no block. Reporters are told of its plans, one of the whole table included.
+    Parameters
+    ----------
+    predicates
+        One or more predicates; they and the other arguments are as in :func:`secateur.prune`.
+    sample_blocks
+        The most blocks sampled of the table, and again for each predicate.
+
+    Returns
+    -------
+    Advice
+        The cost of each predicate in blocks, rows and bytes, and the proposals, best first.
+
+    Raises
+    ------
+    StalePlan, InvalidParquet
+        If data files are gone, were changed meanwhile, or cannot be read.
+    ValueError
+        Without a predicate, or for a sample of no block.
+    Also
+        What :func:`secateur.prune` raises.
+
+    Notes
+    -----
+    Reporters receive the plans that this function makes, including one of the whole table.
     """
     if isinstance(predicates, str):
         raise ValueError(f"predicates is one text; write a list of predicates: [{predicates!r}]")

@@ -1,4 +1,4 @@
-"""Opening tables and planning queries: the public functions that read."""
+"""Open tables and plan queries: the public functions that read."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from secateur.io.tables.iceberg.expressions import BooleanExpression
     from secateur.io.tables.iceberg.table import IcebergTable, PyIcebergTable
 
-MOST_REMEMBERED = 2_000  # characters of a text whose nodes are kept
-OWN_FUNCTION = "has_token"  # in text, which Spark is then to read as the tree prints it
-DISABLE = "SECATEUR_DISABLE"  # an environment variable: set to 1, no index is used
+MOST_REMEMBERED = 2_000  # longest predicate text, in characters, whose nodes are cached
+OWN_FUNCTION = "has_token"  # if the text has it, Spark gets the predicate as the tree prints it
+DISABLE = "SECATEUR_DISABLE"  # environment variable: 1 turns the index off
 
 
 def open_table(
@@ -47,32 +47,48 @@ def open_table(
     freshness: float | dt.timedelta | None = None,
     disk_cache: DiskCache | None = None,
 ) -> ParquetDirectory | IcebergTable:
-    """The table at a location: a directory of Parquet files, or an Iceberg table.
+    """Open a table: a directory of Parquet files, or an Iceberg table.
 
-    A directory is a path, or a URI of a filesystem that pyarrow knows, or a path on `filesystem`; nested directories
-    and Hive partitions are recognised. `schema` declares its columns; without it they come from the index and from the
-    footers of files that it does not cover.
+    A directory is a path, a URI of a filesystem that pyarrow knows, or a path on `filesystem`. Nested directories and
+    Hive partitions are recognised. An Iceberg table is an identifier (``"prod.db.events"``, resolved by the catalogs
+    configured for PyIceberg, or ``"db.events"`` with `catalog`), a metadata file, the table's directory without any
+    catalog, or a PyIceberg table.
 
-    An Iceberg table is an identifier (``"prod.db.events"``, by the catalogs that PyIceberg is configured with, or
-    ``"db.events"`` with `catalog`: a catalog of PyIceberg, its name, or its properties), a metadata file, the table's
-    directory without any catalog, or a table of PyIceberg. It is read at its current snapshot, or at `snapshot_id`, at
-    what was current `as_of` a time (in UTC, if it names no zone), or at `ref`, a branch or a tag.
+    Parameters
+    ----------
+    location
+        The directory or the Iceberg table, as above.
+    schema
+        The columns of a directory. By default they come from the index, and from the footers of files it does not
+        cover.
+    catalog
+        A PyIceberg catalog, its name, or its properties.
+    snapshot_id, as_of, ref
+        Read the Iceberg table at this snapshot, at the snapshot that was current at this time (UTC if it names no
+        zone), or at this branch or tag. By default the current snapshot.
+    index_location
+        Where the index is; by default ``_secateur`` beside the data.
+    freshness
+        Seconds, or a timedelta, for which the queries of this handle share one listing. By default every query lists
+        the directory or fetches the current metadata. With it, queries see new, removed and changed files that much
+        later; a query that needs a file which is gone raises StalePlan, and the next one lists again. A file of a
+        directory that is overwritten in place with one of equal size is pruned by its former content for that long:
+        leave `freshness` out for such tables. Builds and refreshes always list again.
+    disk_cache
+        Where pieces of a remote index are cached, ready for use; by default a directory that all processes of the user
+        share (``SECATEUR_CACHE_DIR``, ``SECATEUR_CACHE_BYTES``; 0 for none). An index on a local disk needs none.
 
-    The index is looked for in ``_secateur`` beside the data, or at `index_location`.
+    Returns
+    -------
+    Table
+        A handle. What its queries read of the index stays in memory, up to ``SECATEUR_MEMORY_BYTES`` for all open
+        tables together (environment variable; default a quarter of the machine's memory, at most 4 GiB).
 
-    Every query looks for what changed: it lists the directory, or asks for the current metadata. With `freshness`,
-    seconds or a timedelta, the queries of this handle share what was found for so long, and see files that came, went
-    or changed meanwhile that much later; a query that needs a file which is gone raises StalePlan, and the next one
-    looks anew. A file of a directory that is overwritten in place with one of equal size is for so long pruned by what
-    it held before: leave `freshness` out for tables where that happens. Builds and refreshes look anew in any case.
-
-    What queries read of the index stays in memory, up to ``SECATEUR_MEMORY_BYTES`` for every table that is open (an
-    environment variable; by default a quarter of the machine's memory, 4 GiB at most). Of an index that is not on a
-    local disk, pieces are kept in `disk_cache` too, ready for use: by default in a directory that all processes of the
-    user share (``SECATEUR_CACHE_DIR``, ``SECATEUR_CACHE_BYTES``; 0 for none).
-
-    Raises TableNotFound, UnsupportedTable, UnknownSnapshot; ValueError for a negative freshness, for a time that is
-    none, and for arguments that the table's format does not have.
+    Raises
+    ------
+    TableNotFound, UnsupportedTable, UnknownSnapshot
+    ValueError
+        For a negative `freshness`, an invalid time, and arguments that the table's format does not have.
     """
     return open_at(
         location,
@@ -101,30 +117,51 @@ def prune(
     case_sensitive: bool = False,
     audit: float | None = None,
 ) -> Scan:
-    """The plan of a query: the blocks of the table's current snapshot that can hold a match.
+    """Plan a query: find the blocks of the table's current snapshot that can hold a match.
 
-    `predicate` is Spark SQL text, an expression on :func:`secateur.col`, a PySpark Column (of Spark Classic or of
-    Connect), or an unbound expression of PyIceberg, which means what it means in Iceberg. `limit` asks for any so
-    many matching rows. `session_time_zone` is that in which Spark would read the predicate's dates and timestamps:
-    by default that of the active Spark session, else UTC. `ansi` says whether the predicate means what it means with
-    ``spark.sql.ansi.enabled``: by default as the active session has it, else yes. `budget_ms` is the time for
-    planning, in milliseconds: when it is spent, pruning stops, and what is not decided is kept. With `spark`, segments
-    are pruned on its executors where many survive that are not in memory, or always (`prune_on="executors"`), or
-    never (`"driver"`).
+    Parameters
+    ----------
+    predicate
+        Spark SQL text, an expression on :func:`secateur.col`, a PySpark Column (Spark Classic or Connect), or an
+        unbound
+        PyIceberg expression, which keeps its meaning in Iceberg.
+    limit
+        Return any `limit` matching rows instead of all.
+    session_time_zone
+        The zone in which Spark would read the predicate's dates and timestamps; by default that of the active Spark
+        session, else UTC.
+    ansi
+        Whether ``spark.sql.ansi.enabled`` applies to the predicate; by default as in the active session, else yes.
+    budget_ms
+        Time for planning in milliseconds. When it is spent, pruning stops and everything undecided is kept.
+    spark, prune_on
+        With `spark`, segments are pruned on its executors if many that survive are not in memory, always
+        (``"executors"``), or never (``"driver"``).
+    strict
+        Raise IndexFault if the index is missing, stale or broken, instead of keeping blocks and reporting it.
+    audit
+        A share in (0, 1]. That share of the pruned blocks, drawn at random and at least one, is read here, as are rows
+        that pages rule out; a matching row raises AuditFailed. The report says how many blocks were read, and what only
+        Spark could evaluate. Matching blocks that a limit leaves out are not audited.
+    use_index
+        If False, or if the environment variable ``SECATEUR_DISABLE`` is 1, no index is read: blocks are pruned by file
+        names, the table's own metadata, and footers.
 
-    Every matching row lies in a block of the plan: a block is left out only if a proof shows that no row of it makes
-    the predicate TRUE. An index that is missing, stale or broken keeps blocks, and the report says so; with
-    `strict` it raises IndexFault.
+    Returns
+    -------
+    Scan
+        The plan.
 
-    With `audit`, a share in (0, 1], that share of the blocks that are left out, drawn by chance and at least one, is
-    read here, and so are rows that pages rule out: a row that matches raises AuditFailed. The report says how many
-    were read, and what only Spark could tell. A limit leaves out blocks that match; those are not audited.
+    Raises
+    ------
+    InvalidPredicate, UnknownColumn, AmbiguousColumn, IncomparableLiteral, TableNotFound, InvalidParquet, AuditFailed
+    ValueError
+        For arguments out of range.
 
-    With `use_index=False`, or where the environment variable ``SECATEUR_DISABLE`` is 1, no index is looked at: blocks
-    are pruned by the names of files, the table's own metadata, and footers.
-
-    Raises InvalidPredicate, UnknownColumn, AmbiguousColumn, IncomparableLiteral, TableNotFound, InvalidParquet,
-    AuditFailed; ValueError for arguments out of range.
+    Soundness
+    ---------
+    Every matching row lies in a block of the plan: a block is pruned only with a proof that no row of it makes the
+    predicate TRUE. A missing, stale or broken index keeps blocks.
     """
     if limit is not None and limit < 0:
         raise ValueError(f"limit is {limit}; it must be 0 or more")
@@ -151,12 +188,12 @@ def prune(
 
 
 def is_index_enabled() -> bool:
-    """Whether the environment lets queries use an index."""
+    """Return whether the environment lets queries use an index."""
     return os.environ.get(DISABLE) != "1"
 
 
 def _audited(plan: Scan, tree: Predicate, settings: Settings, share: float) -> Scan:
-    """The plan, once blocks that it leaves out are proven: those that it would leave out without a limit."""
+    """Return the plan after reading a share of its pruned blocks, as pruned without a limit."""
     from secateur.io.scan.audit import audited
 
     opened = plan.opened
@@ -179,19 +216,36 @@ def aggregate(
     ansi: bool | None = None,
     case_sensitive: bool = False,
 ) -> pa.Table:
-    """One row of aggregates over the table's current snapshot, from metadata where that is exact.
+    """Compute one row of aggregates over the table's current snapshot, from metadata where that is exact.
 
-    `aggregates` is a list in Spark SQL of ``count(*)``, ``count(column)``, ``min(column)`` and ``max(column)``, fields
-    of structs included; each gives a column that is named by its alias, or as it is written. `where` chooses the rows,
-    and is a predicate in any of the forms of :func:`prune`, whose other arguments mean here what they mean there.
+    It reads the blocks whose statistics leave a count in doubt, and, for a minimum or maximum, the blocks whose bound
+    is better than the best value known, best bound first.
 
-    The values are Spark's: NULLs are left out, NaN is the greatest, and of no rows a count is 0, and an extreme NULL.
-    Read are the blocks of which statistics leave a count in doubt, and, for an extreme, those whose bound is better
-    than the best value known, best bound first. The metadata of the result's schema has two counts as text:
-    ``blocks_by_metadata``, the blocks of the plan that were not read, and ``blocks_read``.
+    Parameters
+    ----------
+    aggregates
+        A Spark SQL list of ``count(*)``, ``count(column)``, ``min(column)`` and ``max(column)``; fields of structs are
+        allowed. Each gives a column named by its alias, or as it is written.
+    where
+        The predicate that selects the rows, in any form that :func:`prune` takes. The other arguments are those of
+        :func:`prune`.
 
-    Raises InvalidAggregate, what :func:`prune` raises, and what reading raises: UnsupportedPredicate where only Spark
-    can decide on the rows of a block, EvaluationError, StalePlan, InvalidParquet.
+    Returns
+    -------
+    pyarrow.Table
+        One row with the values Spark would give: NULLs are ignored, NaN is the greatest value, and over no rows a count
+        is
+        0 and a minimum or maximum NULL. The schema metadata has two counts as text: ``blocks_by_metadata``, the
+        blocks of the plan that were not read, and ``blocks_read``.
+
+    Raises
+    ------
+    InvalidAggregate
+        And whatever :func:`prune` raises.
+    UnsupportedPredicate
+        If only Spark can evaluate the predicate on the rows of a block.
+    EvaluationError, StalePlan, InvalidParquet
+        From reading blocks.
     """
     from secateur.io.scan.aggregate import aggregated, bound
     from secateur.pruning.predicate.parse_aggregates import parse_aggregates
@@ -217,7 +271,7 @@ def _executors_of(spark: SparkSession, place: str) -> ExecutorsFor:
 
 
 def _read(predicate: object) -> tuple[Predicate, Sql]:
-    """A predicate of any front end as nodes, and as what prints as the text that Spark is to read."""
+    """Convert a predicate of any front end to nodes, and to an object that prints as SQL for Spark."""
     match predicate:
         case str():
             tree = _parsed(predicate) if len(predicate) <= MOST_REMEMBERED else _parse(predicate)
@@ -241,24 +295,24 @@ def _read(predicate: object) -> tuple[Predicate, Sql]:
 
 @lru_cache(maxsize=256)
 def _parsed(sql: str) -> Predicate:
-    """The nodes of a predicate, which are values: a dashboard asks the same again and again."""
+    """Parse a predicate. Nodes are immutable, so the result is cached: dashboards repeat their queries."""
     return _parse(sql)
 
 
 def _parse(sql: str) -> Predicate:
-    from secateur.pruning.predicate.parse import parse  # sqlglot takes longer to import than a plan takes
+    from secateur.pruning.predicate.parse import parse  # importing sqlglot takes longer than planning
 
     return parse(sql)
 
 
 def _is_a(value: object, module: str, name: str) -> bool:
-    """Whether a value is of a class of another library, which is not imported for the question."""
+    """Return whether a value is an instance of another library's class, without importing that library."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(value, getattr(loaded, name))
 
 
 def _value_of() -> Callable[[str, bool, str], pa.Scalar | None] | None:
-    """What asks the active Spark session for values of constants, if this process uses Spark at all."""
+    """Return a function that evaluates constants in the active Spark session; None if this process has no session."""
     if "pyspark.sql" not in sys.modules:
         return None
     from secateur.io.spark.constants import value_of
@@ -267,7 +321,7 @@ def _value_of() -> Callable[[str, bool, str], pa.Scalar | None] | None:
 
 
 def _active_time_zone() -> str:
-    """The time zone of the active Spark session, if this process uses Spark at all."""
+    """Return the time zone of the active Spark session; None if this process has no session."""
     if "pyspark.sql" not in sys.modules:
         return "UTC"
     from secateur.io.spark.to_spark import session_time_zone
@@ -276,7 +330,7 @@ def _active_time_zone() -> str:
 
 
 def _is_active_ansi() -> bool:
-    """Whether the active Spark session is in ANSI mode, if this process uses Spark at all."""
+    """Return whether the active Spark session is in ANSI mode; the default if this process has no session."""
     if "pyspark.sql" not in sys.modules:
         return True
     from secateur.io.spark.to_spark import is_active_ansi

@@ -1,10 +1,10 @@
-"""Tables about a table: ``sc.inspect.files(table)`` and its like, as ``pyarrow.Table``.
+"""Tables about a table: ``sc.inspect.files(table)`` and others, each a ``pyarrow.Table``.
 
 >>> import secateur as sc
 >>> table = sc.open_table("lake/events")                              # doctest: +SKIP
 >>> sc.inspect.coverage(table)                                        # doctest: +SKIP
 
-They tell of the snapshot that queries of the handle read: of a past one, where it was opened so.
+They describe the snapshot that the handle's queries read, which may be a past one.
 """
 
 from secateur.io.scan.index_coverage import coverage

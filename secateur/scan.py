@@ -1,4 +1,4 @@
-"""The plan that users hold: read here or by Spark, explained, and made anew."""
+"""The plan that users hold: read here or by Spark, explained, and planned again."""
 
 from __future__ import annotations
 
@@ -21,22 +21,21 @@ if TYPE_CHECKING:
 class Scan(PlannedScan):
     """The plan of one query over one table snapshot.
 
-    Whatever road the rows take, they are those of ``table.where(predicate)`` as Spark answers it, or any
-    `limit` of them.
+    On every read path the rows are those that Spark returns for ``table.where(predicate)``, or any `limit` of them.
     """
 
     @staticmethod
     def of(plan: PlannedScan) -> Scan:
-        """The same plan, as users hold it."""
+        """Wrap a plan in the public class."""
         return Scan(**{field.name: getattr(plan, field.name) for field in fields(plan)})
 
     def to_spark(
         self, spark: SparkSession, columns: Sequence[str] | None = None, via: str = "auto", *, replan: bool = False
     ) -> DataFrame:
-        """The matching rows as a Spark DataFrame; see :func:`secateur.io.spark.to_spark.to_spark`.
+        """Return the matching rows as a Spark DataFrame; see :func:`secateur.io.spark.to_spark.to_spark`.
 
-        With `replan`, the table is looked at once more: where a file of the plan is gone or another one, the rows are
-        those of a new plan, with the same settings.
+        With `replan`, the files of the plan are checked first; if one is gone or was replaced, the query is planned
+        again with the same settings.
         """
         from secateur.io.spark.to_spark import to_spark
 
@@ -44,7 +43,7 @@ class Scan(PlannedScan):
         return to_spark(plan, spark, columns, via)
 
     def replanned(self) -> Scan:
-        """The same query planned anew, over the table as it is now, with the same settings. Raises as planning does."""
+        """Plan the same query again over the current table, with the same settings. Raises as planning does."""
         self.origin.table.expire()
         return Scan.of(plan_scan(self.origin.table, self.origin.predicate, self.written, self.origin.settings))
 
@@ -58,21 +57,40 @@ class Scan(PlannedScan):
     def why(self, block: str, row_group: int) -> Why: ...
 
     def why(self, block: str | Mapping[str, object], row_group: int | None = None) -> FileWhy | Why:
-        """Why a file, or one block, is read or left out: the stage, the conjunct and the statistic that decide.
+        """Explain why a file or a block is read or pruned: the deciding stage, conjunct and statistic.
 
-        `block` is the path of a file as in ``plan.files``, alone or with the number of a row group, or a row of
-        ``plan.blocks``, a mapping with `file` and `row_group`. Raises UnknownBlock for what the table does not have.
+        Parameters
+        ----------
+        block
+            The path of a file as in ``plan.files``, or a row of ``plan.blocks``: a mapping with `file` and `row_group`.
+        row_group
+            The number of a row group of that file; without it, the whole file is explained.
+
+        Returns
+        -------
+        FileWhy or Why
+            For a file, one answer per block of it that has rows; for a block, its own.
+
+        Raises
+        ------
+        UnknownBlock
+            If the table has no such file or block.
         """
         from secateur.io.scan.explain import why
 
         return why(self, block, row_group)
 
     def explain(self, format: str = "text", *, verbose: bool = False) -> str:
-        """The report as a text table, or as JSON with ``explain("json")``, and the road that rows take to Spark.
+        """Return the report as a text table, or as JSON with ``explain("json")``, with the read path to Spark.
 
-        `verbose` adds what could serve every conjunct: which structures there are, how many of all blocks each alone
-        leaves, and what is missing, as the argument that makes it. For that zone maps, filters and pages are read over
-        the whole index, and no data file is opened.
+        Parameters
+        ----------
+        verbose
+            Also list, for every conjunct, which structures exist, how many of all blocks each leaves if used without
+            the
+            others, and what is missing, given as the argument that creates it. This reads zone maps, filters and pages
+            of
+            the whole index, but opens no data file.
         """
         report, road = super().explain(format), choose_read_path(self)
         if format == "json":
@@ -83,7 +101,7 @@ class Scan(PlannedScan):
 
     @cached_property
     def explanation(self) -> Explanation:
-        """What serves every conjunct of the predicate, and what could; see :meth:`explain`."""
+        """Return what prunes for each conjunct of the predicate, and what could; see :meth:`explain`."""
         from secateur.io.scan.explain import explanation
 
         return explanation(self)

@@ -17,16 +17,16 @@ _SETTINGS = {
     "spark.driver.memory": "4g",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.session.timeZone": "UTC",
-    # Without it every Python task waits some 40 ms for TCP to deliver (Nagle and delayed acknowledgement).
+    # Without it every Python task waits some 40 ms for TCP (Nagle's algorithm and delayed acknowledgement).
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.python.filterPushdown.enabled": "true",
 }
 
 
 def local_session(**settings: str) -> SparkSession:
-    """The running session, or a new one in local mode; settings have underscores for dots.
+    """Return the running session, or start one in local mode; in `settings`, underscores stand for dots.
 
-    Raises JavaNotFound where there is no Java of version 17 or newer.
+    Raises JavaNotFound if there is no Java of version 17 or newer.
     """
     require_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -1,4 +1,4 @@
-"""Tables as DataFrames whose queries prune by themselves: the public function that makes one."""
+"""DataFrames that prune every query on them: the public function that makes one."""
 
 from __future__ import annotations
 
@@ -12,30 +12,41 @@ if TYPE_CHECKING:
 
 
 def dataframe(spark: SparkSession, table: Table, *, via: str = "auto") -> DataFrame:
-    """The whole table as an ordinary DataFrame. Every query on it is pruned by the index, with nothing changed in it.
+    """Return the whole table as an ordinary DataFrame; the index prunes every query on it.
 
-    Spark's own vectorised reader reads the table: the road ``transparent``, for directories of Parquet files on Spark
-    Classic. When a query is planned, the index is asked with the query's own filters, whatever their shape: ORs,
-    functions, lists of any length, in SQL over a view, under joins and unions. Only row groups that can hold a match
-    are read; joins are planned with the bytes and rows of these; and the values of a join's small side prune the big
-    side while the query runs. ``explain()`` shows ``IndexPruning: 3 of 2,000 row groups``.
+    On Spark Classic, directories of Parquet files take the read path ``transparent``: Spark's own vectorised reader.
+    When Spark plans a query, the index is asked with the query's own filters of any shape: ORs, functions, lists of any
+    length, in SQL over a view, under joins and unions. Spark then reads only row groups that can hold a match, plans
+    joins with their bytes and rows, and prunes the big side of a join at run time by the values of the small side.
+    ``explain()`` shows ``IndexPruning: 3 of 2,000 row groups``.
 
-    Every planning looks for the live files, as old as the table's `freshness` allows; so a query sees what was added
-    after the DataFrame was made, and two queries on it may see different files. A DataFrame of which an action ran
-    keeps its plan, as always in Spark: another action of the same object reads the files that the first one read.
-    Columns and their types are those of when the DataFrame was made.
+    Elsewhere a public read path is taken, and ``explain(True)`` says why: on Spark Connect, for columns with a
+    collation, for Iceberg tables, and where Spark's internals are not those of 4.1 to 4.3. It reads the table as it is
+    at the call, and queries prune by partitions only. The reader is Spark's own for a directory, with Parquet filters
+    off; for Iceberg tables Iceberg's own if the session has it; else pyarrow in Python workers.
 
-    No row is ever lost to the index: Spark applies all filters itself, and an index that is missing, stale or broken,
-    or any error while it is asked, keeps row groups, which ``explain()`` tells. Filters to which Spark's own Parquet
-    push-down loses rows are kept from it: on floating columns, for NULL, and on columns with a dot in their names.
+    Each planning lists the live files, at most `freshness` old; so a query sees files added after the DataFrame was
+    made, and two queries may see different files. Once an action has run, the DataFrame keeps its plan, as always in
+    Spark: the next action on the same object reads the same files. Columns and types are those at the call.
 
-    Elsewhere a public road is taken, and ``explain(True)`` tells why: the rows of the table as it is at the call, of
-    which queries prune by partitions alone. That is Spark's own reader of a directory, with Parquet's filters off; for
-    Iceberg tables Iceberg's own reader, if the session has it; else pyarrow in Python workers. So it is on Spark
-    Connect, for columns with a collation, and where Spark's internals are not those of 4.1 to 4.3.
-    ``via="transparent"`` raises ValueError instead; ``via="public"`` takes that road anyway.
+    Parameters
+    ----------
+    via
+        ``"auto"``, ``"public"`` to take the public read path in any case, or ``"transparent"`` to raise ValueError
+        where
+        that path is not possible.
 
-    Raises ValueError, TableNotFound, InvalidParquet. A query raises where the live files cannot be listed.
+    Raises
+    ------
+    ValueError, TableNotFound, InvalidParquet
+        At the call. A query raises if the live files cannot be listed.
+
+    Soundness
+    ---------
+    The index never loses a row: Spark applies all filters itself, and a missing, stale or broken index, or any error
+    while
+    it is asked, keeps row groups, as ``explain()`` shows. Filters for which Spark's own Parquet push-down loses rows
+    are not passed to it: on floating columns, for NULL, and on columns with a dot in their name.
     """
     from secateur.io.spark.planner.dataframe import dataframe as made
 

@@ -1,4 +1,4 @@
-"""The waterfalls of the demo as a picture: a panel per question, a bar per stage and copy."""
+"""Draw the demo's waterfalls: a panel per question, a bar per stage and copy."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from secateur.demo.trials import Trial
 
-# Of the palette of Okabe and Ito, which people of any colour vision tell apart; they differ in lightness too.
+# From the palette of Okabe and Ito, which is safe for colour-blind readers; they differ in lightness too.
 COLOURS = {"generated": "#0072B2", "clustered": "#E69F00"}
 INK, PALE = "#222222", "#8a8a8a"
 PANELS_ACROSS = 2
 PANEL_WIDTH, PANEL_HEIGHT, HEAD_HEIGHT = 5.2, 1.95, 0.75  # inches
 BAR_HEIGHT = 0.36
-LABEL_SHARE = 0.72  # of a panel's width, for labels, beside the longest bar's
+LABEL_SHARE = 0.72  # share of a panel's width for labels, beside the longest bar's
 PICTURES = ("waterfall.png", "waterfall.svg")
 STYLE: Any = {
     "font.family": "sans-serif",
@@ -32,14 +32,14 @@ STYLE: Any = {
     "font.size": 8,
     "text.color": INK,
     "axes.labelcolor": INK,
-    "svg.fonttype": "none",  # text stays text: smaller, and can be searched
-    "svg.hashsalt": "secateur",  # the same picture, the same bytes
+    "svg.fonttype": "none",  # text stays text: smaller, and searchable
+    "svg.hashsalt": "secateur",  # makes the bytes of the picture reproducible
 }
 
 
 @dataclass(frozen=True)
 class Bar:
-    """What is left of one copy after one stage."""
+    """What remains of one copy after one stage."""
 
     stage: str
     copy: str
@@ -47,13 +47,13 @@ class Bar:
 
 
 def require_matplotlib() -> None:
-    """Raises DemoNotPossible where matplotlib is not installed."""
+    """Raise DemoNotPossible if matplotlib is not installed."""
     if find_spec("matplotlib") is None:
         raise DemoNotPossible("the picture needs matplotlib: pip install 'secateur[demo]'")
 
 
 def draw_waterfalls(trials: Sequence[Trial], directory: Path) -> tuple[Path, ...]:
-    """Writes the picture as PNG and SVG into a directory; returns where."""
+    """Write the picture as PNG and SVG into a directory; return the paths."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -80,7 +80,7 @@ def draw_waterfalls(trials: Sequence[Trial], directory: Path) -> tuple[Path, ...
 
 
 def _stages(trials: Sequence[Trial]) -> list[str]:
-    """The stages that left fewer rows in any trial, in order; "table" is what there was before."""
+    """Return the stages that left fewer rows in any trial, in order, after "table", the initial state."""
     changing = {
         stage.name for trial in trials for stage in trial.report.stages if stage.before.rows != stage.after.rows
     }
@@ -105,7 +105,7 @@ def _draw_head(figure: object, trials: Sequence[Trial], height: float) -> None:
 
 
 def _draw_panel(axis: Axes, trials: Sequence[Trial], stages: Sequence[str]) -> None:
-    """One question: for every stage the bars of all copies, and a line where the matching rows are."""
+    """Draw one question: for every stage the bars of all copies, and a line at the number of matching rows."""
     most = max(trial.report.stages[0].before.rows or 1 for trial in trials)
     bars = [bar for trial in trials for bar in _bars(trial, stages)]
     for bar in bars:
@@ -155,7 +155,7 @@ def _label(left: Counts) -> str:
 
 
 def _short(number: int) -> str:
-    """A number in three digits: ``6.00 M``, ``15.0 k``, ``7``."""
+    """Format a number with three digits: ``6.00 M``, ``15.0 k``, ``7``."""
     for size, unit in ((1_000_000, " M"), (1_000, " k")):
         if number >= size:
             return f"{number / size:.3g}{unit}"

@@ -1,4 +1,4 @@
-"""The command line, from ``secateur index`` to ``secateur drop``; each module has the commands of one kind."""
+"""The command line, from ``secateur index`` to ``secateur drop``; one module per kind of command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m secateur.cli``: the command line without an installed script."""
+"""Run the command line as ``python -m secateur.cli``, without an installed script."""
 
 from secateur.cli import main
 

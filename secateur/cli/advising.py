@@ -1,4 +1,4 @@
-"""The command that says what to index: advise. It does not start Spark."""
+"""The command advise: what to index. It does not start Spark."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def advise(
 ) -> None:
     """Say what indexes, or another order of the rows, would save for some queries.
 
-    Every PREDICATE is what would stand after WHERE in Spark SQL. What each reads now is exact; what it would read is
-    estimated from some blocks, of which the predicates' columns are read.
+    Each PREDICATE is what would follow WHERE in Spark SQL. What it reads now is exact; what it would read is estimated
+    from a sample of blocks, in which the predicates' columns are read.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""The commands that write an index: index and refresh."""
+"""The commands that write an index: index, refresh and optimize."""
 
 from __future__ import annotations
 
@@ -68,10 +68,9 @@ def index(
 ) -> None:
     """Build the index of a table.
 
-    Reads every file's footer, and the columns that are looked up: in this process, or as a Spark job where the table
-    is larger than 4 GiB or --spark says so.
-    Zone maps cover every column. Until the command is done, readers see the index as it was; then they see the new
-    one, whole.
+    Reads every file's footer, and the columns with look-up structures: in this process, or as a Spark job if the table
+    is larger than 4 GiB or --spark is given. Zone maps cover every column. Readers see the old index until the command
+    is done, then the complete new one.
 
     \b
     Examples:
@@ -134,9 +133,8 @@ def refresh(
 ) -> None:
     """Bring the index up to date with the table, and add structures to it.
 
-    Indexes the files that are new or changed, forgets those that are gone, and keeps all else as it is. Structures that
-    are added are made of all files, of which only the columns in question are read. A large table is read by a
-    Spark job, as by the command index.
+    Indexes new and changed files, drops removed ones, and keeps everything else. Structures that are added cover all
+    files; only the columns concerned are read. A large table is read by a Spark job, as by the command index.
 
     \b
     Examples:
@@ -161,7 +159,7 @@ def refresh(
 
 
 def _changes(done: Refreshed) -> list[tuple[str, str]]:
-    """What a refresh did, or would do, as a name and a value."""
+    """Return what a refresh did, or would do, as names and values."""
     parts = (
         (done.files_added, "new files"),
         (done.files_changed, "changed files"),
@@ -179,10 +177,10 @@ def _changes(done: Refreshed) -> list[tuple[str, str]]:
 @json_option
 @click.pass_obj
 def optimize(verbose: bool, source: TableArguments, dry_run: bool, as_json: bool) -> None:
-    """Bring the index in order after many refreshes: merge small segments, put them in key order.
+    """Reorganise the index after many refreshes: merge small segments, put them in key order.
 
-    Reads and writes index files only. What is in order stays as it is; Spark is started only if there is something to
-    do. Old files go with the next vacuum.
+    Reads and writes index files only. What is in order is kept; Spark is started only if there is something to do. Old
+    files are removed by the next vacuum.
 
     \b
     Example:
@@ -214,7 +212,7 @@ def optimize(verbose: bool, source: TableArguments, dry_run: bool, as_json: bool
 
 
 def show_index(built: IndexSnapshot, as_json: bool) -> None:
-    """Prints what an index holds."""
+    """Print the contents of an index."""
     print_json(asdict(built)) if as_json else show_facts(index_facts(built))
 
 
@@ -222,7 +220,7 @@ KINDS = ("bloom", "postings", "ngram", "tokens", "gaps")
 
 
 def index_facts(built: IndexSnapshot) -> list[tuple[str, str]]:
-    """What an index holds, as names and values."""
+    """Return the contents of an index as names and values."""
     created = dt.datetime.fromtimestamp(built.created, UTC)
     return [
         ("index", f"{built.location}, snapshot {built.number} of {created:%Y-%m-%d %H:%M:%S} UTC"),
@@ -242,7 +240,7 @@ def index_facts(built: IndexSnapshot) -> list[tuple[str, str]]:
 
 @contextmanager
 def _told_if_interrupted(table: Table) -> Iterator[None]:
-    """On Ctrl-C says whether an index was published."""
+    """On Ctrl-C, say whether an index was published."""
     before = snapshot_numbers(table.store)
     try:
         yield

@@ -33,7 +33,7 @@ from secateur.cli.status import FOUND_WRONG, Interrupted
 from secateur.cli.waterfall import waterfall
 from secateur.pruning.report import human_bytes
 
-if TYPE_CHECKING:  # these need pyspark, which is slow to import
+if TYPE_CHECKING:  # imports pyspark, which is slow
     from secateur.demo import Copy, Demo, Events, Trial
     from secateur.demo.run import Indexed
 
@@ -60,7 +60,7 @@ def demo(context: click.Context, scale_factor: float, directory: Path, keep: boo
     """Make a table, index it, and show what queries then skip.
 
     The table is lineitem of TPC-H, once in the order of its generator and once sorted by ship date. Predicates of
-    many kinds are asked of both, with the index and of Spark alone (its defaults, push-down on), and the answers
+    many kinds are run on both, with the index and with plain Spark (its defaults, push-down on), and the answers are
     compared. Exits with 1 if any differ.
 
     \b

@@ -1,4 +1,4 @@
-"""The commands that look after an index: inspect, verify, vacuum and drop. None starts Spark."""
+"""The commands that maintain an index: inspect, verify, vacuum and drop. Only ``verify --spark`` starts Spark."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from secateur.pruning.report import Faults, human_bytes
 
 @dataclass(frozen=True)
 class ColumnRow:
-    """A column of an index, and how it was indexed."""
+    """A column of an index, and how it is indexed."""
 
     name: str
     type: str
     zone_map: bool
     pages: bool
     filters: tuple[str, ...]
-    sort_key: int | None  # its place in the sort key, from 1
+    sort_key: int | None  # position in the sort key, from 1
 
 
 @click.command()
@@ -92,7 +92,7 @@ def inspect(source: TableArguments, what: str | None, as_json: bool) -> None:
 
 
 def _columns(snapshot: Snapshot, naming: ColumnNaming) -> list[ColumnRow]:
-    """The columns of an index as the table calls them; one that it has no more, as the index does."""
+    """Return the index's columns by their table names; a column that the table has lost, by its index name."""
 
     def name_of(path: tuple[str, ...]) -> str:
         return ".".join(naming.in_table(path))
@@ -171,10 +171,10 @@ def verify(
 ) -> None:
     """Read every byte of the index and check it.
 
-    Checks checksums and structure, and counts the live files that the index covers. With --spark, blocks are read anew
-    and every value is held against what the index says; plans of random predicates, and of given ones, are proven on
-    what they leave out. Exits with 1 if a fault is found. A query over an index that cannot be read is right all the
-    same; one that was written wrong has to be dropped and built anew.
+    Checks checksums and structure, and counts the live files that the index covers. With --spark, blocks are read again
+    and every value is compared with the index; plans of random and given predicates are checked on the blocks that they
+    leave out. Exits with 1 if a fault is found. Queries stay correct with an unreadable index; an index with wrong
+    content must be dropped and built again.
 
     \b
     Examples:
@@ -225,7 +225,7 @@ def _show_verification(found: Verification) -> None:
 
 
 def _remedy(found: Verification) -> str:
-    """What makes the index whole again: only files that are broken can be made anew one by one."""
+    """Say how to repair the index: only broken files can be rebuilt one by one."""
     contradicts_data = found.audit is not None and found.audit.faults
     if found.snapshot and not contradicts_data:
         return "make the broken files anew: secateur refresh --repair"
@@ -246,7 +246,7 @@ def _remedy(found: Verification) -> str:
 def vacuum(source: TableArguments, dry_run: bool, grace_hours: float, as_json: bool) -> None:
     """Remove index files that nothing uses any more.
 
-    These are the files of older snapshots, and what interrupted builds left. The data is never touched.
+    These are the files of older snapshots, and leftovers of interrupted builds. The data is never touched.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class TableArguments:
-    """The table that a command is about, as it was named."""
+    """The table that a command works on, as named on the command line."""
 
     path: str
     catalog: str | None = None
@@ -33,7 +33,7 @@ class TableArguments:
     index_location: str | None = None
 
     def open(self) -> Table:
-        """The table. Raises as :func:`secateur.open_table` does, and click.UsageError for options that do not fit."""
+        """Open the table. Raises as :func:`secateur.open_table`, and click.UsageError for options that do not fit."""
         try:
             return sc.open_table(
                 self.path,
@@ -50,9 +50,9 @@ class TableArguments:
 
 
 def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The argument PATH and the options that say which table is meant, and where its index is.
+    """Add the argument PATH and the options that select the table and its index.
 
-    The command gets them as one :class:`Source`, its parameter `source`.
+    The command receives them as one :class:`TableArguments`, its parameter `source`.
     """
 
     @wraps(command)
@@ -73,7 +73,7 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _moment(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
-    """Checks a time."""
+    """Validate a time."""
     if text is not None:
         try:
             dt.datetime.fromisoformat(text)
@@ -97,12 +97,12 @@ _TABLE_PARAMETERS = (
 
 
 def json_option(command: F) -> F:
-    """The option --json."""
+    """Add the option --json."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, to stdout.")(command)
 
 
 def columns_option(*names: str, help: str) -> Callable[[F], F]:
-    """An option that takes column names with commas between them, and may be repeated."""
+    """Make a repeatable option that takes comma-separated column names."""
     return click.option(*names, metavar="COLUMN,...", multiple=True, callback=_names, help=help)
 
 
@@ -114,7 +114,7 @@ def _names(context: click.Context, option: click.Parameter, values: tuple[str, .
 
 
 def session_options(command: F) -> F:
-    """The options of the Spark session whose meaning a predicate is to have."""
+    """Add the options of the Spark session that defines what a predicate means."""
     zone = click.option(
         "--time-zone", callback=time_zone, metavar="ZONE", help="Spark's session time zone. By default UTC."
     )
@@ -123,7 +123,7 @@ def session_options(command: F) -> F:
 
 
 def time_zone(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
-    """Checks the name of a time zone."""
+    """Validate the name of a time zone."""
     if name is not None and zone_of(name) is None:
         raise click.BadParameter(f"unknown time zone {name!r}")
     return name

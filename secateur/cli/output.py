@@ -1,6 +1,6 @@
-"""What commands print: tables and facts, with rich on a terminal and as plain text elsewhere; JSON.
+"""Command output: tables and facts, by rich on a terminal and as plain text elsewhere; JSON.
 
-The answer goes to stdout, everything else to stderr. rich is imported only for a terminal: it costs start-up time.
+Answers go to stdout, everything else to stderr. rich is imported only for a terminal, to start faster.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class Sheet:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether people read a stream on a terminal that understands more than plain text."""
+    """Return whether a stream is a terminal that supports more than plain text."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def show_sheet(sheet: Sheet) -> None:
-    """Prints a table."""
+    """Print a table."""
     if is_terminal(sys.stdout):
         _show_rich(sheet)
     else:
@@ -55,7 +55,7 @@ def show_sheet(sheet: Sheet) -> None:
 
 
 def plain(sheet: Sheet) -> str:
-    """A table as aligned text."""
+    """Format a table as aligned text."""
     lines = [[column.heading for column in sheet.columns], *([cell.text for cell in row] for row in sheet.rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(sheet.columns))]
     texts = [_aligned(line, widths, sheet.columns) for line in lines]
@@ -82,7 +82,7 @@ def _show_rich(sheet: Sheet) -> None:
 
 
 def show_facts(facts: Sequence[tuple[str, str]]) -> None:
-    """Prints names and values, one pair a line; a pair without value is left out."""
+    """Print names and values, one pair per line; pairs without a value are left out."""
     width = max(len(name) for name, _ in facts)
     for name, value in facts:
         if value:
@@ -90,34 +90,34 @@ def show_facts(facts: Sequence[tuple[str, str]]) -> None:
 
 
 def print_line(text: str, style: str = "") -> None:
-    """Prints a line to stdout; the style is one of those above."""
+    """Print a line to stdout in one of the styles above."""
     click.echo(styled(text, style))
 
 
 def styled(text: str, style: str) -> str:
-    """A text for :func:`click.echo`, which drops the style where no terminal is."""
+    """Style a text for :func:`click.echo`, which drops the style if there is no terminal."""
     if style in (STRONG, QUIET):
         return click.style(text, bold=style == STRONG or None, dim=style == QUIET or None)
     return click.style(text, fg=style) if style else text
 
 
 def print_json(value: object) -> None:
-    """Prints JSON to stdout."""
+    """Print JSON to stdout."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def say(text: str, style: str = "") -> None:
-    """Prints a message to stderr."""
+    """Print a message to stderr."""
     click.echo(styled(text, style), err=True)
 
 
 def count(number: int | None) -> str:
-    """A number with separators; unknown is a dash."""
+    """Format a number with separators; unknown is a dash."""
     return "-" if number is None else f"{number:,}"
 
 
 def share(part: float, whole: float) -> str:
-    """A part in per cent, with as many digits as it takes to see that it is not nothing."""
+    """Format a share in per cent, with enough digits that a part above zero is not shown as zero."""
     if not whole:
         return "-"
     percent = 100 * part / whole
@@ -125,5 +125,5 @@ def share(part: float, whole: float) -> str:
 
 
 def milliseconds(seconds: float) -> str:
-    """A duration in milliseconds."""
+    """Format a duration in milliseconds."""
     return f"{seconds * 1000:.1f}"

@@ -1,4 +1,4 @@
-"""The command that plans a query: prune. It does not start Spark."""
+"""The command prune: plans a query. It does not start Spark."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def prune(
     audit: float | None,
     as_json: bool,
 ) -> None:
-    """Show what a query has to read, and how that was found.
+    """Show what a query has to read, and how that was determined.
 
-    PREDICATE is what would stand after WHERE in Spark SQL. Every stage of pruning is shown with what it left. No
-    data is read, except for --count and --audit.
+    PREDICATE is what would follow WHERE in Spark SQL. Every pruning stage is shown with what it left. No data is read,
+    except for --count and --audit.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Spark for a command: started quietly, with a progress bar for what it builds."""
+"""Start Spark quietly for a command, with a progress bar."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
     from secateur.io.tables.table import Table
 
-IN_PROCESS_BYTES = 4 << 30  # a table of up to so many is indexed by threads within a minute or two
+IN_PROCESS_BYTES = 4 << 30  # threads index a table of up to this size within a minute or two
 
 
 @contextmanager
 def spark_for_build(table: Table, wanted: bool, verbose: bool) -> Iterator[SparkSession | None]:
-    """A session where one is wanted, or where the table is large; None where this process builds as fast."""
+    """Yield a session if one is wanted or the table is large; None if this process builds as fast."""
     if wanted or int(table.snapshot().fresh_listing(UTC).size.sum()) > IN_PROCESS_BYTES:
         with spark_session(verbose) as spark:
             yield spark
@@ -36,9 +36,9 @@ def spark_for_build(table: Table, wanted: bool, verbose: bool) -> Iterator[Spark
 
 @contextmanager
 def spark_session(verbose: bool) -> Iterator[SparkSession]:
-    """The running session, or a new one in local mode.
+    """Yield the running session, or start one in local mode.
 
-    What the JVM prints goes to a file, unless `verbose`, and is shown if something fails that has no name here.
+    Unless `verbose`, the JVM's output goes to a file, which is shown if an unexpected error occurs.
     """
     running = _running_session()
     if running is not None or verbose:
@@ -69,7 +69,7 @@ def _running_session() -> SparkSession | None:
 
 @contextmanager
 def _stderr_into(log: IO[bytes]) -> Iterator[None]:
-    """Children started inside inherit a file as their stderr, for as long as they run."""
+    """Make child processes started inside inherit a file as their stderr, for as long as they run."""
     sys.stderr.flush()
     kept = os.dup(2)
     try:
@@ -82,7 +82,7 @@ def _stderr_into(log: IO[bytes]) -> Iterator[None]:
 
 @contextmanager
 def build_progress(title: str) -> Iterator[tuple[OnProgress | None, OnProgress | None]]:
-    """The callbacks `on_survey` and `on_progress` of a build, which draw a bar on a terminal."""
+    """Yield a build's callbacks `on_survey` and `on_progress`, which draw a bar on a terminal."""
     if not is_terminal(sys.stderr):
         yield None, None
         return
@@ -109,7 +109,7 @@ def build_progress(title: str) -> Iterator[tuple[OnProgress | None, OnProgress |
 
 @contextmanager
 def step_progress() -> Iterator[Callable[[str, int, int], None] | None]:
-    """A callback that is told what is done, how much of it, and of how much: a bar for each, on a terminal."""
+    """Yield a callback for step, amount done and total, which draws a bar per step on a terminal."""
     if not is_terminal(sys.stderr):
         yield None
         return

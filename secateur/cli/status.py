@@ -10,9 +10,9 @@ from secateur.errors import AuditFailed, IndexFault, SecateurError
 
 FOUND_WRONG = 1
 CALLED_WRONG = 2
-INTERRUPTED = 130  # as shells report a process that SIGINT ended
+INTERRUPTED = 130  # what shells report for a process ended by SIGINT
 
-# The library's errors name the Python call that helps; here the same help has another name.
+# The library's errors name the Python call that helps; these are the names on the command line.
 _ON_THE_COMMAND_LINE = {
     "build one with build_index()": "build one with: secateur index PATH",
     "index_location=": "--index-location",
@@ -23,11 +23,11 @@ _ON_THE_COMMAND_LINE = {
 
 
 class Interrupted(Exception):
-    """Ctrl-C; the message says in what state things were left."""
+    """Ctrl-C; the message says what state was left behind."""
 
 
 class ScriptGroup(click.Group):
-    """A group of commands whose errors become one line on stderr and an exit code; lists them as they were added."""
+    """A group of commands in the order they were added; errors become one line on stderr and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -48,7 +48,7 @@ class ScriptGroup(click.Group):
 
 
 def on_the_command_line(message: str) -> str:
-    """A message with the options and commands of the command line for those of the library."""
+    """Replace the library's options and functions in a message by those of the command line."""
     for there, here in _ON_THE_COMMAND_LINE.items():
         message = message.replace(there, here)
     return message

@@ -1,4 +1,4 @@
-"""Arrow tables on the command line: as a sheet of text, or as JSON, a list with an object for every row."""
+"""Arrow tables on the command line: as a sheet of text, or as a JSON list with an object per row."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pyarrow as pa
 from secateur.cli.output import Cell, OutputColumn, Sheet, count, print_json, show_sheet
 from secateur.pruning.report import human_bytes
 
-TABLES = ("snapshots", "manifests", "files", "blocks", "segments", "coverage")  # of secateur.inspect
+TABLES = ("snapshots", "manifests", "files", "blocks", "segments", "coverage")  # functions of secateur.inspect
 
-_NAMES = ("_id", "row_group", "segment")  # ends of columns of numbers that are names
+_NAMES = ("_id", "row_group", "segment")  # suffixes of numeric columns that are identifiers, not quantities
 
 
 def show_table(table: pa.Table, as_json: bool) -> None:
-    """Prints a table."""
+    """Print a table."""
     if as_json:
         print_json([_plain(row) for row in table.to_pylist(maps_as_pydicts="strict")])
         return
@@ -37,7 +37,7 @@ def _is_number(type_: pa.DataType) -> bool:
 
 
 def _text(column: str, value: Any) -> str:
-    """A value as people read it."""
+    """Format a value for people."""
     match value:
         case None:
             return "-"
@@ -60,7 +60,7 @@ def _nested(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
+    """Convert a value for JSON."""
     match value:
         case None | bool() | int() | float() | str():
             return value

@@ -1,4 +1,4 @@
-"""The waterfall of a plan as a table: what was there, and what every stage left."""
+"""The waterfall of a plan as a table: the initial counts, and what each stage left."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def waterfall(report: Report, *, bars: bool, brief: bool = False) -> Sheet:
-    """A row for the table and one for every stage; `brief` leaves out the stages that changed nothing."""
+    """Return a row for the table and one per stage; `brief` omits stages that changed nothing."""
     first = report.stages[0].before
     stages = [stage for stage in report.stages if not brief or stage.before != stage.after or stage.degraded]
     counts = [first, *(stage.after for stage in report.stages)]
@@ -30,7 +30,7 @@ def _stage_row(stage: StageReport, units: list[str]) -> tuple[Cell, ...]:
 
 
 def _row(name: Cell, before: Counts | None, after: Counts, units: list[str], seconds: float | None) -> tuple[Cell, ...]:
-    """One row: counts that the stage changed stand out."""
+    """Return one row; counts that the stage changed are highlighted."""
     cells = []
     for unit in units:
         number = getattr(after, unit)
@@ -44,7 +44,7 @@ def _amount(unit: str, number: int | None) -> str:
 
 
 def _bar(part: int | None, whole: int | None) -> str:
-    """A part of a whole as a bar; whatever is not nothing shows."""
+    """Draw a part of a whole as a bar; anything above zero is visible."""
     if part is None or not whole:
         return ""
     eighths = max(round(8 * BAR_WIDTH * part / whole), 1 if part else 0)

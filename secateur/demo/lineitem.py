@@ -1,7 +1,7 @@
-"""The data of the demo: TPC-H's lineitem as its generator writes it, and the same rows sorted by ship date.
+"""The demo's data: TPC-H's lineitem as its generator writes it, and the same rows sorted by ship date.
 
-A copy appears under its name whole or not at all: it is made in a directory aside and renamed. What an interrupted
-run left aside is removed by the next one.
+A copy is made in a temporary directory and renamed, so it appears whole or not at all. Leftovers of an interrupted run
+are removed by the next one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Write = Callable[[Path], None]
 
 
 class DemoNotPossible(SecateurError):
-    """Something that the demo needs is not there, or does not work."""
+    """Something that the demo needs is missing or does not work."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Shape:
-    """How a table is cut: about 400 blocks at scale factor 1."""
+    """The number of files and blocks of a table: about 400 blocks at scale factor 1."""
 
     files: int
     block_rows: int
@@ -62,7 +62,7 @@ class Shape:
 
 
 def shape_of(scale_factor: float) -> Shape:
-    """The shape of a table: blocks are smaller where there are few rows, so that there are many all the same."""
+    """Return the shape of a table: with few rows, blocks are smaller, so that there are still many."""
     rows = ROWS_PER_SCALE * scale_factor
     block_rows = int(min(max(rows / 400, LEAST_BLOCK_ROWS), MOST_BLOCK_ROWS))
     return Shape(math.ceil(rows / (block_rows * BLOCKS_PER_FILE)), block_rows)
@@ -70,7 +70,7 @@ def shape_of(scale_factor: float) -> Shape:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Keep other demos out of a directory, which is made if need be. Raises DemoNotPossible."""
+    """Lock a directory against other demos, creating it if needed. Raises DemoNotPossible."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         lock = open(directory / LOCK, "w")  # noqa: SIM115
@@ -87,9 +87,9 @@ def locked(directory: Path) -> Iterator[None]:
 def make_copies(
     directory: Path, scale_factor: float, *, fresh: bool, on_step: Callable[[str], None]
 ) -> tuple[Copy, Copy]:
-    """The two copies; what is there and whole is used again, unless `fresh`.
+    """Make the two copies, reusing complete ones unless `fresh`.
 
-    Raises DemoNotPossible where the generator is missing or fails.
+    Raises DemoNotPossible if the generator is missing or fails.
     """
     home = directory / f"lineitem-sf{scale_factor:g}"
     shape = shape_of(scale_factor)
@@ -108,7 +108,7 @@ def make_copies(
 
 
 def _make(path: Path, write: Write) -> None:
-    """Write a directory aside and put it in place; an older one goes only then."""
+    """Write a directory under a temporary name and rename it; only then is an older one removed."""
     with tempfile.TemporaryDirectory(prefix=ASIDE, dir=path.parent) as aside:
         made = Path(aside) / "new"
         try:
@@ -130,11 +130,11 @@ def _generate(path: Path, scale_factor: float, shape: Shape) -> None:
     if done.returncode:
         raise DemoNotPossible(f"the data generator failed: {' '.join(command)}\n{done.stderr.strip()}")
     made = path.parent / "generator" / "lineitem"
-    (made if made.is_dir() else made.parent).rename(path)  # one part only is written without a directory of its own
+    (made if made.is_dir() else made.parent).rename(path)  # a single part is written without a directory of its own
 
 
 def _generator() -> str:
-    """The generator of this environment, else of the PATH."""
+    """Return the generator of this environment, else the one on the PATH."""
     beside = Path(sys.executable).with_name("tpchgen-cli")
     found = str(beside) if beside.exists() else shutil.which("tpchgen-cli")
     if found is None:
@@ -143,7 +143,7 @@ def _generator() -> str:
 
 
 def _cluster(source: Path, path: Path, shape: Shape) -> None:
-    """The rows of a copy sorted by l_shipdate over the whole table, with a page index."""
+    """Write the rows of a copy sorted by l_shipdate over the whole table, with a page index."""
     table = _plain_strings(pq.read_table(source))
     order = pc.sort_indices(table, [("l_shipdate", "ascending")])
     file_rows = math.ceil(len(table) / shape.files)
@@ -156,7 +156,7 @@ def _cluster(source: Path, path: Path, shape: Shape) -> None:
             path / f"part-{number:05d}.parquet",
             row_group_size=math.ceil(file_rows / BLOCKS_PER_FILE),
             write_page_index=True,
-            # A page ends after the batch that fills it, and one byte is full: pages of write_batch_size rows.
+            # A page ends after the batch that fills it, so a limit of one byte gives pages of write_batch_size rows.
             data_page_size=1,
             write_batch_size=shape.page_rows,
         )
@@ -166,6 +166,6 @@ def _cluster(source: Path, path: Path, shape: Shape) -> None:
 
 
 def _plain_strings(table: pa.Table) -> pa.Table:
-    """A table without string views, which not all of pyarrow's kernels take."""
+    """Return the table without string views, which some pyarrow kernels do not accept."""
     fields = [f.with_type(pa.string()) if pa.types.is_string_view(f.type) else f for f in table.schema]
     return table.cast(pa.schema(fields))

@@ -1,4 +1,4 @@
-"""The predicates of the demo, one of each kind."""
+"""The demo's predicates, one of each kind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ORDERS_PER_SCALE = 1_500_000
 
 @dataclass(frozen=True)
 class DemoQuery:
-    """A predicate, and what kind it is of."""
+    """A predicate and its kind."""
 
     name: str
     sql: str
@@ -20,7 +20,7 @@ LOOK_UP = "one order"
 
 
 def questions(scale_factor: float) -> list[DemoQuery]:
-    """The predicates for a table of a scale factor; keys are such that it has them (or, if so meant, has not)."""
+    """Return the predicates for a scale factor; their keys exist in the table, except where absence is the point."""
     orders = int(ORDERS_PER_SCALE * scale_factor)
     middle = order_key(orders * 2 // 5)
     several = ", ".join(str(order_key(orders * i // 7)) for i in (1, 2, 3, 4, 6))
@@ -40,10 +40,10 @@ def questions(scale_factor: float) -> list[DemoQuery]:
 
 
 def order_key(n: int) -> int:
-    """The key of the n-th order: TPC-H uses the first eight of every 32 numbers."""
+    """Return the key of the n-th order: TPC-H uses the first eight of every 32 numbers."""
     return n // 8 * 32 + n % 8
 
 
 def absent_key(n: int) -> int:
-    """A number among the keys that no order has."""
+    """Return a number between the keys that no order has."""
     return n // 8 * 32 + 20

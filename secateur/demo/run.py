@@ -1,4 +1,4 @@
-"""The demo from beginning to end, as a value: data, indexes, trials, checks, pictures."""
+"""Run the demo from data to checks: data, indexes, trials, checks, pictures."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from secateur.maintain.describe import IndexSnapshot
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MOST_OF_IDEAL = 1.2  # times the blocks that hold a match, for date ranges on the clustered copy
-FEW_MORE = 3  # blocks that bloom filters may wrongly keep, for a look-up
+MOST_OF_IDEAL = 1.2  # limit for date ranges on the clustered copy, in multiples of the blocks that hold a match
+FEW_MORE = 3  # blocks that bloom filters may wrongly keep in a look-up
 
 Progress = tuple[OnProgress | None, OnProgress | None]
 
 
 @dataclass(frozen=True)
 class Check:
-    """Something that the demo claims, and whether it held."""
+    """A claim of the demo, and whether it held."""
 
     claim: str
     holds: bool
@@ -35,7 +35,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Indexed:
-    """A copy, its index, and the time that the build took."""
+    """A copy, its index, and the time of the build."""
 
     copy: Copy
     index: IndexSnapshot
@@ -44,7 +44,7 @@ class Indexed:
 
 @dataclass(frozen=True)
 class Demo:
-    """All that the demo found."""
+    """The results of the demo."""
 
     scale_factor: float
     indexed: tuple[Indexed, ...]
@@ -61,7 +61,7 @@ class Demo:
 
 @dataclass(frozen=True)
 class Events:
-    """Whom the demo tells what it does; by default nobody."""
+    """Callbacks for the demo's progress; by default they do nothing."""
 
     on_step: Callable[[str], None] = lambda text: None
     on_indexed: Callable[[Indexed], None] = lambda indexed: None
@@ -77,9 +77,9 @@ def run_demo(
     fresh: bool = False,
     events: Events | None = None,
 ) -> Demo:
-    """Run the demo in a directory; data made there before is used again, unless `fresh`.
+    """Run the demo in a directory, reusing its data unless `fresh`.
 
-    Raises DemoNotPossible where the data generator or matplotlib is missing.
+    Raises DemoNotPossible if the data generator or matplotlib is missing.
     """
     from secateur.waterfall import draw_waterfalls, require_matplotlib
 
@@ -108,7 +108,7 @@ def _index(spark: SparkSession, copy: Copy, events: Events) -> Indexed:
             on_progress=on_progress,
         )
     indexed = Indexed(copy, built, time.perf_counter() - started)
-    sc.vacuum_index(table, grace_seconds=0)  # of earlier runs; nobody else reads this table
+    sc.vacuum_index(table, grace_seconds=0)  # removes files of earlier runs; nobody else reads this table
     events.on_indexed(indexed)
     return indexed
 
@@ -132,7 +132,7 @@ def _try_all(spark: SparkSession, copies: Sequence[Copy], scale_factor: float, e
 
 
 def checks_of(trials: Sequence[Trial]) -> tuple[Check, ...]:
-    """What the demo claims of its trials."""
+    """Check the demo's claims against its trials."""
     equal = sum(trial.equal for trial in trials)
     return (
         Check(f"secateur and Spark give the same answers: {equal} of {len(trials)}", equal == len(trials)),

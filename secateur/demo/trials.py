@@ -1,4 +1,4 @@
-"""One question asked of one copy, with the index and without: answers, times, and the least that could be read."""
+"""One question on one copy, with the index and without: answers, times, and the least that could be read."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ MOST_RUNS, ENOUGH_SECONDS = 3, 1.0
 
 @dataclass(frozen=True)
 class DemoAnswer:
-    """A fingerprint of a set of rows that does not depend on their order: count, a sum, the sum of their hashes."""
+    """A fingerprint of a set of rows, independent of their order: count, a sum, the sum of their hashes."""
 
     rows: int
-    price: str  # the sum of l_extendedprice; a decimal
+    price: str  # the sum of l_extendedprice, a decimal
     checksum: int  # the sum of xxhash64 over all columns
 
 
 @dataclass(frozen=True)
 class Reference:
-    """The answer to a question by a scan without any filter, and how many blocks hold a match."""
+    """The answer to a question by an unfiltered scan, and the number of blocks that hold a match."""
 
     answer: DemoAnswer
     blocks: int
@@ -44,7 +44,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of one question asked of one copy."""
+    """The results of one question on one copy."""
 
     question: DemoQuery
     copy: str
@@ -59,7 +59,7 @@ class Trial:
 
     @property
     def equal(self) -> bool:
-        """Whether all three answers are the same."""
+        """Whether all three answers are equal."""
         return self.answer == self.spark_answer == self.reference
 
     @property
@@ -80,7 +80,7 @@ class Trial:
 
 
 def ask(spark: SparkSession, copy: Copy, table: Table, question: DemoQuery, reference: Reference) -> Trial:
-    """Ask a question with the index and of Spark alone, each a few times: the fastest run counts."""
+    """Ask a question with the index and without, each several times; the fastest run counts."""
     plan, plan_seconds = _fastest(lambda: _plan(table, question))
     answer, seconds = _fastest(lambda: answer_of(_plan(table, question).to_spark(spark)))
     spark_answer, spark_seconds = _fastest(lambda: answer_of(_spark_alone(spark, copy).where(question.sql)))
@@ -107,7 +107,7 @@ def _spark_alone(spark: SparkSession, copy: Copy) -> DataFrame:
 
 
 def _fastest(run: Callable[[], T]) -> tuple[T, float]:
-    """What an action gives, and the time of its fastest run; slow ones run once."""
+    """Return an action's result and the time of its fastest run; slow actions run once."""
     times: list[float] = []
     while not times or (len(times) < MOST_RUNS and sum(times) < ENOUGH_SECONDS):
         started = time.perf_counter()
@@ -117,14 +117,14 @@ def _fastest(run: Callable[[], T]) -> tuple[T, float]:
 
 
 def answer_of(frame: DataFrame) -> DemoAnswer:
-    """The fingerprint of the rows of a DataFrame."""
+    """Return the fingerprint of a DataFrame's rows."""
     row = frame.agg(F.count("*"), F.sum("l_extendedprice"), *_hash_sums(F.xxhash64(*frame.columns))).first()
     assert row is not None
     return _answer(list(row))
 
 
 def _hash_sums(hashed: Column) -> list[Column]:
-    """Sums of the halves of a hash: a sum of 64-bit numbers overflows, and one of decimals is slow."""
+    """Return sums of the two halves of a hash: a sum of 64-bit numbers overflows, and one of decimals is slow."""
     return [F.sum(F.shiftright(hashed, 32)), F.sum(hashed.bitwiseAND(F.lit(0xFFFF_FFFF)))]
 
 
@@ -134,9 +134,9 @@ def _answer(counts: Sequence[object]) -> DemoAnswer:
 
 
 def references(spark: SparkSession, copy: Copy, asked: Sequence[DemoQuery]) -> list[Reference]:
-    """The answers by one scan of a copy that filters nothing, so that no push-down can be wrong, and by block.
+    """Compute the answers, and the matches per block, by one unfiltered scan of a copy, immune to push-down bugs.
 
-    Rows are grouped by which questions they match: a bit for each.
+    Rows are grouped by the set of questions they match, one bit each.
     """
     rows = _spark_alone(spark, copy)
     bits = [F.when(F.expr(question.sql), F.lit(1 << i)).otherwise(F.lit(0)) for i, question in enumerate(asked)]
@@ -151,13 +151,13 @@ def references(spark: SparkSession, copy: Copy, asked: Sequence[DemoQuery]) -> l
 
 
 def _reference(groups: Sequence[Row]) -> Reference:
-    """The groups of rows that match one question, added up."""
+    """Add up the groups of rows that match one question."""
     sums = [sum(column) for column in zip(*(row[3:] for row in groups), strict=True)]
     return Reference(_answer(sums or [0, 0, 0, 0]), len({(row["name"], row["start"]) for row in groups}))
 
 
 def _blocks(spark: SparkSession, copy: Copy) -> DataFrame:
-    """Where every row group of a copy begins and ends among the rows of its file."""
+    """Return the range of rows within its file of every row group of a copy."""
     found: list[tuple[str, int, int]] = []
     for path in sorted(copy.path.glob("*.parquet")):
         metadata = pq.read_metadata(path)

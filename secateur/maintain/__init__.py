@@ -1,1 +1,1 @@
-"""Building and keeping an index: the public functions that write, a module each."""
+"""Build and maintain an index: the public functions that write, one module each."""

@@ -1,4 +1,4 @@
-"""Auditing an index: its statistics and its plans against the data, by a Spark job."""
+"""Audit an index with a Spark job: its statistics and its plans against the data."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ from secateur.scan import Scan
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MOST_BLOCKS = 256  # that are read where no share is named: of 128 MB each, half an hour of one core
-MOST_EXCLUDED = 64  # pruned blocks that are read for one predicate, where no share is named
-MOST_PARTITION_VALUES = 64  # of a column that directories name
-WAVES = 8  # jobs into which the work is cut, so that progress can be told
+MOST_BLOCKS = 256  # blocks read by default: at 128 MB each, half an hour of one core
+MOST_EXCLUDED = 64  # pruned blocks read for one predicate by default
+MOST_PARTITION_VALUES = 64  # partition values kept of each column
+WAVES = 8  # jobs into which the work is split, so that progress can be shown
 
-OnStep = Callable[[str, int, int], None]  # what is done, how much of it, of how much
+OnStep = Callable[[str, int, int], None]  # arguments: step, done, total
 
 
 @dataclass(frozen=True)
 class LostRow:
-    """A row that a predicate matches, and its plan leaves out."""
+    """A row that matches a predicate but that its plan leaves out."""
 
     predicate: str
     file: str
     row_group: int
     position: int
     values: str
-    why: str  # the stage and the conditions by which the block was left out
+    why: str  # the stage and the conditions that pruned the block
 
     def __str__(self) -> str:
         return (
@@ -61,23 +61,23 @@ class LostRow:
 
 @dataclass(frozen=True)
 class Audit:
-    """What was compared with the data, and every contradiction."""
+    """What was compared with the data, and every contradiction found."""
 
-    seed: int  # with which the same blocks, values and predicates are drawn again
-    blocks: int  # whose statistics were compared with their values
-    covered_blocks: int  # of which they were drawn
+    seed: int  # draws the same blocks, values and predicates again
+    blocks: int  # blocks whose statistics were compared with their values
+    covered_blocks: int  # blocks from which they were drawn
     rows: int
     values: int
     predicates: tuple[str, ...]
-    pruned_blocks: int  # that were read for a predicate, one by one
+    pruned_blocks: int  # pruned blocks read for a predicate, counted once per predicate
     pruned_rows: int
     contradictions: tuple[AuditFault, ...]
     lost_rows: tuple[LostRow, ...]
-    skipped: tuple[str, ...]  # what could not be looked at, and why
+    skipped: tuple[str, ...]  # what could not be checked, and why
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """All faults as texts."""
+        """Return all faults as text."""
         return tuple(map(str, (*self.contradictions, *self.lost_rows)))
 
 
@@ -90,7 +90,7 @@ def audit_index(
     seed: int,
     on_progress: OnStep,
 ) -> Audit:
-    """Compare a share of the covered blocks with the data (None: at most :data:`MOST_BLOCKS`), and plans.
+    """Compare a share of the covered blocks (None: at most :data:`MOST_BLOCKS`) and of the plans with the data.
 
     Raises what :func:`secateur.prune` raises for the given predicates.
     """
@@ -126,7 +126,7 @@ def audit_index(
 
 
 def _named(fault: AuditFault, opened: OpenedTable) -> AuditFault:
-    """The fault of a column as the table calls it; of one that it has no more, as the index does."""
+    """Return the fault with the table's column name; for a column that the table has lost, the index's name."""
     naming = opened.table.naming
     path = tuple(fault.column.split("."))
     return replace(fault, column=".".join(naming.in_table(path)))
@@ -143,9 +143,9 @@ def compared(
     seed: int,
     on_progress: OnStep,
 ) -> tuple[AuditFindings, int]:
-    """What the statistics of some covered blocks contradict, and how many blocks are covered.
+    """Return what the statistics of some covered blocks contradict, and how many blocks are covered.
 
-    `run` spreads the work over tasks, and `parallel` tells over how many pieces of so many.
+    `run` distributes the work over tasks; `parallel` gives the number of tasks for a number of pieces.
     """
     draw = np.random.default_rng(seed)
     catalog, found = opened.catalog, AuditFindings()
@@ -181,7 +181,7 @@ def _most(share: float | None, count: int, bound: int) -> int:
 def _pieces(
     opened: OpenedTable, segment: np.ndarray, file: np.ndarray, row_group: np.ndarray, within: np.ndarray, tasks: int
 ) -> list[AuditPart]:
-    """Blocks cut into pieces of one segment each, at least as many as there are tasks."""
+    """Split blocks into pieces of one segment each, at least as many as there are tasks."""
     most = max(1, len(segment) // max(tasks, 1))
     pieces = []
     for own in np.unique(segment).tolist():
@@ -198,7 +198,7 @@ def _pieces(
 
 
 def _drawn_columns(opened: OpenedTable, found: AuditFindings, draw: np.random.Generator) -> list[DrawnColumn]:
-    """The columns of the index, and those that directories name, with values of theirs."""
+    """Return the index's columns, and the partition columns, with sample values."""
     snapshot = opened.catalog.snapshot
     named: list[DrawnColumn] = []
     for number, column in enumerate([] if snapshot is None else snapshot.columns):
@@ -218,7 +218,7 @@ def _drawn_columns(opened: OpenedTable, found: AuditFindings, draw: np.random.Ge
 def _asked(
     plan: Scan, first: Scan, share: float | None, draw: np.random.Generator, found: AuditFindings
 ) -> Asked | None:
-    """A plan with some of the blocks that it leaves out; None where the table has changed since the first."""
+    """Plan a predicate and draw some pruned blocks; None if the table has changed since the first plan."""
     if plan.opened.listing.id != first.opened.listing.id:
         found.skipped.append(f"{plan.sql}: the table has changed since the audit began")
         return None

@@ -1,4 +1,4 @@
-"""Building an index anew."""
+"""Build an index from scratch."""
 
 from __future__ import annotations
 
@@ -61,34 +61,60 @@ def build_index(
     on_progress: OnProgress | None = None,
     on_survey: OnProgress | None = None,
 ) -> IndexSnapshot:
-    """Index a table, and publish the index in one atomic create.
+    """Index a table and publish the index in one atomic create. Until it returns, readers see the old index.
 
-    With `spark` the work is spread over its executors; without, it is done by threads of this process, a segment at a
-    time in each, which is quicker for tables of up to some gigabytes and needs no Java.
+    Zone maps cover every orderable column. The other structures are made for the columns named, given as a list or as a
+    mapping from names to settings. For an array column its elements are indexed, for a map its keys.
 
-    Zone maps cover every column with an order. `sort_key` names the columns by which the data is clustered, as in ORDER
-    BY (``["day", "user_id DESC NULLS LAST"]``): segments are cut in their order, and of several columns the least and
-    greatest tuple of every block is kept, for which they are read. `pages` keeps the files' page index, and `layouts`
-    where the pages of all columns lie, so that a read of single pages opens no footer; of a file without a page index
-    the headers of its pages are read for that, and on an object store all that is between them. A segment has about
-    `segment_blocks` blocks, and a node of the tree above them `fan_out` children. `on_survey` is told the totals once
-    footers are read, `on_progress` the files, rows and bytes done.
+    Parameters
+    ----------
+    spark
+        Distributes the work over the executors. Without it, threads of this process do it, one segment each, which is
+        faster for tables of up to some gigabytes and needs no Java.
+    sort_key
+        The columns by which the data is clustered, as in ORDER BY (``["day", "user_id DESC NULLS LAST"]``). Segments
+        are
+        cut in this order. For several columns the least and greatest tuple of every block is kept, for which the
+        columns are read.
+    bloom
+        Columns for bloom filters. `fpr` is the false-positive rate; by default an absent value costs about one
+        wrong block in the whole table. ``{"user_id": "native"}`` uses the filters in the data files.
+    postings
+        Columns for an exact map from values to blocks, without false positives.
+    ngram
+        Text columns for substring search by LIKE and RLIKE: ``["message"]``, ``{"message": 6}`` for n-grams of six
+        bytes,
+        ``{"message": {"n": 5, "fold": True}}`` to ignore case.
+    tokens
+        Text columns for whole-word search, by ``has_token()`` and LIKE '% word %'.
+    gaps
+        Numeric and time columns for which the widest gaps between values are kept, so that outliers do not make bounds
+        useless.
+    auto
+        Columns, or True for all, for which a sample of blocks decides between these structures. ``choices`` of the
+        result
+        lists what was chosen, why, and the size of each alternative.
+    pages
+        Keep the files' page index.
+    layouts
+        Keep the page locations of all columns, so that reading single pages opens no footer. For files without a page
+        index
+        this reads the page headers, and on an object store all bytes between them too.
+    segment_blocks, fan_out
+        The approximate number of blocks in a segment, and of children of a node in the tree above the segments.
+    on_survey, on_progress
+        Called with the totals once footers are read, and with the files, rows and bytes done.
 
-    Structures for look-ups are made of the columns that are named, or of a mapping of names to settings. Of an array
-    its elements are looked up, of a map its keys.
+    Returns
+    -------
+    IndexSnapshot
+        The contents of the new index: counts, bytes, coverage, and the choices made for `auto`.
 
-    - `bloom`: bloom filters of values. `fpr` is their false-positive rate, by default such that an absent value costs
-      about one wrong block in the whole table. ``{"user_id": "native"}`` takes the filters that files have already.
-    - `postings`: of every value the blocks that hold it, without false positives.
-    - `ngram`: parts of texts, for LIKE and RLIKE: ``["message"]``, ``{"message": 6}`` for grams of six bytes,
-      ``{"message": {"n": 5, "fold": True}}`` to find them in any case.
-    - `tokens`: whole words of texts, for ``has_token()`` and LIKE '% word %'.
-    - `gaps`: numbers and times of which the widest gaps between values are kept, so that outliers do not blind bounds.
-    - `auto`: columns, or True for all, of which a sample of blocks decides between these; ``choices`` of the result
-      says what was chosen, why, and what each would take.
-
-    Raises UnknownColumn, TableNotFound, InvalidParquet, IndexNotWritable, IndexConflict; InvalidOption for a sort key
-    or a setting that cannot be read, or a fan-out below 2. Until it has returned, readers see the index as it was.
+    Raises
+    ------
+    UnknownColumn, TableNotFound, InvalidParquet, IndexNotWritable, IndexConflict
+    InvalidOption
+        For an unreadable sort key or setting, or a fan-out below 2.
     """
     table.store.require_writable()
     if fan_out < 2:
@@ -105,7 +131,7 @@ def build_with(
     auto: Sequence[str] | bool = (),
     progress: tuple[OnProgress | None, OnProgress | None] = (None, None),
 ) -> IndexSnapshot:
-    """Index a table by options whose columns the table calls so; see :func:`build_index`. Raises as that."""
+    """Index a table with options that use the table's column names; see :func:`build_index`. Raises the same."""
     now = table.snapshot(fresh=True)
     listing, files = settled(now)
     if not len(listing.size) and now.declared_schema is None:
@@ -132,7 +158,7 @@ def write_index(
     asked: tuple[pa.Schema, BuildOptions],
     progress: tuple[OnProgress | None, OnProgress | None],
 ) -> Segments:
-    """The segments that are kept, of which some are amended, and behind them those of surveyed files."""
+    """Return the kept segments, some of them amended, followed by those of the surveyed files."""
     schema, options = asked
     on_survey, on_progress = progress
     if on_survey is not None:
@@ -158,7 +184,7 @@ def _chosen(
     options: BuildOptions,
     auto: Sequence[str] | bool,
 ) -> BuildOptions:
-    """The options with what a sample decides for the columns that are left to it. Raises UnknownColumn."""
+    """Fill in the options that a sample decides for the `auto` columns. Raises UnknownColumn."""
     columns = auto_columns(auto, options, schema)
     if not columns:
         return options

@@ -1,4 +1,4 @@
-"""What the current index of a table holds."""
+"""Describe the current index of a table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from secateur.maintain.entries import require_snapshot
 
 @dataclass(frozen=True)
 class IndexSnapshot:
-    """What an index holds: counts of the snapshot, its bytes, and what was indexed how."""
+    """The contents of an index: counts of the snapshot, its bytes, and how each column was indexed."""
 
     number: int
     created: float
@@ -31,7 +31,7 @@ class IndexSnapshot:
     rows: int
     data_bytes: int
     index_bytes: int
-    layout_bytes: int  # of these, what tells where pages lie; 0 where that is not kept
+    layout_bytes: int  # part of the above that stores page locations; 0 if not kept
     columns: tuple[str, ...]
     bloom: tuple[str, ...]
     postings: tuple[str, ...]
@@ -39,30 +39,40 @@ class IndexSnapshot:
     tokens: tuple[str, ...]
     gaps: tuple[str, ...]
     sort_key: tuple[str, ...]
-    choices: tuple[Choice, ...]  # what was left to the build, and why it chose so
-    table_snapshot: int | None  # that the index was made of, or refreshed for, where the table's format has some
-    coverage: tuple[Covered, ...]  # of every column and structure
+    choices: tuple[Choice, ...]  # what was left to the build, and the reason for its choice
+    table_snapshot: int | None  # that the index was built or refreshed for, if the table's format has snapshots
+    coverage: tuple[Covered, ...]  # one per column and structure
 
     @property
     def age_seconds(self) -> float:
-        """The seconds since it was published."""
+        """Seconds since it was published."""
         return max(0.0, time.time() - self.created)
 
 
 def describe_index(table: Table) -> IndexSnapshot:
-    """What the current index of a table holds, and what it covers now. Raises IndexMissing, IndexFault."""
+    """Describe the current index of a table, and what it covers now.
+
+    Returns
+    -------
+    IndexSnapshot
+        Counts, bytes, and the coverage of every column and structure.
+
+    Raises
+    ------
+    IndexMissing, IndexFault
+    """
     return described(table)
 
 
 def described(table: Table, listing: Listing | None = None) -> IndexSnapshot:
-    """The same, of the files of a listing that has just been made. Raises IndexMissing, IndexFault."""
+    """Describe the index for the files of a fresh listing. Raises IndexMissing, IndexFault."""
     while True:
         snapshot = require_snapshot(table)
         try:
             return _described(table, snapshot, listing)
         except IndexFault:
             if snapshot.number in snapshot_numbers(table.store):
-                raise  # else it was removed meanwhile: what is current now is described
+                raise  # otherwise the snapshot was removed meanwhile: describe the current one
 
 
 def _described(table: Table, snapshot: Snapshot, listing: Listing | None) -> IndexSnapshot:
@@ -97,7 +107,7 @@ def _described(table: Table, snapshot: Snapshot, listing: Listing | None) -> Ind
 
 
 def _filtered(filters: Sequence[Filter], kind: str) -> tuple[str, ...]:
-    """The columns that have a kind of filter."""
+    """Return the columns that have a filter of this kind."""
     return tuple(".".join(each.path) for each in filters if each.kind == kind)
 
 
@@ -112,6 +122,6 @@ def _layout_bytes(snapshot: Snapshot) -> int:
 
 
 def filter_files(snapshot: Snapshot) -> dict[str, int]:
-    """The files of all slabs, with their sizes. Raises IndexFault."""
+    """Return all bloom matrix files with their sizes. Raises IndexFault."""
     slabs = [found for f in range(len(snapshot.filters)) if (found := snapshot.slabs(f)) is not None]
     return {name: size for each in slabs for name, size in zip(each.file_name, each.file_size.tolist(), strict=True)}

@@ -1,4 +1,4 @@
-"""How an index differs from what it should be: files that came, changed and went, and index files that are gone."""
+"""The difference between an index and its table: new, changed and removed files, and missing index files."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from secateur.maintain.entries import indexed_files
 
 @dataclass(frozen=True)
 class Difference:
-    """What stays of an index, and which files are to be indexed.
+    """What is kept of an index, and which files must be indexed.
 
-    Of segments that hold a live file all entries stay: those of files that are gone serve nothing and do no harm, and
-    go when the segment is merged.
+    A segment with at least one live file keeps all its entries: those of removed files are useless but harmless, and go
+    when the segment is merged.
     """
 
     kept: Segments
@@ -37,7 +37,7 @@ class Difference:
 def difference(
     store: FileStore, snapshot: Snapshot, files: Sequence[FileIdentity], broken: Collection[str] = ()
 ) -> Difference:
-    """What is to be indexed of the live `files`, and what stays; index files that are `broken` count as gone."""
+    """Return which live `files` must be indexed and what is kept; `broken` index files count as missing."""
     stored = (file for folder in (SEGMENTS_FOLDER, FILTERS_FOLDER) for file in store.files(folder))
     sizes = {file.name: file.size for file in stored if file.name not in broken}
     before = snapshot.as_segments()
@@ -66,13 +66,13 @@ def _paths(files: Iterable[FileIdentity]) -> set[str]:
 
 
 def _are_there(sizes: Mapping[str, int], segments: Segments) -> np.ndarray:
-    """Which segments have their file, of the size that it should have: bool of shape (n_segments,)."""
+    """Return which segments have their file, with the right size: bool of shape (n_segments,)."""
     found = [sizes.get(name) == size for name, size in zip(segments.name, segments.size.tolist(), strict=True)]
     return np.array(found, bool)
 
 
 def _without_lost_filters(sizes: Mapping[str, int], segments: Segments) -> Segments:
-    """The segments as if they did not have the filters of which a file is gone, or cut off."""
+    """Return the segments without the filters that have a missing or truncated file."""
     slabs, directory = dict(segments.slabs), dict(segments.directory)
     for f, found in segments.slabs.items():
         named = zip(found.file_name, found.file_size.tolist(), strict=True)

@@ -1,8 +1,8 @@
-"""Saying which files are about to be removed, so that no snapshot is published that needs them.
+"""Mark files as about to be removed, so that no snapshot is published that needs them.
 
-Removing files and publishing a snapshot take many steps each, and no lock. Who removes writes an empty file under the
-name of the build, and after that looks which snapshots there are; who publishes creates the snapshot, and after that
-looks which builds are doomed. So of two at once one at least sees the other.
+Removing files and publishing a snapshot both take many steps, without a lock. A remover writes an empty file named
+after the build and then lists the snapshots; a publisher creates the snapshot and then lists the marked builds. If both
+run at once, at least one sees the other.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ FOLDER = "doomed"
 
 @contextmanager
 def doomed(store: Store, builds: Set[str]) -> Iterator[None]:
-    """While files of some builds are removed. Raises IndexNotWritable.
+    """Mark some builds while their files are being removed. Raises IndexNotWritable.
 
-    Whoever is killed meanwhile leaves the marks behind: they are of builds that are never published again.
+    A process that is killed meanwhile leaves its marks: they name builds that are never published again.
     """
     for build in sorted(builds):
         store.put_aside(_mark(build), b"")
@@ -30,7 +30,7 @@ def doomed(store: Store, builds: Set[str]) -> Iterator[None]:
 
 
 def doomed_builds(store: Store) -> set[str]:
-    """The builds whose files are being removed."""
+    """Return the builds whose files are being removed."""
     return {build for file in store.files(FOLDER) if (build := build_of(file.name)) is not None}
 
 

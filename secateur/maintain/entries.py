@@ -1,4 +1,4 @@
-"""What an index has entries of, beside the files that are live now."""
+"""Index entries, compared with the files that are live now."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from secateur.io.tables.table import Table, TableSnapshot
 
 _SECOND = 10**9  # nanoseconds
 MOST_WAIT = 2.0  # seconds
-TICK = 0.02  # seconds; the clock of a local disk has stood still for no longer, and is coarse up to 10 ms
+TICK = 0.02  # seconds; a local disk's clock is coarse up to 10 ms, and was never seen to stand still longer than this
 
 
 def require_snapshot(table: Table) -> Snapshot:
-    """The current index snapshot. Raises IndexMissing, IndexFault."""
+    """Return the current index snapshot. Raises IndexMissing, IndexFault."""
     snapshot = current_snapshot(table.store)
     if snapshot is None:
         raise IndexMissing(f"{table.location} has no index at {table.store.location}: build one with build_index()")
@@ -32,17 +32,17 @@ def require_snapshot(table: Table) -> Snapshot:
 
 
 def live_files(listing: Listing) -> list[FileIdentity]:
-    """The identities of the files of a listing, in order of their paths."""
+    """Return the identities of a listing's files, ordered by path."""
     return identities(listing.paths, listing.size, listing.modified, listing.known_as)
 
 
 def settled(table: TableSnapshot, snapshot: Snapshot | None = None) -> tuple[Listing, list[FileIdentity]]:
-    """The files that are live now, and the identities of those that an entry can be made of, or that a snapshot has.
+    """Return the live files, and the identities of those that can be indexed or that a snapshot already has.
 
-    A store that tells times in whole seconds, as S3 does, gives a file that is overwritten the same time as before if
-    that happens within the second, and equal sizes then make an equal identity. So files of this second are listed
-    again once it is over, a second later by the clock here, which may be that much ahead. Those that are so young even
-    then are left to the next refresh.
+    On a store with times in whole seconds, such as S3, a file overwritten within the same second keeps its time, and
+    with an equal size its identity. So files modified in the current second are listed again once it is over by the
+    local clock plus one second, as that clock may be ahead by as much. Files that are too young even then wait for the
+    next refresh.
     """
     listing = recognised(table, table.fresh_listing(dt.UTC), snapshot)
     left = _unsettled(table, listing)
@@ -55,9 +55,9 @@ def settled(table: TableSnapshot, snapshot: Snapshot | None = None) -> tuple[Lis
 
 
 def _unsettled(table: TableSnapshot, listing: Listing) -> np.ndarray:
-    """The seconds for which every file may yet change without its time telling; 0 where that is over."""
+    """Return, for every file, the seconds during which it may change unnoticed; 0 if that time is over."""
     now = time.time()
-    if table.id is not None:  # what stands in place of times are ids of snapshots
+    if table.id is not None:  # such tables have snapshot ids in place of times
         return np.zeros(len(listing.size))
     is_exact = listing.modified % _SECOND != 0
     left = np.where(is_exact, 0.0, _left(listing.modified, MOST_WAIT, now))
@@ -65,13 +65,13 @@ def _unsettled(table: TableSnapshot, listing: Listing) -> np.ndarray:
 
 
 def _left(moments: np.ndarray, wait: float, now: float) -> np.ndarray:
-    """The seconds until moments in nanoseconds are so long ago; 0 where they are, or lie in the future."""
+    """Return the seconds until each moment (in nanoseconds) is `wait` seconds ago; 0 if it is, or if it is later."""
     left = moments / _SECOND + wait - now
     return np.where(left > wait, 0.0, np.maximum(left, 0.0))
 
 
 def with_witnesses_of(listing: Listing, segments: Segments) -> Segments:
-    """The segments with the witnesses that their files have now, where these were recognised under other ones."""
+    """Return the segments with the current witnesses of their files, where a file was recognised by another one."""
     entries = segments.files
     file = alike(listing, entries)
     same = (file >= 0) & (entries.witness == listing.known_as[file])
@@ -82,5 +82,5 @@ def with_witnesses_of(listing: Listing, segments: Segments) -> Segments:
 
 
 def indexed_files(files: FileTable) -> list[FileIdentity]:
-    """The identities of the files of all segments, in their order."""
+    """Return the identities of all segments' files, in order."""
     return files.identities()

@@ -1,4 +1,4 @@
-"""Bringing the segments of an index in order: small ones merged, files in key order, few slabs."""
+"""Reorganise an index: merge small segments, put files in key order, reduce the number of bloom matrices."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Optimized:
     dry_run: bool
     segments_before: int
     segments_after: int
-    segments_made: int  # anew, of all others
+    segments_made: int  # segments written, replacing all others
     filter_files_before: int
     filter_files_after: int | None  # None with dry_run
 
@@ -64,15 +64,31 @@ def optimize_index(
     on_progress: OnProgress | None = None,
     on_survey: OnProgress | None = None,
 ) -> Optimized:
-    """Merge small segments, put their files in key order, and lay their filters side by side, as one build would.
+    """Merge small segments, put their files in key order, and regroup their filters, as one build would.
 
-    Only index files are read: statistics move with the blocks that they are of. Entries of files that are gone are
-    dropped. A segment that is in order stays as it is, and so does one that lacks a structure, which a refresh adds.
-    With `spark` the work is spread over its executors, else over threads of this process. With `dry_run` nothing is
-    written.
+    Only index files are read: statistics move with their blocks. Entries of removed files are dropped. A segment that
+    is in order is kept, and so is one that lacks a structure, which a refresh adds. Until it returns, readers see the
+    old index.
 
-    Raises IndexMissing, IndexFault where a part of the index that is to move cannot be read, IndexNotWritable, and
-    IndexConflict where another build or refresh came first. Until it has returned, readers see the index as it was.
+    Parameters
+    ----------
+    spark
+        Distributes the work over the executors; without it, threads of this process do it.
+    dry_run
+        Write nothing.
+
+    Returns
+    -------
+    Optimized
+        What was done, or with `dry_run` what would be.
+
+    Raises
+    ------
+    IndexMissing, IndexNotWritable
+    IndexFault
+        If a part of the index that must move cannot be read.
+    IndexConflict
+        If another build or refresh published first.
     """
     snapshot = require_snapshot(table)
     now = table.snapshot(fresh=True)
@@ -93,7 +109,7 @@ def optimize_index(
 
 
 def _planned(store: Store, snapshot: Snapshot, live: set[FileIdentity]) -> Regrouping:
-    """What is to be made of the index. Raises IndexFault."""
+    """Decide how to regroup the index. Raises IndexFault."""
     segments = snapshot.as_segments()
     known = indexed_files(segments.files)
     is_live = np.array([file in live for file in known], bool)
@@ -110,7 +126,7 @@ def _written(
     plan: Regrouping,
     progress: tuple[OnProgress | None, OnProgress | None],
 ) -> Segments:
-    """The segments that stay, and behind them those that are made."""
+    """Write the index: the kept segments, followed by the new ones."""
     segments = snapshot.as_segments()
     merges = [plan_merge(snapshot, entries) for entries in plan.made]
     sizes = [_sizes(segments, entries) for entries in plan.made]
@@ -133,7 +149,7 @@ def _sizes(segments: Segments, entries: np.ndarray) -> Sizes:
 def _columns(
     store: Store, snapshot: Snapshot, slabs: Mapping[int, Slabs], merges: Sequence[MergePlan]
 ) -> dict[int, list[MatrixColumns]]:
-    """Where the bloom filters of the blocks of every merged segment lie, by filter. Raises IndexFault."""
+    """Return the location of the bloom filters of every merged segment's blocks, per filter. Raises IndexFault."""
     sources = sorted({part.segment for plan in merges for part in plan.parts})
     found = {}
     for f, each in enumerate(snapshot.filters):
@@ -153,7 +169,7 @@ def _write_merged(
     merges: Sequence[MergePlan],
     columns: Mapping[int, Sequence[MatrixColumns]],
 ) -> list[SegmentSummary]:
-    """The merged segments, each written by a task, which opens the snapshot itself."""
+    """Write the merged segments, one task each; each task opens the snapshot itself."""
     number = snapshot.number
     codes = [{f: own[i].code for f, own in columns.items()} for i in range(len(merges))]
 
@@ -173,7 +189,7 @@ def _write_merged(
 def _write_slabs(
     run: RunTasks, build: str, store: Store, slabs: Mapping[int, Slabs], columns: Mapping[int, Sequence[MatrixColumns]]
 ) -> dict[int, Slabs]:
-    """The slabs of the merged segments, which are numbered from 0."""
+    """Write the bloom matrices of the merged segments, which are numbered from 0."""
     plans = {f: plan_slabs(own) for f, own in columns.items()}
     gatherings = {f: Gathering(store, slabs.get(f, no_slabs()), own, plans[f]) for f, own in columns.items()}
 

@@ -1,4 +1,4 @@
-"""Publishing the next snapshot of an index: what it is made of, and the one atomic create by which readers see it."""
+"""Publish the next index snapshot: its parts, and the one atomic create that makes it visible to readers."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from secateur.io.tables.field_ids import called_by_id
 from secateur.io.tables.table import TableSnapshot
 from secateur.maintain.doomed import doomed_builds
 
-MOST_TRIES = 20  # of a build whose number others take
+MOST_TRIES = 20  # attempts of a build whose number others take
 _log = logging.getLogger("secateur")
 
 
 def declared_schema(table: TableSnapshot) -> pa.Schema:
-    """The schema of a table whose format declares one."""
+    """Return the schema that the table's format declares."""
     schema = table.declared_schema
     assert schema is not None
     return schema
 
 
 def index_schema(table: TableSnapshot, schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
-    """The schema of an index: that of the table where columns have ids, else what the files have together."""
+    """Return the schema of an index: the table's if columns have ids, else the union of the files' schemas."""
     match table.naming:
         case ByName():
             return merge_schemas(schemas)
@@ -50,12 +50,12 @@ def index_schema(table: TableSnapshot, schemas: Sequence[tuple[str, pa.Schema]])
 
 
 def sort_paths(options: BuildOptions) -> list[tuple[str, ...]]:
-    """The columns of the sort key."""
+    """Return the columns of the sort key."""
     return [column.path for column in parse_sort_key(options.sort_key)]
 
 
 def summarised_columns(schema: pa.Schema, options: BuildOptions) -> list[IndexedColumn]:
-    """The columns of which segments keep statistics: those of the table, and the tuples of the sort key."""
+    """Return the columns with statistics in segments: the table's columns, and the tuples of the sort key."""
     tuples = tuple_column(parse_sort_key(options.sort_key), schema)
     return [*indexed_columns(schema), *([] if tuples is None else [tuples])]
 
@@ -68,11 +68,11 @@ def publish(
     options: BuildOptions,
     expected: Snapshot | None = None,
 ) -> None:
-    """Create the next snapshot; with `expected`, only if that is still the current one.
+    """Create the next snapshot; with `expected`, only if that is still current.
 
-    Without, the snapshot takes the place of whichever is current, and of builds that publish at once every one gets a
-    number. Raises IndexConflict where another snapshot than `expected` is current, or where files that this one needs
-    are gone; IndexNotWritable.
+    Without `expected` it replaces any current snapshot, and builds that publish at once get different numbers. Raises
+    IndexConflict if a snapshot other than `expected` is current, or if files that this one needs are gone;
+    IndexNotWritable.
     """
     _next_number(table.store, expected)
     segments = in_key_order(segments, sort_paths(options))
@@ -94,9 +94,9 @@ def publish(
 
 
 def _next_number(store: FileStore, expected: Snapshot | None) -> int:
-    """The number of the next snapshot. Raises IndexConflict where another than `expected` is current.
+    """Return the number of the next snapshot. Raises IndexConflict if another than `expected` is current.
 
-    Numbers begin again after a drop, so the same number need not be the same snapshot.
+    Numbering restarts after a drop, so equal numbers do not imply equal snapshots.
     """
     numbers = snapshot_numbers(store)
     current = numbers[-1] if numbers else 0
@@ -109,7 +109,7 @@ def _next_number(store: FileStore, expected: Snapshot | None) -> int:
 
 
 def _is_current(store: FileStore, expected: Snapshot) -> bool:
-    """Whether the snapshot with a number is still the one that it was."""
+    """Return whether the expected snapshot still has its number and content."""
     try:
         return open_snapshot(store, expected.number).created == expected.created
     except IndexFault:
@@ -117,10 +117,10 @@ def _is_current(store: FileStore, expected: Snapshot) -> bool:
 
 
 def _keep_or_retract(store: FileStore, number: int, names: Set[str]) -> None:
-    """Take a snapshot back whose files somebody is removing. Raises IndexConflict.
+    """Take a snapshot back if its files are being removed. Raises IndexConflict.
 
-    Who removes files first says so and then looks for snapshots that name them; who publishes does it the other way
-    round. So of two at once one sees the other.
+    A remover marks files first and then lists the snapshots that name them; a publisher does the reverse. So if both
+    run at once, one sees the other.
     """
     try:
         require_files(store, names)
@@ -130,7 +130,7 @@ def _keep_or_retract(store: FileStore, number: int, names: Set[str]) -> None:
 
 
 def require_files(store: FileStore, names: Set[str]) -> None:
-    """Raises IndexConflict unless all files that a snapshot names are there, and stay."""
+    """Raise IndexConflict unless all files that a snapshot names exist and are not marked for removal."""
     doomed = doomed_builds(store)
     there = {file.name for folder in {name.partition("/")[0] for name in names} for file in store.files(folder)}
     if gone := sorted(name for name in names if name not in there or build_of(name) in doomed):
@@ -141,7 +141,7 @@ def require_files(store: FileStore, names: Set[str]) -> None:
 
 
 def keep_manifests(table: TableSnapshot, build: str) -> MadeOf | None:
-    """Write what the table's manifests say beside the index; the snapshot that they are of, where there are some."""
+    """Write the contents of the table's manifests beside the index; return their snapshot, if there are any."""
     data = table.kept_manifests()
     if table.id is None or data is None:
         return None

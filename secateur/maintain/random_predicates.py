@@ -1,4 +1,4 @@
-"""Random predicates about values that a table holds, to ask an index what nobody thought of."""
+"""Random predicates over values of a table, to test an index with queries that nobody wrote."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from secateur.pruning.predicate.expressions import ColumnExpression
 from secateur.pruning.predicate.nodes import Column, Predicate
 from secateur.values import Key, scalar_of
 
-MOST_LISTED = 5  # values of an IN list
-MOST_LEAVES = 3  # of a predicate
+MOST_LISTED = 5  # values in an IN list
+MOST_LEAVES = 3  # per predicate
 LONGEST_PIECE = 8  # characters
 
 
 @dataclass(frozen=True)
 class DrawnColumn:
-    """A column as the table calls it, and some of its values, which are not NULL."""
+    """A column by its table name, with some of its values, none NULL."""
 
     path: tuple[str, ...]
     type: pa.DataType
@@ -30,20 +30,20 @@ class DrawnColumn:
 
 
 def python_values(keys: Sequence[Key], type_: pa.DataType) -> tuple[Any, ...]:
-    """The values of keys, those left out that Python cannot hold."""
+    """Return the values of keys, without those that Python cannot represent."""
     found = []
     for key in keys:
-        with suppress(ValueError, OverflowError, pa.ArrowException):  # text that is no UTF-8, a day beyond 9999
+        with suppress(ValueError, OverflowError, pa.ArrowException):  # text that is not UTF-8, a day after year 9999
             found.append(scalar_of(key, type_).as_py())
     return tuple(found)
 
 
 def random_predicates(columns: Sequence[DrawnColumn], count: int, draw: np.random.Generator) -> Iterator[Predicate]:
-    """So many predicates: `=`, IN, ranges, parts of texts, IS NULL and their opposites, under AND, OR and NOT."""
+    """Draw `count` predicates: `=`, IN, ranges, text patterns, IS NULL and their negations, under AND, OR and NOT."""
     usable = [column for column in columns if column.values]
     made = 0
     while usable and made < count:
-        with suppress(InvalidPredicate):  # a value that no literal stands for
+        with suppress(InvalidPredicate):  # a value without a literal
             yield _tree(usable, int(draw.integers(1, MOST_LEAVES + 1)), draw)
             made += 1
 

@@ -1,4 +1,4 @@
-"""Bringing an index up to date with its table, and with what is asked of it."""
+"""Bring an index up to date with its table, and add structures to it."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Refreshed:
 
     index: IndexSnapshot  # as it is now
     dry_run: bool
-    files_added: int  # that are new to the index
-    files_changed: int  # of another size or time than the index has of them
-    files_removed: int  # that are live no more, in segments that have no other: they leave the index
-    files_lost: int  # of segments that are gone: indexed anew
-    segments_amended: int  # that got columns, filters or layouts which they lacked
+    files_added: int  # new to the index
+    files_changed: int  # their size or time differs from the index's
+    files_removed: int  # no longer live, in segments without any live file: they leave the index
+    files_lost: int  # of segments whose file is missing: indexed again
+    segments_amended: int  # segments that got missing columns, filters or page locations
 
     @property
     def is_current(self) -> bool:
@@ -67,19 +67,36 @@ def refresh_index(
     on_progress: OnProgress | None = None,
     on_survey: OnProgress | None = None,
 ) -> Refreshed:
-    """Index the files that are new or changed, forget those that are gone, and publish.
+    """Index new and changed files, drop removed ones, add structures, and publish.
 
-    Structures for look-ups may be added to those that the index has, in the words of :func:`secateur.build_index`. A
-    segment that lacks some, or a column that the table got later, is amended: of its files only the columns in question
-    are read, or only footers. `layouts` adds those to an index that was made without. Segments and filters whose files
-    are gone are made anew; with `repair` every byte of the index is read first, and those are made anew too whose files
-    are broken. All else stays as it is.
+    Structures are given as for :func:`secateur.build_index`. A segment that lacks some, or a column that was added to
+    the table later, is amended: only the columns concerned are read in its files, or only footers. Missing segments and
+    filters are rebuilt. Everything else is kept. Until it returns, readers see the old index.
 
-    With `spark` the work is spread over its executors, else over threads of this process. With `dry_run` nothing is
-    written: columns that new files bring are not foreseen then.
+    Parameters
+    ----------
+    layouts
+        Add page locations to an index made without them.
+    repair
+        Read every byte of the index first, and rebuild segments and filters with broken files too.
+    spark
+        Distributes the work over the executors; without it, threads of this process do it.
+    dry_run
+        Write nothing; columns that new files add are then not predicted.
 
-    Raises IndexMissing where there is no index, IndexFault where its snapshot or a segment that is to be amended cannot
-    be read, and as :func:`secateur.build_index` does. Until it has returned, readers see the index as it was.
+    Returns
+    -------
+    Refreshed
+        What was done, or with `dry_run` what would be.
+
+    Raises
+    ------
+    IndexMissing
+        If there is no index.
+    IndexFault
+        If its snapshot, or a segment to amend, cannot be read.
+    Also
+        What :func:`secateur.build_index` raises.
     """
     snapshot = require_snapshot(table)
     now = table.snapshot(fresh=True)
@@ -116,7 +133,7 @@ def _listed(table: TableSnapshot, snapshot: Snapshot) -> tuple[Listing, list[Fil
 
 
 def _called_in_index(table: TableSnapshot, added: BuildOptions) -> BuildOptions:
-    """Options with columns as the index calls them."""
+    """Translate the columns of options to the names in the index."""
     naming = table.naming
     if not isinstance(naming, ByFieldId):
         return added
@@ -125,7 +142,7 @@ def _called_in_index(table: TableSnapshot, added: BuildOptions) -> BuildOptions:
 
 
 def _joined(own: BuildOptions, added: BuildOptions) -> BuildOptions:
-    """The options of an index, which may name columns that are no more, with more filters, gaps and layouts."""
+    """Merge added filters, gaps and layouts into an index's options, which may name columns that no longer exist."""
     filters, gaps = (*own.filters, *added.filters), (*own.gaps, *added.gaps)
     return replace(
         own,
@@ -136,12 +153,12 @@ def _joined(own: BuildOptions, added: BuildOptions) -> BuildOptions:
 
 
 def _under(segments: Segments, schema: pa.Schema, options: BuildOptions) -> Segments:
-    """The segments under the columns and filters that a schema and options mean."""
+    """Return the segments as described by the columns and filters of a schema and options."""
     return segments.under(summarised_columns(schema, options), filters_of(options, schema))
 
 
 def _lacking(kept: Segments, plan: Difference, snapshot: Snapshot, options: BuildOptions) -> list[Amendment]:
-    """What the kept segments lack; columns whose gaps were not asked for before are measured anew."""
+    """Return what the kept segments lack; columns that get gaps for the first time are measured again."""
     gaps = set(options.gaps) - set(snapshot.options.gaps)
     anew = [c for c, column in enumerate(kept.columns) if ".".join(column.path) in gaps]
     return amendments(kept, indexed_files(kept.files), plan.live, anew, layouts=options.layouts)

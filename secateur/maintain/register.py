@@ -1,4 +1,4 @@
-"""Naming the place of an index in the metadata of its table."""
+"""Record the location of an index in its table's metadata."""
 
 from __future__ import annotations
 
@@ -8,11 +8,22 @@ from secateur.maintain.entries import require_snapshot
 
 
 def register_index(table: Table) -> str:
-    """Name the place of the index in the metadata of an Iceberg table; the path of the file that was added.
+    """Record the location of the index in an Iceberg table's metadata, so that no ``index_location`` is needed.
 
-    Whoever opens the table then finds the index there, without ``index_location``. It is a statistics file (Puffin) of
-    the current snapshot, beside whose statistics it stands. Raises IndexMissing where there is no index,
-    IndexNotWritable, and UnsupportedTable for a table that has no metadata.
+    It adds a statistics file (Puffin) to the current snapshot; other statistics of the snapshot are kept.
+
+    Returns
+    -------
+    str
+        The path of the file added.
+
+    Raises
+    ------
+    IndexMissing
+        If there is no index.
+    IndexNotWritable
+    UnsupportedTable
+        For a table without metadata.
     """
     require_snapshot(table)
     add = getattr(table, "register_index", None)

@@ -1,4 +1,4 @@
-"""Removing index files: those that nothing needs any more, or all."""
+"""Remove index files: those no longer needed, or all."""
 
 from __future__ import annotations
 
@@ -23,15 +23,24 @@ DEFAULT_GRACE_SECONDS = 3600.0
 def vacuum_index(
     table: Table, *, dry_run: bool = False, grace_seconds: float = DEFAULT_GRACE_SECONDS
 ) -> list[StoredFile]:
-    """Remove what no snapshot needs that is current or was so within the last `grace_seconds`.
+    """Remove the files that are needed by no snapshot that was current within the last `grace_seconds`.
 
-    Those are files of older snapshots, and left-overs of builds that were killed, the first one too. A build that is
-    under way is left alone: its files count as old as the youngest of them, and if it writes none for longer than the
-    grace period, it finds them gone and says so instead of publishing. Returns the files removed, or with `dry_run`
-    those that would be.
+    These are files of older snapshots and leftovers of killed builds, a first build included. A running build is not
+    touched: its files count as old as the youngest of them. If it writes none for longer than the grace period, it
+    finds them gone, and raises instead of publishing.
 
-    Raises IndexMissing where there is no file of an index, IndexFault where a snapshot cannot be read, for it may name
-    any file, and IndexNotWritable.
+    Returns
+    -------
+    list of StoredFile
+        The files removed, or with `dry_run` those that would be.
+
+    Raises
+    ------
+    IndexMissing
+        If there is no file of an index.
+    IndexFault
+        If a snapshot cannot be read, as it may name any file.
+    IndexNotWritable
     """
     store, old = table.store, time.time() - grace_seconds
     needed = _needed(store, old)
@@ -45,24 +54,24 @@ def vacuum_index(
     if dry_run or not unused:
         return unused
     with doomed(store, _builds(unused) - {build_of(name) for name in needed}):
-        needed = _needed(store, old)  # what was published meanwhile too
+        needed = _needed(store, old)  # includes what was published meanwhile
         unused = [file for file in unused if file.name not in needed]
         _remove(store, unused)
     return unused
 
 
 def _all_files(store: FileStore) -> list[StoredFile]:
-    """Snapshots first, old ones before the current one, then what they name."""
+    """List snapshots first, old ones before the current one, then the files they name."""
     return [file for folder in (SNAPSHOTS_FOLDER, *FOLDERS, DOOMED_FOLDER) for file in store.files(folder)]
 
 
 def _needed(store: FileStore, old: float) -> set[str]:
-    """The files of the snapshots that are current, or were when or after it was `old`. Raises IndexFault."""
+    """Return the files of the snapshots that are current, or were at or after time `old`. Raises IndexFault."""
     return {name for number in _recent(store, old) for name in _used_by(store, number)}
 
 
 def _recent(store: FileStore, old: float) -> Iterator[int]:
-    """The snapshots that are current, or were when or after it was `old`: followed by one that is younger."""
+    """Yield the snapshots that are current, or were at or after time `old`: their successor is younger."""
     files = snapshot_files(store)
     numbers = sorted(files)
     for number, following in zip(numbers, [*numbers, None][1:], strict=True):
@@ -71,7 +80,7 @@ def _recent(store: FileStore, old: float) -> Iterator[int]:
 
 
 def _used_by(store: FileStore, number: int) -> set[str]:
-    """The files that a snapshot needs; none where another vacuum, or a drop, has just removed it."""
+    """Return the files that a snapshot needs; none if another vacuum or a drop has just removed it."""
     try:
         return used_files(open_snapshot(store, number))
     except IndexFault:
@@ -81,27 +90,35 @@ def _used_by(store: FileStore, number: int) -> set[str]:
 
 
 def _unit_of(file: StoredFile) -> str:
-    """The build that wrote a file; of what no build wrote, the file itself."""
+    """Return the build that wrote a file; the file itself if no build did."""
     return build_of(file.name) or file.name
 
 
 def _builds(files: Iterable[StoredFile]) -> set[str]:
-    """The builds that wrote any of some files."""
+    """Return the builds that wrote any of some files."""
     return {build for file in files if (build := build_of(file.name)) is not None}
 
 
 def used_files(snapshot: Snapshot) -> set[str]:
-    """The files that a snapshot needs. Raises IndexFault."""
+    """Return the files that a snapshot needs. Raises IndexFault."""
     manifests = [] if snapshot.made_of is None else [snapshot.made_of.manifests]
     return {snapshot_name(snapshot.number), *snapshot.segments.name, *filter_files(snapshot), *manifests}
 
 
 def drop_index(table: Table, *, dry_run: bool = False) -> list[StoredFile]:
-    """Remove the whole index; the files removed, or with `dry_run` those that would be.
+    """Remove the whole index.
 
-    Old snapshots go first, then the current one, then what they name: a reader sees the current index or, from one
-    moment on, none. Where there is no index, nothing is removed. A build that is under way then publishes nothing and
-    says so, unless it wrote its first file after the drop began. Raises IndexNotWritable.
+    Old snapshots go first, then the current one, then the files they name: a reader sees the current index or none. A
+    build that is running then raises instead of publishing, unless it wrote its first file after the drop began.
+
+    Returns
+    -------
+    list of StoredFile
+        The files removed, or with `dry_run` those that would be; empty if there is no index.
+
+    Raises
+    ------
+    IndexNotWritable
     """
     store = table.store
     files = _all_files(store)
@@ -118,7 +135,7 @@ def drop_index(table: Table, *, dry_run: bool = False) -> list[StoredFile]:
 
 
 def _names_any(store: FileStore, number: int, builds: set[str]) -> bool:
-    """Whether a snapshot names a file of some builds, or cannot be read."""
+    """Return whether a snapshot names a file of some builds, or cannot be read."""
     try:
         return any(build_of(name) in builds for name in _used_by(store, number))
     except IndexFault:

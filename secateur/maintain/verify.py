@@ -1,4 +1,4 @@
-"""Checking an index: its checksums, its structure, what it covers, and with Spark whether what it says is true."""
+"""Check an index: checksums, structure, coverage, and with Spark whether its statistics are true."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Verification:
     segments: int
     files_covered: int
     files_uncovered: int
-    faults: tuple[str, ...]  # of the index files
-    audit: Audit | None = None  # None where no Spark session was given
+    faults: tuple[str, ...]  # in the index files
+    audit: Audit | None = None  # None without a Spark session
 
     @property
     def sound(self) -> bool:
-        """Whether no fault was found, neither in the index files nor by comparing them with the data."""
+        """Whether no fault was found, in the index files or by comparison with the data."""
         return not self.faults and (self.audit is None or not self.audit.faults)
 
 
@@ -60,25 +60,41 @@ def verify_index(
     seed: int | None = None,
     on_progress: OnStep | None = None,
 ) -> Verification:
-    """Read every byte of the current index and check it: checksums, structure, and which live files it covers.
+    """Read every byte of the current index and check checksums, structure, and which live files it covers.
 
-    With `spark`, the index is compared with the data as well, by Spark jobs:
+    With `spark`, Spark jobs also compare the index with the data:
 
-    - Blocks that are covered are read anew, and every value of theirs is held against what is recorded of it: row, null
-      and NaN counts, bounds of blocks, pages, segments and of the sort key's tuples, gaps, and all filters, which are
-      asked for values of the block. `sample` is the share of the blocks, 1.0 for all; by default at most 256 of them.
-    - `predicates`, and so many `random_predicates` about values of the table, are planned; blocks and rows that the
-      plans leave out are read, the same share of them or by default at most 64 blocks for each, and Spark evaluates
-      the predicate there. A row that matches is a fault.
+    - Covered blocks are read again, and every value is compared with what is recorded: row, null and NaN counts, bounds
+      of blocks, pages, segments and sort key tuples, gaps, and all filters, which are asked for values of the block.
+    - Predicates are planned; blocks and rows that the plans leave out are read, and Spark evaluates the predicate
+      there. A matching row is a fault.
 
-    `seed` draws the same again; it is chosen by chance where none is given, and the result tells it. `on_progress` is
-    told what is being done (``"index files"``, ``"blocks"``, ``"predicates"``), how much of it, and of how much.
+    Parameters
+    ----------
+    sample
+        The share of covered blocks, and of each plan's pruned blocks, that is read; 1.0 for all. By default at most 256
+        covered blocks, and 64 pruned ones per predicate.
+    predicates, random_predicates
+        Given predicates, and the number of random ones over values of the table.
+    seed
+        Repeats the same draws; by default random. The result records it.
+    on_progress
+        Called with the step (``"index files"``, ``"blocks"``, ``"predicates"``), the amount done and the total.
 
-    A fault is a value here, never an exception. ``refresh_index(repair=True)`` makes broken index files anew; where the
-    index contradicts the data, or its snapshot cannot be read, drop it and build it anew.
+    Returns
+    -------
+    Verification
+        Faults are values here, never exceptions. ``refresh_index(repair=True)`` rebuilds broken index files; if the
+        index
+        contradicts the data, or its snapshot cannot be read, drop it and build it again.
 
-    Raises IndexMissing, ValueError for a sample that is no share and for predicates without Spark, and what
-    :func:`secateur.prune` raises for the given predicates.
+    Raises
+    ------
+    IndexMissing
+    ValueError
+        For a sample that is not a share, and for predicates without Spark.
+    Also
+        What :func:`secateur.prune` raises for the given predicates.
     """
     if sample is not None and not 0 < sample <= 1:
         raise ValueError(f"sample is {sample}; it is the share of the blocks to read, more than 0 and at most 1")
@@ -88,7 +104,7 @@ def verify_index(
     found = _verified_files(table, tell)
     if spark is None or not found.snapshot:
         return found
-    from secateur.maintain.audit import audit_index  # which needs Spark
+    from secateur.maintain.audit import audit_index  # imports Spark
 
     chosen = secrets.randbelow(1 << 32) if seed is None else seed
     audit = audit_index(table, spark, sample, predicates, random_predicates, chosen, tell)
@@ -96,7 +112,7 @@ def verify_index(
 
 
 def _silent(what: str, done: int, total: int) -> None:
-    """Tells nobody."""
+    """Report nothing."""
 
 
 def _verified_files(table: Table, tell: OnStep) -> Verification:
@@ -106,7 +122,7 @@ def _verified_files(table: Table, tell: OnStep) -> Verification:
         snapshot = require_snapshot(table)
         live = live_files(recognised(now, listing, snapshot))
         files = snapshot.files
-        filter_files(snapshot)  # raises where the snapshot does not say which these are
+        filter_files(snapshot)  # raises if the snapshot does not list them
     except IndexFault as fault:
         return Verification(0, 0, 0, len(listing.size), (str(fault),))
     faults = [*snapshot.verify(), *_verify_trees(snapshot)]
@@ -120,12 +136,12 @@ def _verified_files(table: Table, tell: OnStep) -> Verification:
 
 
 def broken_files(store: FileStore, snapshot: Snapshot) -> set[str]:
-    """The files that a snapshot names in which a fault is found by reading every byte. Raises IndexFault."""
+    """Return the files of a snapshot that prove faulty when every byte is read. Raises IndexFault."""
     return {name for name, faults in _faults_of_files(store, snapshot, _silent).items() if faults}
 
 
 def _faults_of_files(store: FileStore, snapshot: Snapshot, tell: OnStep) -> dict[str, list[str]]:
-    """The faults of every file that a snapshot names. Raises IndexFault where it cannot tell which these are."""
+    """Return the faults of every file of a snapshot. Raises IndexFault if the snapshot does not list its files."""
     directories = list(snapshot.as_segments().directory.values())
     segments, filters, made_of = snapshot.segments, filter_files(snapshot), snapshot.made_of
     sizes = {**dict(zip(segments.name, segments.size.tolist(), strict=True)), **filters}
@@ -146,7 +162,7 @@ def _faults_of_files(store: FileStore, snapshot: Snapshot, tell: OnStep) -> dict
 
 
 def _too_long(store: FileStore, sizes: Mapping[str, int]) -> dict[str, list[str]]:
-    """The files that are longer than the snapshot says; what is shorter, or missing, its content tells."""
+    """Return the files that are longer than the snapshot says; missing or shorter ones fail when they are read."""
     folders = {name.partition("/")[0] for name in sizes}
     found = {file.name: file.size for folder in sorted(folders) for file in store.files(folder)}
     return {
@@ -157,19 +173,19 @@ def _too_long(store: FileStore, sizes: Mapping[str, int]) -> dict[str, list[str]
 
 
 def _verify_trees(snapshot: Snapshot) -> Iterator[str]:
-    """The nodes of the tree whose statistics do not hold for what is below them."""
+    """Yield the tree nodes whose statistics do not hold for what is below them."""
     for column in snapshot.columns:
         try:
             nodes = snapshot.tree_zones(Field(column.path, column.type))
             wrong = [] if nodes is None else contradicted_nodes(nodes, snapshot.tree)
         except IndexFault:
-            continue  # which reading every chunk has told
+            continue  # already reported when every chunk was read
         name = ".".join(column.path)
         yield from (f"{snapshot.name}: node {node} of the tree of {name} denies what is below it" for node in wrong)
 
 
 def _verify_segment(store: FileStore, snapshot: Snapshot, directories: Sequence[Directory], segment: int) -> list[str]:
-    """The faults of one segment file, its chunks being where the snapshot says and what it says."""
+    """Return the faults of one segment file: its chunks must be where and what the snapshot says."""
     name, size = snapshot.segments.name[segment], int(snapshot.segments.size[segment])
     read = partial(store.read, name)
     try:
@@ -183,7 +199,7 @@ def _verify_segment(store: FileStore, snapshot: Snapshot, directories: Sequence[
 
 
 def _verify_layouts(store: FileStore, snapshot: Snapshot, segment: int) -> list[str]:
-    """The fault of a segment whose layouts are not what its table of them says: each has a checksum of its own."""
+    """Return the fault of a segment whose page locations fail the checksums in their table of contents."""
     try:
         stored_segment(store, snapshot, segment).layouts()
         return []
@@ -192,7 +208,7 @@ def _verify_layouts(store: FileStore, snapshot: Snapshot, segment: int) -> list[
 
 
 def _verify_file(store: FileStore, name: str, kind: int, size: int) -> list[str]:
-    """The faults of one file of filters, or of manifests."""
+    """Return the faults of one file of filters or manifests."""
     read = partial(store.read, name)
     try:
         return read_contents(name, kind, size, read).verify(read)

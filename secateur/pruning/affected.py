@@ -1,4 +1,4 @@
-"""Which files a DELETE, an UPDATE or a MERGE has to do with: what it can leave, what it can drop, what it rewrites."""
+"""Classify files for a DELETE, an UPDATE or a MERGE: untouched, droppable, or to be rewritten."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from secateur.pruning.statistics import Blocks
 class Affected:
     """The live files of a table, each in one of three lists, by paths as in ``plan.files``."""
 
-    untouched: list[str]  # no row of them matches
-    whole: list[str]  # every row of them matches: they may be dropped unread
-    rewritten: list[str]  # some rows may match, and others not
+    untouched: list[str]  # no row matches
+    whole: list[str]  # every row matches: the file can be dropped unread
+    rewritten: list[str]  # some rows may match, and others may not
 
 
 def affected_files(paths: pa.Array, rows: np.ndarray, blocks: Blocks, matching: np.ndarray) -> Affected:
-    """The files of a table by the blocks that survive, and those of them that are `matching` with all their rows.
+    """Classify files by their surviving blocks, and by which of those are `matching` with all their rows.
 
-    `rows` has the rows of every file, but for blocks that hold only deleted ones; -1 where unknown. Sound: no stage
-    drops a block that holds a match, so a file without survivors has none; and a file that has no other rows than those
-    of matching blocks has no row for which the predicate is FALSE or NULL. Where a block was dropped, there are others.
+    `rows` has the row count of every file, without blocks that hold only deleted rows; -1 if unknown. Sound: no stage
+    drops a block that holds a match, so a file without survivors has none; and a file whose rows are all in matching
+    blocks has no row for which the predicate is FALSE or NULL. If a block was dropped, the counts differ.
     """
     survives, sure = np.zeros(len(paths), bool), np.zeros(len(paths), np.int64)
     survives[blocks.file] = True

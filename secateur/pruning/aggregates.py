@@ -1,14 +1,14 @@
-"""Aggregates: what statistics answer exactly, and which blocks may hold a better value than the best one known.
+"""Aggregates: what statistics answer exactly, and which blocks may improve on the best value known.
 
-A block's statistics answer for its rows where all of them match and none is deleted. Its row count is exact then, and
-so is its null count where it is known. A bound is a value of the block where
+A block's statistics answer for its rows if all of them match and none is deleted. Its row count is then exact, and so
+is its null count if known. A bound is a value of the block if
 
-- both bounds are equal: then it is the only value;
-- it is that of a number, a day or an instant: these are exact wherever they are known. Text may have been cut;
-- of floating numbers, it is not zero, whose sign bounds do not tell, and, as an upper bound, not NaN, which stands for
-  an unknown count of NaNs too.
+- both bounds are equal: it is the only value;
+- it is a number, a date or an instant: such bounds are exact if known. Text may have been truncated;
+- for floating types, it also is not zero, whose sign bounds do not record, and, as an upper bound, not NaN, which also
+  stands for an unknown NaN count.
 
-Any block may be left out of MIN and MAX whose bound is no better than a value that is known: bounds hold for all rows.
+For MIN and MAX any block can be skipped whose bound is no better than a known value: bounds hold for all rows.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ from secateur.values import (
 COUNT, MIN, MAX = "count", "min", "max"
 FUNCTIONS = (COUNT, MIN, MAX)
 
-Result: TypeAlias = "int | pa.Scalar | None"  # of a count; of an extreme a value, or None where there is none
+Result: TypeAlias = "int | pa.Scalar | None"  # a count; or the value of MIN or MAX, None if there is none
 _ZERO = float_key(0.0)
 
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """An aggregate as it is written: of a column, or of rows."""
+    """An aggregate as written: of a column, or of rows."""
 
     function: str
     column: Column | None
-    name: str  # of the column that it gives
+    name: str  # name of the result column
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ class Aggregate:
 
     @property
     def type(self) -> pa.DataType:
-        """The type of what it gives."""
+        """The result type."""
         return pa.int64() if self.function == COUNT or self.field is None else self.field.type
 
 
 def bind_aggregate(call: AggregateCall, binder: Binder) -> Aggregate:
-    """The aggregate that a call means. Raises UnknownColumn, AmbiguousColumn, InvalidAggregate."""
+    """Bind a call to the table's schema. Raises UnknownColumn, AmbiguousColumn, InvalidAggregate."""
     if call.column is None:
         return Aggregate(call.function, None, call.name)
     field = resolve(call.column, binder)
@@ -95,15 +95,15 @@ def bind_aggregate(call: AggregateCall, binder: Binder) -> Aggregate:
 
 @dataclass(frozen=True)
 class Side:
-    """The lower bounds of a column over n blocks, or the upper ones: none of a block's values is beyond its bound."""
+    """The lower or the upper bounds of a column over n blocks: no value of a block lies beyond its bound."""
 
     keys: Keys
     greatest: bool
-    exact: np.ndarray  # where the bound is the value of a row that counts
+    exact: np.ndarray  # where the bound is a value of a row that counts
     filled: np.ndarray  # where there may be values
 
     def best(self) -> Key | None:
-        """The best bound that is exact."""
+        """Return the best exact bound."""
         exact = np.flatnonzero(self.exact)
         if not len(exact):
             return None
@@ -111,16 +111,16 @@ class Side:
         return per_group(self.keys.take(exact), np.zeros(1, np.int64)).at(0)
 
     def improving(self, best: Key | None, unread: np.ndarray) -> np.ndarray:
-        """The unread blocks that may hold a better value than the best known, best bound first.
+        """Return the unread blocks that may hold a value better than the best known, best bound first.
 
-        No block is among them whose bound is exact, once the best of these is known.
+        Once the best exact bound is known, no block with an exact bound is among them.
         """
         found = np.flatnonzero(self.filled & unread & (True if best is None else self._beyond(best)))
         order = np.lexsort(tuple(reversed(self.keys.take(found).words)))
         return found[order[::-1] if self.greatest else order]
 
     def _beyond(self, key: Key) -> np.ndarray:
-        """Which bounds are better than a key."""
+        """Return which bounds are better than a key."""
         if not self.greatest:
             return ~self.keys.at_least(key)
         above = successor(key, self.keys.kind)
@@ -128,7 +128,7 @@ class Side:
 
 
 def side_of(each: Aggregate, blocks: Blocks, sure: np.ndarray) -> Side:
-    """What bounds tell of MIN or MAX; all rows of `sure` blocks count."""
+    """Return the bounds for MIN or MAX; all rows of `sure` blocks count."""
     assert each.field is not None
     kind, greatest = ordered_kind(each.field.type), each.function == MAX
     zones = blocks.zones(each.field) or unknown_zones(kind, len(blocks))
@@ -139,7 +139,7 @@ def side_of(each: Aggregate, blocks: Blocks, sure: np.ndarray) -> Side:
 
 
 def _is_value(zones: Zones, type_: pa.DataType, greatest: bool) -> np.ndarray:
-    """Where the bound of a block that has values is one of them."""
+    """Return where a block with values has one of them as its bound."""
     kind, n = zones.lower.kind, len(zones.lower)
     only = _equal(zones.lower, zones.upper)
     if kind is Kind.BYTES:
@@ -159,7 +159,7 @@ def _equal(a: Keys, b: Keys) -> np.ndarray:
 
 
 def null_counts(field: Field, blocks: Blocks) -> np.ndarray:
-    """The NULLs of a column in every block, -1 where unknown; counts are looked up where zone maps do not tell."""
+    """Return the NULL count of a column per block, -1 if unknown; looked up if zone maps do not have it."""
     zones = blocks.zones(field)
     if zones is None:
         return np.full(len(blocks), -1)
@@ -171,7 +171,7 @@ def null_counts(field: Field, blocks: Blocks) -> np.ndarray:
 
 
 def known_counts(each: Aggregate, blocks: Blocks, sure: np.ndarray) -> np.ndarray:
-    """What every block adds to a count; -1 where its rows have to be read."""
+    """Return what each block adds to a count; -1 if its rows must be read."""
     if each.field is None:
         return np.where(sure, blocks.row_count, -1)
     nulls = null_counts(each.field, blocks)
@@ -182,7 +182,7 @@ def known_counts(each: Aggregate, blocks: Blocks, sure: np.ndarray) -> np.ndarra
 
 
 def over_rows(asked: Sequence[Aggregate], batches: Iterable[pa.RecordBatch]) -> list[Result]:
-    """The aggregates over all rows of some batches."""
+    """Compute the aggregates over all rows of some batches."""
     found: list[Result] = [0 if each.function == COUNT else None for each in asked]
     for batch in batches:
         found = [combined(each, known, _over(each, batch)) for each, known in zip(asked, found, strict=True)]
@@ -197,7 +197,7 @@ def _over(each: Aggregate, batch: pa.RecordBatch) -> Result:
 
 
 def combined(each: Aggregate, a: Result, b: Result) -> Result:
-    """An aggregate over the rows of two parts, from what it is over each."""
+    """Combine the results of an aggregate over two parts."""
     match a, b:
         case int(), int():
             return a + b
@@ -208,12 +208,12 @@ def combined(each: Aggregate, a: Result, b: Result) -> Result:
 
 
 def key_of_scalar(value: pa.Scalar) -> Key:
-    """The key of a value."""
+    """Return the key of a value."""
     return keys_of(pa.array([value], value.type)).at(0)
 
 
 def _extreme(values: pa.Array, greatest: bool) -> pa.Scalar | None:
-    """The least or greatest of some values, NULLs aside; NaN is the greatest of all."""
+    """Return the least or greatest value, ignoring NULL; NaN is the greatest of all."""
     values = values.drop_null()
     if is_float(values.type):
         nan = pc.is_nan(values)
@@ -231,10 +231,10 @@ def _extreme(values: pa.Array, greatest: bool) -> pa.Scalar | None:
 
 
 class Answers:
-    """Aggregates over blocks, of which some are read: what is known so far, and what is to be read next.
+    """The state of aggregates over blocks: what is known, and what must be read next.
 
-    Counts ask for all blocks that they are in doubt of at once. MIN and MAX ask for a few at a time, best bound first,
-    until no bound of another is better than the best value known.
+    Counts request all their undecided blocks at once. MIN and MAX request a few at a time, best bound first, until no
+    remaining bound is better than the best known value.
     """
 
     def __init__(self, asked: Sequence[Aggregate], blocks: Blocks, sure: np.ndarray) -> None:
@@ -251,7 +251,7 @@ class Answers:
             self.found[each] = None if best is None else scalar_of(best, each.field.type)
 
     def next(self, most: int) -> tuple[tuple[Aggregate, ...], np.ndarray]:
-        """The aggregates that are still open, and up to so many blocks for each that are to be read for them."""
+        """Return the unfinished aggregates, and for each at most `most` blocks to read."""
         ahead = {each: side.improving(self._best(each), self.unread) for each, side in self._sides.items()}
         wanted = [blocks[:most] for blocks in ahead.values()]
         return tuple(each for each, blocks in ahead.items() if len(blocks)), np.unique(np.concatenate([_NONE, *wanted]))
@@ -261,7 +261,7 @@ class Answers:
         return None if best is None else key_of_scalar(best)
 
     def add(self, asked: Sequence[Aggregate], found: Sequence[Result]) -> None:
-        """What some aggregates are over rows that were read."""
+        """Add the results of aggregates over rows that were read."""
         for each, value in zip(asked, found, strict=True):
             self.found[each] = combined(each, self.found[each], value)
 

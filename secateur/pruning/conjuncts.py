@@ -1,7 +1,7 @@
-"""Which units survive a predicate: its conjuncts one after the other, each only over what the ones before left.
+"""Find the units that survive a predicate, one conjunct at a time, each over what the previous ones left.
 
-The order is by rank, cost divided by the share of units that a conjunct rules out (Hellerstein and Stonebraker,
-"Predicate Migration", SIGMOD 1993); the share is measured on a sample. No order changes the survivors.
+The order is by rank: cost divided by the share of units that a conjunct rules out (Hellerstein and Stonebraker,
+"Predicate Migration", SIGMOD 1993), measured on a sample. The order does not change the survivors.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from secateur.pruning.statistics import Statistics
 from secateur.values import Kind, kind_of
 
 SAMPLE = 1 << 10  # units
-LEAST_SAMPLED = 1 << 15  # units; fewer are not worth a sample
-SPARSE = 1 / 16  # share of units alive, below which taking them out of the arrays costs less than comparing them all
-SPARSE_IF_DEAR = 0.75  # the same where a conjunct costs more than comparisons
+LEAST_SAMPLED = 1 << 15  # units; for fewer, a sample does not pay
+SPARSE = 1 / 16  # share of units alive below which gathering them is cheaper than comparing all
+SPARSE_IF_DEAR = 0.75  # the same for conjuncts that cost more than comparisons
 DEAR = 8.0  # comparisons
 
 
 @dataclass(frozen=True)
 class Alive:
-    """The units that may hold a match, ascending; `order` is that of the conjuncts."""
+    """The units that may hold a match, ascending; `order` is the order of the conjuncts."""
 
     units: np.ndarray
     order: tuple[Predicate, ...]
@@ -45,7 +45,7 @@ class Alive:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Some of n units: those at `units` (None: all n), and of them those that `mask` says (None: all of these)."""
+    """Some of n units: those of `units` (None: all n) whose `mask` is set (None: all of them)."""
 
     n: int
     units: np.ndarray | None = None
@@ -53,11 +53,11 @@ class Candidates:
 
     @property
     def positions(self) -> np.ndarray:
-        """The candidates, ascending."""
+        """The positions of the candidates, ascending."""
         return self.numbers(0)
 
     def numbers(self, begin: int) -> np.ndarray:
-        """The candidates, ascending, where the first of the n units has the number `begin`."""
+        """Return the numbers of the candidates, ascending; the first of the n units has the number `begin`."""
         if self.units is not None:
             return (self.units if self.mask is None else self.units[self.mask]) + begin
         if self.mask is None or self.mask.all():
@@ -65,7 +65,7 @@ class Candidates:
         return np.flatnonzero(self.mask) + begin
 
     def without_dead(self, conjunct: Predicate, statistics: Statistics) -> Candidates:
-        """The candidates in which one more conjunct may be TRUE."""
+        """Drop the candidates in which one more conjunct cannot be TRUE."""
         candidates = self._condensed(SPARSE if cost(conjunct) < DEAR else SPARSE_IF_DEAR)
         possible = may_match(conjunct, statistics, candidates.units)
         if candidates.mask is not None:
@@ -73,21 +73,21 @@ class Candidates:
         return replace(candidates, mask=possible)
 
     def _condensed(self, share: float) -> Candidates:
-        """The same, with what is not a candidate left out of `units` where few are left."""
+        """Apply the mask to `units` if few candidates are left."""
         if self.mask is None or np.count_nonzero(self.mask) >= share * len(self.mask):
             return self
         return Candidates(self.n, self.positions)
 
 
 def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
-    """What must all be TRUE for the predicate to be."""
+    """Split a predicate into its conjuncts, which must all be TRUE for it to be TRUE."""
     return predicate.children if isinstance(predicate, And) else (predicate,)
 
 
 def alive(predicate: Predicate, statistics: Statistics) -> Alive:
-    """The units in which the predicate may be TRUE.
+    """Return the units in which the predicate may be TRUE.
 
-    Sound: a unit is left out if it has no rows, or if some conjunct is TRUE on none of them.
+    Sound: a unit is dropped only if it has no rows, or if some conjunct is TRUE on none of them.
     """
     order = ordered(conjuncts(predicate), statistics)
     row_count = statistics.row_count
@@ -101,7 +101,7 @@ def alive(predicate: Predicate, statistics: Statistics) -> Alive:
 
 
 def ordered(chosen: Sequence[Predicate], statistics: Statistics) -> tuple[Predicate, ...]:
-    """Conjuncts in the order in which they cost least: by cost alone where the units are too few for a sample."""
+    """Order conjuncts by least expected cost; by their own cost only if there are too few units for a sample."""
     n = len(statistics)
     if len(chosen) < 2:
         return tuple(chosen)
@@ -114,7 +114,7 @@ def ordered(chosen: Sequence[Predicate], statistics: Statistics) -> tuple[Predic
 
 
 def cost(predicate: Predicate) -> float:
-    """What evaluating a predicate costs per unit, in comparisons of two arrays of integers."""
+    """Estimate the cost of a predicate per unit, in comparisons of two integer arrays."""
     return sum(_leaf_cost(leaf) for leaf in all_leaves(predicate))
 
 
@@ -133,7 +133,7 @@ def _leaf_cost(leaf: Leaf) -> float:
 
 
 def _operand_cost(operand: object) -> float:
-    """Functions take some dozen passes over their arguments; wide decimals are computed one by one."""
+    """Estimate an operand: functions take about a dozen passes; wide decimals are computed one by one."""
     match operand:
         case Field() | Tested():
             return 1.0

@@ -1,7 +1,7 @@
-"""The one algebra: which outcomes a bound predicate can have over each of n units.
+"""Evaluation: which outcomes a bound predicate can have over each of n units.
 
-A predicate is folded from its leaves' outcomes by Kleene's tables on sets (:mod:`secateur.pruning.outcomes`).
-Leaves are evaluated over all units in one call; nothing here holds state, so threads share it.
+A predicate is folded from its leaves' outcomes by Kleene's tables on sets (:mod:`secateur.pruning.outcomes`). Leaves
+are evaluated over all units in one call; nothing here holds state, so threads can share it.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ from secateur.pruning.statistics import Statistics
 from secateur.pruning.zones import Zones, may_be_nan
 from secateur.values import NAN_KEY
 
-CHUNK = 1 << 16  # units: what a leaf reads of them several times stays in a core's cache
+CHUNK = 1 << 16  # units: a chunk that a leaf reads several times stays in a core's cache
 LEAST_CHUNK = 1 << 10
-FEW_PARTS = 32  # of a leaf, operands and conditions
+FEW_PARTS = 32  # operands and conditions of a leaf
 
 
 def evaluate(predicate: Predicate, statistics: Statistics) -> np.ndarray:
-    """The possible outcomes of a predicate over every unit: uint8 of shape (n,).
+    """Return the possible outcomes of a predicate over every unit: uint8 of shape (n,).
 
-    Soundness: on every row of unit i the predicate takes a value in the set i, or Spark raises an error on it and the
-    set is everything. A unit known to hold no row gets the empty set.
+    Soundness: on every row of unit i the predicate takes a value in set i, or Spark raises an error and the set is
+    everything. A unit known to hold no row gets the empty set.
     """
     return fold(predicate, statistics.row_count, lambda leaf: leaf_outcomes(leaf, statistics))
 
@@ -89,16 +89,16 @@ def _folded(predicate: Predicate, outcomes_of: Callable[[Leaf], np.ndarray]) -> 
 
 
 def may_match(predicate: Predicate, statistics: Statistics, units: np.ndarray | None = None) -> np.ndarray:
-    """Where the predicate may be TRUE, over all units or the chosen: bool of shape (n,).
+    """Return where the predicate may be TRUE, over all units or the chosen ones: bool of shape (n,).
 
-    What :func:`evaluate` says of TRUE, but that units without rows are not told apart; for plain ranges one comparison
-    per side is enough.
+    Equal to TRUE in :func:`evaluate`, except that units without rows are not recognised; plain ranges need only one
+    comparison per side.
     """
     return unrolled(partial(_may_be, statistics=statistics, units=units), (predicate, TRUE), {}, shared(predicate))
 
 
 def _may_be(asked: tuple[Predicate, int], statistics: Statistics, units: np.ndarray | None) -> Steps[np.ndarray]:
-    """Where the predicate may be TRUE, or FALSE: AND is FALSE where any part may be, OR is TRUE where any may be."""
+    """Return where the predicate may be TRUE, or FALSE: AND is FALSE if any part may be, OR is TRUE if any may be."""
     predicate, truth = asked
     match predicate:
         case And(children) | Or(children):
@@ -121,7 +121,7 @@ def _may_be(asked: tuple[Predicate, int], statistics: Statistics, units: np.ndar
 
 
 def _reached(ranges: RangeSet, zones: Zones, units: np.ndarray | None, *, inside: bool) -> np.ndarray | None:
-    """Where a set of keys may hold a value (or not hold one), as :meth:`RangeSet.reaches` tells of plain ranges."""
+    """Return where a value may be inside a set of keys (or outside), for sets that :meth:`RangeSet.reaches` covers."""
     possible = ranges.reaches(zones.lower, zones.numbers_upper, units, inside=inside)
     if possible is not None and zones.top is not None and _holds_nan(ranges) == inside:
         possible |= may_be_nan(zones.upper if units is None else zones.upper.take(units))
@@ -129,7 +129,7 @@ def _reached(ranges: RangeSet, zones: Zones, units: np.ndarray | None, *, inside
 
 
 def leaf_outcomes(leaf: Leaf, statistics: Statistics, units: np.ndarray | None = None) -> np.ndarray:
-    """The possible outcomes of one leaf by zone maps, over all units or the chosen: uint8 of shape (n,)."""
+    """Return the possible outcomes of one leaf by zone maps, over all or the chosen units: uint8 of shape (n,)."""
     n = len(statistics) if units is None else len(units)
     columns = ColumnSubset(n, {field: _chosen_zones(statistics.zones(field), units) for field in fields(leaf)})
     match leaf:
@@ -146,9 +146,9 @@ def leaf_outcomes(leaf: Leaf, statistics: Statistics, units: np.ndarray | None =
 
 
 def at_once(leaf: Leaf, units: int) -> int:
-    """How many units to evaluate a leaf over at once: fewer, where its parts are many, as all their intervals are kept.
+    """Return how many units to evaluate a leaf over at once: fewer if it has many parts, as all intervals are kept.
 
-    Over this few, one of 10,000 parts takes some 200 MB.
+    With this limit, a leaf of 10,000 parts takes some 200 MB.
     """
     parts = sum(1 for _ in everything_in(leaf))
     return max(LEAST_CHUNK, units * FEW_PARTS // max(parts, FEW_PARTS))
@@ -167,9 +167,9 @@ def _chosen_zones(zones: Zones | None, units: np.ndarray | None) -> Zones | None
 
 @dataclass(frozen=True)
 class ColumnSubset:
-    """Zone maps of the columns that a leaf names over n units; `single` where every unit is one row.
+    """Zone maps of a leaf's columns over n units; `single` if every unit is one row.
 
-    `tests`: the outcomes of conditions that bounds of values do not tell, where the values themselves are at hand.
+    `tests`: outcomes of conditions that bounds cannot decide, if the values themselves are available.
     """
 
     n: int
@@ -178,24 +178,24 @@ class ColumnSubset:
     tests: Mapping[Leaf, np.ndarray] = field(default_factory=dict)
 
     def take(self, chunk: slice) -> ColumnSubset:
-        """The given units."""
+        """Select the given units."""
         n = len(range(*chunk.indices(self.n)))
         zones = {f: z if z is None else z.take(chunk) for f, z in self.zones.items()}
         return ColumnSubset(n, zones, self.single, {leaf: outcomes[chunk] for leaf, outcomes in self.tests.items()})
 
 
 def outcomes_over(leaf: Leaf, columns: ColumnSubset) -> np.ndarray:
-    """The possible outcomes of one leaf over units with these zone maps."""
+    """Return the possible outcomes of one leaf over units with these zone maps."""
     return unrolled(partial(_computed, columns=columns), leaf, {})
 
 
 def interval_of(operand: Operand, columns: ColumnSubset) -> Interval:
-    """What an operand can be over every unit."""
+    """Return the interval of an operand over every unit."""
     return unrolled(partial(_computed, columns=columns), operand, {})
 
 
 def _computed(node: Predicate | Operand, columns: ColumnSubset) -> Steps[Any]:
-    """The outcomes of a condition, or the interval of an operand; yields the conditions and operands below it."""
+    """Compute the outcomes of a condition, or the interval of an operand; yields the nodes below it."""
     match node:
         case Predicate():
             return (yield from _outcomes(node, columns))
@@ -241,7 +241,7 @@ def _outcomes(condition: Predicate, columns: ColumnSubset) -> Steps[np.ndarray]:
 
 
 def _value_outcomes(leaf: Within | TextMatch, zones: Zones) -> np.ndarray:
-    """The possible outcomes of a leaf that looks at values, where it has zone maps."""
+    """Return the possible outcomes of a leaf on values, given its zone maps."""
     match leaf:
         case Within(ranges=ranges, fails=fails):
             found = _sides(ranges, zones)
@@ -264,7 +264,7 @@ def _value_outcomes(leaf: Within | TextMatch, zones: Zones) -> np.ndarray:
 
 
 def _sides(ranges: RangeSet, zones: Zones | Interval) -> np.ndarray:
-    """TRUE where some value may lie in a set of keys, FALSE where one may lie outside: those of numbers, and of NaN."""
+    """Return TRUE where a value may be inside a set of keys, FALSE where outside; numbers and NaN are treated apart."""
     found = ranges.outcomes(zones.lower, zones.numbers_upper)
     if zones.top is not None:
         found |= np.where(may_be_nan(zones.upper), np.uint8(TRUE if _holds_nan(ranges) else FALSE), np.uint8(0))
@@ -272,12 +272,12 @@ def _sides(ranges: RangeSet, zones: Zones | Interval) -> np.ndarray:
 
 
 def _holds_nan(ranges: RangeSet) -> bool:
-    """Whether NaN lies in a set of keys of a floating type."""
+    """Return whether NaN is in a set of keys of a floating type."""
     return bool(np.searchsorted(ranges.thresholds, NAN_KEY, side="right") % 2)
 
 
 def _rule_out(possible: np.ndarray, ranges: RangeSet, zones: Zones, units: np.ndarray | None) -> None:
-    """Clear the flags of those of all or the chosen units that hold no key of a set because of their gaps."""
+    """Clear the flags of units, all or chosen, whose gaps contain the whole set within their bounds."""
     assert zones.gaps is not None
     asked = np.flatnonzero(possible)
     at = asked if units is None else units[asked]
@@ -293,7 +293,7 @@ def _null_outcomes(zones: Zones | None, n: int) -> np.ndarray:
 
 
 def _without_statistics(leaf: Within | TextMatch) -> int:
-    """What a leaf can be whatever the value: a set of no key is never TRUE, one of all keys never FALSE."""
+    """Return a leaf's outcomes for any value: the empty set is never TRUE, the full set never FALSE."""
     if isinstance(leaf, Within) and leaf.fails is not None:
         return EVERYTHING
     ranges = leaf.ranges if isinstance(leaf, Within) else leaf.prefix
@@ -303,7 +303,7 @@ def _without_statistics(leaf: Within | TextMatch) -> int:
 
 
 def _compared(op: str, a: Interval, b: Interval) -> np.ndarray:
-    """Two intervals: what is possible of their ends is possible, and nothing else."""
+    """Compare two intervals: exactly what is possible for their ends is possible."""
     value, null = a.value & b.value, a.null | b.null
     match op:
         case "<":
@@ -334,7 +334,7 @@ def _bit(flags: np.ndarray) -> np.ndarray:
 
 
 def may_fail(leaf: Leaf, statistics: Statistics) -> np.ndarray:
-    """The units that may hold a row on which Spark raises an error, for a leaf that looks at a column: bool."""
+    """Return the units that may hold a row on which Spark raises an error, for a leaf on a column: bool."""
     match leaf:
         case Within(Field() as field, fails=RangeSet() as fails):
             return _field_fails(field, fails, ColumnSubset(len(statistics), {field: statistics.zones(field)}))
@@ -353,7 +353,7 @@ def _tested(predicate: Predicate, columns: ColumnSubset) -> Steps[Interval]:
 
 
 def _chosen(choice: Conditional, columns: ColumnSubset) -> Steps[Interval]:
-    """The hull of the branches that can be reached, which is where no condition before must be TRUE."""
+    """Return the hull of the reachable branches: those before which no condition must be TRUE."""
     reached = np.ones(columns.n, bool)
     otherwise = yield choice.otherwise
     found = intervals.where(~reached, otherwise)
@@ -369,7 +369,7 @@ def _chosen(choice: Conditional, columns: ColumnSubset) -> Steps[Interval]:
 
 
 def _may_fail(condition: Predicate, outcomes: np.ndarray, columns: ColumnSubset) -> Steps[np.ndarray]:
-    """Where evaluating a condition may raise an error."""
+    """Return where evaluating a condition may raise an error."""
     if columns.single:
         return sets.undecided(outcomes)
     fails = np.zeros(columns.n, bool)

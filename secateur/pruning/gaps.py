@@ -1,4 +1,4 @@
-"""Gaps between the values of a block: what lies in one is not there, though the bounds reach over it."""
+"""Gaps between the values of a block: keys within its bounds that it does not hold."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from secateur.values import Keys, Kind
 
 
 def reaches(ranges: RangeSet, lower: np.ndarray, upper: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Which blocks may hold a key of `ranges`, a set of WORD keys: bool of shape (n_blocks,).
+    """Return which blocks may hold a key of `ranges`, a set of WORD keys: bool of shape (n_blocks,).
 
     Blocks have their keys within [lower, upper] (int64 of shape (n_blocks,)) and none in an open interval (low, high)
-    (int64 of shape (g, n_blocks), a block's ascending; low = high says nothing). So they have them in [lower, low 1],
+    (int64 of shape (g, n_blocks), ascending per block; low = high means no gap). So their keys are in [lower, low 1],
     [high 1, low 2], ..., [high g, upper], each cut to the bounds, and the set reaches a block iff it reaches one of
-    these. Sound, even of gaps in disorder: if low j is the first that is not below a key, the key is above low j-1,
-    hence at least high j-1.
+    these. Sound even for unordered gaps: if low j is the first that is not below a key, the key is above low j-1, hence
+    at least high j-1.
     """
     found = np.zeros(len(lower), bool)
     begin = lower
@@ -28,7 +28,7 @@ def reaches(ranges: RangeSet, lower: np.ndarray, upper: np.ndarray, low: np.ndar
 
 
 def _reached(ranges: RangeSet, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Which intervals [begin, end] are not empty and hold a key of the set."""
+    """Return which intervals [begin, end] are non-empty and hold a key of the set."""
     reached = ranges.reaches(_keys(begin), _keys(end), inside=True)
     if reached is None:
         reached = (ranges.outcomes(_keys(begin), _keys(np.maximum(begin, end))) & TRUE).astype(bool)

@@ -1,8 +1,8 @@
-"""Intervals: what an expression can be over n units, and the functions that carry intervals to intervals.
+"""Intervals: bounds of an expression over n units, and functions that map intervals to intervals.
 
-A function of an interval is the interval of its values (Moore, "Interval Analysis", 1966): for every choice of argument
-values inside the argument intervals, the result lies inside the result interval. A row is the interval of one value, so
-the same functions give rows their values.
+A function of an interval is the interval of its values (Moore, "Interval Analysis", 1966): for all argument values
+inside the argument intervals, the result is inside the result interval. A row is an interval of one value, so the same
+functions compute values of rows.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from secateur.values import (
 
 @dataclass(frozen=True)
 class Interval:
-    """What an expression can be over n units.
+    """The values that an expression can have over n units.
 
-    Soundness: on every row of unit i evaluating the expression gives a value with a key in [lower[i], upper[i]], if
-    `value` is set; NULL, if `null` is set; or an error (ANSI), if `fails` is set. Nothing else. No number has a key
-    above `top[i]`, as in :class:`secateur.pruning.zones.Zones`.
+    Soundness: on every row of unit i the expression gives a value with a key in [lower[i], upper[i]], if `value` is
+    set; NULL, if `null` is set; or an error (ANSI), if `fails` is set; nothing else. No number has a key above
+    `top[i]`, as in :class:`secateur.pruning.zones.Zones`.
     """
 
     type: pa.DataType
@@ -55,14 +55,14 @@ class Interval:
     value: np.ndarray  # uint8: TRUE | FALSE where a non-null value is possible, else 0
     null: np.ndarray  # uint8: NULL where a NULL is possible, else 0
     fails: np.ndarray  # bool
-    top: np.ndarray | None = None  # int64, of floating types: the greatest number; None: `upper` is all there is
+    top: np.ndarray | None = None  # int64, for floating types: the greatest number; None: only `upper` is known
 
     def __len__(self) -> int:
         return len(self.value)
 
     @property
     def numbers_upper(self) -> Keys:
-        """The upper bounds of all values but NaN."""
+        """The upper bounds of all values except NaN."""
         return self.upper if self.top is None else Keys(Kind.WORD, (self.top,))
 
     @property
@@ -75,9 +75,9 @@ class Interval:
 class Function:
     """A function with known bounds.
 
-    `name` has all of its parameters, so that functions of one name are one function. `directions` says of each
-    argument whether the value never decreases (1) or never increases (-1) while it grows and the others stay; 0 is
-    neither, or NULL where the argument is not. `exact`: on single values the result is Spark's.
+    `name` includes all parameters, so that functions of equal name are equal. `directions` says for each argument
+    whether the value never decreases (1) or never increases (-1) as the argument grows with the others fixed; 0 means
+    neither, or that the result can be NULL for a non-null argument. `exact`: on single values the result is Spark's.
     """
 
     name: str
@@ -85,15 +85,16 @@ class Function:
     bounds: Callable[[Sequence[Interval]], Interval] = field(compare=False)
     directions: tuple[int, ...] = ()
     exact: bool = True
-    # For a function that increases in its one argument: the first key whose value is at least a key.
+    # For a function that increases in its one argument: the first key whose value is at least the given key.
     inverse: Callable[[Key], Key | None] | None = field(default=None, compare=False)
-    # For a function of one moving argument that keeps no order: the keys that it takes into a set, where that is known.
+    # For a non-monotone function of one variable argument: the keys that it maps into a set, if known.
     preimage: Callable[[RangeSet], RangeSet | None] | None = field(default=None, compare=False)
-    # Whether the value before a key is less, and after it not; for functions that increase but for changes of clocks.
+    # For functions that increase except at clock changes: whether all keys before a key have smaller values than those
+    # from it on.
     is_steady: Callable[[Key], bool] | None = field(default=None, compare=False)
-    # Of a function that raises no error: the one of ANSI, which is the same but where it fails.
+    # For a function that raises no error: the ANSI version, which differs only where that fails.
     strict: Function | None = field(default=None, compare=False)
-    # What gives this function, and for which arguments: it is pickled so, as `bounds` may be a closure.
+    # A factory of this function and its arguments, used for pickling, as `bounds` may be a closure.
     source: tuple[Callable[..., Function | None], tuple[object, ...]] | None = field(default=None, compare=False)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -102,15 +103,15 @@ class Function:
 
 def _remade(make: Callable[..., Function | None], arguments: tuple[object, ...]) -> Function:
     function = make(*arguments)
-    assert function is not None  # `arguments` made one before
+    assert function is not None  # it made this function before
     return replace(function, source=(make, arguments))
 
 
 @dataclass(frozen=True)
 class Argument:
-    """What a rule for a function may look at: the type of an argument, and its key if it is a constant, not NULL.
+    """What a function's rule may know of an argument: its type, and its key if it is a non-null constant.
 
-    `written` says whether the constant is a literal, as :class:`secateur.pruning.predicate.bound.Constant` does.
+    `written` is whether the constant is a literal, as in :class:`secateur.pruning.predicate.bound.Constant`.
     """
 
     type: pa.DataType
@@ -118,14 +119,15 @@ class Argument:
     written: bool | None = False
 
 
-Rule: TypeAlias = Callable[[Sequence[Argument], dt.tzinfo], Function | None]  # for arguments and a session's time zone
+# takes the arguments and the session's time zone
+Rule: TypeAlias = Callable[[Sequence[Argument], dt.tzinfo], Function | None]
 
 
 # ---- making intervals ------------------------------------------------------------------------------------------------
 
 
 def of_zones(zones: Zones | None, type_: pa.DataType, n: int) -> Interval:
-    """What zone maps say of a column: bounds drawn in to what its type can hold; everything without zone maps."""
+    """Convert a column's zone maps, with bounds narrowed to its type's range; unknown zone maps give everything."""
     kind = ordered_kind(type_)
     if zones is None:
         everything = np.full(n, TRUE | FALSE, np.uint8)
@@ -137,7 +139,7 @@ def of_zones(zones: Zones | None, type_: pa.DataType, n: int) -> Interval:
 
 
 def key_range(type_: pa.DataType) -> tuple[int, int]:
-    """The least and the greatest key that a value of a type other than strings and binary can have."""
+    """Return the least and greatest key of a type's values, for types other than string and binary."""
     match kind_of(type_):
         case Kind.WIDE | Kind.WORD if pa.types.is_decimal128(type_):
             return 1 - 10**type_.precision, 10**type_.precision - 1
@@ -168,7 +170,7 @@ def _within(lower: Keys, upper: Keys, type_: pa.DataType) -> tuple[Keys, Keys]:
 
 
 def constant(type_: pa.DataType, key: Key | None, n: int) -> Interval:
-    """One value in every row, or NULL."""
+    """Return one value in every row, or NULL."""
     kind = ordered_kind(type_)
     if key is not None:
         return points(type_, constant_keys(key, kind, n))
@@ -177,14 +179,14 @@ def constant(type_: pa.DataType, key: Key | None, n: int) -> Interval:
 
 
 def points(type_: pa.DataType, keys: Keys) -> Interval:
-    """Units of one row each, with its value's key."""
+    """Return units of one row each, with the keys of their values."""
     n = len(keys)
     value = np.full(n, TRUE | FALSE, np.uint8)
     return Interval(type_, keys, keys, value, np.zeros(n, np.uint8), np.zeros(n, bool))
 
 
 def truth(outcomes: np.ndarray) -> Interval:
-    """A predicate's outcomes as a boolean value."""
+    """Convert a predicate's outcomes to a boolean value."""
     may_be_true, may_be_false = (outcomes & TRUE) != 0, (outcomes & FALSE) != 0
     lower, upper = (~may_be_false).astype(np.int64), may_be_true.astype(np.int64)
     value = np.where(may_be_true | may_be_false, np.uint8(TRUE | FALSE), np.uint8(0))
@@ -195,7 +197,7 @@ def truth(outcomes: np.ndarray) -> Interval:
 def strict(
     type_: pa.DataType, arguments: Sequence[Interval], lower: Keys, upper: Keys, fails: np.ndarray | None = None
 ) -> Interval:
-    """The value of a function that is NULL exactly where an argument is, and may fail where `fails` says."""
+    """Build the result of a function that is NULL exactly if an argument is, and may fail where `fails` is set."""
     value = reduce(np.bitwise_and, [a.value for a in arguments])
     null = reduce(np.bitwise_or, [a.null for a in arguments])
     failing = reduce(np.logical_or, [a.fails for a in arguments])
@@ -205,7 +207,7 @@ def strict(
 
 
 def union(a: Interval, b: Interval) -> Interval:
-    """Either of two, of one type: the hull of their numbers, and NaN where one may be it."""
+    """Return the union of two intervals of one type: the hull of their numbers, and NaN if either may be NaN."""
     only_a, only_b = b.value == 0, a.value == 0
     lower = choose(~only_b & (only_a | at_least(b.lower, a.lower)), a.lower, b.lower)
     upper = choose(~only_b & (only_a | at_least(a.upper, b.upper)), a.upper, b.upper)
@@ -214,7 +216,7 @@ def union(a: Interval, b: Interval) -> Interval:
 
 
 def _joined_tops(a: Interval, b: Interval, upper: Keys) -> np.ndarray | None:
-    """The greatest number of either; None where no unit holds NaN besides numbers."""
+    """Return the greatest number of either; None if no unit has NaN besides numbers."""
     if not may_be_nan(upper).any():
         return None
     tops = [np.where(_has_numbers(each), each.numbers_upper.words[0], INT64_MIN) for each in (a, b)]
@@ -226,7 +228,7 @@ def _has_numbers(a: Interval) -> np.ndarray:
 
 
 def where(possible: np.ndarray, a: Interval) -> Interval:
-    """Only where it is possible at all: elsewhere no value, no NULL, no error."""
+    """Restrict an interval to the possible units: elsewhere no value, no NULL, no error."""
     nothing = np.uint8(0)
     value, null = np.where(possible, a.value, nothing), np.where(possible, a.null, nothing)
     return Interval(a.type, a.lower, a.upper, value, null, a.fails & possible, a.top)
@@ -236,9 +238,9 @@ def where(possible: np.ndarray, a: Interval) -> Interval:
 
 
 def applied(function: Function, arguments: Sequence[Interval]) -> Interval:
-    """The values of a function, where NaN among its arguments goes its own way.
+    """Apply a function, handling NaN arguments separately from numbers.
 
-    Sound: on every row all arguments are numbers, NULL or errors, or some argument is NaN, whatever the others are.
+    Sound: on every row either all arguments are numbers, NULL or errors, or some argument is NaN, whatever the others.
     """
     with_nan = [i for i, a in enumerate(arguments) if a.top is not None and may_be_nan(a.upper).any()]
     if not with_nan:
@@ -264,7 +266,7 @@ def _nan(type_: pa.DataType, n: int) -> Interval:
 
 
 def at_least(a: Keys, b: Keys) -> np.ndarray:
-    """Where a key of one array is >= that of the other: bool of shape (n,)."""
+    """Return where a key of one array is >= that of the other: bool of shape (n,)."""
     first, *rest = zip(*_words(a, b), strict=True)
     if not rest:
         return np.asarray(first[0] >= first[1])
@@ -283,7 +285,7 @@ def _words(a: Keys, b: Keys) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, 
 
 
 def numbers(keys: Keys, type_: pa.DataType) -> np.ndarray:
-    """Keys as numbers to compute with: float64 of floating types, int64 of WORD keys, else Python integers."""
+    """Convert keys to numbers: float64 for floating types, int64 for WORD keys, else Python integers."""
     if keys.kind is Kind.WIDE:
         high, low = keys.words
         return high.astype(object) * 2**64 + low.astype(object)

@@ -1,12 +1,12 @@
-"""Tuples of a sort key as byte strings that order as Spark's ORDER BY orders the tuples.
+"""Sort key tuples as byte strings that sort as Spark's ORDER BY sorts the tuples.
 
-A tuple is the concatenation of its components, and no component is a proper prefix of another that may stand in its
-place. So two tuples differ first within the component in which they differ first, the tuples that begin with given
-components are the byte strings with a given prefix, and a tuple that is cut is a lower bound of it.
+A tuple is the concatenation of its components, and no component is a proper prefix of another possible one in its
+place. So two tuples first differ within the first component that differs, the tuples with given leading components are
+the byte strings with a given prefix, and a truncated tuple is a lower bound of it.
 
-The layout is in docs/format.md, "Sort keys". That of bytes is ``EncodeBytesAscending`` of CockroachDB
-(pkg/util/encoding), as in Google's OrderedCode. Keys have one layout per kind and not per type, so that the bytes stay
-valid where a column is widened.
+The layout is in docs/format.md, "Sort keys". Bytes are encoded as by ``EncodeBytesAscending`` of CockroachDB
+(pkg/util/encoding) and Google's OrderedCode. The layout depends on the kind of the key, not on the type, so the bytes
+stay valid when a column is widened.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ import pyarrow.compute as pc
 
 from secateur.values import Key, Keys, Kind, keys_of
 
-VALUE = b"\x01"  # before every value; what comes after all values is AFTER_VALUES
+VALUE = b"\x01"  # precedes every value; AFTER_VALUES sorts after all values
 AFTER_VALUES = b"\x02"
 NULL_FIRST, NULL_LAST = b"\x00", b"\x02"
-_ESCAPED, _END = b"\x00\xff", b"\x00\x01"  # a zero byte within a byte string; where it ends
+_ESCAPED, _END = b"\x00\xff", b"\x00\x01"  # a zero byte within a byte string; the end of the string
 _INVERTED = bytes(range(255, -1, -1))
 
 
 @dataclass(frozen=True)
 class Component:
-    """How one column of a sort key is written: the kind of its keys, and its place in ORDER BY."""
+    """The encoding of one sort key column: the kind of its keys, and its place in ORDER BY."""
 
     kind: Kind
     descending: bool
@@ -41,7 +41,7 @@ class Component:
         return NULL_FIRST if self.nulls_first else NULL_LAST
 
     def encode(self, key: Key | None) -> bytes:
-        """The component of one key; None is NULL."""
+        """Return the component of one key; None is NULL."""
         match key:
             case None:
                 return self.null
@@ -53,7 +53,7 @@ class Component:
         return VALUE + (body.translate(_INVERTED) if self.descending else body)
 
     def encode_all(self, values: pa.Array) -> pa.Array:
-        """The components of all values, binary of shape (n,) without nulls."""
+        """Return the components of all values, binary of shape (n,) without nulls."""
         body = _escaped(values) if self.kind is Kind.BYTES else _big_endian(keys_of(values))
         if self.descending:
             body = _inverted(body)
@@ -62,13 +62,13 @@ class Component:
 
 
 def encode_rows(columns: Sequence[pa.Array], components: Sequence[Component]) -> pa.Array:
-    """The tuples of all rows, binary of shape (n,); one array per component, at least one."""
+    """Return the tuples of all rows, binary of shape (n,); one array per component, at least one."""
     parts = [component.encode_all(values) for values, component in zip(columns, components, strict=True)]
     return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, pa.scalar(b""))
 
 
 def _big_endian(keys: Keys) -> pa.Array:
-    """Integers from the highest byte to the lowest, with the sign bit flipped, so that they order as bytes."""
+    """Encode integers big-endian with the sign bit flipped, so that they sort as bytes."""
     high, *low = keys.words
     words = np.column_stack([high.view(np.uint64) ^ np.uint64(1 << 63), *low]).astype(">u8")
     size = pa.binary(8 * len(keys.words))
@@ -76,11 +76,11 @@ def _big_endian(keys: Keys) -> pa.Array:
 
 
 def _escaped(values: pa.Array) -> pa.Array:
-    """Byte strings with their zeros escaped and their ends marked; NULL is as if empty."""
+    """Escape zero bytes and mark the end of each string; NULL is treated as empty."""
     binary = pc.fill_null(values.cast(pa.binary()), b"")
     offsets = np.frombuffer(binary.buffers()[1], np.int32)[binary.offset : binary.offset + len(binary) + 1]
     data = np.frombuffer(binary.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
-    ends = np.concatenate([[0], np.cumsum(1 + (data == 0))])  # where every byte ends up, and what follows the last
+    ends = np.concatenate([[0], np.cumsum(1 + (data == 0))])  # the position of every byte in the result, and the end
     grown = np.repeat(data, np.diff(ends))
     grown[ends[1:][data == 0] - 1] = _ESCAPED[1]
     moved = ends[offsets - offsets[0]].astype(np.int32)
@@ -89,7 +89,7 @@ def _escaped(values: pa.Array) -> pa.Array:
 
 
 def _inverted(binary: pa.Array) -> pa.Array:
-    """Every byte inverted, of an array without nulls."""
+    """Invert every byte of an array without nulls."""
     _, offsets, data = binary.buffers()
     flipped = ~np.frombuffer(data or b"", np.uint8)
     return pa.BinaryArray.from_buffers(

@@ -1,7 +1,7 @@
-"""The metrics of a plan, under the names and in the form of Iceberg's reports of scans.
+"""The metrics of a plan, with the names and the form of Iceberg's scan reports.
 
 Source: ``ScanMetricsResult``, ``ScanMetricsResultParser`` and ``ScanMetricsUtil`` of Iceberg, and "ScanReport" of its
-REST specification. What Iceberg has no name for follows under names of the same form.
+REST specification. Metrics that Iceberg does not have get names of the same form.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ Metric = Mapping[str, int | str]
 
 @dataclass(frozen=True)
 class FileMetrics:
-    """What a plan found of a table's files and manifests, besides what its stages counted."""
+    """File and manifest counts of a plan, in addition to the counts of its stages."""
 
-    file_bytes: int = 0  # of the files that are to be read, whole
+    file_bytes: int = 0  # full size of the files to read
     data_manifests: int = 0
     data_manifests_read: int = 0  # by this plan
     delete_manifests: int = 0
@@ -24,10 +24,10 @@ class FileMetrics:
     position_deletes: int = 0  # live files of each kind
     equality_deletes: int = 0
     deletion_vectors: int = 0
-    applied_deletes: int = 0  # pairs of a file that is to be read and a delete file that applies to it
+    applied_deletes: int = 0  # pairs of a file to read and a delete file that applies to it
     applied_delete_bytes: int = 0
-    needed_deletes: int = 0  # delete files that apply to a file that is to be read
-    touched: int | None = None  # live data files to which deletes may apply; None where the table's format has none
+    needed_deletes: int = 0  # delete files that apply to a file to read
+    touched: int | None = None  # live data files to which deletes may apply; None if the table's format has no deletes
 
     @property
     def delete_files(self) -> int:
@@ -35,7 +35,7 @@ class FileMetrics:
         return self.position_deletes + self.equality_deletes + self.deletion_vectors
 
     def counters(self) -> dict[str, Metric]:
-        """The metrics that Iceberg has a name for, but for numbers of data files."""
+        """Return the metrics that Iceberg names, except numbers of data files."""
         counts = {
             "result-delete-files": self.applied_deletes,
             "total-data-manifests": self.data_manifests,
@@ -61,17 +61,17 @@ class FileMetrics:
 
 
 def timer(seconds: float) -> Metric:
-    """A duration as Iceberg reports it."""
+    """Return a duration in Iceberg's form."""
     return {"count": 1, "time-unit": "nanoseconds", "total-duration": round(seconds * 1e9)}
 
 
 def counter(value: int, unit: str = "count") -> Metric:
-    """A number as Iceberg reports it."""
+    """Return a number in Iceberg's form."""
     return {"unit": unit, "value": value}
 
 
 def before_and_after(what: str, before: int | None, after: int | None) -> dict[str, Metric]:
-    """How many there are of something, how many are left and how many are not; what is unknown is left out."""
+    """Return the metrics for how many there were, are left and are not; unknown ones are omitted."""
     skipped = None if before is None or after is None else before - after
     counts: Sequence[tuple[str, int | None]] = (("total", before), ("result", after), ("skipped", skipped))
     return {f"{which}-{what}": counter(value) for which, value in counts if value is not None}

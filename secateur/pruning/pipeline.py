@@ -1,8 +1,8 @@
-"""The pipeline: stages in order, cheap ones first, each seeing only what the ones before left.
+"""The pipeline: stages in order, cheap ones first, each working on what the previous ones left.
 
-This is the file to read first. A stage takes the survivors and returns fewer; it may drop what it has a proof
-against and nothing else. Index trouble within a stage leaves undecided what it could not read, keeps those blocks,
-and is reported as a degradation (:class:`secateur.pruning.report.Faults`).
+Start reading here. A stage takes the survivors and returns fewer; it may drop only what it has a proof against. If the
+index cannot be read, the stage keeps the blocks concerned, and the report lists a degradation
+(:class:`secateur.pruning.report.Faults`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Stage:
 
     name: str
     prune: Callable[[Query, Survivors], Survivors]
-    needed: bool = False  # also where the time is spent: it opens the blocks
+    needed: bool = False  # runs even when time is up: it opens the blocks
     applies: Callable[[Query], bool] = lambda query: True
 
 
@@ -41,14 +41,14 @@ STAGES = (
     Stage("segments", prune_segments),  # the tree of merged zone maps
     Stage("filters", prune_by_filters),  # bloom filters, postings, n-grams, tokens
     Stage("zone maps", prune_blocks, needed=True),  # lower, upper, null count per block
-    Stage("deletes", prune_deleted, applies=has_deletes),  # blocks that deletes leave no row of
+    Stage("deletes", prune_deleted, applies=has_deletes),  # blocks with all rows deleted
     Stage("limit", prune_by_limit),  # without ORDER BY
     Stage("pages", prune_pages),  # row ranges within blocks
 )
 
 
 def run(query: Query, faults: Faults, *, predicate: str, index: str) -> tuple[Survivors, Report]:
-    """All stages over all live files: what survives, and the report."""
+    """Run all stages over all live files; return the survivors and the report."""
     survivors = Survivors(query.predicate, None, query.catalog.everywhere(None))
     reports = []
     before = count(query, survivors)
@@ -65,7 +65,7 @@ def run(query: Query, faults: Faults, *, predicate: str, index: str) -> tuple[Su
 def _run_stage(
     stage: Stage, query: Query, survivors: Survivors, before: Counts, faults: Faults
 ) -> tuple[Survivors, StageReport]:
-    """One stage under guard: on index trouble that it did not confine itself, its input is its output."""
+    """Run one stage; on an index fault that it did not handle itself, its input becomes its output."""
     query.notes.clear()
     started = time.perf_counter()
     after = survivors

@@ -1,4 +1,4 @@
-"""Surviving blocks as plain arrays, pruned elsewhere: where they lie, and no statistics."""
+"""Surviving blocks as plain arrays, pruned elsewhere: locations without statistics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ARRAYS = ("segment", "file", "row_group", "row_count", "byte_count")
 
 @dataclass(frozen=True)
 class PlainBlocks:
-    """Blocks of which nothing more is known; see :class:`secateur.pruning.statistics.Blocks`."""
+    """Blocks without statistics; see :class:`secateur.pruning.statistics.Blocks`."""
 
     segment: np.ndarray
     file: np.ndarray
@@ -30,7 +30,7 @@ class PlainBlocks:
         return len(self.file)
 
     def take(self, indices: np.ndarray | slice) -> PlainBlocks:
-        """The given blocks only."""
+        """Select the given blocks."""
         return PlainBlocks(*(getattr(self, name)[indices] for name in ARRAYS))
 
     @cached_property
@@ -40,37 +40,37 @@ class PlainBlocks:
         return Counts(segments, files, len(self), None, int(self.row_count.sum()), int(self.byte_count.sum()))
 
     def zones(self, column: Field) -> Zones | None:
-        """Nothing is known of any column."""
+        """Return None: no column has statistics."""
         return None
 
     def null_counts(self, column: Field) -> np.ndarray:
-        """Nothing is known of any column."""
+        """Return unknown for every block: no column has statistics."""
         return np.full(len(self), -1)
 
     def among(self, numbers: np.ndarray) -> np.ndarray:
-        """Numbers are not known here, and filters were asked elsewhere."""
+        """Return True for every block: numbers are unknown here, and filters were asked elsewhere."""
         return np.ones(len(self), bool)
 
     def has_pages(self, column: Field) -> bool:
-        """Pages were looked at elsewhere."""
+        """Return False: pages were examined elsewhere."""
         return False
 
     def pages(self, column: Field) -> Pages | None:
-        """Nothing is known."""
+        """Return None: no column has pages."""
         return None
 
 
 def plain(blocks: Blocks) -> PlainBlocks:
-    """The arrays of some blocks."""
+    """Copy the arrays of some blocks."""
     return PlainBlocks(*(getattr(blocks, name) for name in ARRAYS))
 
 
 def loose(blocks: Blocks) -> PlainBlocks:
-    """The arrays of some blocks, as of blocks that no segment of an index holds."""
+    """Copy the arrays of some blocks, as blocks that are in no segment."""
     arrays = plain(blocks)
     return replace(arrays, segment=np.full(len(arrays), -1))
 
 
 def joined(parts: Sequence[PlainBlocks]) -> PlainBlocks:
-    """The blocks of all parts; at least one part."""
+    """Concatenate the blocks of all parts; at least one part."""
     return PlainBlocks(*(np.concatenate([getattr(part, name) for part in parts]) for name in ARRAYS))

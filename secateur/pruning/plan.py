@@ -17,24 +17,24 @@ from secateur.pruning.stages.survivors import Left, Survivors, whole_blocks
 
 @dataclass(frozen=True)
 class ScanPlan:
-    """The blocks that can hold a match, with the row ranges and the predicate left to check.
+    """The blocks that can hold a match, with their row ranges and the residual predicate.
 
-    Every matching row of the table snapshot lies in one of `blocks`, within its row ranges.
+    Sound: every matching row of the table snapshot lies in one of `blocks`, within its row ranges.
     """
 
     predicate: Predicate  # bound
     written: Sql  # the predicate as it was given
-    named: tuple[str, ...]  # the top-level columns that `sql` names; `predicate` may do with fewer
+    named: tuple[str, ...]  # top-level columns in `sql`; `predicate` may need fewer
     paths: pa.Array  # of all live files
     survivors: Survivors
-    trail: tuple[Left, ...]  # what every stage left, in their order
+    trail: tuple[Left, ...]  # what each stage left, in pipeline order
     report: Report
     limit: int | None
     session_time_zone: str
     ansi: bool
 
     def __getstate__(self) -> dict[str, object]:
-        """A plan is pickled as plain arrays: blocks, what is known of them and left to check, and no index."""
+        """Pickle the plan as plain arrays, with blocks, outcomes and residuals computed, and without the index."""
         state = {each.name: getattr(self, each.name) for each in fields(self)}
         trail = tuple(left.settled for left in self.trail)
         return {**state, "survivors": self.survivors.settled, "trail": trail, "residuals": self.residuals}
@@ -67,12 +67,12 @@ class ScanPlan:
 
     @property
     def files(self) -> list[str]:
-        """The files that hold a surviving block, by path below the table, in order."""
+        """The files with a surviving block, by path below the table, in order."""
         return self._surviving_paths.to_pylist()
 
     @cached_property
     def file_ordinals(self) -> np.ndarray:
-        """The positions among `paths` of the files that hold a surviving block, ascending."""
+        """The positions in `paths` of files with a surviving block, ascending."""
         assert self.survivors.blocks is not None
         return np.flatnonzero(np.bincount(self.survivors.blocks.file))
 
@@ -82,23 +82,23 @@ class ScanPlan:
 
     @cached_property
     def residuals(self) -> Residuals:
-        """What is still to check on the rows of every block, as bound predicates."""
+        """What must still be checked on the rows of each block, as bound predicates."""
         assert self.survivors.blocks is not None
         return residuals_of(self.predicate, self.survivors.blocks, self.survivors.fully_matching)
 
     @property
     def residual(self) -> str | None:
-        """The predicate still to check on the rows of the blocks, or None where all of them match."""
+        """The predicate still to check on the blocks' rows, or None if all of them match."""
         return None if self.residuals.whole is None else str(self.residuals.whole)
 
     @property
     def residual_by_block(self) -> pa.DictionaryArray:
-        """The predicate still to check on the rows of each block, null where all of them match; like ``blocks``."""
+        """The predicate still to check on each block's rows, null if all of them match; parallel to ``blocks``."""
         texts = [None if each is None else str(each) for each in self.residuals.distinct]
         return pa.array(texts, pa.string()).dictionary_encode().take(pa.array(self.residuals.of_block))
 
     def explain(self, format: str = "text") -> str:
-        """The report as a text table, or as JSON with ``explain("json")``."""
+        """Return the report as a text table, or as JSON with ``explain("json")``."""
         if format not in ("text", "json"):
             raise ValueError(f"explain gives 'text' or 'json', not {format!r}")
         return self.report.to_json() if format == "json" else self.report.to_text()

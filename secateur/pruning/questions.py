@@ -1,8 +1,8 @@
-"""Questions: what a leaf of a predicate asks of filters.
+"""Questions: what a leaf of a predicate asks filters.
 
-A filter over a block (of values, of pieces of text, of tokens, of intervals of values) answers "cannot be here" or "may
-be". A leaf that is TRUE on some row of a block has every one of its questions answered "may be" there. So one that is
-answered "cannot be" removes TRUE from the leaf, and nothing but TRUE, which is sound under AND, OR and NOT alike.
+A filter over a block (of values, text pieces, tokens, value intervals) answers "cannot be here" or "may be". If a leaf
+is TRUE on some row of a block, all its questions are answered "may be" there. So an answer "cannot be" removes TRUE,
+and only TRUE, from the leaf's outcomes, which is sound under AND, OR and NOT alike.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from secateur.pruning.predicate.bound import Field, Holds, Leaf, TextMatch, Unsu
 from secateur.pruning.predicate.patterns.pieces import Alternatives, alternatives_of
 from secateur.pruning.rangeset import RangeSet
 
-MOST_POINTS = 10_000  # values of one IN list; probing for more would cost longer than the blocks they save
+MOST_POINTS = 10_000  # values of one IN list; probing for more would take longer than reading the blocks they save
 
 
 @dataclass(frozen=True)
 class Values:
-    """Some value of the column in the block (an element of an array, a key of a map) has one of these keys."""
+    """Some value of the column in the block (array element, map key) has one of these keys."""
 
     column: Field
-    type: pa.DataType  # of the values: of the elements, the keys, or the column itself
-    points: np.ndarray  # distinct keys, ascending, as RangeSet.points has them
+    type: pa.DataType  # type of the values: of the elements, the keys, or the column itself
+    points: np.ndarray  # distinct keys, ascending, as from RangeSet.points
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Some text of the column in the block holds all pieces of one of the alternatives, and the `tokens` as whole ones.
+    """Some text of the column in the block contains all pieces of one alternative, and all `tokens` as whole tokens.
 
-    `folded`: this is so of the text after :func:`fold`. It is not known of a block in which any text holds a character
-    of CASE_TRICKY, which such a question cannot refute.
+    `folded`: this holds for the text after :func:`fold`. It is unknown for blocks with a text that contains a character
+    of CASE_TRICKY; such a question cannot refute those.
     """
 
     column: Field
     alternatives: Alternatives
     folded: bool
-    tokens: tuple[bytes, ...] = ()  # besides those that follow from pieces, by tokens_within
-    points: np.ndarray | None = field(default=None, compare=False)  # the keys that the alternatives stand for, if any
+    tokens: tuple[bytes, ...] = ()  # beyond those that follow from pieces by tokens_within
+    points: np.ndarray | None = field(default=None, compare=False)  # the keys that the alternatives came from, if any
 
 
 Question: TypeAlias = Values | Texts
@@ -56,9 +56,9 @@ class FilterHits:
 
 
 def questions(leaf: Leaf) -> tuple[Question, ...]:
-    """Necessary conditions for the leaf to be TRUE on some row of a block; each refutes by itself.
+    """Return necessary conditions for the leaf to be TRUE on some row of a block; each can refute it independently.
 
-    They say nothing of rows on which Spark raises an error: a block that may hold some is to be read all the same.
+    They do not cover rows on which Spark raises an error: a block that may hold such rows must be read anyway.
     """
     match leaf:
         case Within(Field() as column, ranges):
@@ -80,6 +80,6 @@ def _values(column: Field, type_: pa.DataType, ranges: RangeSet) -> tuple[Values
 
 
 def _of_ranges(column: Field, ranges: RangeSet) -> tuple[Texts, ...]:
-    """The texts of a set of strings."""
+    """Convert a set of strings to a question about text."""
     alternatives = alternatives_of(ranges) if column.type == pa.string() else ()
     return (Texts(column, alternatives, folded=False, points=ranges.points),) if alternatives else ()

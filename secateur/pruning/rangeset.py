@@ -1,9 +1,9 @@
-"""Sets of keys: what a comparison with literals, an IN list or a prefix asks of a column.
+"""Sets of keys: the values that a comparison with literals, an IN list or a prefix selects in a column.
 
-A set is a sorted array of *thresholds* t0 < t1 < ...: a key lies inside iff it is at least an odd number of
-them, that is in [t0, t1), [t2, t3), ...; an odd number of thresholds leaves the last range open above. Keys are
-discrete (every key has a successor), so half-open ranges say everything, and intersection, union and
-complement are sweeps over thresholds. Any length: 100,000 values of an IN list are one set.
+A set is a sorted array of *thresholds* t0 < t1 < ...: a key is inside iff it is >= an odd number of them, that is in
+[t0, t1), [t2, t3), ...; with an odd number of thresholds the last range is open above. Keys are discrete (every key has
+a successor), so half-open ranges can express any set, and intersection, union and complement are sweeps over
+thresholds. Length does not matter: 100,000 values of an IN list are one set.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from secateur.values import (
 )
 
 MOST_ADJACENT_POINTS = 64
-CHUNK = 1 << 18  # intervals: what is read of them several times stays in a core's cache
-FEW_NEAR = 32  # one interval in so many is looked at by position; where more are near, whole words are compared
+CHUNK = 1 << 18  # intervals: a chunk that is read several times stays in a core's cache
+FEW_NEAR = 32  # if at most one interval in this many is near, those are compared by position; else whole words
 BUCKETS_OF_THRESHOLD = 4
-STEPS = 2  # thresholds of a bucket that are tried one by one, before the others are searched
-UNITS_OF_GRID = 4  # thresholds per interval above which laying out a grid costs more than searching
-HASHED = 16  # thresholds that tell sets apart in a dictionary, before they are compared
+STEPS = 2  # thresholds of a bucket tried one by one before searching the others
+UNITS_OF_GRID = 4  # thresholds per interval above which building a grid costs more than searching
+HASHED = 16  # thresholds that enter a set's hash
 _NONE = np.arange(0)
-_SIDES = (FALSE, TRUE)  # of an interval without thresholds, by the rank of its keys modulo 2
+_SIDES = (FALSE, TRUE)  # outcome of an interval without thresholds, by the rank of its keys modulo 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,15 +62,14 @@ class RangeSet:
         return hash((self.kind, len(self.thresholds), *few.tolist()))
 
     def contains(self, keys: Keys) -> np.ndarray:
-        """Which keys lie inside: bool of shape (n,)."""
+        """Return which keys are inside: bool of shape (n,)."""
         return (keys.rank(self._table(keys.width)) & 1).astype(bool)
 
     def overlap(self, lower: Keys, upper: Keys) -> tuple[np.ndarray, np.ndarray]:
-        """Which intervals [lower, upper] hold some key inside, and which hold some key outside: bools of shape (n,).
+        """Return which intervals [lower, upper] hold a key inside, and which a key outside: bools of shape (n,).
 
-        Two keys of the same rank lie in the same gap or range, and so does everything between them; a rank that
-        changes on the way means that at least one threshold, hence a key of either side, may lie between. One
-        range, the usual case, is written out.
+        If both ends have the same rank, everything between them is in the same range or gap. If the rank changes, at
+        least one threshold, hence keys of both sides, may lie between. The usual case of one range is written out.
         """
         if len(self.thresholds) == 1:
             return upper.at_least(self.thresholds[0]), ~lower.at_least(self.thresholds[0])
@@ -84,17 +83,17 @@ class RangeSet:
         return crosses | inside, crosses | ~inside
 
     def _reaches(self, upper: Keys, low: np.ndarray) -> np.ndarray:
-        """Which upper bounds are at least the threshold after the `low` first ones."""
+        """Return which upper bounds are >= the threshold that follows the first `low` ones."""
         if self.kind is not Kind.WORD or not len(self.thresholds):
             return upper.rank(self._table(upper.width)) > low
         following = self.thresholds.take(low, mode="clip")
         return (upper.words[0] >= following) & (low < len(self.thresholds))
 
     def reaches(self, lower: Keys, upper: Keys, units: np.ndarray | None = None, *, inside: bool) -> np.ndarray | None:
-        """Which intervals [lower, upper], or of the chosen, may hold a key inside (or outside): bool of shape (n,).
+        """Return which intervals [lower, upper], all or chosen, may hold a key inside (or outside): bool of shape (n,).
 
-        One comparison per threshold, for words and up to two thresholds, as of a range; None for other sets, of which
-        :meth:`outcomes` tells both sides at once.
+        It costs one comparison per threshold, for words and at most two thresholds, as a range has. Returns None for
+        other sets; use :meth:`outcomes`, which computes both sides at once.
         """
         if self.kind is not Kind.WORD or not 0 < len(self.thresholds) <= 2:
             return None
@@ -107,10 +106,10 @@ class RangeSet:
         return begun & np.less(lower.words[0][chosen], stop[0]) if len(stop) else begun
 
     def outcomes(self, lower: Keys, upper: Keys) -> np.ndarray:
-        """TRUE where [lower, upper] may hold a key inside, FALSE where it may hold one outside: uint8 of shape (n,).
+        """Return TRUE where [lower, upper] may hold a key inside, FALSE where one outside: uint8 of shape (n,).
 
-        The same as :meth:`overlap` for intervals that are not empty, chunk by chunk, so that what is read several
-        times stays in a core's cache.
+        Equal to :meth:`overlap` for non-empty intervals, but computed in chunks, so that data read several times stays
+        in a core's cache.
         """
         n, width = len(lower), min(lower.width, upper.width)
         result = np.empty(n, np.uint8)
@@ -132,7 +131,7 @@ class RangeSet:
         return of_sides(inside.view(np.uint8), outside.view(np.uint8))
 
     def _table(self, width: int) -> Keys:
-        """The thresholds as keys of `width` words of bytes."""
+        """Return the thresholds as keys of `width` words of bytes."""
         if self.kind is Kind.WORD:
             return Keys(self.kind, (self.thresholds,))
         if width not in self._tables:
@@ -145,22 +144,22 @@ class RangeSet:
 
     @cached_property
     def _grids(self) -> dict[tuple[int, int, int, int], _Grid]:
-        """Of words of bytes, the thresholds [begin, end) and the word by which they are compared: laid out once."""
+        """The grids built so far, by thresholds [begin, end) and the word by which they are compared."""
         return {}
 
     @property
     def is_empty(self) -> bool:
-        """Whether no key lies inside."""
+        """Whether no key is inside."""
         return len(self.thresholds) == 0
 
     @property
     def is_everything(self) -> bool:
-        """Whether every key lies inside."""
+        """Whether every key is inside."""
         return len(self.thresholds) == 1 and self.thresholds[0] == least_key(self.kind)
 
     @cached_property
     def points(self) -> np.ndarray | None:
-        """The keys inside if they are finitely many single keys (as an equality or IN list gives), else None."""
+        """The keys inside if they are finitely many single keys (from an equality or IN list), else None."""
         if len(self.thresholds) % 2:
             return None
         starts, stops = self.thresholds[::2], self.thresholds[1::2]
@@ -175,7 +174,7 @@ class RangeSet:
 
 
 def _integers(starts: np.ndarray, stops: np.ndarray) -> np.ndarray | None:
-    """The integers of all [start, stop) if each has few."""
+    """Return the integers of all [start, stop) if each range has few."""
     counts = stops.view(np.uint64) - starts.view(np.uint64)  # a difference of two int64 may need 64 bits
     if counts.max(initial=0) > MOST_ADJACENT_POINTS:
         return None
@@ -185,7 +184,7 @@ def _integers(starts: np.ndarray, stops: np.ndarray) -> np.ndarray | None:
 
 
 def _run(start: Key, stop: Key) -> list[Key] | None:
-    """The keys of [start, stop) if they are few: adjacent points are one range of thresholds."""
+    """Return the keys of [start, stop) if they are few: adjacent points form one range of thresholds."""
     match start, stop:
         case bytes(), bytes():
             count = len(stop) - len(start)
@@ -198,24 +197,24 @@ def _run(start: Key, stop: Key) -> list[Key] | None:
 
 
 def empty(kind: Kind) -> RangeSet:
-    """The set without keys."""
+    """Return the set without keys."""
     return of_thresholds(kind, [])
 
 
 def everything(kind: Kind) -> RangeSet:
-    """The set of all keys."""
+    """Return the set of all keys."""
     return of_thresholds(kind, [least_key(kind)])
 
 
 def between(kind: Kind, start: Key | None, stop: Key | None) -> RangeSet:
-    """The keys in [start, stop); a `start` of None is after every key, a `stop` of None is unbounded."""
+    """Return the keys in [start, stop); `start` None is above every key, `stop` None is unbounded."""
     if start is None or (stop is not None and stop <= start):  # type: ignore[operator]
         return empty(kind)
     return of_thresholds(kind, [start] if stop is None else [start, stop])
 
 
 def points(kind: Kind, keys: Iterable[Key]) -> RangeSet:
-    """The set of just these keys."""
+    """Return the set of exactly these keys."""
     if kind is Kind.WORD:
         return integer_points(np.array(list(keys), np.int64))
     thresholds: list[Key | None] = []
@@ -229,12 +228,12 @@ def points(kind: Kind, keys: Iterable[Key]) -> RangeSet:
 
 
 def integer_points(keys: np.ndarray) -> RangeSet:
-    """The set of just these WORD keys: int64 of shape (n,), in any order, repeated or not."""
+    """Return the set of exactly these WORD keys: int64 of shape (n,), in any order, with or without repeats."""
     return RangeSet(Kind.WORD, _around(sorted_distinct(keys)))
 
 
 def byte_points(keys: pa.Array) -> RangeSet:
-    """The set of just these BYTES keys: large_binary without nulls, in any order, repeated or not."""
+    """Return the set of exactly these BYTES keys: large_binary without nulls, in any order, with or without repeats."""
     ordered = keys.take(pc.array_sort_indices(keys))
     first = np.append(True, pc.not_equal(ordered[1:], ordered[:-1]))[: len(ordered)]
     distinct = ordered.filter(pa.array(first, pa.bool_()))
@@ -247,7 +246,7 @@ def byte_points(keys: pa.Array) -> RangeSet:
 
 
 def _around(keys: np.ndarray) -> np.ndarray:
-    """The thresholds of distinct ascending integers: the first of every run of adjacent ones, and what follows it."""
+    """Return the thresholds around distinct ascending integers: the start and the end of each adjacent run."""
     if not len(keys):
         return keys
     apart = keys[1:] - 1 != keys[:-1]
@@ -258,12 +257,12 @@ def _around(keys: np.ndarray) -> np.ndarray:
 
 
 def starting_with(prefix: bytes) -> RangeSet:
-    """The byte strings that start with `prefix`."""
+    """Return the byte strings that start with `prefix`."""
     return between(Kind.BYTES, prefix, prefix_successor(prefix))
 
 
 def complement(a: RangeSet) -> RangeSet:
-    """The keys outside."""
+    """Return the keys outside."""
     least = of_thresholds(a.kind, [least_key(a.kind)]).thresholds
     if len(a.thresholds) and a.thresholds[0] == least[0]:
         return RangeSet(a.kind, a.thresholds[1:])
@@ -271,28 +270,28 @@ def complement(a: RangeSet) -> RangeSet:
 
 
 def intersection(a: RangeSet, b: RangeSet) -> RangeSet:
-    """The keys inside both."""
+    """Return the keys inside both."""
     return _sweep(a, b, np.logical_and)
 
 
 def union(a: RangeSet, b: RangeSet) -> RangeSet:
-    """The keys inside either."""
+    """Return the keys inside either."""
     return _sweep(a, b, np.logical_or)
 
 
 def _sweep(a: RangeSet, b: RangeSet, combine: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> RangeSet:
-    """Walks along the thresholds of both in one order, and keeps those where the combination changes."""
+    """Merge the thresholds of both sets in order, and keep those at which the combination changes."""
     cuts = np.concatenate([a.thresholds, b.thresholds])
-    order = np.argsort(cuts, kind="stable")  # of two sorted runs, which it merges
+    order = np.argsort(cuts, kind="stable")  # a merge of two sorted runs
     cuts, of_b = cuts[order], order >= len(a.thresholds)
     inside = combine((np.cumsum(~of_b) & 1).astype(bool), (np.cumsum(of_b) & 1).astype(bool))
-    last = np.append(cuts[1:] != cuts[:-1], True)[: len(cuts)]  # of the thresholds at one key
+    last = np.append(cuts[1:] != cuts[:-1], True)[: len(cuts)]  # the last of several thresholds at one key
     cuts, inside = cuts[last], inside[last]
     return RangeSet(a.kind, cuts[np.diff(inside, prepend=False)])
 
 
 def of_thresholds(kind: Kind, thresholds: Sequence[Key]) -> RangeSet:
-    """The set with these thresholds, which ascend."""
+    """Return the set with these ascending thresholds."""
     array = np.empty(len(thresholds), np.int64 if kind is Kind.WORD else object)
     array[:] = thresholds
     return RangeSet(kind, array)
@@ -307,7 +306,7 @@ class _Part(NamedTuple):
 
 
 class _Thresholds:
-    """The thresholds of a set, laid out for comparing them with many intervals."""
+    """The thresholds of a set, prepared for comparison with many intervals."""
 
     def __init__(self, ranges: RangeSet, width: int, n: int) -> None:
         self.ranges = ranges
@@ -322,7 +321,7 @@ class _Thresholds:
         self.worth_a_grid = n * UNITS_OF_GRID > len(ranges.thresholds)
 
     def fill(self, result: np.ndarray, lower: Keys, upper: Keys, everywhere: _Part) -> np.ndarray:
-        """Writes the outcomes of the intervals of one chunk, but for those at the positions that it gives back."""
+        """Write the outcomes of one chunk of intervals; return the positions of those still undecided."""
         begin, end, word = self.undecided(
             everywhere, common_words(lower.words[everywhere.word : -1]), common_words(upper.words[everywhere.word : -1])
         )
@@ -350,10 +349,10 @@ class _Thresholds:
         return rest
 
     def undecided(self, among: _Part, low: Sequence[np.generic], high: Sequence[np.generic]) -> _Part:
-        """The thresholds that keys may be on both sides of, by the words that all lower and all upper bounds share.
+        """Narrow down the thresholds, given the words shared by all lower and all upper bounds.
 
-        Thresholds with a lesser word than all keys are below them all, those with a greater one above them all,
-        and for the others the next word decides.
+        Thresholds with a smaller word are below all keys, those with a greater word above; for the others the next word
+        decides.
         """
         begin, end, word = among
         for value, other in zip(low, high, strict=False):
@@ -366,7 +365,7 @@ class _Thresholds:
         return _Part(begin, end, word)
 
     def _near(self, result: np.ndarray, low: np.ndarray, high: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-        """Which intervals may reach between the first threshold and the last, in the memory of `result`."""
+        """Return which intervals may reach between the first and the last threshold, in the memory of `result`."""
         near, spare = result.view(bool), self.spare[0, : len(low)]
         np.greater_equal(high, thresholds[0], out=near)
         self._before(low, thresholds[-1], out=spare)
@@ -381,7 +380,7 @@ class _Thresholds:
         thresholds: np.ndarray,
         flipped: bool,
     ) -> np.ndarray:
-        """Writes the outcomes of a few intervals near two thresholds; gives the positions of those still to find."""
+        """Write the outcomes of a few intervals near two thresholds; return the positions still undecided."""
         if len(thresholds) > 2:
             return positions
         found = np.ones(len(positions), np.uint8)
@@ -392,9 +391,9 @@ class _Thresholds:
     def _compare(
         self, result: np.ndarray, low: np.ndarray, high: np.ndarray, thresholds: np.ndarray, flipped: bool
     ) -> np.ndarray | None:
-        """Writes the outcomes for one threshold, or for two where `result` is :meth:`_near`; gives positions of ties.
+        """Write the outcomes for one threshold, or for two if `result` is from :meth:`_near`; return positions of ties.
 
-        Words that differ decide both sides. Where a word ties with a threshold's, both sides are written.
+        Words that differ decide both sides. For a word equal to a threshold's, both sides are written.
         """
         inside = result.view(bool)
         outside, spare = self.spare[:, : len(low)]
@@ -411,7 +410,7 @@ class _Thresholds:
         return _NONE if both is None else self._tied(both, low, high, thresholds)
 
     def _tied(self, both: np.ndarray, low: np.ndarray, high: np.ndarray, thresholds: np.ndarray) -> np.ndarray | None:
-        """Positions of the intervals of which one word, or both, ties with a threshold's; None for the most."""
+        """Return the positions of intervals with a word equal to a threshold's; None if those are most."""
         positions = _few(both)
         if positions is None:
             positions = np.flatnonzero(both & _ties(low, high, thresholds))
@@ -427,19 +426,19 @@ class _Thresholds:
 
 @dataclass(frozen=True)
 class _Grid:
-    """Many thresholds counted by buckets of equal width: most intervals reach over buckets without any."""
+    """Many thresholds counted in buckets of equal width: most intervals span only empty buckets."""
 
     thresholds: np.ndarray
     below: int  # thresholds before these
-    exact: bool  # whether words that tie are keys that are equal
+    exact: bool  # whether equal words mean equal keys
     first: np.generic
     last: np.generic
     shift: np.uint64
-    counts: np.ndarray  # int32: for every bucket, and for what follows the last, the thresholds before it
+    counts: np.ndarray  # int32: thresholds before each bucket, and before what follows the last
 
     @staticmethod
     def over(thresholds: np.ndarray, below: int, exact: bool) -> _Grid:
-        """The grid over some sorted words."""
+        """Build the grid over sorted words."""
         first, last = thresholds[0], thresholds[-1]
         wanted = len(thresholds) * BUCKETS_OF_THRESHOLD
         shift = np.uint64(max(0, (int(last) - int(first)).bit_length() - wanted.bit_length()))
@@ -448,7 +447,7 @@ class _Grid:
         return _Grid(thresholds, below, exact, first, last, shift, counts.astype(np.int32))
 
     def fill(self, result: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray | None:
-        """Writes the outcomes, but for the intervals at the positions that it gives back; None for most."""
+        """Write the outcomes; return the positions of undecided intervals, or None if those are most."""
         start = self._bucket(low)
         start += low > self.last
         stop = self._bucket(high)
@@ -467,7 +466,7 @@ class _Grid:
     def _walk(
         self, result: np.ndarray, low: np.ndarray, high: np.ndarray, near: np.ndarray, ranks: np.ndarray
     ) -> np.ndarray:
-        """Writes the outcomes where the rank of the lower bound is a few thresholds from its bucket's first."""
+        """Write the outcomes where the lower bound's rank is at most a few thresholds past its bucket's first."""
         lowest, n = low[near], len(self.thresholds)
         for _ in range(STEPS):
             ranks += (self.thresholds.take(ranks, mode="clip") <= lowest) & (ranks < n)
@@ -484,12 +483,12 @@ class _Grid:
 
 
 def _ties(low: np.ndarray, high: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Which intervals have a word that is one of the thresholds."""
+    """Return which intervals have a word equal to a threshold."""
     return np.logical_or.reduce([word == threshold for threshold in thresholds for word in (low, high)])
 
 
 def _few(flags: np.ndarray) -> np.ndarray | None:
-    """Where flags are set, looked up eight at a time; None where they are not few."""
+    """Return the positions of set flags, scanning eight at a time; None if they are not few."""
     if len(flags) % 8:
         return None if np.count_nonzero(flags) * FEW_NEAR > len(flags) else np.flatnonzero(flags)
     eights = flags.view(np.uint64) != 0

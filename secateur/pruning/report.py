@@ -1,4 +1,4 @@
-"""What every stage of a plan did: counts before and after, time, and what could not be used."""
+"""Reports of plans: counts before and after each stage, time, and what could not be used."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNITS = ("segments", "files", "blocks", "pages", "rows", "bytes")
 
 @dataclass(frozen=True)
 class Counts:
-    """How much survives; None is unknown, as the blocks of a file whose footer was not read."""
+    """How much survives; None is unknown, for example for blocks of a file whose footer was not read."""
 
     segments: int | None = None
     files: int | None = None
@@ -30,7 +30,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class StageReport:
-    """One stage: what went in, what came out."""
+    """One stage: its input and output counts."""
 
     name: str
     before: Counts
@@ -42,7 +42,7 @@ class StageReport:
 
 @dataclass
 class Reads:
-    """What a plan read of the index, in pieces and bytes: from its store, from the cache on local disk."""
+    """What a plan read of the index, in pieces and bytes: from its store, and from the local disk cache."""
 
     stored: int = 0
     stored_bytes: int = 0
@@ -50,7 +50,7 @@ class Reads:
     cached_bytes: int = 0
 
     def add(self, stored: int, stored_bytes: int, cached: int, cached_bytes: int) -> None:
-        """Count what was read elsewhere."""
+        """Add reads made elsewhere."""
         self.stored += stored
         self.stored_bytes += stored_bytes
         self.cached += cached
@@ -65,12 +65,12 @@ class Reads:
 
 @dataclass(frozen=True)
 class AuditReport:
-    """What was read of the blocks that a plan leaves out, or of which it leaves out rows; no row of it matches."""
+    """What an audit read of pruned blocks and pruned rows; none of the rows matched."""
 
-    blocks: int  # that were read
-    excluded: int  # of which they were drawn
-    rows: int  # that were looked at
-    skipped: tuple[str, ...] = ()  # why blocks or rows could not be looked at
+    blocks: int  # blocks that were read
+    excluded: int  # blocks from which they were drawn
+    rows: int  # rows that were checked
+    skipped: tuple[str, ...] = ()  # why blocks or rows could not be checked
 
     def __str__(self) -> str:
         skipped = "".join(f"; {each}" for each in self.skipped)
@@ -79,18 +79,18 @@ class AuditReport:
 
 @dataclass(frozen=True)
 class Report:
-    """The stages of one plan in order, and what was planned over."""
+    """The stages of one plan in order, and the table that was planned over."""
 
     predicate: str
     stages: tuple[StageReport, ...]
     unsupported: tuple[str, ...] = ()
     index: str = "none"
     reads: Reads = field(default_factory=Reads)
-    table: str = ""  # its location
-    snapshot_id: int | None = None  # of the table, where its format has snapshots
-    planning_seconds: float = 0.0  # listing files and opening the index included
+    table: str = ""  # the table's location
+    snapshot_id: int | None = None  # of the table, if its format has snapshots
+    planning_seconds: float = 0.0  # includes listing files and opening the index
     audit: AuditReport | None = None
-    measure: InitVar[Callable[[], FileMetrics] | None] = None  # called when it is asked for: it looks at every file
+    measure: InitVar[Callable[[], FileMetrics] | None] = None  # called only on demand, as it looks at every file
 
     def __post_init__(self, measure: Callable[[], FileMetrics] | None) -> None:
         self.__dict__["measure"] = None if measure is None else cache(measure)
@@ -100,7 +100,7 @@ class Report:
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """Every reason for which a stage could not use its index."""
+        """Every reason why a stage could not use its index."""
         return tuple(reason for stage in self.stages for reason in stage.degraded)
 
     @property
@@ -110,24 +110,24 @@ class Report:
 
     @property
     def files(self) -> FileMetrics:
-        """What the plan found of files and manifests; counted when it is first asked for."""
+        """File and manifest counts of the plan, computed on first access."""
         measure = self.__dict__["measure"]
         return FileMetrics() if measure is None else measure()
 
     def metrics(self) -> dict[str, Metric]:
-        """The plan in numbers: the metrics of Iceberg's ScanReport, by name and in its form, and some more.
+        """Return the metrics of Iceberg's ScanReport by name and in its form, and some more.
 
-        A counter is ``{"unit": "count" | "bytes", "value": n}``, the duration of planning
-        ``{"count": 1, "time-unit": "nanoseconds", "total-duration": n}``.
+        A counter is ``{"unit": "count" | "bytes", "value": n}``, the duration of planning ``{"count": 1, "time-unit":
+        "nanoseconds", "total-duration": n}``.
 
-        Manifests are read whole, and kept: *scanned* are those that this plan had to read, *skipped* those that were in
-        memory or kept beside the index. None is left out by what its list says of it. ``skipped-data-files`` counts all
-        live files that are not read, ``total-file-size-in-bytes`` sums whole files that are, of which row groups may be
-        left out. ``result-delete-files`` counts a delete file for every file to read that it applies to;
-        ``indexed-delete-files`` are all live ones, ``skipped-delete-files`` those of them that no file to read needs.
+        Manifests are read whole and kept: *scanned* are those that this plan read, *skipped* those that were in memory
+        or beside the index. No manifest is skipped because of its entry in the manifest list. ``skipped-data-files``
+        counts all live files not read; ``total-file-size-in-bytes`` sums whole files, even if some of their row groups
+        are pruned. ``result-delete-files`` counts a delete file once for every file to read that it applies to;
+        ``indexed-delete-files`` counts all live ones, ``skipped-delete-files`` those that no file to read needs.
 
-        Further metrics are of row groups, rows and pages (before, after, and their difference), and of what was read of
-        the index. What a plan does not know, such as pages where it looked at none, has no entry.
+        Further metrics count row groups, rows and pages (before, after, and their difference) and index reads. Unknown
+        values have no entry, for example pages if none were examined.
         """
         first, last = self.stages[0].before, self.stages[-1].after
         pages = next((stage.before.pages for stage in self.stages if stage.before.pages is not None), None)
@@ -148,7 +148,7 @@ class Report:
         }
 
     def to_table(self) -> pa.Table:
-        """One row per stage: before and after of every unit, milliseconds, reasons for degradation."""
+        """Return one row per stage: before and after of every unit, milliseconds, reasons for degradation."""
         columns: dict[str, list[object]] = {"stage": [stage.name for stage in self.stages]}
         for unit in UNITS:
             columns[f"{unit}_before"] = [getattr(stage.before, unit) for stage in self.stages]
@@ -159,11 +159,11 @@ class Report:
         return pa.table({name: pa.array(values, types.get(name, pa.int64())) for name, values in columns.items()})
 
     def to_json(self) -> str:
-        """The report as one JSON object."""
+        """Return the report as one JSON object."""
         return json.dumps({**asdict(self), "seconds": self.seconds, "metrics": self.metrics()}, indent=2)
 
     def described_table(self) -> str:
-        """The table in words: its location, and of a format with snapshots which one, its files, and their deletes."""
+        """Describe the table: its location, its snapshot if it has one, and its files and deletes."""
         if self.snapshot_id is None:
             return self.table
         live, touched = self.stages[0].before.files, self.files.touched
@@ -171,7 +171,7 @@ class Report:
         return f"{self.table}, snapshot {self.snapshot_id}, {_amount('files', live)} files{deletes}"
 
     def to_text(self) -> str:
-        """The report as a table of text: one line per stage, ``before -> after`` where a stage changed a count."""
+        """Return the report as text: one line per stage, ``before -> after`` where a stage changed a count."""
         heads = ("stage", *UNITS, "ms")
         lines = [heads, *(_line(stage) for stage in self.stages)]
         widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
@@ -224,7 +224,7 @@ def _amount(unit: str, count: int | None) -> str:
 
 
 def human_bytes(count: float) -> str:
-    """A number of bytes as people read it: ``1.2 MB``."""
+    """Format a number of bytes for people: ``1.2 MB``."""
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if abs(count) < 1000 or unit == "TB":
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -234,10 +234,10 @@ def human_bytes(count: float) -> str:
 
 @dataclass
 class Faults:
-    """Collects index trouble of one query: kept as a reason, or raised if `strict`.
+    """Collects index faults of one query: recorded as reasons, or raised if `strict`.
 
-    This is the only place where an IndexFault is caught on the way of a query. What the guarded code was about to
-    decide stays undecided, so blocks are kept.
+    Queries catch IndexFault only here. Whatever the guarded code was about to decide stays undecided, so blocks are
+    kept.
     """
 
     strict: bool = False
@@ -245,7 +245,7 @@ class Faults:
 
     @contextmanager
     def tolerated(self) -> Iterator[None]:
-        """Run code that reads the index; on a fault record the reason and go on behind the block."""
+        """Guard code that reads the index: on a fault, record the reason and continue after the ``with`` block."""
         try:
             yield
         except IndexFault as fault:
@@ -254,18 +254,18 @@ class Faults:
             self.record(str(fault))
 
     def record(self, reason: str) -> None:
-        """Note a reason once."""
+        """Record a reason once."""
         if reason not in self.reasons:
             self.reasons.append(reason)
 
     def drain(self) -> tuple[str, ...]:
-        """The reasons since the last call."""
+        """Return the reasons since the last call."""
         reasons, self.reasons = tuple(self.reasons), []
         return reasons
 
 
 def summary(stages: Sequence[StageReport]) -> str:
-    """One line for the log: blocks, rows and bytes before the first stage and after the last."""
+    """Return one line for the log: blocks, rows and bytes before the first stage and after the last."""
     first, last = stages[0].before, stages[-1].after
     parts = (
         f"{unit} {_change(unit, getattr(first, unit), getattr(last, unit))}"

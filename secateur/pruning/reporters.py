@@ -1,4 +1,4 @@
-"""Who is told of every plan: functions that take its report."""
+"""Reporters: functions that receive the report of every plan."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def _renew_lock() -> None:
     _lock = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_renew_lock)  # of a thread that the child does not have
+os.register_at_fork(after_in_child=_renew_lock)  # the lock may be held by a thread that the child does not have
 
 
 def add_reporter(reporter: Reporter) -> None:
-    """Have a function called with the report of every plan that this process makes, once, in the thread that planned.
+    """Register a function that is called with the report of every plan of this process, in the planning thread.
 
-    The report tells the table, the predicate, every stage, and by ``report.metrics()`` the metrics that Iceberg reports
-    of a scan. What the function raises is logged, and fails no query; what time it takes, a query waits. One that is
-    added twice is called once.
+    The report has the table, the predicate, every stage, and in ``report.metrics()`` Iceberg's scan metrics. An
+    exception of the function is logged and fails no query; its run time delays the query. A function that is added
+    twice is called once.
     """
     global _reporters
     with _lock:
@@ -38,7 +38,7 @@ def add_reporter(reporter: Reporter) -> None:
 
 
 def remove_reporter(reporter: Reporter) -> None:
-    """Have a function called no more; one that was not added is fine."""
+    """Unregister a function; it need not be registered."""
     global _reporters
     with _lock:
         _reporters = tuple(each for each in _reporters if each != reporter)

@@ -1,4 +1,4 @@
-"""What is left to check on the rows of surviving blocks."""
+"""The residual: what must still be checked on the rows of surviving blocks."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from secateur.pruning.predicate.bound import Within
 from secateur.pruning.predicate.nodes import And, Predicate
 from secateur.pruning.statistics import Statistics
 
-MOST_SIDES = 62  # that are told apart: bits of an integer
+MOST_SIDES = 62  # sides that are distinguished: bits of an integer
 
 
 @dataclass(frozen=True)
 class Residuals:
-    """What is left to check in every block: block i has to satisfy ``distinct[of_block[i]]``, None being nothing.
+    """The residual of every block: block i must satisfy ``distinct[of_block[i]]``; None means nothing is left.
 
-    Sound: a conjunct that is TRUE on every row of a block changes nothing under AND there. The ends of a range are two.
+    Sound: a conjunct that is TRUE on every row of a block has no effect under AND there. A range has two separate ends.
     """
 
     distinct: tuple[Predicate | None, ...]
@@ -31,11 +31,11 @@ class Residuals:
 
 
 def residuals_of(predicate: Predicate, blocks: Statistics, sure: np.ndarray) -> Residuals:
-    """The residuals of blocks, of which those that are `sure` are known to match with all their rows."""
+    """Return the residuals of blocks; those in `sure` are known to match with all their rows."""
     if bool(sure.all()):
         return Residuals((None,), np.zeros(len(sure), np.int64), None)
     parts = _parts(predicate)
-    asked = np.zeros(len(sure), np.int64)  # bit i: side i of all parts is left
+    asked = np.zeros(len(sure), np.int64)  # bit i: side i, counted over all parts, is left
     for i, side in enumerate(side for part in parts for side in part.sides):
         asked |= (~sure & ~fully_matching(evaluate(side, blocks))).astype(np.int64) << i
     patterns, of_block = np.unique(asked, return_inverse=True)
@@ -44,14 +44,14 @@ def residuals_of(predicate: Predicate, blocks: Statistics, sure: np.ndarray) -> 
 
 
 class _Part(NamedTuple):
-    """A conjunct, and the conditions that it became of: itself, or the ends of a range."""
+    """A conjunct, and the conditions it is split into: itself, or the two ends of a range."""
 
     whole: Predicate
     sides: tuple[Predicate, ...]
 
 
 def _parts(predicate: Predicate) -> Sequence[_Part]:
-    """The conjuncts; the predicate as one where they have too many sides to tell apart."""
+    """Split into conjuncts; if they have too many sides to distinguish, the predicate is one part."""
     parts = [_Part(each, _sides(each)) for each in conjuncts(predicate)]
     return parts if sum(len(part.sides) for part in parts) <= MOST_SIDES else [_Part(predicate, (predicate,))]
 
@@ -61,7 +61,7 @@ def _sides(conjunct: Predicate) -> tuple[Predicate, ...]:
 
 
 def _chosen(parts: Sequence[_Part], pattern: int) -> Predicate | None:
-    """The sides whose bits are set, under AND; a conjunct of which all are left as it is."""
+    """Combine the sides whose bits are set by AND; a conjunct with all sides left is kept as it is."""
     chosen: list[Predicate] = []
     for part in parts:
         left = [side for i, side in enumerate(part.sides) if pattern >> i & 1]

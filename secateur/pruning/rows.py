@@ -1,7 +1,7 @@
-"""A bound predicate over rows of Arrow data, as Spark answers it.
+"""Evaluate a bound predicate on rows of Arrow data, as Spark would.
 
-A row is a unit whose lower and upper key are its value, so its set of outcomes holds one truth value, and leaves,
-functions and connectives are those of the algebra. A set of all three is a row on which Spark raises an error.
+A row is a unit whose lower and upper key are its value, so its outcome set holds one truth value, and leaves, functions
+and connectives are the ones used for blocks. A set of all three marks a row on which Spark raises an error.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from secateur.pruning.rangeset import RangeSet
 from secateur.pruning.zones import Zones
 from secateur.values import Kind, keys_of, kind_of
 
-CHUNK = 1 << 14  # rows whose functions are computed at once
-CHUNK_BYTES = 1 << 24  # of text, whose keys are all as wide as the longest
+CHUNK = 1 << 14  # rows whose functions are computed in one step
+CHUNK_BYTES = 1 << 24  # of text, as each key is as wide as the longest
 
 
 def possible_rows(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:
-    """Which rows the predicate may be TRUE for, those included on which only Spark knows: bool of shape (rows,)."""
+    """Return which rows may match, including those that only Spark can evaluate: bool of shape (rows,)."""
     return survives(truth(predicate, batch))
 
 
 def matching_rows(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:
-    """Which rows the predicate is TRUE for: bool of shape (rows,).
+    """Return which rows match: bool of shape (rows,).
 
-    The batch has the predicate's top-level columns, of the table's types. Raises UnsupportedPredicate for a leaf
-    that only Spark can evaluate, EvaluationError for a row on which Spark raises an error.
+    The batch has the predicate's top-level columns with the table's types. Raises UnsupportedPredicate for a leaf that
+    only Spark can evaluate, EvaluationError for a row on which Spark raises an error.
     """
     outcomes = truth(predicate, batch)
     open_rows = undecided(outcomes)
@@ -61,14 +61,14 @@ def matching_rows(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:
 
 
 def _shown(value: pa.Scalar) -> str:
-    """A value in a message; text may be no UTF-8."""
+    """Format a value for a message; text may not be UTF-8."""
     if pa.types.is_string(value.type) and value.is_valid:
         return repr(value.as_buffer().to_pybytes().decode("utf-8", "backslashreplace"))
     return str(value)
 
 
 def truth(predicate: Predicate, batch: pa.RecordBatch) -> np.ndarray:
-    """The truth value of every row as a set of one outcome, or of all where it has none: uint8 of shape (rows,)."""
+    """Return each row's truth value as a set of one outcome, or all three if it has none: uint8 of shape (rows,)."""
     return fold(predicate, np.ones(batch.num_rows, np.int64), lambda leaf: _leaf(leaf, batch))
 
 
@@ -95,7 +95,7 @@ def _leaf(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
 
 
 def _computed(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
-    """A leaf over values that are computed from columns, some rows at a time."""
+    """Evaluate a leaf over values computed from columns, in batches of rows."""
     needed = fields(leaf)
     on_text = [each for each in all_leaves(leaf) if isinstance(each, TextMatch) and isinstance(each.operand, Field)]
     found = []
@@ -122,7 +122,7 @@ def _points(batch: pa.RecordBatch, field: Field) -> Zones:
 
 
 def column(batch: pa.RecordBatch, field: Field) -> pa.Array:
-    """The values of a field, null where any struct on the way is null."""
+    """Return the values of a field, null if any enclosing struct is null."""
     values = batch.column(field.path[0])
     for name in field.path[1:]:
         values = pc.struct_field(values, name)
@@ -130,7 +130,7 @@ def column(batch: pa.RecordBatch, field: Field) -> pa.Array:
 
 
 def _held(values: pa.Array, ranges: RangeSet) -> np.ndarray:
-    """Whether some element of an array, or some key of a map, lies inside."""
+    """Return whether some element of an array, or some key of a map, is in the set."""
     elements = values.keys if pa.types.is_map(values.type) else values.values
     offsets = values.offsets.to_numpy()
     elements = elements.slice(offsets[0], offsets[-1] - offsets[0])

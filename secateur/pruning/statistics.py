@@ -1,8 +1,8 @@
-"""What pruning needs to know of a table, whoever keeps it.
+"""Interfaces: what pruning needs to know of a table, whoever stores it.
 
-A *unit* is whatever is summarised: a file, a segment, a block, a page, or a tree node. Unknown is never a
-number: a bound that is not known is the least or the greatest key of its kind, which is sound as it stands, and
-a null count that is not known makes both a value and a NULL possible.
+A *unit* is anything with statistics: a file, a segment, a block, a page, or a tree node. Unknown is never encoded as a
+usable number: an unknown bound is the least or greatest key of its kind, which is sound, and an unknown null count
+makes both a value and a NULL possible.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from secateur.pruning.zones import Zones
 
 
 class Statistics(Protocol):
-    """Summaries of n units."""
+    """Statistics over n units."""
 
     def __len__(self) -> int: ...
 
     @property
     def row_count(self) -> np.ndarray:
-        """Rows of every unit, int64 of shape (n,); -1 where unknown."""
+        """Rows of every unit, int64 of shape (n,); -1 if unknown."""
 
     def zones(self, column: Field) -> Zones | None:
-        """The zone maps of a column, or None where nothing is known of it in any unit."""
+        """Return the zone maps of a column, or None if no unit has any."""
 
 
 class Numbered(Statistics, Protocol):
-    """Summaries of units that evidence names by numbers."""
+    """Statistics over units that evidence identifies by numbers."""
 
     def among(self, numbers: np.ndarray) -> np.ndarray:
-        """Which units have one of the numbers, ascending, or one that is not known: bool of shape (n,)."""
+        """Return which units have one of these ascending numbers, or an unknown number: bool of shape (n,)."""
 
 
 class Files(Numbered, Protocol):
-    """The live files of a table: statistics over files, known from their names and the table's own metadata."""
+    """The live files of a table, with statistics from their names and the table's own metadata."""
 
     @property
     def paths(self) -> pa.Array:
@@ -50,19 +50,19 @@ class Files(Numbered, Protocol):
 
     @property
     def touched(self) -> np.ndarray | None:
-        """Which files have rows that other files delete: bool of shape (n,); None where none has."""
+        """Which files have rows deleted by other files: bool of shape (n,); None if none has."""
 
     def most_deleted(self, files: np.ndarray) -> np.ndarray:
-        """How many rows of some files, which ascend, may be deleted by position, at most: int64, like `files`."""
+        """Return the most rows that may be deleted by position in each of some ascending files: int64, like `files`."""
 
     def deleted(self, files: np.ndarray, among: np.ndarray) -> list[np.ndarray] | None:
-        """The deleted positions of some files, ascending; None where they cannot be read.
+        """Return the deleted positions of some files, ascending; None if they cannot be read.
 
-        What is read besides, of files `among` which there are these, is kept for who reads them next.
+        Positions of other files in `among`, a superset of `files`, that are read along the way are cached.
         """
 
     def holders(self, question: Question) -> np.ndarray | None:
-        """Which files may hold what is asked for: bool of shape (n,); None where nothing tells."""
+        """Return which files may hold what is asked for: bool of shape (n,); None if nothing can tell."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Pages:
 
 
 class Blocks(Numbered, Protocol):
-    """Blocks of a table in the order of the index: statistics over them, and where each lies."""
+    """Blocks of a table in index order: their statistics and locations."""
 
     @property
     def file(self) -> np.ndarray:
@@ -83,7 +83,7 @@ class Blocks(Numbered, Protocol):
 
     @property
     def segment(self) -> np.ndarray:
-        """The segment of every block, int64 of shape (n,); -1 for one that no segment holds."""
+        """The segment of every block, int64 of shape (n,); -1 if it is in no segment."""
 
     @property
     def row_group(self) -> np.ndarray:
@@ -95,23 +95,23 @@ class Blocks(Numbered, Protocol):
 
     @property
     def counts(self) -> Counts:
-        """Segments, files, blocks, rows and bytes."""
+        """Count segments, files, blocks, rows and bytes."""
 
     def take(self, indices: np.ndarray | slice) -> Blocks:
-        """The given blocks only, in ascending order."""
+        """Select the given blocks, in ascending order."""
 
     def null_counts(self, column: Field) -> np.ndarray:
-        """How many NULLs every block has in a column, int64 of shape (n,); -1 where unknown."""
+        """Return the NULLs in a column per block, int64 of shape (n,); -1 if unknown."""
 
     def has_pages(self, column: Field) -> bool:
-        """Whether pages of a column may be known in some block."""
+        """Return whether the pages of a column may be known in some block."""
 
     def pages(self, column: Field) -> Pages | None:
-        """The pages of a column, or None where only the blocks are known."""
+        """Return the pages of a column, or None if only block statistics exist."""
 
 
 class Run(Statistics, Protocol):
-    """Candidate blocks that follow each other in the index, as arrays that lie in memory: nothing is gathered."""
+    """Candidate blocks that are adjacent in the index, as arrays in memory, used without copying."""
 
     @property
     def begin(self) -> int:
@@ -119,14 +119,14 @@ class Run(Statistics, Protocol):
 
     @property
     def candidates(self) -> np.ndarray | None:
-        """Which of the blocks are candidates: bool of shape (n,); None where all are."""
+        """Which blocks are candidates: bool of shape (n,); None if all are."""
 
 
 @dataclass(frozen=True)
 class Descent:
-    """What the tree above the segments leaves, ascending: segments to look into, and those that match with every row.
+    """What the tree above the segments leaves, ascending: segments to examine, and fully matching ones.
 
-    `note` tells how.
+    `note` describes the traversal.
     """
 
     segments: np.ndarray
@@ -135,7 +135,7 @@ class Descent:
 
 
 class Catalog(Protocol):
-    """The index of a table, seen through its live files."""
+    """The index of a table, restricted to its live files."""
 
     @property
     def reads(self) -> Reads:
@@ -146,46 +146,46 @@ class Catalog(Protocol):
         """The live files."""
 
     def everywhere(self, files: np.ndarray | None) -> np.ndarray:
-        """The segments that hold a block of a surviving file (None: all files survive), ascending."""
+        """Return the segments with a block of a surviving file (None: all files survive), ascending."""
 
     def descend(self, predicate: Predicate, implied: Predicate | None) -> Descent:
-        """The segments that may hold a match by the tree above them; `implied` only ever rules out."""
+        """Return the segments that the tree cannot rule out; `implied` is used only to prune."""
 
     def counts(self, files: np.ndarray | None, segments: np.ndarray) -> Counts:
-        """How much the surviving files hold in the given segments and outside of all."""
+        """Count what the surviving files hold in the given segments and outside of all segments."""
 
     def block_count(self, segments: np.ndarray) -> int:
-        """How many blocks the given segments have."""
+        """Return the number of blocks in the given segments."""
 
     def holders(self, question: Question, segments: np.ndarray) -> np.ndarray | None:
-        """The blocks of some segments, ascending, that may hold what is asked for; None where no filter tells."""
+        """Return the blocks of some ascending segments that may hold what is asked for; None if no filter applies."""
 
     def answers(self, question: Question, segments: np.ndarray) -> Sequence[FilterHits]:
-        """What every filter that tells of some segments says by itself."""
+        """Return one answer per filter that covers any of `segments`."""
 
     def merged(self, segments: np.ndarray) -> Statistics:
-        """The merged zone maps of some segments, by which the tree above them decides."""
+        """Return the merged zone maps of some segments, as used in the tree."""
 
     def choose(self, numbers: np.ndarray, whole: np.ndarray, files: np.ndarray | None) -> Blocks:
-        """The blocks with these numbers, those of whole segments, and those of no segment: of surviving files."""
+        """Return the surviving files' blocks with these numbers, in whole segments, and in no segment."""
 
     def runs(self, files: np.ndarray | None, segments: np.ndarray) -> Sequence[Run]:
-        """The blocks of the surviving files in the given segments."""
+        """Return the blocks of the surviving files in the given segments."""
 
     def loose_runs(self, files: np.ndarray | None) -> Sequence[Run]:
-        """The blocks of surviving files that no segment covers."""
+        """Return the blocks of surviving files that are in no segment."""
 
     def blocks_of(self, files: np.ndarray) -> Blocks:
-        """All blocks with rows of the files that a mask chooses."""
+        """Return all non-empty blocks of the files that a mask selects."""
 
     def load(self, columns: Sequence[Field], runs: Sequence[Run]) -> None:
-        """Bring the zone maps of columns over some runs into memory, many at a time."""
+        """Load the zone maps of columns over some runs into memory, in bulk."""
 
     def by_footers(self, files: np.ndarray | None) -> Blocks:
-        """All blocks of the surviving files, without the index, which is given up."""
+        """Return all blocks of the surviving files from footers, giving up on the index."""
 
     def open(self, numbers: np.ndarray, files: np.ndarray | None) -> Blocks:
-        """The blocks with these numbers, ascending, but for those without rows.
+        """Return the non-empty blocks with these ascending numbers.
 
-        In place of blocks that cannot be found, all of the files that they may be in.
+        Blocks that cannot be found are replaced by all blocks of the files they may be in.
         """

@@ -1,4 +1,4 @@
-"""Zone maps as the algebra reads them."""
+"""Zone maps in the form that evaluation uses."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ Gaps = tuple[np.ndarray, np.ndarray]  # low and high ends: int64 of shape (g, n)
 class Zones:
     """The zone maps of one column over n units.
 
-    Soundness: every non-null value of unit i has a key in [lower[i], upper[i]]; a unit that can hold a value has
-    TRUE and FALSE in `value`; a unit that can hold a NULL has NULL in `null`. No value has a key strictly between the
-    ends of a gap. No number has a key above `top[i]`: what is above it up to upper[i] is NaN alone.
+    Soundness: every non-null value of unit i has a key in [lower[i], upper[i]]; a unit that can hold a value has TRUE
+    and FALSE in `value`; a unit that can hold a NULL has NULL in `null`. No value has a key strictly between the ends
+    of a gap. No number has a key above `top[i]`; above it, up to upper[i], there is only NaN.
     """
 
     lower: Keys
     upper: Keys
     value: np.ndarray  # uint8: TRUE | FALSE where a non-null value is possible, else 0
     null: np.ndarray  # uint8: NULL where a NULL is possible, else 0
-    gaps: Gaps | None = None  # of units with WORD keys, where they are kept
-    top: np.ndarray | None = None  # int64, of units with float keys: the greatest number; None: `upper` is all there is
+    gaps: Gaps | None = None  # for units with WORD keys, if recorded
+    top: np.ndarray | None = None  # int64, for float keys: the greatest number; None: only `upper` is known
 
     @property
     def numbers_upper(self) -> Keys:
-        """The upper bounds of all values but NaN."""
+        """The upper bounds of all values except NaN."""
         return self.upper if self.top is None else Keys(Kind.WORD, (self.top,))
 
     @property
     def has_values(self) -> bool:
-        """Whether every unit is known to be able to hold a value, as where one flag stands for all of them."""
+        """Whether every unit is known to be able to hold a value, for example if one flag stands for all of them."""
         return self.value.strides == (0,) and len(self.value) > 0 and bool(self.value[0])
 
     def take(self, indices: np.ndarray | slice) -> Zones:
-        """The zone maps of the given units."""
+        """Select the given units."""
         gaps = None if self.gaps is None else (self.gaps[0][:, indices], self.gaps[1][:, indices])
         top = None if self.top is None else self.top[indices]
         flags = self.value[indices], self.null[indices]
         return Zones(self.lower.take(indices), self.upper.take(indices), *flags, gaps, top)
 
     def may_hold(self, keys: Keys) -> np.ndarray:
-        """Whether every unit may hold the key in its place: bool of shape (n,)."""
+        """Return whether unit i may hold key i: bool of shape (n,)."""
         possible = (self.value != 0) & ~less(keys, self.lower) & ~less(self.upper, keys)
         if self.top is not None:
             possible &= (keys.words[0] <= self.top) | (keys.words[0] >= NAN_KEY)
@@ -57,7 +57,7 @@ class Zones:
         return possible
 
     def where(self, known: np.ndarray) -> Zones:
-        """The zone maps of the units that are known; of the others nothing is."""
+        """Keep the zone maps of the `known` units; make the others unknown."""
         if known.all():
             return self
         nothing = unknown_zones(self.lower.kind, len(known))
@@ -71,17 +71,17 @@ class Zones:
 
 
 def unbounded(kind: Kind, n: int) -> tuple[Keys, Keys]:
-    """Bounds that are not known: the least and the greatest key, n times."""
+    """Return unknown bounds: the least and the greatest key, n times."""
     return constant_keys(least_key(kind), kind, n), greatest_keys(kind, n)
 
 
 def unknown_zones(kind: Kind, n: int) -> Zones:
-    """Zone maps that know nothing."""
+    """Return zone maps in which everything is unknown."""
     return Zones(*unbounded(kind, n), np.full(n, TRUE | FALSE, np.uint8), np.full(n, NULL, np.uint8))
 
 
 def concat_zones(parts: Sequence[Zones]) -> Zones:
-    """The zone maps of all parts in order; at least one part. Gaps are left out where a part has none."""
+    """Concatenate zone maps; at least one part. Gaps are dropped if a part has none."""
     if len(parts) == 1:
         return parts[0]
     return Zones(
@@ -95,14 +95,14 @@ def concat_zones(parts: Sequence[Zones]) -> Zones:
 
 
 def concat_tops(parts: Sequence[tuple[np.ndarray | None, Keys]]) -> np.ndarray | None:
-    """The greatest numbers of the units of all parts, each with its upper bounds, which stand in where it has none."""
+    """Concatenate the greatest numbers of all parts; a part without them contributes its upper bounds."""
     if all(top is None for top, _ in parts):
         return None
     return np.concatenate([upper.words[0] if top is None else top for top, upper in parts])
 
 
 def may_be_nan(upper: Keys) -> np.ndarray:
-    """Which units with float keys may hold NaN, by their upper bounds: bool of shape (n,)."""
+    """Return which units with float keys may hold NaN, by their upper bounds: bool of shape (n,)."""
     return np.asarray(upper.words[0] >= NAN_KEY)
 
 
@@ -114,7 +114,7 @@ def _concat_gaps(known: Sequence[Gaps], parts: int) -> Gaps | None:
 
 
 def occupancy(row_count: np.ndarray, null_count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The `value` and `null` of :class:`Zones` from counts of shape (n,), where -1 is unknown."""
+    """Return the `value` and `null` of :class:`Zones` from counts of shape (n,), where -1 is unknown."""
     all_null = (null_count == row_count) & (row_count >= 0)
     value = np.where(all_null, np.uint8(0), np.uint8(TRUE | FALSE))
     null = np.where(null_count == 0, np.uint8(0), np.uint8(NULL))

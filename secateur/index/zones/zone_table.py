@@ -1,4 +1,4 @@
-"""Evaluate a predicate over statistics kept elsewhere, given as an Arrow table."""
+"""Evaluate a predicate over statistics that the caller keeps, given as an Arrow table."""
 
 from __future__ import annotations
 
@@ -40,17 +40,16 @@ def evaluate(
     Parameters
     ----------
     zone_maps
-        One row per unit, with the column ``row_count``, and for a column c any of ``c.lower``, ``c.upper``,
-        ``c.null_count``, ``c.nan_count``. A missing column or a null cell is unknown. Bounds leave NaN out, as those of
-        Parquet do. Texts and binaries may have any Arrow layout (large, view), and bounds and counts of any type may be
-        dictionary-encoded.
+        One row per unit, with the column ``row_count`` and, for a column c, any of ``c.lower``, ``c.upper``,
+        ``c.null_count``, ``c.nan_count``. A missing column or a null cell is unknown. Bounds ignore NaN, as in Parquet.
+        Strings and binaries may have any Arrow layout (large, view); bounds and counts may be dictionary-encoded.
     schema
-        The types of the table's columns; by default the types of the bounds.
+        The types of the table's columns; by default those of the bounds.
 
     Returns
     -------
-    pa.Table
-        Booleans may_be_true, may_be_false, may_be_null, one row per unit.
+    pyarrow.Table
+        One row per unit; booleans ``may_be_true``, ``may_be_false``, ``may_be_null``.
 
     Raises
     ------
@@ -58,7 +57,8 @@ def evaluate(
 
     Soundness
     ---------
-    A unit whose may_be_true is false holds no row that matches; one for which only may_be_true is true holds no other.
+    A unit whose ``may_be_true`` is false holds no matching row. If ``may_be_true`` is the only true one, every row
+    matches.
     """
     tree = parse(predicate) if isinstance(predicate, str) else predicate
     types = _schema_of(zone_maps) if schema is None else pa.schema([_plain_field(each) for each in schema])
@@ -70,7 +70,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class ZoneTable:
-    """Zone maps in an Arrow table; see :class:`secateur.pruning.statistics.Statistics`."""
+    """Zone maps from an Arrow table; see :class:`secateur.pruning.statistics.Statistics`."""
 
     table: pa.Table
 
@@ -79,11 +79,11 @@ class ZoneTable:
 
     @property
     def row_count(self) -> np.ndarray:
-        """Rows of every unit; -1 where unknown."""
+        """Rows of each unit, int64 of shape (n_units,); -1 if unknown."""
         return self._counts(ROW_COUNT)
 
     def zones(self, column: Field) -> Zones | None:
-        """Return the zone maps of a column, or None where the table has no statistics of it."""
+        """Return the zone maps of a column, or None if the table has no statistics of it."""
         name = ".".join(column.path)
         if kind_of(column.type) is None or not any(f"{name}.{kind}" in self.table.column_names for kind in _STATISTICS):
             return None
@@ -102,7 +102,7 @@ class ZoneTable:
             bounds = _plain(self.table[name].combine_chunks())
         if not is_float(type_) or not is_float(bounds.type):
             return bounds
-        end = -math.inf if side == "lower" else math.inf  # no number exceeds it
+        end = -math.inf if side == "lower" else math.inf  # no number lies beyond it
         return bounds.fill_null(pa.scalar(end, bounds.type))
 
     def _counts(self, name: str) -> np.ndarray:
@@ -113,13 +113,13 @@ class ZoneTable:
 
 
 def _plain(values: pa.Array) -> pa.Array:
-    """Return the same values in the layout of :func:`_plain_type`."""
+    """Cast values to the layout of :func:`_plain_type`."""
     type_ = _plain_type(values.type)
     return values if values.type == type_ else values.cast(type_)
 
 
 def _plain_type(type_: pa.DataType) -> pa.DataType:
-    """Return the plain type of a layout: of a dictionary its values', of large texts and views texts."""
+    """Return the plain type of a layout: the value type of a dictionary; string and binary for large and view types."""
     if pa.types.is_dictionary(type_):
         return _plain_type(type_.value_type)
     if pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
@@ -130,14 +130,14 @@ def _plain_type(type_: pa.DataType) -> pa.DataType:
 
 
 def _plain_field(field: pa.Field) -> pa.Field:
-    """Return a column, or a field of a struct, with its plain type."""
+    """Return the column, or the field of a struct, with its plain type."""
     if pa.types.is_struct(field.type):
         return field.with_type(pa.struct([_plain_field(each) for each in field.type]))
     return field.with_type(_plain_type(field.type))
 
 
 def _schema_of(zone_maps: pa.Table) -> pa.Schema:
-    """Return the columns named by ``c.lower``, ``c.null_count``, ...; dots lead into structs."""
+    """Derive the schema from the names ``c.lower``, ``c.null_count``, ...; dots lead into structs."""
     tree: dict[str, Any] = {}
     for name in zone_maps.column_names:
         column, _, statistic = name.rpartition(".")

@@ -1,4 +1,4 @@
-"""Advice on what to index: what some predicates read, and what they would, as values; estimates from a sample."""
+"""Advice on what to index: current cost, and estimated cost with each proposal, as values."""
 
 from __future__ import annotations
 
@@ -10,27 +10,26 @@ import pyarrow as pa
 
 from secateur.pruning.report import human_bytes
 
-LEAST_SAVED = 0.01  # share of what is read now that a proposal has to save to be printed
-TIMES, BLOCKS_BESIDE = (
-    2.0,
-    2.0,
-)  # what is left may be so many times the least, and so many blocks per predicate,
-NEARLY = 0.95  # if as much as this share of the most is saved, for a proposal to count as equal
-ENOUGH = 0.5  # share of what a clustering saves that an index has to save to come before it
-LEAST_TAIL = 0.01  # probability below which a sample contradicts what is typical
-MOST_TERMS = 100  # of a Poisson distribution that are summed; beyond, a sample speaks for itself
+LEAST_SAVED = 0.01  # share of the current cost that a proposal must save to be printed
+# A proposal counts as equal to the best if it leaves at most this multiple of the least cost, this many more blocks per
+# predicate, and saves at least this share of the greatest saving.
+TIMES, BLOCKS_BESIDE = 2.0, 2.0
+NEARLY = 0.95
+ENOUGH = 0.5  # share of a clustering's saving that an index must save to be ranked before it
+LEAST_TAIL = 0.01  # probability below which a sample contradicts the typical value
+MOST_TERMS = 100  # terms of a Poisson distribution that are summed; beyond, only the sample counts
 
 
 @dataclass(frozen=True)
 class Amount:
-    """What a query reads: blocks, with their rows and compressed bytes; an estimate is no whole number."""
+    """What a query reads: blocks, with their rows and compressed bytes; estimates may be fractional."""
 
     blocks: float
     rows: float
     bytes: float
 
     def scaled(self, blocks: float) -> Amount:
-        """So many blocks that are like these on average."""
+        """Scale to a number of blocks that are like these on average."""
         share = blocks / self.blocks if self.blocks else 0.0
         return Amount(blocks, self.rows * share, self.bytes * share)
 
@@ -41,25 +40,25 @@ class Amount:
 
 @dataclass(frozen=True)
 class QueryCost:
-    """One predicate: what it reads now, and the least that any index could leave, which are blocks with a match.
+    """One predicate: what it reads now, and the least any index could leave, the blocks with a match.
 
-    `least` is None where only Spark can tell which rows match. It is exact where all blocks were `sampled`.
+    `least` is None if only Spark can tell which rows match. It is exact if all blocks were `sampled`.
     """
 
     predicate: str
     now: Amount
     least: Amount | None
-    sampled: int  # blocks that were read, of those that it reads now
+    sampled: int  # blocks that were read, out of those it reads now
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """Something that is not there yet, and what every predicate would read then."""
+    """A structure or clustering that does not exist yet, and what every predicate would then read."""
 
     structure: str  # bloom, postings, ngram, tokens, gaps or clustering
     column: str
-    call: str  # that makes it
-    bytes: int  # that it takes in the index; of a clustering, of the table that is written anew
+    call: str  # the call that makes it
+    bytes: int  # its size in the index; for a clustering, the size of the rewritten table
     left: tuple[Amount, ...]  # by predicate
 
     @property
@@ -72,14 +71,14 @@ class Proposal:
 class Advice:
     """The answer of :func:`secateur.advise`; prints as text.
 
-    `proposals` come best first: by the bytes that all predicates would read, and among those that hardly differ in
-    that, by what they take. A clustering comes behind an index that saves half as much.
+    `proposals` are ordered best first: by the bytes that all predicates would read, and if these are nearly equal, by
+    size. A clustering comes after an index that saves at least half as much.
     """
 
     questions: tuple[QueryCost, ...]
     proposals: tuple[Proposal, ...]
-    blocks: int  # of the table
-    sampled: int  # blocks that were read in all
+    blocks: int  # in the table
+    sampled: int  # blocks read in total
 
     @property
     def bytes_now(self) -> float:
@@ -87,9 +86,9 @@ class Advice:
         return sum(each.now.bytes for each in self.questions)
 
     def to_table(self) -> pa.Table:
-        """One row per proposal and predicate, in their orders: `rank`, what to make and what it takes, what is left.
+        """Return one row per proposal and predicate, in order: `rank`, what to make, its size, and what is left.
 
-        `blocks_least` and `bytes_least` are null where only Spark can tell which rows match.
+        `blocks_least` and `bytes_least` are null if only Spark can tell which rows match.
         """
         rows = [
             {
@@ -131,7 +130,7 @@ class Advice:
         return "\n".join(lines)
 
     def _saved(self, proposal: Proposal) -> float:
-        """The share of what is read now that a proposal saves."""
+        """Return the share of the current cost that a proposal saves."""
         return 1 - proposal.bytes_left / self.bytes_now if self.bytes_now else 0.0
 
 
@@ -150,9 +149,9 @@ _SCHEMA = pa.schema(
 
 
 def ranked(proposals: Sequence[Proposal], questions: Sequence[QueryCost]) -> tuple[Proposal, ...]:
-    """Proposals best first: of those that leave nearly as little as the best left, the one that takes least.
+    """Sort proposals best first: among those nearly equal to the best one left, the smallest first.
 
-    A clustering rewrites the table, and a table has but one: it comes behind what saves half as much without.
+    A clustering rewrites the table, which can have only one: it comes after indexes that save half as much.
     """
     now = sum(each.now.bytes for each in questions)
     a_block = max((each.now.bytes / each.now.blocks for each in questions if each.now.blocks), default=0.0)
@@ -171,10 +170,10 @@ def ranked(proposals: Sequence[Proposal], questions: Sequence[QueryCost]) -> tup
 
 
 def estimated(found: int, sampled: int, units: int, typical: float | None = None) -> float:
-    """How many of some units have what `found` of a sample have.
+    """Estimate how many of `units` have the property that `found` of `sampled` have.
 
-    `typical` is how many do on average over other values of the column: where the sample does not contradict it, it is
-    the better estimate, as what is rare is seldom in a sample. What no unit of a sample has is taken to be in one.
+    `typical` is the average over other values of the column. If the sample does not contradict it, it is the better
+    estimate, as rare values are seldom in a sample. A property found in no sampled unit is assumed to be in one.
     """
     if sampled >= units:
         return float(found)
@@ -186,7 +185,7 @@ def estimated(found: int, sampled: int, units: int, typical: float | None = None
 
 
 def _agrees(found: int, expected: float) -> bool:
-    """Whether a count is no surprise where so many are expected, of a Poisson distribution."""
+    """Return whether a count is plausible for a Poisson distribution with this expectation."""
     if expected > MOST_TERMS or found > MOST_TERMS:
         return False
     terms = [exp(-expected) * expected**k / factorial(k) for k in range(found + 1)]

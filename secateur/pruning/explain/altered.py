@@ -1,4 +1,4 @@
-"""Statistics with other zone maps than there are, to tell what a structure does by itself, or would do."""
+"""Statistics with some zone maps replaced, to measure what one structure contributes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from secateur.pruning.zones import Gaps, Zones
 
 @dataclass(frozen=True)
 class Altered:
-    """Units whose zone maps are altered, column by column; all else is as it is."""
+    """Units with altered zone maps, column by column; everything else is unchanged."""
 
     units: Numbered
     alter: Callable[[Field, Zones], Zones | None]
@@ -27,25 +27,25 @@ class Altered:
         return self.units.row_count
 
     def zones(self, column: Field) -> Zones | None:
-        """The altered zone maps of a column; None where there are none to alter."""
+        """Return the altered zone maps of a column; None if there are none to alter."""
         zones = self.units.zones(column)
         return None if zones is None else self.alter(column, zones)
 
     def among(self, numbers: np.ndarray) -> np.ndarray:
-        """Which units have one of the numbers, or one that is not known."""
+        """Return which units have one of the numbers, or an unknown one."""
         return self.units.among(numbers)
 
 
 def without_zones(units: Numbered) -> Altered:
-    """Units of which only filters tell."""
+    """Remove all zone maps, so that only filters can prune."""
     return Altered(units, lambda column, zones: None)
 
 
 def without_gaps(units: Numbered) -> Altered:
-    """Units of which bounds and null counts tell, and gaps do not."""
+    """Remove gaps, so that only bounds and null counts can prune."""
     return Altered(units, lambda column, zones: replace(zones, gaps=None))
 
 
 def with_gaps(units: Numbered, gaps: Mapping[Field, Gaps]) -> Altered:
-    """Units with gaps of some columns in place of their own."""
+    """Replace the gaps of some columns."""
     return Altered(units, lambda column, zones: replace(zones, gaps=gaps.get(column, zones.gaps)))

@@ -1,7 +1,7 @@
-"""By what a stage left a block out: looked for again in the statistics that the stage had.
+"""Explain why a stage pruned a block, by re-evaluating that stage's statistics.
 
-A conjunction can be TRUE only where each of its conjuncts can. So wherever bounds or filters rule out a block, there is
-a conjunct that they rule out alone, but for two: the tuples of a sort key, and pages, which bound conjuncts together.
+A conjunction can be TRUE only if each conjunct can. So if bounds or filters rule out a block, some single conjunct
+rules it out, with two exceptions: sort key tuples and pages, which bound conjuncts jointly.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from secateur.pruning.statistics import Blocks, Catalog, Statistics
 from secateur.pruning.zones import Zones
 from secateur.values import in_all
 
-Answers = Mapping[Leaf, Sequence[FilterHits]]  # of every leaf that some filter serves
+Answers = Mapping[Leaf, Sequence[FilterHits]]  # for every leaf that some filter supports
 
 
 def answers_of(predicate: Predicate, catalog: Catalog, segments: np.ndarray) -> Answers:
-    """What filters say of every leaf over some segments, filter by filter."""
+    """Return the answers of each filter for every leaf over some segments."""
     asked = {
         leaf: [answer for question in questions(leaf) for answer in catalog.answers(question, segments)]
         for leaf in dict.fromkeys(leaves(predicate))
@@ -41,14 +41,14 @@ def answers_of(predicate: Predicate, catalog: Catalog, segments: np.ndarray) -> 
 
 
 def evidence_in(answers: Answers) -> Evidence:
-    """For every leaf, the blocks that all filters together leave."""
+    """Return, for every leaf, the blocks that all filters together leave."""
     together = {leaf: in_all([answer.numbers for answer in each]) for leaf, each in answers.items()}
     return {leaf: numbers for leaf, numbers in together.items() if numbers is not None}
 
 
 @dataclass(frozen=True)
 class Single:
-    """One of many units as statistics of its own."""
+    """One unit out of many, as statistics with n = 1."""
 
     many: Statistics
     at: int
@@ -61,22 +61,22 @@ class Single:
         return self.many.row_count[self.at : self.at + 1]
 
     def zones(self, column: Field) -> Zones | None:
-        """The zone map of the unit."""
+        """Return the zone map of the unit."""
         zones = self.many.zones(column)
         return None if zones is None else zones.take(slice(self.at, self.at + 1))
 
 
 @dataclass(frozen=True)
 class Pruned:
-    """A block that did not survive, and what can be known of it."""
+    """A pruned block, and what is known of it."""
 
     predicate: Predicate
-    implied: Within | None  # what the predicate says of the tuples of the sort key
+    implied: Within | None  # what the predicate implies for sort key tuples
     sort_key: str
     catalog: Catalog
     limit: int | None
-    segment: int  # of its file; -1 for none
-    block: Blocks  # alone
+    segment: int  # segment of its file; -1 for none
+    block: Blocks  # just this block
     answers: Answers
 
     @cached_property
@@ -85,7 +85,7 @@ class Pruned:
         return evidence_in(self.answers)
 
     def cause(self, stage: str) -> Cause:
-        """What this stage left the block out by."""
+        """Return why this stage pruned the block."""
         match stage:
             case "files":
                 found = self._by_file()
@@ -104,7 +104,7 @@ class Pruned:
         return found or Cause(None, "statistics that cannot be read again")
 
     def _first(self, possible: Callable[[Predicate], bool]) -> Predicate | None:
-        """The first conjunct that is not possible."""
+        """Return the first conjunct that is not possible."""
         return next((each for each in conjuncts(self.predicate) if not possible(each)), None)
 
     def _by_file(self) -> Cause | None:
@@ -130,7 +130,7 @@ class Pruned:
         return None if found is None else Cause(str(found), "; ".join(dict.fromkeys(self._absent(found))))
 
     def _absent(self, conjunct: Predicate) -> Iterator[str]:
-        """The filters that rule out a leaf of a conjunct."""
+        """Yield the filters that rule out a leaf of a conjunct."""
         for leaf in dict.fromkeys(leaves(conjunct)):
             for answer in self.answers.get(leaf, ()):
                 if not self.block.among(answer.numbers)[0]:
@@ -145,7 +145,7 @@ class Pruned:
         return Cause(str(found), _zone_maps("", found, self.block) + (f"; {gaps}" if gaps else ""))
 
     def _by_both(self) -> Cause | None:
-        """Bounds and filters together, as under OR."""
+        """Return the cause if only bounds and filters together rule the block out, as under OR."""
         found = self._first(lambda each: bool(survives(evaluate_with(each, self.block, self.evidence))[0]))
         if found is None:
             return None

@@ -1,30 +1,31 @@
-"""What serves every conjunct of a plan, and what could: the answer to ``plan.explain(verbose=True)``, as values."""
+"""Which structures support each conjunct of a plan, and which could: the values of ``plan.explain(verbose=True)``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 CONSULTED, IDLE, MISSING = "consulted", "not consulted", "missing"
-STRUCTURES = {"bloom": "bloom", "postings": "postings", "ngram": "ngram", "token": "tokens"}  # by kind of a filter
+# from the kind of a filter
+STRUCTURES = {"bloom": "bloom", "postings": "postings", "ngram": "ngram", "token": "tokens"}
 _SPELLED = {"bloom": "bloom filter", "ngram": "n-grams"}
 REFRESH = "refresh_index(table, spark=spark)"
 
 
 def spelled(structure: str) -> str:
-    """The name of a structure in words."""
+    """Return the name of a structure in words."""
     return _SPELLED.get(structure, structure)
 
 
 @dataclass(frozen=True)
 class Structure:
-    """One structure that can serve a conjunct: whether it was consulted, and what it leaves by itself."""
+    """One structure that can support a conjunct: whether it was consulted, and what it leaves without the others."""
 
     structure: str  # as ``sc.inspect.coverage`` names it, or "partition values", "table metadata", "gaps"
     columns: tuple[str, ...]
     state: str  # CONSULTED, IDLE or MISSING
-    blocks_left: int | None = None  # of all blocks, by it alone
+    blocks_left: int | None = None  # of all blocks, using only this structure
     note: str = ""
-    argument: str = ""  # of build_index and refresh_index, which makes it
+    argument: str = ""  # argument of build_index and refresh_index that creates it
 
     def __str__(self) -> str:
         of = f"{spelled(self.structure)} of {', '.join(self.columns)}"
@@ -39,23 +40,23 @@ class Structure:
 
 @dataclass(frozen=True)
 class Conjunct:
-    """One conjunct of the predicate, and all that can serve it."""
+    """One conjunct of the predicate, and every structure that can support it."""
 
     sql: str
-    blocks_left: int  # by all that was consulted for it
+    blocks_left: int  # by everything that was consulted for it
     structures: tuple[Structure, ...]
-    unsupported: tuple[str, ...]  # its conditions that statistics do not bound, with the reason
+    unsupported: tuple[str, ...]  # conditions that statistics cannot bound, with the reason
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Every conjunct by itself, over all blocks that are known without opening a data file."""
+    """Every conjunct separately, over all blocks that are known without opening a data file."""
 
     blocks: int
-    files_not_known: int  # live files whose blocks only their footers tell, and nothing has read these
+    files_not_known: int  # live files whose blocks only their unread footers list
     conjuncts: tuple[Conjunct, ...]
-    together: tuple[Structure, ...]  # what serves several conjuncts at once
-    blocks_left: int  # by everything
+    together: tuple[Structure, ...]  # structures that support several conjuncts at once
+    blocks_left: int  # by all structures
 
     def __str__(self) -> str:
         unknown = f"; files without an index entry that were not opened: {self.files_not_known:,}; {REFRESH}"

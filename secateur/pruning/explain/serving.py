@@ -1,4 +1,4 @@
-"""What every structure leaves of all blocks by itself, conjunct by conjunct."""
+"""Measure what each structure leaves of all blocks without the others, conjunct by conjunct."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from secateur.pruning.statistics import Blocks, Catalog
 from secateur.pruning.zones import Zones
 from secateur.values import concatenate, kind_of
 
-SAMPLE = 1 << 12  # blocks whose bounds are compared, to tell whether a column is clustered
-CLUSTERED = 0.1  # share of the blocks whose bounds hold a value, up to which it is
+SAMPLE = 1 << 12  # blocks whose bounds are compared, to decide whether a column is clustered
+CLUSTERED = 0.1  # clustered: at most this share of the blocks has bounds that contain a value
 
 
 @dataclass(frozen=True)
 class Index:
-    """What there is to prune by, and what there could be."""
+    """The structures that exist, and those that could."""
 
     catalog: Catalog
-    parts: Sequence[Blocks]  # all blocks that are known: those of segments, those of footers
-    implied: Callable[[Predicate], Within | None]  # what a predicate says of the tuples of the sort key
+    parts: Sequence[Blocks]  # all known blocks: in segments, and from footers
+    implied: Callable[[Predicate], Within | None]  # what a predicate implies for sort key tuples
     sort_key: tuple[str, ...]
     outside: frozenset[str]  # columns that are not in the files
-    kept: Mapping[tuple[str, str], str]  # by column and structure what is not covered, in words
+    kept: Mapping[tuple[str, str], str]  # by column and structure, what is not covered, in words
     gaps_kept: frozenset[str]
-    offers: Callable[[Leaf], Sequence[Structure]]  # filters that could serve a leaf
+    offers: Callable[[Leaf], Sequence[Structure]]  # filters that could support a leaf
     gap_offers: Callable[[Leaf], Sequence[Structure]]
 
     def left(self, possible: Callable[[Blocks], np.ndarray]) -> int:
-        """Of how many blocks something is possible."""
+        """Count the blocks in which something is possible."""
         return sum(int(np.count_nonzero(possible(part))) for part in self.parts)
 
 
 def explained(predicate: Predicate, index: Index, files_not_known: int) -> Explanation:
-    """Every conjunct of a bound predicate, by all that serves it and could."""
+    """Explain every conjunct of a bound predicate by the structures that support it or could."""
     blocks, parts = sum(map(len, index.parts)), conjuncts(predicate)
     answers = answers_of(predicate, index.catalog, index.catalog.everywhere(None))
     together = (*_by_tuples(predicate, index), *_by_pages(predicate, index)) if len(parts) > 1 else ()
@@ -71,7 +71,7 @@ def _explained(conjunct: Predicate, index: Index) -> Conjunct:
 
 
 def _left_by_all(conjunct: Predicate, index: Index, answers: Answers, part: Blocks) -> np.ndarray:
-    """The blocks that are left by all structures together: bool of shape (n_blocks,)."""
+    """Return the blocks left by all structures together: bool of shape (n_blocks,)."""
     left = survives(evaluate_with(conjunct, part, evidence_in(answers))) & _files(conjunct, index)[part.file]
     implied = index.implied(conjunct)
     if implied is not None:
@@ -81,7 +81,7 @@ def _left_by_all(conjunct: Predicate, index: Index, answers: Answers, part: Bloc
 
 
 def _files(conjunct: Predicate, index: Index) -> np.ndarray:
-    """The files that may satisfy a conjunct by what the table tells of them."""
+    """Return the files that may satisfy a conjunct according to the table's own metadata."""
     files = index.catalog.files
     found = np.zeros(len(files), bool)
     found[alive(conjunct, files).units] = True
@@ -106,7 +106,7 @@ def _by_files(conjunct: Predicate, index: Index) -> Iterator[Structure]:
 
 
 def _inside(conjunct: Predicate, index: Index) -> list[Field]:
-    """The columns of a conjunct that have bounds in blocks."""
+    """Return the columns of a conjunct that have bounds in blocks."""
     return [
         field for field in fields(conjunct) if kind_of(field.type) is not None and name_of(field) not in index.outside
     ]
@@ -123,7 +123,7 @@ def _by_bounds(conjunct: Predicate, index: Index) -> Iterator[Structure]:
 
 
 def _clustered(field: Field, index: Index) -> str:
-    """Whether a column is clustered, by how many blocks its bounds in a block overlap those of."""
+    """Describe whether a column is clustered, by the number of blocks whose bounds overlap."""
     largest = max(index.parts, key=len, default=None)
     zones = None if largest is None else largest.zones(field)
     overlap = None if zones is None else overlapping(zones)
@@ -134,7 +134,7 @@ def _clustered(field: Field, index: Index) -> str:
 
 
 def overlapping(zones: Zones) -> float | None:
-    """The bounds of how many units those of a unit overlap on average, its own among them; None where none has any."""
+    """Return with how many units' bounds a unit's bounds overlap on average, itself included; None if none has any."""
     known = np.flatnonzero(zones.value)
     if not len(known):
         return None
@@ -183,13 +183,13 @@ def _by_filters(conjunct: Predicate, index: Index, answers: Answers) -> Iterator
 
 
 def _asked(answers: Answers) -> list[tuple[str, str]]:
-    """The columns whose filters answered, and the kind of each, once."""
+    """Return each column whose filters answered, with the filter's kind, once."""
     asked = ((question.column, each) for leaf, own in answers.items() for question in questions(leaf) for each in own)
     return list(dict.fromkeys((name_of(column), answer.kind) for column, answer in asked))
 
 
 def _left_by_kind(conjunct: Predicate, answers: Answers, kind: str, part: Blocks) -> np.ndarray:
-    """The blocks that are left by the filters of one kind: bool of shape (n_blocks,)."""
+    """Return the blocks left by the filters of one kind."""
     own = {leaf: [answer for answer in each if answer.kind == kind] for leaf, each in answers.items()}
     evidence = evidence_in({leaf: each for leaf, each in own.items() if each})
     return survives(evaluate_with(conjunct, without_zones(part), evidence))
@@ -218,7 +218,7 @@ def _by_pages(conjunct: Predicate, index: Index) -> Iterator[Structure]:
 
 
 def _in_pages(conjunct: Predicate, part: Blocks) -> np.ndarray:
-    """The blocks that page bounds leave; where those of the block rule it out, so do theirs."""
+    """Return the blocks that page bounds leave; if a block's bounds rule it out, so do its pages'."""
     left = may_match(conjunct, without_gaps(part))
     left[left] = may_match_in_pages(conjunct, part.take(np.flatnonzero(left)))
     return left
@@ -229,7 +229,7 @@ def _names(columns: Sequence[Field]) -> tuple[str, ...]:
 
 
 def name_of(column: Field) -> str:
-    """A column as what is told of coverage names it."""
+    """Return the column's name as used for coverage."""
     return ".".join(column.path)
 
 

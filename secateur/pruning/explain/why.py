@@ -1,4 +1,4 @@
-"""Why a block is kept or left out: the stage, the conjunct and the statistic that decide, and every condition there."""
+"""Why a block is kept or pruned: the deciding stage, conjunct and statistic, and every condition in the block."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class ConditionOutcomes:
 
 @dataclass(frozen=True)
 class Cause:
-    """What a stage left a block out by."""
+    """Why a stage pruned a block."""
 
-    conjunct: str | None  # that is TRUE on no row; None where no single one decides
+    conjunct: str | None  # TRUE on no row; None if no single one decides
     statistic: str  # in words
 
     def __str__(self) -> str:
@@ -54,9 +54,9 @@ class Why:
     file: str
     row_group: int
     survives: bool
-    stage: str | None  # that left the block out
-    cause: Cause | None  # by which it did
-    residual: str | None  # left to check on its rows, if it survives
+    stage: str | None  # that pruned the block
+    cause: Cause | None  # its reason
+    residual: str | None  # to be checked on its rows, if it survives
     conditions: tuple[ConditionOutcomes, ...]
 
     def __str__(self) -> str:
@@ -81,7 +81,7 @@ class FileWhy:
 
     @property
     def stage(self) -> str | None:
-        """The stage that left all blocks out; None where some are read, or several stages did."""
+        """The stage that pruned all blocks; None if some are read, or if several stages did."""
         stages = {each.stage for each in self.blocks}
         return stages.pop() if len(stages) == 1 else None
 
@@ -102,19 +102,19 @@ class FileWhy:
 
 
 def _shared(why: Why) -> tuple[str | None, ...]:
-    """What the blocks of a file have to have in common for one verdict."""
+    """Return what a file's blocks must share to get one verdict."""
     return why.stage, why.residual, why.cause.conjunct if why.cause is not None else None
 
 
 def verdict(why: Why) -> str:
-    """Whether a block is read, and what is left to check, or which stage left it out."""
+    """Say whether a block is read, with its residual, or which stage pruned it."""
     if not why.survives:
         return f"is left out by the stage {why.stage!r}"
     return f"is read, {f'and {why.residual} is left to check' if why.residual else 'and every row matches'}"
 
 
 def conditions_of(predicate: Predicate, block: Blocks, evidence: Evidence) -> tuple[ConditionOutcomes, ...]:
-    """What every leaf of a predicate can be in a block."""
+    """Return the possible outcomes of every leaf of a predicate in a block."""
     return tuple(_condition(leaf, block, evidence) for leaf in dict.fromkeys(all_leaves(predicate)))
 
 
@@ -133,7 +133,7 @@ def _words(outcomes: int) -> str:
 
 
 def known_of(field: Field, unit: Statistics) -> str:
-    """The zone map of a column over a single unit, in words."""
+    """Describe the zone map of a column over a single unit."""
     zones = unit.zones(field)
     if zones is None:
         return f"nothing is known of {field}"
@@ -146,7 +146,7 @@ def known_of(field: Field, unit: Statistics) -> str:
 
 
 def gaps_of(field: Field, unit: Statistics) -> str:
-    """The gaps of a column over a single unit, in words; empty where it has none."""
+    """Describe the gaps of a column over a single unit; empty if it has none."""
     zones = unit.zones(field)
     if zones is None or zones.gaps is None:
         return ""
@@ -156,7 +156,7 @@ def gaps_of(field: Field, unit: Statistics) -> str:
 
 
 def _shown(field: Field, keys: Keys, end: int | None) -> str:
-    """A bound as a value, or as unknown where it is the end of all keys; `end` is None for what is no bound."""
+    """Format a bound, or "unknown" if it is the end of all keys; `end` is None for a key that is not a bound."""
     key = keys.at(0)
     if end is not None and is_unbounded(field, keys, key, end):
         return "unknown"
@@ -167,7 +167,7 @@ def _shown(field: Field, keys: Keys, end: int | None) -> str:
 
 
 def is_unbounded(field: Field, keys: Keys, key: Key, end: int) -> bool:
-    """Whether the first of some lower (`end` 0) or upper bounds of a field is the end of all keys: not known."""
+    """Return whether the first lower (`end` 0) or upper bound of a field is the end of all keys, so unknown."""
     kind = ordered_kind(field.type)
     if not end:
         return key == least_key(kind)

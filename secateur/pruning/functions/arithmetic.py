@@ -1,7 +1,7 @@
-"""Arithmetic on intervals, as Spark's ANSI operators compute: overflow and division by zero are errors.
+"""Arithmetic on intervals with Spark's ANSI semantics: overflow and division by zero are errors.
 
-The bounds of ``+``, ``-``, ``*`` and ``/`` are found at the corners of the argument intervals (Moore, 1966), because
-each operation is monotone in each argument where the other stays; rounding, of floats and decimals alike, keeps that.
+The bounds of ``+``, ``-``, ``*`` and ``/`` are at the corners of the argument intervals (Moore, 1966), because each
+operation is monotone in each argument with the other fixed; rounding of floats and decimals preserves that.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _binary(symbol: str) -> Rule:
 
 
 def _directions(symbol: str, arguments: Sequence[Argument]) -> tuple[int, int]:
-    """How the value moves with each argument, where the other is a constant whose sign decides."""
+    """Return how the value moves with each argument, if the other is a constant of known sign."""
     signs = [_sign(argument) for argument in reversed(arguments)]
     if any(is_float(argument.type) for argument in arguments):
         return _float_directions(symbol, arguments, signs)
@@ -59,7 +59,7 @@ def _directions(symbol: str, arguments: Sequence[Argument]) -> tuple[int, int]:
 
 
 def _float_directions(symbol: str, arguments: Sequence[Argument], signs: list[int]) -> tuple[int, int]:
-    """NaN stays the greatest under whatever else falls, and infinite constants make NaN: neither is monotone."""
+    """Do the same for floats: NaN stays the greatest even under a falling function, and infinite constants make NaN."""
     finite = [argument.key is not None and _is_finite(argument) for argument in reversed(arguments)]
     match symbol:
         case "+":
@@ -74,12 +74,12 @@ def _float_directions(symbol: str, arguments: Sequence[Argument], signs: list[in
 
 def _is_finite(argument: Argument) -> bool:
     least, greatest = key_range(argument.type)
-    infinite = 2**51  # keys between infinity and the one NaN
+    infinite = 2**51  # number of keys between infinity and the one NaN
     return not is_float(argument.type) or least < int(argument.key or 0) < greatest - infinite
 
 
 def _sign(argument: Argument) -> int:
-    """The sign of a finite constant; 0 if it is none, or zero."""
+    """Return the sign of a finite constant; 0 if it is zero, or not a finite constant."""
     key = argument.key
     if not isinstance(key, int) or key == 0 or not _is_finite(argument):
         return 0
@@ -104,7 +104,7 @@ def _integers(symbol: str, type_: pa.DataType, arguments: Sequence[Interval]) ->
 
 
 def _wraps(symbol: str, x: np.ndarray, y: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """Where an int64 result left the range: by its sign, or for products by that of doubles, rounded against us."""
+    """Return where an int64 result overflowed: by sign, or for products by a double product, rounded conservatively."""
     match symbol:
         case "+":
             return ((x ^ value) & (y ^ value)) < 0
@@ -117,7 +117,7 @@ def _wraps(symbol: str, x: np.ndarray, y: np.ndarray, value: np.ndarray) -> np.n
 def _corners(
     symbol: str, left: tuple[np.ndarray, np.ndarray], right: tuple[np.ndarray, np.ndarray]
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The pairs of ends at which the least and the greatest value lie."""
+    """Return the pairs of ends at which the least and the greatest value are."""
     match symbol:
         case "+":
             return [(left[0], right[0]), (left[1], right[1])]
@@ -155,7 +155,7 @@ def _floats(symbol: str, type_: pa.DataType, arguments: Sequence[Interval]) -> I
         values = [operation(x, y) for x, y in _corners(symbol, (a, b), (c, d))]
     least, greatest = reduce(np.fmin, values), reduce(np.fmax, values)
     single = (arguments[0].is_point & arguments[1].is_point) | np.isfinite(np.array([a, b, c, d])).all(axis=0)
-    # With an infinite end or a NaN among the arguments, NaN is possible, and so is every value on the way there.
+    # With an infinite end or a NaN among the arguments, NaN is possible, and so is every value in between.
     first = values[0]  # of both lower ends, for sums and differences
     lowest = np.where(np.isnan(first), -np.inf, first) if symbol in "+-" else np.full_like(least, -np.inf)
     lowest = np.where(np.isnan(a) | np.isnan(c), np.nan, lowest)  # only NaN gives only NaN
@@ -182,9 +182,9 @@ def _decimal_function(symbol: str, arguments: Sequence[Argument], directions: tu
 
 
 def _decimal_type(argument: Argument) -> pa.DataType | None:
-    """The decimal that an operand becomes: an integer literal one of just its digits, None where that is not sure.
+    """Return the decimal type of an operand: for an integer literal one of exactly its digits; None if uncertain.
 
-    It decides the digits of the result, and so how it is rounded. Source: ``DecimalPrecisionTypeCoercion``.
+    It determines the digits of the result, and so the rounding. Source: ``DecimalPrecisionTypeCoercion``.
     """
     if not is_integer(argument.type) or argument.written is False:
         return decimal_of(argument.type)
@@ -207,7 +207,7 @@ def _result(symbol: str, left: pa.DataType, right: pa.DataType) -> pa.DataType:
 def _decimals(
     symbol: str, left: pa.DataType, right: pa.DataType, type_: pa.DataType, arguments: Sequence[Interval]
 ) -> Interval:
-    """Exact integers at the corners, rounded half up to the scale of the result."""
+    """Compute exact integers at the corners, rounded half up to the scale of the result."""
     wide = symbol == "/" or max(type_.precision, left.precision, right.precision) > 18
     ends = [tuple(_unscaled(keys, a.type, wide) for keys in (a.lower, a.upper)) for a in arguments]
     scales = left.scale, right.scale
@@ -256,7 +256,7 @@ def _negative(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None
     def bounds(args: Sequence[Interval]) -> Interval:
         (a,) = args
         low, high = numbers(a.lower, type_), numbers(a.upper, type_)
-        if is_float(type_):  # NaN stays NaN, and is the greatest on both sides
+        if is_float(type_):  # NaN stays NaN, which is the greatest value before and after
             lower = np.where(np.isnan(high) & ~np.isnan(low), -np.inf, -high)
             upper = np.where(np.isnan(high), np.nan, -low)
             return strict(type_, args, keys_of_numbers(lower, type_), keys_of_numbers(upper, type_))
@@ -287,7 +287,7 @@ def _abs(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
 
 
 def _remainder(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """The remainder of integers, with the sign of the dividend: exact where both ends have one quotient."""
+    """Return the remainder of integers, with the sign of the dividend: exact if both ends have one quotient."""
     if len(arguments) != 2 or not all(is_integer(a.type) for a in arguments):
         return None
     type_ = max((a.type for a in arguments), key=lambda each: each.bit_width)
@@ -306,7 +306,7 @@ def _remainder(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | Non
 
 
 def _quotient(x: np.ndarray, divisor: np.ndarray) -> np.ndarray:
-    """The quotient towards zero; that of the least bigint by -1, which no bigint holds, is any number."""
+    """Return the quotient rounded towards zero; arbitrary for the least bigint by -1, which overflows."""
     safe = np.where(divisor == -1, 1, divisor)
     return (x - np.fmod(x, safe)) // safe
 

@@ -1,4 +1,4 @@
-"""``try_add`` and its like: NULL where the operator would raise an error. Source: Spark's ``EvalMode.TRY``."""
+"""``try_add`` and similar: NULL where the operator would raise an error. Source: Spark's ``EvalMode.TRY``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from secateur.values import choose
 
 
 def attempted(function: Function, *, certain: bool) -> Function:
-    """The function that is NULL where another one fails; where an argument fails, so does it.
+    """Return a function that is NULL where another one fails; if an argument fails, so does the result.
 
-    `certain`: where the other one is said to fail on single values, it really does.
+    `certain`: if the other function is reported to fail on single values, it really does.
     """
 
     def bounds(args: Sequence[Interval]) -> Interval:
@@ -28,7 +28,7 @@ def attempted(function: Function, *, certain: bool) -> Function:
         surely = certain & failing & reduce(np.logical_and, [a.is_point for a in args])
         null = np.where(failing & (found.value != 0), found.null | np.uint8(NULL), found.null)
         value = np.where(surely, np.uint8(0), found.value)
-        whole = of_zones(None, found.type, len(found))  # what is out of range has wrapped around
+        whole = of_zones(None, found.type, len(found))  # out-of-range values have wrapped around
         lower, upper = choose(failing, whole.lower, found.lower), choose(failing, whole.upper, found.upper)
         return Interval(found.type, lower, upper, value, null, failed)
 
@@ -41,7 +41,7 @@ def _attempt(symbol: str) -> Rule:
         found = arithmetic.RULES[symbol](arguments, zone)
         if found is None:
             return None
-        return attempted(found, certain=symbol != "*" or found.type != pa.int64())  # a product is looked at in doubles
+        return attempted(found, certain=symbol != "*" or found.type != pa.int64())  # products are checked in doubles
 
     return rule
 

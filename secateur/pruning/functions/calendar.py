@@ -1,7 +1,7 @@
-"""Fields and starts of dates in the proleptic Gregorian calendar, of many at once.
+"""Fields and starts of dates in the proleptic Gregorian calendar, for arrays.
 
-Source: Spark's ``DateTimeUtils``, which asks ``java.time.LocalDate``. Dates are days since 1970-01-01, a Thursday;
-local times are seconds since then. Everything is an int64 array of shape (n,).
+Source: Spark's ``DateTimeUtils``, which uses ``java.time.LocalDate``. Dates are days since 1970-01-01, a Thursday;
+local times are seconds since then. All arrays are int64 of shape (n,).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Map: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Cyclic:
-    """A field that grows within a period and begins anew in the next; never outside [least, greatest]."""
+    """A field that grows within a period and restarts in the next; never outside [least, greatest]."""
 
     field: Map
     period: Map
@@ -33,48 +33,48 @@ class Cyclic:
 
 
 def year(days: np.ndarray) -> np.ndarray:
-    """The year; that before year 1 is 0."""
+    """Return the year; the year before 1 is 0."""
     return _since_1970(days, "Y") + 1970
 
 
 def months(days: np.ndarray) -> np.ndarray:
-    """Months since January 1970."""
+    """Return months since January 1970."""
     return _since_1970(days, "M")
 
 
 def first_of_year(days: np.ndarray) -> np.ndarray:
-    """The first day of the year."""
+    """Return the first day of the year."""
     return _days(_since_1970(days, "Y"), "Y")
 
 
 def first_of_quarter(days: np.ndarray) -> np.ndarray:
-    """The first day of the quarter."""
+    """Return the first day of the quarter."""
     months = _since_1970(days, "M")
     return _days(months - months % 3, "M")
 
 
 def first_of_month(days: np.ndarray) -> np.ndarray:
-    """The first day of the month."""
+    """Return the first day of the month."""
     return _days(_since_1970(days, "M"), "M")
 
 
 def monday(days: np.ndarray) -> np.ndarray:
-    """The first day of the week."""
+    """Return the first day of the week."""
     return days - weekday(days)
 
 
 def last_of_month(days: np.ndarray) -> np.ndarray:
-    """The last day of the month."""
+    """Return the last day of the month."""
     return _days(_since_1970(days, "M") + 1, "M") - 1
 
 
 def weekday(days: np.ndarray) -> np.ndarray:
-    """Days since Monday."""
+    """Return days since Monday."""
     return (days + 3) % 7
 
 
 def plus_months(days: np.ndarray, months: np.ndarray) -> np.ndarray:
-    """The same day of the month so many months later, or the last one of that month. Grows with both arguments."""
+    """Add months, keeping the day of the month or taking the month's last day. Grows with both arguments."""
     month = _since_1970(days, "M")
     first = _days(month + months, "M")
     length = _days(month + months + 1, "M") - first
@@ -82,7 +82,7 @@ def plus_months(days: np.ndarray, months: np.ndarray) -> np.ndarray:
 
 
 def date_of(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.ndarray:
-    """The day of a month, or the last one where the month is shorter. Grows with each argument."""
+    """Return the given day of a month, or the last one if the month is shorter. Grows with each argument."""
     first = _days((year - 1970) * 12 + month - 1, "M")
     return first + np.minimum(day - 1, last_of_month(first) - first)
 
@@ -96,7 +96,7 @@ def _days(count: np.ndarray, unit: str) -> np.ndarray:
 
 
 def _thursday(days: np.ndarray) -> np.ndarray:
-    """The Thursday of the week, which lies in the year that the week belongs to (ISO 8601)."""
+    """Return the Thursday of the week, which lies in the week's year (ISO 8601)."""
     return monday(days) + 3
 
 
@@ -105,7 +105,7 @@ def _week(days: np.ndarray) -> np.ndarray:
     return (thursday - first_of_year(thursday)) // 7 + 1
 
 
-STARTS: dict[str, Map] = {  # units of trunc, as DateTimeUtils.parseTruncLevel takes them
+STARTS: dict[str, Map] = {  # units of trunc, as accepted by DateTimeUtils.parseTruncLevel
     **dict.fromkeys(("YEAR", "YYYY", "YY"), first_of_year),
     "QUARTER": first_of_quarter,
     **dict.fromkeys(("MONTH", "MON", "MM"), first_of_month),
@@ -131,16 +131,16 @@ OF_SECONDS = {
 
 
 def date_text(days: np.ndarray) -> pa.Array:
-    """Dates of the years 0 to 9999 as 'yyyy-MM-dd'."""
+    """Format dates of the years 0 to 9999 as 'yyyy-MM-dd'."""
     return pa.array(days, pa.int64()).cast(pa.int32()).cast(pa.date32()).cast(pa.string())
 
 
 def second_text(seconds: np.ndarray) -> pa.Array:
-    """Times of the years 0 to 9999 as 'yyyy-MM-dd HH:mm:ss'."""
+    """Format times of the years 0 to 9999 as 'yyyy-MM-dd HH:mm:ss'."""
     return pa.array(seconds, pa.int64()).cast(pa.timestamp("s")).cast(pa.string())
 
 
 def micro_text(micros: np.ndarray) -> pa.Array:
-    """The same with a fraction, if there is one, that does not end in zeros."""
+    """Format times with a fraction without trailing zeros, if there is one."""
     text = pa.array(micros, pa.int64()).cast(pa.timestamp("us")).cast(pa.string())
     return pc.utf8_rtrim(pc.utf8_rtrim(text, characters="0"), characters=".")

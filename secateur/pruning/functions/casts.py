@@ -1,7 +1,7 @@
-"""Casts on intervals, as Spark's ANSI ``Cast`` has them: what does not fit is an error.
+"""Casts of intervals with the semantics of Spark's ANSI ``Cast``: what does not fit is an error.
 
-Casts that keep the order map bounds to bounds. The others (text to anything, numbers to text) have no function here,
-and binding leaves what they stand in to Spark. Source: Spark's ``Cast``, ``MathUtils``, ``Decimal.changePrecision``.
+Casts that preserve order map bounds to bounds. The others (text to anything, numbers to text) have no function here,
+and conditions with them are left to Spark. Source: Spark's ``Cast``, ``MathUtils``, ``Decimal.changePrecision``.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from secateur.pruning.functions.types import decimal_of, is_decimal, is_integer,
 from secateur.pruning.interval import Function, Interval, key_range, keys_of_numbers, numbers, strict
 from secateur.values import Key, Kind, is_float, kind_of, same_keys
 
-Values = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]  # numbers to numbers, and where they do not fit
-_EXACT_DIGITS = 15  # integers of so many digits are doubles
-_EXACT_POWER = 22  # 10 to this power is a double
+# maps numbers to numbers, and where they do not fit
+Values = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]
+_EXACT_DIGITS = 15  # doubles represent all integers of this many digits
+_EXACT_POWER = 22  # 10 to this power is exact as a double
 
 
 def cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Function | None:
-    """The function of ``CAST(x AS target)`` for x of type `source`, or None where it does not keep the order."""
+    """Return the function of ``CAST(x AS target)`` for x of type `source`, or None if it does not preserve order."""
     if kind_of(source) is None or kind_of(target) is None:
         return None
     if source == target or (same_keys(source, target) and _holds(target, source)):
@@ -49,19 +50,19 @@ def _same(key: Key) -> Key | None:
 
 
 def _holds(target: pa.DataType, source: pa.DataType) -> bool:
-    """Whether every value of one type is one of the other, for types of equal keys."""
+    """Return whether every value of one type is one of the other, for types of equal keys."""
     if is_decimal(source):
         return bool(target.precision >= source.precision)
     return bool(target.bit_width >= source.bit_width)
 
 
 def _between_bytes(target: pa.DataType) -> Function:
-    """Text and its bytes: a binary that is no UTF-8 is text all the same in Spark."""
+    """Cast between text and binary: in Spark, bytes that are not UTF-8 can still be text."""
     return Function(f"cast[{target}]", target, lambda args: replace(args[0], type=target), (1,), inverse=_same)
 
 
 def _mapped(values: Values, target: pa.DataType, args: Sequence[Interval]) -> Interval:
-    """Both bounds through a function that never decreases; it fails on some value between if on one of them."""
+    """Map both bounds by a function that never decreases; if it fails between them, it fails on one of them."""
     (a,) = args
     (low, low_fails), (high, high_fails) = (values(numbers(keys, a.type)) for keys in (a.lower, a.upper))
     fails = None if low_fails is None or high_fails is None else low_fails | high_fails
@@ -69,7 +70,7 @@ def _mapped(values: Values, target: pa.DataType, args: Sequence[Interval]) -> In
 
 
 def _number_values(source: pa.DataType, target: pa.DataType) -> Values | None:
-    """How numbers and booleans of one type become another's."""
+    """Return the conversion of numbers and booleans from one type to another."""
     if pa.types.is_boolean(source) and is_numeric(target) and not is_decimal(target):
         return lambda x: (x.astype(np.float64) if is_float(target) else x, None)
     if not is_numeric(source) or not is_numeric(target):
@@ -82,20 +83,20 @@ def _number_values(source: pa.DataType, target: pa.DataType) -> Values | None:
 
 
 def _to_double(source: pa.DataType) -> Values:
-    """Numbers to the nearest doubles."""
+    """Convert numbers to the nearest doubles."""
     if not is_decimal(source):
         return lambda x: (x.astype(np.float64), None)
     unit = 10**source.scale
     if source.precision <= _EXACT_DIGITS and source.scale <= _EXACT_POWER:
-        return lambda x: (x.astype(np.float64) / float(unit), None)  # one rounding of two exact doubles
-    quotients = np.frompyfunc(lambda x: int(x) / unit, 1, 1)  # of Python integers, which round once
+        return lambda x: (x.astype(np.float64) / float(unit), None)  # exact operands, so one rounding
+    quotients = np.frompyfunc(lambda x: int(x) / unit, 1, 1)  # Python integers, whose division rounds once
     return lambda x: (quotients(x).astype(np.float64), None)
 
 
 def _to_float(source: pa.DataType) -> Function:
-    """Numbers to floats. Where a float cannot hold them all, the bounds hold the number itself besides its float:
+    """Convert numbers to floats; where these are inexact, the bounds include the number itself besides its float.
 
-    in code that Spark generates, 16777217 cast to float and on to double is 16777217 still (4.3).
+    In code that Spark generates, 16777217 cast to float and on to double is still 16777217 (4.3).
     """
     exact = is_float(source) or source in (pa.int8(), pa.int16())
     doubles = (lambda x: (x, None)) if is_float(source) else _to_double(source)
@@ -116,9 +117,9 @@ def _to_float(source: pa.DataType) -> Function:
 
 
 def _truncated(x: np.ndarray, target: pa.DataType) -> tuple[np.ndarray, np.ndarray]:
-    """Doubles to integers, towards zero. A double is beyond a type's range where its floor or ceiling is.
+    """Truncate doubles to integers. A double is out of a type's range if its floor or ceiling is.
 
-    The greatest bigint is compared as a double, 2**63, which so becomes that bigint (``DoubleExactNumeric.toLong``).
+    The greatest bigint is compared as the double 2**63, which then becomes that bigint (``DoubleExactNumeric.toLong``).
     """
     least, greatest = key_range(target)
     with np.errstate(invalid="ignore"):
@@ -129,7 +130,7 @@ def _truncated(x: np.ndarray, target: pa.DataType) -> tuple[np.ndarray, np.ndarr
 
 
 def _rescaled(x: np.ndarray, source: pa.DataType, target: pa.DataType) -> tuple[np.ndarray, np.ndarray]:
-    """Integers and decimals to each other: a decimal becomes an integer towards zero, and a decimal half up."""
+    """Convert between integers and decimals: to an integer towards zero, to a decimal half up."""
     drop = _scale(source) - _scale(target)
     least, greatest = key_range(target)
     longest = decimal_of(source).precision + max(-drop, 0)
@@ -148,7 +149,7 @@ def _scale(type_: pa.DataType) -> int:
 
 
 def half_up(value: np.ndarray, digits: int) -> np.ndarray:
-    """Integers without their last digits, rounded half away from zero; a negative number of digits adds zeros."""
+    """Drop the last digits of integers, rounding half away from zero; negative `digits` add zeros."""
     if digits <= 0:
         return value * 10**-digits
     unit = 10**digits

@@ -1,12 +1,12 @@
-"""Clocks: local times of instants in a time zone, and instants of local times, of many at once.
+"""Clocks: convert arrays of instants to local times in a time zone, and back.
 
 A zone's clock adds an offset that changes at certain instants; the way back subtracts it. Both are tables of shifts,
-made from ``zoneinfo`` by looking every few days and bisecting between. Java's rules and Python's go on forever after
-the last change on record, and repeat with the calendar every 400 years.
+made from ``zoneinfo`` by sampling every few days and bisecting between samples. Java's and Python's rules continue
+forever after the last recorded change, and repeat with the calendar every 400 years.
 
-Java's and Python's databases differ for some zones before 1970, where only this much is known: no clock is further than
-18 hours from UTC (``java.time.ZoneOffset``). Releases of the database agree from 1970-01-01T00:00Z on, and no clock in
-it changed between 1969-11-23 and 1970-02-01, so they agree from that December on.
+Java's and Python's databases differ for some zones before 1970; there only this is known: no clock is more than 18
+hours from UTC (``java.time.ZoneOffset``). Releases of the database agree from 1970-01-01T00:00Z on, and no clock in it
+changed between 1969-11-23 and 1970-02-01, so they agree from that December on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from secateur.values import INT64_MAX, INT64_MIN
 
 FARTHEST = 18 * 3600  # seconds between a clock and UTC, at most
 AGREED = -30 * DAY_SECONDS  # 1969-12-02: from here on Java and Python have the same offsets
-_AGREED_LATER = {  # of zones whose past was corrected in 2024 and after, or which became links: seconds
+_AGREED_LATER = {  # zones whose past was corrected in 2024 or later, or which became links: seconds
     **dict.fromkeys(("Asia/Tehran", "Iran"), 315_532_800),  # 1980
     "EET": 347_155_200,  # 1981
     "WET": 852_076_800,  # 1997
@@ -33,8 +33,8 @@ _AGREED_LATER = {  # of zones whose past was corrected in 2024 and after, or whi
 FAR = 4_102_444_800  # 2100-01-01: from here on clocks repeat every CYCLE
 CYCLE = 146_097 * DAY_SECONDS  # 400 years of the Gregorian calendar, whole weeks
 
-_PROBE = 6 * DAY_SECONDS  # no offset since 1970 lasts less
-_FAR_PROBE = 28 * DAY_SECONDS  # nor less than this by a rule without end
+_PROBE = 6 * DAY_SECONDS  # every offset since 1970 lasts longer
+_FAR_PROBE = 28 * DAY_SECONDS  # and by a rule without end, longer than this
 _ALIASES_OF_UTC = frozenset(("GMT", "GMT+0", "GMT-0", "GMT0", "Greenwich", "UCT", "UTC", "Universal", "Zulu"))
 
 
@@ -47,7 +47,7 @@ class Changes(NamedTuple):
 
 @dataclass(frozen=True)
 class _Shifts:
-    """x becomes x + shift, give or take the slack; segment i begins at starts[i]."""
+    """A table of shifts: x becomes x + shift, plus or minus the slack; segment i begins at starts[i]."""
 
     starts: np.ndarray
     shift: np.ndarray
@@ -64,7 +64,7 @@ def _shifts(starts: np.ndarray, shift: np.ndarray, slack: np.ndarray) -> _Shifts
 
 
 class _Found(NamedTuple):
-    """Arrays of shape (n,): the segment, the least and the greatest value, and the extremes beyond the segment."""
+    """Arrays of shape (n,): the segment, the least and the greatest value, and the extremes outside the segment."""
 
     segment: np.ndarray
     least: np.ndarray
@@ -75,7 +75,7 @@ class _Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Shifting:
-    """A piecewise shift of times, with so many units to the second: from instants to local times, or back."""
+    """A piecewise shift of times with a given number of units per second: from instants to local times, or back."""
 
     near: _Shifts
     make_long: Callable[[], _Shifts]
@@ -83,7 +83,7 @@ class Shifting:
 
     @cached_property
     def long(self) -> _Shifts:
-        """The table that goes on to the year 2500."""
+        """The table that extends to the year 2500."""
         return self.make_long()
 
     @property
@@ -92,10 +92,10 @@ class Shifting:
         return int(self.near.shift[0]) if len(self.near.starts) == 1 else None
 
     def hull(self, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds of the shifted times of all x in [lower, upper]; exact where the two are one, and known.
+        """Return bounds of the shifted times of all x in [lower, upper]; exact if the two are equal and known.
 
         Within a segment the ends are the extremes. Otherwise an earlier segment may end later, where a clock goes back,
-        or a later one begin earlier. What has more than 64 bits becomes the least or the greatest of them.
+        or a later one begin earlier. Values beyond 64 bits are clamped to the least or greatest int64.
         """
         if self.constant is not None:
             low = _plus(lower, self.near.shift)
@@ -127,7 +127,7 @@ class Shifting:
 
 
 def _plus(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The sum, or where it overflows the end of int64 that it is beyond."""
+    """Add, clamping to the end of int64 on overflow."""
     total = a + b
     overflows = (total < a) != (b < 0)
     return np.where(overflows, np.where(b < 0, INT64_MIN, INT64_MAX), total) if overflows.any() else total
@@ -137,9 +137,9 @@ def _plus(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 class Clock:
     """The clock of a zone.
 
-    `local` gives the local times of instants. `instants` gives the instants of local times as ``java.time`` does: one
-    that the clock skips is moved later by the length of the gap, of one that it repeats the earlier is taken. `later`
-    takes the later, and is for bounds.
+    `local` gives the local times of instants. `instants` gives the instants of local times as ``java.time`` does: a
+    skipped time is moved later by the length of the gap, and for a repeated time the earlier instant is taken. `later`
+    takes the later one, and is for bounds.
     """
 
     local: Shifting
@@ -149,7 +149,7 @@ class Clock:
 
 @cache
 def clock(zone: dt.tzinfo, unit: int = 1) -> Clock:
-    """The clock of a zone, for times with so many units to the second; made once."""
+    """Return the cached clock of a zone, for times with `unit` units per second."""
     offset = fixed_offset(zone)
     if offset is not None:
         back = _constant(-offset * unit, unit)
@@ -163,13 +163,13 @@ def clock(zone: dt.tzinfo, unit: int = 1) -> Clock:
 
 
 def fixed_offset(zone: dt.tzinfo) -> int | None:
-    """The seconds that a zone's clock is always ahead of UTC, or None where its offset changes or may have changed."""
+    """Return how many seconds a zone is always ahead of UTC, or None if its offset changes or may have changed."""
     named = isinstance(zone, ZoneInfo) and (zone.key in _ALIASES_OF_UTC or zone.key.startswith("Etc/"))
     return _offset(AGREED, zone) if named or isinstance(zone, dt.timezone) else None
 
 
 def agreed(zone: dt.tzinfo) -> int:
-    """The second from which on the offsets of a zone are known."""
+    """Return the second from which on the offsets of a zone are known."""
     return _AGREED_LATER.get(zone.key, AGREED) if isinstance(zone, ZoneInfo) else AGREED
 
 
@@ -180,7 +180,7 @@ def _near(zone: dt.tzinfo) -> Changes:
 
 @cache
 def _long(zone: dt.tzinfo) -> Changes:
-    """With those of the first cycle, and of a year more."""
+    """Include the changes of the first cycle, and of one more year."""
     near, far = _near(zone), changes(zone, FAR, FAR + CYCLE + 366 * DAY_SECONDS, _FAR_PROBE)
     between = [FAR] if near.offsets[-1] != far.offsets[0] else []
     offsets = far.offsets if between else far.offsets[1:]
@@ -188,7 +188,7 @@ def _long(zone: dt.tzinfo) -> Changes:
 
 
 def changes(zone: dt.tzinfo, start: int, stop: int, step: int) -> Changes:
-    """The changes of a zone's offset between two instants; an offset must last longer than `step` to be seen."""
+    """Return the changes of a zone's offset between two instants; offsets shorter than `step` may be missed."""
     instants: list[int] = []
     offsets = [_offset(start, zone)]
     for probe in range(start + step, stop + step, step):
@@ -223,7 +223,7 @@ def _local(changes: Changes, since: int, unit: int) -> _Shifts:
 
 
 def _instants(changes: Changes, since: int, unit: int) -> _Shifts:
-    """An offset begins where the one before it is of no more use: at the end of the gap, or of the overlap."""
+    """Start each offset where the previous one no longer applies: at the end of the gap or overlap."""
     begin = changes.instants + np.maximum(changes.offsets[1:], changes.offsets[:-1])
     return _since(since + FARTHEST, begin, -changes.offsets, unit)
 
@@ -234,7 +234,7 @@ def _later(changes: Changes, since: int, unit: int) -> _Shifts:
 
 
 def _since(start: int, begin: np.ndarray, shift: np.ndarray, unit: int) -> _Shifts:
-    """The table that knows nothing before `start`."""
+    """Build the table that knows nothing before `start`."""
     starts = np.append(start, np.maximum(begin, start)).astype(np.int64) * unit
     slack = np.append(FARTHEST, np.zeros(len(starts))).astype(np.int64) * unit
     return _shifts(np.append(INT64_MIN, starts), np.append(0, shift).astype(np.int64) * unit, slack)

@@ -19,7 +19,7 @@ def _coalesce(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None
 
 
 def _first_value(arguments: Sequence[Interval]) -> Interval:
-    """The hull of the arguments that can be reached, which is where all before may be NULL; NULL where all may be."""
+    """Return the hull of the reachable arguments, those before which all may be NULL; NULL if all may be."""
     reached = np.ones(len(arguments[0]), bool)
     found = where(~reached, arguments[0])
     for argument in arguments:
@@ -33,7 +33,7 @@ def _null_everywhere(arguments: Sequence[Interval]) -> np.ndarray:
 
 
 def _extreme(name: str) -> Rule:
-    """``greatest`` and ``least`` skip NULL: they are NULL where all arguments are."""
+    """Make ``greatest`` or ``least``, which skip NULL: they are NULL if all arguments are."""
 
     def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
         if len(arguments) < 2 or any(a.type != arguments[0].type for a in arguments):
@@ -44,7 +44,7 @@ def _extreme(name: str) -> Rule:
 
 
 def _greatest(arguments: Sequence[Interval]) -> Interval:
-    """At most the greatest upper bound; at least the lower bound of each argument that cannot be NULL."""
+    """Return the greatest upper bound; the lower bound is that of arguments that cannot be NULL."""
     return reduce(_greater, arguments)
 
 
@@ -56,7 +56,7 @@ def _greater(a: Interval, b: Interval) -> Interval:
 
 
 def _least(arguments: Sequence[Interval]) -> Interval:
-    """At least the least lower bound; at most the upper bound of each argument that cannot be NULL."""
+    """Return the least lower bound; the upper bound is that of arguments that cannot be NULL."""
     return reduce(_lesser, arguments)
 
 

@@ -1,7 +1,7 @@
 """Differences of dates and timestamps: intervals, and whole units of time.
 
 Sources: Spark's ``SubtractTimestamps``, ``SubtractDates``, ``DateTimeUtils.timestampDiff`` and ``monthsBetween``. All
-of them compare local times, so an hour that a clock skips or repeats does not count.
+compare local times, so an hour that a clock skips or repeats does not count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from secateur.pruning.functions.spans import (
 from secateur.pruning.functions.types import INSTANT, LOCAL, is_temporal
 from secateur.pruning.interval import Argument, Function, Interval, Rule, keys_of_numbers, strict
 
-_HALF = 2**61  # microseconds: the difference of two such times has 64 bits
+_HALF = 2**61  # microseconds: the difference of two such times fits in 64 bits
 _SIZES = {
     b"MICROSECOND": 1,
     b"MILLISECOND": 1000,
@@ -43,13 +43,13 @@ _SIZES = {
     b"WEEK": 7 * DAY,
 }
 _MONTHS = {b"MONTH": 1, b"QUARTER": 3, b"YEAR": 12}
-_ODD_DAY = 1.05  # the part of a month that days and seconds can make, with a day of 25 hours
+_ODD_DAY = 1.05  # greatest part of a month that days and seconds can make, with a day of 25 hours
 
-Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of the later and the earlier time on the clock
+Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]  # takes the later and the earlier time on the clock
 
 
 def _elapsed(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """The microseconds of the interval ``a - b``, of two values of one type."""
+    """Return the microseconds of the interval ``a - b``, for two values of one type."""
     types = [argument.type for argument in arguments]
     if len(types) != 2 or types[0] != types[1] or not is_temporal(types[0]):
         return None
@@ -58,7 +58,7 @@ def _elapsed(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
 
 
 def _timestampdiff(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """``timestampdiff(unit, a, b)``: whole units from a to b, toward zero; both are cast to TIMESTAMP."""
+    """Compute ``timestampdiff(unit, a, b)``: whole units from a to b, toward zero; both are cast to TIMESTAMP."""
     match arguments:
         case [Argument(key=bytes(unit)), earlier, later] if is_temporal(earlier.type) and is_temporal(later.type):
             pass
@@ -79,7 +79,7 @@ def _local_of(type_: pa.DataType, zone: dt.tzinfo) -> Step:
 
 
 def _timestamp_local_of(type_: pa.DataType, zone: dt.tzinfo) -> Step:
-    """The time on the clock of a value cast to TIMESTAMP: not one that the clock skips."""
+    """Return the local time of a value cast to TIMESTAMP, which is never a time that the clock skips."""
     return chain(instants_of(type_, zone) or within(0, 0), _local_of(INSTANT, zone))
 
 
@@ -91,7 +91,7 @@ def _increasing(
     position: tuple[int, int],
     zone: dt.tzinfo,
 ) -> Function:
-    """A function that grows with the later time and falls with the earlier, which stand at these positions."""
+    """Make a function that grows with the later time and falls with the earlier, at these positions."""
     (first, there), (second, before), (at, other) = later, earlier, position
 
     def bounds(args: Sequence[Interval]) -> Interval:
@@ -105,7 +105,7 @@ def _increasing(
     directions[at], directions[other] = 1, -1
     is_steady = steadiness(there, first.type, matters)
     if is_steady is not None and second.key is None:
-        directions, is_steady = [0] * len(directions), None  # clocks can be asked of one argument alone
+        directions, is_steady = [0] * len(directions), None  # steadiness is defined for one argument only
     return Function(named(name, matters), pa.int64(), bounds, tuple(directions), is_steady=is_steady)
 
 
@@ -117,7 +117,7 @@ def _toward_zero(values: np.ndarray, size: int) -> np.ndarray:
 
 
 def _whole_months(name: str, later: Step, earlier: Step, size: int, zone: dt.tzinfo) -> Function:
-    """Whole months, toward zero: the difference of the calendar months, or one to either side of it."""
+    """Compute whole months, toward zero: the difference of the calendar months, or one more or less."""
 
     def bounds(args: Sequence[Interval]) -> Interval:
         a, b = later(span_of(args[2])), earlier(span_of(args[1]))
@@ -136,7 +136,7 @@ def _months(micros: np.ndarray) -> np.ndarray:
 
 
 def _full_months(later: np.ndarray, earlier: np.ndarray) -> np.ndarray:
-    """``LocalDateTime.until`` in months: the end is drawn in by a day where its time of day is not reached."""
+    """Compute ``LocalDateTime.until`` in months: the end moves a day closer if its time of day is not reached."""
     end, start = later // DAY, earlier // DAY
     time = np.sign(later % DAY - earlier % DAY)
     end = end + np.where((end > start) & (time < 0), -1, np.where((end < start) & (time > 0), 1, 0))
@@ -145,7 +145,7 @@ def _full_months(later: np.ndarray, earlier: np.ndarray) -> np.ndarray:
 
 
 def _months_between(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """``months_between(a, b)``: within a month of the difference of the calendar months. Rows are left to Spark."""
+    """Bound ``months_between(a, b)`` within a month of the calendar difference. Rows are left to Spark."""
     if len(arguments) not in (2, 3) or not all(is_temporal(argument.type) for argument in arguments[:2]):
         return None
     later, earlier = (_timestamp_local_of(argument.type, zone) for argument in arguments[:2])

@@ -1,8 +1,9 @@
 """Dates and timestamps plus an interval, or plus a number of units of time.
 
-Source: Spark's ``DateTimeUtils``. However an interval of days and less was written, its whole days, cut toward zero,
-are added to the clock, which is then read again, and the rest to the instant (``timestampAddDayTime``). Months are
-added to the clock (``timestampAddMonths``). ``timestampadd`` adds hours and less to the instant, however many.
+Source: Spark's ``DateTimeUtils``. For an interval of days or less, however written, its whole days, cut toward zero,
+are added to the local time, which is converted back to an instant, and the rest is added to that
+(``timestampAddDayTime``). Months are added to the local time (``timestampAddMonths``). ``timestampadd`` adds hours and
+less to the instant, however many.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ _DAYS = {b"DAY": 1, b"DAYOFYEAR": 1, b"WEEK": 7}
 _MONTHS = {b"MONTH": 1, b"QUARTER": 3, b"YEAR": 12}
 _FARTHEST = FARTHEST * SECOND
 _MOST_MONTHS = 12 * 100_000
-_MOST_DAYS = 366 * 100_000  # of more the sums might not fit
+_MOST_DAYS = 366 * 100_000  # beyond this the sums might not fit
 
 
 def _plus_interval(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """A moment plus a constant interval: of MONTH, DAY or MICROSECOND, so many; a date plus days is a date."""
+    """Add a constant interval, in MONTH, DAY or MICROSECOND, to a moment; a date plus days is a date."""
     match arguments:
         case [Argument(key=bytes(unit)), Argument(key=int(amount)), Argument(type=source)] if is_temporal(source):
             pass
@@ -67,7 +68,7 @@ def _try_plus_interval(arguments: Sequence[Argument], zone: dt.tzinfo) -> Functi
 
 
 def _timestampadd(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """``timestampadd(unit, count, moment)``, of a constant unit and count; a date is its midnight."""
+    """Compute ``timestampadd(unit, count, moment)`` for a constant unit and count; a date counts as midnight."""
     match arguments:
         case [Argument(key=bytes(unit)), Argument(type=type_, key=int(count)), Argument(type=source)]:
             if type_ not in INTEGERS or not is_temporal(source):
@@ -88,7 +89,7 @@ def _made(
 
 
 def _time_later(source: pa.DataType, days: int, micros: int, zone: dt.tzinfo) -> Function | None:
-    """A timestamp so many days later on the clock, and then so many microseconds."""
+    """Add days to a timestamp's local time, and then microseconds to the instant."""
     if abs(days) > _MOST_DAYS or abs(micros) > INT64_MAX:
         return None
     name = f"plus[{days} days, {micros} microseconds]"
@@ -101,7 +102,7 @@ def _time_later(source: pa.DataType, days: int, micros: int, zone: dt.tzinfo) ->
 
 
 def _months_later(source: pa.DataType, result: pa.DataType, months: int, zone: dt.tzinfo) -> Function | None:
-    """A date or timestamp so many months later. The last days of a month become one, whatever their time."""
+    """Add months to a date or timestamp. Several last days of a month become one, whatever their time."""
     if abs(months) > _MOST_MONTHS:
         return None
     name, add = f"plus[{months} months]", np.asarray(months)
@@ -120,7 +121,7 @@ def _plus(amount: int) -> Step:
 
 
 def _of_day(move: Map, most_days: int) -> Step:
-    """The time of day on another day, in microseconds on the clock."""
+    """Move to another day, keeping the time of day, in microseconds of local time."""
 
     def step(span: Span) -> Span:
         days = span.map(lambda micros: micros // DAY).map(move)
@@ -134,7 +135,7 @@ def _of_day(move: Map, most_days: int) -> Step:
 
 
 def _on_clock(zone: dt.tzinfo, move: Step) -> Step:
-    """The instant of a time moved on the clock: of one that comes twice the one of the offset before, if it is either.
+    """Move a time on the clock; if the result occurs twice, prefer the offset from before the move.
 
     Source: ``ZonedDateTime.plusDays`` and ``plusMonths``. Between bounds it may be both.
     """

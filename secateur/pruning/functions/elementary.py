@@ -1,8 +1,8 @@
-"""Roots, powers, logarithms and their like on intervals: all of doubles.
+"""Roots, powers, logarithms and similar functions on intervals of doubles.
 
 Java rounds ``sqrt``, ``rint`` and ``signum`` correctly. The others are those of Java's ``StrictMath``, at most one ulp
-off, where numpy's may be four. Each is monotone, so the value between two arguments lies between theirs, once both are
-widened by more than either library can be wrong. On rows they are left to Spark.
+off, where numpy's may be off by four. Each is monotone, so the value between two arguments is between theirs, once both
+are widened by more than either library can be wrong. On rows they are left to Spark.
 
 Sources: Spark's ``mathExpressions.scala``; the documentation of ``java.lang.StrictMath``; numpy's accuracy tests.
 """
@@ -30,7 +30,7 @@ _MOST = np.finfo(np.float64).max
 def _unary(
     name: str, ends: Callable[[np.ndarray, np.ndarray], Ends], *, exact: bool = False, rises: bool = False
 ) -> Rule:
-    """A function of a double with the ends of its values between two arguments; `rises`: it never decreases at all."""
+    """Make a function of a double from its least and greatest value between two arguments; `rises`: never decreases."""
 
     def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
         into = _to_double(arguments[0]) if len(arguments) == 1 else None
@@ -57,7 +57,7 @@ def _doubles(a: Interval) -> Ends:
 
 
 def _constant(argument: Argument) -> float | None:
-    """The double that a constant argument is, if it is finite."""
+    """Return a constant argument as a double, if it is finite."""
     into = _to_double(argument)
     if into is None or argument.key is None:
         return None
@@ -67,20 +67,20 @@ def _constant(argument: Argument) -> float | None:
 
 
 def _widened(lower: np.ndarray, upper: np.ndarray) -> Ends:
-    """Both ends moved outwards by more than two libraries differ, also on where they overflow; NaN stays."""
+    """Move both ends outwards by more than the libraries differ, even if they overflow; NaN stays."""
     low, high = np.clip(lower, None, _MOST), np.clip(upper, -_MOST, None)
     return np.nextafter(low - np.abs(low) * _SLACK, -np.inf), np.nextafter(high + np.abs(high) * _SLACK, np.inf)
 
 
 def _sqrt(low: np.ndarray, high: np.ndarray) -> Ends:
-    """NaN, which is the greatest, of what is negative."""
+    """Compute roots; negative arguments give NaN, which is the greatest."""
     negative = low < 0
     lower = np.where(negative, np.where(high < 0, np.nan, 0.0), np.sqrt(low))
     return lower, np.where(negative, np.nan, np.sqrt(high))
 
 
 def _rising(values: Values, least: float = -np.inf) -> Callable[[np.ndarray, np.ndarray], Ends]:
-    """A function that never decreases, and is NaN of NaN alone; `least` is its infimum."""
+    """Make a function that never decreases, and is NaN only for NaN; `least` is its infimum."""
 
     def ends(low: np.ndarray, high: np.ndarray) -> Ends:
         lower, upper = _widened(values(low), values(high))
@@ -93,7 +93,7 @@ def _rising(values: Values, least: float = -np.inf) -> Callable[[np.ndarray, np.
 
 
 def _logarithm(name: str, values: Values, asymptote: float = 0.0) -> Rule:
-    """NULL of what is not above the asymptote."""
+    """Make a logarithm that is NULL at and below the asymptote."""
 
     def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
         into = _to_double(arguments[0]) if len(arguments) == 1 else None
@@ -107,7 +107,7 @@ def _logarithm(name: str, values: Values, asymptote: float = 0.0) -> Rule:
 
 
 def _log(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """The natural logarithm, or that to a constant base."""
+    """Compute the natural logarithm, or that to a constant base."""
     if len(arguments) == 1:
         return _logarithm("ln", np.log)(arguments, zone)
     into, base = (_to_double(arguments[1]), _constant(arguments[0])) if len(arguments) == 2 else (None, None)
@@ -123,7 +123,7 @@ def _log(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
 
 
 def _logarithms(a: Interval, values: Values, asymptote: float, sign: int) -> Interval:
-    """Of an interval of doubles; of the part of it above the asymptote, and NULL of the other."""
+    """Compute the logarithm of the part of an interval above the asymptote; the rest is NULL."""
     low, high = _doubles(a)
     with np.errstate(all="ignore"):
         inside = low > asymptote
@@ -145,7 +145,7 @@ def _logarithms(a: Interval, values: Values, asymptote: float, sign: int) -> Int
 
 
 def _pow(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """A power with a constant exponent, or of a constant base."""
+    """Compute a power with a constant exponent, or of a constant base."""
     if len(arguments) != 2 or not all(is_numeric(a.type) for a in arguments):
         return None
     exponent, base = _constant(arguments[1]), _constant(arguments[0])
@@ -173,7 +173,7 @@ def _function_of(
 
 
 def _powers(a: Interval, exponent: float) -> Ends:
-    """Monotone where the base is positive, and for whole exponents where it is negative; else it can be anything."""
+    """Return bounds: monotone for positive bases, and for whole exponents on negative bases; else unbounded."""
     low, high = _doubles(a)
     top = np.where(np.isnan(high), np.inf, high)
     at_low, at_high = np.power(low, exponent), np.power(top, exponent)
@@ -207,7 +207,7 @@ def _exponentials(a: Interval, base: float) -> Ends:
 
 
 def _nanvl(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """The first argument, or the second where the first is NaN."""
+    """Return the first argument, or the second where the first is NaN."""
     if len(arguments) != 2 or not all(is_numeric(a.type) for a in arguments):
         return None
     type_ = pa.float32() if all(a.type == pa.float32() for a in arguments) else pa.float64()
@@ -223,7 +223,7 @@ def _nanvl(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
         top = np.where(np.isnan(high), np.inf, high)
         reached = ~never & (second.value != 0)
         lower = np.where(always, least, np.where(reached, np.fmin(low, least), low))
-        upper = np.where(always, greatest, np.where(reached, np.maximum(top, greatest), top))  # NaN where one is
+        upper = np.where(always, greatest, np.where(reached, np.maximum(top, greatest), top))  # NaN if either may be
         null = np.where(never, first.null, first.null | second.null)
         value = np.where(always, second.value, first.value)
         fails = first.fails | (second.fails & ~never)

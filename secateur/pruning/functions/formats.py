@@ -1,7 +1,7 @@
-"""Text of dates and timestamps by a pattern that begins with the year.
+"""Format dates and timestamps by a pattern that begins with the year.
 
-Source: Spark's ``date_format``, which reads patterns as ``DateTimeFormatter`` does. With fields of a fixed width from
-the year downwards the text orders as times do; other patterns have no rule.
+Source: Spark's ``date_format``, which reads patterns as ``DateTimeFormatter`` does. With fixed-width fields from the
+year downwards the text sorts as the times do; other patterns have no rule.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Form = Callable[[np.ndarray], pa.Array]
 
 
 def _date_format(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """``date_format(x, pattern)``; dates and times without zone are cast to TIMESTAMP."""
+    """Compute ``date_format(x, pattern)``; dates and times without zone are cast to TIMESTAMP."""
     match arguments:
         case [Argument(type=source), Argument(key=bytes(pattern))] if is_temporal(source):
             form = _form(pattern.decode("utf-8", "replace"))
@@ -52,7 +52,7 @@ def _date_format(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | N
 
 
 def _form(pattern: str) -> Form | None:
-    """The text of seconds on the clock, or None for patterns whose text does not order as times do."""
+    """Return the formatter of local seconds, or None for patterns whose text does not sort as the times do."""
     parts = [(match["field"] or "", match["mark"] or "") for match in _PARTS.finditer(pattern)]
     if "".join(field or mark for field, mark in parts) != pattern:
         return None

@@ -1,7 +1,7 @@
 """Operators on whole numbers: ``DIV``, shifts, ``~``.
 
 Sources: Spark's ``IntegralDivide``, ``ShiftLeft``, ``ShiftRight``, ``ShiftRightUnsigned``, ``BitwiseNot``. Shifts are
-those of Java: of an int by the last 5 bits of the count, of a long by the last 6; what leaves to the left is lost.
+Java's: an int uses the last 5 bits of the count, a long the last 6; bits shifted out on the left are lost.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from secateur.pruning.functions.types import is_integer
 from secateur.pruning.interval import Argument, Function, Interval, Rule, key_range, keys_of_numbers, strict
 from secateur.values import INT64_MAX, INT64_MIN
 
-Shift = Callable[[np.ndarray, np.ndarray, int], np.ndarray]  # of numbers by counts, in so many bits
+Shift = Callable[[np.ndarray, np.ndarray, int], np.ndarray]  # numbers, counts, width in bits
 
 
 def _div(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """The quotient towards zero, a bigint. By a divisor of one sign it is monotone in both arguments."""
+    """Compute the quotient towards zero, a bigint. For divisors of one sign it is monotone in both arguments."""
     if len(arguments) != 2 or not all(is_integer(a.type) for a in arguments):
         return None
     divisor = arguments[1].key
@@ -46,7 +46,7 @@ def _div(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
 
 
 def _quotient(x: np.ndarray, divisor: np.ndarray) -> np.ndarray:
-    """Towards zero; the greatest bigint for the least one by -1, which has none."""
+    """Divide towards zero; the least bigint by -1, which overflows, gives the greatest."""
     safe = np.where(divisor == -1, 1, divisor)
     quotient = (x - np.fmod(x, safe)) // safe
     return np.where(divisor == -1, -np.maximum(x, -INT64_MAX), quotient)
@@ -69,7 +69,7 @@ def _complement(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | No
 
 
 def _shift(name: str, shifted: Shift, *, rises: bool) -> Rule:
-    """A shift; `rises`: by a constant it never decreases."""
+    """Make a shift; `rises`: for a constant count it never decreases."""
 
     def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
         if len(arguments) != 2 or not all(is_integer(a.type) for a in arguments):
@@ -98,7 +98,7 @@ def _shift(name: str, shifted: Shift, *, rises: bool) -> Rule:
 def _keeps_order(
     name: str, low: np.ndarray, high: np.ndarray, by: np.ndarray, ends: tuple[np.ndarray, np.ndarray], bits: int
 ) -> np.ndarray:
-    """Where the ends of an interval become those of the shifted one."""
+    """Return where the ends of an interval become those of the shifted one."""
     match name:
         case "shiftleft":  # unless a bit is lost
             return np.logical_and.reduce([_right(end, by, bits) == x for end, x in zip(ends, (low, high), strict=True)])

@@ -1,8 +1,8 @@
-"""Text that is made of a column and constants: ``concat``, ``lpad``, ``rpad``, and the digits of a whole number.
+"""Text made of a column and constants: ``concat``, ``lpad``, ``rpad``, and the digits of a whole number.
 
-What they give keeps no order that bounds could follow (a prefix aside), but of a given text it is known which values
-give it. Sources: Spark's ``Concat``, ``StringLPad``, ``StringRPad``; ``UTF8String``, whose characters are counted by
-the bytes that begin them; Java's ``Long.toString``.
+The results preserve no order that bounds could use (except after a constant prefix), but for a given text it is known
+which values produce it. Sources: Spark's ``Concat``, ``StringLPad``, ``StringRPad``; ``UTF8String``, which counts
+characters by their first bytes; Java's ``Long.toString``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NUMBER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 
 
 def _concat(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """Texts one after the other, of which one is no constant."""
+    """Concatenate texts, one of which is not constant."""
     moving = [i for i, argument in enumerate(arguments) if argument.key is None]
     if len(moving) != 1 or any(argument.type != pa.string() for argument in arguments):
         return None
@@ -34,7 +34,7 @@ def _concat(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
     before = b"".join(a.key for a in arguments[:at] if isinstance(a.key, bytes))
     after = b"".join(a.key for a in arguments[at + 1 :] if isinstance(a.key, bytes))
     name = f"concat[{before!r}, {after!r}]"
-    if after:  # which may turn the order of two texts around, where one begins with the other
+    if after:  # it may reverse the order of two texts if one is a prefix of the other
         return Function(
             name,
             pa.string(),
@@ -55,7 +55,7 @@ def _between(text: bytes, before: bytes, after: bytes) -> Iterator[RangeSet]:
 
 
 def _without_prefix(key: Key, prefix: bytes) -> Key | None:
-    """The first text that is at least a key once the prefix stands before it."""
+    """Return the first text that is at least a key once the prefix is prepended."""
     assert isinstance(key, bytes)
     if key.startswith(prefix):
         return key[len(prefix) :]
@@ -63,7 +63,7 @@ def _without_prefix(key: Key, prefix: bytes) -> Key | None:
 
 
 def _of_points(kind: Kind, values: Callable[[bytes], Iterator[RangeSet]]) -> Callable[[RangeSet], RangeSet | None]:
-    """The preimage of a set of single texts, from that of each; of other sets it is not known."""
+    """Return the preimage of a set of single texts, from that of each; for other sets it is unknown."""
 
     def preimage(ranges: RangeSet) -> RangeSet | None:
         if ranges.is_everything:
@@ -85,7 +85,7 @@ def _is_text(key: bytes) -> bool:
 
 
 def _united(kind: Kind, sets: list[RangeSet]) -> RangeSet:
-    """The union of many sets, of pairs first: each is copied as often as its logarithm."""
+    """Unite many sets pairwise, so that each is copied a logarithmic number of times."""
     while len(sets) > 1:
         sets = [reduce(rangeset.union, sets[i : i + 2]) for i in range(0, len(sets), 2)]
     return sets[0] if sets else rangeset.empty(kind)
@@ -95,7 +95,7 @@ def _united(kind: Kind, sets: list[RangeSet]) -> RangeSet:
 
 
 def _pad(name: str) -> Rule:
-    """A text of exactly so many characters: a longer one is cut, a shorter one filled up, before it or after it."""
+    """Make a text of an exact number of characters: longer ones are cut, shorter ones padded on one side."""
 
     def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
         match arguments:
@@ -121,7 +121,7 @@ def _pad(name: str) -> Rule:
 
 
 def _unpadded(name: str, text: bytes, length: int, pad: bytes) -> Iterator[RangeSet]:
-    """The texts that become this one."""
+    """Yield the texts that are padded or cut to this one."""
     characters = text.decode()
     count = len(characters)
     if count == length:  # cut there, or of that length
@@ -142,7 +142,7 @@ def _unpadded(name: str, text: bytes, length: int, pad: bytes) -> Iterator[Range
 
 
 def digits(source: pa.DataType) -> Function | None:
-    """The cast of a whole number to text, of which single texts and prefixes are known to come from some numbers."""
+    """Cast a whole number to text; the numbers that give a single text or a prefix are known."""
     if not is_integer(source):
         return None
     within = rangeset.between(Kind.WORD, *_both_ends(source))
@@ -172,14 +172,14 @@ def _both_ends(type_: pa.DataType) -> tuple[int, int | None]:
 
 
 def _span(first: int, after: int) -> RangeSet:
-    """The bigints of [first, after)."""
+    """Return the bigints of [first, after)."""
     if first > INT64_MAX or after <= INT64_MIN:
         return rangeset.empty(Kind.WORD)
     return rangeset.between(Kind.WORD, max(first, INT64_MIN), None if after > INT64_MAX else after)
 
 
 def _beginning_with(prefix: bytes) -> list[tuple[int, int]]:
-    """The spans of the numbers whose digits begin so: 15, 150 to 159, 1500 to 1599, and so on."""
+    """Return the spans of the numbers that begin with these digits: 15, 150 to 159, 1500 to 1599, and so on."""
     if prefix == b"-":
         return [(INT64_MIN, 0)]
     if prefix == b"0":

@@ -1,7 +1,7 @@
-"""Arithmetic and casts that raise no error: without ANSI integers wrap around, and what else has no value is NULL.
+"""Arithmetic and casts without errors: without ANSI integers wrap around, and other failures give NULL.
 
-Every function here is made of its form under ANSI (:attr:`secateur.pruning.interval.Function.strict`), whose `fails`
-tell where the two differ. Source: Spark's ``EvalMode.LEGACY`` in ``arithmetic.scala``, ``Cast``, ``Decimal``.
+Every function here is made from its ANSI form (:attr:`secateur.pruning.interval.Function.strict`), whose `fails` say
+where the two differ. Source: Spark's ``EvalMode.LEGACY`` in ``arithmetic.scala``, ``Cast``, ``Decimal``.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from secateur.pruning.outcomes import NULL
 from secateur.values import Keys, choose, is_float
 
 _NULL_AT_ZERO = ("/", "%")
-_WRAPPED = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}  # by bits
+_WRAPPED = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}  # by number of bits
 _LOW = 2**64
 
 
 def without_errors(name: str, function: Function) -> Function:
-    """An arithmetic function, by its name in SQL, as it is without ANSI; others have one form."""
+    """Return the non-ANSI form of an arithmetic function, by its name in SQL; others have one form."""
     if name in _NULL_AT_ZERO or (name in ("+", "-", "*") and is_decimal(function.type)):
         return null_on_error(function)
     if name in ("+", "-", "*", "negative", "abs") and is_integer(function.type):
@@ -35,7 +35,7 @@ def without_errors(name: str, function: Function) -> Function:
 
 
 def cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Function | None:
-    """``CAST(x AS target)`` without ANSI, or None where it does not keep the order, whatever overflows aside."""
+    """Return ``CAST(x AS target)`` without ANSI, or None if it does not preserve order, overflow aside."""
     plain = casts.cast(source, target, zone)
     if plain is None or source == target:
         return plain
@@ -57,7 +57,7 @@ def cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Function 
 
 
 def try_cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Function | None:
-    """The function of ``TRY_CAST``, in every session: NULL where CAST fails under ANSI."""
+    """Return the function of ``TRY_CAST``, in every session: NULL where CAST fails under ANSI."""
     plain = casts.cast(source, target, zone)
     return None if plain is None else replace(null_on_error(plain), name=f"try_{plain.name}")
 
@@ -66,7 +66,7 @@ def try_cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Funct
 
 
 def null_on_error(plain: Function) -> Function:
-    """The function that is NULL where `plain` fails."""
+    """Return the function that is NULL where `plain` fails."""
 
     def bounds(arguments: Sequence[Interval]) -> Interval:
         found = plain.bounds(arguments)
@@ -84,9 +84,9 @@ def null_on_error(plain: Function) -> Function:
 
 
 def wrapping(plain: Function) -> Function:
-    """A function of integers that gives the low bits of its value where that does not fit.
+    """Return an integer function that keeps the low bits of values that do not fit.
 
-    The bounds of `plain` on single values are the value before it is cut to its type.
+    On single values, the bounds of `plain` are the value before truncation to its type.
     """
 
     def bounds(arguments: Sequence[Interval]) -> Interval:
@@ -103,16 +103,16 @@ def wrapping(plain: Function) -> Function:
 
 
 def _wrapped(values: np.ndarray, type_: pa.DataType) -> np.ndarray:
-    """The low bits of integers, of which Python's own may have more than 64."""
+    """Return the low bits of integers; Python integers may have more than 64."""
     if values.dtype == object:
         values = ((values + _LOW // 2) % _LOW - _LOW // 2).astype(np.int64)
     return values.astype(_WRAPPED[type_.bit_width]).astype(np.int64)
 
 
 def _converted(plain: Function, values: Callable[[np.ndarray], np.ndarray], first: Function | None = None) -> Function:
-    """A cast that gives `values` of its argument, or of what a `first` function makes of it, and fails nowhere.
+    """Return a cast that gives `values` of its argument, or of a `first` function of it, and never fails.
 
-    Where `plain` fails on neither bound, it fails on nothing between, and never decreases there.
+    If `plain` fails on neither bound, it fails nowhere between them, and never decreases there.
     """
 
     def bounds(arguments: Sequence[Interval]) -> Interval:
@@ -127,7 +127,7 @@ def _converted(plain: Function, values: Callable[[np.ndarray], np.ndarray], firs
 
 
 def _truncated(target: pa.DataType) -> Callable[[np.ndarray], np.ndarray]:
-    """Doubles to integers as Java's casts: NaN is 0, what is beyond an int or a bigint its end; narrower types wrap."""
+    """Truncate doubles as Java's casts: NaN is 0, values beyond an int or bigint are clamped; narrower types wrap."""
     wide = pa.int64() if target == pa.int64() else pa.int32()
     least, greatest = key_range(wide)
 
@@ -135,14 +135,14 @@ def _truncated(target: pa.DataType) -> Callable[[np.ndarray], np.ndarray]:
         with np.errstate(invalid="ignore"):
             whole = np.trunc(x)
             inside = (whole >= float(least)) & (whole < float(greatest + 1))
-            ends = np.where(whole > 0, greatest, np.where(whole < 0, least, 0))  # of NaN 0
+            ends = np.where(whole > 0, greatest, np.where(whole < 0, least, 0))  # 0 for NaN
             return _wrapped(np.where(inside, np.where(inside, whole, 0.0).astype(np.int64), ends), target)
 
     return values
 
 
 def _whole(source: pa.DataType, target: pa.DataType) -> Callable[[np.ndarray], np.ndarray]:
-    """Decimals to integers, towards zero."""
+    """Convert decimals to integers, towards zero."""
     unit = 10**source.scale
 
     def values(x: np.ndarray) -> np.ndarray:
@@ -163,6 +163,6 @@ def _are_points(arguments: Sequence[Interval]) -> np.ndarray:
 
 
 def _widened(found: Interval, loose: np.ndarray) -> tuple[Keys, Keys]:
-    """The bounds, or those of the whole type where a value may be any."""
+    """Return the bounds, or those of the whole type where any value is possible."""
     whole = of_zones(None, found.type, len(found))
     return choose(loose, whole.lower, found.lower), choose(loose, whole.upper, found.upper)

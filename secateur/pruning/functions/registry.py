@@ -1,4 +1,4 @@
-"""All functions that have bounds, by their names in Spark SQL."""
+"""The registry of functions with bounds, by their names in Spark SQL."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ RULES: dict[str, Rule] = {
 
 
 def rule(name: str) -> Rule | None:
-    """The rule for a function name in lower case: gives the function for arguments and a session's time zone."""
+    """Return the rule for a function name in lower case: it makes the function for arguments and a time zone."""
     return RULES.get(name)
 
 
 def function_of(name: str, arguments: Sequence[Argument], zone: dt.tzinfo, ansi: bool) -> Function | None:
-    """The function of a name in lower case on arguments, if it has bounds on them, as a session has it."""
+    """Return the session's function of a lower-case name on these arguments, if it has bounds."""
     make = rule(name)
     found = None if make is None else make(arguments, zone)
     return found if found is None or ansi else overflow.without_errors(name, found)

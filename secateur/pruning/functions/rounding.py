@@ -1,4 +1,4 @@
-"""``ceil``, ``floor``, ``round`` and ``bround`` on intervals; all never decrease.
+"""``ceil``, ``floor``, ``round`` and ``bround`` on intervals; none ever decreases.
 
 Sources: Spark's ``Ceil``, ``Floor``, ``RoundBase``.
 """
@@ -57,7 +57,7 @@ def _mapped(args: Sequence[Interval], type_: pa.DataType, values: Callable[[np.n
 
 
 def _float_to_long(args: Sequence[Interval], operation: Callable[[np.ndarray], np.ndarray]) -> Interval:
-    """Doubles to bigints. NaN and what is beyond a bigint is left to Spark, whose versions differ on it."""
+    """Convert doubles to bigints. NaN and values beyond bigint are left to Spark, whose versions differ on them."""
     (a,) = args
     with np.errstate(invalid="ignore"):
         low, high = (operation(numbers(keys, a.type)) for keys in (a.lower, a.upper))
@@ -69,7 +69,7 @@ def _float_to_long(args: Sequence[Interval], operation: Callable[[np.ndarray], n
 
 
 def _rounding(name: str, rounded: Callable[[np.ndarray, int], np.ndarray]) -> Rule:
-    """``round`` or ``bround``, which round halves away from zero, or to even digits."""
+    """Make ``round`` or ``bround``, which round halves away from zero, or to even digits."""
 
     def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
         return _round(name, rounded, arguments)
@@ -78,7 +78,7 @@ def _rounding(name: str, rounded: Callable[[np.ndarray, int], np.ndarray]) -> Ru
 
 
 def half_even(value: np.ndarray, digits: int) -> np.ndarray:
-    """Integers without their last digits, rounded half to even; a negative number of digits adds zeros."""
+    """Drop the last digits of integers, rounding half to even; negative `digits` add zeros."""
     if digits <= 0:
         return value * 10**-digits
     unit = 10**digits
@@ -103,7 +103,7 @@ def _round(
         return Function(name, type_, lambda args: _mapped(args[:1], type_, lambda x: x), directions)
     if is_decimal(type_) and digits >= 0:
         scale = min(type_.scale, digits)
-        result = _decimal(type_.precision - type_.scale + 1 + scale, scale)  # rounding up may need one digit more
+        result = _decimal(type_.precision - type_.scale + 1 + scale, scale)  # rounding up may need one more digit
         if kind_of(result) is Kind.WIDE or kind_of(type_) is Kind.WORD:
             return Function(
                 name,
@@ -117,7 +117,7 @@ def _round(
 
 
 def _rounded_floats(args: Sequence[Interval], digits: int) -> Interval:
-    """A double moves by at most half a unit of its last digit, and by the rounding of the result."""
+    """Round floats: a double moves by at most half a unit of its last digit, plus the rounding of the result."""
     a = args[0]
     low, high = numbers(a.lower, a.type), numbers(a.upper, a.type)
     reach = 0.5 * 10.0**-digits * (1 + 2.0**-20)

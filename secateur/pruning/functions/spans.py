@@ -1,7 +1,7 @@
-"""Spans, which are integers between bounds, and the steps that take dates and timestamps from one unit to another.
+"""Spans, integers between bounds, and steps that convert dates and timestamps between units.
 
-Keys become days, seconds and microseconds, of instants or on a clock. A step carries bounds to bounds, so a chain of
-steps does. Sources: Spark's ``DateTimeUtils`` and ``Cast`` (ANSI).
+Keys become days, seconds and microseconds, of instants or of local time. A step maps bounds to bounds, and so does a
+chain of steps. Sources: Spark's ``DateTimeUtils`` and ``Cast`` (ANSI).
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from secateur.pruning.interval import Function, Interval, key_range, keys_of_num
 from secateur.values import INT64_MAX, INT64_MIN, Key, Keys, Kind, choose, constant_keys, keys_of
 
 DATE, TEXT = pa.date32(), pa.string()
-LEAST_SECOND, GREATEST_SECOND = INT64_MIN // SECOND + 1, INT64_MAX // SECOND  # that are timestamps
+LEAST_SECOND, GREATEST_SECOND = INT64_MIN // SECOND + 1, INT64_MAX // SECOND  # seconds that are timestamps
 
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """Integers in [lower, upper] over n units, or an error. Where `lower is upper`, all are single values."""
+    """Integers in [lower, upper] over n units, or an error. If `lower is upper`, all are single values."""
 
     lower: np.ndarray
     upper: np.ndarray
     fails: np.ndarray
 
     def map(self, rising: Map) -> Span:
-        """The values of a function that never decreases."""
+        """Map by a function that never decreases."""
         lower = rising(self.lower)
         return replace(self, lower=lower, upper=lower if self.lower is self.upper else rising(self.upper))
 
     def through(self, clock: Shifting) -> Span:
-        """The times that a clock makes of these."""
+        """Shift these times by a clock."""
         lower, upper = clock.hull(self.lower, self.upper)
         return replace(self, lower=lower, upper=upper)
 
     def within(self, least: int, greatest: int) -> Span:
-        """What is outside fails."""
+        """Fail on values outside."""
         if not (self.lower.min(initial=least) < least or self.upper.max(initial=greatest) > greatest):
             return self
         fails = self.fails | (self.lower < least) | (self.upper > greatest)
@@ -75,7 +75,7 @@ def same(span: Span) -> Span:
 
 
 def cyclic(cycle: Cyclic) -> Step:
-    """Within one period the ends are the bounds; otherwise the whole cycle is possible."""
+    """Return a step for a cyclic field: within one period the ends are the bounds; otherwise the whole cycle."""
 
     def step(span: Span) -> Span:
         if span.lower is span.upper:
@@ -96,14 +96,14 @@ TO_MICROS = chain(within(LEAST_SECOND, GREATEST_SECOND), rising(lambda seconds: 
 
 
 def shifted(clock: Shifting) -> Step:
-    """Microseconds through a clock: Spark adds exactly, and fails on overflow."""
+    """Shift microseconds by a clock: Spark adds exactly, and fails on overflow."""
     if clock.constant == 0:
         return same
     return chain(through(clock), within(INT64_MIN + 1, INT64_MAX - 1))
 
 
 def days_of(type_: pa.DataType, zone: dt.tzinfo) -> Step | None:
-    """The date of a value, as a cast to DATE gives it."""
+    """Return the step to a value's date, as a cast to DATE."""
     if type_ == DATE:
         return same
     if type_ == LOCAL:
@@ -112,7 +112,7 @@ def days_of(type_: pa.DataType, zone: dt.tzinfo) -> Step | None:
 
 
 def local_seconds_of(type_: pa.DataType, zone: dt.tzinfo) -> Step | None:
-    """The time on the clock, whole seconds. That of a date is midnight, unless the clock skips it."""
+    """Return the step to local time in whole seconds. For a date that is midnight, unless the clock skips it."""
     there = through(clock(zone).local)
     if type_ == DATE:
         return chain(date_to_seconds(zone), within(LEAST_SECOND, GREATEST_SECOND), there)
@@ -126,7 +126,7 @@ def date_to_seconds(zone: dt.tzinfo) -> Step:
 
 
 def instants_of(type_: pa.DataType, zone: dt.tzinfo) -> Step | None:
-    """The key of a value cast to TIMESTAMP; integers are seconds, and beyond all timestamps the last of them."""
+    """Return the step to the key of TIMESTAMP; integers are seconds, clamped to the range of timestamps."""
     if type_ == DATE:
         return chain(date_to_seconds(zone), TO_MICROS)
     if type_ == LOCAL:
@@ -143,7 +143,7 @@ def _seconds_to_micros(seconds: np.ndarray) -> np.ndarray:
 
 
 def locals_of(type_: pa.DataType, zone: dt.tzinfo) -> Step | None:
-    """The key of a value cast to TIMESTAMP_NTZ."""
+    """Return the step to the key of TIMESTAMP_NTZ."""
     if type_ == DATE:
         return chain(TO_MIDNIGHT, TO_MICROS)
     if type_ == INSTANT:
@@ -156,7 +156,7 @@ def locals_of(type_: pa.DataType, zone: dt.tzinfo) -> Step | None:
 
 @dataclass(frozen=True)
 class Result:
-    """What a chain ends in: keys of a type, of integers that lie in [least, greatest] where nothing fails."""
+    """The end of a chain: keys of a type, as integers in [least, greatest] where nothing fails."""
 
     type: pa.DataType
     least: int
@@ -164,12 +164,12 @@ class Result:
     keys: Callable[[np.ndarray], Keys]
 
     def interval(self, arguments: Sequence[Interval], span: Span) -> Interval:
-        """The interval of a span."""
+        """Convert a span to an interval."""
         kept = span.within(self.least, self.greatest)
         lower = self.keys(kept.lower)
         upper = lower if kept.lower is kept.upper else self.keys(kept.upper)
         if self.type == TEXT and kept is not span:
-            # Years of other than four digits have a sign in front, and both signs are before all digits.
+            # Years of other than four digits are written with a sign, and both signs sort before all digits.
             beyond = (span.lower < self.least) | (span.upper > self.greatest)
             lower = choose(beyond, constant_keys(b"", Kind.BYTES, len(lower)), lower)
         return strict(self.type, arguments, lower, upper, kept.fails)
@@ -193,7 +193,7 @@ def fractional_seconds(type_: pa.DataType) -> Result:
 
 
 def text(day: int, form: Callable[[np.ndarray], pa.Array]) -> Result:
-    """Text of times of which a day has so many: in the years 0 to 9999 it orders as they do."""
+    """Text of times, given the number of units per day: in the years 0 to 9999 it sorts as the times do."""
     first, end = FOUR_DIGITS
     return Result(TEXT, first * day, end * day - 1, lambda times: keys_of(form(times)))
 
@@ -211,9 +211,9 @@ def function_of(
     direction: int = 1,
     position: tuple[int, int] = (0, 1),
 ) -> Function | None:
-    """The function of one argument, at its position among so many: the others are constants that `step` knows.
+    """Make a function of one argument, at its position among several: `step` knows the constant others.
 
-    `zone` is None where the clock does not matter.
+    `zone` is None if the clock does not matter.
     """
     if step is None:
         return None
@@ -229,20 +229,20 @@ def function_of(
 
 
 def named(name: str, zone: dt.tzinfo | None) -> str:
-    """A function's name with the zone that it depends on."""
+    """Return a function's name with the zone that it depends on."""
     return name if zone is None else f"{name}[{zone}]"
 
 
 def span_of(argument: Interval) -> Span:
-    """The keys of an argument, whose type has keys of one word."""
+    """Return the keys of an argument, whose type has keys of one word."""
     (lower,), (upper,) = argument.lower.words, argument.upper.words
     return Span(lower, lower if argument.lower is argument.upper else upper, np.zeros(len(argument), bool))
 
 
 def steadiness(step: Step, source: pa.DataType, zone: dt.tzinfo | None) -> Callable[[Key], bool] | None:
-    """Whether the values of all keys before a key are at most that of the last, and all others at least the key's own.
+    """Return whether all keys before a key have at most the value of the last one, and all others at least the key's.
 
-    A function that increases but where a clock goes back is cut in two there. Its own bounds tell.
+    A function that increases except where a clock goes back can be split there. Its own bounds decide.
     """
     if zone is None or clock(zone).local.constant is not None:
         return None
@@ -261,5 +261,5 @@ def steadiness(step: Step, source: pa.DataType, zone: dt.tzinfo | None) -> Calla
 
 
 def zone_if(matters: bool, zone: dt.tzinfo) -> dt.tzinfo | None:
-    """The zone of the functions that depend on it."""
+    """Return the zone for functions that depend on it, else None."""
     return zone if matters else None

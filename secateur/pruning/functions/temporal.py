@@ -3,8 +3,8 @@
 Sources: Spark's ``DateTimeUtils``, ``datetimeExpressions`` and ``Cast`` (ANSI).
 
 Every function is a chain of steps: from keys to days or seconds, through the clock of the session's zone where Spark
-goes through it, to the field. Where a zone's offset is not known (before 1970) bounds stay apart even for single
-values, though most answers do not depend on it. Where Spark fails, and where it overflows silently, `fails` is set.
+uses it, to the field. If a zone's offset is unknown (before 1970) bounds stay apart even for single values, though most
+answers do not depend on it. Where Spark fails, and where it overflows silently, `fails` is set.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from secateur.pruning.functions.types import INSTANT, INTEGERS, LOCAL, is_tempor
 from secateur.pruning.interval import Argument, Function, Interval, Rule
 from secateur.values import INT64_MAX, is_float
 
-_SMALL = INTEGERS[:3]  # types of a number of days or months
+_SMALL = INTEGERS[:3]  # types for a number of days or months
 
 
 def _with(first: Step | None, *others: Step) -> Step | None:
@@ -68,7 +68,7 @@ def _unit(argument: Argument) -> str | None:
 
 
 def _field_of_date(name: str, step: Step, direction: int, result: pa.DataType) -> Rule:
-    """A function of the date, of one argument."""
+    """Make a function of one argument's date."""
 
     def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
         if len(arguments) != 1:
@@ -81,7 +81,7 @@ def _field_of_date(name: str, step: Step, direction: int, result: pa.DataType) -
 
 
 def _field_of_time(name: str, cycle: calendar.Cyclic) -> Rule:
-    """A function of the time of day."""
+    """Make a function of the time of day."""
 
     def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
         if len(arguments) != 1:
@@ -96,11 +96,12 @@ def _field_of_time(name: str, cycle: calendar.Cyclic) -> Rule:
 # ---- truncation ------------------------------------------------------------------------------------------------------
 
 _ON_CLOCK = {"DAY": DAY_SECONDS, "DD": DAY_SECONDS, "HOUR": 3600, "MINUTE": 60}  # seconds
-_EVERYWHERE = {"SECOND": SECOND, "MILLISECOND": 1000, "MICROSECOND": 1}  # microseconds: no offset has a part of them
+# microseconds: all offsets are multiples of these
+_EVERYWHERE = {"SECOND": SECOND, "MILLISECOND": 1000, "MICROSECOND": 1}
 
 
 def _trunc(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """The first day of the year, quarter, month or week."""
+    """Return the first day of the year, quarter, month or week."""
     if len(arguments) != 2:
         return None
     source, start = arguments[0].type, calendar.STARTS.get(_unit(arguments[1]) or "")
@@ -115,7 +116,7 @@ _WEEKDAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY",
 
 
 def _next_day(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """The first day of a name, of two letters, three or all, after a date."""
+    """Return the first day with a name, of two letters, three or all, after a date."""
     if len(arguments) != 2:
         return None
     source, name = arguments[0].type, _unit(arguments[1]) or ""
@@ -131,7 +132,7 @@ def _next_day(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None
 
 
 def _date_trunc(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """The instant at which the unit of time began; of a date or a time without zone after the cast to TIMESTAMP."""
+    """Return the instant at which the unit of time began; dates and times without zone are cast to TIMESTAMP first."""
     if len(arguments) != 2 or not is_temporal(arguments[1].type):
         return None
     unit, source = _unit(arguments[0]), arguments[1].type
@@ -156,11 +157,11 @@ def _midnight_of(start: Map, seconds: np.ndarray) -> np.ndarray:
 
 
 def _floor_on_clock(zone: dt.tzinfo, floor: Map, keeps_offset: bool) -> Step:
-    """Seconds when the unit began on the clock: at the same offset if that was one of then, else as a cast does.
+    """Return seconds at which the unit began on the clock, keeping the offset if it applied then, else as a cast does.
 
-    Sources: ``ZonedDateTime.truncatedTo``, and ``truncTimestamp``, which takes weeks and more through dates: then a
-    midnight that the clock repeats is the earlier one, and from Spark 4.3 on the one of the same offset. Between bounds
-    it may be any instant that the clock shows.
+    Sources: ``ZonedDateTime.truncatedTo``, and ``truncTimestamp``, which handles weeks and more as dates: a midnight
+    that the clock repeats is then the earlier one, and from Spark 4.3 on the one of the same offset. Between bounds it
+    may be any instant with that local time.
     """
     there, back, later = clock(zone).local, clock(zone).instants, clock(zone).later
 
@@ -190,7 +191,7 @@ def _of_two(
     direction: int,
     others: Sequence[pa.DataType],
 ) -> Rule:
-    """A function that grows with the first argument's date, and with the second, of one of the types, as it says."""
+    """Make a function that grows with the first argument's date, and moves with the second as specified."""
 
     def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
         if len(arguments) != 2 or arguments[1].type not in others:
@@ -210,14 +211,14 @@ def _of_two(
         is_steady = steadiness(days_of(INSTANT, zone) or same, INSTANT, matters)
         directions = (1, direction)
         if is_steady is not None and (first != INSTANT or arguments[1].key is None):
-            directions, is_steady = (0, 0), None  # clocks can be asked of one argument alone
+            directions, is_steady = (0, 0), None  # steadiness is defined for one argument only
         return Function(named(name, matters), result, bounds, directions, is_steady=is_steady)
 
     return rule
 
 
 def _make_date(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """The date of a year, a month and a day; Spark fails where there is none."""
+    """Return the date of a year, a month and a day; Spark fails if it does not exist."""
     if len(arguments) != 3 or any(argument.type not in _SMALL for argument in arguments):
         return None
 
@@ -240,7 +241,7 @@ def _make_date(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | Non
 
 
 def _number(name: str, source: pa.DataType, result: Result, step: Step) -> Rule:
-    """A function of one argument in which no clock takes part."""
+    """Make a function of one argument that does not depend on clocks."""
 
     def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
         types = [argument.type for argument in arguments]
@@ -251,7 +252,7 @@ def _number(name: str, source: pa.DataType, result: Result, step: Step) -> Rule:
 
 
 def _unix_timestamp(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """Seconds since 1970, towards it; of a time without zone as if it were in UTC."""
+    """Return seconds since 1970, rounded towards it; a time without zone counts as UTC."""
     if len(arguments) != 1:
         return None
     (source,) = (argument.type for argument in arguments)
@@ -265,7 +266,7 @@ def _unix_timestamp(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function 
 
 
 def _from_unixtime(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """The default format only."""
+    """Supports the default format only."""
     if len(arguments) != 1 or arguments[0].type not in INTEGERS:
         return None
     (source,) = (argument.type for argument in arguments)
@@ -311,7 +312,7 @@ RULES: dict[str, Rule] = {
 
 
 def cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Function | None:
-    """The function of a cast from or to a date or timestamp, or None for one that Spark refuses or has no rule here."""
+    """Return the cast from or to a date or timestamp, or None if Spark refuses it or it has no rule here."""
     matters = zone_if((source == INSTANT) != (target == INSTANT) and source not in INTEGERS, zone)
     make = partial(function_of, f"cast[{target}]", source=source)
     if target == DATE:

@@ -1,4 +1,4 @@
-"""Functions of text: prefixes, lengths, and what the case of letters hides.
+"""Functions of text: prefixes, lengths, and changes of case.
 
 Sources: Spark's ``Substring``, ``Length``, ``Lower``, ``Upper`` on ``UTF8String``; Unicode's case mappings.
 """
@@ -17,10 +17,10 @@ from secateur.pruning.interval import Argument, Function, Interval, Rule, keys_o
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import Key, Keys, Kind, constant_keys, greatest_keys, prefix_successor
 
-TRIMS = ("trim", "ltrim", "rtrim")  # of spaces: at both ends, at the start, at the end
+TRIMS = ("trim", "ltrim", "rtrim")  # trim spaces at both ends, at the start, at the end
 _LONGEST = 2**31 - 1  # characters of a string in Spark
-_FOLDED = 3  # characters: each has two or three forms, and their product is searched
-_SIZES = np.ones(256, np.uint8)  # of a character by its first byte (``UTF8String.numBytesForFirstByte``)
+_FOLDED = 3  # characters: each has two or three forms, and all combinations are searched
+_SIZES = np.ones(256, np.uint8)  # bytes of a character by its first byte (``UTF8String.numBytesForFirstByte``)
 _SIZES[0xC2:0xE0], _SIZES[0xE0:0xF0], _SIZES[0xF0:0xF5] = 2, 3, 4
 
 
@@ -28,7 +28,7 @@ _SIZES[0xC2:0xE0], _SIZES[0xE0:0xF0], _SIZES[0xF0:0xF5] = 2, 3, 4
 
 
 def _substring(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
-    """The first n characters: a prefix keeps the order of what it is a prefix of."""
+    """Return the first n characters: prefixes sort as the texts do."""
     match arguments:
         case [Argument(type=type_), Argument(key=0 | 1), Argument(key=int(length))] if type_ == pa.string():
             pass
@@ -37,7 +37,7 @@ def _substring(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | Non
     count = max(0, length)
 
     def bounds(args: Sequence[Interval]) -> Interval:
-        """A prefix is at most the string, and at least the string's first `count` bytes, which are in it."""
+        """A prefix is at most the string, and at least the string's first `count` bytes, which it contains."""
         (text, *_) = args
         return strict(pa.string(), args, _first_bytes(text.lower, count), text.upper)
 
@@ -50,9 +50,9 @@ def _substring(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | Non
 
 
 def first_characters(text: bytes, count: int) -> bytes:
-    """The first characters of a text as Spark steps through it: by the byte that begins each, whatever follows.
+    """Return the first characters of a text as Spark counts them: by each first byte, whatever follows.
 
-    So the bounds of ranges, which may be no UTF-8, are cut where every text beside them is.
+    So range bounds that are not UTF-8 are cut at the same place as the texts between them.
     """
     end = 0
     for _ in range(count):
@@ -95,10 +95,10 @@ def _bytes(keys: Keys) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _characters(keys: Keys) -> tuple[np.ndarray, np.ndarray]:
-    """The characters of every text, and whether they are certain.
+    """Count the characters of every text, and say whether the counts are certain.
 
-    They are bytes that continue no character, if all that do stand where the bytes before ask for them. Of other
-    bytes, which are no UTF-8, Spark makes characters of its own.
+    Characters are bytes that continue no character, provided that all continuation bytes are where preceding bytes
+    require them. Other bytes are not UTF-8, and Spark counts them differently.
     """
     n = len(keys)
     if not n:
@@ -117,7 +117,7 @@ def _characters(keys: Keys) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _case(name: str) -> Rule:
-    """``lower``, ``upper`` and trimming keep no order: only the literal beside them bounds their argument."""
+    """Make ``lower``, ``upper`` or trimming, which preserve no order: only preimages of literals bound the argument."""
 
     def rule(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
         if len(arguments) != 1 or arguments[0].type != pa.string():
@@ -128,13 +128,13 @@ def _case(name: str) -> Rule:
 
 
 def anything(args: Sequence[Interval]) -> Interval:
-    """Any text, where no argument is NULL."""
+    """Return any text, unless an argument is NULL."""
     n = len(args[0])
     return strict(pa.string(), args, constant_keys(b"", Kind.BYTES, n), greatest_keys(Kind.BYTES, n))
 
 
 def unfolded(name: str, ranges: RangeSet) -> RangeSet | None:
-    """A set that holds every text whose ``lower`` or ``upper`` lies in `ranges`, or None where it is all text."""
+    """Return a superset of the texts whose ``lower`` or ``upper`` is in `ranges`, or None if that is all text."""
     starts, stops = ranges.thresholds[::2].tolist(), ranges.thresholds[1::2].tolist()
     if len(starts) != len(stops):
         return None
@@ -149,7 +149,7 @@ def unfolded(name: str, ranges: RangeSet) -> RangeSet | None:
 
 
 def _shared_prefix(start: bytes, stop: bytes) -> str:
-    """The first ASCII characters that all texts of [start, stop) begin with: beyond ASCII, Java may differ."""
+    """Return the common ASCII prefix of all texts in [start, stop): beyond ASCII, Java may differ."""
     text = start[:_FOLDED].decode("ascii", "ignore") if start[:_FOLDED].isascii() else ""
     for length in range(len(text), 0, -1):
         after = prefix_successor(start[:length])
@@ -159,7 +159,7 @@ def _shared_prefix(start: bytes, stop: bytes) -> str:
 
 
 def _unfold(name: str, prefix: str) -> Iterator[str]:
-    """Prefixes of texts whose case mapping begins with `prefix`, or is a prefix that `prefix` begins with."""
+    """Yield prefixes of texts whose case mapping begins with `prefix`, or is a prefix of it."""
     for character, mapped in _preimages(name).get(prefix[0], [(prefix[0], prefix[0])]):
         if mapped.startswith(prefix):
             yield character
@@ -169,7 +169,7 @@ def _unfold(name: str, prefix: str) -> Iterator[str]:
 
 @lru_cache
 def _preimages(name: str) -> dict[str, list[tuple[str, str]]]:
-    """By first ASCII character of a mapping, the characters that have it; Unicode's case pairs end below U+20000."""
+    """Group characters by the first ASCII character of their mapping; Unicode's case pairs end below U+20000."""
     found: dict[str, list[tuple[str, str]]] = {}
     for code in range(0x20000):
         if 0xD800 <= code < 0xE000:

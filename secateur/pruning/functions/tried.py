@@ -12,7 +12,7 @@ from secateur.values import Keys, choose
 
 
 def tried(plain: Function) -> Function:
-    """The function that may be NULL, or any value, where the plain one may fail: there it may not be known here."""
+    """Return a function that may be NULL, or any value (it may be unknown here), where the plain one may fail."""
 
     def bounds(args: Sequence[Interval]) -> Interval:
         found = plain.bounds(args)
@@ -25,6 +25,6 @@ def tried(plain: Function) -> Function:
 
 
 def loosened(found: Interval, loose: np.ndarray) -> tuple[Keys, Keys]:
-    """Bounds widened to the whole type where a function fails for some of the values only."""
+    """Widen bounds to the whole type where a function fails for only some of the values."""
     whole = of_zones(None, found.type, len(found))
     return choose(loose, whole.lower, found.lower), choose(loose, whole.upper, found.upper)

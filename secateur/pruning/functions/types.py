@@ -1,4 +1,4 @@
-"""Types of results and of operands, as Spark's type coercion has them, with ANSI or without.
+"""Types of results and operands under Spark's type coercion, with ANSI or without.
 
 Sources: ``findTightestCommonType`` of ``AnsiTypeCoercion`` and ``TypeCoercion``, ``DecimalPrecisionTypeCoercion``,
 ``DecimalType.adjustPrecisionScale``.
@@ -15,8 +15,9 @@ from secateur.values import COLLATED, is_float
 
 INSTANT, LOCAL = pa.timestamp("us", "UTC"), pa.timestamp("us")
 INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
-_NUMERIC = (*INTEGERS, pa.float32(), pa.float64())  # by precedence
-_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}  # of the decimal that holds an integer type
+_NUMERIC = (*INTEGERS, pa.float32(), pa.float64())  # in order of precedence
+# digits of the decimal that holds an integer type
+_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
 NAMED = {
     "TINYINT": pa.int8(),
     "SMALLINT": pa.int16(),
@@ -35,11 +36,11 @@ NAMED = {
 }
 _DECIMAL = re.compile(r"DECIMAL\((\d+)(?:,\s*(\d+))?\)")
 MOST_DIGITS = 38
-LEAST_SCALE = 6  # that a result keeps when its digits are too many
+LEAST_SCALE = 6  # digits kept in the fraction when a result has too many digits
 
 
 def named(sql: str) -> pa.DataType | None:
-    """The type of a name in SQL, or None for one that has no keys."""
+    """Return the type of a name in SQL, or None if its values have no keys."""
     if match := _DECIMAL.fullmatch(sql):
         precision, scale = int(match[1]), int(match[2] or 0)
         return pa.decimal128(precision, scale) if scale <= precision <= MOST_DIGITS else None
@@ -47,32 +48,32 @@ def named(sql: str) -> pa.DataType | None:
 
 
 def is_integer(type_: pa.DataType) -> bool:
-    """Whether a type is one of Spark's integers."""
+    """Return whether a type is one of Spark's integers."""
     return type_ in INTEGERS
 
 
 def is_decimal(type_: pa.DataType) -> bool:
-    """Whether a type is a decimal."""
+    """Return whether a type is a decimal."""
     return bool(pa.types.is_decimal128(type_))
 
 
 def is_numeric(type_: pa.DataType) -> bool:
-    """Whether a type is an integer, a decimal or floating."""
+    """Return whether a type is an integer, a decimal or floating."""
     return is_integer(type_) or is_decimal(type_) or is_float(type_)
 
 
 def is_temporal(type_: pa.DataType) -> bool:
-    """Whether a type is a date or one of both timestamps."""
+    """Return whether a type is a date or one of both timestamps."""
     return type_ in (pa.date32(), INSTANT, LOCAL)
 
 
 def decimal_of(type_: pa.DataType) -> pa.DataType:
-    """The decimal type that holds every value of an integer or decimal type."""
+    """Return the decimal type that holds every value of an integer or decimal type."""
     return type_ if is_decimal(type_) else pa.decimal128(_DIGITS[type_], 0)
 
 
 def adjusted(precision: int, scale: int) -> pa.DataType:
-    """The decimal type of a result: where it has more than 38 digits, fraction digits go first, down to 6."""
+    """Return the decimal type of a result: above 38 digits, fraction digits are dropped first, down to 6."""
     if precision <= MOST_DIGITS:
         return pa.decimal128(precision, scale)
     whole = precision - scale
@@ -80,14 +81,14 @@ def adjusted(precision: int, scale: int) -> pa.DataType:
 
 
 def size_of(number: Decimal) -> tuple[int, int]:
-    """The precision and scale that Spark gives a decimal literal."""
+    """Return the precision and scale that Spark gives a decimal literal."""
     _, digits, exponent = number.as_tuple()
     scale = max(0, -int(exponent))
     return max(len(digits) + max(0, int(exponent)), scale), scale
 
 
 def common(a: pa.DataType, b: pa.DataType, *, ansi: bool) -> pa.DataType | None:
-    """The type in which values of two types are compared, or None where Spark refuses or strings are parsed."""
+    """Return the type in which two types are compared, or None if Spark refuses or parses strings."""
     if a == b:
         return a if a != COLLATED else None
     if pa.types.is_null(a) or pa.types.is_null(b):
@@ -107,11 +108,11 @@ def _common_number(a: pa.DataType, b: pa.DataType, ansi: bool) -> pa.DataType | 
     wider = max(a, b, key=_NUMERIC.index)
     return (
         pa.float64() if wider == pa.float32() and ansi else wider
-    )  # an integer and a float meet as doubles, or floats
+    )  # an integer and a float compare as doubles, or floats
 
 
 def _wider_decimal(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
-    """The decimal type that holds both; None where it has more than 38 digits, and values would be rounded."""
+    """Return the decimal type that holds both; None if it needs over 38 digits, so that values would be rounded."""
     scale = max(a.scale, b.scale)
     precision = max(a.precision - a.scale, b.precision - b.scale) + scale
     return pa.decimal128(precision, scale) if precision <= MOST_DIGITS else None

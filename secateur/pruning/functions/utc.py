@@ -1,7 +1,7 @@
-"""Timestamps moved from UTC to the clock of a zone, and back.
+"""Timestamps shifted from UTC to a zone's clock, and back.
 
-Source: Spark's ``DateTimeUtils.fromUTCTime`` and ``toUTCTime``: the session's time zone takes part only where a date or
-a time without zone is cast to TIMESTAMP first.
+Source: Spark's ``DateTimeUtils.fromUTCTime`` and ``toUTCTime``. The session's time zone matters only if a date or a
+time without zone is first cast to TIMESTAMP.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Time zones by the names that Spark takes."""
+"""Time zones by the names that Spark accepts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?", re.ASCII)
 
 
 def zone_of(name: str) -> dt.tzinfo | None:
-    """A time zone by the names that Spark takes (``Europe/Paris``, ``UTC``, ``Z``, ``+02:00``), or None."""
+    """Return a time zone by a name that Spark accepts (``Europe/Paris``, ``UTC``, ``Z``, ``+02:00``), or None."""
     if name.upper() in ("Z", "UTC", "GMT", "UT"):
         return dt.UTC
     if match := _OFFSET.fullmatch(name):

@@ -1,6 +1,6 @@
-"""Predicates as text for people: of a long list of values only the first ones.
+"""Print predicates for people: only the first values of a long list.
 
-The whole text, which Spark reads, is ``str(predicate)``; of a list of 100,000 keys it is a megabyte.
+The full text, which Spark reads, is ``str(predicate)``; for a list of 100,000 keys it is a megabyte.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from secateur.pruning.predicate.nodes import In, Sql
 from secateur.pruning.predicate.trees import Node, joined, written
 
-MOST_SHOWN = 20  # values of a list; of a longer one the first few
+MOST_SHOWN = 20  # values of a list; a longer one shows only the first few
 _FIRST = 3
 
 
 def brief(sql: Sql) -> str:
-    """A predicate as text in which long lists are cut short; text that was given as such stays as it is."""
+    """Print a predicate with long lists cut short; predicates given as text stay as they are."""
     return sql if isinstance(sql, str) else written(sql, _brief_pieces)
 
 

@@ -1,7 +1,7 @@
-"""Binding: names become fields of the table's schema, literals become sets of keys.
+"""Binding: resolve names to fields of the table's schema, and literals to sets of keys.
 
-Mistakes of the caller end here: UnknownColumn, AmbiguousColumn, IncomparableLiteral. What Spark can evaluate and
-this package cannot reason about becomes Unsupported, with the reason.
+The caller's mistakes are raised here: UnknownColumn, AmbiguousColumn, IncomparableLiteral. What Spark can evaluate and
+this package cannot becomes Unsupported, with the reason.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ def bind(
     ansi: bool = True,
     fold: Fold | None = None,
 ) -> Predicate:
-    """The predicate over the fields of `schema`, whose leaves are those of :mod:`.bound`.
+    """Bind a predicate to the fields of `schema`; its leaves are those of :mod:`.bound`.
 
-    `fold` is asked for the values of constants that have no rule here.
+    `fold` is called for the values of constants that have no rule here.
 
     Raises UnknownColumn, AmbiguousColumn, IncomparableLiteral, and ValueError for an unknown time zone.
     """
@@ -108,17 +108,17 @@ def bind(
 
 
 def bound_by(predicate: Predicate, binder: Binder) -> Predicate:
-    """The predicate over the fields of a binder's schema. Raises as :func:`bind` does."""
+    """Bind a predicate to a binder's schema. Raises as :func:`bind`."""
     return unrolled(partial(_bound, binder=binder), predicate, {})
 
 
 def operand_of(expression: Expression, binder: Binder) -> Operand:
-    """An expression over the fields of a binder's schema. Raises NoRule, and as :func:`bind` does."""
+    """Bind an expression to a binder's schema. Raises NoRule, and as :func:`bind`."""
     return unrolled(partial(_bound, binder=binder), expression, {})
 
 
 def _bound(node: Predicate | Expression, binder: Binder) -> Steps[Any]:
-    """A predicate or an operand, bound; yields the predicates and expressions below it."""
+    """Bind a predicate or an operand; yields the predicates and expressions below it."""
     match node:
         case And(children) | Or(children):
             return type(node)(tuple((yield from each_of(children))))
@@ -153,7 +153,7 @@ def _bound(node: Predicate | Expression, binder: Binder) -> Steps[Any]:
 
 
 def _constant(expression: Expression, binder: Binder, fold: Fold) -> Operand:
-    """The value of an expression over constants: by the rules here, else as Spark tells; bounds where neither has one.
+    """Evaluate an expression over constants: by the rules here, else in Spark; bounds if neither gives a value.
 
     Raises NoRule.
     """
@@ -167,7 +167,7 @@ def _constant(expression: Expression, binder: Binder, fold: Fold) -> Operand:
     except NoRule:
         if found is None:
             raise
-        return found  # with bounds, as `exp(1)` has
+        return found  # bounds only, as for `exp(1)`
 
 
 def _unsupported(predicate: Predicate, reason: str, binder: Binder) -> Unsupported:
@@ -179,7 +179,7 @@ def _unsupported(predicate: Predicate, reason: str, binder: Binder) -> Unsupport
 
 
 def _negated(predicate: Not, child: Predicate, binder: Binder) -> Predicate:
-    """``IS NOT NULL`` of what only Spark evaluates is a leaf of its own if it needs something, beside NOT."""
+    """Negate a bound child; Spark-only ``IS NOT NULL`` becomes a leaf with its own needs if it has any."""
     needed = needs(predicate, binder)
     return replace(child, sql=predicate, needs=needed) if needed and isinstance(child, Unsupported) else Not(child)
 
@@ -229,7 +229,7 @@ def _leaf(predicate: Predicate, binder: Binder) -> Steps[Predicate]:
 
 
 def _as_condition(predicate: Predicate) -> Predicate:
-    """A bound condition inside of an operand, which is computed from bounds, also on rows. Raises NoRule."""
+    """Prepare a bound condition for use inside an operand, evaluated from bounds, also on rows. Raises NoRule."""
     for leaf in leaves(predicate):
         if isinstance(leaf, Holds):
             raise NoRule(f"{brief(leaf.sql)} has a rule as a condition of its own only")
@@ -240,9 +240,9 @@ def _as_condition(predicate: Predicate) -> Predicate:
 
 
 def within(operand: Operand, ranges: RangeSet, sql: Sql) -> Predicate:
-    """Whether an operand lies in a set of keys: of the column below it, where functions let that be said.
+    """Test whether an operand is in a set of keys; pulled back to the column below it if its functions allow.
 
-    Where a function wraps around, or is NULL, on some keys of the column, these are looked at apart.
+    Keys of the column for which a function wraps around, or is NULL, are handled separately.
     """
     if isinstance(operand, Constant):
         if operand.key is None:
@@ -256,7 +256,7 @@ def within(operand: Operand, ranges: RangeSet, sql: Sql) -> Predicate:
         return Or((elsewhere, And((Within(found.field, found.fails, sql), Within(operand, ranges, sql)))))
     if isinstance(operand, Apply) and operand.function.name in ("lower", "upper"):
         prefix = unfolded(operand.function.name, ranges) or rangeset.everything(Kind.BYTES)
-        if operand.function.name == "upper":  # ß and ligatures become ASCII: filters would tell nothing of such texts
+        if operand.function.name == "upper":  # ß and ligatures become ASCII: filters could not use such texts
             return TextMatch(operand.arguments[0], None, prefix, sql)
         alternatives = sure(alternatives_of(ranges), folded=True)
         return TextMatch(operand.arguments[0], None, prefix, sql, alternatives, folded=True)
@@ -266,14 +266,14 @@ def within(operand: Operand, ranges: RangeSet, sql: Sql) -> Predicate:
 
 
 def _trimmed(operand: Apply, alternatives: Alternatives, sql: Sql) -> TextMatch:
-    """A test of trimmed text, which is TRUE only where one of the alternatives is held."""
+    """Test trimmed text; TRUE only if one of the alternatives is contained."""
     name, (text,) = operand.function.name, operand.arguments
     starts, loose = untrimmed(name, alternatives)
     return TextMatch(text, None, starts, sql, sure(loose, folded=False) if isinstance(text, Field) else ())
 
 
 def _missing(operand: Operand, sql: Sql) -> Predicate:
-    """A null test; functions of clocks are NULL where their argument is, whatever the zone."""
+    """Test for NULL; functions of clocks are NULL exactly if their argument is, in any zone."""
     while isinstance(operand, Apply) and operand.function.is_steady is not None:
         moving = [argument for argument in operand.arguments if not isinstance(argument, Constant)]
         if len(moving) != 1 or any(isinstance(a, Constant) and a.key is None for a in operand.arguments):
@@ -321,7 +321,7 @@ def _with_literal(op: str, operand: Operand, literal: Literal, sql: Sql, binder:
 
 
 def _without_ansi(op: str, type_: pa.DataType, literal: Literal) -> Literal:
-    """The literal after the casts of a session without ANSI. Raises NoRule where only Spark knows it."""
+    """Cast a literal as a session without ANSI would. Raises NoRule if only Spark knows the result."""
     if literal.type == "boolean" and op not in EQUALITIES:
         return literal
     found = without_ansi.beside(type_, literal)
@@ -331,7 +331,7 @@ def _without_ansi(op: str, type_: pa.DataType, literal: Literal) -> Literal:
 
 
 def _position(op: str, operand: Operand, literal: Literal, sql: Sql, binder: Binder) -> Position | None:
-    """Where a literal stands among the keys of an operand, if that is to be had without a cast of the operand."""
+    """Return a literal's position among the keys of an operand, if no cast of the operand is needed."""
     if not binder.ansi:
         if is_integer(operand.type) and without_ansi.meet_as_floats(operand.type, [literal]):
             return None
@@ -344,7 +344,7 @@ def _position(op: str, operand: Operand, literal: Literal, sql: Sql, binder: Bin
 
 
 def _beyond_long(op: str, type_: pa.DataType, literal: Literal) -> bool | None:
-    """What ``<``, ``<=``, ``>``, ``>=`` of an integer give beside a decimal beyond a long, even on NULL.
+    """Return the value of ``<``, ``<=``, ``>``, ``>=`` for an integer and a decimal beyond a long, even on NULL.
 
     Source: Spark's ``DecimalPrecision.integralAndDecimalLiteral``, which replaces the comparison by a constant.
     """
@@ -358,10 +358,10 @@ def _beyond_long(op: str, type_: pa.DataType, literal: Literal) -> bool | None:
 
 
 def _comparison(op: str, left: Operand, right: Operand, sql: Sql, binder: Binder) -> Predicate:
-    """Two operands; one that is constant after all becomes a literal."""
+    """Compare two operands; one that proves constant becomes a literal."""
     if isinstance(left, Constant) and not isinstance(right, Constant):
         left, right, op = right, left, nodes.FLIPPED[op]
-    if isinstance(right, Constant) and right.type == pa.string() != left.type:  # Spark casts it as it does a literal
+    if isinstance(right, Constant) and right.type == pa.string() != left.type:  # Spark casts it as it would a literal
         text = literal_of(right)
         if text is not None and _is_cast_like_a_literal(op, left, text, sql, binder):
             return _with_literal(op, left, text, sql, binder)
@@ -385,7 +385,7 @@ def _is_cast_like_a_literal(op: str, left: Operand, text: Literal, sql: Sql, bin
 
 
 def _between_intervals(op: str, left: Expression, right: Expression, sql: Sql, binder: Binder) -> Steps[Predicate]:
-    """A difference of times beside an interval."""
+    """Compare a difference of times with an interval."""
     first = yield from interval_operand(left, binder)
     second = yield from interval_operand(right, binder)
     if first is None or second is None:
@@ -408,7 +408,7 @@ def _compared(op: str, left: Operand, right: Operand, sql: Sql) -> Predicate:
 
 def _in(operand: Operand, literals: Sequence[Literal], sql: Sql, binder: Binder) -> Predicate:
     if not literals:
-        return Truth(False)  # also on NULL, as in Spark
+        return Truth(False)  # even on NULL, as in Spark
     values = present(literals)
     if not binder.ansi:
         operand, values = _listed_without_ansi(operand, values, binder)
@@ -422,7 +422,7 @@ def _in(operand: Operand, literals: Sequence[Literal], sql: Sql, binder: Binder)
 def _listed_without_ansi(
     operand: Operand, literals: Sequence[Literal], binder: Binder
 ) -> tuple[Operand, Sequence[Literal]]:
-    """An operand and an IN list after the casts of a session without ANSI. Raises NoRule where both become text."""
+    """Cast an operand and an IN list as a session without ANSI would. Raises NoRule if both become text."""
     if without_ansi.are_cast_to_text(operand.type, literals):
         raise NoRule(f"a {operand.type} beside a list with text is compared as text")
     if without_ansi.meet_as_floats(operand.type, literals):
@@ -431,7 +431,7 @@ def _listed_without_ansi(
 
 
 def _among(left: Operand, values: Sequence[Operand], sql: Sql, binder: Binder) -> Predicate:
-    """IN of values that are no literals: of constants after all, or one comparison with each, all in one type."""
+    """Bind IN with values that are not literals: constants, or one comparison each, all in one type."""
     literals = [literal_of(value) for value in values if isinstance(value, Constant)]
     known = tuple(literal for literal in literals if literal is not None)
     if len(known) == len(values) and not isinstance(left, Constant):
@@ -441,7 +441,7 @@ def _among(left: Operand, values: Sequence[Operand], sql: Sql, binder: Binder) -
 
 
 def _listed(operand: Operand, literals: Sequence[Literal], sql: Sql, binder: Binder) -> RangeSet:
-    """The keys of an IN list without NULL."""
+    """Return the keys of an IN list without NULL."""
     kind = kind_of(operand.type)
     if kind is None:
         raise NoRule(f"a {operand.type} has no order")
@@ -462,7 +462,7 @@ def _listed(operand: Operand, literals: Sequence[Literal], sql: Sql, binder: Bin
 
 
 def _with_pattern(function: str, text: Expression, pattern: Operand) -> Predicate:
-    """The condition with a pattern that is constant after all. Raises NoRule for one that is not."""
+    """Bind a condition whose pattern is a constant expression. Raises NoRule if it is not."""
     literal = literal_of(pattern) if isinstance(pattern, Constant) else None
     if literal is None or literal.type != "string":
         raise NoRule("the pattern is no constant")
@@ -481,7 +481,7 @@ def _like(operand: Operand, pattern: Pattern, sql: Sql) -> Predicate:
 
 
 def _at(operand: Operand, op: str, place: int, part: str, sql: Sql) -> Predicate:
-    """Where ``instr`` finds a part: at 1 or later, or at 0 where it is not held. Raises NoRule."""
+    """Bind a comparison of ``instr``: a part is found at 1 or later, or 0 if absent. Raises NoRule."""
     match op, place:
         case (">", 0) | (">=", 1):
             return _like(operand, read_pattern(f"%{part}%", "\\", sql), sql)
@@ -509,7 +509,7 @@ def _rlike(operand: Operand, pattern: str, sql: Sql) -> Predicate:
 
 
 def _matching(operand: Operand, regex: str | None, alternatives: Alternatives, prefix: bytes, sql: Sql) -> TextMatch:
-    """A test of decoded text that needs the text itself: of a column directly, else Spark alone can make it."""
+    """Test decoded text, which needs the text itself: of a column here, of anything else only in Spark."""
     starts = rangeset.starting_with(prefix.partition(encoded("\ufffd"))[0])
     if isinstance(operand, Field):
         return TextMatch(operand, regex, starts, sql, sure(alternatives, folded=False))

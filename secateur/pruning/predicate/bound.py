@@ -1,7 +1,7 @@
-"""Predicates bound to a table: every leaf names operands with types, and the set of keys that it asks for.
+"""Predicates bound to a table: every leaf has typed operands and a set of keys.
 
-Comparisons with literals, IN lists and prefixes all become :class:`Within`: whether the operand's key lies in a set.
-What remains are comparisons of two operands, null tests, patterns, constants, and expressions that pruning cannot read.
+Comparisons with literals, IN lists and prefixes all become :class:`Within`: whether the operand's key is in a set. The
+rest are comparisons of two operands, null tests, patterns, constants, and expressions that pruning cannot read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Field:
 class Constant:
     """A value that is the same in every row; a `key` of None is NULL.
 
-    `written`: as a literal. None: as one, or as a cast of one, which text does not tell apart (``5L``).
+    `written`: whether it is a literal. None: a literal or a cast of one, which text does not distinguish (``5L``).
     """
 
     type: pa.DataType
@@ -49,7 +49,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Varying:
-    """A value that is the same in every row, and known only when the query runs: a key of [lower, upper]."""
+    """A value that is the same in every row but known only when the query runs: a key of [lower, upper]."""
 
     type: pa.DataType
     lower: Key
@@ -74,14 +74,14 @@ class Apply(Node):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Conditional(Node):
-    """The value of the first branch whose condition is TRUE, else `otherwise`; all are of one type."""
+    """The value of the first branch whose condition is TRUE, else `otherwise`; all have one type."""
 
     branches: tuple[tuple[Predicate, Operand], ...]
     otherwise: Operand
 
     @property
     def type(self) -> pa.DataType:
-        """The type of every value."""
+        """The type of every branch."""
         return self.otherwise.type
 
     def pieces(self) -> Iterable[object]:
@@ -111,10 +111,10 @@ Operand: TypeAlias = Field | Constant | Varying | Apply | Conditional | Tested
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Within(Predicate):
-    """TRUE where the operand's key lies in `ranges`, FALSE where it does not, NULL where the operand is NULL.
+    """TRUE where the operand's key is in `ranges`, FALSE where it is not, NULL where the operand is NULL.
 
-    On keys in `fails` Spark raises an error, or what it answers is not known here. Of several conditions under AND that
-    became one, as the two ends of a range, `sides` are these.
+    On keys in `fails` Spark raises an error, or its answer is unknown here. If several conditions under AND were
+    merged, for example the two ends of a range, `sides` has them.
     """
 
     operand: Operand
@@ -140,14 +140,15 @@ class Missing(Predicate):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TextMatch(Predicate):
-    """A test of text that is TRUE only for values in `prefix`: LIKE with a wildcard before the pattern's end, say.
+    """A test of text that is TRUE only for values in `prefix`, for example LIKE with an inner wildcard.
 
-    Such a value holds all pieces of one of the `alternatives`, if there are any, and each of the `tokens` as a whole
-    token: as it is, or where `folded` after :func:`.patterns.pieces.fold`, unless it holds a character of CASE_TRICKY.
+    Such a value contains all pieces of one of the `alternatives`, if there are any, and each of the `tokens` as a whole
+    token. If `folded`, this holds after :func:`.patterns.pieces.fold`, unless the value has a character of CASE_TRICKY.
     """
 
     operand: Operand
-    regex: str | None  # of RE2, which finds it in the values for which this is TRUE; None: only Spark can tell
+    # an RE2 expression that finds exactly the values for which this is TRUE; None: only Spark can tell
+    regex: str | None
     prefix: RangeSet
     sql: Sql
     alternatives: Alternatives = field(default=(), compare=False)
@@ -173,9 +174,9 @@ class Compared(Predicate):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Holds(Predicate):
-    """TRUE where some element of an array, or some key of a map, lies in `ranges`.
+    """TRUE where some element of an array, or some key of a map, is in `ranges`.
 
-    Else NULL where the column or some element is NULL, and FALSE elsewhere.
+    Otherwise NULL where the column or some element is NULL, and FALSE elsewhere.
     """
 
     column: Field
@@ -192,7 +193,7 @@ class Holds(Predicate):
 
 
 def element_type(type_: pa.DataType) -> pa.DataType | None:
-    """The type of an array's elements or of a map's keys; None for other types."""
+    """Return the type of an array's elements or of a map's keys; None for other types."""
     if pa.types.is_map(type_):
         return type_.key_type
     return type_.value_type if pa.types.is_list(type_) else None
@@ -200,11 +201,11 @@ def element_type(type_: pa.DataType) -> pa.DataType | None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Unsupported(Predicate):
-    """An expression that can be anything on any row, as far as pruning knows, but TRUE only where all `needs` are."""
+    """An expression that pruning cannot bound, except that it is TRUE only where all `needs` are."""
 
     sql: Sql
     reason: str
-    fields: tuple[Field, ...]  # that evaluating it needs
+    fields: tuple[Field, ...]  # needed to evaluate it
     needs: tuple[Holds, ...] = ()
 
     def pieces(self) -> Iterable[object]:
@@ -217,7 +218,7 @@ Leaf: TypeAlias = Within | Missing | TextMatch | Compared | Holds | Unsupported 
 
 
 def leaves(predicate: Predicate) -> Iterator[Leaf]:
-    """The leaves of a bound predicate from left to right, each once, without those inside of operands."""
+    """Return the leaves of a bound predicate from left to right, each once, without those inside operands."""
     for part in preorder(predicate, _connected):
         match part:
             case Within() | Missing() | TextMatch() | Compared() | Holds() | Unsupported() | Truth():
@@ -229,7 +230,7 @@ def leaves(predicate: Predicate) -> Iterator[Leaf]:
 
 
 def _connected(predicate: Predicate) -> Iterable[Predicate]:
-    """The children of a connective."""
+    """Return the children of a connective."""
     match predicate:
         case And(children) | Or(children):
             return children
@@ -240,13 +241,13 @@ def _connected(predicate: Predicate) -> Iterable[Predicate]:
 
 
 def shared(predicate: Predicate) -> frozenset[int]:
-    """The identities of the connectives that stand below several others, or several times below one."""
+    """Return the ids of the connectives that occur more than once in the tree."""
     below = Counter(id(child) for part in preorder(predicate, _connected) for child in _connected(part))
     return frozenset(node for node, count in below.items() if count > 1)
 
 
 def children(node: Predicate | Operand) -> Iterable[Predicate | Operand]:
-    """What stands directly below a part of a bound predicate, from left to right."""
+    """Return the direct children of a part of a bound predicate, from left to right."""
     match node:
         case Within(operand) | Missing(operand) | TextMatch(operand):
             return (operand,)
@@ -265,12 +266,12 @@ def children(node: Predicate | Operand) -> Iterable[Predicate | Operand]:
 
 
 def everything_in(predicate: Predicate) -> Iterator[Predicate | Operand]:
-    """A bound predicate and all below it, from left to right, each once."""
+    """Return a bound predicate and everything below it, from left to right, each once."""
     return preorder(predicate, children)
 
 
 def all_leaves(predicate: Predicate) -> Iterator[Leaf]:
-    """The leaves of a bound predicate, and those of the conditions inside of its operands, each once."""
+    """Return the leaves of a bound predicate and of the conditions inside its operands, each once."""
     for part in everything_in(predicate):
         match part:
             case Within() | Missing() | TextMatch() | Compared() | Holds() | Unsupported() | Truth():
@@ -278,7 +279,7 @@ def all_leaves(predicate: Predicate) -> Iterator[Leaf]:
 
 
 def operands(leaf: Leaf) -> tuple[Operand, ...]:
-    """What a leaf looks at."""
+    """Return the operands of a leaf."""
     match leaf:
         case Within(operand) | Missing(operand) | TextMatch(operand):
             return (operand,)
@@ -289,7 +290,7 @@ def operands(leaf: Leaf) -> tuple[Operand, ...]:
 
 
 def parts(leaf: Leaf) -> Iterator[Operand]:
-    """The operands of a leaf and all of theirs, without those of conditions inside of them."""
+    """Return the operands of a leaf and all below them, without those of conditions inside them."""
     return (part for operand in operands(leaf) for part in preorder(operand, _values_below))
 
 
@@ -304,17 +305,17 @@ def _values_below(node: Operand) -> Iterable[Operand]:
 
 
 def is_repeatable(operand: Operand) -> bool:
-    """Whether an operand written twice has one value on a row; what is left to Spark may be random."""
+    """Return whether an operand written twice has the same value on a row; Spark-only ones may be random."""
     return not any(isinstance(leaf, Unsupported) for leaf in all_leaves(Missing(operand, "")))
 
 
 def fields(predicate: Predicate) -> list[Field]:
-    """The fields whose statistics a bound predicate can use, each once, in order of appearance."""
+    """Return the fields whose statistics a bound predicate can use, each once, in order of appearance."""
     return list(dict.fromkeys(part for part in everything_in(predicate) if isinstance(part, Field)))
 
 
 def columns(predicate: Predicate) -> list[str]:
-    """The top-level columns that evaluating a bound predicate on rows needs, each once."""
+    """Return the top-level columns needed to evaluate a bound predicate on rows, each once."""
     without = (field for leaf in all_leaves(predicate) for field in _without_statistics(leaf))
     return list(dict.fromkeys(field.path[0] for field in (*fields(predicate), *without)))
 
@@ -330,14 +331,14 @@ def _without_statistics(leaf: Leaf) -> tuple[Field, ...]:
 
 
 def is_supported(predicate: Predicate) -> bool:
-    """Whether every leaf can be evaluated on rows here, without Spark."""
+    """Return whether every leaf can be evaluated on rows here, without Spark."""
     return not any(True for _ in left_to_spark(predicate))
 
 
 def unbounded(predicate: Predicate, served: Container[Leaf] = ()) -> Iterator[str]:
-    """The leaves that can be anything on any block whatever its statistics, as text with the reason.
+    """Return the leaves that no statistics can bound, as text with the reason.
 
-    Without those that filters have `served`.
+    Leaves in `served`, which filters support, are omitted.
     """
     for leaf in all_leaves(predicate):
         match leaf:
@@ -354,7 +355,7 @@ def unbounded(predicate: Predicate, served: Container[Leaf] = ()) -> Iterator[st
 
 
 def left_to_spark(predicate: Predicate) -> Iterator[str]:
-    """The leaves that only Spark can evaluate on rows, as text, with the reason where there is one."""
+    """Return the leaves that only Spark can evaluate on rows, as text, with the reason if there is one."""
     for leaf in all_leaves(predicate):
         if isinstance(leaf, Unsupported):
             yield f"{brief(leaf.sql)}: {leaf.reason}"

@@ -1,7 +1,7 @@
-"""Function names of Spark SQL to nodes: the one place that all front ends share.
+"""Map Spark SQL function names to nodes; shared by all front ends.
 
-Synonyms get one name, and functions that are other syntax in disguise get its node: ``if`` is CASE, ``date(x)`` a cast,
-``startswith`` LIKE. What remains is a :class:`Call`, which binding may know or not.
+Synonyms get one name, and functions that equal other syntax get its node: ``if`` is CASE, ``date(x)`` a cast,
+``startswith`` LIKE. The rest become a :class:`Call`, which binding may know or not.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _SYNONYMS = {
     "sign": "signum",
     "ucase": "upper",
 }
-_CASTS = {  # functions that are a cast to the type of their name
+_CASTS = {  # functions that cast to the type of their name
     "bigint": "BIGINT",
     "binary": "BINARY",
     "boolean": "BOOLEAN",
@@ -78,7 +78,7 @@ _CASTS = {  # functions that are a cast to the type of their name
 _TRY_CASTS = {"try_to_date": "DATE", "try_to_timestamp": "TIMESTAMP"}
 CONTAINMENTS = ("array_contains", "arrays_overlap", "map_contains_key")
 _COMPARISONS = {"=": "=", "==": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
-_PARTS = {  # fields of EXTRACT and date_part, and the function of each
+_PARTS = {  # fields of EXTRACT and date_part, and their functions
     **dict.fromkeys(("YEAR", "YEARS", "Y", "YR", "YRS"), "year"),
     **dict.fromkeys(("QUARTER", "QTR"), "quarter"),
     **dict.fromkeys(("MONTH", "MON", "MONS", "MONTHS"), "month"),
@@ -89,7 +89,7 @@ _PARTS = {  # fields of EXTRACT and date_part, and the function of each
 
 
 def build(name: str, arguments: Sequence[Expression | Predicate]) -> Expression | Predicate:
-    """The node of a function of this name, of whatever case, on these arguments."""
+    """Return the node of a function, whose name may have any case, on these arguments."""
     values = tuple(as_expression(a) if isinstance(a, Predicate) else a for a in arguments)
     function = _SYNONYMS.get(name.lower(), name.lower())
     match function, values:
@@ -121,7 +121,7 @@ def build(name: str, arguments: Sequence[Expression | Predicate]) -> Expression 
 
 
 def _condition(function: str, values: tuple[Expression, ...]) -> Predicate | None:
-    """A function whose value is a condition that has a node of its own."""
+    """Return the node of a function that is a condition."""
     match function, values:
         case _, (left, right) if function in _COMPARISONS:
             return compare(left, _COMPARISONS[function], right)
@@ -156,7 +156,7 @@ def _condition(function: str, values: tuple[Expression, ...]) -> Predicate | Non
 
 
 def has_token(operand: Expression, word: str) -> Predicate:
-    """Whether a text holds a word as a whole token, which no function of Spark tells. Raises InvalidPredicate."""
+    """Test for a word as a whole token; Spark has no function for it. Raises InvalidPredicate."""
     try:
         return RLike(operand, token_pattern(word))
     except ValueError as error:
@@ -164,5 +164,5 @@ def has_token(operand: Expression, word: str) -> Predicate:
 
 
 def escaped(text: str) -> str:
-    """Text that LIKE takes literally, with the escape character ``\\``."""
+    r"""Escape text for LIKE with the escape character ``\``."""
     return "".join("\\" + c if c in "%_\\" else c for c in text)

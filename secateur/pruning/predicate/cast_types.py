@@ -1,4 +1,4 @@
-"""The types that values are cast to, by all the names that Spark SQL has for them."""
+"""Cast types, by all the names that Spark SQL has for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s
 
 
 def sql_type(name: str) -> str:
-    """The type as a cast prints it: ``long`` is BIGINT. Raises InvalidPredicate for types of other kinds."""
+    """Return the type as a cast prints it: ``long`` is BIGINT. Raises InvalidPredicate for other types."""
     plain = name.strip().lower()
     if plain in _NAMES:
         return _NAMES[plain]

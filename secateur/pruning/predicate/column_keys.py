@@ -1,4 +1,4 @@
-"""What a predicate says of one column: the keys on which it can have a truth value, whatever the other columns hold."""
+"""What a predicate implies for one column: the keys on which it can have a truth value, whatever the other columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from secateur.values import Kind, ordered_kind
 
 @dataclass(frozen=True)
 class ColumnKeys:
-    """Values of a column: those with a key in `values`, and NULL where `null` is set."""
+    """Values of a column: those with a key in `values`, and NULL if `null` is set."""
 
     values: RangeSet
     null: bool
@@ -28,10 +28,10 @@ class ColumnKeys:
 
 
 def keys_where(predicate: Predicate, truth: bool | None, field: Field) -> ColumnKeys:
-    """The values of a column in rows on which a bound predicate may have a truth value.
+    """Return the values of a column in rows on which a bound predicate may have a truth value.
 
     Sound: a row on which the predicate has that value, or on which Spark raises an error in a leaf on this column,
-    holds one of them. `field` is of a type with an order.
+    holds one of them. `field` must be of an orderable type.
     """
     return unrolled(partial(_keys_where, field=field, kind=ordered_kind(field.type)), (predicate, truth), {})
 
@@ -61,7 +61,7 @@ def _keys_where(asked: tuple[Predicate, bool | None], field: Field, kind: Kind) 
 
 
 def _of_leaf(leaf: Predicate, truth: bool | None, kind: Kind) -> ColumnKeys:
-    """The same of a leaf on the column itself: Within and Matches are NULL just on NULL, Missing never."""
+    """Handle a leaf on the column itself: Within and Matches are NULL exactly on NULL, Missing never."""
     match leaf, truth:
         case Within(ranges=ranges, fails=fails), _:
             inside = {True: ranges, False: rangeset.complement(ranges), None: rangeset.empty(kind)}[truth]

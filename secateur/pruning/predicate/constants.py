@@ -1,7 +1,7 @@
-"""Functions of literals: the value that Spark gives, where Python surely gives the same.
+"""Functions of literals: Spark's value, where Python surely computes the same.
 
-What is not sure (other alphabets in ``lower``, formats with names of months, floats that no integer equals) has no
-value here. Sources: Spark's ``UTF8String``, ``Concat``, ``StringLPad``, ``MakeDate``, ``Pow``, ``ParseToDate``.
+Uncertain cases (other alphabets in ``lower``, formats with month names, floats that equal no integer) have no value
+here. Sources: Spark's ``UTF8String``, ``Concat``, ``StringLPad``, ``MakeDate``, ``Pow``, ``ParseToDate``.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from itertools import cycle, islice
 from secateur.pruning.predicate.nodes import INTEGERS, Literal
 from secateur.pruning.predicate.temporal import is_agreed
 
-MOST_CHARACTERS = 1 << 16  # of a text that is made here
-_EXACT = 2**53  # integers up to here are doubles
+MOST_CHARACTERS = 1 << 16  # in a text that is made here
+_EXACT = 2**53  # doubles represent all integers up to here
 
 
 def value_of(name: str, arguments: Sequence[Literal], zone: dt.tzinfo) -> Literal | None:
-    """What a function gives of literals, NULL where one of them is NULL; None where that is for Spark to say."""
+    """Return the value of a function of literals, NULL if one of them is NULL; None if only Spark can say."""
     if name not in _FUNCTIONS:
         return None
     if any(argument.value is None for argument in arguments):
         return Literal(None, "null")
     try:
         return _FUNCTIONS[name](arguments, zone)
-    except (TypeError, ValueError, OverflowError):  # other arguments than these functions take here
+    except (TypeError, ValueError, OverflowError):  # argument types that these functions do not accept here
         return None
 
 
 def text_of(literal: Literal) -> str | None:
-    """The text that a cast makes of a literal, or that it is."""
+    """Return a text literal, or the text that a cast makes of a literal."""
     match literal:
         case Literal(str(text), "string"):
             return text
@@ -45,7 +45,7 @@ def text_of(literal: Literal) -> str | None:
 
 
 def decimal_of_text(text: str, precision: int, scale: int) -> Decimal | None:
-    """The decimal that a cast makes of a text, or None where it is none or does not fit."""
+    """Return the decimal that a cast makes of a text; None if it is not a number or does not fit."""
     if not re.fullmatch(r"\s*[+-]?(\d{1,38}\.?\d{0,38}|\.\d{1,38})\s*", text, re.ASCII):
         return None
     value = Decimal(text.strip()).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, Context(prec=100))
@@ -115,7 +115,7 @@ def _padded(*, left: bool) -> Callable[..., Literal | None]:
 
 
 def pad_to(text: str, length: int, pad: str, *, left: bool) -> str:
-    """``lpad`` and ``rpad``: a text of exactly `length` characters, or a shorter one where there is nothing to add."""
+    """Pad or cut a text to exactly `length` characters; it stays shorter if there is nothing to add."""
     missing = length - len(text)
     if missing <= 0 or not pad:
         return text[: max(length, 0)]
@@ -127,7 +127,7 @@ def pad_to(text: str, length: int, pad: str, *, left: bool) -> str:
 
 
 def _power(arguments: Sequence[Literal], zone: dt.tzinfo) -> Literal | None:
-    """Java's ``pow`` of integers is exact where a double can hold it."""
+    """Java's ``pow`` of integers is exact if a double can hold the result."""
     base, exponent = _integers(arguments)
     if exponent < 0 or (abs(base) > 1 and exponent > 53) or abs(base) > _EXACT or abs(base**exponent) > _EXACT:
         return None
@@ -139,7 +139,7 @@ def _make_date(arguments: Sequence[Literal], zone: dt.tzinfo) -> Literal | None:
     return Literal(dt.date(year, month, day), "date")
 
 
-_FIELDS: Mapping[str, str] = {  # of a format, each with exactly so many digits
+_FIELDS: Mapping[str, str] = {  # fields of a format, each with a fixed number of digits
     "yyyy": r"(?P<year>\d{4})",
     "MM": r"(?P<month>\d\d)",
     "dd": r"(?P<day>\d\d)",
@@ -151,7 +151,7 @@ _FORMAT = re.compile("|".join(_FIELDS) + r"|[-/.: ]")
 
 
 def _moment(arguments: Sequence[Literal]) -> dt.datetime:
-    """A text read by a format. Raises ValueError where either is not a plain one."""
+    """Parse a text by a format. Raises ValueError if either is not a simple one."""
     text, layout = _texts(arguments)
     parts = _FORMAT.findall(layout)
     fields = [part for part in parts if part in _FIELDS]
@@ -164,7 +164,7 @@ def _moment(arguments: Sequence[Literal]) -> dt.datetime:
 
 
 def _to_date(arguments: Sequence[Literal], zone: dt.tzinfo) -> Literal | None:
-    """By way of an instant, which a change of the clock may move to another day."""
+    """Convert by way of an instant, which a clock change may move to another day."""
     moment = _moment(arguments)
     local = moment.replace(tzinfo=zone).astimezone(dt.UTC).astimezone(zone)
     same = is_agreed(moment, zone) and local.date() == moment.date()

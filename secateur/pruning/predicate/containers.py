@@ -1,8 +1,8 @@
 """Conditions on the elements of arrays and the keys of maps.
 
-Sources: Spark's ``ArrayContains``, ``ArraysOverlap``, ``MapContainsKey`` and ``GetMapValue``. They compare the elements
-as ``=`` does, once both sides are cast to the tightest type that holds both, strings not being among those that others
-are cast to. So only literals are read that stand beside the elements without any cast that rounds.
+Sources: Spark's ``ArrayContains``, ``ArraysOverlap``, ``MapContainsKey`` and ``GetMapValue``. They compare elements as
+``=`` does, after casting both sides to the tightest common type, where nothing is cast to string. So only literals are
+handled that need no rounding cast.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NULL_WITH_THEIR_ARGUMENT = ("lower", "upper", "length")
 
 
 def holds(call: Call, sql: Sql, binder: Binder) -> Holds:
-    """The leaf of a function that looks for values among elements or keys.
+    """Return the leaf of a function that searches values among elements or keys.
 
     Raises NoRule for what is left to Spark, and UnknownColumn, AmbiguousColumn.
     """
@@ -48,9 +48,9 @@ def holds(call: Call, sql: Sql, binder: Binder) -> Holds:
 
 
 def needs(predicate: Predicate, binder: Binder) -> tuple[Holds, ...]:
-    """What must be TRUE where a condition on the value of a key of a map is: that the map has the key.
+    """Return what is necessary for a condition on a map's value to be TRUE: that the map has the key.
 
-    Without the key the value is NULL, and so is every comparison of it with a literal. Raises as :func:`holds`.
+    Without the key the value is NULL, and so is any comparison of it with a literal. Raises as :func:`holds`.
     """
     match predicate:
         case nodes.Comparison(_, operand, Literal(value=value)) if value is not None:
@@ -64,7 +64,7 @@ def needs(predicate: Predicate, binder: Binder) -> tuple[Holds, ...]:
 
 
 def _key_of(operand: Expression, sql: Sql, binder: Binder) -> tuple[Holds, ...]:
-    """The key without which an operand is NULL, if it is the value of one, or a function of that alone."""
+    """Return the condition that the map has the key, if the operand is a map's value or a function of only that."""
     match operand:
         case Cast(inner):
             return _key_of(inner, sql, binder)
@@ -107,7 +107,7 @@ def _map(column: Column, binder: Binder) -> Field:
 
 
 def _is_whole(column: Column, binder: Binder) -> bool:
-    """Whether a name means a column, and nothing inside of an array or a map."""
+    """Return whether a name means a column, rather than something inside an array or a map."""
     return len(resolve(column, binder).path) == len(column.path)
 
 
@@ -115,9 +115,9 @@ def _is_whole(column: Column, binder: Binder) -> bool:
 
 
 def _overlaps(field: Field, values: Sequence[Expression], sql: Sql, binder: Binder) -> Holds:
-    """``arrays_overlap`` with an array of literals of one type, none of them NULL.
+    """Convert ``arrays_overlap`` with an array of literals of one type, none of them NULL.
 
-    Of NULL among them it makes NULL where the column has any element, of an empty array FALSE; and it looks floating
+    With NULL among them it gives NULL if the column has any element, FALSE for an empty array; and it looks floating
     values up by their bits, for which 0.0 is not -0.0.
     """
     literals = [value for value in values if isinstance(value, Literal)]
@@ -136,7 +136,7 @@ def _any_of(field: Field, values: Sequence[Literal], sql: Sql, binder: Binder) -
 
 
 def _ranges(field: Field, type_: pa.DataType, value: Literal, binder: Binder) -> RangeSet:
-    """The keys of the elements that equal a literal."""
+    """Return the keys of the elements that equal a literal."""
     kind = kind_of(type_)
     subject = Subject(f"the elements of {field}", type_)
     found = positions(subject, [value], binder.zone) if _stands_beside(type_, value) else None
@@ -146,7 +146,7 @@ def _ranges(field: Field, type_: pa.DataType, value: Literal, binder: Binder) ->
 
 
 def _stands_beside(type_: pa.DataType, literal: Literal) -> bool:
-    """Whether Spark compares elements of a type with a literal without a cast that rounds, or parses text."""
+    """Return whether Spark compares elements of a type with a literal without a rounding cast or parsing text."""
     match literal.type:
         case "string" | "binary" | "boolean" | "date":
             return type_ == types.NAMED[literal.type.upper()]

@@ -31,11 +31,11 @@ from secateur.pruning.predicate.value_lists import listed
 
 
 class ValueExpression:
-    """A value of a row to compare: comparisons give a :class:`Predicate`, arithmetic another value."""
+    """A value of a row: comparisons give a :class:`Predicate`, arithmetic another value."""
 
     node: Expression
-    __array_ufunc__ = None  # numpy's scalars leave operators to this class
-    __iter__ = None  # not through __getitem__
+    __array_ufunc__ = None  # makes numpy scalars leave operators to this class
+    __iter__ = None  # prevents iteration through __getitem__
 
     def __init__(self, node: Expression) -> None:
         self.node = node
@@ -70,61 +70,61 @@ class ValueExpression:
         return Not(compare(self.node, "=", operand(other)))
 
     def eq_null_safe(self, other: object) -> Predicate:
-        """``<=>``: TRUE where both are NULL, never NULL."""
+        """Return ``<=>``: TRUE if both are NULL, never NULL."""
         return compare(self.node, "<=>", operand(other))
 
     def isin(self, values: Iterable[object]) -> Predicate:
-        """``IN (...)``, of any length; None among the values is NULL.
+        """Return ``IN (...)``, of any length; None among the values is NULL.
 
-        Long lists are quickest as a numpy or an Arrow array; see :func:`.value_lists.listed` for what they may hold.
+        Long lists are fastest as a numpy or Arrow array; see :func:`.value_lists.listed` for the types accepted.
         """
         return In(self.node, listed(values))
 
     def between(self, low: object, high: object) -> Predicate:
-        """``BETWEEN low AND high``, both included."""
+        """Return ``BETWEEN low AND high``, both included."""
         return And((self >= low, self <= high))
 
     def is_null(self) -> Predicate:
-        """``IS NULL``."""
+        """Return ``IS NULL``."""
         return IsNull(self.node)
 
     def is_not_null(self) -> Predicate:
-        """``IS NOT NULL``."""
+        """Return ``IS NOT NULL``."""
         return Not(IsNull(self.node))
 
     @property
     def is_true(self) -> Predicate:
-        """A boolean as a predicate of its own."""
+        """Convert a boolean to a predicate."""
         return as_predicate(self.node)
 
     # ---- strings
 
     def like(self, pattern: str, escape: str = "\\") -> Predicate:
-        """``LIKE``: ``%`` is any text, ``_`` any character."""
+        """Return ``LIKE``: ``%`` matches any text, ``_`` any character."""
         return Like(self.node, pattern, escape)
 
     def ilike(self, pattern: str, escape: str = "\\") -> Predicate:
-        """``ILIKE``: as LIKE, whatever the case of letters."""
+        """Return ``ILIKE``: LIKE without regard to case."""
         return ILike(self.node, pattern, escape)
 
     def rlike(self, pattern: str) -> Predicate:
-        """``RLIKE``: whether a Java regular expression matches anywhere in a string."""
+        """Return ``RLIKE``: whether a Java regular expression matches anywhere in a string."""
         return as_predicate(call("rlike", self, pattern))
 
     def startswith(self, prefix: object) -> Predicate:
-        """Whether a string starts with `prefix`."""
+        """Return whether a string starts with `prefix`."""
         return as_predicate(call("startswith", self, prefix))
 
     def endswith(self, suffix: object) -> Predicate:
-        """Whether a string ends with `suffix`."""
+        """Return whether a string ends with `suffix`."""
         return as_predicate(call("endswith", self, suffix))
 
     def contains(self, part: object) -> Predicate:
-        """Whether a string holds `part`."""
+        """Return whether a string contains `part`."""
         return as_predicate(call("contains", self, part))
 
     def substr(self, start: object, length: object = None) -> ValueExpression:
-        """``substring(value, start, length)``: the first character is number 1."""
+        """Return ``substring(value, start, length)``: the first character is number 1."""
         return ComputedExpression(call("substring", self, start, *(() if length is None else (length,))))
 
     # ---- arithmetic and casts
@@ -163,15 +163,15 @@ class ValueExpression:
         return ComputedExpression(call("negative", self))
 
     def cast(self, type: str) -> ValueExpression:
-        """``CAST(value AS type)``."""
+        """Return ``CAST(value AS type)``."""
         return ComputedExpression(Cast(self.node, sql_type(type)))
 
     def try_cast(self, type: str) -> ValueExpression:
-        """``TRY_CAST(value AS type)``: NULL where the cast fails."""
+        """Return ``TRY_CAST(value AS type)``: NULL where the cast fails."""
         return ComputedExpression(Cast(self.node, sql_type(type), safe=True))
 
 
-# The classes below are siblings: Python asks a subclass first, which would turn `computed == column` around.
+# The classes below are siblings: Python tries a subclass's operator first, which would reverse `computed == column`.
 
 
 class ComputedExpression(ValueExpression):
@@ -186,28 +186,28 @@ class ColumnExpression(ValueExpression):
         self.path = node.path
 
     def __getitem__(self, name: str) -> ColumnExpression:
-        """A field of a struct column."""
+        """Return a field of a struct column."""
         return ColumnExpression(Column((*self.path, name)))
 
 
 class CaseExpression(ValueExpression):
-    """``CASE WHEN``, NULL where no condition is TRUE."""
+    """``CASE WHEN``, NULL if no condition is TRUE."""
 
     def __init__(self, *branches: tuple[Predicate, Expression]) -> None:
         super().__init__(Case(branches, NULL))
         self.branches = branches
 
     def when(self, condition: Predicate | ValueExpression, value: object) -> CaseExpression:
-        """The value where this condition is TRUE and none before it is."""
+        """Add a branch: the value where this condition is TRUE and none before it is."""
         return CaseExpression(*self.branches, (as_predicate(operand(condition)), operand(value)))
 
     def otherwise(self, value: object) -> ValueExpression:
-        """The value where no condition is TRUE."""
+        """Set the value where no condition is TRUE."""
         return ComputedExpression(Case(self.branches, operand(value)))
 
 
 def col(name: str) -> ColumnExpression:
-    """The column of this name; nested fields with dots, a name that holds dots in back-quotes.
+    """Return the column of this name; nested fields are separated by dots, and back-quotes protect dots in names.
 
     >>> (col("user_id") == 42) & col("address.zip").startswith("10")
     (`user_id` = 42 AND `address`.`zip` LIKE '10%')
@@ -218,7 +218,7 @@ def col(name: str) -> ColumnExpression:
 
 
 def when(condition: Predicate | ValueExpression, value: object) -> CaseExpression:
-    """``CASE WHEN condition THEN value``; goes on with ``.when(condition, value)`` and ``.otherwise(value)``.
+    """Return ``CASE WHEN condition THEN value``; continue with ``.when(condition, value)`` and ``.otherwise(value)``.
 
     >>> when(col("a") > 1, col("b")).otherwise(0) == 3
     CASE WHEN `a` > 1 THEN `b` ELSE 0 END = 3
@@ -227,7 +227,7 @@ def when(condition: Predicate | ValueExpression, value: object) -> CaseExpressio
 
 
 def call_function(name: str, *arguments: object) -> Any:
-    """A function of Spark SQL by its name: a value, or a predicate where the function is a condition (``isnan``).
+    """Call a Spark SQL function by name; returns a value, or a predicate if the function is a condition (``isnan``).
 
     >>> call_function("year", col("ts")) == 2024
     year(`ts`) = 2024
@@ -239,10 +239,10 @@ def call_function(name: str, *arguments: object) -> Any:
 
 
 def has_token(column: str | ValueExpression, word: str) -> Predicate:
-    """Whether a text, or the column of a name, holds a word as a whole token.
+    """Return whether a text, given as a value or a column name, contains a word as a whole token.
 
-    A token is a maximal run of digits, ASCII letters, ``_`` and characters beyond ASCII. Spark is asked by RLIKE, which
-    filters of tokens answer for whole blocks. Raises ValueError for a word that is not one token.
+    A token is a maximal run of digits, ASCII letters, ``_`` and characters beyond ASCII. In Spark this is an RLIKE;
+    token filters answer it for whole blocks. Raises ValueError for a word that is not one token.
 
     >>> str(has_token("message", "timeout")).count("timeout")
     1
@@ -252,13 +252,13 @@ def has_token(column: str | ValueExpression, word: str) -> Predicate:
 
 
 def call(name: str, *arguments: object) -> Expression:
-    """The node of a function or operator, as a value."""
+    """Return the node of a function or operator on values."""
     found = build(name, [operand(argument) for argument in arguments])
     return as_expression(found) if isinstance(found, Predicate) else found
 
 
 def operand(value: object) -> Expression:
-    """What stands beside an operator: an expression, a predicate as a boolean, or a Python value."""
+    """Convert an operand of an operator: an expression, a predicate as a boolean, or a Python value."""
     match value:
         case ValueExpression():
             return value.node
@@ -269,7 +269,7 @@ def operand(value: object) -> Expression:
 
 
 def split_name(name: str) -> tuple[str, ...]:
-    """The parts of a dotted name; a part in back-quotes keeps its dots, and a doubled back-quote is one."""
+    """Split a dotted name; a part in back-quotes keeps its dots, and a doubled back-quote is one."""
     parts, part, quoted = [], "", False
     position = 0
     while position < len(name):

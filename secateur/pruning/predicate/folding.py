@@ -1,8 +1,7 @@
-"""Expressions over constants that have no rule here: whether Spark may be asked for their value, once for all rows.
+"""Constant expressions without a rule here: whether Spark can evaluate them once for all rows.
 
-Asked are functions that Spark's documentation calls deterministic and that read nothing but their arguments and the
-settings of the session. Clocks, random numbers, names of users and files, and functions that somebody registered are
-not among them.
+It can for functions that Spark's documentation calls deterministic and that read only their arguments and the session's
+settings; so not for clocks, random numbers, names of users and files, and functions registered by users.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from secateur.pruning.predicate.temporal import MOVING_WORDS
 from secateur.pruning.predicate.trees import preorder
 from secateur.values import keys_of
 
-LONGEST = 4096  # characters of a text that Spark is asked for
+LONGEST = 4096  # longest text, in characters, sent to Spark
 
 _OPERATORS = ("+", "-", "*", "/", "%", "negative", "positive", "div", "~", "&", "|", "^")
 _NAMES = """
@@ -41,12 +40,12 @@ _WITHOUT_ARGUMENTS = ("e", "pi")
 
 
 def is_foldable(node: Expression | Predicate) -> bool:
-    """Whether an expression has one value whatever the row, the moment and the machine."""
+    """Return whether an expression has the same value on every row, at any time and on any machine."""
     return all(map(_is_pure, preorder(node, nodes.children)))
 
 
 def _is_pure(node: Expression | Predicate) -> bool:
-    """Whether a node adds nothing to what is below it that differs from row to row, or from moment to moment."""
+    """Return whether a node itself adds nothing that varies by row or by time."""
     match node:
         case Column() | Opaque():
             return False
@@ -63,12 +62,12 @@ def _is_pure(node: Expression | Predicate) -> bool:
 
 
 def is_computed(expression: Expression) -> bool:
-    """Whether an expression is more than a column or a literal."""
+    """Return whether an expression is more than a column or a literal."""
     return isinstance(expression, Call | Cast | Case)
 
 
 def constant_of_scalar(value: pa.Scalar) -> Constant | None:
-    """A value that Spark gave, with its type; None for types that are not compared here."""
+    """Convert a value from Spark to a typed constant; None for types that are not compared here."""
     type_ = value.type
     if pa.types.is_timestamp(type_):
         type_ = LOCAL if type_.tz is None else INSTANT

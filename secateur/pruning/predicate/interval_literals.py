@@ -1,8 +1,8 @@
-"""Interval literals: text and units to durations, and their sums.
+"""Interval literals: parse text and units to durations, and add them.
 
 Source: Spark's ``AstBuilder.constructMultiUnitsIntervalLiteral`` and ``IntervalUtils.fromYearMonthString`` and
-``fromDayTimeString``. Years and months are a number of months, everything else a number of microseconds, however it was
-written. Intervals with months and days are refused by Spark.
+``fromDayTimeString``. Years and months become a number of months, everything else a number of microseconds, however it
+was written. Spark refuses intervals with months and days.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _MOST_MONTHS = 2**31 - 1
 _WHOLE = re.compile(r"\s*([+-]?\d{1,18})\s*", re.ASCII)
 _SECONDS = re.compile(r"\s*([+-]?\d{1,18}(?:\.\d{0,6})?)\s*", re.ASCII)  # Spark cuts digits beyond microseconds
 _FIELDS = ("DAY", "HOUR", "MINUTE", "SECOND")
-_MOST = {"HOUR": 23, "MINUTE": 59, "SECOND": 59}  # of fields that are not the first
+_MOST = {"HOUR": 23, "MINUTE": 59, "SECOND": 59}  # greatest values of fields that are not the first
 
 
 def duration_of(count: str, unit: str) -> Duration | None:
-    """The interval of so many units, in upper case; None where Spark may refuse it."""
+    """Return the interval of `count` units, in upper case; None if Spark may refuse it."""
     unit = unit.removesuffix("S")
     if unit == "SECOND":
         match = _SECONDS.fullmatch(count)
@@ -42,7 +42,7 @@ def duration_of(count: str, unit: str) -> Duration | None:
 
 
 def duration_between(text: str, first: str, last: str) -> Duration | None:
-    """The interval of a text with several fields, as ``'1 02:30' DAY TO MINUTE``."""
+    """Return the interval of a text with several fields, such as ``'1 02:30' DAY TO MINUTE``."""
     if (first, last) == ("YEAR", "MONTH"):
         match = re.fullmatch(r"\s*([+-]?)(\d{1,9})-(\d{1,2})\s*", text, re.ASCII)
         if match is None or int(match[3]) > 11:
@@ -72,22 +72,22 @@ def _of_fields(text: str, names: tuple[str, ...]) -> Duration | None:
 
 
 def of_months(months: int) -> Duration | None:
-    """The interval of so many months, if Spark's type holds them."""
+    """Return an interval of months, if Spark's type holds it."""
     return Duration(months, "MONTH") if abs(months) <= _MOST_MONTHS else None
 
 
 def of_days(days: int) -> Duration | None:
-    """The interval of so many days, if Spark's type holds them."""
+    """Return an interval of days, if Spark's type holds it."""
     return Duration(days, "DAY") if abs(days) <= INT64_MAX // DAY else None
 
 
 def of_micros(micros: int) -> Duration | None:
-    """The interval of so many microseconds, if Spark's type holds them."""
+    """Return an interval of microseconds, if Spark's type holds it."""
     return Duration(micros, "MICROSECOND") if abs(micros) <= INT64_MAX else None
 
 
 def total(a: Duration, b: Duration) -> Duration | None:
-    """The sum of two intervals; None of months and days, which Spark refuses, and where it overflows."""
+    """Add two intervals; None for months and days, which Spark refuses, and on overflow."""
     match a.unit, b.unit:
         case "MONTH", "MONTH":
             return of_months(a.amount + b.amount)
@@ -100,10 +100,10 @@ def total(a: Duration, b: Duration) -> Duration | None:
 
 
 def negative(duration: Duration) -> Duration:
-    """The interval backwards."""
+    """Negate an interval."""
     return Duration(-duration.amount, duration.unit)
 
 
 def micros_of(duration: Duration) -> int:
-    """The microseconds of a day-time interval."""
+    """Return the microseconds of a day-time interval."""
     return duration.amount * (DAY if duration.unit == "DAY" else 1)

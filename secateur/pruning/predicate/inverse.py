@@ -1,6 +1,6 @@
-"""Conditions on monotone functions of one column as conditions on the column itself.
+"""Convert conditions on monotone functions of one column to conditions on the column itself.
 
-For f monotone, ``f(x) >= t`` holds from some key on, or up to some key. So a set of keys of f(x), which is an array of
+For monotone f, ``f(x) >= t`` holds from some key on, or up to some key. So a set of keys of f(x), an array of
 thresholds, is pulled back to a set of keys of x threshold by threshold, by bisection: statistics and bloom filters
 never see f. ``year(ts) = 2026`` is one range of instants, exact for blocks, pages and rows alike; ``a + 5 = 10`` is the
 point 5.
@@ -22,10 +22,10 @@ from secateur.pruning.predicate.bound import Apply, Constant, Field, Operand
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import Key, Keys, Kind, integer_keys, keys_of, least_key, ordered_kind, successor
 
-_WITNESSES = (0, 1, -1, 20_000, 1_700_000_000, 1_700_000_000_000_000, 10_000_000_000)  # numbers, days, instants
-_MOST_STEADY = 1_000  # thresholds that are looked at one by one
-_FAN_OUT = 256  # keys asked about in one round of a search
-_PROBES = 1 << 14  # in one round of all searches
+_WITNESSES = (0, 1, -1, 20_000, 1_700_000_000, 1_700_000_000_000_000, 10_000_000_000)  # likely numbers, days, instants
+_MOST_STEADY = 1_000  # thresholds that are checked one by one
+_FAN_OUT = 256  # keys evaluated in one round of a search
+_PROBES = 1 << 14  # keys in one round of all searches
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class PulledBack:
 
 
 def pull_back(operand: Operand, ranges: RangeSet) -> PulledBack | None:
-    """The keys of the one column below an operand for which the operand lies in `ranges`.
+    """Return the keys of the one column below an operand for which the operand is in `ranges`.
 
-    None where a function on the way is not monotone, or not known to be at one of the thresholds.
+    None if a function on the way is not monotone, or not known to be at one of the thresholds.
     """
     fails = rangeset.empty(ranges.kind)
     while isinstance(operand, Apply):
@@ -57,7 +57,7 @@ def pull_back(operand: Operand, ranges: RangeSet) -> PulledBack | None:
 
 
 def strictly(operand: Operand) -> Operand:
-    """The operand with functions that fail where its own wrap around or give NULL; itself if it has none."""
+    """Replace functions that wrap around or give NULL by versions that fail there; unchanged if there are none."""
     if not isinstance(operand, Apply):
         return operand
     function, arguments = operand.function, tuple(map(strictly, operand.arguments))
@@ -66,7 +66,7 @@ def strictly(operand: Operand) -> Operand:
 
 
 def _moving_argument(operand: Apply) -> int | None:
-    """The one argument that is no constant, if the function pulls back exactly to it: as it is monotone, mostly."""
+    """Return the index of the only non-constant argument, if the function can be pulled back through it."""
     moving = [i for i, argument in enumerate(operand.arguments) if not isinstance(argument, Constant)]
     function = operand.function
     if len(moving) != 1:
@@ -82,7 +82,7 @@ def _moving_argument(operand: Apply) -> int | None:
 
 
 def _through(operand: Apply, at: int, ranges: RangeSet, fails: RangeSet) -> tuple[RangeSet, RangeSet] | None:
-    """The keys of an argument that a function takes into `ranges`, and those it takes into `fails` or fails on."""
+    """Return the keys of an argument that a function maps into `ranges`, and those it maps into `fails` or fails on."""
     function, type_ = operand.function, operand.arguments[at].type
     kind = ordered_kind(type_)
     if function.preimage is not None:
@@ -112,7 +112,7 @@ def _through(operand: Apply, at: int, ranges: RangeSet, fails: RangeSet) -> tupl
 
 
 def _is_steady(function: Function, keys: Sequence[int], kind: Kind) -> bool:
-    """Whether the function really is less before each of the keys, and not after."""
+    """Return whether the function is smaller before each of the keys, and not after."""
     steady = function.is_steady
     if steady is None:
         return True
@@ -120,13 +120,13 @@ def _is_steady(function: Function, keys: Sequence[int], kind: Kind) -> bool:
 
 
 def _of_crossings(kind: Kind, keys: Sequence[Key | None]) -> RangeSet:
-    """The set with these thresholds, in any order: two at one key enclose nothing; None is after every key."""
+    """Build the set with these thresholds in any order: two equal ones cancel; None is above every key."""
     counts = Counter(key for key in keys if key is not None)
     return rangeset.of_thresholds(kind, sorted(key for key, count in counts.items() if count % 2))
 
 
 def _on_points(operand: Apply, at: int, type_: pa.DataType) -> Callable[[Keys], Interval]:
-    """The function on single keys of one argument, the constants in their places."""
+    """Return the function of single keys of one argument, with the constants filled in."""
 
     def evaluate(keys: Keys) -> Interval:
         arguments = [
@@ -138,12 +138,12 @@ def _on_points(operand: Apply, at: int, type_: pa.DataType) -> Callable[[Keys], 
     return evaluate
 
 
-Holds = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of keys, and the search that each belongs to
+Holds = Callable[[np.ndarray, np.ndarray], np.ndarray]  # takes keys, and the search that each belongs to
 
 
 @dataclass(frozen=True)
 class _Search:
-    """Searches over the keys of a type, many thresholds at once."""
+    """Searches over the keys of a type, for many thresholds at once."""
 
     type: pa.DataType
     kind: Kind
@@ -151,7 +151,7 @@ class _Search:
     direction: int
 
     def run(self) -> tuple[int, int] | None:
-        """The first and the last key on which the function does not fail; between them it never does."""
+        """Return the first and the last key on which the function does not fail; it never fails between them."""
         least, greatest = key_range(self.type)
         candidates = [key for key in (least, greatest, *_WITNESSES) if least <= key <= greatest]
         works = ~self._fails(self._array(candidates))
@@ -167,7 +167,7 @@ class _Search:
         return first, last
 
     def thresholds(self, ranges: RangeSet, first: int, last: int) -> list[int]:
-        """Where the function crosses each threshold within [first, last]; those that it does not reach are left out."""
+        """Return where the function crosses each threshold within [first, last]; unreached thresholds are omitted."""
         n = len(ranges.thresholds)
         if not n:
             return []
@@ -185,7 +185,7 @@ class _Search:
         return [int(least_key(self.kind))] * int(at_first.sum()) + found.tolist()
 
     def outside(self, first: int, last: int) -> RangeSet:
-        """The keys of the type on which the function fails."""
+        """Return the keys of the type on which the function fails."""
         least, greatest = key_range(self.type)
         below = rangeset.between(self.kind, least_key(self.kind), first) if first > least else rangeset.empty(self.kind)
         if last == greatest:
@@ -193,9 +193,9 @@ class _Search:
         return rangeset.union(below, rangeset.between(self.kind, successor(last, self.kind), None))
 
     def _search(self, low: Sequence[int], high: Sequence[int], holds: Holds) -> np.ndarray:
-        """The first key of each (low, high] that a monotone condition holds for: not at low, and at high.
+        """Return the first key of each (low, high] for which a monotone condition holds: not at low, but at high.
 
-        A round asks about many keys between the ends of each search at once: a call costs more than its keys.
+        A round tests many keys between the ends of each search at once: a call costs more than its keys.
         """
         lows, highs = self._array(low), self._array(high)
         if not len(lows):
@@ -216,7 +216,7 @@ class _Search:
         return high.view(np.uint64) - low.view(np.uint64) if self.kind is Kind.WORD else high - low
 
     def _moved(self, low: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-        """Keys that lie `offsets` beyond; distances of int64 can need all 64 bits, so they are added modulo 2**64."""
+        """Add offsets to keys modulo 2**64, as distances of int64 can need all 64 bits."""
         return (low.view(np.uint64) + offsets).view(np.int64) if self.kind is Kind.WORD else low + offsets
 
     def _fails(self, keys: np.ndarray) -> np.ndarray:

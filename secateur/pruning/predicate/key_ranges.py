@@ -1,8 +1,8 @@
-"""What a predicate says of the tuples of a sort key: the ranges of bytes that hold every tuple of a matching row.
+"""What a predicate implies for sort key tuples: byte ranges that contain the tuple of every matching row.
 
-Conditions on the leading columns of a key fix a prefix of its bytes (:mod:`secateur.pruning.key_bytes`). So
-``a = 5 AND b >= 50`` asks for one range from (5, 50) to the end of (5, ...), and a block of tuples from (5, 90) to
-(6, 10) holds none of ``a = 5 AND b = 50``, though its values of a are 5 and 6 and those of b may be anything.
+Conditions on the leading columns of a key fix a prefix of its bytes (:mod:`secateur.pruning.key_bytes`). So ``a = 5 AND
+b >= 50`` gives one range from (5, 50) to the end of (5, ...), and a block with tuples from (5, 90) to (6, 10) holds no
+row of ``a = 5 AND b = 50``, although its values of a are 5 and 6 and those of b may be anything.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from secateur.pruning.predicate.trees import Steps, each_of, unrolled
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import Key, Kind, kind_of, least_key, prefix_successor, successor
 
-MOST_INTERVALS = 512  # a year of days, say; comparing a million blocks with so many takes 0.2 s
+MOST_INTERVALS = 512  # for example a year of days; comparing a million blocks with this many takes 0.2 s
 MOST_ALTERNATIVES = 64  # under one OR
 
 
@@ -35,13 +35,13 @@ class KeyColumn(NamedTuple):
 def key_ranges(
     predicate: Predicate, key: Sequence[KeyColumn | tuple[Field, bool, bool]], most: int = MOST_INTERVALS
 ) -> RangeSet | None:
-    """The tuples of rows on which a bound, rewritten predicate can be TRUE, as ranges of their bytes.
+    """Return the tuples of rows on which a bound, rewritten predicate can be TRUE, as byte ranges.
 
-    Sound: the tuple of every row on which it is TRUE lies inside, so a block is dead where [least, greatest] of its
-    tuples, or looser bounds, hold no byte string inside. This only ever takes TRUE away: a block whose tuples all lie
-    inside need not match. None where nothing follows that the zone map of the first column does not tell: it is
-    nowhere a point, or no other column is restricted beside one. Each conjunction gives some `most` ranges; where it
-    would be more, those of the last columns are joined first.
+    Sound: the tuple of every row on which it is TRUE is inside, so a block is dead if [least, greatest] of its tuples,
+    or looser bounds, contain no byte string inside. This only removes TRUE: a block whose tuples are all inside need
+    not match. None if the result would add nothing to the first column's zone map: that column is nowhere a point, or
+    no other column is restricted beside one. Each conjunction gives about `most` ranges; if there would be more, those
+    of the last columns are merged first.
     """
     columns = [KeyColumn(*column) for column in key]
     found = _tuples(predicate, columns, most)
@@ -49,9 +49,9 @@ def key_ranges(
 
 
 def _tuples(predicate: Predicate, key: Sequence[KeyColumn], most: int) -> RangeSet:
-    """A set of some `most` ranges: under OR one of the sets of all children, under AND what all of them share.
+    """Return a set of about `most` ranges: the union for OR, the intersection for AND.
 
-    An AND is read as a whole too, as its children restrict one column each.
+    An AND is also evaluated as a whole, as each child restricts only one column.
     """
     return unrolled(partial(_tuples_of, key=key), (predicate, most), {})
 
@@ -72,10 +72,10 @@ def _tuples_of(asked: tuple[Predicate, int], key: Sequence[KeyColumn]) -> Steps[
 
 
 def _box(predicate: Predicate, key: Sequence[KeyColumn], most: int) -> RangeSet:
-    """The tuples whose components lie where the predicate can be TRUE, each by itself, up to a column free of it.
+    """Return the tuples whose components can be TRUE, column by column, up to the first unrestricted column.
 
-    A first column that is nowhere a point stands alone: the others would draw in the ends of its ranges, which are
-    two blocks at most where the data is sorted, and not worth reading the bounds of tuples for.
+    A first column that is nowhere a point is used without the others: those would only narrow the ends of its ranges,
+    at most two blocks if the data is sorted, which does not justify reading tuple bounds.
     """
     restricted: list[tuple[Component, ColumnKeys]] = []
     for column in key:
@@ -93,7 +93,7 @@ def _box(predicate: Predicate, key: Sequence[KeyColumn], most: int) -> RangeSet:
 
 
 def _ranges(intervals: Sequence[tuple[bytes, bytes | None]]) -> RangeSet:
-    """The set of all intervals [start, stop), which ascend and do not overlap."""
+    """Return the union of intervals [start, stop), which ascend and do not overlap."""
     thresholds: list[Key] = []
     for start, stop in intervals:
         if thresholds and thresholds[-1] == start:
@@ -106,12 +106,12 @@ def _ranges(intervals: Sequence[tuple[bytes, bytes | None]]) -> RangeSet:
 
 
 def _joined(spans: Sequence[Sequence[_Span]]) -> list[tuple[bytes, bytes | None]]:
-    """The intervals of tuples with one component in each list of spans, ascending; all tuples without any list.
+    """Return the ascending intervals of tuples with one component in each list of spans; without lists, all tuples.
 
-    Sound: a tuple whose component is a point continues in an interval of the other columns. In a wider span only the
-    tuples at its first or last value are bounded by what they continue with. A tuple of any value after the first is
-    greater than everything that begins with the first, and in the same way at the last. So the hull of the span from
-    (first, start of the others) to (last, end of the others) holds all.
+    Sound: a tuple whose component is a point continues in an interval of the other columns. In a wider span only tuples
+    at its first or last value are restricted by the other columns. A tuple with a later value than the first sorts
+    after everything that begins with the first; the same holds at the last. So the hull of the span from (first, start
+    of the others) to (last, end of the others) contains all.
     """
     if not spans:
         return [(b"", None)]
@@ -138,9 +138,9 @@ def _continued(component: bytes | None, stop: bytes | None, otherwise: bytes) ->
 
 
 class _Span(NamedTuple):
-    """Components that follow each other: all tuples with one of them, and no others, begin in [start, stop).
+    """Adjacent components: exactly the tuples with one of them begin in [start, stop).
 
-    `first` and `last` are the components of the values at its ends, None where the span is open there.
+    `first` and `last` are the components of the values at its ends, None where the span is open.
     """
 
     start: bytes
@@ -154,7 +154,7 @@ class _Span(NamedTuple):
 
 
 def _spans(component: Component, keys: ColumnKeys, most: int, *, split: bool) -> list[_Span]:
-    """The spans of the values of a column in the order of their bytes: some `most`, or one over all of them."""
+    """Return the spans of a column's values in byte order: about `most`, or one over all of them."""
     runs = _runs(keys.values, most)
     spans = [_span(component, start, stop) for start, stop in (_pieces(runs, most) if split else runs)]
     if component.descending:
@@ -166,7 +166,7 @@ def _spans(component: Component, keys: ColumnKeys, most: int, *, split: bool) ->
 
 
 def _runs(ranges: RangeSet, most: int) -> list[tuple[Key, Key | None]]:
-    """The ranges [start, stop) of a set of keys, or one from the first to the last where there are more than `most`."""
+    """Return the ranges [start, stop) of a set of keys, or one hull if there are more than `most`."""
     thresholds = ranges.thresholds
     if len(thresholds) > 2 * most:
         thresholds = thresholds[[0]] if len(thresholds) % 2 else thresholds[[0, -1]]
@@ -177,7 +177,7 @@ def _runs(ranges: RangeSet, most: int) -> list[tuple[Key, Key | None]]:
 
 
 def _pieces(runs: Sequence[tuple[Key, Key | None]], most: int) -> list[tuple[Key, Key | None]]:
-    """The runs, those of few integers cut into single ones, as long as there are `most` of all at the end."""
+    """Split runs of few integers into single ones, as long as the total is at most `most`."""
     found: list[tuple[Key, Key | None]] = []
     spare = most - len(runs)
     for start, stop in runs:
@@ -190,7 +190,7 @@ def _pieces(runs: Sequence[tuple[Key, Key | None]], most: int) -> list[tuple[Key
 
 
 def _span(component: Component, start: Key, stop: Key | None) -> _Span:
-    """The span of the keys in [start, stop); a `stop` of None is unbounded."""
+    """Return the span of the keys in [start, stop); a `stop` of None is unbounded."""
     if stop == successor(start, component.kind):
         return _point(component.encode(start))
     at_start = None if start == least_key(component.kind) else component.encode(start)
@@ -208,7 +208,7 @@ def _point(component: bytes) -> _Span:
 
 
 def _before(key: Key) -> Key | None:
-    """The greatest key that is less, or None where there is none: bytes before one have no end but at a zero byte."""
+    """Return the key just before another, or None: bytes have a predecessor only after a final zero byte."""
     match key:
         case bytes():
             return key[:-1] if key.endswith(b"\0") else None
@@ -217,7 +217,7 @@ def _before(key: Key) -> Key | None:
 
 
 def _after(component: bytes) -> bytes:
-    """The least byte string that is greater than all that begin with a component."""
+    """Return the least byte string greater than all that begin with a component."""
     found = prefix_successor(component)
-    assert found is not None  # as the first byte is at most 2
+    assert found is not None  # the first byte is at most 2
     return found

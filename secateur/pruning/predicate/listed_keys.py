@@ -1,8 +1,8 @@
-"""The keys of a list of values beside IN, of all values at once.
+"""Convert a value list of IN to keys, all values at once.
 
-Where an array stands beside a column of its own kind, its values become keys in a few steps. What is found is the set
-that :func:`secateur.pruning.predicate.literals.positions` gives literal by literal; what has no rule here is left to
-it.
+If the array has the column's own kind, its values become keys in a few steps. The result is the set that
+:func:`secateur.pruning.predicate.literals.positions` gives literal by literal, which also handles everything without a
+rule here.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from secateur.pruning.predicate.literals import Position, double_position, fits
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Key, Kind, float_keys, is_float, keys_of, kind_of
 
-_WHOLE = 2.0**53  # below it, an integer is the only one that is rounded to its double
+_WHOLE = 2.0**53  # below it, no two integers round to the same double
 
 
 def listed_keys(type_: pa.DataType, values: pa.Array, zone: dt.tzinfo) -> RangeSet | None:
-    """The keys of a column type that equal one of the values, which are those of a value list, without nulls.
+    """Return the keys of a column type that equal one of the values of a value list without nulls.
 
-    None where the values are to be looked at one by one: beside another kind of column, or where Spark refuses them.
+    None if the values must be handled one by one: for another kind of column, or if Spark refuses them.
     """
     kind = kind_of(type_)
     if kind is None:
@@ -64,12 +64,12 @@ def _of_integers(type_: pa.DataType, numbers: np.ndarray) -> RangeSet | None:
 
 
 def _of_doubles(type_: pa.DataType, numbers: np.ndarray) -> RangeSet | None:
-    """Beside an integer: Spark rounds the column to doubles, which makes one of several integers from 2**53 on."""
+    """Doubles beside an integer: Spark rounds the column to doubles, which merges integers from 2**53 on."""
     if is_float(type_):
         return rangeset.integer_points(float_keys(numbers))
     if not pa.types.is_signed_integer(type_):
         return None
-    small = numbers[np.abs(numbers) < _WHOLE]  # and no NaN, which no integer equals
+    small = numbers[np.abs(numbers) < _WHOLE]  # also drops NaN, which equals no integer
     whole = rangeset.integer_points(small[small == np.trunc(small)].astype(np.int64))
     great = np.unique(numbers[np.abs(numbers) >= _WHOLE]).tolist()
     if not great:
@@ -78,7 +78,7 @@ def _of_doubles(type_: pa.DataType, numbers: np.ndarray) -> RangeSet | None:
 
 
 def of_positions(kind: Kind, positions: Iterable[Position]) -> RangeSet:
-    """The keys that equal a literal: points in one step, the rare wider spans (double against integer) one by one."""
+    """Return the keys that equal a literal: points at once, rare wider spans (double against integer) one by one."""
     single: list[Key] = []
     ranges = rangeset.empty(kind)
     for at, after in ((p.at, p.after) for p in positions):
@@ -122,7 +122,7 @@ def _of_moments(type_: pa.DataType, values: pa.Array, zone: dt.tzinfo) -> RangeS
 
 
 def _instants(local: np.ndarray, zone: dt.tzinfo) -> np.ndarray | None:
-    """The instants of wall clocks in a zone, or None where its offset is not known for all of them."""
+    """Return the instants of wall clocks in a zone, or None if its offset is not known for all of them."""
     if not isinstance(zone, dt.timezone) and local.min() < (agreed(zone) + FARTHEST) * SECOND:
         return None
     least, _ = clock(zone, SECOND).instants.hull(local, local)

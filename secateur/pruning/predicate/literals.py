@@ -1,8 +1,8 @@
-"""Where a literal stands in the order of a column's keys, after the casts that Spark would insert.
+"""The position of a literal in the order of a column's keys, after the casts that Spark would insert.
 
-A comparison casts both sides to a common type (``AnsiTypeCoercion``). Every cast met here is monotone on the
-column's keys, so whatever the common type, the literal c is two thresholds: the first key whose cast is >= c and
-the first whose cast is > c. All six comparisons follow from them, exactly, and none needs the cast per block.
+A comparison casts both sides to a common type (``AnsiTypeCoercion``). Every cast handled here is monotone on the
+column's keys, so whatever the common type, the literal c is two thresholds: the first key whose cast is >= c and the
+first whose cast is > c. All six comparisons follow from them, exactly, and none needs a cast per block.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SPECIAL_FLOATS = ("nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infin
 
 @dataclass(frozen=True)
 class Subject:
-    """What a literal stands beside (a column, something with a name, the left side of a condition), and its type."""
+    """What a literal is compared with (a column, a named value, the left side of a condition), and its type."""
 
     named: Field | Sql
     type: pa.DataType
@@ -63,17 +63,17 @@ class Subject:
 
 @dataclass(frozen=True)
 class Position:
-    """`at` is the first key not less than the literal, `after` the first greater; None is after every key."""
+    """`at` is the first key not less than the literal, `after` the first greater; None is above every key."""
 
     at: Key | None
     after: Key | None
 
 
 def positions(subject: Subject, literals: Sequence[Literal], zone: dt.tzinfo) -> list[Position] | None:
-    """The positions of non-null literals that stand together beside a column, in a comparison or an IN list.
+    """Return the positions of non-null literals beside a column, in a comparison or an IN list.
 
-    None where Spark's cast is not one known here to be monotone: the leaf is then left to Spark.
-    Raises IncomparableLiteral where Spark would refuse the comparison or the cast of the literal.
+    None if Spark's cast is not known here to be monotone: the leaf is then left to Spark. Raises IncomparableLiteral if
+    Spark would refuse the comparison or the cast of the literal.
     """
     common = _common(subject, {literal.type for literal in literals})
     found = [_position(subject, literal, common, zone) for literal in literals]
@@ -81,9 +81,9 @@ def positions(subject: Subject, literals: Sequence[Literal], zone: dt.tzinfo) ->
 
 
 def plain_keys(type_: pa.DataType, literals: Sequence[Literal]) -> list[Key] | None:
-    """The keys of literals that stand beside a column of their own kind, without a cast; None for any other.
+    """Return the keys of literals of the column's own kind, which need no cast; None for any other.
 
-    Integers beside an integer and strings beside a string: the long IN lists of joins, a thousand times as fast.
+    These are integers beside an integer and strings beside a string: the long IN lists of joins, 1,000 times faster.
     """
     names = {literal.type for literal in literals}
     if pa.types.is_signed_integer(type_) and names <= set(INTEGERS):
@@ -94,9 +94,9 @@ def plain_keys(type_: pa.DataType, literals: Sequence[Literal]) -> list[Key] | N
 
 
 def _common(subject: Subject, types: set[str]) -> str:
-    """How all of the literals compare: "double" as soon as the column or a number among them is floating.
+    """Return the type in which the literals compare: "double" if the column or a number among them is floating.
 
-    "mixed" where a string stands beside other literals: Spark casts it to the widest type of the list.
+    "mixed" if a string is among other literals: Spark casts it to the widest type of the list.
     """
     if "string" in types and len(types) > 1:
         return "mixed"
@@ -161,7 +161,7 @@ def _numeric_position(subject: Subject, literal: Literal, common: str) -> Positi
 
 
 def _position_of_text(subject: Subject, literal: Literal, text: str) -> Position | None:
-    """A string beside a number: Spark casts it to bigint for an integer column, else to double."""
+    """Return the position of a string beside a number: Spark casts it to bigint for integers, else to double."""
     if pa.types.is_signed_integer(subject.type):
         if not _INTEGER.fullmatch(text) or not INT64_MIN <= int(text) <= INT64_MAX:
             raise _refuse(subject, literal, "the string is no bigint")
@@ -179,7 +179,7 @@ def _scale(type_: pa.DataType) -> int:
 
 
 def _exact_position(subject: Subject, number: int | Decimal | float) -> Position | None:
-    """Integers and decimals against an exact number: by value, if the common decimal type has 38 digits or fewer."""
+    """Return the position of an exact number by value, if the common decimal type has at most 38 digits."""
     type_ = subject.type
     if pa.types.is_decimal128(type_) and not fits(type_, Decimal(number)):
         return None
@@ -188,13 +188,13 @@ def _exact_position(subject: Subject, number: int | Decimal | float) -> Position
 
 
 def fits(type_: pa.DataType, number: Decimal) -> bool:
-    """Whether Spark's common decimal type keeps all digits of both sides (``DecimalType.bounded``)."""
+    """Return whether Spark's common decimal type keeps all digits of both sides (``DecimalType.bounded``)."""
     precision, scale = size_of(number)
     return max(precision - scale, type_.precision - type_.scale) + max(scale, type_.scale) <= MOST_DIGITS
 
 
 def _key_range(type_: pa.DataType) -> tuple[int, int]:
-    """The least and the greatest key that a value of a numeric or date type can have."""
+    """Return the least and the greatest key that a value of a numeric or date type can have."""
     if pa.types.is_decimal128(type_):
         return 1 - 10**type_.precision, 10**type_.precision - 1
     if pa.types.is_date32(type_):
@@ -207,13 +207,13 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def _in_range(key: int, type_: pa.DataType) -> int | None:
-    """A threshold moved to where values of the type can be: below them all, or above them all (None)."""
+    """Clamp a threshold to the type's values: below them all, or above them all (None)."""
     least, greatest = (-(2**127), 2**127 - 1) if kind_of(type_) is Kind.WIDE else (INT64_MIN, INT64_MAX)
     return None if key > greatest else max(key, least)
 
 
 def double_position(type_: pa.DataType, number: float) -> Position:
-    """Integers and decimals against a double: Spark casts the column to double, which rounds, monotonically."""
+    """Return the position of a double beside integers and decimals, which Spark rounds to double, monotonically."""
     unit = 10 ** _scale(type_)
     return _search(type_, lambda key: float_key(_nearest(key, unit)), float_key(number))
 
@@ -223,7 +223,7 @@ def _nearest(key: int, unit: int) -> float:
 
 
 def _search(type_: pa.DataType, cast: Callable[[int], int], target: int) -> Position:
-    """Both thresholds by bisection over the keys that values of the column can have; `cast` is monotone."""
+    """Find both thresholds by bisection over the column's possible keys; `cast` is monotone."""
     least, greatest = _key_range(type_)
     at = _first(least, greatest, lambda key: cast(key) >= target)
     after = _first(least, greatest, lambda key: cast(key) > target)
@@ -231,7 +231,7 @@ def _search(type_: pa.DataType, cast: Callable[[int], int], target: int) -> Posi
 
 
 def _first(least: int, greatest: int, holds: Callable[[int], bool]) -> int | None:
-    """The first key of [least, greatest] for which a monotone condition holds, or None."""
+    """Return the first key of [least, greatest] for which a monotone condition holds, or None."""
     if not holds(greatest):
         return None
     low, high = least, greatest
@@ -249,7 +249,7 @@ def _temporal_position(subject: Subject, literal: Literal, zone: dt.tzinfo) -> P
         return _date_position(subject, literal, zone)
     wanted = "timestamp_ntz" if type_.tz is None else "timestamp"
     if wanted == "timestamp_ntz" and literal.type == "timestamp":
-        return None  # Spark casts the column to instants, and clocks that go back make that cast not monotone
+        return None  # Spark casts the column to instants; where clocks go back, that cast is not monotone
     micros = _micros(subject, literal, wanted, zone)
     return None if micros is None else _point(micros, Kind.WORD)
 
@@ -276,7 +276,7 @@ def _midnight(day: int) -> dt.datetime:
 
 
 def _micros(subject: Subject, literal: Literal, wanted: str, zone: dt.tzinfo) -> int | None:
-    """A date or timestamp literal as the microseconds of `wanted`: an instant, or a wall clock."""
+    """Convert a date or timestamp literal to microseconds of `wanted`: an instant, or a wall clock."""
     match literal.value:
         case dt.datetime(tzinfo=None) as moment:
             clock, named = moment, None
@@ -296,11 +296,11 @@ def _micros(subject: Subject, literal: Literal, wanted: str, zone: dt.tzinfo) ->
 
 
 def _refuse_unreadable(subject: Subject, literal: Literal) -> None:
-    """Text that is no date here: refused if it cannot be one, else left to Spark, which knows more forms."""
+    """Refuse text that cannot be a date; other text is left to Spark, which knows more forms."""
     if cannot_be_time(str(literal.value).strip()):
         raise _refuse(subject, literal, "the text is no date or timestamp")
 
 
 def cannot_be_time(text: str) -> bool:
-    """Whether text surely is no date or timestamp to Spark."""
+    """Return whether Spark surely cannot read a text as date or timestamp."""
     return bool(text) and not text.lstrip("+-T")[:1].isdigit() and text.lower() not in MOVING_WORDS

@@ -1,7 +1,7 @@
 """Predicates as written: expressions over column names and literals, not yet bound to a table's types.
 
 Every node prints as Spark SQL. Text (:mod:`.parse`), expression objects (:mod:`.expressions`) and the front ends of
-other libraries give one tree. The connectives serve bound predicates too
+other libraries all produce this tree. Bound predicates use the same connectives
 (:mod:`secateur.pruning.predicate.bound`).
 """
 
@@ -40,16 +40,16 @@ class Predicate(Node):
         raise TypeError("a predicate has no truth value by itself: combine with &, | and ~, not with and, or, not")
 
 
-Sql: TypeAlias = str | Predicate  # what prints as Spark SQL: a tree does so only when it is asked to
+Sql: TypeAlias = str | Predicate  # prints as Spark SQL; a tree does so only on demand
 
 
 def _flat(connective: type[And] | type[Or], *parts: Predicate) -> Predicate:
-    """Parts under a connective, as one node with those that have it already: a chain of 300 is one node wide."""
+    """Combine parts by a connective, flattening nested ones: a chain of 300 is one node wide."""
     return connective(tuple(x for part in parts for x in (part.children if isinstance(part, connective) else (part,))))
 
 
 def _condition(value: object) -> Predicate:
-    """A predicate, or a boolean column (anything with a predicate `is_true`) as one."""
+    """Convert a predicate, or a boolean column (anything with a predicate `is_true`), to a predicate."""
     found = value if isinstance(value, Predicate) else getattr(value, "is_true", None)
     if not isinstance(found, Predicate):
         raise TypeError(f"{value!r} is no predicate: it cannot stand beside & or |")
@@ -61,7 +61,7 @@ def _condition(value: object) -> Predicate:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class And(Predicate):
-    """TRUE where all children are."""
+    """TRUE if all children are."""
 
     children: tuple[Predicate, ...]
 
@@ -71,7 +71,7 @@ class And(Predicate):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Or(Predicate):
-    """TRUE where any child is."""
+    """TRUE if any child is."""
 
     children: tuple[Predicate, ...]
 
@@ -81,7 +81,7 @@ class Or(Predicate):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Not(Predicate):
-    """TRUE where the child is FALSE."""
+    """TRUE if the child is FALSE."""
 
     child: Predicate
 
@@ -112,7 +112,7 @@ class Truth(Predicate):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Opaque(Predicate):
-    """An expression kept as text: only Spark evaluates it, and pruning knows nothing of it but its columns' names."""
+    """An expression kept as text: only Spark evaluates it; pruning knows only its column names."""
 
     sql: str
     columns: tuple[Column, ...] = ()
@@ -159,7 +159,7 @@ INTEGERS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}  # bits
 
 
 def integer(value: int) -> Literal:
-    """A whole number as SQL types it: an int, a bigint where it is too wide for that, else a decimal."""
+    """Return a whole number with its SQL type: int, bigint if it is too wide for int, else decimal."""
     if -(2**31) <= value < 2**31:
         return Literal(value, "int")
     return Literal(value, "bigint") if -(2**63) <= value < 2**63 else Literal(Decimal(value), "decimal")
@@ -180,9 +180,9 @@ SYMBOLS = ("+", "-", "*", "/", "%", "&", "|", "^", "~")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Call(Node):
-    """A function of other expressions, by its name in lower case; operators are ``+ - * / % & | ^ ~ div negative``.
+    """A function of other expressions, by its lower-case name; operators are ``+ - * / % & | ^ ~ div negative``.
 
-    Functions that this package does not know are calls too: binding says that they have no rule.
+    Unknown functions are calls too: binding reports that they have no rule.
     """
 
     function: str
@@ -198,7 +198,7 @@ class Call(Node):
                 return "(", left, " DIV ", right, ")"
             case "~", (operand,):
                 return "(~ ", operand, ")"
-            case "negative", (Literal() as literal,):  # which a sign of its own would make a negative literal
+            case "negative", (Literal() as literal,):  # a sign in front would make a negative literal
                 return "(- (", literal, "))"
             case "negative", (operand,):
                 return "(- ", operand, ")"
@@ -222,7 +222,7 @@ class Cast(Node):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Case(Node):
-    """``CASE WHEN condition THEN value ... ELSE otherwise END``; `otherwise` is a NULL literal where it is absent."""
+    """``CASE WHEN condition THEN value ... ELSE otherwise END``; without ELSE, `otherwise` is a NULL literal."""
 
     branches: tuple[tuple[Predicate, Expression], ...]
     otherwise: Expression
@@ -254,14 +254,14 @@ class Test(Node):
     predicate: Predicate
 
     def pieces(self) -> Iterable[object]:
-        if isinstance(self.predicate, And | Or | Not | Is | Opaque):  # which have parentheses of their own
+        if isinstance(self.predicate, And | Or | Not | Is | Opaque):  # these have their own parentheses
             return (self.predicate,)
         return "(", self.predicate, ")"
 
 
 @dataclass(frozen=True)
 class Duration:
-    """An ANSI interval: months, or days as its only field, or microseconds.
+    """An ANSI interval: months, or days if written in days only, or microseconds.
 
     `unit` is MONTH, DAY or MICROSECOND; a date plus days stays a date.
     """
@@ -287,9 +287,9 @@ Expression: TypeAlias = Column | Literal | Call | Cast | Case | Test | Duration
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Predicate):
-    """``left op right``, with op one of ``= <=> < <= > >=``; ``!=`` is NOT of ``=``, which NULL keeps exact.
+    """``left op right``, with op one of ``= <=> < <= > >=``; ``!=`` is NOT of ``=``, which treats NULL exactly.
 
-    Where one side is a literal, :func:`compare` puts it to the right.
+    If one side is a literal, :func:`compare` puts it on the right.
     """
 
     op: str
@@ -302,7 +302,7 @@ class Comparison(Predicate):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class In(Predicate):
-    """``operand IN (literals)``: a tuple of them, or a long list as :mod:`.value_lists` keeps it."""
+    """``operand IN (literals)``: a tuple, or for long lists a :mod:`.value_lists` list."""
 
     operand: Expression
     literals: Sequence[Literal]
@@ -313,7 +313,7 @@ class In(Predicate):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Among(Predicate):
-    """``operand IN (options)``, of which some are no literals; all are compared in one type."""
+    """``operand IN (options)``, where some options are not literals; all are compared in one type."""
 
     operand: Expression
     options: tuple[Expression, ...]
@@ -375,7 +375,7 @@ class RLike(Predicate):
 
 
 def _with_ranges(conditions: Sequence[Predicate]) -> Iterator[object]:
-    """Conditions as parts of text, ``x >= low`` and ``x <= high`` on one and the same computed x as BETWEEN."""
+    """Return conditions as parts of text; ``x >= low`` and ``x <= high`` on the same computed x become BETWEEN."""
     i = 0
     while i < len(conditions):
         match conditions[i : i + 2]:
@@ -398,7 +398,7 @@ class _Between(Node):
 
 
 def _chain(call: Call) -> Iterator[object]:
-    """Sums and differences as text, which the left ones of need no parentheses."""
+    """Return a chain of sums and differences as text, without parentheses around the left ones."""
     parts: list[object] = []
     operand: Expression = call
     while isinstance(operand, Call) and operand.function in ("+", "-") and len(operand.arguments) == 2:
@@ -409,7 +409,7 @@ def _chain(call: Call) -> Iterator[object]:
 
 
 def _subject(case: Case) -> Expression | None:
-    """What all conditions compare with something, if it is one and the same node, and more than a name."""
+    """Return what all conditions compare, if it is the same node in each, and more than a name."""
     subjects = [condition.left for condition, _ in case.branches if _is_equality(condition)]
     if len(subjects) < 2 or len(subjects) < len(case.branches) or not isinstance(subjects[0], Node):
         return None
@@ -424,14 +424,14 @@ FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def compare(left: Expression, op: str, right: Expression) -> Comparison:
-    """``left op right``, a literal on the right."""
+    """Build ``left op right`` with a literal on the right."""
     if isinstance(left, Literal) and not isinstance(right, Literal):
         return Comparison(FLIPPED[op], right, left)
     return Comparison(op, left, right)
 
 
 def as_predicate(expression: Expression) -> Predicate:
-    """A boolean expression as a predicate of its own."""
+    """Convert a boolean expression to a predicate."""
     match expression:
         case Test(predicate):
             return predicate
@@ -442,7 +442,7 @@ def as_predicate(expression: Expression) -> Predicate:
 
 
 def as_expression(predicate: Predicate) -> Expression:
-    """A predicate as a boolean value."""
+    """Convert a predicate to a boolean value."""
     match predicate:
         case Truth(None):
             return Literal(None, "null")
@@ -455,7 +455,7 @@ def as_expression(predicate: Predicate) -> Expression:
 
 
 def children(node: Predicate | Expression) -> Iterator[Predicate | Expression]:
-    """The nodes directly below a node, from left to right."""
+    """Return the nodes directly below a node, from left to right."""
     match node:
         case And(inner) | Or(inner) | Call(arguments=inner):
             yield from inner
@@ -477,7 +477,7 @@ def children(node: Predicate | Expression) -> Iterator[Predicate | Expression]:
 
 
 def columns(node: Predicate | Expression) -> Iterator[Column]:
-    """The columns that a tree names, from left to right, repeated where it repeats them."""
+    """Return the columns that a tree names, from left to right, with repetitions."""
     for part in preorder(node, children):
         match part:
             case Column():

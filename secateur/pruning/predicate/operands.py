@@ -1,4 +1,4 @@
-"""Binding expressions: nodes to operands with types, after the casts that Spark would insert; constants are folded."""
+"""Bind expressions: nodes to typed operands, with the casts that Spark would insert; constants are folded."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ from secateur.values import COLLATED, Keys, Kind, float_key, kind_of
 if TYPE_CHECKING:
     from secateur.pruning.predicate.nodes import Predicate
 
-_TYPES = {**{name.lower(): type_ for name, type_ in types.NAMED.items()}, "null": pa.null()}  # of literals
+_TYPES = {**{name.lower(): type_ for name, type_ in types.NAMED.items()}, "null": pa.null()}  # types of literals
 
 
 Casts = Callable[[pa.DataType, pa.DataType, dt.tzinfo], Function | None]
 
 
 class NoRule(Exception):
-    """An expression that pruning cannot bound; says why. Never leaves binding."""
+    """An expression that pruning cannot bound, with the reason. Never leaves binding."""
 
 
 def bound_operand(
     expression: Expression, binder: Binder, as_condition: Callable[[Predicate], Predicate]
 ) -> Steps[Operand]:
-    """The operand of an expression; yields the expressions and conditions below it, to be sent what they are bound to.
+    """Bind an expression; yields the expressions and conditions below it, and is sent their bound forms.
 
-    `as_condition` says what of a bound condition stands inside of an operand. Raises NoRule, and the errors of the
-    caller's mistakes: UnknownColumn, AmbiguousColumn.
+    `as_condition` converts a bound condition for use inside an operand. Raises NoRule, and for the caller's mistakes
+    UnknownColumn, AmbiguousColumn.
     """
     match expression:
         case Column():
@@ -85,7 +85,7 @@ def bound_operand(
 
 
 def asked(expression: Expression, fold: Fold) -> Constant:
-    """The value that Spark gives an expression over constants. Raises NoRule where it gives none."""
+    """Return the value that Spark gives an expression over constants. Raises NoRule if it gives none."""
     text = str(expression)
     value = fold(text) if len(text) <= LONGEST else None
     found = None if value is None else constant_of_scalar(value)
@@ -95,7 +95,7 @@ def asked(expression: Expression, fold: Fold) -> Constant:
 
 
 def field_of(column: Column, binder: Binder) -> Field:
-    """The field of a column whose values have an order. Raises NoRule, UnknownColumn, AmbiguousColumn."""
+    """Return the field of an orderable column. Raises NoRule, UnknownColumn, AmbiguousColumn."""
     field = resolve(column, binder)
     if field.type == COLLATED:
         raise NoRule(f"column {field} has a collation, which compares strings otherwise than by their bytes")
@@ -108,7 +108,7 @@ def field_of(column: Column, binder: Binder) -> Field:
 
 
 def constant_of(literal: Literal, zone: dt.tzinfo) -> Constant:
-    """A literal with its type. Raises NoRule for text that is no date here."""
+    """Convert a literal to a typed constant. Raises NoRule for text that is not a date here."""
     if literal.value is None:
         return Constant(_TYPES[literal.type], None)
     type_ = _decimal_type(literal.value) if isinstance(literal.value, Decimal) else _TYPES[literal.type]
@@ -127,7 +127,7 @@ def _decimal_type(value: Decimal) -> pa.DataType:
 
 
 def literal_of(operand: Constant) -> Literal | None:
-    """The literal of a constant, or None for one that Python has no value for."""
+    """Convert a constant to a literal, or None if Python has no value for it."""
     key, type_ = operand.key, operand.type
     name = next((name for name, known in _TYPES.items() if known == type_), "decimal")
     match key:
@@ -166,7 +166,7 @@ def _moment_literal(key: int, type_: pa.DataType, name: str) -> Literal | None:
 
 
 _DATE, _MOMENT = "date", "timestamp"
-_TEXTS = {  # functions, and what Spark casts text to that stands in place of each argument
+_TEXTS = {  # functions, and the type that Spark casts text to for each argument
     **dict.fromkeys(("add_months", "date_add", "date_sub", "next_day", "trunc"), (_DATE, None)),
     **dict.fromkeys(("date_format", "from_utc_timestamp", "to_utc_timestamp"), (_MOMENT, None)),
     "date_trunc": (None, _MOMENT),
@@ -180,9 +180,9 @@ _TEXTS = {  # functions, and what Spark casts text to that stands in place of ea
 
 
 def texts_as_moments(name: str, arguments: list[Operand], zone: dt.tzinfo) -> list[Operand]:
-    """The arguments of a function of dates and timestamps, constant text among them as Spark reads it.
+    """Convert constant text among the arguments of a date or timestamp function, as Spark would.
 
-    Raises NoRule for text that is none here.
+    Raises NoRule for text that is not readable here.
     """
     wanted: tuple[str | None, ...] = _TEXTS.get(name, ())
     if name == "elapsed":  # text is read as the type of the other side
@@ -210,14 +210,14 @@ _CLOCK = {
     "localtimestamp": LOCAL,
     **dict.fromkeys(("current_date", "curdate"), pa.date32()),
 }
-_SLOW = dt.timedelta(hours=1)  # by which the clock that Spark reads may be behind this one
+_SLOW = dt.timedelta(hours=1)  # how far the clock that Spark reads may be behind this one
 _END = dt.datetime(9999, 12, 31, tzinfo=dt.UTC)
 
 
 def _now(function: str, binder: Binder) -> Varying:
-    """The time when the query runs, which is not before the time when it is planned.
+    """Return the time when the query runs, which is not before the time when it is planned.
 
-    So `ts >= now() - INTERVAL 1 DAY` rules out what is older, however much later the plan is used.
+    So `ts >= now() - INTERVAL 1 DAY` rules out older rows, however much later the plan is used.
     """
     earliest = binder.now - _SLOW
     type_ = _CLOCK[function]
@@ -228,7 +228,7 @@ def _now(function: str, binder: Binder) -> Varying:
 
 
 def _moved(operand: Operand, sign: str, duration: Duration, binder: Binder, *, safe: bool = False) -> Operand:
-    """A date or timestamp plus or minus an interval."""
+    """Add an interval to a date or timestamp, or subtract it."""
     amount = duration.amount if sign == "+" else -duration.amount
     unit = Constant(pa.string(), duration.unit.encode())
     return apply(
@@ -237,9 +237,9 @@ def _moved(operand: Operand, sign: str, duration: Duration, binder: Binder, *, s
 
 
 def interval_operand(expression: Expression, binder: Binder) -> Steps[Operand | None]:
-    """The microseconds of a day-time interval, or of a difference of dates or timestamps; None for anything else.
+    """Return the microseconds of a day-time interval or of a difference of times; None for anything else.
 
-    Yields the expressions below it, as :func:`bound_operand` does. Raises NoRule.
+    Yields the expressions below it, as :func:`bound_operand`. Raises NoRule.
     """
     match expression:
         case Duration(unit="DAY" | "MICROSECOND"):
@@ -250,7 +250,7 @@ def interval_operand(expression: Expression, binder: Binder) -> Steps[Operand | 
             if not all(types.is_temporal(operand.type) for operand in operands):
                 return None
             mixed = {INSTANT, LOCAL} <= {operand.type for operand in operands}
-            # as Spark's DateTimeOperations has it
+            # as in Spark's DateTimeOperations
             type_ = LOCAL if mixed else common_type(operands, ansi=binder.ansi)
             return apply("elapsed", [coerced(operand, type_, binder.zone) for operand in operands], binder)
         case _:
@@ -269,7 +269,7 @@ def _cast(operand: Operand, target: str, safe: bool, binder: Binder) -> Operand:
 
 
 def coerced(operand: Operand, type_: pa.DataType, zone: dt.tzinfo) -> Operand:
-    """The operand cast to a wider type. Raises NoRule where the cast does not keep the order of values."""
+    """Cast an operand to a wider type. Raises NoRule if the cast does not preserve order."""
     if isinstance(operand, Constant) and types.is_integer(operand.type) and type_ == pa.float32():
         return Constant(type_, None if operand.key is None else float_key(single(int(operand.key))))
     return _cast_by(casts.cast, operand, type_, zone)
@@ -290,7 +290,7 @@ def _cast_by(cast: Casts, operand: Operand, type_: pa.DataType, zone: dt.tzinfo)
 
 
 def _cast_constant(operand: Constant, type_: pa.DataType, zone: dt.tzinfo) -> Constant | None:
-    """The cast of a text to another type, or of a literal to text, where it surely has that value."""
+    """Cast constant text to another type, or a literal to text, if the result is certain."""
     literal = literal_of(operand)
     if literal is None or type_ in (operand.type, pa.binary(), pa.float32()):
         return None
@@ -312,7 +312,7 @@ def _cast_constant(operand: Constant, type_: pa.DataType, zone: dt.tzinfo) -> Co
 
 
 def common_type(operands: Sequence[Operand], *, ansi: bool) -> pa.DataType:
-    """The type that values of all operands are brought to. Raises NoRule."""
+    """Return the type that all operands are cast to. Raises NoRule."""
     found = reduce(lambda a, b: a if a is None else types.common(a, b, ansi=ansi), [o.type for o in operands])
     if found is None or kind_of(found) is None:
         raise NoRule(f"{' and '.join(str(o.type) for o in operands)} have no common type with an order")
@@ -325,22 +325,22 @@ def _choice(conditions: list[Predicate], values: list[Operand], otherwise: Opera
 
 
 def alike(operands: Sequence[Operand], binder: Binder) -> list[Operand]:
-    """The operands, brought to one type. Raises NoRule."""
+    """Cast the operands to one type. Raises NoRule."""
     type_ = common_type(operands, ansi=binder.ansi)
     return [coerced(operand, type_, binder.zone) for operand in operands]
 
 
-_ALIKE = ("coalesce", "greatest", "least")  # whose arguments are brought to one type
+_ALIKE = ("coalesce", "greatest", "least")  # arguments are cast to one type
 
 
-_ARITHMETIC = ("+", "-", "*", "/", "%", "negative", "abs")  # NULL beside whatever is NULL
+_ARITHMETIC = ("+", "-", "*", "/", "%", "negative", "abs")  # NULL if any argument is NULL
 
 
 def apply(name: str, arguments: list[Operand], binder: Binder) -> Operand:
-    """The function of a name on operands; its value, of constants. Raises NoRule."""
+    """Apply a named function to operands; constants are folded. Raises NoRule."""
     if name in _ARITHMETIC and any(isinstance(a, Constant) and a.key is None for a in arguments):
         return Constant(pa.null(), None)
-    if name == "concat":  # of binary alone it is binary
+    if name == "concat":  # if all arguments are binary, so is the result
         arguments = [_as_text(a, binder.zone) for a in arguments]
     elif name in ("lpad", "rpad"):
         arguments = [_as_text(arguments[0], binder.zone), *arguments[1:]]
@@ -365,7 +365,7 @@ _SUMS_AND_PRODUCTS = ("+", "-", "*", "try_add", "try_subtract", "try_multiply")
 
 
 def _meet_as_floats(name: str, arguments: list[Operand], binder: Binder) -> bool:
-    """Whether integers and floats are added and multiplied as floats, which they are without ANSI."""
+    """Return whether integers and floats are combined as floats, which they are without ANSI."""
     if binder.ansi or name not in _SUMS_AND_PRODUCTS:
         return False
     integers = [types.is_integer(a.type) for a in arguments]
@@ -374,7 +374,7 @@ def _meet_as_floats(name: str, arguments: list[Operand], binder: Binder) -> bool
 
 
 def _computed(name: str, arguments: list[Operand], zone: dt.tzinfo) -> Constant | None:
-    """The value of a function of constants that has one whatever its arguments' bounds."""
+    """Return the value of a function of constants that is certain regardless of bounds."""
     literals = [literal_of(a) for a in arguments if isinstance(a, Constant)]
     known = [literal for literal in literals if literal is not None]
     if not known or len(known) < len(arguments):
@@ -388,7 +388,7 @@ def _as_text(operand: Operand, zone: dt.tzinfo) -> Operand:
 
 
 def _date_arithmetic(name: str, arguments: list[Operand]) -> tuple[str, list[Operand]]:
-    """A date and a whole number of days are added and subtracted by functions of their own."""
+    """Replace the sum or difference of a date and a number of days by Spark's separate functions for these."""
     match name, [pa.types.is_date32(a.type) for a in arguments]:
         case (("+" | "try_add"), [True, False]):
             return "date_add", arguments
@@ -401,7 +401,7 @@ def _date_arithmetic(name: str, arguments: list[Operand]) -> tuple[str, list[Ope
 
 
 def _folded(function: Function, arguments: tuple[Operand, ...]) -> Operand:
-    """The function of the arguments; of constants only, its value. Raises NoRule where Spark would raise an error."""
+    """Apply a function; if all arguments are constants, compute its value. Raises NoRule if Spark would fail."""
     if not all(isinstance(a, Constant) for a in arguments):
         return Apply(function, arguments)
     found = function.bounds([constant(a.type, a.key, 1) for a in arguments if isinstance(a, Constant)])

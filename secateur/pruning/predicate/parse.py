@@ -1,7 +1,7 @@
-"""Predicate text in Spark SQL to predicate nodes; `sqlglot` does the parsing.
+"""Parse predicates in Spark SQL to predicate nodes, using `sqlglot`.
 
-What has no node becomes :class:`Opaque` text, which keeps every block. A syntax-tree node with an argument that
-is not expected here (``negate`` of ``NOT LIKE``, say) counts as having no node: nothing is dropped on a guess.
+Anything without a node becomes :class:`Opaque` text, which keeps every block. A syntax-tree node with an unexpected
+argument (for example ``negate`` of ``NOT LIKE``) counts as having no node: nothing is dropped on a guess.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _TEMPORAL = {
     "TIMESTAMPLTZ": "timestamp",
     "TIMESTAMPNTZ": "timestamp_ntz",
 }
-_OPENING = frozenset(  # what an operand follows, and no operator
+_OPENING = frozenset(  # tokens followed by an operand, not by an operator
     {
         *(TokenType.L_PAREN, TokenType.COMMA, TokenType.AND, TokenType.OR, TokenType.BETWEEN),
         *(TokenType.EQ, TokenType.NEQ, TokenType.NULLSAFE_EQ),
@@ -76,22 +76,22 @@ _OPENING = frozenset(  # what an operand follows, and no operator
         *(TokenType.CASE, TokenType.WHEN, TokenType.THEN, TokenType.ELSE),
     }
 )
-_UNIT_FUNCTIONS = {  # of 3 arguments, the first a unit of time without quotes
+_UNIT_FUNCTIONS = {  # of 3 arguments, the first an unquoted unit of time
     **dict.fromkeys(("timestampadd", "dateadd", "date_add"), "timestampadd"),
     **dict.fromkeys(("timestampdiff", "datediff", "date_diff", "timediff"), "timestampdiff"),
 }
 
 
 class Dialect(Spark):
-    """Spark SQL whose functions keep their names: what each means is :mod:`.calls`' to say, not the parser's."""
+    """Spark SQL whose functions keep their names: :mod:`.calls` defines what they mean, not the parser."""
 
     class Parser(Spark.Parser):  # type: ignore[valid-type, misc]
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
 
     def tokenize(self, sql: str, dialect: str | AnyDialect | type[AnyDialect] | None = None) -> list[Token]:
-        """The tokens of text, ``between`` before a parenthesis as a name where no operand is before it."""
+        """Tokenize text; ``between`` before a parenthesis is a name if no operand precedes it."""
         tokens: list[Token] = super().tokenize(sql, dialect)
-        before = TokenType.L_PAREN  # the last token that is no NOT
+        before = TokenType.L_PAREN  # the last token other than NOT
         for token, after in pairwise(tokens):
             if token.token_type is TokenType.BETWEEN and after.token_type is TokenType.L_PAREN and before in _OPENING:
                 token.token_type = TokenType.VAR
@@ -101,9 +101,9 @@ class Dialect(Spark):
 
 
 def parse(text: str) -> Predicate:
-    """The predicate that a Spark SQL expression says.
+    """Parse a Spark SQL expression to a predicate.
 
-    Raises InvalidPredicate, with line and column, where the text is no single boolean expression.
+    Raises InvalidPredicate, with line and column, if the text is not a single boolean expression.
     """
     try:
         with room_for_recursion():
@@ -156,7 +156,7 @@ def _predicate(node: exp.Expression) -> Predicate:
 
 
 def _connective(node: exp.Expression) -> Predicate:
-    """AND and OR as one node with all children: sqlglot nests them to the left."""
+    """Convert AND and OR to one node with all children: sqlglot nests them to the left."""
     kind, children = type(node), []
     while type(node) is kind and has_only(node, "this", "expression"):
         children.append(_predicate(node.args["expression"]))
@@ -166,7 +166,7 @@ def _connective(node: exp.Expression) -> Predicate:
 
 
 def _condition(node: exp.Expression) -> Predicate | None:
-    """What syntax says to be a condition; None for other expressions and for what has no node."""
+    """Convert syntax that is a condition; None for other expressions and for what has no node."""
     if (plain := longhand(node)) is not None:
         return _predicate(plain)
     match node:
@@ -198,7 +198,7 @@ def _condition(node: exp.Expression) -> Predicate | None:
 
 
 def _in(operand: Expression | None, items: list[exp.Expression]) -> Predicate | None:
-    """IN of literals, or of other values among them."""
+    """Convert IN with literals or other values."""
     if operand is None or not items:
         return None
     literals = [_literal(item) for item in items]
@@ -215,7 +215,7 @@ def _comparison(op: str, node: exp.Expression) -> Predicate | None:
 
 
 def _is(node: exp.Expression, value: exp.Expression) -> Predicate:
-    """``IS NULL`` of a value, or ``IS TRUE``, ``IS FALSE``, ``IS UNKNOWN`` (NULL) of a condition."""
+    """Convert ``IS NULL`` of a value, or ``IS TRUE``, ``IS FALSE``, ``IS UNKNOWN`` (NULL) of a condition."""
     match value:
         case exp.Null():
             if _is_condition(node):
@@ -242,7 +242,7 @@ def _like(node: exp.Expression, escape: Literal | None) -> Predicate | None:
             return Not(like) if node.args.get("negate") else like
         case None, Literal("\\", "string") if not isinstance(
             node.expression, exp.Any | exp.All
-        ):  # of a constant that is no literal, maybe
+        ):  # maybe of a constant that is not a literal
             found = _call(type(node).__name__.lower(), node.this, node.args["expression"])
             condition = as_predicate(found) if found is not None and not isinstance(found, Predicate) else found
             return Not(condition) if condition is not None and node.args.get("negate") else condition
@@ -251,7 +251,7 @@ def _like(node: exp.Expression, escape: Literal | None) -> Predicate | None:
 
 
 def _expression(node: exp.Expression | None) -> Expression | None:
-    """A value of a row; None for what has no node."""
+    """Convert a value of a row; None for what has no node."""
     if node is None:
         return None
     if _is_condition(node):
@@ -302,16 +302,16 @@ def _value(node: exp.Expression) -> Expression | Predicate | None:
 
 
 def _may_be_literal(node: exp.Expression) -> bool:
-    """Whether a node is a literal below parentheses, signs and casts: read off without looking at each of those."""
+    """Return whether a node is a literal below parentheses, signs and casts, without converting these."""
     while isinstance(node, exp.Paren | exp.Neg | exp.Cast):
         node = node.this
     return isinstance(node, exp.Literal | exp.Null | exp.Boolean | exp.RawString | exp.HexString)
 
 
 def _is_written(node: exp.Expression, literal: Literal) -> bool:
-    """Whether Spark reads a literal here, and no cast of one, nor the negative: beside a decimal, that gives its type.
+    """Return whether Spark reads a literal here, not a cast or a negation of one: beside a decimal, it sets the type.
 
-    There is no suffix of an int, and that of a decimal gives it just its digits.
+    An int has no suffix, and the suffix of a decimal gives it exactly its digits.
     """
     match node:
         case exp.Paren():
@@ -337,7 +337,7 @@ def _call(name: str, *arguments: exp.Expression) -> Expression | Predicate | Non
 
 
 def _of_unit(name: str, unit: exp.Expression, *arguments: exp.Expression) -> Expression | Predicate | None:
-    """A function whose first argument is the name of a unit of time; Spark refuses one in quotes."""
+    """Convert a function whose first argument is the name of a unit of time; Spark refuses a quoted one."""
     if not isinstance(unit, exp.Column) or len(unit.parts) != 1:
         return None
     return _call(name, exp.Literal.string(unit.name.upper()), *arguments)
@@ -346,7 +346,7 @@ def _of_unit(name: str, unit: exp.Expression, *arguments: exp.Expression) -> Exp
 def _case(
     branches: list[exp.Expression], default: exp.Expression | None, subject: exp.Expression | None = None
 ) -> Expression | None:
-    """CASE with conditions, or with values that a `subject` is compared with."""
+    """Convert CASE with conditions, or with values that a `subject` is compared with."""
     whens: list[tuple[Predicate, Expression]] = []
     compared = _expression(subject)
     for branch in branches:
@@ -359,7 +359,7 @@ def _case(
 
 
 def _when(when: exp.Expression, subject: exp.Expression | None, compared: Expression | None) -> Predicate:
-    """A condition of CASE, or its comparison with a subject, `compared`."""
+    """Convert a condition of CASE, or its comparison with a subject, `compared`."""
     if subject is None:
         return _predicate(when)
     value = None if compared is None else _expression(when)
@@ -381,7 +381,7 @@ def _duration(amount: exp.Expression, unit: exp.Expression) -> Duration | None:
 
 
 def _type(to: exp.DataType) -> str | None:
-    """The type of a cast, if it is one that Spark has under this name: TIME is none of its timestamps."""
+    """Return the type of a cast if Spark has it under this name: TIME is none of its timestamps."""
     return None if _type_name(to) in ("TIME", "TIMETZ", "DATETIME") else str(to.sql(dialect="spark")).upper()
 
 
@@ -395,7 +395,7 @@ def column_of(node: exp.Expression | None) -> Column | None:
             parent = column_of(node.this)
             return Column((*parent.path, node.expression.name)) if parent else None
         case exp.Bracket(expressions=[exp.Literal(is_string=True) as name]) if has_only(node, "this", "expressions"):
-            parent = column_of(node.this)  # `a['b']` is `a.b`: a field of a struct, or the value of a key of a map
+            parent = column_of(node.this)  # `a['b']` is `a.b`: a field of a struct, or the value of a map key
             return Column((*parent.path, str(name.this))) if parent else None
         case _:
             return None
@@ -436,7 +436,7 @@ def _negative(node: exp.Expression) -> Literal | None:
                 return integer(-whole)
             return Literal(-whole, type_) if -whole < 2 ** (INTEGERS[type_] - 1) else None
         case Literal(Decimal() as number, "decimal"):
-            is_least = number == 2**63 and number.as_tuple().exponent == 0  # bigint, without its sign
+            is_least = number == 2**63 and number.as_tuple().exponent == 0  # the least bigint, without its sign
             return integer(-(2**63)) if is_least else Literal(number.copy_negate(), "decimal")
         case Literal(float(double), "double" | "float" as type_):
             return Literal(-double, type_)
@@ -445,11 +445,11 @@ def _negative(node: exp.Expression) -> Literal | None:
 
 
 def _number(text: str) -> Literal | None:
-    """A number without suffix: with an exponent a double, with a point a decimal, else an integer."""
+    """Convert a number without suffix: with an exponent a double, with a point a decimal, else an integer."""
     if len(text) < 19 and text.isdecimal():
         return integer(int(text))
     if sum(c.isdigit() for c in text) > 38:
-        return None  # beyond Spark's widest decimal
+        return None  # exceeds Spark's widest decimal
     try:
         if "e" in text.lower():
             return Literal(float(text), "double")
@@ -459,7 +459,7 @@ def _number(text: str) -> Literal | None:
 
 
 def _cast(inner: Literal | None, to: exp.DataType) -> Literal | None:
-    """A typed literal: ``DATE '...'``, ``1.5D``, ``5L``, ``1.5BD``, ``CAST('NaN' AS DOUBLE)``."""
+    """Convert a typed literal: ``DATE '...'``, ``1.5D``, ``5L``, ``1.5BD``, ``CAST('NaN' AS DOUBLE)``."""
     name = _type_name(to)
     match inner:
         case Literal(str(text), "string") if name in _TEMPORAL:
@@ -484,12 +484,12 @@ def _floating(text: str, name: str) -> Literal | None:
         value = float(text)
     except ValueError:
         return None
-    with np.errstate(over="ignore"):  # beyond a float's range is infinite, as in Spark
+    with np.errstate(over="ignore"):  # beyond a float's range the value is infinite, as in Spark
         return Literal(float(np.float32(value)), "float") if name == "FLOAT" else Literal(value, "double")
 
 
 def _decimal(text: str, parameters: list[int]) -> Literal | None:
-    """A ``BD`` literal, which sqlglot writes as a cast to the decimal type that holds it exactly."""
+    """Convert a ``BD`` literal, which sqlglot represents as a cast to the decimal type that holds it exactly."""
     try:
         value = Decimal(text)
     except ArithmeticError:
@@ -502,7 +502,7 @@ def _decimal(text: str, parameters: list[int]) -> Literal | None:
 
 
 def _opaque(node: exp.Expression) -> Opaque:
-    """The text of an expression, with the columns it names (none where a lambda's names would be among them)."""
+    """Keep an expression as text with its column names (none if a lambda's names could be among them)."""
     has_lambda = node.find(exp.Lambda) is not None
     named = [found for found in node.find_all(exp.Column) if not _is_unit(found)]
     columns = [] if has_lambda else [column_of(found) for found in named]
@@ -510,7 +510,7 @@ def _opaque(node: exp.Expression) -> Opaque:
 
 
 def _is_unit(column: exp.Column) -> bool:
-    """Whether a name is a unit of time, as MONTH in ``timestampadd(MONTH, 1, d)``."""
+    """Return whether a name is a unit of time, as MONTH in ``timestampadd(MONTH, 1, d)``."""
     call = column.parent
     return isinstance(call, exp.Anonymous) and _takes_unit(call) and call.expressions[0] is column
 

@@ -1,4 +1,4 @@
-"""The text of a list of aggregates, ``count(*), max(ts) AS last``, to calls; `sqlglot` does the parsing."""
+"""Parse a list of aggregates, ``count(*), max(ts) AS last``, to calls, using `sqlglot`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPENING, _CLOSING = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PARE
 
 
 def parse_aggregates(text: str) -> list[AggregateCall]:
-    """The aggregates of a list, each named as it is written, or by its alias. Raises InvalidAggregate."""
+    """Return the aggregates of a list, each named as it is written, or by its alias. Raises InvalidAggregate."""
     try:
         return [_call(item, sqlglot.parse_one(item, dialect=Dialect)) for item in _items(text)]  # type: ignore[arg-type]
     except (SqlglotError, RecursionError) as error:
@@ -26,7 +26,7 @@ def parse_aggregates(text: str) -> list[AggregateCall]:
 
 
 def _items(text: str) -> Iterator[str]:
-    """The parts of a list between the commas that stand in no parentheses."""
+    """Split a list at the commas outside parentheses."""
     depth, begin, end = 0, 0, 0
     for token in sqlglot.tokenize(text, dialect=Dialect):
         if token.token_type is TokenType.COMMA and depth == 0:
@@ -54,5 +54,5 @@ def _call(text: str, tree: exp.Expression) -> AggregateCall:
 
 
 def _is_never_null(argument: exp.Expression) -> bool:
-    """Whether an argument is ``*``, or a literal: counting it is counting rows."""
+    """Return whether an argument is ``*`` or a literal: counting it counts rows."""
     return isinstance(argument, exp.Star | exp.Literal)

@@ -10,11 +10,11 @@ from secateur.pruning.predicate.nodes import Literal, integer
 
 
 def literal(value: object) -> Literal:
-    """A Python value as a literal: datetimes with a zone are instants, without one are in the session's zone."""
+    """Convert a Python value to a literal: datetimes with a zone are instants, others are in the session's zone."""
     match value:
         case Literal():
             return value
-        case _ if hasattr(value, "item"):  # a numpy scalar, of which some are Python floats or strings too
+        case _ if hasattr(value, "item"):  # a numpy scalar; some are also Python floats or strings
             return literal(value.item())
         case None:
             return NULL

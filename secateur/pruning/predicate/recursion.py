@@ -1,4 +1,4 @@
-"""Room for recursion: the parser of predicates takes some forty of Python's frames per level of parentheses."""
+"""Raise the recursion limit: the predicate parser takes some forty Python frames per level of parentheses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-FRAMES = 20_000  # for some 500 levels; they lie on the heap, and take some 500 bytes each
+FRAMES = 20_000  # enough for some 500 levels; frames are on the heap, some 500 bytes each
 
 _lock = threading.Lock()
 _inside = 0
@@ -16,7 +16,7 @@ _limit_before = 0
 
 @contextmanager
 def room_for_recursion() -> Iterator[None]:
-    """Raises the interpreter's limit of recursion while any thread is inside."""
+    """Raise the interpreter's recursion limit while any thread is inside."""
     global _inside, _limit_before
     with _lock:
         if not _inside:

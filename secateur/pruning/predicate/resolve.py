@@ -1,4 +1,4 @@
-"""Names to fields of a table's schema."""
+"""Resolve names to fields of a table's schema."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from secateur.pruning.predicate import nodes
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column, Predicate
 
-Fold: TypeAlias = Callable[[str], "pa.Scalar | None"]  # the value of a deterministic expression over constants, in SQL
+# evaluates a deterministic expression over constants, given in SQL
+Fold: TypeAlias = Callable[[str], "pa.Scalar | None"]
 
 
 @dataclass(frozen=True)
 class Binder:
-    """What binding needs to know of a table and a session."""
+    """What binding must know of a table and a session."""
 
     schema: pa.Schema
     zone: dt.tzinfo
@@ -31,7 +32,7 @@ class Binder:
 
 
 def resolve(column: Column, binder: Binder) -> Field:
-    """The field that a column name means; for a part of a map or an array, the map or the array.
+    """Return the field that a column name means; for a part of a map or an array, the map or the array.
 
     Raises UnknownColumn with the nearest names, AmbiguousColumn.
     """
@@ -68,7 +69,7 @@ def _unknown(name: str, column: Column, names: list[str]) -> str:
 
 
 def named_columns(predicate: Predicate, binder: Binder) -> Iterator[str]:
-    """The top-level columns that the text of a predicate names: every one for an expression that hides its names."""
+    """Yield the top-level columns that a predicate's text names: all columns for an expression that hides its names."""
     if any(not opaque.columns for opaque in nodes.opaque(predicate)):
         yield from binder.schema.names
     else:

@@ -1,8 +1,8 @@
-"""Rewriting bound predicates: the same truth value on every row, with fewer and narrower leaves.
+"""Rewrite bound predicates: the same truth value on every row, with fewer and narrower leaves.
 
-Leaves on one column that stand side by side become one: the sets of keys intersect under AND and unite under OR, and
-NOT complements them, all of which keep NULL as it is. So ``a > 5 AND a < 3`` asks for the empty set and
-``a > 5 OR a <= 5`` for every key, which needs no statistic.
+Adjacent leaves on one column are merged: their key sets are intersected under AND and united under OR, and NOT
+complements them; NULL is unaffected. So ``a > 5 AND a < 3`` becomes the empty set and ``a > 5 OR a <= 5`` the set of
+all keys, which needs no statistics.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from secateur.pruning.rangeset import RangeSet
 
 
 def rewrite(predicate: Predicate) -> Predicate:
-    """An equivalent predicate: flat connectives, constants folded, one set of keys per column and connective.
+    """Return an equivalent predicate: flat connectives, constants folded, one key set per column and connective.
 
-    NOT is moved down to the leaves on the way, so that every node is rewritten once, or twice where it stands below an
-    even and an odd number of them.
+    NOT is pushed down to the leaves, so every node is rewritten once, or twice if it occurs below both an even and an
+    odd number of them.
     """
     return unrolled(_rewritten, (predicate, True), {})
 
 
 def _rewritten(asked: tuple[Predicate, bool]) -> Steps[Predicate]:
-    """The predicate as rewritten, or its negation where it is asked for with False."""
+    """Rewrite the predicate, or its negation if the flag is False."""
     predicate, as_it_is = asked
     match predicate:
         case And() | Or():
@@ -43,7 +43,7 @@ def _rewritten(asked: tuple[Predicate, bool]) -> Steps[Predicate]:
 
 
 def _flat(predicate: Predicate) -> Iterator[Predicate]:
-    """What stands below nested connectives of one kind."""
+    """Yield the parts below nested connectives of one kind."""
     kind = type(predicate)
     nested = preorder(predicate, lambda each: each.children if isinstance(each, kind) else ())  # type: ignore[attr-defined]
     return (each for each in nested if not isinstance(each, kind))
@@ -80,7 +80,7 @@ def _disjunction(children: Iterable[Predicate]) -> Predicate:
 
 
 def _joined(connective: type[And] | type[Or], parts: Sequence[Predicate], nothing: Truth) -> Predicate:
-    """The parts under a connective; repeated ones once."""
+    """Combine parts by a connective, dropping repeated ones."""
     distinct = list(dict.fromkeys(parts))
     match distinct:
         case []:
@@ -96,7 +96,7 @@ def _merged(
     connective: type[And] | type[Or],
     combine: Callable[[RangeSet, RangeSet], RangeSet],
 ) -> Iterator[Predicate]:
-    """The parts, with the sets of keys that ask for one column combined where the first of them stood."""
+    """Merge the key sets for one column into its first occurrence."""
     by_operand: dict[tuple[Operand, RangeSet | None], list[Within]] = {}
     order: list[Predicate | tuple[Operand, RangeSet | None]] = []
     for part in parts:
@@ -114,7 +114,7 @@ def _merged(
 def _combined(
     parts: Sequence[Within], connective: type[And] | type[Or], combine: Callable[[RangeSet, RangeSet], RangeSet]
 ) -> Within:
-    """One leaf for those that ask for one column."""
+    """Merge the leaves on one column."""
     first = parts[0]
     if len(parts) == 1:
         return first

@@ -1,9 +1,9 @@
-"""Syntax that is short for something else: operators that are functions, tuples, and LIKE of many patterns.
+"""Expand shorthand syntax: operators that are functions, tuples, and LIKE with many patterns.
 
-Everything here goes from one syntax tree of sqlglot to another, or to a function's name and arguments.
+Everything here maps one sqlglot syntax tree to another, or to a function's name and arguments.
 
-sqlglot gives ``||`` and the operators on bits one precedence, Spark several. They are read only between operands that
-no other reading of the same text could tear apart.
+sqlglot gives ``||`` and the bit operators one precedence, Spark several. They are accepted only if their operands
+cannot be grouped differently.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WHOLE = (exp.Paren, exp.Literal, exp.Column, exp.Anonymous, exp.Cast, exp.Boole
 
 
 def call_of(node: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
-    """The function that an operator or a form with keywords stands for, and its arguments."""
+    """Return the function that an operator or a form with keywords stands for, and its arguments."""
     match node:
         case exp.IntDiv() if has_only(node, "this", "expression"):
             return "div", [node.this, node.expression]
@@ -44,7 +44,7 @@ def call_of(node: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
 
 
 def _is_told_apart(node: exp.Expression) -> bool:
-    """Whether both operands are whole; to the left of ``||`` another one may stand."""
+    """Return whether both operands are unambiguous; on the left of ``||`` another ``||`` is allowed."""
     left, right = node.this, node.expression
     while isinstance(node, exp.DPipe) and isinstance(left, exp.DPipe) and _is_whole(right):
         left, right = left.this, left.expression
@@ -58,7 +58,7 @@ def _is_whole(node: exp.Expression) -> bool:
 
 
 def longhand(node: exp.Expression) -> exp.Expression | None:
-    """The same condition without LIKE ANY, LIKE ALL and tuples; None for one that has none of them."""
+    """Rewrite a condition without LIKE ANY, LIKE ALL and tuples; None if it has none of them."""
     match node:
         case exp.Like() | exp.ILike() if isinstance(node.expression, exp.Any | exp.All):
             return _any_like(node) if has_only(node, "this", "expression", "negate") else None
@@ -78,7 +78,7 @@ def longhand(node: exp.Expression) -> exp.Expression | None:
 
 
 def _any_like(node: exp.Expression) -> exp.Expression | None:
-    """``s NOT LIKE ANY (a, b)`` is ``s NOT LIKE a OR s NOT LIKE b``, with the NULLs of both."""
+    """Expand: ``s NOT LIKE ANY (a, b)`` is ``s NOT LIKE a OR s NOT LIKE b``, with the NULLs of both."""
     inside = node.expression.this
     patterns = inside.expressions if isinstance(inside, exp.Tuple) else [inside.unnest()]
     negated = {"negate": True} if node.args.get("negate") else {}
@@ -89,7 +89,7 @@ def _any_like(node: exp.Expression) -> exp.Expression | None:
 
 
 def _equal(left: exp.Tuple, right: exp.Tuple) -> exp.Expression | None:
-    """Tuples are no NULLs themselves, and a NULL in one equals a NULL in the other: it is never NULL."""
+    """Compare tuples; the result is never NULL: a tuple is not NULL, and a NULL in one equals a NULL in the other."""
     pairs = list(zip(left.expressions, right.expressions, strict=False))
     if len(left.expressions) != len(right.expressions) or not pairs:
         return None
@@ -106,5 +106,5 @@ def _or(left: exp.Expression, right: exp.Expression) -> exp.Expression:
 
 
 def has_only(node: exp.Expression, *names: str) -> bool:
-    """Whether a syntax-tree node has no arguments but these."""
+    """Return whether a syntax-tree node has no arguments except these."""
     return all(name in names for name, value in node.args.items() if value not in (None, False, []))

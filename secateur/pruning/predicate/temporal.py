@@ -1,8 +1,8 @@
-"""Date and timestamp literals as Spark reads them, in the session's time zone.
+"""Parse date and timestamp literals as Spark does, in the session's time zone.
 
-Sources: Spark's ``SparkDateTimeUtils.stringToDate`` and ``stringToTimestamp`` for the accepted text, and
-``java.time`` for local times that a change of the clock skips (moved later by its length) or repeats (the earlier).
-Python's ``fold=0`` does the same. Years outside 1..9999 are beyond ``datetime`` and stay with Spark.
+Sources: Spark's ``SparkDateTimeUtils.stringToDate`` and ``stringToTimestamp`` for the accepted text, and ``java.time``
+for local times that a clock change skips (moved later by its length) or repeats (the earlier one). Python's ``fold=0``
+does the same. Years outside 1..9999 are beyond ``datetime`` and are left to Spark.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _TIMESTAMP = re.compile(
 
 
 def parse_date(text: str) -> dt.date | None:
-    """The date that Spark reads from a string, or None where it is not one of the forms known here."""
+    """Return the date that Spark reads from a string, or None if its form is not known here."""
     match = _DATE.fullmatch(text)
     return _date(*match.groups()) if match else None
 
 
 def parse_timestamp(text: str) -> tuple[dt.datetime, dt.tzinfo | None] | None:
-    """The wall clock that Spark reads from a string, and the zone if the string names one; None if unknown."""
+    """Return the wall clock that Spark reads from a string, and the zone if the string names one; None if unknown."""
     match = _TIMESTAMP.fullmatch(text)
     if not match:
         return None
@@ -57,22 +57,22 @@ def _date(year: str, month: str | None, day: str | None) -> dt.date | None:
 
 
 def date_of(days: int) -> dt.date:
-    """The date so many days after 1970-01-01. Raises ValueError or OverflowError beyond the years 1 to 9999."""
+    """Return the date `days` after 1970-01-01. Raises ValueError or OverflowError beyond the years 1 to 9999."""
     return (EPOCH + dt.timedelta(days=days)).date()
 
 
 def moment_of(micros: int) -> dt.datetime:
-    """The wall clock so many microseconds after 1970-01-01. Raises OverflowError beyond the years 1 to 9999."""
+    """Return the wall clock `micros` after 1970-01-01. Raises OverflowError beyond the years 1 to 9999."""
     return EPOCH + dt.timedelta(microseconds=micros)
 
 
 def local_micros(moment: dt.datetime) -> int:
-    """Microseconds of a wall clock since 1970-01-01 on the same clock."""
+    """Return the microseconds of a wall clock since 1970-01-01 on the same clock."""
     return (moment.replace(tzinfo=None) - EPOCH) // dt.timedelta(microseconds=1)
 
 
 def instant_micros(moment: dt.datetime, zone: dt.tzinfo) -> int:
-    """Microseconds since the epoch of a wall clock in a zone."""
+    """Return the microseconds since the epoch of a wall clock in a zone."""
     aware = moment.replace(tzinfo=zone, fold=0)
     offset = aware.utcoffset()
     assert offset is not None
@@ -80,8 +80,8 @@ def instant_micros(moment: dt.datetime, zone: dt.tzinfo) -> int:
 
 
 def is_agreed(moment: dt.datetime, zone: dt.tzinfo) -> bool:
-    """Whether Java and Python surely agree on a zone's offset at a moment.
+    """Return whether Java and Python surely agree on a zone's offset at a moment.
 
-    Releases of the time zone database merge zones that differ only before 1970, and Java undoes some of that.
+    Releases of the time zone database merge zones that differ only before 1970, and Java undoes some of these merges.
     """
     return isinstance(zone, dt.timezone) or local_micros(moment) >= (agreed(zone) + FARTHEST) * SECOND

@@ -1,7 +1,7 @@
-"""Trees of frozen nodes, of whatever depth: text, hashes, equality and pickles take no recursion.
+"""Trees of frozen nodes of any depth: text, hashes, equality and pickles without recursion.
 
-A node may stand below several others: ``x BETWEEN 1 AND 2`` has one `x`. So a tree is a directed acyclic graph.
-Everything here but text visits each node once; as a tree of copies, it could be exponential in its depth.
+A node may have several parents: ``x BETWEEN 1 AND 2`` has one `x`. So a tree is a directed acyclic graph. Everything
+here except text visits each node once; a tree of copies could be exponential in its depth.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, TypeVar
 
-_HASH = "hash of the tree"  # where a node keeps it among its attributes
+_HASH = "hash of the tree"  # attribute in which a node caches it
 
 
 class Node:
     """A frozen dataclass (``eq=False``) whose fields hold nodes, tuples of nodes, and other values."""
 
     def pieces(self) -> Iterable[object]:
-        """What the node prints as, in parts: text, and what stands below it."""
+        """Return the text of the node in parts: strings, and nodes below it."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class Node:
 
 
 def written(root: Node, pieces: Callable[[Node], Iterable[object]] = lambda node: node.pieces()) -> str:
-    """A tree as text, by the pieces of each node."""
+    """Print a tree as text, by the pieces of each node."""
     texts: list[str] = []
     pending: list[object] = [root]
     while pending:
@@ -57,7 +57,7 @@ def written(root: Node, pieces: Callable[[Node], Iterable[object]] = lambda node
 
 
 def joined(separator: str, parts: Iterable[object]) -> Iterator[object]:
-    """The parts with a separator between them."""
+    """Join parts with a separator."""
     for i, part in enumerate(parts):
         if i:
             yield separator
@@ -69,7 +69,7 @@ def joined(separator: str, parts: Iterable[object]) -> Iterator[object]:
 
 @cache
 def _names(class_: Hashable, *, compared: bool) -> tuple[str, ...]:
-    """The fields of a class of nodes: all, or those that equality looks at."""
+    """Return the fields of a node class: all, or those that equality compares."""
     return tuple(each.name for each in fields(class_) if each.compare or not compared)  # type: ignore[arg-type]
 
 
@@ -79,7 +79,7 @@ def _values(node: Node, *, compared: bool) -> tuple[Any, ...]:
 
 
 def _below(value: object) -> Iterator[Node]:
-    """The nodes in the value of a field."""
+    """Yield the nodes in the value of a field."""
     if isinstance(value, Node):
         yield value
     elif isinstance(value, tuple):
@@ -88,7 +88,7 @@ def _below(value: object) -> Iterator[Node]:
 
 
 def _hashed(root: Node) -> int:
-    """The hash of a node, which it keeps, as do all below it."""
+    """Return the hash of a node; it is cached there and in all nodes below."""
     pending = [root]
     while pending:
         node = pending[-1]
@@ -128,12 +128,12 @@ def _are_equal(one: object, other: object) -> bool:
 
 @dataclass(frozen=True)
 class _At:
-    """Stands for the node at a place of a list."""
+    """A reference to the node at a position of a list."""
 
     index: int
 
 
-Flattened = list[tuple[type[Node], tuple[object, ...]]]  # classes and values of nodes, lower ones first
+Flattened = list[tuple[type[Node], tuple[object, ...]]]  # classes and field values of nodes, children first
 
 
 def _flattened(root: Node) -> Flattened:
@@ -189,7 +189,7 @@ Steps = Generator[Any, Any, Result]  # yields what it needs the result of, and i
 
 
 def preorder(root: Visited, children: Callable[[Visited], Iterable[Visited]]) -> Iterator[Visited]:
-    """A node and all below it, from left to right, each once."""
+    """Yield a node and all below it, from left to right, each once."""
     pending, visited = [root], set()
     while pending:
         node = pending.pop()
@@ -205,11 +205,11 @@ def unrolled(
     known: dict[tuple[Any, ...], tuple[object, Any]],
     kept: Container[int] | None = None,
 ) -> Result:
-    """What a recursive function gives, without recursion: `step` yields the argument where it would call itself.
+    """Run a recursive function without recursion: `step` yields the argument instead of calling itself.
 
-    Each argument is computed once: `known` holds the results, of a node by its identity, of a tuple by that of its
-    first item, a node, and by the values of the others. `kept` are the identities of the nodes whose results are kept,
-    where they are too large to keep all: those that are asked for again. None is all.
+    Each argument is computed once. `known` holds the results; a node is identified by its id, a tuple by the id of its
+    first item, a node, and the values of the others. `kept` has the ids of the nodes whose results are cached because
+    they are requested again, if the results are too large to cache all; None means all.
     """
     arguments, frames = [root], [step(root)]
     result: Any = None
@@ -248,7 +248,7 @@ def _key(argument: object) -> tuple[Any, ...]:
 
 
 def each_of(arguments: Iterable[Any]) -> Steps[list[Any]]:
-    """The results for several arguments, for a step that needs them all."""
+    """Collect the results for several arguments, for a step that needs them all."""
     results = []
     for argument in arguments:
         results.append((yield argument))  # noqa: PERF401

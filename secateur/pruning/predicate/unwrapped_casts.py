@@ -1,8 +1,8 @@
-"""Casts of times beside one literal, as Spark's optimizer reads them: the literal is cast instead.
+"""Casts of times compared with one literal, as Spark's optimizer rewrites them: it casts the literal instead.
 
-Source: Spark's ``UnwrapCastInBinaryComparison``. Where a clock goes back the two readings differ: a literal that comes
-twice is cast to the earlier of its instants, and that one alone is equal to it. Spark reads comparisons so, but no
-lists, no ``<=>`` of dates, and no times that the clock skips.
+Source: Spark's ``UnwrapCastInBinaryComparison``. Where a clock goes back the two readings differ: a literal that occurs
+twice is cast to the earlier of its instants, and only that one equals it. Spark rewrites comparisons, but no lists, no
+``<=>`` of dates, and no times that the clock skips.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from secateur.pruning.predicate.literals import Position
 
 
 def unwrapped(op: str, operand: Operand, literal: Position, zone: dt.tzinfo) -> tuple[Operand, Position]:
-    """What is compared in the end, and the literal's position among its keys."""
+    """Return the operand that is compared in the end, and the literal's position among its keys."""
     if op == "<=>" and operand.type == DATE:
         return operand, literal
     while isinstance(operand, Apply) and is_cast(operand):
@@ -34,12 +34,12 @@ def unwrapped(op: str, operand: Operand, literal: Position, zone: dt.tzinfo) -> 
 
 
 def is_cast(operand: Operand) -> bool:
-    """Whether an operand is a cast of another."""
+    """Return whether an operand is a cast of another."""
     return isinstance(operand, Apply) and operand.function.name.startswith(("cast[", "try_cast["))
 
 
 def _position(source: pa.DataType, target: pa.DataType, literal: Position, zone: dt.tzinfo) -> Position | None:
-    """The position among keys before a cast of a literal beside it; None where Spark compares after the cast."""
+    """Return the position of a literal among keys before a cast; None if Spark compares after the cast."""
     if not isinstance(literal.at, int) or not isinstance(literal.after, int):
         return None
     there, back = clock(zone, SECOND).local, clock(zone, SECOND).instants
@@ -64,7 +64,7 @@ def _made(at: int | None, after: int | None) -> Position | None:
 
 
 def _exchanged(key: int, way: Shifting, back: Shifting) -> int | None:
-    """The time that a clock makes of a time, if it is made of it again."""
+    """Convert a time by a clock, if converting it back gives the same time."""
     found = _shifted(key, way)
     return found if found is not None and _shifted(found, back) == key else None
 
@@ -73,7 +73,7 @@ _MOST = 2**62  # microseconds
 
 
 def _shifted(micros: int, way: Shifting) -> int | None:
-    """The one time that a clock makes of a time, if it is known."""
+    """Convert a time by a clock, if the result is unique and known."""
     if abs(micros) > _MOST:
         return None
     keys = np.array([micros])

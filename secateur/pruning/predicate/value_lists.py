@@ -1,7 +1,7 @@
-"""Lists of values beside IN: short ones as literals, long ones as an Arrow array that stands for its literals.
+"""Value lists for IN: short ones as literals, long ones as an Arrow array.
 
-A list of 100,000 keys stays an array on its way to the column's keys (:mod:`.listed_keys`). Its meaning is that of the
-literals that :func:`literal` makes of its values, one by one; iterating it gives them.
+A list of 100,000 keys stays an array until it becomes column keys (:mod:`.listed_keys`). It stands for the literals
+that :func:`literal` makes of its values; iterating over it yields them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from secateur.pruning.predicate.calls import NULL
 from secateur.pruning.predicate.nodes import Literal, integer
 from secateur.pruning.predicate.python_values import literal
 
-FEW = 64  # values of a list that is kept as literals
+FEW = 64  # at most this many values are kept as literals
 _FIRST_DAY, _LAST_DAY = ((day - dt.date(1970, 1, 1)).days for day in (dt.date.min, dt.date.max))
 _DAY = 86_400_000_000  # microseconds
-_NAMES = {  # of the literals in arrays of these types, the only ones of value lists; integers have one by their size
+_NAMES = {  # literal types for arrays of these types, the only ones in value lists; integers get theirs by size
     pa.null(): "null",
     pa.bool_(): "boolean",
     pa.float64(): "double",
@@ -34,7 +34,7 @@ _NAMES = {  # of the literals in arrays of these types, the only ones of value l
     INSTANT: "timestamp",
     LOCAL: "timestamp_ntz",
 }
-_PLAIN = {  # Python's types, of which a list is an array of one type; datetimes have two
+_PLAIN = {  # Python types whose lists become an array of one type; datetimes have two
     int: pa.int64(),
     bool: pa.bool_(),
     float: pa.float64(),
@@ -46,7 +46,7 @@ _PLAIN = {  # Python's types, of which a list is an array of one type; datetimes
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ValueList(Sequence[Literal]):
-    """The literals of an array's values: of int64, decimal128, or a type that `_NAMES` has. Nulls are NULL."""
+    """The literals of an array of int64, decimal128, or a type in `_NAMES`. Nulls are NULL."""
 
     array: pa.Array
 
@@ -55,7 +55,7 @@ class ValueList(Sequence[Literal]):
 
     @property
     def name(self) -> str:
-        """The type of the literals; of integers the widest."""
+        """The type of the literals; for integers the widest."""
         type_ = self.array.type
         return "bigint" if type_ == pa.int64() else "decimal" if pa.types.is_decimal(type_) else _NAMES[type_]
 
@@ -83,11 +83,11 @@ class ValueList(Sequence[Literal]):
 
 
 def listed(values: Iterable[object]) -> Sequence[Literal]:
-    """The literals of values: of a numpy array, an Arrow array (chunked or not), or any Python values.
+    """Convert values to literals: a numpy array, an Arrow array (chunked or not), or any Python values.
 
-    numpy's datetime64 are dates where their unit is a day or more, else times without zone; NaT, Arrow's nulls and
-    masked values are NULL; NaN is NaN. Raises TypeError for types without literals, InvalidPredicate for dates beyond
-    the years 1 to 9999, for times finer than a microsecond and for strings that are not UTF-8.
+    numpy's datetime64 are dates if their unit is a day or more, else times without zone; NaT, Arrow's nulls and masked
+    values are NULL; NaN is NaN. Raises TypeError for types without literals, InvalidPredicate for dates beyond the
+    years 1 to 9999, for times finer than a microsecond and for strings that are not UTF-8.
     """
     match values:
         case pa.Array() | pa.ChunkedArray():
@@ -100,7 +100,7 @@ def listed(values: Iterable[object]) -> Sequence[Literal]:
 
 
 def compact(literals: tuple[Literal, ...]) -> Sequence[Literal]:
-    """The same literals; as a value list where they are many integers, or many strings, as Python values give them."""
+    """Return the literals, as a value list if they are many integers or many strings given as Python values."""
     if len(literals) <= FEW:
         return literals
     types = {each.type for each in literals} - {"null"}
@@ -112,14 +112,14 @@ def compact(literals: tuple[Literal, ...]) -> Sequence[Literal]:
 
 
 def types_of(literals: Sequence[Literal]) -> set[str]:
-    """The types of literals; of a value list without looking at its values."""
+    """Return the types of literals; for a value list without looking at its values."""
     if isinstance(literals, ValueList):
         return {literals.name}
     return {each.type for each in literals}
 
 
 def present(literals: Sequence[Literal]) -> Sequence[Literal]:
-    """The literals that are not NULL."""
+    """Return the literals that are not NULL."""
     if isinstance(literals, ValueList):
         return ValueList(literals.array.drop_null()) if literals.array.null_count else literals
     return tuple(each for each in literals if each.value is not None)
@@ -139,7 +139,7 @@ def _of_items(values: Sequence[object]) -> Sequence[Literal]:
 
 
 def _plain_array(values: Sequence[object]) -> pa.Array | None:
-    """Values of one type as an array, or None where they are of several, or where the array cannot hold them all."""
+    """Convert values of one type to an array; None if they have several, or if the array cannot hold them all."""
     types = set(map(type, values)) - {type(None)}
     if len(types) != 1:
         return None
@@ -153,7 +153,7 @@ def _plain_array(values: Sequence[object]) -> pa.Array | None:
         return None
     try:
         array = pa.array(values, type_)
-    except (ValueError, OverflowError):  # integers beyond 64 bits, text that is no UTF-8
+    except (ValueError, OverflowError):  # integers beyond 64 bits, text that is not UTF-8
         return None
     return array if _in_calendar(array) else None
 
@@ -181,7 +181,7 @@ def _of_arrow(values: pa.Array | pa.ChunkedArray) -> Sequence[Literal]:
 
 
 def _array_type(type_: pa.DataType) -> pa.DataType | None:
-    """The type of value lists that holds the literals of an Arrow type's values; None where none holds them all."""
+    """Return the value list type that holds an Arrow type's values; None if no type holds them all."""
     is_a = pa.types
     if is_a.is_integer(type_):
         return pa.int64()
@@ -209,7 +209,7 @@ def _checked(array: pa.Array) -> pa.Array:
 
 
 def _in_calendar(array: pa.Array) -> bool:
-    """Whether days and times are those that Python's ``datetime`` and the literals of SQL have."""
+    """Return whether all days and times are within the range of Python's ``datetime`` and of SQL literals."""
     if pa.types.is_date32(array.type):
         first, last, numbers = _FIRST_DAY, _LAST_DAY, array.cast(pa.int32())
     elif pa.types.is_timestamp(array.type):
@@ -258,7 +258,7 @@ def _with_null(found: Sequence[Literal]) -> Sequence[Literal]:
 
 
 def _of_texts(values: np.ndarray) -> Sequence[Literal]:
-    """Text, bytes and booleans."""
+    """Convert text, bytes and booleans."""
     try:
         return _of_arrow(pa.array(values))
     except (UnicodeEncodeError, pa.ArrowNotImplementedError):

@@ -1,7 +1,7 @@
-"""What literals are compared as in a session without ANSI, where that is something else than with it.
+"""Literals as compared in a session without ANSI, where that differs.
 
-Text is cast to the type that it stands beside, and is NULL where it is no value of it; integers and floats meet as
-floats; a boolean equals the number 1 or 0. Sources: Spark's ``TypeCoercion.findCommonTypeForBinaryComparison``,
+Text is cast to the type of the other side, and is NULL if it is not a value of that type; integers and floats compare
+as floats; a boolean equals the number 1 or 0. Sources: Spark's ``TypeCoercion.findCommonTypeForBinaryComparison``,
 ``findWiderCommonType`` and ``BooleanEquality``, ``UTF8String.toInt`` and ``toLong``, ``Decimal.changePrecision``.
 """
 
@@ -23,16 +23,16 @@ from secateur.pruning.predicate.nodes import INTEGERS, Literal
 from secateur.pruning.predicate.value_lists import ValueList, types_of
 from secateur.values import is_float
 
-_WHOLE = re.compile(r"([+-]?\d+)(?:\.\d*)?", re.ASCII)  # of which the fraction is dropped
-_SINGLES = {*INTEGERS, "float"}  # types that meet as floats, if one of them is floating
-_LONGEST = 400  # digits before and after the point of text that is looked at
+_WHOLE = re.compile(r"([+-]?\d+)(?:\.\d*)?", re.ASCII)  # the fraction is dropped
+_SINGLES = {*INTEGERS, "float"}  # types that compare as floats if one of them is floating
+_LONGEST = 400  # digits before and after the point that are read from text
 _EXACT = Context(prec=2 * _LONGEST, rounding=ROUND_HALF_UP)
 
 
 def beside(type_: pa.DataType, literal: Literal) -> Literal | None:
-    """The literal that a comparison with a value of a type really has; NULL for text that is no such value.
+    """Return the literal that is really compared with a type's values; NULL for text that is not such a value.
 
-    None where only Spark knows.
+    None if only Spark knows.
     """
     match literal:
         case Literal(str(text), "string"):
@@ -46,26 +46,26 @@ def beside(type_: pa.DataType, literal: Literal) -> Literal | None:
 
 
 def meet_as_floats(type_: pa.DataType, literals: Sequence[Literal]) -> bool:
-    """Whether a value of a type, and the numbers that it stands beside, are all cast to floats."""
+    """Return whether a value of a type and the numbers beside it are all cast to floats."""
     names = types_of(literals)
     floating = type_ == pa.float32() or (is_integer(type_) and "float" in names)
     return floating and names <= _SINGLES
 
 
 def as_floats(literals: Sequence[Literal]) -> Sequence[Literal]:
-    """Integers and floats as literals that are floats."""
-    if isinstance(literals, ValueList):  # of integers
+    """Convert integers and floats to float literals."""
+    if isinstance(literals, ValueList):  # holds integers
         return ValueList(pa.array(literals.array.to_numpy().astype(np.float32).astype(np.float64)))
     return tuple(each if each.type == "float" else Literal(single(int(each.value)), "float") for each in literals)  # type: ignore[arg-type]
 
 
 def are_cast_to_text(type_: pa.DataType, literals: Sequence[Literal]) -> bool:
-    """Whether a value beside an IN list is cast to text, whose order is another."""
+    """Return whether a value beside an IN list is cast to text, which has another order."""
     return "string" in types_of(literals) and (is_numeric(type_) or is_temporal(type_) or pa.types.is_boolean(type_))
 
 
 def place_among_booleans(literal: Literal) -> Position | None:
-    """The position of a number beside a boolean, which is cast to its type; None for other literals."""
+    """Return the position of a number beside a boolean, which is cast to its type; None for other literals."""
     match literal:
         case Literal((int() | float() | Decimal()) as number, name) if name != "boolean":
             at = next((key for key in (0, 1) if key >= number), None)
@@ -75,7 +75,7 @@ def place_among_booleans(literal: Literal) -> Position | None:
 
 
 def single(number: int) -> float:
-    """The float nearest to a bigint."""
+    """Return the float nearest to a bigint."""
     return float(np.array(number, np.int64).astype(np.float32))
 
 
@@ -105,7 +105,7 @@ def _of_text(type_: pa.DataType, literal: Literal, text: str) -> Literal | None:
 
 
 def _unreadable(text: str, characters: Collection[str]) -> Literal | None:
-    """NULL for text that surely is no number, for it holds none of the characters that one has."""
+    """Return NULL for text that cannot be a number, as it has none of the characters that a number has."""
     return None if any(c in characters for c in text) or not text else NULL
 
 
@@ -129,7 +129,7 @@ def _whole_decimal(type_: pa.DataType, text: str) -> Literal | None:
 
 
 def _nearest_single(text: str) -> float | None:
-    """The float nearest to a number in text; None where rounding to a double first might give another."""
+    """Return the float nearest to a number in text; None if rounding to a double first might differ."""
     number = float(text)
     with np.errstate(over="ignore"):
         nearest = np.float32(number)

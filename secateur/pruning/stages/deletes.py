@@ -1,4 +1,4 @@
-"""Stage "deletes": blocks all of whose rows are deleted are dead, whatever the predicate."""
+"""Stage "deletes": drop blocks whose rows are all deleted, whatever the predicate."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from secateur.ragged import offsets_of
 
 
 def has_deletes(query: Query) -> bool:
-    """Whether rows of some live file are deleted."""
+    """Return whether rows of some live file are deleted."""
     return query.catalog.files.touched is not None
 
 
 def prune_deleted(query: Query, survivors: Survivors) -> Survivors:
-    """Drops the blocks of which every position is deleted.
+    """Drop the blocks in which every position is deleted.
 
-    Delete files are read only for files in which a surviving block has no more rows than may be deleted of the file.
-    What equality deletes take is not looked at: they ask for the values of rows.
+    Delete files are read only for files with a surviving block that has no more rows than may be deleted in the file.
+    Equality deletes are ignored: they depend on the values of rows.
     """
     files, blocks = query.catalog.files, survivors.blocks
     assert blocks is not None and files.touched is not None
@@ -48,7 +48,7 @@ def prune_deleted(query: Query, survivors: Survivors) -> Survivors:
 
 
 def _deleted(query: Query, blocks: Blocks, positions: Mapping[int, np.ndarray]) -> np.ndarray:
-    """How many rows of every block are deleted, by the deleted positions of every file, ascending and distinct."""
+    """Count the deleted rows of every block, from the deleted positions of every file, ascending and distinct."""
     file = blocks.file
     first = _first_rows(query, np.array(sorted(positions)), file, blocks.row_group)
     found = np.zeros(len(blocks), np.int64)
@@ -61,7 +61,7 @@ def _deleted(query: Query, blocks: Blocks, positions: Mapping[int, np.ndarray]) 
 
 
 def _first_rows(query: Query, files: np.ndarray, file: np.ndarray, row_group: np.ndarray) -> np.ndarray:
-    """The position in its file of the first row of some blocks of the given files."""
+    """Return the position, within its file, of the first row of each of some blocks."""
     wanted = np.zeros(len(query.catalog.files), bool)
     wanted[files] = True
     every = query.catalog.blocks_of(wanted)

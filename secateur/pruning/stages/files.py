@@ -1,4 +1,4 @@
-"""Stage "files": what the table itself tells of files decides whole ones before anything of the index is read."""
+"""Stage "files": prune whole files by the table's own metadata, before the index is read."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from secateur.pruning.statistics import Files
 
 
 def prune_files(query: Query, survivors: Survivors) -> Survivors:
-    """Keeps the files that may satisfy the predicate by what the table itself tells of them.
+    """Keep the files that may satisfy the predicate according to the table's own metadata.
 
-    Sound: a partition value is the value of the column in every row of the file, or bounds it; a bucket holds all files
-    with the values that fall into it; what a format's own metadata says of files are bounds as any others.
+    Sound: a partition value is the column's value in every row of the file, or bounds it; all rows whose values fall
+    into a bucket are in that bucket's files; file statistics in a format's metadata are ordinary bounds.
     """
     files = query.catalog.files
     survives = np.ones(len(files), bool)
@@ -35,7 +35,7 @@ def prune_files(query: Query, survivors: Survivors) -> Survivors:
 
 
 def evidence_of_files(predicate: Predicate, files: Files) -> dict[Leaf, np.ndarray]:
-    """For every leaf that buckets can refute, the files that may hold what it asks for."""
+    """Return, for every leaf that buckets can refute, the files that may hold what it asks for."""
     found = {}
     for leaf in dict.fromkeys(leaves(predicate)):
         told = [held for question in questions(leaf) if (held := files.holders(question)) is not None]

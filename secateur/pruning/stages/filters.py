@@ -1,4 +1,4 @@
-"""Stage "filters": bloom filters, postings, n-grams and tokens rule out blocks that cannot hold what is asked for."""
+"""Stage "filters": prune blocks by bloom filters, postings, n-grams and tokens."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from secateur.pruning.stages.survivors import Query, Survivors
 from secateur.pruning.statistics import Catalog
 from secateur.values import in_all
 
-SELECTIVE = 1 / 8  # share of blocks: where filters leave more, zone maps come first
+SELECTIVE = 1 / 8  # share of blocks: if filters leave more, zone maps come first
 
 Evidence = Mapping[Leaf, np.ndarray]
 
 
 def prune_by_filters(query: Query, survivors: Survivors) -> Survivors:
-    """Keeps the blocks that may hold what the predicate asks for; before zone maps, of which only theirs are then read.
+    """Keep the blocks that may hold what the predicate asks for; zone maps are then read only for those.
 
-    A filter is one answer for all blocks of many segments, so asking it costs no more than comparing all bounds of one
-    column. Sound under AND, OR and NOT alike: what filters refute, a leaf cannot be TRUE; they never say more.
+    A filter answers for all blocks of many segments at once, so it costs no more than comparing all bounds of one
+    column. Sound under AND, OR and NOT alike: where filters refute a leaf it cannot be TRUE; they claim nothing else.
     """
     catalog, segments = query.catalog, survivors.segments
     evidence = evidence_of(query.predicate, catalog, segments)
@@ -44,19 +44,19 @@ def prune_by_filters(query: Query, survivors: Survivors) -> Survivors:
 
 
 def evidence_of(predicate: Predicate, catalog: Catalog, segments: np.ndarray) -> Evidence:
-    """For every leaf that some filter can refute, the blocks of some segments that may hold what it asks for."""
+    """Return, for every leaf that some filter can refute, the blocks of these segments that may hold what it asks."""
     found = {leaf: _holders(leaf, catalog, segments) for leaf in dict.fromkeys(leaves(predicate))}
     return {leaf: numbers for leaf, numbers in found.items() if numbers is not None}
 
 
 def _holders(leaf: Leaf, catalog: Catalog, segments: np.ndarray) -> np.ndarray | None:
-    """The numbers of the blocks, ascending; None where no filter tells."""
+    """Return the numbers of the blocks, ascending; None if no filter applies."""
     asked = (catalog.holders(question, segments) for question in questions(leaf))
     return in_all([numbers for numbers in asked if numbers is not None])
 
 
 def _may_be(asked: tuple[Predicate, int], evidence: Evidence) -> Steps[np.ndarray | None]:
-    """The blocks where a predicate may be TRUE, or FALSE, by evidence alone; None: all. Nothing refutes FALSE."""
+    """Return where a predicate may be TRUE, or FALSE, by evidence only (None: all). Nothing refutes FALSE."""
     predicate, truth = asked
     match predicate:
         case And(children) | Or(children):
@@ -67,7 +67,7 @@ def _may_be(asked: tuple[Predicate, int], evidence: Evidence) -> Steps[np.ndarra
             return reduce(np.union1d, known) if len(known) == len(parts) else None
         case Not(child):
             return (yield child, TRUE + FALSE - truth)
-        case Within(fails=RangeSet()):  # rows on which Spark raises an error are known by zone maps only
+        case Within(fails=RangeSet()):  # only zone maps know about rows on which Spark raises an error
             return None
         case _ if truth == TRUE:
             return evidence.get(predicate)  # type: ignore[call-overload]

@@ -1,4 +1,4 @@
-"""Stage "limit": blocks beyond those that surely hold enough rows are not needed."""
+"""Stage "limit": drop blocks beyond those that are sure to hold enough rows."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from secateur.pruning.stages.survivors import Query, Survivors
 
 
 def prune_by_limit(query: Query, survivors: Survivors) -> Survivors:
-    """Keeps just enough fully matching blocks where they alone hold `limit` rows.
+    """Keep just enough fully matching blocks, if these hold `limit` rows.
 
-    Sound without ORDER BY: LIMIT n asks for any n matching rows, and every row of the blocks kept matches. Blocks of
-    files with deleted rows are not counted on.
+    Sound without ORDER BY: LIMIT n may return any n matching rows, and every row of the blocks kept matches. Blocks of
+    files with deleted rows do not count.
     """
     if query.limit is None:
         return survivors

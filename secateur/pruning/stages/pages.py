@@ -1,8 +1,8 @@
-"""Stage "pages": the algebra over blocklets, the row ranges between any two page ends of the predicate's columns.
+"""Stage "pages": evaluate the predicate over blocklets, the row ranges between page ends of its columns.
 
-Pages of different columns end at different rows. Cut a block wherever a page of any of them ends: on every piece,
-a blocklet, each column lies within one page, whose bounds hold for the piece. So AND, OR, NOT and several columns
-work on pages as they do on blocks.
+Pages of different columns end at different rows. A block is cut wherever a page of any of them ends; within such a
+blocklet each column lies in one page, whose bounds hold for the blocklet. So AND, OR, NOT and several columns work on
+pages as they do on blocks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from secateur.pruning.zones import Zones
 from secateur.ragged import offsets_of, runs_of
 from secateur.values import sorted_distinct
 
-BLOCKS_AT_ONCE = 1 << 15  # bounds what is in memory of their pages
+BLOCKS_AT_ONCE = 1 << 15  # limits the memory for their pages
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Blocklets:
         return self.stop - self.start
 
     def page_of(self, pages: Pages) -> np.ndarray:
-        """The page in which every blocklet lies."""
+        """Return the page that each blocklet lies in."""
         return np.searchsorted(_keys(pages), _key(self.block, self.start), side="right") - 1
 
     def zones(self, column: Field) -> Zones | None:
-        """The zone maps of the pages that the blocklets lie in, or of their blocks."""
+        """Return the zone maps of the blocklets' pages, or of their blocks if the column has no pages."""
         pages = self.pages.get(column)
         if pages is not None:
             return pages.zones.take(self.page_of(pages))
@@ -56,7 +56,7 @@ class Blocklets:
 
 @dataclass(frozen=True)
 class Spans:
-    """Rows [start, stop) of blocks, by their positions among the survivors, in order of block and row."""
+    """Rows [start, stop) of blocks, given by position among the survivors, in order of block and row."""
 
     block: np.ndarray
     start: np.ndarray
@@ -64,9 +64,9 @@ class Spans:
 
 
 def prune_pages(query: Query, survivors: Survivors) -> Survivors:
-    """Keeps the row ranges that page bounds cannot rule out, and the blocks that have any.
+    """Keep the row ranges that page bounds cannot rule out, and the blocks that have any.
 
-    Sound: every row of a block lies in exactly one blocklet. Blocks that match with every row keep all of them.
+    Sound: every row of a block lies in exactly one blocklet. Fully matching blocks keep all rows.
     """
     blocks = survivors.blocks
     columns = fields(query.predicate)
@@ -97,9 +97,9 @@ def prune_pages(query: Query, survivors: Survivors) -> Survivors:
 
 
 def may_match_in_pages(predicate: Predicate, blocks: Blocks) -> np.ndarray:
-    """Which blocks have a blocklet that page bounds cannot rule out: bool of shape (n_blocks,).
+    """Return which blocks have a blocklet that page bounds cannot rule out: bool of shape (n_blocks,).
 
-    Of columns without pages the bounds of the blocks count.
+    For columns without pages the block's bounds are used.
     """
     found = np.zeros(len(blocks), bool)
     columns = fields(predicate)
@@ -117,9 +117,9 @@ def may_match_in_pages(predicate: Predicate, blocks: Blocks) -> np.ndarray:
 def surviving_rows(
     predicate: Predicate, block: Statistics, pages: Mapping[Field, Pages]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The ranges [start, stop) of the rows of one block that page bounds cannot rule out; pages of one column at least.
+    """Return the row ranges [start, stop) of one block that page bounds cannot rule out.
 
-    Of columns without pages the bounds of the block count. Ranges ascend, and none touches the next.
+    At least one column must have pages; for the others the block's bounds are used. Ranges ascend without touching.
     """
     blocklets = _cut(block, pages)
     found = _merged(blocklets, alive(predicate, blocklets).units, np.zeros(1, np.int64))
@@ -127,7 +127,7 @@ def surviving_rows(
 
 
 def _whole(blocks: Blocks, chosen: np.ndarray) -> Spans:
-    """All rows of some blocks."""
+    """Return all rows of some blocks."""
     return Spans(chosen, np.zeros(len(chosen), np.int64), blocks.row_count[chosen])
 
 
@@ -140,7 +140,7 @@ def _cut(blocks: Statistics, pages: Mapping[Field, Pages]) -> Blocklets:
 
 
 def _keys(pages: Pages) -> np.ndarray:
-    """(block, first row) of every page as one ascending integer."""
+    """Combine (block, first row) of every page into one ascending integer."""
     return _key(np.repeat(np.arange(len(pages.offsets) - 1), np.diff(pages.offsets)), pages.first_row)
 
 
@@ -149,7 +149,7 @@ def _key(block: np.ndarray, row: np.ndarray) -> np.ndarray:
 
 
 def _merged(blocklets: Blocklets, survives: np.ndarray, chosen: np.ndarray) -> Spans:
-    """Surviving blocklets of the chosen blocks; those that touch are one span."""
+    """Merge touching blocklets that survive, in the chosen blocks."""
     block = blocklets.block[survives]
     start, stop = blocklets.start[survives], blocklets.stop[survives]
     touches = (block[1:] == block[:-1]) & (start[1:] == stop[:-1])
@@ -158,7 +158,7 @@ def _merged(blocklets: Blocklets, survives: np.ndarray, chosen: np.ndarray) -> S
 
 
 def _ranges(parts: list[Spans], blocks: int) -> tuple[np.ndarray, RowRanges]:
-    """The blocks of n that have a span, ascending, and their row ranges."""
+    """Return which of n blocks have a span, ascending, and their row ranges."""
     block, start, stop = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("block", "start", "stop")
     )

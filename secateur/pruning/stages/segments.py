@@ -1,4 +1,4 @@
-"""Stage "segments": the tree of merged zone maps decides whole segments."""
+"""Stage "segments": prune whole segments by the tree of merged zone maps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from secateur.pruning.stages.survivors import Query, Survivors
 
 
 def prune_segments(query: Query, survivors: Survivors) -> Survivors:
-    """Keeps the segments that the tree of merged zone maps cannot rule out, and sets those apart that match whole.
+    """Keep the segments that the tree cannot rule out, and separate those that match fully.
 
     Sound: a node's zone map contains those of all blocks below it.
     """

@@ -1,4 +1,4 @@
-"""What the stages of the pipeline pass on: the query, and what survives so far."""
+"""What the pipeline stages pass on: the query, and what survives so far."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ NO_SEGMENTS = np.zeros(0, np.int64)
 
 
 class Executors(Protocol):
-    """Other processes that can prune segments which are not in memory here."""
+    """Other processes that can prune segments that are not in memory here."""
 
     def prune(self, query: Query, survivors: Survivors) -> Survivors | None:
-        """The blocks of the surviving segments by all statistics of theirs, pages included; None where it is not
-        worth while, or was not possible."""
+        """Prune the blocks of the surviving segments with all their statistics, pages included.
+
+        Returns None if that is not worthwhile or was not possible.
+        """
 
 
 @dataclass(frozen=True)
 class Query:
     """A bound predicate over the blocks of a table; `limit` is the number of rows wanted, in any order.
 
-    From the moment `deadline` (of ``time.perf_counter``) on nothing more is pruned.
+    After `deadline` (a time of ``time.perf_counter``) nothing more is pruned.
     """
 
     predicate: Predicate
@@ -42,9 +44,9 @@ class Query:
     limit: int | None = None
     deadline: float | None = None
     executors: Executors | None = None
-    implied: Within | None = None  # what the predicate says of the tuples of a sort key; it only ever rules out
+    implied: Within | None = None  # what the predicate implies for sort key tuples; used only to prune
     notes: list[str] = field(default_factory=list)
-    trail: list[Left] = field(default_factory=list)  # stage by stage
+    trail: list[Left] = field(default_factory=list)  # survivors after each stage, in pipeline order
 
     @property
     def is_late(self) -> bool:
@@ -54,7 +56,7 @@ class Query:
 
 @dataclass(frozen=True)
 class RowRanges:
-    """Rows of every block that may match: ranges of block b are [offsets[b], offsets[b + 1]) of [start, stop)."""
+    """Rows of each block that may match: the ranges of block b are [offsets[b], offsets[b + 1]) of [start, stop)."""
 
     offsets: np.ndarray  # int64 of shape (n_blocks + 1,)
     start: np.ndarray  # int64, within the block
@@ -62,45 +64,45 @@ class RowRanges:
 
     @property
     def row_counts(self) -> np.ndarray:
-        """How many rows of every block are in its ranges: int64."""
+        """Return the number of rows of each block in its ranges: int64."""
         return np.diff(offsets_of(self.stop - self.start)[self.offsets])
 
     def take(self, blocks: np.ndarray) -> RowRanges:
-        """The ranges of the given blocks."""
+        """Return the ranges of the given blocks."""
         chosen = elements_of(self.offsets, blocks)
         return RowRanges(offsets_of(np.diff(self.offsets)[blocks]), self.start[chosen], self.stop[chosen])
 
     def between(self, start: int, stop: int) -> RowRanges:
-        """The ranges of the blocks [start, stop)."""
+        """Return the ranges of the blocks [start, stop)."""
         begin, end = self.offsets[[start, stop]].tolist()
         return RowRanges(self.offsets[start : stop + 1] - begin, self.start[begin:end], self.stop[begin:end])
 
     def partial(self, row_count: np.ndarray) -> RowRanges:
-        """The ranges of the blocks of which not all rows are in them, the blocks having so many; none of the others."""
+        """Return the ranges of blocks that are not fully covered, given their row counts; none for the other blocks."""
         counts, partly = np.diff(self.offsets), self.row_counts < row_count
         kept = np.repeat(partly, counts)
         return RowRanges(offsets_of(np.where(partly, counts, 0)), self.start[kept], self.stop[kept])
 
 
 def no_ranges(blocks: int) -> RowRanges:
-    """No range of any of so many blocks."""
+    """Return empty ranges for `blocks` blocks."""
     nothing = np.zeros(0, np.int64)
     return RowRanges(np.zeros(blocks + 1, np.int64), nothing, nothing)
 
 
 def in_ranges(start: np.ndarray, stop: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Which rows of a block are in some of its ranges, which ascend and do not overlap: bool, like `rows`."""
+    """Return which rows lie in one of the ranges of a block, which ascend without overlap: bool, like `rows`."""
     return np.searchsorted(start, rows, "right") > np.searchsorted(stop, rows, "right")
 
 
 def whole_blocks(row_count: np.ndarray) -> RowRanges:
-    """Every row of every block."""
+    """Return ranges that cover every row of every block."""
     n = len(row_count)
     return RowRanges(np.arange(n + 1, dtype=np.int64), np.zeros(n, np.int64), row_count)
 
 
 def joined_ranges(parts: Sequence[RowRanges]) -> RowRanges:
-    """The ranges of the blocks of all parts in order; at least one part."""
+    """Concatenate the ranges of all parts; at least one part."""
     counts = np.concatenate([np.diff(part.offsets) for part in parts])
     return RowRanges(
         offsets_of(counts), *(np.concatenate([getattr(part, side) for part in parts]) for side in ("start", "stop"))
@@ -117,20 +119,20 @@ class PageCounts:
 
 @dataclass(frozen=True)
 class Left:
-    """What a stage left, and nothing of what was looked at."""
+    """What a stage left, without the statistics it used."""
 
     stage: str
     files: np.ndarray | None  # bool over the live files; None: all of them
     segments: np.ndarray  # int64, ascending
-    blocks: Blocks | None  # None where only files and segments were decided
+    blocks: Blocks | None  # None if only files and segments were decided
 
     @property
     def settled(self) -> Left:
-        """The same, as plain arrays that hold on to no index."""
+        """Return a copy with plain arrays, which does not keep the index in memory."""
         return self if self.blocks is None else replace(self, blocks=loose(self.blocks))
 
     def holds(self, file: int, segment: int, row_groups: np.ndarray) -> np.ndarray:
-        """Which row groups of a file of a segment (-1: of none) are left: bool of shape (n,)."""
+        """Return which row groups of a file are left, given its segment (-1: none): bool of shape (n,)."""
         if self.blocks is not None:
             return np.isin(row_groups, self.blocks.row_group[self.blocks.file == file])
         alive = self.files is None or bool(self.files[file])
@@ -143,24 +145,24 @@ class Survivors:
 
     predicate: Predicate
     files: np.ndarray | None  # bool over the live files; None: all of them
-    segments: np.ndarray  # int64, ascending: those to look into
-    whole: np.ndarray = field(default_factory=lambda: NO_SEGMENTS)  # those that match with every row
-    blocks: Blocks | None = None  # None until the zone maps were looked at
-    known: np.ndarray | None = None  # outcomes of the blocks where a stage found them
-    evidence: Mapping[Leaf, np.ndarray] = field(default_factory=dict)  # by leaf the blocks that may hold what it asks
+    segments: np.ndarray  # int64, ascending: segments to examine
+    whole: np.ndarray = field(default_factory=lambda: NO_SEGMENTS)  # segments in which every row matches
+    blocks: Blocks | None = None  # None until zone maps are evaluated
+    known: np.ndarray | None = None  # outcomes of the blocks, if a stage computed them
+    evidence: Mapping[Leaf, np.ndarray] = field(default_factory=dict)  # by leaf, the blocks that may hold what it asks
     row_ranges: RowRanges | None = None  # None: all rows of every block
-    pages: PageCounts | None = None  # None until pages are looked at
-    deleted_rows: np.ndarray | None = None  # of every live file, in blocks that were dropped as all deleted; None: none
+    pages: PageCounts | None = None  # None until pages are examined
+    deleted_rows: np.ndarray | None = None  # by live file, rows in blocks dropped as fully deleted; None: none
 
     def take(self, indices: np.ndarray) -> Survivors:
-        """The given blocks only, in ascending order."""
+        """Select the given blocks, in ascending order."""
         assert self.blocks is not None
         ranges = None if self.row_ranges is None else self.row_ranges.take(indices)
         return replace(self, blocks=self.blocks.take(indices), known=self.outcomes[indices], row_ranges=ranges)
 
     @cached_property
     def outcomes(self) -> np.ndarray:
-        """What the predicate can be over the rows of every block: uint8 of shape (n_blocks,)."""
+        """Return the possible outcomes of the predicate in each block: uint8 of shape (n_blocks,)."""
         assert self.blocks is not None
         if self.known is not None:
             return self.known
@@ -173,26 +175,26 @@ class Survivors:
         return outcomes
 
     def left_by(self, stage: str, before: Left | None) -> Left:
-        """What is left, where a stage has left this and those before it `before`."""
+        """Return what a stage left, given what the stages before it left."""
         blocks = None if before is None else before.blocks
         if self.blocks is not None and (blocks is None or len(blocks) != len(self.blocks)):
-            blocks = self.blocks.take(slice(None))  # without the statistics that were gathered of them
+            blocks = self.blocks.take(slice(None))  # drops the statistics gathered for them
         return Left(stage, self.files, self.all_segments, blocks)
 
     @property
     def settled(self) -> Survivors:
-        """The same, with all that is to be known of the blocks found, as plain arrays that hold on to no index."""
+        """Return a copy as plain arrays with everything about the blocks computed, which does not hold the index."""
         assert self.blocks is not None
         return replace(self, blocks=loose(self.blocks), known=self.outcomes, evidence={})
 
     @property
     def all_segments(self) -> np.ndarray:
-        """Those to look into, and those that match whole: ascending."""
+        """Return the segments to examine and those that match fully, ascending."""
         return np.union1d(self.segments, self.whole) if len(self.whole) else self.segments
 
     @property
     def _of_whole_segments(self) -> np.ndarray:
-        """Which blocks lie in a segment that matches with every row."""
+        """Return which blocks lie in a fully matching segment."""
         assert self.blocks is not None
         if not len(self.whole):
             return np.zeros(len(self.blocks), bool)
@@ -200,22 +202,22 @@ class Survivors:
 
     @property
     def fully_matching(self) -> np.ndarray:
-        """Which blocks hold only matching rows: bool of shape (n_blocks,)."""
+        """Return which blocks hold only matching rows: bool of shape (n_blocks,)."""
         return fully_matching(self.outcomes)
 
 
 def evaluate_with(predicate: Predicate, blocks: Numbered, evidence: Mapping[Leaf, np.ndarray]) -> np.ndarray:
-    """The possible outcomes of a predicate over blocks, or files, by their zone maps, once filters have refuted leaves.
+    """Evaluate a predicate over blocks or files by zone maps, with leaves refuted by filters.
 
-    Sound under AND, OR and NOT alike: what a filter refutes a leaf cannot be TRUE there, and nothing else is said.
+    Sound under AND, OR and NOT alike: a leaf refuted by a filter cannot be TRUE there, and nothing else is claimed.
     """
     return evaluate_refuted(predicate, blocks, {leaf: ~blocks.among(numbers) for leaf, numbers in evidence.items()})
 
 
 def evaluate_refuted(predicate: Predicate, units: Statistics, refuted: Mapping[Leaf, np.ndarray]) -> np.ndarray:
-    """The possible outcomes of a predicate over units in some of which leaves are refuted: bool arrays of shape (n,).
+    """Evaluate a predicate over units, with leaves refuted in some of them: bool arrays of shape (n,).
 
-    Rows on which Spark raises an error are refuted by nothing.
+    Rows on which Spark raises an error are never refuted.
     """
     sure = {leaf: flags & ~may_fail(leaf, units) for leaf, flags in refuted.items()}
 
@@ -227,7 +229,7 @@ def evaluate_refuted(predicate: Predicate, units: Statistics, refuted: Mapping[L
 
 
 def count(query: Query, survivors: Survivors) -> Counts:
-    """How much survives."""
+    """Count what survives."""
     blocks, ranges = survivors.blocks, survivors.row_ranges
     if blocks is None:
         return query.catalog.counts(survivors.files, survivors.all_segments)

@@ -1,4 +1,4 @@
-"""Stage "zone maps": bounds and null counts decide blocks, conjunct by conjunct."""
+"""Stage "zone maps": prune blocks by bounds and null counts, conjunct by conjunct."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from secateur.pruning.statistics import Run
 
 
 def prune_blocks(query: Query, survivors: Survivors) -> Survivors:
-    """Keeps the blocks that their own zone maps and partition values cannot rule out.
+    """Keep the blocks that their own zone maps and partition values cannot rule out.
 
-    Conjunct by conjunct, over the runs of blocks that still have a candidate: what is dead is not looked at again, and
-    columns are loaded only where they are needed, all runs' at once.
+    It goes conjunct by conjunct over the runs that still have a candidate: dead blocks are not examined again, and a
+    column is loaded only where needed, for all runs at once.
     """
     if survivors.blocks is not None:
         return _of_chosen(query, survivors)
@@ -33,7 +33,7 @@ def prune_blocks(query: Query, survivors: Survivors) -> Survivors:
 
 
 def _of_chosen(query: Query, survivors: Survivors) -> Survivors:
-    """The blocks that filters have left, where zone maps cannot rule them out too."""
+    """Return the blocks that neither filters nor zone maps rule out."""
     blocks = survivors.blocks
     assert blocks is not None
     alive = survives(survivors.outcomes)
@@ -44,7 +44,7 @@ def _of_chosen(query: Query, survivors: Survivors) -> Survivors:
 
 
 def _pruned(query: Query, survivors: Survivors) -> Survivors:
-    """The blocks of surviving segments, and of files that no segment covers, that zone maps cannot rule out."""
+    """Return the blocks of surviving segments, and of files without a segment, that zone maps cannot rule out."""
     catalog, files = query.catalog, survivors.files
     runs = [*catalog.runs(files, survivors.segments), *catalog.loose_runs(files)]
     candidates = [Candidates(len(run), mask=run.candidates) for run in runs]
@@ -64,7 +64,7 @@ def _pruned(query: Query, survivors: Survivors) -> Survivors:
 
 
 def _beside(elsewhere: Survivors, here: Survivors) -> Survivors:
-    """The survivors of both, without the statistics of either."""
+    """Combine two sets of survivors, without their statistics."""
     assert elsewhere.blocks is not None
     assert here.blocks is not None
     if not len(here.blocks):
@@ -79,13 +79,13 @@ def _beside(elsewhere: Survivors, here: Survivors) -> Survivors:
 
 
 def _order(query: Query, runs: Sequence[Run]) -> tuple[Predicate, ...]:
-    """The conjuncts in the order in which they cost least, as a sample of the longest run tells."""
+    """Order the conjuncts by least cost, as sampled from the longest run."""
     parts = conjuncts(query.predicate)
     return ordered(parts, max(runs, key=len)) if runs else parts
 
 
 def _numbers(runs: Sequence[Run], candidates: Sequence[Candidates], whole: Sequence[Run]) -> np.ndarray:
-    """The numbers of the candidates of runs, and of all blocks of those that match whole, ascending."""
+    """Return the numbers of the runs' candidates, and of all blocks of fully matching runs, ascending."""
     chosen = [*zip(runs, candidates, strict=True), *((run, Candidates(len(run), mask=run.candidates)) for run in whole)]
     parts = [each.numbers(run.begin) for run, each in sorted(chosen, key=lambda pair: pair[0].begin)]
     numbers = np.concatenate(parts) if parts else np.zeros(0, np.int64)

@@ -1,8 +1,8 @@
-"""Regular expressions that match some texts, or all that begin with some: ``^(k1|k2)$``, ``^k[1-3]``.
+r"""Regular expressions that match finitely many texts, or all with given prefixes: ``^(k1|k2)$``, ``^k[1-3]``.
 
-Read are literal characters, escaped punctuation, groups, alternatives, simple classes and ``?``, between an anchor at
-the start and perhaps one at the end. Source: ``java.util.regex.Pattern`` without flags, where ``$`` and ``\\Z`` stand
-before a line terminator that ends the text, too.
+Supported are literal characters, escaped punctuation, groups, alternatives, simple classes and ``?``, between an anchor
+at the start and an optional one at the end. Source: ``java.util.regex.Pattern`` without flags, where ``$`` and ``\Z``
+also match before a line terminator that ends the text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from secateur.pruning.rangeset import RangeSet
 from secateur.values import Kind
 
 LONGEST = 2048  # characters of a pattern
-_DEEPEST = 20  # groups in groups
+_DEEPEST = 20  # nested groups
 _TERMINATORS = ("", "\n", "\r\n", "\r", "\u0085", "\u2028", "\u2029")
 _SPECIAL = frozenset("\\^$.|?*+()[]{}")
 _PUNCTUATION = frozenset(string.punctuation)
@@ -28,7 +28,7 @@ _NO_TEXT = re.compile("[\ud800-\udfff\ufffd]")
 
 
 def matching_texts(pattern: str) -> RangeSet | None:
-    """The keys of all texts in which a pattern is found, or None where that cannot be said here."""
+    """Return the keys of all texts in which a pattern is found, or None if that cannot be decided here."""
     if len(pattern) > LONGEST or _NO_TEXT.search(pattern):
         return None
     reader = _Reader(pattern)
@@ -45,7 +45,7 @@ def matching_texts(pattern: str) -> RangeSet | None:
 
 
 class _Unknown(Exception):
-    """A part of a pattern that is not read here."""
+    """A part of a pattern that is not supported here."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class _Reader:
     position: int = 0
 
     def branches(self) -> tuple[set[str], set[str]]:
-        """The texts that match as a whole, and the beginnings of those that match whatever follows."""
+        """Return the texts that match as a whole, and the prefixes of those that match whatever follows."""
         whole: set[str] = set()
         prefixes: set[str] = set()
         while True:
@@ -82,7 +82,7 @@ class _Reader:
         return True
 
     def _sequence(self, depth: int) -> set[str]:
-        """The texts of parts that follow each other, up to what is none of them."""
+        """Return the texts of consecutive parts, up to something else."""
         texts = {""}
         while (part := self._part(depth)) is not None:
             if self._take("?"):

@@ -1,4 +1,4 @@
-"""Patterns of LIKE: runs of literal text with wildcards between them."""
+"""LIKE patterns: runs of literal text with wildcards between them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from secateur.errors import InvalidPredicate
 from secateur.pruning.predicate.nodes import Sql
 from secateur.pruning.predicate.patterns.pieces import Alternatives, Substring
 
-_WILDCARD = 13  # instructions of RE2 for any character in UTF-8; a literal byte is one
-_MOST_INSTRUCTIONS = 500_000  # in 8 MB, RE2's own bound
+_WILDCARD = 13  # RE2 instructions for any character in UTF-8; a literal byte takes one
+_MOST_INSTRUCTIONS = 500_000  # in 8 MB, RE2's default limit
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
@@ -24,22 +24,22 @@ class Pattern:
 
     @property
     def prefix(self) -> bytes:
-        """What every matching text begins with."""
+        """The prefix of every matching text."""
         return encoded(self.literals[0])
 
     @property
     def is_literal(self) -> bool:
-        """Whether one text alone matches."""
+        """Whether exactly one text matches."""
         return not self.wildcards
 
     @property
     def is_prefix(self) -> bool:
-        """Whether all that begins with the prefix matches, and nothing else."""
+        """Whether exactly the texts with the prefix match."""
         return set(self.wildcards) == {"%"} and not any(self.literals[1:])
 
     @property
     def regex(self) -> str | None:
-        """The pattern as a regular expression of RE2; None where it is too large for RE2 to compile."""
+        """The pattern as a regular expression of RE2; None if it is too large for RE2 to compile."""
         if sum(map(len, self.literals)) + _WILDCARD * len(self.wildcards) > _MOST_INSTRUCTIONS:
             return None
         parts = (
@@ -50,15 +50,15 @@ class Pattern:
 
     @property
     def alternatives(self) -> Alternatives:
-        """The pieces of a matching text, whose first and last literal stand at its ends."""
+        """The pieces of a matching text; the first and the last literal are at its ends."""
         last = len(self.wildcards)
         pieces = (Substring(encoded(text), i == 0, i == last) for i, text in enumerate(self.literals) if text)
         return (tuple(pieces),)
 
     def in_lower_case(self) -> Pattern:
-        """The pattern that ``lower`` makes of its ASCII letters.
+        """Return the pattern with its ASCII letters in lower case.
 
-        Beside characters beyond ASCII the locale decides on I, which Turkish has two of: it is left out then.
+        Next to characters beyond ASCII the locale decides on I, which Turkish has two of: it is left out then.
         """
         if not all(map(str.isascii, self.literals)):
             literals = tuple(literal.replace("I", "\ufffd") for literal in self.literals)
@@ -68,15 +68,15 @@ class Pattern:
 
 
 def encoded(text: str) -> bytes:
-    """Text as the bytes of its key."""
+    """Encode text as the bytes of its key."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def read_pattern(pattern: str, escape: str, sql: Sql) -> Pattern:
-    """The parts of a LIKE pattern.
+    """Parse a LIKE pattern.
 
-    Raises InvalidPredicate where the escape character does not stand before ``%``, ``_`` or itself, which Spark
-    refuses (INVALID_FORMAT.ESC_IN_THE_MIDDLE, ESC_AT_THE_END).
+    Raises InvalidPredicate if the escape character is not before ``%``, ``_`` or itself, which Spark refuses
+    (INVALID_FORMAT.ESC_IN_THE_MIDDLE, ESC_AT_THE_END).
     """
     literals: list[list[str]] = [[]]
     wildcards = []

@@ -1,12 +1,12 @@
-"""Pieces: bytes that every text holds for which a condition is TRUE, whatever stands around them.
+"""Pieces: bytes contained in every text for which a condition is TRUE, in any context.
 
-Spark matches patterns, and maps case, on *decoded* text, in which U+FFFD stands for bytes that are no UTF-8. Decoding
-and case mappings (``String.toLowerCase``, ICU's ``UCharacter``) go from character to character and leave none out, so
-what is contiguous after them was contiguous before. Two doubts remain, and pieces are cut at both:
+Spark matches patterns, and maps case, on *decoded* text, in which U+FFFD replaces bytes that are not UTF-8. Decoding
+and case mappings (``String.toLowerCase``, ICU's ``UCharacter``) go character by character and skip none, so what is
+contiguous after them was contiguous before. There are two exceptions, and pieces are cut at both:
 
 * U+FFFD itself may have been any byte.
-* In lower case only what is ASCII is sure to have been the same ASCII letter in either case. Two characters beyond
-  ASCII turn into ASCII (``CASE_TRICKY``): a text that holds one is outside of every claim made here of folded text.
+* In lower case only ASCII is sure to have been the same ASCII letter in either case. Two characters beyond ASCII map to
+  ASCII (``CASE_TRICKY``): nothing is claimed here about folded text that holds one of them.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from secateur.pruning.rangeset import RangeSet
 from secateur.values import prefix_successor
 
 MOST_ALTERNATIVES = 64
-MOST_PIECES = 64  # of one alternative: all pairs of them are compared, and each is a question that fewer answer as well
+MOST_PIECES = 64  # of one alternative: all pairs are compared, and each is a question; fewer answer as well
 CASE_TRICKY = frozenset("\u0130\u212a")  # I with a dot, and the Kelvin sign: their lower case has ASCII letters
 
 _TOKEN = re.compile(rb"[0-9A-Za-z_\x80-\xff]+")
 _ASCII = re.compile(rb"[\x00-\x7f]+")
-_UNDECODED = re.compile(rb"\xef\xbf\xbd|\xed[\xa0-\xbf][\x80-\xbf]")  # U+FFFD, and surrogates, which are no text
+_UNDECODED = re.compile(rb"\xef\xbf\xbd|\xed[\xa0-\xbf][\x80-\xbf]")  # U+FFFD, and surrogates, which are not text
 
 
 @dataclass(frozen=True)
 class Substring:
-    """Bytes that one text must hold, contiguous: at its beginning where `starts`, at its end where `ends`."""
+    """Bytes that a text must contain contiguously: at its beginning if `starts`, at its end if `ends`."""
 
     text: bytes
     starts: bool = False
     ends: bool = False
 
     def is_in(self, text: bytes) -> bool:
-        """Whether a text holds the piece where it has to stand."""
+        """Return whether a text contains the piece in its required place."""
         match self.starts, self.ends:
             case True, True:
                 return text == self.text
@@ -50,18 +50,19 @@ class Substring:
                 return self.text in text
 
 
-Alternatives: TypeAlias = tuple[tuple[Substring, ...], ...]  # one of them is held, with all its pieces; if any is known
+# one of them is contained, with all its pieces, if any is known
+Alternatives: TypeAlias = tuple[tuple[Substring, ...], ...]
 
 
 def fold(text: bytes) -> bytes:
-    """ASCII letters in lower case, all other bytes as they are."""
+    """Convert ASCII letters to lower case; other bytes are unchanged."""
     return text.lower()
 
 
 def tokens_within(piece: Substring) -> tuple[bytes, ...]:
-    """The whole tokens of every text that holds a piece: those that end inside of it, or where the text does.
+    """Return the whole tokens of every text that contains a piece: those that end inside it, or where the text does.
 
-    A token is a maximal run of digits, ASCII letters, ``_`` and bytes from 0x80 on, so of all characters beyond ASCII.
+    A token is a maximal run of digits, ASCII letters, ``_`` and bytes from 0x80 on, hence all characters beyond ASCII.
     """
     found = _TOKEN.finditer(piece.text)
     last = len(piece.text)
@@ -69,12 +70,12 @@ def tokens_within(piece: Substring) -> tuple[bytes, ...]:
 
 
 def tokens_in(text: bytes) -> list[bytes]:
-    """The tokens of a whole text."""
+    """Return the tokens of a whole text."""
     return _TOKEN.findall(text)
 
 
 def is_token(text: bytes) -> bool:
-    """Whether a text is one token."""
+    """Return whether a text is one token."""
     return _TOKEN.fullmatch(text) is not None
 
 
@@ -82,10 +83,10 @@ def is_token(text: bytes) -> bool:
 
 
 def sure(alternatives: Alternatives, *, folded: bool) -> Alternatives:
-    """What the bytes of a text hold if its characters hold one of the alternatives; nothing where one is left empty.
+    """Return what the bytes of a text contain if its characters contain one of the alternatives.
 
-    `folded`: the alternatives are of the text in lower case; what is found is of the text after :func:`fold`,
-    for texts without a character of CASE_TRICKY.
+    Nothing is returned if an alternative is left empty. `folded`: the alternatives apply to the text in lower case, and
+    the result to the text after :func:`fold`, for texts without a character of CASE_TRICKY.
     """
     if len(alternatives) > MOST_ALTERNATIVES:
         return ()
@@ -112,7 +113,7 @@ def _sure_spans(text: bytes, folded: bool) -> Iterator[tuple[int, int]]:
 
 
 def _telling(pieces: Iterable[Substring]) -> tuple[Substring, ...]:
-    """The pieces that do not follow from another one; of many, the longest are looked at."""
+    """Drop pieces that follow from another one; if there are many, only the longest are considered."""
     distinct = list(dict.fromkeys(pieces))
     if len(distinct) > MOST_PIECES:
         longest = set(nlargest(MOST_PIECES, distinct, key=lambda piece: len(piece.text)))
@@ -121,7 +122,7 @@ def _telling(pieces: Iterable[Substring]) -> tuple[Substring, ...]:
 
 
 def _follows(piece: Substring, other: Substring) -> bool:
-    """Whether every text that holds the other piece holds this one."""
+    """Return whether every text that contains the other piece contains this one."""
     starts = not piece.starts or (other.starts and other.text.startswith(piece.text))
     ends = not piece.ends or (other.ends and other.text.endswith(piece.text))
     return starts and ends and piece.text in other.text
@@ -131,9 +132,9 @@ def _follows(piece: Substring, other: Substring) -> bool:
 
 
 def alternatives_of(ranges: RangeSet) -> Alternatives:
-    """The pieces of the texts in a set of BYTES keys: an alternative for each point, and for each range its prefix.
+    """Return the pieces of the texts in a set of BYTES keys: one alternative per point, and per range its prefix.
 
-    None where the set is open above, has more than MOST_ALTERNATIVES parts, or one without a prefix.
+    None if the set is open above, has more than MOST_ALTERNATIVES parts, or one without a prefix.
     """
     count, is_open = divmod(len(ranges.thresholds), 2)
     if is_open or count > MOST_ALTERNATIVES:
@@ -148,7 +149,7 @@ def alternatives_of(ranges: RangeSet) -> Alternatives:
 
 
 def _whole_of(start: bytes, stop: bytes) -> Substring:
-    """What all byte strings of [start, stop) begin with, or are."""
+    """Return the common prefix of all byte strings of [start, stop), or the only one."""
     if stop == start + b"\0":
         return Substring(start, starts=True, ends=True)
     shared = (start[:n] for n in range(len(start), 0, -1))

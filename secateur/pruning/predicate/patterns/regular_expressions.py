@@ -1,8 +1,8 @@
-"""Regular expressions of Java: what every match holds, as far as it can be read off the pattern with little doubt.
+"""Java regular expressions: the pieces that every match contains, if they are easy to derive.
 
-Source: ``java.util.regex.Pattern``, without flags, as Spark's RLIKE compiles it and asks for a match anywhere. Read are
-literal characters, ``.``, classes, anchors, groups (as gaps), quantifiers, and alternatives that are not in a group.
-Of a pattern with anything else (inline flags, quotations, back references, nested classes, code points) nothing is.
+Source: ``java.util.regex.Pattern``, without flags, as Spark's RLIKE compiles it and searches anywhere. Supported are
+literal characters, ``.``, classes, anchors, groups (as gaps), quantifiers, and alternatives outside groups. A pattern
+with anything else (inline flags, quotations, back references, nested classes, code points) gives nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from secateur.pruning.predicate.patterns.like import encoded
 from secateur.pruning.predicate.patterns.pieces import Alternatives, Substring, fold, is_token
 
-_PUNCTUATION = r"!-/:-@\[-`{-~ "  # characters of ASCII that an escape makes literal
+_PUNCTUATION = r"!-/:-@\[-`{-~ "  # ASCII characters that an escape makes literal
 _PART = re.compile(
     rf"""
       (?P<open>        \( (?: (?!\?) | \? (?: : | = | ! | <= | <! | > | <[A-Za-z][A-Za-z0-9]*> ) ) )
@@ -29,7 +29,7 @@ _PART = re.compile(
 
 
 def literal_parts(pattern: str) -> Alternatives:
-    """The pieces of every (decoded) text in which a pattern is found; none where that is not known."""
+    """Return the pieces of every (decoded) text in which a pattern is found; none if unknown."""
     reader, position = _Reader(), 0
     while position < len(pattern):
         part = _PART.match(pattern, position)
@@ -40,20 +40,20 @@ def literal_parts(pattern: str) -> Alternatives:
 
 
 class _Reader:
-    """Takes the parts of a pattern one by one, and keeps the runs of characters that a match must hold."""
+    """Reads the parts of a pattern one by one, and keeps the runs of characters that a match must contain."""
 
     def __init__(self) -> None:
         self.alternatives: list[tuple[Substring, ...]] = []
         self.pieces: list[Substring] = []
         self.run: list[str] = []
-        self.starts = False  # the characters that follow each other, and whether they begin the text
+        self.starts = False  # the current run of characters, and whether it begins the text
         self.depth, self.before = 0, "or"
 
     def take(self, kind: str, text: str) -> bool:
-        """Whether a pattern may still be known with one more part."""
+        """Read one more part; return whether the pattern is still supported."""
         match kind:
             case "quantifier" if self.before in ("or", "open", "begin", "end", "quantifier"):
-                return False  # of nothing, of an anchor, or of a quantifier
+                return False  # a quantifier of nothing, of an anchor, or of a quantifier
             case "open":
                 self._cut()
                 self.depth += 1
@@ -67,12 +67,12 @@ class _Reader:
         return True
 
     def finished(self) -> Alternatives:
-        """What was found, none where a group is left open."""
+        """Return what was found; none if a group is left open."""
         self._end_alternative()
         return () if self.depth else tuple(self.alternatives)
 
     def _take_outside(self, kind: str, text: str) -> None:
-        """A part that is in no group."""
+        """Read a part outside groups."""
         match kind:
             case "literal":
                 self.run.append(text[-1])
@@ -88,7 +88,7 @@ class _Reader:
                 self._cut()
 
     def _repeat(self, quantifier: str) -> None:
-        """Of a character that is repeated, the last one stands before what follows; an optional one holds nothing."""
+        """Apply a quantifier: the last repetition precedes what follows; an optional character contributes nothing."""
         last = self.run[-1]
         if quantifier.startswith("+"):
             self._cut()
@@ -112,7 +112,7 @@ _SPECIAL = frozenset("\\^$.|?*+()[]{}")
 
 
 def literal_start(pattern: str) -> str:
-    """The text that every match of a Java regular expression begins with, where it is anchored at the start.
+    """Return the prefix of every match of a Java regular expression that is anchored at the start.
 
     Without an anchor, or with alternatives, there is none. A quantifier may make the last character optional.
     """
@@ -131,9 +131,9 @@ _BEFORE, _AFTER = rf"(?:\A|{_NO_TOKEN})", rf"(?:\z|{_NO_TOKEN})"
 
 
 def token_pattern(word: str) -> str:
-    """The pattern that finds a word as a whole token, in Java and in RE2 alike.
+    """Return the pattern that finds a word as a whole token, in Java and in RE2 alike.
 
-    Raises ValueError for a word that is not one token, which needs no quoting.
+    Raises ValueError for a word that is not one token; a token needs no quoting.
     """
     if not _is_word(word):
         raise ValueError(f"{word!r} is not one token: digits, letters, _ and characters beyond ASCII, and no others")
@@ -141,7 +141,7 @@ def token_pattern(word: str) -> str:
 
 
 def token_of(pattern: str) -> str | None:
-    """The word that :func:`token_pattern` made a pattern of, if it did."""
+    """Return the word if :func:`token_pattern` made this pattern."""
     if not pattern.startswith(_BEFORE) or not pattern.endswith(_AFTER):
         return None
     word = pattern[len(_BEFORE) : -len(_AFTER)]
@@ -149,7 +149,7 @@ def token_of(pattern: str) -> str | None:
 
 
 def tokens_of(word: str, *, folded: bool) -> tuple[bytes, ...]:
-    """The tokens of a text that holds a word: none are sure beyond ASCII where case is ignored."""
+    """Return the tokens of a text that contains a word: beyond ASCII none are sure if case is ignored."""
     token = encoded(word)
     if not folded:
         return (token,)
@@ -157,5 +157,5 @@ def tokens_of(word: str, *, folded: bool) -> tuple[bytes, ...]:
 
 
 def _is_word(word: str) -> bool:
-    """Whether a word is a token of decoded text, in which U+FFFD may be any byte."""
+    """Return whether a word is a token of decoded text, in which U+FFFD may be any byte."""
     return not _NO_TEXT.search(word) and is_token(encoded(word))

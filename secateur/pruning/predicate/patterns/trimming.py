@@ -1,4 +1,4 @@
-"""What a text is of which something is known once spaces are trimmed. Source: Spark's ``UTF8String.trim``."""
+"""What is known of a text if something is known of it after trimming spaces. Source: Spark's ``UTF8String.trim``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from secateur.values import Kind
 
 
 def untrimmed(name: str, alternatives: Alternatives) -> tuple[RangeSet, Alternatives]:
-    """A set that holds every text of which one of the alternatives is true once trimmed, and its own pieces."""
+    """Return a superset of the texts that satisfy an alternative once trimmed, and the pieces of its texts."""
     found = rangeset.empty(Kind.BYTES) if alternatives else rangeset.everything(Kind.BYTES)
     for pieces in alternatives:
         at_start = next((piece for piece in pieces if piece.starts), None)
