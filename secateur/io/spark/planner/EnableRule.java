@@ -88,9 +88,10 @@ public final class EnableRule extends Rule {
     public static final String ENABLED = "secateur.enabled"; // SET secateur.enabled=false
     final Asker asker;
 
-    /** A Function of Python, and the milliseconds that one call of it may take. */
+    /** A Function of Python, the milliseconds that one call of it may take, and those that a look for an index holds. */
     public EnableRule(List parts) {
-        asker = new Asker((Function) parts.get(0), ((Number) parts.get(1)).longValue());
+        asker = new Asker(
+            (Function) parts.get(0), ((Number) parts.get(1)).longValue(), ((Number) parts.get(2)).longValue());
     }
 
     public String ruleName() { return "secateur.EnableRule"; }
@@ -609,7 +610,6 @@ final class FileList implements BlockSource {
 final class Asker {
     static final byte LOOK = 0, FILES = 1, QUESTION = 2; // what is asked
     static final long UNKNOWN = -2, UNREGISTERED = -3; // numbers of answers that are none
-    private static final long LOOK_MILLIS = 10000; // an index that is built later in the session is found then
     private static final int MOST_LOOKS = 1000, MOST_WARNINGS = 100, MOST_EVENTS = 100;
     private static final ExecutorService THREADS = Executors.newCachedThreadPool(new ThreadFactory() {
         public Thread newThread(Runnable runnable) {
@@ -620,15 +620,17 @@ final class Asker {
     });
     final Function python;
     private final long mostMillis;
+    private final long lookMillis; // an index that is built later in the session is found then
     volatile boolean isOn = true; // for sessions that are made later
     private volatile long silentUntil; // after a call that took too long nobody is asked for a while
     private final Map looks = new LinkedHashMap(); // location -> Look
     private final Set warned = new HashSet();
     private final ArrayDeque events = new ArrayDeque();
 
-    Asker(Function python, long mostMillis) {
+    Asker(Function python, long mostMillis, long lookMillis) {
         this.python = python;
         this.mostMillis = mostMillis;
+        this.lookMillis = lookMillis;
     }
 
     private static final class Look {
@@ -652,7 +654,7 @@ final class Asker {
         } catch (Exception error) {
             warn(location, String.valueOf(error.getMessage()));
         }
-        look.until = System.currentTimeMillis() + LOOK_MILLIS;
+        look.until = System.currentTimeMillis() + lookMillis;
         synchronized (looks) {
             if (looks.size() >= MOST_LOOKS) looks.clear();
             looks.put(location, look);
@@ -677,7 +679,7 @@ final class Asker {
         try {
             return new DataInputStream(new ByteArrayInputStream((byte[]) reply.get(mostMillis, TimeUnit.MILLISECONDS)));
         } catch (TimeoutException slow) {
-            silentUntil = System.currentTimeMillis() + LOOK_MILLIS;
+            silentUntil = System.currentTimeMillis() + lookMillis;
             throw new IllegalStateException("Python did not answer within " + mostMillis + " ms");
         } catch (ExecutionException error) {
             throw new IllegalStateException(String.valueOf(error.getCause()));

@@ -241,4 +241,3 @@ def _reply(asked: Asked, scan: PlannedScan, number: int) -> bytes:
             told.tobytes(),
         ]
     )
-

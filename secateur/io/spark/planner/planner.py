@@ -146,15 +146,15 @@ class Planned:
             return no_answer(explained(error), FAILED)
 
 
-def usable_filters(
-    filters: Iterable[Filter], schema: pa.Schema, settings: Settings
-) -> tuple[Predicate, Settings]:
+def usable_filters(filters: Iterable[Filter], schema: pa.Schema, settings: Settings) -> tuple[Predicate, Settings]:
     """The conjunction of the filters that can be bound here: one that Spark can compare and binding refuses is Spark's.
 
     All of them read times in one zone: that of when the query was analysed, if the session's is another now.
     """
     filters, settings = _in_one_zone(filters, settings)
-    return And((Truth(True), *(each.predicate for each in filters if _binds(each.predicate, schema, settings)))), settings
+    return And(
+        (Truth(True), *(each.predicate for each in filters if _binds(each.predicate, schema, settings)))
+    ), settings
 
 
 def _binds(predicate: Predicate, schema: pa.Schema, settings: Settings) -> bool:

@@ -18,6 +18,7 @@ from secateur.io.spark.planner.relation import first_line, listed
 from secateur.io.tables.directory.table import ParquetDirectory
 
 MOST_MILLISECONDS = 10_000  # for one call of Python; a first one loads modules, and an index from where it lies
+LOOK_MILLISECONDS = 10_000  # for so long the answer holds whether a table has an index
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def _made(gateway: Any, uses_index: Callable[[], bool]) -> SessionRule:
     ensure_callback_server_started(gateway)
     python = Enabled(uses_index)
     arguments = gateway.new_array(gateway.jvm.java.lang.Object, 1)
-    arguments[0] = listed(gateway.jvm, (python, MOST_MILLISECONDS))
+    arguments[0] = listed(gateway.jvm, (python, MOST_MILLISECONDS, LOOK_MILLISECONDS))
     (constructor,) = made.getConstructors()
     rule = SessionRule(python, constructor.newInstance(arguments))
     _rules.clear()  # of a JVM that has ended
