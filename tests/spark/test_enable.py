@@ -88,7 +88,8 @@ QUERIES = [
     ("WITH few AS (SELECT * FROM events WHERE id < 7) SELECT a.id FROM few a JOIN few b ON a.id = b.id", None),
     ("SELECT /*+ BROADCAST(d) */ count(*), sum(e.id) FROM events e JOIN days d ON e.uid = d.id WHERE d.id < 3", None),
     (
-        "SELECT /*+ BROADCAST(s) */ * FROM days JOIN (SELECT DATE'2026-01-01' + CAST(id AS INT) AS d FROM range(1)) s ON day = d",
+        "SELECT /*+ BROADCAST(s) */ * FROM days "
+        "JOIN (SELECT DATE'2026-01-01' + CAST(id AS INT) AS d FROM range(1)) s ON day = d",
         None,
     ),
 ]

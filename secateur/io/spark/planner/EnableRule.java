@@ -36,12 +36,14 @@ import java.util.function.Function;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InputFileName;
 import org.apache.spark.sql.catalyst.expressions.Nondeterministic;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.optimizer.PushDownPredicates$;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Sample;
@@ -87,6 +89,7 @@ import scala.runtime.AbstractFunction1;
 public final class EnableRule extends Rule {
     public static final String ENABLED = "secateur.enabled"; // SET secateur.enabled=false
     final Asker asker;
+    private volatile Function other; // what stands for the scan of another source, see IcebergScan.java; or null
 
     /** A Function of Python, the milliseconds that one call of it may take, and those that a look for an index holds. */
     public EnableRule(List parts) {
@@ -95,6 +98,9 @@ public final class EnableRule extends Rule {
     }
 
     public String ruleName() { return "secateur.EnableRule"; }
+
+    /** Ask of scans of other sources too. */
+    public void alsoAsk(Function other) { this.other = other; }
 
     /** This session's queries, and those of sessions that are made of it later; `session` is one of Spark Classic. */
     public void enable(SparkSession session) {
@@ -163,6 +169,7 @@ public final class EnableRule extends Rule {
         /** The plan with pruned scans; as it was where there is nothing to prune. */
         LogicalPlan result() {
             unrepeatable = Obstacles.ofPlan(plan);
+            if (Obstacles.changesRows(plan)) return plan;
             while (true) {
                 isChanged = false;
                 LogicalPlan replaced = replaced(plan);
@@ -214,7 +221,35 @@ public final class EnableRule extends Rule {
                 children.add(found);
             }
             LogicalPlan found = differs ? (LogicalPlan) node.withNewChildren(PrunedTable.seq(children)) : node;
+            if (found instanceof Filter) found = filtered((Filter) found);
             return (LogicalPlan) found.mapExpressions(new InSubqueries(rule));
+        }
+
+        /** A scan of another source below a filter, cut down by it. */
+        private LogicalPlan filtered(Filter filter) {
+            if (rule.other == null || !(filter.child() instanceof DataSourceV2ScanRelation)) return filter;
+            DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) filter.child();
+            if (relation.scan() instanceof Pruned || relation.scan() instanceof PrunedScan) return filter;
+            List filters = new ArrayList();
+            conjuncts(filter.condition(), filters);
+            Object found = unrepeatable != null ? unrepeatable : rule.other.apply(new Object[] {session, relation, filters, rule.asker});
+            if (found instanceof String) rule.asker.event(session, relation.relation().table().name(), "", (String) found);
+            if (!(found instanceof Pruned)) return filter;
+            Pruned scan = (Pruned) found;
+            rule.asker.event(session, scan.location(), String.valueOf(scan.number()), scan.text());
+            Object[] fields = new Object[relation.productArity()];
+            for (int i = 0; i < fields.length; i++) {
+                fields[i] = relation.productElement(i) == relation.scan() ? scan : relation.productElement(i);
+            }
+            List child = Arrays.asList(new Object[] {relation.makeCopy(fields)});
+            return (LogicalPlan) filter.withNewChildren(PrunedTable.seq(child));
+        }
+
+        private static void conjuncts(Expression condition, List found) {
+            if (condition instanceof And) {
+                conjuncts(((And) condition).left(), found);
+                conjuncts(((And) condition).right(), found);
+            } else if (condition.deterministic()) found.add(condition);
         }
 
         private LogicalPlan relation(LogicalRelation relation) {
@@ -282,6 +317,15 @@ public final class EnableRule extends Rule {
             for (Iterator all = node.children().iterator(); all.hasNext();) collect((LogicalPlan) all.next(), scans);
         }
     }
+}
+
+/** A scan of another source that was cut down: where, how far, and the number of the answer. */
+public interface Pruned {
+    String location();
+
+    String text();
+
+    long number();
 }
 
 /** Plans inside expressions, of which each is a plan of its own: those of run-time filters have to equal what they repeat. */
@@ -398,6 +442,18 @@ final class Obstacles {
             if (conf.getConfString(modes[i], "CORRECTED").equalsIgnoreCase("LEGACY")) return modes[i];
         }
         return null;
+    }
+
+    private static final Set ROW_LEVEL = new HashSet(Arrays.asList(new String[] {
+        "ReplaceData", "WriteDelta", "MergeRows", "MergeIntoTable", "UpdateTable", "DeleteFromTable"}));
+
+    /** Whether a plan is that of a MERGE, an UPDATE or a DELETE: what it reads is part of how it finds conflicts. */
+    static boolean changesRows(LogicalPlan plan) {
+        if (ROW_LEVEL.contains(plan.getClass().getSimpleName())) return true;
+        for (Iterator all = plan.children().iterator(); all.hasNext();) {
+            if (changesRows((LogicalPlan) all.next())) return true;
+        }
+        return false;
     }
 
     /** What depends on how a table is cut into partitions: then every relation is read as it would be. */
@@ -607,9 +663,9 @@ final class FileList implements BlockSource {
 }
 
 /** Calls Python, for no longer than a set time; remembers where there is no index, what failed, and what was done. */
-final class Asker {
-    static final byte LOOK = 0, FILES = 1, QUESTION = 2; // what is asked
-    static final long UNKNOWN = -2, UNREGISTERED = -3; // numbers of answers that are none
+public final class Asker {
+    public static final byte LOOK = 0, FILES = 1, QUESTION = 2, DATA_FILES = 3; // what is asked
+    public static final long UNKNOWN = -2, UNREGISTERED = -3; // numbers of answers that are none
     private static final int MOST_LOOKS = 1000, MOST_WARNINGS = 100, MOST_EVENTS = 100;
     private static final ExecutorService THREADS = Executors.newCachedThreadPool(new ThreadFactory() {
         public Thread newThread(Runnable runnable) {
@@ -639,7 +695,7 @@ final class Asker {
     }
 
     /** The columns that a table's index knows, null where there is no index. Looked for once in a while. */
-    String[] columns(String location) {
+    public String[] columns(String location) {
         long now = System.currentTimeMillis();
         synchronized (looks) {
             Look known = (Look) looks.get(location);
@@ -663,7 +719,7 @@ final class Asker {
     }
 
     /** What Python answers. Raises IllegalStateException where it fails or takes too long. */
-    DataInputStream ask(final byte kind, final byte[] head, final byte[] body) {
+    public DataInputStream ask(final byte kind, final byte[] head, final byte[] body) {
         if (System.currentTimeMillis() < silentUntil) throw new IllegalStateException("Python did not answer in time");
         Future reply = THREADS.submit(new Callable() {
             public Object call() throws IOException {
@@ -690,7 +746,7 @@ final class Asker {
     }
 
     /** Say once that a query is not pruned. */
-    void warn(String location, String reason) {
+    public void warn(String location, String reason) {
         synchronized (warned) {
             if (warned.size() >= MOST_WARNINGS || !warned.add(location + " " + reason)) return;
         }
@@ -725,7 +781,7 @@ final class Asker {
         silentUntil = 0;
     }
 
-    static void text(DataOutputStream out, String text) throws IOException {
+    public static void text(DataOutputStream out, String text) throws IOException {
         byte[] encoded = text.getBytes(StandardCharsets.UTF_8);
         out.writeInt(encoded.length);
         out.write(encoded);

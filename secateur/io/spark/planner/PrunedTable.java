@@ -287,11 +287,11 @@ final class PrunedBatch implements Batch {
 }
 
 /** Expressions in bytes: trees in postfix order, a node after its children. */
-final class Question {
+public final class Question {
     private final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     private final DataOutputStream out = new DataOutputStream(bytes);
 
-    static byte[] of(List filters) {
+    public static byte[] of(List filters) {
         try {
             Question question = new Question();
             question.out.writeInt(filters.size());

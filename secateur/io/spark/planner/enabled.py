@@ -14,6 +14,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +41,8 @@ from secateur.values import kind_of
 
 _log = logging.getLogger("secateur")
 
-LOOK, FILES, QUESTION = 0, 1, 2  # what Java asks; see Asker in EnableRule.java
+LOOK, FILES, QUESTION, DATA_FILES = 0, 1, 2, 3  # what Java asks; see Asker in EnableRule.java
+METADATA_FILE = ".metadata.json"
 MOST_LISTS, MOST_TABLES, MOST_PLANS = 64, 256, 100
 _RANGE = np.dtype([("file", ">i4"), ("start", ">i8"), ("length", ">i8")])
 
@@ -92,8 +95,8 @@ class Enabled:
         if kind == LOOK:
             return self._look(head.decode())
         try:
-            if kind == FILES:
-                self._lists.keep(head, file_list(body))
+            if kind in (FILES, DATA_FILES):
+                self._lists.keep(head, file_list(body) if kind == FILES else _iceberg().data_files(body))
                 return b""
             return self._answered(head, question_of(body))
         except Exception as error:
@@ -102,15 +105,19 @@ class Enabled:
     def plan(self, number: int) -> PlannedScan | None:
         """The plan behind an answer, while it is remembered."""
         asked = self._asked.get(number)
-        return asked.scan if isinstance(asked, Asked) else None
+        return asked.scan if isinstance(asked, Asked) else asked if isinstance(asked, PlannedScan) else None
 
     def _look(self, location: str) -> bytes:
         """The columns that the index of a table knows; -1 where there is none."""
         snapshot: Snapshot | None = None
         if self.uses_index():
             with suppress(SecateurError, OSError, ValueError):
-                table = self._table(location)
-                snapshot = current_snapshot(table.store, table.cache)
+                if location.endswith(METADATA_FILE):
+                    table = self._iceberg_table(location, None).snapshot()
+                    snapshot = current_snapshot(table.store, table.cache)
+                else:
+                    directory = self._table(location)
+                    snapshot = current_snapshot(directory.store, directory.cache)
         if snapshot is None:
             return struct.pack(">i", -1)
         names = [each.name for each in snapshot.schema if kind_of(each.type) is not None]
@@ -129,11 +136,13 @@ class Enabled:
         if question.earlier:
             return self._narrowed(question)
         files = self._lists.get(digest)
-        if not isinstance(files, FileList):
+        if files is None:
             return no_answer("", UNREGISTERED)
         self._lists.keep(digest, files)
         if not self.uses_index():
             return no_answer("no index is to be used", FAILED)
+        if not isinstance(files, FileList):
+            return self._of_iceberg(files, question)
         settings = Settings(session_time_zone=question.zone, case_sensitive=True)
         opened, known = self._opened(files)
         predicate, settings = usable_filters(filters_of(question.filters), opened.schema, settings)
@@ -142,6 +151,25 @@ class Enabled:
         asked = Asked(scan, known, files, predicate, settings)
         self._asked.keep(number, asked)
         return _reply(asked, scan, number)
+
+    def _of_iceberg(self, files: Any, question: Question) -> bytes:
+        room = _iceberg()
+        settings = Settings(session_time_zone=question.zone, case_sensitive=True)
+        opened = room.opened(self._iceberg_table(files.metadata, files.snapshot_id), question.zone)
+        columns = room.common_columns(files, opened)
+        predicate, settings = usable_filters(filters_of(question.filters), columns, settings)
+        scan = plan_scan(opened.table, predicate, predicate, settings, opened)
+        number = next(self._numbers)
+        self._asked.keep(number, scan)
+        found: bytes = room.reply(files, scan, number)
+        return found
+
+    def _iceberg_table(self, metadata: str, snapshot_id: int | None) -> Any:
+        table = self._tables.get((metadata, snapshot_id))
+        if table is None:
+            table = _iceberg().open_metadata(metadata, snapshot_id)
+            self._tables.keep((metadata, snapshot_id), table)
+        return table
 
     def _opened(self, files: FileList) -> tuple[OpenedTable, KnownFiles]:
         """The files that the index knows, and the index. Raises SecateurError where there is none to use."""
@@ -166,6 +194,11 @@ class Enabled:
         predicate = And((asked.predicate, values))
         scan = plan_scan(opened.table, predicate, predicate, asked.settings, opened)
         return _reply(asked, scan, question.earlier)
+
+
+def _iceberg() -> Any:
+    """The module for scans of Iceberg's, which needs PyIceberg."""
+    return import_module("secateur.io.spark.iceberg.listed_files")
 
 
 def common_schema(relation: StructType, indexed: pa.Schema) -> pa.Schema:

@@ -71,14 +71,11 @@ class KnownFiles:
 
 def file_list(data: bytes) -> FileList:
     """The list that bytes of Java hold."""
-    reader = _Reader(data)
+    reader = Reader(data)
     location = reader.text()
     columns, partition_columns = (StructType.fromJson(json.loads(reader.text())) for _ in range(2))
     n = reader.number()
-    offsets = np.concatenate([[0], reader.array(">i4", n)]).astype(np.int32)
-    blob = reader.bytes(int(offsets[-1]))
-    paths = pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(blob))
-    paths.validate(full=True)
+    paths = reader.texts(n)
     size, modified = (reader.array(">i8", n).astype(np.int64) for _ in range(2))
     directory = reader.array(">i4", n).astype(np.int64)
     told = [[reader.optional_text() for _ in partition_columns] for _ in range(reader.number())]
@@ -103,7 +100,7 @@ def _values(type_: DataType, texts: Sequence[str | None]) -> pa.Array | None:
     return found if name == "string" else None
 
 
-class _Reader:
+class Reader:
     """Reads big-endian numbers, texts and arrays."""
 
     def __init__(self, data: bytes) -> None:
@@ -122,6 +119,14 @@ class _Reader:
 
     def optional_text(self) -> str | None:
         return self.text() if self.bytes(1) == b"\1" else None
+
+    def texts(self, n: int) -> pa.Array:
+        """n texts: where each ends, and behind that all of them."""
+        offsets = np.concatenate([[0], self.array(">i4", n)]).astype(np.int32)
+        blob = self.bytes(int(offsets[-1]))
+        found = pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(blob))
+        found.validate(full=True)
+        return found
 
     def array(self, dtype: str, n: int) -> np.ndarray[Any, Any]:
         return np.frombuffer(self.bytes(n * np.dtype(dtype).itemsize), dtype)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
+from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from secateur.io.scan.planned_scan import PlannedScan
-from secateur.io.spark.planner.compiled import RULE_SOURCE, SOURCE, rule_class
+from secateur.io.spark.planner.compiled import ICEBERG_SOURCE, RULE_SOURCE, SOURCE, iceberg_class, rule_class
 from secateur.io.spark.planner.enabled import Enabled
 from secateur.io.spark.planner.relation import first_line, listed
 from secateur.io.tables.directory.table import ParquetDirectory
+
+_log = logging.getLogger("secateur")
 
 MOST_MILLISECONDS = 10_000  # for one call of Python; a first one loads modules, and an index from where it lies
 LOOK_MILLISECONDS = 10_000  # for so long the answer holds whether a table has an index
@@ -93,6 +98,19 @@ def _made(gateway: Any, uses_index: Callable[[], bool]) -> SessionRule:
     arguments[0] = listed(gateway.jvm, (python, MOST_MILLISECONDS, LOOK_MILLISECONDS))
     (constructor,) = made.getConstructors()
     rule = SessionRule(python, constructor.newInstance(arguments))
+    _also_iceberg(gateway, rule, made)
     _rules.clear()  # of a JVM that has ended
     _rules[gateway] = rule
     return rule
+
+
+def _also_iceberg(gateway: Any, rule: SessionRule, made: Any) -> None:
+    """Cut scans of Iceberg's too, where the session has its runtime and this process PyIceberg."""
+    jvm = gateway.jvm
+    if find_spec("pyiceberg") is None or not isinstance(jvm.org.apache.iceberg.spark.ScanTaskSetManager, JavaClass):
+        return
+    try:
+        found = iceberg_class(gateway, made, ICEBERG_SOURCE.read_text(encoding="utf-8"))
+        rule.java.alsoAsk(found.newInstance())
+    except (Py4JError, PySparkException) as error:
+        _log.warning("tables of Iceberg are read unpruned: %s", first_line(error))
