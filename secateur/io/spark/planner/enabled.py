@@ -48,7 +48,7 @@ _RANGE = np.dtype([("file", ">i4"), ("start", ">i8"), ("length", ">i8")])
 
 
 @dataclass(frozen=True)
-class Asked:
+class Answered:
     """What an answer was made of: the values of a join narrow it over the same files, by the same index."""
 
     scan: PlannedScan
@@ -105,7 +105,7 @@ class Enabled:
     def plan(self, number: int) -> PlannedScan | None:
         """The plan behind an answer, while it is remembered."""
         asked = self._asked.get(number)
-        return asked.scan if isinstance(asked, Asked) else asked if isinstance(asked, PlannedScan) else None
+        return asked.scan if isinstance(asked, Answered) else asked if isinstance(asked, PlannedScan) else None
 
     def _look(self, location: str) -> bytes:
         """The columns that the index of a table knows; -1 where there is none."""
@@ -148,7 +148,7 @@ class Enabled:
         predicate, settings = usable_filters(filters_of(question.filters), opened.schema, settings)
         scan = plan_scan(opened.table, predicate, predicate, settings, opened)
         number = next(self._numbers)
-        asked = Asked(scan, known, files, predicate, settings)
+        asked = Answered(scan, known, files, predicate, settings)
         self._asked.keep(number, asked)
         return _reply(asked, scan, number)
 
@@ -187,7 +187,7 @@ class Enabled:
     def _narrowed(self, question: Question) -> bytes:
         """A part of an earlier answer; UNKNOWN where nothing is left out."""
         asked = self._asked.get(question.earlier)
-        if not isinstance(asked, Asked):
+        if not isinstance(asked, Answered):
             return no_answer("", UNKNOWN)
         opened = asked.scan.opened
         values, _ = usable_filters(filters_of(question.filters), opened.schema, asked.settings)
@@ -247,7 +247,7 @@ def _nullable(type_: DataType) -> DataType:
             return type_
 
 
-def _reply(asked: Asked, scan: PlannedScan, number: int) -> bytes:
+def _reply(asked: Answered, scan: PlannedScan, number: int) -> bytes:
     """Row groups as Java reads them (``FileList.read``): files by their ordinals in Spark's list."""
     blocks, report, known, size = scan.survivors.blocks, scan.report, asked.known, asked.files.size
     assert blocks is not None
