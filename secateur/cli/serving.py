@@ -107,7 +107,7 @@ def every_session_enabled() -> Iterator[None]:
             click.echo(f"secateur: {error}", err=True)
         return spark
 
-    SparkSession.Builder.getOrCreate = get_or_create  # type: ignore[method-assign]
+    SparkSession.Builder.getOrCreate = get_or_create  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:

@@ -666,6 +666,7 @@ final class FileList implements BlockSource {
 public final class Asker {
     public static final byte LOOK = 0, FILES = 1, QUESTION = 2, DATA_FILES = 3; // what is asked
     public static final long UNKNOWN = -2, UNREGISTERED = -3; // numbers of answers that are none
+    private static final int FAILED_LOOKS = 30; // so many times as long holds that a look failed
     private static final int MOST_LOOKS = 1000, MOST_WARNINGS = 100, MOST_EVENTS = 100;
     private static final ExecutorService THREADS = Executors.newCachedThreadPool(new ThreadFactory() {
         public Thread newThread(Runnable runnable) {
@@ -709,8 +710,9 @@ public final class Asker {
             for (int i = 0; i < count; i++) look.columns[i] = Answer.text(reply);
         } catch (Exception error) {
             warn(location, String.valueOf(error.getMessage()));
+            look.until = FAILED_LOOKS * lookMillis; // a place that cannot be asked would be waited for again and again
         }
-        look.until = System.currentTimeMillis() + lookMillis;
+        look.until += System.currentTimeMillis() + lookMillis;
         synchronized (looks) {
             if (looks.size() >= MOST_LOOKS) looks.clear();
             looks.put(location, look);
