@@ -125,7 +125,8 @@ class Enabled:
 
     def _table(self, location: str) -> ParquetDirectory:
         """Raises TableNotFound, UnsupportedTable."""
-        table = self.named.get(location.rstrip("/")) or self._tables.get(location)
+        location = as_opened_here(location)
+        table = self.named.get(location) or self._tables.get(location)
         if table is None:
             table = open_directory(location)
             self._tables.keep(location, table)
@@ -194,6 +195,12 @@ class Enabled:
         predicate = And((asked.predicate, values))
         scan = plan_scan(opened.table, predicate, predicate, asked.settings, opened)
         return _reply(asked, scan, question.earlier)
+
+
+def as_opened_here(location: str) -> str:
+    """A location of Spark's as this process opens it: Hadoop has names of its own for S3."""
+    scheme, separator, rest = location.rstrip("/").partition("://")
+    return f"s3://{rest}" if separator and scheme in ("s3a", "s3n") else location.rstrip("/")
 
 
 def _iceberg() -> Any:

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.spark.planner.compiled import ICEBERG_SOURCE, RULE_SOURCE, SOURCE, iceberg_class, rule_class
-from secateur.io.spark.planner.enabled import Enabled
+from secateur.io.spark.planner.enabled import Enabled, as_opened_here
 from secateur.io.spark.planner.relation import first_line, listed
 from secateur.io.tables.directory.table import ParquetDirectory
 
@@ -62,7 +62,7 @@ def enable(spark: SparkSession, tables: Sequence[ParquetDirectory], uses_index: 
     gateway = spark.sparkContext._gateway
     try:
         rule = _rules.get(gateway) or _made(gateway, uses_index)
-        rule.python.named.update({each.location.rstrip("/"): each for each in tables})
+        rule.python.named.update({as_opened_here(each.location): each for each in tables})
         rule.java.enable(spark._jsparkSession)
         if not rule.is_injected:
             rule.java.enableLater(spark._jsparkSession)
