@@ -106,7 +106,7 @@ QUESTIONS = (
 
 def write_tables(directory: Path, scale_factor: float) -> None:
     """Both layouts as directories of Parquet files with page indexes."""
-    data = _generated(directory, scale_factor, "lineitem")
+    data = generated(directory, scale_factor, "lineitem")
     for layout in LAYOUTS:
         ordered = data.sort_by([(name, "ascending") for name in layout.order_by]) if layout.order_by else data
         _write(directory / layout.name, ordered)
@@ -114,10 +114,10 @@ def write_tables(directory: Path, scale_factor: float) -> None:
 
 def write_orders(directory: Path, scale_factor: float) -> None:
     """The orders as a directory of Parquet files, by date, so that the bounds of their keys tell nothing."""
-    _write(directory / "orders", _generated(directory, scale_factor, "orders").sort_by("o_orderdate"))
+    _write(directory / "orders", generated(directory, scale_factor, "orders").sort_by("o_orderdate"))
 
 
-def _generated(directory: Path, scale_factor: float, table: str) -> pa.Table:
+def generated(directory: Path, scale_factor: float, table: str) -> pa.Table:
     """A table of TPC-H as its generator writes it."""
     generator = str(Path(sysconfig.get_path("scripts")) / "tpchgen-cli")
     command = [generator, "parquet", "-s", str(scale_factor), "--tables", table, "--output-dir", str(directory)]

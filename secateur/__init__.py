@@ -18,6 +18,7 @@ from secateur.pruning.reporters import add_reporter, remove_reporter
 if TYPE_CHECKING:
     from secateur import inspect
     from secateur.advising import advise
+    from secateur.enabling import QueryPlan, disable, enable, last_plans
     from secateur.index.zones.zone_table import evaluate
     from secateur.io.storage.disk_cache import DiskCache
     from secateur.maintain.build import build_index
@@ -36,6 +37,7 @@ __all__ = [
     "DiskCache",
     "IndexSnapshot",
     "Optimized",
+    "QueryPlan",
     "Refreshed",
     "SecateurError",
     "Verification",
@@ -47,10 +49,13 @@ __all__ = [
     "col",
     "dataframe",
     "describe_index",
+    "disable",
     "drop_index",
+    "enable",
     "evaluate",
     "has_token",
     "inspect",
+    "last_plans",
     "open_table",
     "optimize_index",
     "prune",
@@ -64,6 +69,7 @@ __all__ = [
 
 _ON_DEMAND = {  # modules that no query needs, imported when one of their names is asked for
     "secateur.advising": ("advise",),
+    "secateur.enabling": ("QueryPlan", "disable", "enable", "last_plans"),
     "secateur.transparent": ("dataframe",),
     "secateur.pruning.explain.advice": ("Advice",),
     "secateur.index.zones.zone_table": ("evaluate",),

@@ -13,6 +13,7 @@ from secateur.cli.building import index, optimize, refresh
 from secateur.cli.demonstrate import demo
 from secateur.cli.keeping import drop, inspect, vacuum, verify
 from secateur.cli.querying import prune
+from secateur.cli.serving import connect_server, run
 from secateur.cli.status import ScriptGroup
 
 
@@ -45,5 +46,5 @@ def main(context: click.Context, verbose: bool) -> None:
         logging.getLogger("secateur").setLevel(logging.INFO)
 
 
-for command in (index, refresh, optimize, prune, advise, inspect, verify, vacuum, drop, demo):
+for command in (index, refresh, optimize, prune, advise, inspect, verify, vacuum, drop, demo, connect_server, run):
     main.add_command(command)

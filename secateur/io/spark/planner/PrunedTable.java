@@ -79,14 +79,14 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction0;
 
-public final class PrunedTable implements Table, SupportsRead {
-    final SparkSession spark;
-    final String name;
-    final StructType schema; // of the table
-    final StructType dataSchema; // of its files, without the columns that directories name
-    final StructType partitionSchema;
-    final String[] filterable; // columns of which the values of a join's other side are worth asking
-    final Function python; // a question in bytes to an answer in bytes, see secateur/io/spark/planner/protocol.py
+public class PrunedTable implements Table, SupportsRead, BlockSource {
+    public final SparkSession spark;
+    public final String name;
+    public final StructType schema; // of the table
+    public final StructType dataSchema; // of its files, without the columns that directories name
+    public final StructType partitionSchema;
+    public final String[] filterable; // columns of which the values of a join's other side are worth asking
+    public final Function python; // a question in bytes to an answer in bytes, see secateur/io/spark/planner/protocol.py
 
     /** The fields in their order: Py4J puts objects of Python into lists, but not into the array of a reflective call. */
     public PrunedTable(List parts) {
@@ -99,6 +99,11 @@ public final class PrunedTable implements Table, SupportsRead {
         python = (Function) parts.get(6);
     }
 
+    /** Whom a scan with these filters asks. */
+    public BlockSource source(List filters) { return this; }
+
+    public Answer answer(long earlier, byte[] question) { return Answer.to(this, earlier, question); }
+
     public String name() { return name; }
 
     public StructType schema() { return schema; }
@@ -107,7 +112,13 @@ public final class PrunedTable implements Table, SupportsRead {
 
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) { return new PrunedScanBuilder(this, options); }
 
-    static Seq seq(List list) { return CollectionConverters.asScala(list).toList(); }
+    public static Seq seq(List list) { return CollectionConverters.asScala(list).toList(); }
+}
+
+/** Whom a scan asks for its row groups. Equal sources answer equal questions alike. */
+public interface BlockSource {
+    /** Row groups to read; `earlier` is the number of the answer that is to be narrowed, or 0. */
+    Answer answer(long earlier, byte[] question);
 }
 
 /** What Spark's own builder makes of the columns and the filters, and all filters for Python. */
@@ -144,7 +155,9 @@ final class PrunedScanBuilder
 
     public Predicate[] pushedFilters() { return parquet.pushedFilters(); }
 
-    public Scan build() { return new PrunedScan(table, parquet.build(), Question.of(filters)); }
+    public Scan build() {
+        return new PrunedScan(table, table.source(filters), parquet.build(), Question.of(filters));
+    }
 
     /**
      * Whether Spark's reader loses no row to a filter. It does to those that ask for NULL, where files have no null counts
@@ -166,29 +179,32 @@ final class PrunedScanBuilder
         "StartsWith", "IsNotNull", "Literal", "AttributeReference"}));
 }
 
-final class PrunedScan implements Scan, SupportsReportStatistics, SupportsMetadata, SupportsRuntimeV2Filtering {
-    final PrunedTable table;
+public final class PrunedScan
+        implements Scan, SupportsReportStatistics, SupportsMetadata, SupportsRuntimeV2Filtering {
+    public final PrunedTable table;
+    private final BlockSource source;
     final ParquetScan parquet;
     final byte[] question; // the filters of the query
     private Answer answer; // to the question; asked for once
     private volatile String narrowed = ""; // what values of joins left, for explain()
     private final ThreadLocal values = new ThreadLocal(); // of a join, for the batch that this thread makes next
 
-    PrunedScan(PrunedTable table, ParquetScan parquet, byte[] question) {
+    PrunedScan(PrunedTable table, BlockSource source, ParquetScan parquet, byte[] question) {
         this.table = table;
+        this.source = source;
         this.parquet = parquet;
         this.question = question;
     }
 
-    synchronized Answer answer() {
-        if (answer == null) answer = Answer.to(table, 0, question);
+    public synchronized Answer answer() {
+        if (answer == null) answer = source.answer(0, question);
         return answer;
     }
 
     /** Less than before, of the same files, in one partition where it was one: Spark has planned with that. */
     Answer narrowed(byte[] more) {
         Answer all = answer();
-        Answer found = Answer.to(table, all.number, more);
+        Answer found = source.answer(all.number, more);
         if (found.isUnknown) return all;
         narrowed = ", " + found.text + " after run-time filters";
         return found;
@@ -238,10 +254,10 @@ final class PrunedScan implements Scan, SupportsReportStatistics, SupportsMetada
     public boolean equals(Object other) {
         if (!(other instanceof PrunedScan)) return false;
         PrunedScan scan = (PrunedScan) other;
-        return table == scan.table && parquet.equals(scan.parquet) && Arrays.equals(question, scan.question);
+        return source.equals(scan.source) && parquet.equals(scan.parquet) && Arrays.equals(question, scan.question);
     }
 
-    public int hashCode() { return 31 * System.identityHashCode(table) + Arrays.hashCode(question); }
+    public int hashCode() { return 31 * source.hashCode() + Arrays.hashCode(question); }
 }
 
 final class PrunedBatch implements Batch {
@@ -271,11 +287,11 @@ final class PrunedBatch implements Batch {
 }
 
 /** Expressions in bytes: trees in postfix order, a node after its children. */
-final class Question {
+public final class Question {
     private final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     private final DataOutputStream out = new DataOutputStream(bytes);
 
-    static byte[] of(List filters) {
+    public static byte[] of(List filters) {
         try {
             Question question = new Question();
             question.out.writeInt(filters.size());
@@ -391,10 +407,10 @@ final class Question {
 }
 
 /** The row groups that survive: ranges of files, of which each holds the midpoints of just those that are to be read. */
-final class Answer {
-    boolean isUnknown; // nothing is known beyond an earlier answer
-    long number, bytes, rows;
-    String text;
+public final class Answer {
+    public boolean isUnknown; // nothing is known beyond an earlier answer
+    public long number, bytes, rows;
+    public String text;
     private Path[] paths;
     private long[] sizes, modified;
     private Object[][] told; // of every file the values of the partition columns
@@ -404,18 +420,42 @@ final class Answer {
     /** Ask Python; `earlier` is the number of the answer that is to be narrowed, or 0. */
     static Answer to(PrunedTable table, long earlier, byte[] question) {
         try {
-            ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-            DataOutputStream out = new DataOutputStream(bytes);
-            out.writeLong(earlier);
-            byte[] zone = table.spark.sessionState().conf().sessionLocalTimeZone().getBytes(StandardCharsets.UTF_8);
-            out.writeInt(zone.length);
-            out.write(zone);
-            out.write(question);
-            byte[] reply = (byte[]) table.python.apply(bytes.toByteArray());
+            byte[] reply = (byte[]) table.python.apply(asked(table.spark, earlier, question));
             return new Answer(new DataInputStream(new ByteArrayInputStream(reply)), table.partitionSchema);
         } catch (IOException malformed) {
             throw new IllegalStateException(malformed);
         }
+    }
+
+    /** A question as Python reads it. */
+    public static byte[] asked(SparkSession spark, long earlier, byte[] question) throws IOException {
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        DataOutputStream out = new DataOutputStream(bytes);
+        out.writeLong(earlier);
+        byte[] zone = spark.sessionState().conf().sessionLocalTimeZone().getBytes(StandardCharsets.UTF_8);
+        out.writeInt(zone.length);
+        out.write(zone);
+        out.write(question);
+        return bytes.toByteArray();
+    }
+
+    /** Nothing is known beyond an earlier answer. */
+    public Answer() { isUnknown = true; }
+
+    /** Ranges of files; `told` are the values of their partition columns, as Spark holds them. */
+    public Answer(String text, long number, long bytes, long rows, Path[] paths, long[] sizes, long[] modified,
+            Object[][] told, int[] file, long[] start, long[] length) {
+        this.text = text;
+        this.number = number;
+        this.bytes = bytes;
+        this.rows = rows;
+        this.paths = paths;
+        this.sizes = sizes;
+        this.modified = modified;
+        this.told = told;
+        this.file = file;
+        this.start = start;
+        this.length = length;
     }
 
     private Answer(DataInputStream in, StructType partitions) throws IOException {
@@ -451,7 +491,7 @@ final class Answer {
         }
     }
 
-    private static String text(DataInputStream in) throws IOException {
+    public static String text(DataInputStream in) throws IOException {
         byte[] encoded = new byte[in.readInt()];
         in.readFully(encoded);
         return new String(encoded, StandardCharsets.UTF_8);

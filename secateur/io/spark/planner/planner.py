@@ -86,8 +86,7 @@ class Planner:
         return found.to_bytes(self.table)
 
     def _planned(self, filters: Iterable[PushedFilter], settings: Settings) -> ScanReply:
-        filters, settings = _in_one_zone(filters, settings)
-        predicate = And((Truth(True), *self._usable(filters, settings)))
+        predicate, settings = usable_filters(filters, self.schema, settings)
         scan = plan_scan(self.table, predicate, predicate, settings)
         if not scan.opened.schema.equals(self.schema):
             raise StalePlan("the table's columns have changed since the DataFrame was made: make it again")
@@ -106,24 +105,13 @@ class Planner:
         if earlier is None:
             return no_answer("", UNKNOWN)
         try:
-            values = self._usable(filters_of(question.filters), earlier.settings)
-            predicate = And((earlier.predicate, *values))
+            values, _ = usable_filters(filters_of(question.filters), self.schema, earlier.settings)
+            predicate = And((earlier.predicate, values))
             scan = plan_scan(self.table, predicate, predicate, earlier.settings, earlier.opened)
             return _answer(scan, question.earlier).to_bytes(self.table)
         except Exception as error:
             _log.warning("%s: the values of a join prune nothing: %s", self.table.location, explained(error))
             return no_answer("", UNKNOWN)
-
-    def _usable(self, filters: Iterable[PushedFilter], settings: Settings) -> list[Predicate]:
-        """The filters that can be bound here: one that Spark can compare and binding refuses is left to Spark."""
-        return [each.predicate for each in filters if self._binds(each.predicate, settings)]
-
-    def _binds(self, predicate: Predicate, settings: Settings) -> bool:
-        try:
-            bind(predicate, self.schema, session_time_zone=settings.session_time_zone, case_sensitive=True, ansi=True)
-        except (SecateurError, RecursionError):
-            return False
-        return True
 
     def _everything(self, zone_name: str, reason: str) -> ScanReply:
         """All of every file that is live now."""
@@ -160,6 +148,26 @@ class Planned:
             return _answer(self.plan, 1).to_bytes(table)
         except Exception as error:
             return no_answer(explained(error), FAILED)
+
+
+def usable_filters(
+    filters: Iterable[PushedFilter], schema: pa.Schema, settings: Settings
+) -> tuple[Predicate, Settings]:
+    """Return the conjunction of the filters that can be bound here; others are left to Spark.
+
+    All of them read times in one zone: that of when the query was analysed, if the session's is another now.
+    """
+    filters, settings = _in_one_zone(filters, settings)
+    usable = (each.predicate for each in filters if _binds(each.predicate, schema, settings))
+    return And((Truth(True), *usable)), settings
+
+
+def _binds(predicate: Predicate, schema: pa.Schema, settings: Settings) -> bool:
+    try:
+        bind(predicate, schema, session_time_zone=settings.session_time_zone, case_sensitive=True, ansi=True)
+    except (SecateurError, RecursionError):
+        return False
+    return True
 
 
 def _in_one_zone(filters: Iterable[PushedFilter], settings: Settings) -> tuple[list[PushedFilter], Settings]:

@@ -22,7 +22,8 @@ from secateur.io.spark.planner.splits import ByteRanges
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.io.tables.listing import Listing
 
-FAILED, UNKNOWN = -1, -2  # numbers of answers that are none: the query fails; an earlier answer is to be used
+# Numbers of answers that are none: the query fails; an earlier answer is to be used; the files are to be told first.
+FAILED, UNKNOWN, UNREGISTERED = -1, -2, -3
 _RANGE = np.dtype([("file", ">i4"), ("start", ">i8"), ("length", ">i8")])
 
 
@@ -58,8 +59,8 @@ class ScanReply:
         ranges = np.zeros(len(of_range), _RANGE)
         ranges["file"], ranges["start"] = of_range, self.ranges.start
         ranges["length"] = self.ranges.stop - self.ranges.start
-        head = _text(self.text) + struct.pack(">qqq", self.number, self.size, self.rows)
-        place = b"".join(map(_text, place_of(table)))
+        head = text_of(self.text) + struct.pack(">qqq", self.number, self.size, self.rows)
+        place = b"".join(map(text_of, place_of(table)))
         return b"".join(
             [
                 head,
@@ -74,7 +75,7 @@ class ScanReply:
 
 def no_answer(text: str, number: int) -> bytes:
     """An answer without row groups: FAILED with the reason, or UNKNOWN."""
-    return _text(text) + struct.pack(">q", number)
+    return text_of(text) + struct.pack(">q", number)
 
 
 def place_of(table: ParquetDirectory) -> tuple[str, str, str]:
@@ -96,10 +97,10 @@ def _files(listing: Listing, files: np.ndarray) -> Iterator[bytes]:
     told = [_texts(values.take(chosen)) for values in listing.partitions.values]
     sizes, modified = listing.size[files].tolist(), (listing.modified[files] // 1_000_000).tolist()
     for i, path in enumerate(listing.paths.take(chosen).to_pylist()):
-        yield _text(path) + struct.pack(">qq", sizes[i], modified[i])
+        yield text_of(path) + struct.pack(">qq", sizes[i], modified[i])
         for texts in told:
             text = texts[i]
-            yield b"\0" if text is None else b"\1" + _text(text)
+            yield b"\0" if text is None else b"\1" + text_of(text)
 
 
 def _texts(values: pa.Array) -> list[str | None]:
@@ -116,6 +117,7 @@ def _texts(values: pa.Array) -> list[str | None]:
     return values.cast(pa.string()).to_pylist()
 
 
-def _text(text: str) -> bytes:
+def text_of(text: str) -> bytes:
+    """A text as both sides read it."""
     encoded = text.encode()
     return struct.pack(">i", len(encoded)) + encoded

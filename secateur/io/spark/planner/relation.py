@@ -12,8 +12,6 @@ Where this road is not there, a public one is taken (:mod:`.spark_dataframe`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 
 import pyarrow as pa
@@ -27,13 +25,12 @@ from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.read_path import holds_collation, is_found_by_spark
 from secateur.io.spark.file_reader import has_filesystem, spark_schema
+from secateur.io.spark.planner.compiled import SOURCE, table_class
 from secateur.io.spark.planner.planner import Planned, Planner
 from secateur.io.spark.planner.protocol import is_local, place_of
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.io.tables.listing import METADATA
 from secateur.values import kind_of
-
-SOURCE = files("secateur.io.spark.planner") / "PrunedTable.java"
 
 
 def of_table(opened: OpenedTable, spark: SparkSession, uses_index: Callable[[], bool]) -> DataFrame | str:
@@ -44,7 +41,7 @@ def of_table(opened: OpenedTable, spark: SparkSession, uses_index: Callable[[], 
     try:
         return _over(spark, opened, Planner(*_parts(opened), uses_index))
     except (Py4JError, PySparkException, TypeError, ValueError) as error:
-        return f"this Spark has other internals: {_first_line(error)}"
+        return f"this Spark has other internals: {first_line(error)}"
 
 
 def obstacle(spark: SparkSession, opened: OpenedTable) -> str | None:
@@ -93,7 +90,7 @@ def _over(spark: SparkSession, opened: OpenedTable, asked: Planner | Planned) ->
     context, table = spark.sparkContext, opened.table
     gateway, jvm = context._gateway, context._jvm
     assert gateway is not None and jvm is not None and isinstance(table, ParquetDirectory)
-    made = _table_class(gateway, SOURCE.read_text(encoding="utf-8"))
+    made = table_class(gateway, SOURCE.read_text(encoding="utf-8"))
     ensure_callback_server_started(gateway)
     schema, partitions = spark_schema(opened.schema), opened.listing.partitions.fields
     named = {field.name for field in partitions}
@@ -102,11 +99,11 @@ def _over(spark: SparkSession, opened: OpenedTable, asked: Planner | Planned) ->
         spark._jsparkSession,
         f"secateur {table.location}",
         *(_struct(jvm, each) for each in (schema, in_files, spark_schema(pa.schema(partitions)))),
-        _listed(jvm, [field.name for field in opened.schema if kind_of(field.type) is not None]),
+        listed(jvm, [field.name for field in opened.schema if kind_of(field.type) is not None]),
         asked,
     )
     arguments = gateway.new_array(jvm.java.lang.Object, 1)
-    arguments[0] = _listed(jvm, parts)
+    arguments[0] = listed(jvm, parts)
     (constructor,) = made.getConstructors()
     relation = jvm.org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
     none = jvm.scala.Option.empty()
@@ -114,17 +111,7 @@ def _over(spark: SparkSession, opened: OpenedTable, asked: Planner | Planned) ->
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
 
 
-@lru_cache(maxsize=4)
-def _table_class(gateway: Any, source: str) -> Any:
-    """The class of tables, compiled once in the driver. Raises Py4JError where Spark's classes are others."""
-    jvm = gateway.jvm
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    compiler.cook(source)
-    return compiler.getClassLoader().loadClass("secateur.PrunedTable")
-
-
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """The first line of what an error says, or its kind where it says nothing."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
@@ -133,7 +120,7 @@ def _struct(jvm: Any, schema: StructType) -> Any:
     return jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
 
 
-def _listed(jvm: Any, items: Iterable[object]) -> Any:
+def listed(jvm: Any, items: Iterable[object]) -> Any:
     found = jvm.java.util.ArrayList()
     for item in items:
         found.add(item)

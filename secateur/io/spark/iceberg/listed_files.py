@@ -1,0 +1,116 @@
+"""The data files of a scan of Iceberg's, and which ranges of them can hold a match.
+
+Java tells the files of a scan once (``NarrowedScan`` in IcebergScan.java), and then names them by a digest. What
+is answered is about files, which are never written again: it holds whatever snapshot the scan reads.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.schema import Schema
+
+from secateur.errors import SecateurError
+from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
+from secateur.io.scan.planned_scan import PlannedScan
+from secateur.io.spark.iceberg.task_json import byte_ranges
+from secateur.io.spark.planner.file_list import Reader
+from secateur.io.spark.planner.protocol import text_of
+from secateur.io.tables.iceberg.listing import IcebergListing
+from secateur.io.tables.iceberg.snapshot import IcebergSnapshot
+from secateur.io.tables.open import Moment, open_at
+from secateur.io.tables.table import Table
+from secateur.pruning.functions.zone_names import zone_of
+from secateur.pruning.report import Faults
+
+FOREVER = 1e9  # seconds: a metadata file does not change
+
+
+@dataclass(frozen=True)
+class DataFiles:
+    """What Iceberg's scan reads: of one snapshot, by one schema, files by the paths that manifests have."""
+
+    metadata: str
+    snapshot_id: int
+    schema: str  # as Iceberg writes it in JSON
+    paths: pa.Array
+
+
+def data_files(data: bytes) -> DataFiles:
+    """The files that bytes of Java hold."""
+    reader = Reader(data)
+    metadata = reader.text()
+    (snapshot_id,) = struct.unpack(">q", reader.bytes(8))
+    return DataFiles(metadata, snapshot_id, reader.text(), reader.texts(reader.number()))
+
+
+def open_metadata(metadata: str, snapshot_id: int | None = None) -> Table:
+    """The table of a metadata file. Raises TableNotFound, UnknownSnapshot, UnsupportedTable."""
+    return open_at(
+        metadata,
+        None,
+        Moment(snapshot_id=snapshot_id),
+        index_location=None,
+        filesystem=None,
+        schema=None,
+        freshness=FOREVER,
+        disk_cache=None,
+    )
+
+
+def opened(table: Table, zone_name: str) -> OpenedTable:
+    """The snapshot and its index. Raises SecateurError where there is none to use."""
+    zone = zone_of(zone_name)
+    if zone is None:
+        raise SecateurError(f"unknown time zone {zone_name!r}")
+    found = open_snapshot_of(table, zone, Faults())
+    if found.catalog.snapshot is None:
+        raise SecateurError("the index is gone")
+    return found
+
+
+def common_columns(files: DataFiles, found: OpenedTable) -> pa.Schema:
+    """The columns that are the same field, of the same type, for Iceberg's scan and for the snapshot that is open."""
+    assert isinstance(found.table, IcebergSnapshot)
+    scanned = {each.name: each for each in Schema.model_validate_json(files.schema).fields}
+    known = {each.name: each for each in found.table.schema_of.fields}
+    return pa.schema(
+        [
+            each
+            for each in found.schema
+            if each.name in scanned
+            and each.name in known
+            and scanned[each.name].field_id == known[each.name].field_id
+            and str(scanned[each.name].field_type) == str(known[each.name].field_type)
+        ]
+    )
+
+
+def reply(files: DataFiles, scan: PlannedScan, number: int) -> bytes:
+    """For every file that Java told the ranges to read; -1 for one that the snapshot does not have."""
+    listing, blocks, report = scan.opened.listing, scan.survivors.blocks, scan.report
+    assert isinstance(listing, IcebergListing)
+    assert blocks is not None
+    ordinals = pc.fill_null(pc.index_in(files.paths, value_set=listing.paths.cast(files.paths.type)), -1).to_numpy()
+    order = scan.order()
+    file, row_group = blocks.file[order], blocks.row_group[order]
+    first, last = np.searchsorted(file, ordinals), np.searchsorted(file, ordinals, side="right")
+    parts = []
+    offsets = listing.files.column("split_offsets")
+    for ordinal, begin, end in zip(ordinals.tolist(), first.tolist(), last.tolist(), strict=True):
+        if ordinal < 0 or begin == end:
+            parts.append(struct.pack(">i", -1 if ordinal < 0 else 0))
+            continue
+        size, starts = int(listing.size[ordinal]), offsets[ordinal].as_py()
+        numbers = row_group[begin:end].tolist()
+        ranges = byte_ranges(starts, size, numbers) if starts and max(numbers) < len(starts) else ((0, size),)
+        edges = [edge for start, length in ranges for edge in (start, start + length)]
+        parts.append(struct.pack(f">i{len(edges)}q", len(ranges), *edges))
+    before = report.stages[0].before
+    of_all = f"row groups of {before.files:,} files" if before.blocks is None else f"{before.blocks:,} row groups"
+    degraded = "".join(f"; degraded: {reason}" for reason in report.degraded)
+    return text_of(f"{len(blocks):,} of {of_all}{degraded}") + struct.pack(">q", number) + b"".join(parts)

@@ -1,0 +1,143 @@
+"""The files that Spark has listed for a scan, and which of them the index knows.
+
+Java tells every list once (``FileList`` in EnableRule.java), and then names it by its digest. A file is known to the
+index by its path, its length and the millisecond of its modification, which is what Spark has of it; on a local disk by
+its change time too.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import DataType, StructType
+
+from secateur.arrays import from_numpy
+from secateur.index.segments.snapshot import Snapshot
+from secateur.io.tables.listing import Listing
+from secateur.io.tables.partitions import Partitions
+from secateur.pruning.functions.types import INSTANT, LOCAL
+
+ChangeTimes: TypeAlias = Callable[[pa.Array], np.ndarray]  # of paths below the table: nanoseconds, -1 if unknown
+
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_NANOSECONDS = 1_000_000  # of a millisecond
+
+
+@dataclass(frozen=True)
+class FileList:
+    """What Spark reads: arrays of shape (n_files,), in its own order."""
+
+    location: str
+    columns: StructType  # of the files
+    paths: pa.Array  # below the location; empty for a file elsewhere
+    size: np.ndarray  # bytes
+    modified: np.ndarray  # milliseconds since the epoch
+    partitions: Partitions  # of the columns of which values are understood here
+
+    def known_to(self, snapshot: Snapshot, changed: ChangeTimes | None = None) -> KnownFiles:
+        """Match the files with the entries of the index, by their identity.
+
+        `changed` gives the change times of files on a local disk, where a tool can set the modification time back.
+        """
+        files = snapshot.files
+        at = pc.fill_null(pc.index_in(files.path, value_set=self.paths.cast(files.path.type)), -1).to_numpy()
+        same = at >= 0
+        same[same] = files.size[same] == self.size[at[same]]
+        same[same] = files.modified[same] // _NANOSECONDS == self.modified[at[same]]
+        entries = np.flatnonzero(same)
+        count = np.bincount(at[entries], minlength=len(self.size))
+        entries = entries[count[at[entries]] == 1]  # two files of one millisecond cannot be told apart
+        if changed is not None:
+            entries = entries[
+                changed(self.paths.take(from_numpy(at[entries].astype(np.int64)))) == files.witness[entries]
+            ]
+        known = at[entries].astype(np.int64)
+        by_path = pc.sort_indices(self.paths.take(from_numpy(known))).to_numpy()
+        entries, order = entries[by_path], known[by_path]
+        partitions = Partitions(
+            self.partitions.fields, tuple(values.take(from_numpy(order)) for values in self.partitions.values)
+        )
+        paths = self.paths.take(from_numpy(order))
+        identity = self.size[order], files.modified[entries], files.witness[entries]
+        listing = Listing(paths, *identity, partitions, own_metadata=True)
+        return KnownFiles(listing, order, np.setdiff1d(np.arange(len(self.size)), order, assume_unique=True))
+
+
+@dataclass(frozen=True)
+class KnownFiles:
+    """A list of files as the index sees it."""
+
+    listing: Listing  # of those that it knows
+    ordinals: np.ndarray  # of these in the list of Spark
+    others: np.ndarray  # ordinals of those that it does not know, ascending
+
+
+def file_list(data: bytes) -> FileList:
+    """The list that bytes of Java hold."""
+    reader = Reader(data)
+    location = reader.text()
+    columns, partition_columns = (StructType.fromJson(json.loads(reader.text())) for _ in range(2))
+    n = reader.number()
+    paths = reader.texts(n)
+    size, modified = (reader.array(">i8", n).astype(np.int64) for _ in range(2))
+    directory = reader.array(">i4", n).astype(np.int64)
+    told = [[reader.optional_text() for _ in partition_columns] for _ in range(reader.number())]
+    fields, values = [], []
+    for number, field in enumerate(partition_columns):
+        found = _values(field.dataType, [row[number] for row in told])
+        if found is not None:
+            fields.append(pa.field(field.name, found.type))
+            values.append(found.take(from_numpy(directory)))
+    return FileList(location, columns, paths, size, modified, Partitions(tuple(fields), tuple(values)))
+
+
+def _values(type_: DataType, texts: Sequence[str | None]) -> pa.Array | None:
+    """Partition values, which Spark holds days and microseconds of as numbers; None for types not understood here."""
+    found, name = pa.array(texts, pa.string()), type_.simpleString()
+    if name in _INTEGERS:
+        return found.cast(to_arrow_type(type_))
+    if name == "date":
+        return found.cast(pa.int32()).cast(pa.date32())
+    if name in ("timestamp", "timestamp_ntz"):
+        return found.cast(pa.int64()).cast(INSTANT if name == "timestamp" else LOCAL)
+    return found if name == "string" else None
+
+
+class Reader:
+    """Reads big-endian numbers, texts and arrays."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def bytes(self, size: int) -> bytes:
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def number(self) -> int:
+        (found,) = struct.unpack(">i", self.bytes(4))
+        return int(found)
+
+    def text(self) -> str:
+        return self.bytes(self.number()).decode()
+
+    def optional_text(self) -> str | None:
+        return self.text() if self.bytes(1) == b"\1" else None
+
+    def texts(self, n: int) -> pa.Array:
+        """n texts: where each ends, and behind that all of them."""
+        offsets = np.concatenate([[0], self.array(">i4", n)]).astype(np.int32)
+        blob = self.bytes(int(offsets[-1]))
+        found = pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(blob))
+        found.validate(full=True)
+        return found
+
+    def array(self, dtype: str, n: int) -> np.ndarray[Any, Any]:
+        return np.frombuffer(self.bytes(n * np.dtype(dtype).itemsize), dtype)

@@ -1,0 +1,116 @@
+"""The rule of Spark's optimizer that prunes a session's queries: set, taken out again, and asked what it did."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+from py4j.java_gateway import JavaClass
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+from secateur.io.scan.planned_scan import PlannedScan
+from secateur.io.spark.planner.compiled import ICEBERG_SOURCE, RULE_SOURCE, SOURCE, iceberg_class, rule_class
+from secateur.io.spark.planner.enabled import Enabled, as_opened_here
+from secateur.io.spark.planner.relation import first_line, listed
+from secateur.io.tables.directory.table import ParquetDirectory
+
+_log = logging.getLogger("secateur")
+
+MOST_MILLISECONDS = 10_000  # for one call of Python; a first one loads modules, and an index from where it lies
+LOOK_MILLISECONDS = 10_000  # for so long the answer holds whether a table has an index
+
+
+@dataclass(frozen=True)
+class Relation:
+    """What became of one relation of a query: its plan, or why it was left as it is."""
+
+    location: str
+    text: str
+    plan: PlannedScan | None
+
+
+@dataclass
+class SessionRule:
+    """The rule of one JVM: all sessions share it."""
+
+    python: Enabled
+    java: Any
+    is_injected: bool = field(default=False)
+
+    def relations(self, session: str) -> Iterator[Relation]:
+        """What became of a session's last relations, oldest first."""
+        events = list(self.java.events())
+        for i in range(0, len(events), 4):
+            owner, location, number, text = events[i : i + 4]
+            if owner == session:
+                yield Relation(location, text, self.python.plan(int(number)) if number else None)
+
+
+_rules: dict[Any, SessionRule] = {}  # by gateway
+
+
+def enable(spark: SparkSession, tables: Sequence[ParquetDirectory], uses_index: Callable[[], bool]) -> str | None:
+    """Prune the queries of a session, and of those made of it later; or why that cannot be."""
+    if not hasattr(spark, "_jsparkSession"):
+        return "Spark Connect plans in another process: enable the session of the server"
+    gateway = spark.sparkContext._gateway
+    try:
+        rule = _rules.get(gateway) or _made(gateway, uses_index)
+        rule.python.named.update({as_opened_here(each.location): each for each in tables})
+        rule.java.enable(spark._jsparkSession)
+        if not rule.is_injected:
+            rule.java.enableLater(spark._jsparkSession)
+            rule.is_injected = True
+    except (Py4JError, PySparkException, TypeError, ValueError) as error:
+        return f"this Spark has other internals: {first_line(error)}"
+    return None
+
+
+def disable(spark: SparkSession) -> None:
+    """Leave the queries of a session alone, and those of sessions that are made later."""
+    rule = _rule_of(spark)
+    if rule is not None:
+        rule.java.disable(spark._jsparkSession)
+
+
+def relations(spark: SparkSession) -> list[Relation]:
+    """What became of the relations of a session's last queries, oldest first; empty where nothing was enabled."""
+    rule = _rule_of(spark)
+    return [] if rule is None else list(rule.relations(spark._jsparkSession.sessionUUID()))
+
+
+def _rule_of(spark: SparkSession) -> SessionRule | None:
+    return _rules.get(spark.sparkContext._gateway) if hasattr(spark, "_jsparkSession") else None
+
+
+def _made(gateway: Any, uses_index: Callable[[], bool]) -> SessionRule:
+    """Raises Py4JError, TypeError where Spark has other internals."""
+    made = rule_class(gateway, RULE_SOURCE.read_text(encoding="utf-8"), SOURCE.read_text(encoding="utf-8"))
+    ensure_callback_server_started(gateway)
+    python = Enabled(uses_index)
+    arguments = gateway.new_array(gateway.jvm.java.lang.Object, 1)
+    arguments[0] = listed(gateway.jvm, (python, MOST_MILLISECONDS, LOOK_MILLISECONDS))
+    (constructor,) = made.getConstructors()
+    rule = SessionRule(python, constructor.newInstance(arguments))
+    _also_iceberg(gateway, rule, made)
+    _rules.clear()  # of a JVM that has ended
+    _rules[gateway] = rule
+    return rule
+
+
+def _also_iceberg(gateway: Any, rule: SessionRule, made: Any) -> None:
+    """Cut scans of Iceberg's too, where the session has its runtime and this process PyIceberg."""
+    jvm = gateway.jvm
+    if find_spec("pyiceberg") is None or not isinstance(jvm.org.apache.iceberg.spark.ScanTaskSetManager, JavaClass):
+        return
+    try:
+        found = iceberg_class(gateway, made, ICEBERG_SOURCE.read_text(encoding="utf-8"))
+        rule.java.alsoAsk(found.newInstance())
+    except (Py4JError, PySparkException) as error:
+        _log.warning("tables of Iceberg are read unpruned: %s", first_line(error))

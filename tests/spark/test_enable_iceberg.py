@@ -1,0 +1,107 @@
+"""``sc.enable`` on Iceberg tables by name: Iceberg's own scans, from the row groups that the index leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+import secateur as sc
+from tests.support.enabled_session import enabled, plan_of, pruning, reasons, require_same
+from tests.support.iceberg_spark import metadata_file
+
+NAME = "lake.db.enabled"
+SMALL = "'write.parquet.row-group-size-bytes'='4000', 'write.parquet.row-group-check-min-record-count'='50', "
+SMALL += "'write.parquet.row-group-check-max-record-count'='50'"
+
+
+@pytest.fixture(scope="module")
+def table(iceberg: SparkSession) -> Iterator[str]:
+    """An indexed table with rows deleted by position, a tag from before them, and a branch that went on."""
+    spark = iceberg
+    spark.sql(f"DROP TABLE IF EXISTS {NAME}")
+    spark.sql(
+        f"CREATE TABLE {NAME} (id BIGINT, uid BIGINT, name STRING) USING iceberg TBLPROPERTIES ('format-version'='2', "
+        f"'write.delete.mode'='merge-on-read', 'write.update.mode'='merge-on-read', "
+        f"'write.merge.mode'='merge-on-read', {SMALL})"
+    )
+    for start in (0, 1000):
+        spark.sql(
+            f"INSERT INTO {NAME} SELECT /*+ COALESCE(1) */ id, (id * 7919) % 2000, concat('name-', id) "
+            f"FROM range({start}, {start + 1000})"
+        )
+    spark.sql(f"ALTER TABLE {NAME} CREATE TAG before")
+    spark.sql(f"DELETE FROM {NAME} WHERE id IN (5, 1500)")
+    sc.build_index(sc.open_table(metadata_file(spark, NAME)), spark=spark, sort_key=["id"], bloom=["uid"])
+    spark.sql(f"ALTER TABLE {NAME} CREATE BRANCH other")
+    spark.sql(f"INSERT INTO {NAME}.branch_other VALUES (5000, 1, 'other')")
+    with enabled(spark):
+        yield NAME
+    spark.sql(f"DROP TABLE {NAME}")
+
+
+QUERIES = [
+    "SELECT * FROM {} WHERE id = 7",
+    "SELECT * FROM {} WHERE id = 5",
+    "SELECT * FROM {} WHERE id + 0 IN (4, 5, 6, 1500, 1501)",
+    "SELECT uid FROM {} WHERE uid = 77 OR id = 1999",
+    "SELECT count(*), min(uid), max(name) FROM {} WHERE id BETWEEN 5 AND 250",
+    "SELECT count(*) FROM {}",
+    "SELECT id, _pos FROM {} WHERE id = 1234",
+    "SELECT id FROM {0} VERSION AS OF 'before' WHERE id IN (5, 1500)",
+    "SELECT id, name FROM {0}.branch_other WHERE id > 1998",
+    "SELECT a.id, b.name FROM {0} a JOIN {0} b ON a.uid = b.id WHERE a.id < 9",
+    "SELECT id FROM {0} WHERE id < 20 AND uid NOT IN (SELECT id FROM {0} WHERE id > 30)",
+    "SELECT name FROM {} WHERE name = 'name-7' ORDER BY id LIMIT 1",
+    "SELECT id, input_file_name() FROM {} WHERE id = 9",
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_answers_are_those_without(iceberg: SparkSession, table: str, query: str) -> None:
+    require_same(iceberg, query.replace("{}", "{0}").format(table))
+
+
+def test_only_row_groups_that_can_match_are_read(iceberg: SparkSession, table: str) -> None:
+    frame = iceberg.sql(f"SELECT * FROM {table} WHERE id = 7")
+    (found,) = pruning(frame)
+    kept, all_ = (int(each) for each in found.split(" of "))
+    assert (kept, all_ > 10) == (1, True)
+    frame.collect()
+    leaf = frame._jdf.queryExecution().executedPlan().collectLeaves().head()
+    rows = leaf.metrics().apply("numOutputRows").value()
+    assert 0 < rows < 500
+    assert sc.last_plans(iceberg)[-1].plan is not None
+
+
+def test_row_level_changes_are_not_touched(iceberg: SparkSession, table: str) -> None:
+    iceberg.sql("CREATE OR REPLACE TEMP VIEW news AS SELECT 3000 AS id, 1 AS uid, 'new' AS name")
+    iceberg.sql(
+        f"MERGE INTO {table} t USING (SELECT CAST(id + 4 AS BIGINT) AS id FROM range(3)) s ON t.id = s.id "
+        f"WHEN MATCHED THEN UPDATE SET name = 'changed' WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, 'made')"
+    )
+    iceberg.sql(f"UPDATE {table} SET name = 'u' WHERE id = 1700")
+    iceberg.sql(f"DELETE FROM {table} WHERE id = 1800")
+    for condition in ("id BETWEEN 0 AND 9", "id = 1700", "id = 1800", "name = 'changed'", "name = 'made'"):
+        require_same(iceberg, f"SELECT * FROM {table} WHERE {condition}")
+    assert iceberg.sql(f"SELECT name FROM {table} WHERE id IN (4, 5, 6)").count() == 3
+
+
+def test_columns_that_were_renamed_and_made_again(iceberg: SparkSession, table: str) -> None:
+    iceberg.sql(f"ALTER TABLE {table} RENAME COLUMN uid TO was")
+    iceberg.sql(f"ALTER TABLE {table} ADD COLUMN uid BIGINT")
+    iceberg.sql(f"INSERT INTO {table} VALUES (9000, 1, 'x', 77)")
+    for query in ("uid = 77", "was = 77", "uid IS NULL AND id < 9", "id = 9000"):
+        require_same(iceberg, f"SELECT * FROM {table} WHERE {query}")
+    require_same(iceberg, f"SELECT * FROM {table} VERSION AS OF 'before' WHERE uid = 77")
+
+
+def test_a_table_without_an_index(iceberg: SparkSession, table: str) -> None:
+    iceberg.sql("CREATE TABLE lake.db.bare USING iceberg AS SELECT id FROM range(100)")
+    try:
+        assert pruning(iceberg.sql("SELECT * FROM lake.db.bare WHERE id + 0 = 5")) == []
+        assert reasons(iceberg)[-1] == "no index"
+        assert "IndexPruning" not in plan_of(iceberg.sql("SELECT * FROM lake.db.bare WHERE id = 5"))
+    finally:
+        iceberg.sql("DROP TABLE lake.db.bare")

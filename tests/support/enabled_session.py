@@ -1,0 +1,70 @@
+"""A session in which ``sc.enable`` is switched on and off: the same query with it and without it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import secateur as sc
+from secateur.io.spark.planner import session_rule
+
+SWITCH = "secateur.enabled"
+
+
+@contextmanager
+def enabled(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session with pruning."""
+    sc.enable(spark)
+    try:
+        yield spark
+    finally:
+        sc.disable(spark)
+        spark.conf.unset(SWITCH)
+
+
+@contextmanager
+def new_rule(spark: SparkSession) -> Iterator[SparkSession]:
+    """The same by a rule of its own, made with the settings of now; the one that was there comes back."""
+    before = dict(session_rule._rules)
+    session_rule._rules.clear()
+    try:
+        with enabled(spark):
+            yield spark
+    finally:
+        session_rule._rules.clear()
+        session_rule._rules.update(before)
+
+
+def answer(spark: SparkSession, query: str, *, pruned: bool) -> list[str]:
+    """Columns and sorted rows of a query, or the kind of its error."""
+    spark.conf.set(SWITCH, str(pruned).lower())
+    try:
+        frame = spark.sql(query)
+        return [str(frame.dtypes), *sorted(map(repr, frame.collect()))]
+    except PySparkException as error:
+        return [error.getCondition() or type(error).__name__]
+    finally:
+        spark.conf.unset(SWITCH)
+
+
+def require_same(spark: SparkSession, query: str) -> None:
+    """The answer with pruning is that without it."""
+    assert answer(spark, query, pruned=True) == answer(spark, query, pruned=False), query
+
+
+def plan_of(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def pruning(frame: DataFrame) -> list[str]:
+    """What EXPLAIN says of every pruned scan."""
+    return re.findall(r"IndexPruning: ([\d,]+ of [\d,]+)", plan_of(frame))
+
+
+def reasons(spark: SparkSession) -> list[str]:
+    """Why the session's last relations were left as they were."""
+    return [each.reason for each in sc.last_plans(spark) if each.plan is None]
