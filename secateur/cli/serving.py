@@ -65,8 +65,9 @@ def serve(spark: SparkSession, port: int) -> None:
 
     enable(spark)
     jvm: Any = spark._jvm
-    jvm.org.apache.spark.SparkEnv.get().conf().set("spark.connect.grpc.binding.port", str(port))
-    jvm.org.apache.spark.sql.connect.service.SparkConnectService.start(spark._jsc.sc())
+    context = spark._jsc.sc()
+    context.conf().set("spark.connect.grpc.binding.port", str(port))
+    jvm.org.apache.spark.sql.connect.service.SparkConnectService.start(context)
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
