@@ -186,7 +186,7 @@ def _leaf(predicate: Predicate, binder: Binder) -> Steps[Predicate]:
         case nodes.IsNull(Column() as column):
             field = resolve(column, binder)
             if len(field.path) < len(column.path):
-                raise NoRule(f"{sql} looks inside of {field}, a {field.type}")
+                raise NoRule(f"it is a part of {field}")
             return Missing(field, sql)
         case nodes.IsNull(operand):
             return _missing((yield operand), sql)
