@@ -94,8 +94,8 @@ def to_spark(scan: PlannedScan, spark: SparkSession, columns: Sequence[str] | No
         _refuse_collations(scan, fields)
     if asks_hidden_metadata(scan) and not (road == "native" and is_read_by_spark(scan)):
         raise UnsupportedPredicate(
-            f"{brief(scan.written)} asks of _metadata what only Spark's own reader tells (via='native'), of a directory "
-            "that it finds, without wildcards in names"
+            f"{brief(scan.written)} asks of _metadata what only Spark's own reader tells (via='native'), "
+            "of a directory that it finds, without wildcards in names"
         )
     frame = _by(road, scan, spark, fields) if via != "auto" else _by_the_best(road, scan, spark, fields)
     selected = frame.where(scan.sql).select(*[quoted_name(field.name) for field in fields])
