@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import secateur as sc
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import MANIFESTS, SEGMENT, SNAPSHOT, Writer
 from secateur.index.filters.postings_build import postings_of
@@ -186,10 +190,16 @@ SNAPSHOT_LIES = [
     ("paths", to(0, 0, 30, 5)),
     ("paths", to(0, -1, 5, 30)),
     ("paths", array(1, lambda a: a | 0x80)),
-    ("files", to(5, 1, 0)),
-    ("files", to(5, 0, 1)),
-    ("files", to(5, -1, 0)),
-    *(("files", cast(i, "<u4")) for i in range(6)),
+    ("files", to(4, 1, 2)),
+    ("files", to(4, -1, 5)),
+    ("files", to(4, 2**62, 2)),
+    ("files", to(0, 13, 2**40)),
+    ("files", to(7, 1, 0)),
+    ("files", to(7, 0, 1)),
+    ("files", to(7, -1, 0)),
+    ("files", to(8, 1, 1)),
+    ("files", to(8, -1, 0)),
+    *(("files", cast(i, "<u2")) for i in range(9)),
     ("where/blocks", to(0, -8)),
     ("where/blocks", to(0, 2**40)),
     ("where/blocks", to(1, -1)),
@@ -217,6 +227,26 @@ def test_chunks_of_a_snapshot_may_lie(store: Memory, lie: int) -> None:
     store.data[SNAPSHOT_NAME] = with_arrays(store.data[SNAPSHOT_NAME], SNAPSHOT, {chunk: change}).data
     with pytest.raises(IndexFault):
         everything(store)
+
+
+@pytest.mark.parametrize("number", [2**26, 2**20])
+def test_blocks_that_are_claimed_take_no_memory(tmp_path: Path, number: int) -> None:
+    """A few bytes of a constant stand for any number of blocks: no more are believed than the file can describe."""
+    pq.write_table(pa.table({"id": range(20)}), tmp_path / "a.parquet", row_group_size=5)
+    table = sc.open_table(str(tmp_path))
+    sc.prune(table, "id = 7", use_index=False).to_arrow()  # what is imported for it is not counted
+    sc.build_index(table)
+    (path,) = tmp_path.rglob("*.snapshot")
+    claims = {"segments": to(3, number), "files": to(4, number)}
+    path.write_bytes(with_arrays(path.read_bytes(), SNAPSHOT, claims).data)
+    tracemalloc.start()
+    plan = sc.prune(sc.open_table(str(tmp_path)), "id = 7")
+    found = plan.to_arrow()["id"].to_pylist()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == [7]
+    assert plan.report.degraded
+    assert peak < 16_000_000
 
 
 @pytest.mark.parametrize("change", [to(0, -8), to(0, 2**40), to(0, 2**63 - 1), to(1, -1), to(1, 2**62), to(1, 10**6)])

@@ -54,7 +54,8 @@ from secateur.values import all_within, kind_of, ordered_kind, same_keys
 FOLDER = "snapshots"
 _NAME = re.compile(r"(\d{10})\.snapshot")
 MOST_BLOCKS, MOST_FILES = 1 << 31, 1 << 31  # of all segments; bounds what is allocated for them
-MOST_SEGMENT_BLOCKS = 1 << 26
+MOST_SEGMENT_BLOCKS = 1 << 26  # besides the bound by the sizes of its files
+LEAST_BLOCK = 7  # bytes of a row group in a footer: its columns, their bytes, its rows, and where it ends
 MOST_REPEATED = 1 << 16  # most repetitions of a single letter
 READ_AT_ONCE = 1 << 20  # bytes read from the end of a snapshot on an object store; takes less time than two requests
 _INT64 = np.dtype("<i8")
@@ -199,7 +200,19 @@ class Snapshot:
             raise IndexFault(f"{self.name}: the table of files is malformed")
         if not np.array_equal(segment, np.repeat(np.arange(len(self.segments)), self.segments.file_count)):
             raise IndexFault(f"{self.name}: the files do not follow the segments")
+        self._require_room(FileCounts(*arrays[4:7]), arrays[0])
         return arrays
+
+    def _require_room(self, counts: FileCounts, size: np.ndarray) -> None:
+        """Raises IndexFault where files claim more blocks than their footers can hold, or segments others than these.
+
+        A constant array stands for any number of blocks, and what is computed of it is as long.
+        """
+        blocks = counts.block_count
+        if (blocks < 0).any() or (blocks > size // LEAST_BLOCK).any():
+            raise IndexFault(f"{self.name}: a file of the table has more blocks than its bytes can describe")
+        if not np.array_equal(np.diff(offsets_of(blocks)[self.segments.file_begin]), self.segments.block_count):
+            raise IndexFault(f"{self.name}: the blocks of the files are not those of their segments")
 
     @cached_property
     def tree(self) -> Tree:

@@ -56,7 +56,7 @@ def _read(plan: PlannedScan, answers: Answers, asked: Sequence[Aggregate], posit
     plan.require_supported()
     blocks, opened = plan.survivors.blocks, plan.opened
     assert blocks is not None
-    schema = opened.binding_schema
+    schema = opened.readable_schema
     names = dict.fromkeys(each.field.path[0] for each in asked if each.field is not None)
     ordinals = np.unique(blocks.file[positions])
     delivery = opened.table.delivery(opened.listing, ordinals)

@@ -93,7 +93,7 @@ def block_reader(
 
     A residual that only Spark can evaluate filters nothing here.
     """
-    available, known = opened.binding_schema, {field.name for field in fields}
+    available, known = opened.readable_schema, {field.name for field in fields}
     used = [] if residuals.whole is None else columns(residuals.whole)
     extra = [available.field(name) for name in dict.fromkeys([*used, *names]) if name not in known]
     checked = tuple(each if each is not None and is_supported(each) else None for each in residuals.distinct)

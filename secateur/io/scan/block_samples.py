@@ -180,7 +180,7 @@ def _reader(tried: Tried, plan: PlannedScan, places: Sequence[Place]) -> tuple[B
     file, group = np.array([f for f, _ in places], np.int64), np.array([g for _, g in places], np.int64)
     delivery = opened.table.delivery(listing, np.unique(file))
     nothing = np.zeros(len(places), np.int64)
-    wanted = [opened.binding_schema.field(name) for name in tried.names]
+    wanted = [opened.readable_schema.field(name) for name in tried.names]
     reader = block_reader(opened, delivery, wanted, Residuals((None,), nothing, None))
     return reader, block_list(listing, delivery.told, file, group, nothing)
 

@@ -20,7 +20,7 @@ from secateur.index.segments.snapshot import Snapshot
 from secateur.io.parquet.arrow_types import merge_schemas
 from secateur.io.storage.object_file import FOOTER_THREADS
 from secateur.io.tables.directory.recognition import recognised
-from secateur.io.tables.listing import METADATA, METADATA_FIELD, Listing
+from secateur.io.tables.listing import KNOWN_METADATA_FIELD, METADATA, METADATA_FIELD, Listing
 from secateur.io.tables.metadata_tables import ManifestCounts
 from secateur.io.tables.partitions import overlapping
 from secateur.io.tables.table import Table, TableSnapshot
@@ -47,6 +47,11 @@ class OpenedTable:
     def binding_schema(self) -> pa.Schema:
         """The schema with Spark's hidden `_metadata`, unless the table has a column of that name."""
         return self.schema if self.listing.own_metadata else self.schema.append(METADATA_FIELD)
+
+    @cached_property
+    def readable_schema(self) -> pa.Schema:
+        """As `binding_schema`, with no more of `_metadata` than is known here."""
+        return self.schema if self.listing.own_metadata else self.schema.append(KNOWN_METADATA_FIELD)
 
 
 def _without_index(

@@ -247,10 +247,14 @@ class PlannedScan(ScanPlan):
 
     def require_supported(self) -> None:
         """Raise UnsupportedPredicate if only Spark can evaluate the predicate and some block needs it."""
+        if left := self.left_to_spark:
+            raise UnsupportedPredicate(f"only Spark can evaluate {'; '.join(left)}: use plan.to_spark(spark)")
+
+    @property
+    def left_to_spark(self) -> list[str]:
+        """The parts of the predicate that only Spark can evaluate and some block needs, each with the reason."""
         left = self.residuals.whole
-        reasons = [] if left is None else list(left_to_spark(left))
-        if reasons:
-            raise UnsupportedPredicate(f"only Spark can evaluate {'; '.join(reasons)}: use plan.to_spark(spark)")
+        return [] if left is None else list(left_to_spark(left))
 
 
 def read_ahead(read: Callable[[Wanted], Result], files: Iterable[Wanted]) -> Iterator[Result]:

@@ -112,7 +112,7 @@ def reading_of(opened: OpenedTable, file: np.ndarray, row_group: np.ndarray, nam
     """Return a reader of all live rows of some blocks, in reading order: top-level columns of the table by name."""
     ordinals = np.unique(file)
     delivery = opened.table.delivery(opened.listing, ordinals)
-    fields = tuple(opened.binding_schema.field(name) for name in names)
+    fields = tuple(opened.readable_schema.field(name) for name in names)
     own = frozenset({METADATA} if opened.listing.own_metadata else ())
     reader = BlockReader(delivery.open, fields, fields, (None,), own)
     nothing_left = np.zeros(len(file), np.int64)

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
 from secateur.index.naming import ByFieldId
+from secateur.io.tables.listing import KNOWN_METADATA_FIELD, METADATA
+from secateur.pruning.predicate import nodes
 from secateur.pruning.predicate.bound import Unsupported, all_leaves
 from secateur.pruning.report import human_bytes
 from secateur.values import COLLATED
@@ -24,6 +26,7 @@ LOCAL_BYTES = 8 << 20  # the driver reads this faster than Spark starts a Python
 MOST_LOCAL_FILES = 64  # opening one on an object store takes some 10 ms; some are opened in parallel
 NATIVE_SHARE = 0.5  # of the surviving files' bytes; above it, reading whole files natively is cheaper
 MOST_NATIVE = 50_000  # files; each path is sent to the JVM as an object, and Spark looks up its status
+_WHATEVER_THE_SPLITS = {"file_path", "file_modification_time", "row_index"}  # fields of `_metadata`
 GLOB_CHARACTERS = r"[*?\[\]{}\\]"
 
 
@@ -46,6 +49,8 @@ def choose_read_path(scan: PlannedScan, fields: Sequence[pa.Field] | None = None
       MOST_NATIVE: above that, handing Spark their paths one by one takes longer than it saves.
     - ``blocks`` else.
     """
+    if asks_hidden_metadata(scan):
+        return ReadPath("native", "only Spark's own reader tells all of `_metadata`")
     if needs_collations(scan, scan.opened.schema if fields is None else fields):
         return ReadPath("native", "only Spark's own reader keeps the collations of strings")
     bytes_ = int(surviving_bytes(scan).sum())
@@ -79,6 +84,26 @@ def asks_a_collation(scan: PlannedScan) -> bool:
     """Return whether the predicate uses strings with a collation, which only Spark's own reader preserves."""
     unsupported = (leaf for leaf in all_leaves(scan.predicate) if isinstance(leaf, Unsupported))
     return any(holds_collation(field.type) for leaf in unsupported for field in leaf.fields)
+
+
+def asks_hidden_metadata(scan: PlannedScan) -> bool:
+    """Whether the predicate, as it was given, names something of Spark's `_metadata` that only its own reader tells."""
+    return METADATA in scan.named and not scan.opened.listing.own_metadata and bool(_hidden_metadata(scan))
+
+
+def asks_splits(scan: PlannedScan) -> bool:
+    """Whether the predicate asks how Spark cuts files, which it does by the bytes of all that it reads."""
+    return asks_hidden_metadata(scan) and not _hidden_metadata(scan) <= _WHATEVER_THE_SPLITS
+
+
+def _hidden_metadata(scan: PlannedScan) -> set[str]:
+    """The fields of `_metadata` that a predicate names and only Spark knows; METADATA for all of them."""
+    asked = scan.origin.predicate
+    if any(not each.columns and METADATA in each.sql.lower() for each in nodes.opaque(asked)):
+        return {METADATA}
+    known = {field.name for field in KNOWN_METADATA_FIELD.type}
+    paths = [[part.lower() for part in column.path] for column in nodes.columns(asked)]
+    return {path[-1] for path in paths if path[0] == METADATA and path[-1] not in known}
 
 
 def holds_collation(type_: pa.DataType) -> bool:

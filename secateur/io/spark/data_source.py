@@ -36,7 +36,7 @@ from secateur.errors import IncomparableLiteral, InvalidOption, TableNotFound, U
 from secateur.io.scan.block_list import BlockList
 from secateur.io.scan.block_reader import BlockReader
 from secateur.io.scan.opened_table import open_snapshot_of
-from secateur.io.scan.planned_scan import Settings, plan_scan
+from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
 from secateur.io.scan.read_path import holds_collation
 from secateur.io.spark.file_reader import spark_schema
 from secateur.io.spark.source_filters import predicate_of
@@ -141,6 +141,16 @@ class SecateurDataSource(DataSource):
         return value == "true"
 
 
+def _require_evaluated_here(scan: PlannedScan) -> None:
+    """Raises UnsupportedPredicate for an option that only Spark could evaluate, which does not see it."""
+    left = scan.left_to_spark
+    if left:
+        raise UnsupportedPredicate(
+            f"only Spark can evaluate {'; '.join(left)}, and it does not see the option predicate: leave that out of "
+            'the option, and give it to where(), as spark.read.format("secateur").load(path).where(...)'
+        )
+
+
 def _require_no_secrets(name: str, location: str | None) -> None:
     """Raise InvalidOption for a location with credentials: Spark shows options, and sends them to executors."""
     if location is not None and tells_secrets(location):
@@ -172,7 +182,7 @@ class SecateurReader(DataSourceReader):
         :func:`secateur.prune`.
         """
         scan = plan_scan(_opened(self.location), self.predicate, self.predicate, self.settings)
-        scan.require_supported()
+        _require_evaluated_here(scan)
         work = descriptors(scan, scan.fields([quoted_name(name) for name in self.schema.names]))
         reader = zlib.compress(cloudpickle.dumps(work.reader))
         return [Task(reader, task) for task in work.tasks]

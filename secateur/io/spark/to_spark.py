@@ -33,6 +33,8 @@ from secateur.io.scan.block_reader import BlockReader, block_reader
 from secateur.io.scan.planned_scan import read_ahead
 from secateur.io.scan.read_path import (
     asks_a_collation,
+    asks_hidden_metadata,
+    asks_splits,
     choose_read_path,
     holds_collation,
     is_read_by_spark,
@@ -91,6 +93,11 @@ def to_spark(scan: PlannedScan, spark: SparkSession, columns: Sequence[str] | No
     road = choose_read_path(scan, fields).name if via == "auto" else via
     if needs_collations(scan, fields) and not (road == "native" and is_read_by_spark(scan)):
         _refuse_collations(scan, fields)
+    if asks_hidden_metadata(scan) and not (road == "native" and is_read_by_spark(scan)):
+        raise UnsupportedPredicate(
+            f"{brief(scan.written)} asks of _metadata what only Spark's own reader tells (via='native'), "
+            "of a directory that it finds, without wildcards in names"
+        )
     frame = _by(road, scan, spark, fields) if via != "auto" else _by_the_best(road, scan, spark, fields)
     selected = frame.where(scan.sql).select(*[quoted_name(field.name) for field in fields])
     return selected if scan.limit is None else selected.limit(scan.limit)
@@ -133,7 +140,8 @@ def _by_the_best(road: str, scan: PlannedScan, spark: SparkSession, fields: Sequ
     staged = _read_by_iceberg(scan, spark) if road == "blocks" else None
     if staged is not None:
         return staged
-    if road == "native" and not (needs_collations(scan, fields) or has_filesystem(spark, scan.opened.table.location)):
+    needs_native = needs_collations(scan, fields) or asks_hidden_metadata(scan)
+    if road == "native" and not (needs_native or has_filesystem(spark, scan.opened.table.location)):
         road = "blocks"
     return _by(road, scan, spark, fields)
 
@@ -207,10 +215,11 @@ def _native(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) 
     read other files, or rows that an Iceberg table has deleted.
     """
     is_collated = needs_collations(scan, fields)
-    if not len(scan.file_ordinals) and not is_collated:
+    files = np.arange(len(scan.paths)) if asks_splits(scan) else scan.file_ordinals
+    if not len(files) and not is_collated:
         return spark.createDataFrame([], spark_schema(scan.opened.binding_schema))
     if isinstance(scan.opened.table, ParquetDirectory):
-        scan.opened.table.require_listed(scan.opened.listing, scan.file_ordinals)
+        scan.opened.table.require_listed(scan.opened.listing, files)
     exact = None if is_collated else of_plan(scan, spark)
     if exact is not None:
         return exact
@@ -218,7 +227,7 @@ def _native(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) 
         raise ValueError(
             "via='native' needs a directory of Parquet files that Spark finds by its location, without wildcards in it"
         )
-    return (with_collations if is_collated else by_files)(scan.opened, scan.file_ordinals, spark)
+    return (with_collations if is_collated else by_files)(scan.opened, files, spark)
 
 
 def _blocks(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:

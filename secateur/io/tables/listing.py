@@ -12,18 +12,29 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secateur.arrays import strings, truths
+from secateur.arrays import from_numpy, strings, truths
 from secateur.index.identity import listing_id
 from secateur.index.read.coverage import NamesOnly
 from secateur.index.zones import zonemap
 from secateur.io.tables.partitions import Partitions, null_counts
 from secateur.pruning.predicate.bound import Field
+from secateur.pruning.predicate.resolve import left_to_spark
 from secateur.pruning.zones import Zones
 from secateur.values import is_float, kind_of
 
-METADATA = "_metadata"  # Spark's hidden file column; `file_name` of it is known here
-FILE_NAME = (METADATA, "file_name")
-METADATA_FIELD = pa.field(METADATA, pa.struct([pa.field("file_name", pa.string())]))
+METADATA = "_metadata"  # Spark's hidden column of files
+FILE_NAME, FILE_SIZE = (METADATA, "file_name"), (METADATA, "file_size")
+_KNOWN = [pa.field("file_name", pa.string()), pa.field("file_size", pa.int64())]
+# Of the files of a plan Spark may make other paths (s3a for s3), cut times, and splits; rows are numbered as it reads.
+_LEFT_TO_SPARK = [
+    left_to_spark("file_path", pa.string()),
+    left_to_spark("file_block_start", pa.int64()),
+    left_to_spark("file_block_length", pa.int64()),
+    left_to_spark("file_modification_time", pa.timestamp("us", "UTC")),
+    left_to_spark("row_index", pa.int64()),
+]
+METADATA_FIELD = pa.field(METADATA, pa.struct([*_KNOWN, *_LEFT_TO_SPARK]))  # as predicates may name it
+KNOWN_METADATA_FIELD = pa.field(METADATA, pa.struct(_KNOWN))  # as it is read here
 
 _UNESCAPED = frozenset(string.ascii_letters + string.digits + "-_.!~*'():@&=+$,;")
 _PLAIN_NAME = r"\A[a-zA-Z0-9_.=-]*\z"
@@ -71,9 +82,9 @@ class Listing(NamesOnly):
         return names if plain.true_count == len(names) else strings([_escaped(name) for name in names.to_pylist()])
 
     def zones(self, column: Field) -> Zones | None:
-        """Return the exact zone maps of a column given by file names; None for a column inside the files."""
-        if column.path == FILE_NAME and not self.own_metadata:
-            return _constants(self.file_names)
+        """Return the exact zone maps of a column given by file names and sizes; None for a column inside the files."""
+        if column.path[0] == METADATA and not self.own_metadata:
+            return _constants(from_numpy(self.size) if column.path == FILE_SIZE else self.file_names)
         for field, values in zip(self.partitions.fields, self.partitions.values, strict=True):
             if column.path == (field.name,):
                 return None if kind_of(field.type) is None else _constants(values)
@@ -102,9 +113,10 @@ class DeleteCounts:
     touched: int | None = None  # all data files to which some may apply; None if the format has no deletes
 
 
-def metadata_of(path: str) -> pa.StructScalar:
+def metadata_of(path: str, size: int) -> pa.StructScalar:
     """Return the known part of Spark's ``_metadata`` of a file."""
-    return pa.scalar({"file_name": _escaped(path.rpartition("/")[2])}, METADATA_FIELD.type)
+    known = {"file_name": _escaped(path.rpartition("/")[2]), "file_size": size}
+    return pa.scalar(known, KNOWN_METADATA_FIELD.type)
 
 
 def _constants(values: pa.Array) -> Zones:

@@ -71,7 +71,13 @@ from secateur.pruning.predicate.operands import (
 from secateur.pruning.predicate.patterns.finite_patterns import matching_texts
 from secateur.pruning.predicate.patterns.like import Pattern, encoded, read_pattern
 from secateur.pruning.predicate.patterns.pieces import Alternatives, Substring, alternatives_of, sure
-from secateur.pruning.predicate.patterns.regular_expressions import literal_parts, literal_start, token_of, tokens_of
+from secateur.pruning.predicate.patterns.regular_expressions import (
+    is_plain,
+    literal_parts,
+    literal_start,
+    token_of,
+    tokens_of,
+)
 from secateur.pruning.predicate.patterns.trimming import untrimmed
 from secateur.pruning.predicate.resolve import Binder, Fold, resolve
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
@@ -192,7 +198,7 @@ def _leaf(predicate: Predicate, binder: Binder) -> Steps[Predicate]:
         case nodes.IsNull(Column() as column):
             field = resolve(column, binder)
             if len(field.path) < len(column.path):
-                raise NoRule(f"{sql} looks inside of {field}, a {field.type}")
+                raise NoRule(f"it is a part of {field}")
             return Missing(field, sql)
         case nodes.IsNull(operand):
             return _missing((yield operand), sql)
@@ -503,7 +509,13 @@ def _rlike(operand: Operand, pattern: str, sql: Sql) -> Predicate:
         return within(operand, ranges, sql)
     word = token_of(pattern)
     if word is None:
-        return _matching(operand, None, literal_parts(pattern), encoded(literal_start(pattern)), sql)
+        return _matching(
+            operand,
+            pattern if is_plain(pattern) else None,
+            literal_parts(pattern),
+            encoded(literal_start(pattern)),
+            sql,
+        )
     found = _matching(operand, pattern, ((Substring(encoded(word)),),), b"", sql)
     return replace(found, tokens=tokens_of(word, folded=found.folded)) if found.alternatives else found
 

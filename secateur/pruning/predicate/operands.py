@@ -97,6 +97,8 @@ def asked(expression: Expression, fold: Fold) -> Constant:
 def field_of(column: Column, binder: Binder) -> Field:
     """Return the field of an orderable column. Raises NoRule, UnknownColumn, AmbiguousColumn."""
     field = resolve(column, binder)
+    if pa.types.is_struct(field.type) and len(field.path) < len(column.path):
+        raise NoRule("only Spark knows it")
     if field.type == COLLATED:
         raise NoRule(f"column {field} has a collation, which compares strings otherwise than by their bytes")
     if kind_of(field.type) is None:

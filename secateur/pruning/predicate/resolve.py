@@ -19,6 +19,14 @@ from secateur.pruning.predicate.nodes import Column, Predicate
 Fold: TypeAlias = Callable[[str], "pa.Scalar | None"]
 
 
+_LEFT = b"left to Spark"
+
+
+def left_to_spark(name: str, type_: pa.DataType) -> pa.Field:
+    """A field of a struct that predicates may name, and of which nothing but Spark knows the values."""
+    return pa.field(name, type_, metadata={_LEFT: b""})
+
+
 @dataclass(frozen=True)
 class Binder:
     """What binding must know of a table and a session."""
@@ -34,6 +42,8 @@ class Binder:
 def resolve(column: Column, binder: Binder) -> Field:
     """Return the field that a column name means; for a part of a map or an array, the map or the array.
 
+    And for a field that is left to Spark, the struct that it is of.
+
     Raises UnknownColumn with the nearest names, AmbiguousColumn.
     """
     type_: pa.DataType = pa.struct(list(binder.schema))
@@ -42,6 +52,8 @@ def resolve(column: Column, binder: Binder) -> Field:
         if pa.types.is_map(type_) or pa.types.is_list(type_):
             break
         found = _child(type_, name, column, binder)
+        if _LEFT in (found.metadata or {}):
+            break
         path, type_ = (*path, found.name), found.type
     return Field(path, type_)
 

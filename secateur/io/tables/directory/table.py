@@ -176,7 +176,7 @@ class ParquetDirectory:
         except StalePlan:
             self.expire()
             raise
-        return DirectoryRows(source, {METADATA: metadata_of(file.path), **file.told}, listed)
+        return DirectoryRows(source, {METADATA: metadata_of(file.path, file.size), **file.told}, listed)
 
     def full_path(self, path: str) -> str:
         """Return the path of a file as Spark and other engines take it."""

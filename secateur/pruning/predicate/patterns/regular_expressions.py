@@ -28,6 +28,14 @@ _PART = re.compile(
 )
 
 
+_PLAIN = re.compile(r"[A-Za-z0-9_ ]+")
+
+
+def is_plain(pattern: str) -> bool:
+    """Whether a pattern is found just where its own characters stand, whatever engine looks, and whatever the bytes."""
+    return _PLAIN.fullmatch(pattern) is not None
+
+
 def literal_parts(pattern: str) -> Alternatives:
     """Return the pieces of every (decoded) text in which a pattern is found; none if unknown."""
     reader, position = _Reader(), 0

@@ -1,0 +1,118 @@
+"""Spark's hidden column of files in predicates: by every road that has it, the rows are those of Spark alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import secateur as sc
+from secateur.errors import UnknownColumn, UnsupportedPredicate
+from tests.support.tables import WriteTable
+
+TOLD_BY_SPARK = ("file_path", "file_block_start", "file_block_length", "file_modification_time", "row_index")
+
+
+@pytest.fixture
+def root(write_table: WriteTable) -> Path:
+    files = {f"{i} {i}.parquet": {"id": range(i * 20, i * 20 + 20 + i), "s": ["v"] * (20 + i)} for i in range(3)}
+    made = write_table(files, row_group_size=5)
+    sc.build_index(sc.open_table(str(made)))
+    return made
+
+
+def ids(frame: DataFrame) -> list[int]:
+    return sorted(row.id for row in frame.select("id").collect())
+
+
+def predicates(frame: DataFrame) -> list[str]:
+    row = frame.selectExpr("_metadata.*").where("file_name = '1%201.parquet'").first()
+    assert row is not None
+    return [
+        f"_metadata.file_path = '{row.file_path}'",
+        "_metadata.file_path LIKE '%1.parquet' AND id < 33",
+        f"_metadata.file_size = {row.file_size}",
+        f"_metadata.FILE_SIZE > {row.file_size} OR id = 3",
+        f"NOT _metadata.file_size IN ({row.file_size}, 7)",
+        f"_metadata.file_modification_time = TIMESTAMP '{row.file_modification_time}'",
+        "_metadata.file_modification_time > TIMESTAMP '2001-01-01' AND id < 7",
+        "_metadata.row_index = 7",
+        "NOT _metadata.row_index + id = 14 AND id IN (7, 8, 33)",
+        "_metadata.row_index IS NULL",
+        "_metadata.file_block_start = 0 AND id = 33",
+        f"_metadata.file_block_length = {row.file_size} AND id > 15",
+        "exists(array(id), x -> x = _metadata.row_index)",
+        "_metadata IS NOT NULL AND id < 2",
+        "_metadata IS NULL",
+        "id < 0 AND _metadata.row_index = 1",
+        "id < 3 OR _metadata.row_index = 19 OR id >= 0",
+    ]
+
+
+def test_predicates_on_hidden_metadata_give_the_rows_of_spark(spark: SparkSession, root: Path) -> None:
+    alone, table = spark.read.parquet(str(root)), sc.open_table(str(root))
+    public = sc.dataframe(spark, table, via="public")
+    for predicate in predicates(alone):
+        expected = ids(alone.where(predicate))
+        plan = sc.prune(table, predicate, strict=True)
+        assert ids(plan.to_spark(spark)) == expected, predicate
+        assert ids(plan.to_spark(spark, via="native")) == expected, predicate
+        assert ids(public.where(predicate)) == expected, predicate
+        if not any(name in predicate for name in (*TOLD_BY_SPARK, "_metadata IS")):
+            assert plan.count() == len(expected), predicate
+            assert ids(plan.to_spark(spark, via="blocks")) == expected, predicate
+            assert ids(plan.to_spark(spark, via="local")) == expected, predicate
+
+
+def test_what_only_spark_tells_is_asked_of_no_other_reader(spark: SparkSession, root: Path) -> None:
+    plan = sc.prune(sc.open_table(str(root)), "_metadata.row_index = 7")
+    for via in ("local", "blocks"):
+        with pytest.raises(UnsupportedPredicate, match="only Spark's own reader tells"):
+            plan.to_spark(spark, via=via)
+
+
+@pytest.mark.parametrize("field", TOLD_BY_SPARK)
+def test_what_only_spark_tells_keeps_blocks_here(root: Path, field: str) -> None:
+    plan = sc.prune(sc.open_table(str(root)), f"_metadata.{field} IS NULL AND id < 5", strict=True)
+    assert len(plan.survivors.blocks or ()) == 1
+    with pytest.raises(UnsupportedPredicate, match=r"only Spark knows|a part of _metadata"):
+        plan.to_arrow()
+    with pytest.raises(UnknownColumn):
+        sc.prune(sc.open_table(str(root)), f"_metadata.{field}s IS NULL")
+
+
+def test_the_size_of_a_file_rules_out_all_others(root: Path) -> None:
+    size = (root / "1 1.parquet").stat().st_size
+    plan = sc.prune(sc.open_table(str(root)), f"_metadata.file_size = {size}", strict=True)
+    assert sorted(plan.to_arrow()["id"].to_pylist()) == list(range(20, 41))
+    assert plan.count() == 21
+
+
+def test_names_that_spark_reads_as_patterns_have_no_reader_that_tells(
+    spark: SparkSession, write_table: WriteTable
+) -> None:
+    table = sc.open_table(str(write_table({"[1].parquet": {"id": [1]}})))
+    with pytest.raises(UnsupportedPredicate, match="without wildcards"):
+        sc.prune(table, "_metadata.row_index = 0").to_spark(spark)
+
+
+ONLY_SPARK = ("reverse(s) = 'v'", "s RLIKE '(?<!a)v'", "id > 30 AND reverse(s) = 'v'")
+
+
+def test_the_format_leaves_to_spark_what_only_spark_evaluates(spark: SparkSession, root: Path) -> None:
+    spark.udf.register("is_seven", lambda number: number % 10 == 7, "boolean")
+    alone = spark.read.parquet(str(root))
+    for pushdown in ("false", "true"):
+        for predicate in (*ONLY_SPARK, "is_seven(id)"):
+            frame = spark.read.format("secateur").option("pushdown", pushdown).load(str(root)).where(predicate)
+            assert ids(frame) == ids(alone.where(predicate)), (pushdown, predicate)
+
+
+def test_the_option_predicate_says_what_to_do_with_what_only_spark_evaluates(spark: SparkSession, root: Path) -> None:
+    for predicate in (*ONLY_SPARK, "_metadata.row_index = 7"):
+        frame = spark.read.format("secateur").option("predicate", predicate).load(str(root))
+        with pytest.raises(Exception, match=r"UnsupportedPredicate[\s\S]*give it to where\(\)"):
+            frame.collect()
+    pruned = spark.read.format("secateur").option("predicate", "id < 0 AND reverse(s) = 'v'").load(str(root))
+    assert pruned.collect() == []
