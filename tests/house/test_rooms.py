@@ -146,3 +146,13 @@ def test_a_circle_is_found(tmp_path: Path, source: str) -> None:
 )
 def test_a_wrong_way_is_found(name: str, target: str, is_wrong: bool) -> None:
     assert bool(wrong_ways({f"secateur.{name}": {f"secateur.{target}"}})) == is_wrong
+
+
+def test_unit_tests_mirror_the_package() -> None:
+    """The test of a module lies where the module does, under its name: ``tests/unit/index/zones/test_gaps.py``."""
+    unit = ROOT / "tests" / "unit"
+    mirrored = {
+        path: ROOT / "secateur" / path.relative_to(unit).with_name(path.name.removeprefix("test_"))
+        for path in unit.rglob("test_*.py")
+    }
+    assert [str(path) for path, module in mirrored.items() if not module.is_file()] == []

@@ -14,7 +14,7 @@ overflow and other errors leave. A zone map is ``lower..upper`` or one value; ``
 say that there are some, ``,null?`` and ``,nan?`` that there may be; ``null`` and ``nan`` alone, that there is nothing
 else. A line ``zone Europe/Paris`` before a table sets the session's time zone, a line ``ansi off`` its mode.
 
-``REWRITE=1 pytest tests/test_cases.py`` writes outcomes and bound forms anew, to be reviewed as a diff.
+``REWRITE=1 pytest tests/laws/test_cases.py`` writes outcomes and bound forms anew, to be reviewed as a diff.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from tests.support.oracle import ask
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FILES = sorted((Path(__file__).parents[2] / "cases").glob("*.txt"))
+FILES = sorted((Path(__file__).parents[1] / "cases").glob("*.txt"))
 OUTCOME = {True: TRUE, False: FALSE, None: NULL}
 SINGLE = (TRUE, FALSE, NULL)
 LETTERS = {"T": TRUE, "F": FALSE, "N": NULL}
