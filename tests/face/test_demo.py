@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.spark
 def test_demo(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "secateur.cli", "demo", "--scale-factor", "0.001", "--json"]
     done = subprocess.run(

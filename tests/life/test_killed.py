@@ -70,6 +70,7 @@ def test_processes_are_killed_at_any_time(tmp_path: Path) -> None:
         check_leftovers(lake)
 
 
+@pytest.mark.spark
 def test_a_driver_is_killed_in_the_middle_of_a_spark_build(tmp_path: Path) -> None:
     """Its tasks may go on for a moment; what they leave is found."""
     root = tmp_path / "lake"

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import secateur as sc
 from tests.support.connect_roads import LOST_BY_PUSH_DOWN, PREDICATES, ROADS
 
 
+@pytest.mark.spark
 def test_every_road_of_connect_gives_the_rows_of_sparks_own_reader(tmp_path: Path) -> None:
     n, start = 1_000, datetime(2026, 1, 1, tzinfo=UTC)
     data = pa.table(

@@ -35,6 +35,8 @@ frame = SparkSession.builder.getOrCreate().read.parquet(sys.argv[1]).where("id =
 Path(sys.argv[2]).write_text(frame._jdf.queryExecution().executedPlan().toString())
 """
 
+pytestmark = pytest.mark.spark
+
 
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> Iterator[str]:

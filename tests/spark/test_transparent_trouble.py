@@ -267,6 +267,7 @@ spark.stop()
 """
 
 
+@pytest.mark.spark
 def test_spark_connect_takes_a_public_road(root: Path) -> None:
     """In a process of its own: the client of Connect and Classic do not share one."""
     environment = {**os.environ, "PYTHONPATH": str(Path(sc.__file__).parent.parent)}
