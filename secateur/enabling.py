@@ -33,9 +33,9 @@ def enable(
 
     Parameters
     ----------
-    tables
-        Tables whose index does not lie beside them: results of :func:`secateur.open_table`, or a single location,
-        together with `index_location`. Other tables are pruned if an index lies beside them.
+    tables, index_location
+        Tables whose index does not lie beside them: results of :func:`secateur.open_table`, or one location with its
+        `index_location`. Other tables are pruned if an index lies beside them.
 
     Raises
     ------
