@@ -1,4 +1,4 @@
-"""Sessions whose every query prunes: the public functions that switch it on and off, and tell what was done."""
+"""Public functions that switch pruning on and off for all queries of a session, and report what was pruned."""
 
 from __future__ import annotations
 
@@ -23,25 +23,34 @@ def enable(
     *,
     index_location: str | None = None,
 ) -> None:
-    """From here on, every query of the session that reads an indexed table reads only what can match.
+    """Prune every query of the session that reads an indexed table.
 
-    That is ``spark.read.parquet``, catalog tables in Parquet, views, joins, subqueries, CTAS and INSERT ... SELECT,
-    with nothing changed in them; in this session of Spark Classic, in those that ``spark.newSession()`` makes of it,
-    and in those of a Connect server in the same driver. ``EXPLAIN`` shows ``IndexPruning: 1 of 500 row groups``, and
-    :func:`last_plans` tells more.
+    This covers ``spark.read.parquet``, catalog tables in Parquet, views, joins, subqueries, CTAS and INSERT ... SELECT,
+    unchanged; in this session of Spark Classic, in sessions that ``spark.newSession()`` makes from it, and in those of
+    a Connect server in the same driver. ``EXPLAIN`` shows ``IndexPruning: 1 of 500 row groups``; :func:`last_plans` has
+    details. ``SET secateur.enabled=false`` or :func:`disable` switches pruning off for a session, the environment
+    variable ``SECATEUR_DISABLE=1`` for the process.
 
-    A table prunes where an index lies beside it. For an index that lies elsewhere name the table in `tables`: as
-    :func:`secateur.open_table` gave it, or one location, with `index_location`.
+    Parameters
+    ----------
+    tables, index_location
+        Tables whose index does not lie beside them: results of :func:`secateur.open_table`, or one location with its
+        `index_location`. Other tables are pruned if an index lies beside them.
 
-    Spark lists the files, and reads just those, but for row groups that the index proves to hold no match; a file
-    that the index does not know, by path, length and time of modification, is read whole. Whatever is not known exactly
-    is left as it is: options that change what is read, bucketed tables, hidden columns, streams, samples, and
-    expressions that depend on how rows are partitioned. So is a query where anything fails.
+    Raises
+    ------
+    ValueError
+        If the session is one of Spark Connect, Spark's internals are not those of 4.1 to 4.3, or `index_location` is
+        given without exactly one table.
+    TypeError
+        If one of `tables` is not a directory of Parquet files.
 
-    ``SET secateur.enabled=false`` switches it off for a session, :func:`disable` too, and the environment variable
-    ``SECATEUR_DISABLE=1`` for the process.
-
-    Raises ValueError where the session is one of Spark Connect, or Spark's internals are not those of 4.1 to 4.3.
+    Soundness
+    ---------
+    Spark lists the files and reads all of them, except row groups that the index proves to have no match. A file that
+    does not match its index entry in path, length and modification time is read whole. A relation that is not fully
+    understood is left unchanged (options that change what is read, buckets, hidden columns, streams); so is a query
+    with samples or expressions that depend on how rows are partitioned, and a query in which anything fails.
     """
     from secateur.io.spark.planner import session_rule
 
@@ -51,7 +60,7 @@ def enable(
 
 
 def disable(spark: SparkSession) -> None:
-    """Leave the session's queries alone again, and those of sessions that are made later."""
+    """Stop pruning the queries of the session, and of sessions made later."""
     from secateur.io.spark.planner import session_rule
 
     session_rule.disable(spark)
@@ -59,30 +68,33 @@ def disable(spark: SparkSession) -> None:
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """What became of one relation of a query."""
+    """The result for one relation of a query."""
 
     location: str
-    reason: str  # what EXPLAIN shows; where there is no plan, why the relation was left as it is
+    reason: str  # what EXPLAIN shows; if there is no plan, why the relation was not pruned
     plan: Scan | None
 
     def explain(self) -> str:
-        """The plan's report as a text table, or why there is none."""
+        """Return the plan's report as a text table, or why there is no plan."""
         return f"{self.location}: {self.reason}" if self.plan is None else self.plan.explain()
 
     def why(self, block: str, row_group: int) -> Why | None:
-        """Why a row group is read or left out (:meth:`Scan.why`); None where there is no plan."""
+        """Return why a row group is read or pruned (see :meth:`Scan.why`); None if there is no plan."""
         return None if self.plan is None else self.plan.why(block, row_group)
 
     def why_file(self, file: str) -> FileWhy | None:
-        """Why a file is read or left out; None where there is no plan."""
+        """Return why a file is read or pruned; None if there is no plan."""
         return None if self.plan is None else self.plan.why(file)
 
 
 def last_plans(spark: SparkSession) -> list[QueryPlan]:
-    """What became of the relations of Parquet files in the session's last queries, the latest last.
+    """Return the results for the relations in the session's last queries, oldest first.
 
-    At most the last hundred of the driver are remembered. A query that is planned twice, as for ``EXPLAIN``, is told
-    twice.
+    Returns
+    -------
+    list[QueryPlan]
+        One for each relation. The driver keeps the last hundred. A query that is planned twice, for example by
+        ``EXPLAIN``, is listed twice.
     """
     from secateur.io.spark.planner import session_rule
 
@@ -93,7 +105,7 @@ def last_plans(spark: SparkSession) -> list[QueryPlan]:
 
 
 def _opened(tables: Sequence[object], index_location: str | None) -> list[ParquetDirectory]:
-    """Raises TypeError for other tables, ValueError for an index location that belongs to none, or to several."""
+    """Open the tables. Raises TypeError for other tables, ValueError for an index location without exactly one."""
     if index_location is not None and len(tables) != 1:
         raise ValueError("index_location= is that of one table: name it in tables=")
     found = []

@@ -1,4 +1,4 @@
-"""The commands that run Spark with every query pruned: connect-server for its clients, run for a program."""
+"""The commands that run Spark with every query pruned: connect-server for remote clients, run for one program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from secateur.cli.output import say
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PORT = 15002  # Spark Connect's own
+PORT = 15002  # Spark Connect's default
 
 
 @click.command(name="connect-server")
@@ -52,7 +52,7 @@ def connect_server(port: int, master: str, conf: Sequence[str]) -> None:
 
 
 def settings_of(conf: Sequence[str]) -> Mapping[str, str]:
-    """Settings by their names. Raises BadParameter for one without a value."""
+    """Parse ``KEY=VALUE`` settings. Raises BadParameter for a setting without ``=``."""
     for each in conf:
         if "=" not in each:
             raise click.BadParameter(f"{each!r} is no KEY=VALUE", param_hint="--conf")
@@ -60,7 +60,7 @@ def settings_of(conf: Sequence[str]) -> Mapping[str, str]:
 
 
 def serve(spark: SparkSession, port: int) -> None:
-    """Start the Connect server in the driver of a session, whose queries are pruned too."""
+    """Start a Connect server in the session's driver, and prune the session's own queries too."""
     from secateur.enabling import enable
 
     enable(spark)
@@ -93,7 +93,7 @@ def run(program: str, arguments: Sequence[str]) -> None:
 
 @contextmanager
 def every_session_enabled() -> Iterator[None]:
-    """Enable sessions as they are made; one of Spark Connect, or of another Spark, stays as it is, with a warning."""
+    """Enable every session when it is made; print a warning for Spark Connect or an unsupported Spark version."""
     from pyspark.sql import SparkSession
 
     from secateur.enabling import enable

@@ -1,4 +1,4 @@
-"""Bound predicates in a short form, for golden tables: which set of values a leaf asks for, and of what."""
+"""Print bound predicates in a short form, for golden tables: each leaf with its column and its set of values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A word that stands for every secret, and the search for it in bytes."""
+"""A marker that stands for every secret, and a search for it in bytes, compressed bytes included."""
 
 from __future__ import annotations
 

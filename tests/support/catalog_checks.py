@@ -1,4 +1,4 @@
-"""One query of a random index, checked at every step against what was written."""
+"""Run one query on a random index, and check every step against the data that was written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may befall the files and caches of an index between build and query, drawn at random."""
+"""Random accidents that befall the files and caches of an index between build and query."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Reads a table through Spark Connect by every road, and prints what differs from Spark's own reader, as JSON.
+"""Read a table through Spark Connect by every read path; print as JSON what differs from Spark's own reader.
 
-Run by itself: a process has a session of Spark Classic or of Spark Connect.
+A script, because a process has either a session of Spark Classic or one of Spark Connect.
 """
 
 from __future__ import annotations

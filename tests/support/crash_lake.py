@@ -1,4 +1,4 @@
-"""A small table whose rows are known, on any filesystem, and what must hold of its index whatever happened to it."""
+"""A small table with known rows, on any filesystem, and checks of its index that must hold after any crash."""
 
 from __future__ import annotations
 

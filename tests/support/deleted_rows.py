@@ -1,4 +1,4 @@
-"""Random histories of Iceberg tables with deleted rows, as plain Python knows them."""
+"""Random histories of Iceberg tables with deleted rows, with the expected rows computed in plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other processes do with a disk cache in the tests: ``python disk_cache_work.py WHAT DIRECTORY BYTES SEED``."""
+"""A process that uses a disk cache at the same time: ``python disk_cache_work.py WHAT DIRECTORY BYTES SEED``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Footers of Parquet files, edited field by field."""
+"""Edit the footers of Parquet files field by field."""
 
 from __future__ import annotations
 

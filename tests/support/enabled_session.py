@@ -1,4 +1,4 @@
-"""A session in which ``sc.enable`` is switched on and off: the same query with it and without it."""
+"""Switch ``sc.enable`` on and off in a session, and run the same query with it and without it."""
 
 from __future__ import annotations
 

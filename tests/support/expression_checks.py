@@ -1,4 +1,4 @@
-"""Checks of predicates over expressions: rows against Spark, units against rows."""
+"""Check predicates over expressions: rows against Spark, units against rows."""
 
 from __future__ import annotations
 

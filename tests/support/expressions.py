@@ -1,7 +1,7 @@
-"""Random predicates over expressions: every function with bounds, on every type, nested, with awkward constants.
+"""Random predicates over expressions: every function that has bounds, on every type, nested, with awkward constants.
 
-They are drawn by :mod:`random` from a seed, not by Hypothesis, which would take ten times as long for trees: a nightly
-run draws a million.
+They are drawn by :mod:`random` from a seed. Hypothesis would take ten times as long for trees, and a nightly run draws
+a million.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Filters in a store as a build leaves them there, and what they hold: value by value, in plain Python."""
+"""Filters in a store as a build leaves them, and their expected contents, value by value in plain Python."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Harmed files read by their pages: a program, because pyarrow might crash. It prints what went wrong: nothing.
+"""Read damaged files page by page, and print what went wrong; nothing is printed if all is well.
 
-``python harmed_pages.py flips FIRST EACH`` changes every EACH-th byte from FIRST on, and cuts files off.
-``python harmed_pages.py lies SEED COUNT`` has page headers and page indexes say what is not so.
+It is a script because pyarrow might crash.
+
+``python harmed_pages.py flips FIRST EACH`` changes every EACH-th byte from FIRST on, and truncates files.
+``python harmed_pages.py lies SEED COUNT`` writes false values into page headers and page indexes.
 """
 
 from __future__ import annotations

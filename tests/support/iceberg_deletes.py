@@ -1,4 +1,4 @@
-"""Position delete files for tests: PyIceberg reads them, and writes none."""
+"""Write position delete files for tests: PyIceberg reads them, but does not write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random histories of Iceberg tables as Spark and Iceberg's Java API write them."""
+"""Random histories of Iceberg tables, written by Spark and Iceberg's Java API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delete files for Iceberg tables, committed by PyIceberg's manifest writers: it does not delete by row itself."""
+"""Commit delete files with PyIceberg's manifest writers: PyIceberg itself does not write row-level deletes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a small Iceberg table, and their ids."""
+"""Rows of a small Iceberg table, and the ids that a query returns."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Iceberg's Spark runtime for the tests: a jar that Spark itself fetches once, into the user's cache.
+"""Iceberg's Spark runtime for the tests: a jar that Spark fetches once, into the user's cache.
 
-Where it cannot be had, the tests that need it are skipped. ``SECATEUR_ICEBERG_JAR`` names a jar to take instead.
+Tests that need it are skipped if it is not available. ``SECATEUR_ICEBERG_JAR`` names another jar to use.
 """
 
 from __future__ import annotations

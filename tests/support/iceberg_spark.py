@@ -1,5 +1,7 @@
-"""Iceberg through its Java API, in the tests' Spark session: what a scan plans, and equality deletes, which Spark
-reads but never writes."""
+"""Iceberg's Java API in the tests' Spark session: the tasks of a scan, and equality deletes.
+
+Spark reads equality deletes, but never writes them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Iceberg tables for tests, written by PyIceberg: a catalog in SQLite, and random histories."""
+"""Iceberg tables for tests, written by PyIceberg with a catalog in SQLite, and random histories of them."""
 
 from __future__ import annotations
 

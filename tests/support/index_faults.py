@@ -1,4 +1,4 @@
-"""Harm to the files of an index, and one question that has to be answered all the same."""
+"""Damage the files of an index, and ask a question that must still be answered."""
 
 from __future__ import annotations
 

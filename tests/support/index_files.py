@@ -1,4 +1,4 @@
-"""An index in memory: a store, a small segment and a snapshot of it with every kind of chunk, and files that lie."""
+"""An index in memory: a store, a small segment, a snapshot with every kind of chunk, and files with false contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The row checks of one query on an index, wherever its files lie."""
+"""Run one query on a random index, check its rows, and list where the surviving blocks are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random arrays of integers, as they lie in indexes and as they do at worst."""
+"""Random arrays of integers, with the shapes that indexes have and with worst cases."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What processes do that are killed: each counts the steps that it takes among index files, and dies at one of them.
+"""Run work in processes that are killed: each counts its steps on index files, and dies at a chosen one.
 
-A step is an operation of the store, or within one a file that is opened, linked, renamed or removed.
+A step is an operation of the store, or within it the opening, linking, renaming or removal of a file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The laws of pruning, as checks of one plan or of a whole table against what Spark answers.
+"""The laws of pruning, checked for one plan or for a whole table against Spark's answers.
 
 1. No pruned block, and no pruned range of rows, holds a row for which the predicate is TRUE.
 2. A fully matching block holds only such rows.
-3. The rows of a plan, by whatever road, are those of Spark, as multisets; with a limit, any so many of them.
+3. The rows of a plan, by any read path, equal Spark's as multisets; with a limit, any subset of the right size.
 4. The row evaluator gives Spark's truth value on every row.
 """
 

@@ -1,4 +1,4 @@
-"""A limit on memory and time for code that reads harmed bytes."""
+"""Limit the memory and time of code that reads damaged bytes."""
 
 from __future__ import annotations
 

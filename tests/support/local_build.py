@@ -1,4 +1,4 @@
-"""Indexes built in this process, by options as values."""
+"""Build indexes in this process, from a BuildOptions value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Indexes on disk that lie: other numbers in their files, with every checksum right."""
+"""Indexes on disk with false numbers in their files, but correct checksums."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Writes the golden index of the current format version: run once per version, and never again for an old one.
+"""Write the golden index of the current format version.
 
-python -m tests.make_golden
+Run ``python -m tests.support.make_golden`` once per version, and never again for an old one.
 """
 
 from __future__ import annotations

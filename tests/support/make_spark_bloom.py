@@ -1,7 +1,7 @@
-"""Makes the file in tests/data that Spark wrote with bloom filters: ``python tests/make_spark_bloom.py``.
+"""Make the file in tests/data that Spark wrote with bloom filters: ``python -m tests.support.make_spark_bloom``.
 
-It is kept, as parquet-java is the writer that most filters in the wild come from, and tests need no Spark to read it.
-Dictionaries are off: parquet-java writes no filter for a chunk that is all dictionary.
+The file is kept so that tests need no Spark to read it: parquet-java writes most bloom filters in existing files.
+Dictionaries are off, because parquet-java writes no filter for a fully dictionary-encoded chunk.
 """
 
 from __future__ import annotations

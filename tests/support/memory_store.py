@@ -1,4 +1,4 @@
-"""A store of index files in memory: what a build costs without the disk that it writes to."""
+"""A store of index files in memory, to measure a build without the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters of one row, exact and slow: what every question says of a single value, as the reference for real filters."""
+"""Exact, slow filters of one row: the answer to any question about one value, as the reference for real filters."""
 
 from __future__ import annotations
 

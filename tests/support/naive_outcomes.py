@@ -1,4 +1,4 @@
-"""The algebra once more, as plain recursion: every node as often as it stands in the tree, over all units at once."""
+"""The algebra as plain recursion: every occurrence of a node is evaluated, over all units at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark as the oracle: truth values of many predicates in one query, and rows in a form that compares."""
+"""Spark as the oracle: truth values of many predicates in one query, and rows in a comparable form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parsed modules of the package, and what each imports."""
+"""Parse the modules of the package, and list what each imports."""
 
 from __future__ import annotations
 

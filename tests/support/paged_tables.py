@@ -1,4 +1,4 @@
-"""Tables of flat and nested columns, written by pyarrow in pages of a few rows and in many ways."""
+"""Tables of flat and nested columns, written by pyarrow in pages of a few rows, with many writer options."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Random Parquet files of pyarrow: every type that it writes, nested up to three deep, and every way of writing them.
+"""Random Parquet files of pyarrow: every type that it writes, nested up to three deep, with every writer option.
 
-Hypothesis draws schemas, options and the seeds of numpy's random numbers, of which the values come.
+Hypothesis draws schemas, options and seeds; NumPy draws the values from these seeds.
 """
 
 from __future__ import annotations

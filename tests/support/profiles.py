@@ -1,7 +1,7 @@
-"""How thorough a run of the tests is: ``HYPOTHESIS_PROFILE`` is quick, as it is by default, full or nightly.
+"""How thorough a test run is: ``HYPOTHESIS_PROFILE`` is quick (the default), full or nightly.
 
-Quick takes some minutes, as many as one waits for; full is for what is to be released. Both give the same examples
-every time, so that a failure is a change of the code; nightly gives others every time, and ten times as many as full.
+Quick takes a few minutes, for daily work; full is for releases. Both use the same examples every time, so a failure
+means that the code has changed. Nightly draws new examples every time, ten times as many as full.
 """
 
 from __future__ import annotations

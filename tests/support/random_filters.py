@@ -1,4 +1,4 @@
-"""Filters of every kind over random blocks, and what they answer: by sets, and bit by bit."""
+"""Filters of every kind over random blocks, and their expected answers: by sets, and bit by bit."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Random indexes in memory, harmed here and there, and what is to be read of them, block by block in plain Python.
+"""Random indexes in memory, partly damaged, and their expected contents, block by block in plain Python.
 
-Zone maps, pages and filters of every kind, over segments some of which lack some; random_filters has what filters hold.
+They have zone maps, pages and filters of every kind, and some segments lack some of them. What the filters hold is
+in random_filters.
 """
 
 from __future__ import annotations

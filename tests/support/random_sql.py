@@ -1,6 +1,7 @@
-"""Random queries over a few tables: joins, subqueries, aggregates, windows, unions. Every query has one set of rows.
+"""Random queries over a few tables: joins, subqueries, aggregates, windows, unions. Every result is deterministic.
 
-Tables have the columns ``id``, ``k``, ``x``, ``s``, ``d`` and ``ts``; a LIMIT stands behind an order by all columns.
+The tables have the columns ``id``, ``k``, ``x``, ``s``, ``d`` and ``ts``; a LIMIT always follows an ORDER BY of all
+columns.
 """
 
 from __future__ import annotations

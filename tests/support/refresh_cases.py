@@ -1,4 +1,4 @@
-"""Tables, structures and predicates for refreshes, and the blocks that a plan keeps."""
+"""Tables, index structures and predicates for refreshes, and the blocks that a plan keeps."""
 
 from __future__ import annotations
 

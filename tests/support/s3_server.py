@@ -1,6 +1,7 @@
-"""An S3 server on this machine: moto's, behind a gate that delays requests, counts them, and fails some of them.
+"""A local S3 server: moto behind a gate that delays requests, counts them, and fails some of them.
 
-S3 itself decides conditional puts of one name one after the other; moto, asked by many threads, does not.
+The gate handles requests one after the other: S3 orders conditional puts of one name, moto with several threads
+does not.
 """
 
 from __future__ import annotations

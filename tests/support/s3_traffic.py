@@ -1,4 +1,4 @@
-"""The requests that a server answered: how many, of what kind, how many bytes, and how many of them in sequence."""
+"""The requests that a server answered: their number, kinds and bytes, and the length of the longest sequence."""
 
 from __future__ import annotations
 

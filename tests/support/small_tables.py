@@ -1,4 +1,4 @@
-"""Small tables of every kind of column, their rows, and predicates that Python can tell the truth of."""
+"""Small tables with every kind of column, their rows, and predicates that Python can evaluate."""
 
 from __future__ import annotations
 

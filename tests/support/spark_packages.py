@@ -1,4 +1,4 @@
-"""Packages of Spark that it fetches itself, once, into the user's cache: peers and formats that it does not bring."""
+"""Spark packages for the tests, which Spark fetches once into the user's cache: peers, and other formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics over units as the algebra asks for them, kept in memory by column."""
+"""Statistics over units in memory, by column, behind the interface that the algebra uses."""
 
 from __future__ import annotations
 

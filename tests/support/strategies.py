@@ -1,8 +1,8 @@
-"""Random tables and predicates: every type with its awkward values, every way of writing a file.
+"""Random tables and predicates: every type with its awkward values, and every writer option.
 
-A column's values come from a small *pool*, in which the awkward ones are likely, and are laid out over the rows sorted,
-in runs or at random, so that bounds of row groups and pages are sometimes narrow enough to prune by. Literals come
-from the same pool, so that predicates meet the bounds they are tested against.
+A column's values come from a small *pool*, in which awkward values are likely. They are laid out over the rows sorted,
+in runs or at random, so that the bounds of row groups and pages are sometimes narrow enough to prune. Literals come
+from the same pool, so that predicates often meet the bounds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes the Parquet files of test tables."""
+"""Write the Parquet files of test tables."""
 
 from __future__ import annotations
 

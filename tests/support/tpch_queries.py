@@ -1,4 +1,4 @@
-"""The 22 queries of TPC-H, with the values of its validation, in Spark's SQL."""
+"""The 22 queries of TPC-H in Spark's SQL, with the validation parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees of predicates: compared, and drawn at random as deep as people and programs write them."""
+"""Compare trees of predicates, and draw random ones as deep as people and programs write them."""
 
 from __future__ import annotations
 

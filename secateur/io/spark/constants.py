@@ -1,6 +1,4 @@
-"""Values of constant expressions that only Spark computes, evaluated in the active session before a query is
-planned.
-"""
+"""Evaluate constant expressions that only Spark can compute, in the active session, before a query is planned."""
 
 from __future__ import annotations
 
@@ -20,12 +18,12 @@ _DECIDING = (  # settings that can affect the value of a constant expression
 
 
 def value_of(session_time_zone: str, ansi: bool, sql: str) -> pa.Scalar | None:
-    """Evaluate a deterministic constant expression in the active session.
+    """Return the value of a deterministic constant expression, evaluated in the active session.
 
-    None if there is no session, its time zone or mode differs, or Spark raises an error. Evaluated once per text and
-    settings, which takes some 50 to 130 ms.
+    None if there is no session, its time zone or ANSI mode differs, or Spark raises an error. An evaluation takes 50 to
+    130 ms and is cached by text and settings.
     """
-    with contextlib.suppress(Exception):  # a stopped session, or one whose client is gone
+    with contextlib.suppress(Exception):  # the session is stopped, or its client is gone
         session = SparkSession.getActiveSession()
         if session is not None:
             settings = tuple(str(session.conf.get(name)) for name in _DECIDING)

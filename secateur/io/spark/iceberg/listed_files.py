@@ -1,7 +1,7 @@
-"""The data files of a scan of Iceberg's, and which ranges of them can hold a match.
+"""The data files of an Iceberg scan, and the ranges of them that can hold a match.
 
-Java tells the files of a scan once (``NarrowedScan`` in IcebergScan.java), and then names them by a digest. What
-is answered is about files, which are never written again: it holds whatever snapshot the scan reads.
+Java sends the files of a scan once (``NarrowedScan`` in IcebergScan.java), and refers to them by a digest afterwards.
+Sound: data files are immutable, so a reply about a file holds for every snapshot that the scan may read.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from secateur.io.tables.table import Table
 from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.report import Faults
 
-FOREVER = 1e9  # seconds: a metadata file does not change
+FOREVER = 1e9  # seconds: a metadata file never changes
 
 
 @dataclass(frozen=True)
 class DataFiles:
-    """What Iceberg's scan reads: of one snapshot, by one schema, files by the paths that manifests have."""
+    """What an Iceberg scan reads: one snapshot, with one schema, and the paths of its files as in the manifests."""
 
     metadata: str
     snapshot_id: int
@@ -41,7 +41,7 @@ class DataFiles:
 
 
 def data_files(data: bytes) -> DataFiles:
-    """The files that bytes of Java hold."""
+    """Decode the files that Java's ``NarrowedScan`` wrote."""
     reader = Reader(data)
     metadata = reader.text()
     (snapshot_id,) = struct.unpack(">q", reader.bytes(8))
@@ -49,7 +49,7 @@ def data_files(data: bytes) -> DataFiles:
 
 
 def open_metadata(metadata: str, snapshot_id: int | None = None) -> Table:
-    """The table of a metadata file. Raises TableNotFound, UnknownSnapshot, UnsupportedTable."""
+    """Open the table of a metadata file. Raises TableNotFound, UnknownSnapshot, UnsupportedTable."""
     return open_at(
         metadata,
         None,
@@ -63,7 +63,7 @@ def open_metadata(metadata: str, snapshot_id: int | None = None) -> Table:
 
 
 def opened(table: Table, zone_name: str) -> OpenedTable:
-    """The snapshot and its index. Raises SecateurError where there is none to use."""
+    """Open the snapshot with its index. Raises SecateurError if there is no index."""
     zone = zone_of(zone_name)
     if zone is None:
         raise SecateurError(f"unknown time zone {zone_name!r}")
@@ -74,7 +74,7 @@ def opened(table: Table, zone_name: str) -> OpenedTable:
 
 
 def common_columns(files: DataFiles, found: OpenedTable) -> pa.Schema:
-    """The columns that are the same field, of the same type, for Iceberg's scan and for the snapshot that is open."""
+    """Return the columns that have the same name, field id and type in Iceberg's scan and in the open snapshot."""
     assert isinstance(found.table, IcebergSnapshot)
     scanned = {each.name: each for each in Schema.model_validate_json(files.schema).fields}
     known = {each.name: each for each in found.table.schema_of.fields}
@@ -91,7 +91,7 @@ def common_columns(files: DataFiles, found: OpenedTable) -> pa.Schema:
 
 
 def reply(files: DataFiles, scan: PlannedScan, number: int) -> bytes:
-    """For every file that Java told the ranges to read; -1 for one that the snapshot does not have."""
+    """Encode for every file of the request the ranges to read; -1 for a file that the snapshot does not have."""
     listing, blocks, report = scan.opened.listing, scan.survivors.blocks, scan.report
     assert isinstance(listing, IcebergListing)
     assert blocks is not None

@@ -1,12 +1,12 @@
-"""Read the surviving row groups of an Iceberg table by Iceberg's own Spark reader.
+"""Read the surviving row groups of an Iceberg table with Iceberg's own Spark reader.
 
-Iceberg rewrites data files by staging selected scan tasks under a name that its data source then loads: the public
-classes ScanTaskSetManager and SparkTableCache. In the same way this reads exactly the row groups that a plan keeps,
-with Iceberg's vectorised reader, schema evolution and deletes. A small Java class does this inside the driver: all
-tasks go there as one text. It is compiled by Janino, which Spark has for its own generated code.
+To rewrite data files, Iceberg stages scan tasks under a name, which its data source then loads: the public classes
+ScanTaskSetManager and SparkTableCache. This module does the same to read exactly the row groups that a plan keeps, with
+Iceberg's vectorised reader, schema evolution and deletes. A small Java class in the driver gets all tasks as one text.
+It is compiled by Janino, which Spark ships for its own generated code.
 
-It needs the Iceberg Spark runtime of the session's own Spark version, and a session that runs in this process's JVM.
-The runtime for Spark 4.1 (Iceberg 1.11, 1.12) does not load in Spark 4.2 and 4.3, where :func:`find_table` finds none.
+It needs the Iceberg Spark runtime for the session's Spark version, and a session in this process's JVM. The runtime for
+Spark 4.1 (Iceberg 1.11, 1.12) does not load in Spark 4.2 and 4.3: there :func:`find_table` returns None.
 """
 
 from __future__ import annotations
@@ -31,11 +31,13 @@ _CATALOG = "spark.sql.catalog."
 _CATALOGS = ("org.apache.iceberg.spark.SparkCatalog", "org.apache.iceberg.spark.SparkSessionCatalog")
 _LINEAGE = ("_row_id", "_last_updated_sequence_number")  # columns of a staged scan of a version 3 table
 
-# Janino: no lambdas, no inferred type arguments, raw types. A staged scan reads the schema of the Table object cached
-# under its name, and executors get a copy of what this object returns. A catalog's Table object follows later commits;
-# hence AsOf. A staged scan splits every task by size, which parsed tasks, being parts of a file, refuse; hence Whole,
-# one task that splits into exactly them. Staged tasks are fetched when a query is planned, so they must live as long as
-# any plan that holds the table of the scan. Plans of all derived DataFrames hold the same object; hence the cleaner.
+# Janino needs raw types, without lambdas or inferred type arguments.
+# AsOf: a staged scan takes its schema from the Table object cached under its name, and a catalog's Table object follows
+#   later commits. Executors get a copy of what the object returns.
+# Whole: a staged scan splits every task by size, but parsed tasks are parts of a file and refuse to split. Whole is one
+#   task that splits into exactly these parts.
+# CLEANER: Spark fetches staged tasks when it plans a query, so they must live as long as any plan with the scan's
+#   table. The plans of all derived DataFrames hold the same table object.
 _SOURCE = """
 package secateur.iceberg;
 
@@ -150,8 +152,8 @@ class Removal implements Runnable {
 def find_table(spark: SparkSession, identifier: tuple[str, ...] | None, location: str, uuid: str) -> str | None:
     """Return a name under which this session can load the table with this UUID, or None if there is none.
 
-    Tried in this order: the identifier if it begins with the name of a Spark catalog, the identifier in every Iceberg
-    catalog of the session, the location as that of a Hadoop table.
+    It tries in this order: the identifier if it begins with the name of a Spark catalog, the identifier in every
+    Iceberg catalog of the session, the location as that of a Hadoop table.
     """
     java = _java(spark)
     if java is None:
@@ -164,14 +166,13 @@ def find_table(spark: SparkSession, identifier: tuple[str, ...] | None, location
 
 
 def read_tasks(spark: SparkSession, name: str, tasks: Sequence[str], schema_id: int | None = None) -> DataFrame:
-    """Return the rows of exactly these file scan tasks (see :mod:`secateur.io.spark.iceberg.task_json`), deletes
-    applied.
+    """Return the rows of exactly these file scan tasks (see :mod:`.task_json`), deletes applied.
 
-    `name` comes from :func:`find_table`, or is the path of a metadata file of the table; then the table is read as of
-    this file, through Spark's own file systems. Columns, their names and types are those of the table's current schema,
-    or of the schema `schema_id`, which a snapshot names. Later commits do not change the rows. There are no metadata
-    columns (``_file``, ``_pos``), and conditions are not pushed into the scan. The tasks stay in the driver as long as
-    any DataFrame made from this one exists.
+    `name` comes from :func:`find_table`, or is the path of a metadata file; then the table is read as of this file,
+    through Spark's own file systems. Columns are those of the table's current schema, or of the schema `schema_id`,
+    for example a snapshot's. Later commits do not change the rows. There are no metadata columns (``_file``, ``_pos``),
+    and conditions are not pushed into the scan. The tasks stay in the driver as long as any DataFrame made from this
+    one exists.
 
     Raises StalePlan if the table no longer has the schema, ValueError if there are no tasks or no runtime.
     """
@@ -233,7 +234,7 @@ def _compiled(gateway: JavaGateway) -> Any:
         return None
     try:
         loader = manager.get().getClass().getClassLoader()
-        # Its methods refer to classes that other versions of Spark lack.
+        # Fails in other versions of Spark: the methods of this class refer to Spark classes that they lack.
         jvm.java.lang.Class.forName(_CATALOGS[0], True, loader)
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
         compiler.setTargetVersion(8)

@@ -28,7 +28,7 @@ PartitionTypes = Mapping[int, Mapping[int, PrimitiveType]]  # by spec and partit
 
 
 def texts_of(scan: PlannedScan, table: IcebergSnapshot) -> list[str]:
-    """Return the surviving row groups of a plan, with the deletes of their files: one JSON text per task."""
+    """Return the surviving row groups of a plan, with the deletes of their files, as JSON: one text per range."""
     listing = scan.opened.listing
     assert isinstance(listing, IcebergListing)
     specs = table.metadata.specs()
@@ -41,7 +41,7 @@ def texts_of(scan: PlannedScan, table: IcebergSnapshot) -> list[str]:
 
 
 def _types(spec: PartitionSpec, table: IcebergSnapshot) -> dict[int, PrimitiveType]:
-    """Return the type of every partition field; days are dates in Java, numbers in PyIceberg."""
+    """Return the type of every partition field. Days are dates, as in Java; PyIceberg has them as numbers."""
     sources: dict[int, IcebergType] = {}
     for schema in table.metadata.schemas:
         sources |= {field.field_id: field.field_type for field in all_fields(schema.fields)}

@@ -1,9 +1,9 @@
-"""Iceberg file scan tasks as JSON texts, which Iceberg's Java reader parses (FileScanTaskParser).
+"""Write Iceberg file scan tasks as JSON texts, which Iceberg's Java class FileScanTaskParser reads.
 
 A task reads the row groups of one data file in one byte range, without the rows that its delete files delete. A text
-has the partition spec of the file, and a schema for this spec only: the table's whole schema, once per task, would be
-most of what is sent and kept. Delete files are written under the spec of the data file that they apply to, without
-their partition: the parser takes no other spec, and which deletes apply is already decided.
+has the partition spec of the file, and only those columns of the schema that the spec needs: the whole schema in every
+task would be most of what is sent and kept. Delete files have the spec of their data file, because the parser takes no
+other, and no partition, because which deletes apply is already decided.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class DataFile:
     split_offsets: tuple[int, ...] = ()
     sort_order_id: int | None = None
     key_metadata: bytes | None = None
-    first_row_id: int | None = None  # of version 3, if row ids are read
+    first_row_id: int | None = None  # format version 3, if row ids are read
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class DeleteFile:
     equality_ids: tuple[int, ...] = ()
     sort_order_id: int | None = None
     key_metadata: bytes | None = None
-    content_offset: int | None = None  # of the vector in its file; required for a deletion vector, like the next two
+    content_offset: int | None = None  # in the puffin file; a deletion vector needs this and the next two
     content_size: int | None = None
     referenced_data_file: str | None = None
 

@@ -1,9 +1,9 @@
 /*
- * A rule of Spark's optimizer: relations of Parquet files that have an index are read from the row groups that can match.
+ * A rule of Spark's optimizer: of an indexed relation of Parquet files, only row groups that can match are read.
  *
- * Compiled in the driver by Janino, beside PrunedTable.java. The relation's own list of files is the truth: what Spark
- * would read is what is read, but for row groups that the index proves to hold no match. Whatever is not known exactly
- * stays as it is, and so does everything where Python fails, or does not answer in time.
+ * Compiled in the driver by Janino, together with PrunedTable.java. Sound: the relation's own list of files decides
+ * what is read, except row groups that the index proves to have no match. A relation that is not fully understood stays
+ * as it is; so does one for which Python fails or does not answer in time.
  */
 package secateur;
 
@@ -89,9 +89,9 @@ import scala.runtime.AbstractFunction1;
 public final class EnableRule extends Rule {
     public static final String ENABLED = "secateur.enabled"; // SET secateur.enabled=false
     final Asker asker;
-    private volatile Function other; // what stands for the scan of another source, see IcebergScan.java; or null
+    private volatile Function other; // prunes scans of another source, see IcebergScan.java; or null
 
-    /** A Function of Python, the milliseconds that one call of it may take, and those that a look for an index holds. */
+    /** Parts: a Function of Python, the limit of one call in ms, and how long a lookup of an index is cached, in ms. */
     public EnableRule(List parts) {
         asker = new Asker(
             (Function) parts.get(0), ((Number) parts.get(1)).longValue(), ((Number) parts.get(2)).longValue());
@@ -99,10 +99,10 @@ public final class EnableRule extends Rule {
 
     public String ruleName() { return "secateur.EnableRule"; }
 
-    /** Ask of scans of other sources too. */
+    /** Prune scans of another source too. */
     public void alsoAsk(Function other) { this.other = other; }
 
-    /** This session's queries, and those of sessions that are made of it later; `session` is one of Spark Classic. */
+    /** Prune the queries of this session and of sessions made from it later; `session` is of Spark Classic. */
     public void enable(SparkSession session) {
         List rules = without(session);
         rules.add(this);
@@ -111,16 +111,16 @@ public final class EnableRule extends Rule {
         asker.forget();
     }
 
-    /** Leave this session's queries alone, and those of sessions that are made later. */
+    /** Stop pruning the queries of this session, and of sessions made later. */
     public void disable(SparkSession session) {
         asker.isOn = false;
         session.experimental().extraOptimizations_$eq(PrunedTable.seq(without(session)));
     }
 
-    /** Sessions that are made later have this rule from their first query on. */
+    /** Give sessions that are made later this rule, from their first query on. */
     public void enableLater(SparkSession session) { session.extensions().injectOptimizerRule(new InNewSessions(this)); }
 
-    /** The rules that the user gave; those of an earlier class of this name too are taken out. */
+    /** The session's rules without this one, and without rules of an earlier class with the same name. */
     private static List without(SparkSession session) {
         List rules = new ArrayList();
         for (Iterator all = session.experimental().extraOptimizations().iterator(); all.hasNext();) {
@@ -130,7 +130,7 @@ public final class EnableRule extends Rule {
         return rules;
     }
 
-    /** What became of the last relations, oldest first: session, location, number of an answer or "", and a text. */
+    /** Results for the last relations, oldest first: session, location, number of a reply or "", and a text. */
     public List events() { return asker.events(); }
 
     public TreeNode apply(TreeNode plan) {
@@ -150,15 +150,15 @@ public final class EnableRule extends Rule {
         return rewriting.result();
     }
 
-    /** One plan, and the relations in it that are to be left alone. */
+    /** Rewrites one plan. */
     static final class Rewriting {
         private final EnableRule rule;
         private final SparkSession session;
         private final LogicalPlan plan;
-        private final IdentityHashMap failed = new IdentityHashMap(); // tables of which Python gave no answer
-        private final IdentityHashMap tables = new IdentityHashMap(); // relation -> table, or why it is left alone
+        private final IdentityHashMap failed = new IdentityHashMap(); // relations for which Python gave no reply
+        private final IdentityHashMap tables = new IdentityHashMap(); // relation -> table, or why it is unchanged
         private boolean isChanged, hasJoin;
-        private String unrepeatable; // why no relation of this plan may be read in other pieces, or null
+        private String unrepeatable; // why this plan's relations must keep their partitioning, or null
 
         Rewriting(EnableRule rule, SparkSession session, LogicalPlan plan) {
             this.rule = rule;
@@ -166,7 +166,7 @@ public final class EnableRule extends Rule {
             this.plan = plan;
         }
 
-        /** The plan with pruned scans; as it was where there is nothing to prune. */
+        /** The plan with pruned scans; the same plan if there is nothing to prune. */
         LogicalPlan result() {
             unrepeatable = Obstacles.ofPlan(plan);
             if (Obstacles.changesRows(plan)) return plan;
@@ -186,7 +186,7 @@ public final class EnableRule extends Rule {
             }
         }
 
-        /** Values of a join's small side prune its big side while the query runs. */
+        /** Let the values of a join's small side prune its big side while the query runs. */
         private static LogicalPlan withRuntimeFilters(LogicalPlan pushed) {
             LogicalPlan filtered = PartitionPruning$.MODULE$.apply(pushed);
             if (filtered.fastEquals(pushed)) return pushed;
@@ -225,7 +225,7 @@ public final class EnableRule extends Rule {
             return (LogicalPlan) found.mapExpressions(new InSubqueries(rule));
         }
 
-        /** A scan of another source below a filter, cut down by it. */
+        /** Prune the scan of another source below a filter. */
         private LogicalPlan filtered(Filter filter) {
             if (rule.other == null || !(filter.child() instanceof DataSourceV2ScanRelation)) return filter;
             DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) filter.child();
@@ -269,7 +269,7 @@ public final class EnableRule extends Rule {
                 CaseInsensitiveStringMap.empty(), Option.empty());
         }
 
-        /** The table that stands for a relation, or why there is none. */
+        /** The table that replaces a relation, or the reason (a String) why it stays. */
         private Object table(LogicalRelation relation, HadoopFsRelation files) {
             String reason = Obstacles.of(session, relation, files);
             if (reason != null) return reason;
@@ -293,7 +293,7 @@ public final class EnableRule extends Rule {
             return root == null ? String.valueOf(files.location().rootPaths()) : location(root);
         }
 
-        /** The one directory of a relation; a partitioned table's where Spark has chosen partitions of it already. */
+        /** The only directory of a relation; that of the table if Spark has already chosen some of its partitions. */
         private static Path root(LogicalRelation relation, HadoopFsRelation files) {
             if (relation.catalogTable().isDefined()) {
                 CatalogTable table = (CatalogTable) relation.catalogTable().get();
@@ -303,7 +303,7 @@ public final class EnableRule extends Rule {
             return roots.length() == 1 ? (Path) roots.head() : null;
         }
 
-        /** A path on this machine, or a URI, as Python opens it. */
+        /** A local path, or a URI, as Python opens it. */
         private static String location(Path root) {
             String scheme = root.toUri().getScheme();
             return scheme == null || scheme.equals("file") ? root.toUri().getPath() : root.toString();
@@ -319,7 +319,7 @@ public final class EnableRule extends Rule {
     }
 }
 
-/** A scan of another source that was cut down: where, how far, and the number of the answer. */
+/** A pruned scan of another source: its location, a text for explain, and the number of the reply. */
 public interface Pruned {
     String location();
 
@@ -328,7 +328,7 @@ public interface Pruned {
     long number();
 }
 
-/** Plans inside expressions, of which each is a plan of its own: those of run-time filters have to equal what they repeat. */
+/** Rewrites the plans inside expressions, each by itself: a run-time filter's plan must equal the plan it repeats. */
 final class InSubqueries extends AbstractFunction1 {
     private final EnableRule rule;
 
@@ -353,10 +353,10 @@ final class InSubqueries extends AbstractFunction1 {
     }
 }
 
-/** Given the rules of a new session when its first query is optimized; a rule that does nothing itself. */
+/** Adds the rule to a new session when its first query is optimized; returns a rule that does nothing. */
 final class InNewSessions extends AbstractFunction1 {
     private final EnableRule rule;
-    private final Set known = java.util.Collections.synchronizedSet(new HashSet()); // sessions that have been given it
+    private final Set known = java.util.Collections.synchronizedSet(new HashSet()); // ids of sessions with the rule
 
     InNewSessions(EnableRule rule) { this.rule = rule; }
 
@@ -373,7 +373,7 @@ final class Nothing extends Rule {
     public TreeNode apply(TreeNode plan) { return plan; }
 }
 
-/** What speaks against reading a relation by another scan than its own; null where nothing does. */
+/** Reasons not to replace the scan of a relation; null if there is none. */
 final class Obstacles {
     private static final Set PLAIN_OPTIONS = new HashSet(Arrays.asList(new String[] {
         "path", "compression", "parquet.compression", "serialization.format"}));
@@ -447,7 +447,7 @@ final class Obstacles {
     private static final Set ROW_LEVEL = new HashSet(Arrays.asList(new String[] {
         "ReplaceData", "WriteDelta", "MergeRows", "MergeIntoTable", "UpdateTable", "DeleteFromTable"}));
 
-    /** Whether a plan is that of a MERGE, an UPDATE or a DELETE: what it reads is part of how it finds conflicts. */
+    /** Whether a plan is a MERGE, an UPDATE or a DELETE: these detect conflicts from the files that they read. */
     static boolean changesRows(LogicalPlan plan) {
         if (ROW_LEVEL.contains(plan.getClass().getSimpleName())) return true;
         for (Iterator all = plan.children().iterator(); all.hasNext();) {
@@ -456,7 +456,7 @@ final class Obstacles {
         return false;
     }
 
-    /** What depends on how a table is cut into partitions: then every relation is read as it would be. */
+    /** Why the result depends on how rows are partitioned, or null. If it does, every relation stays unchanged. */
     static String ofPlan(LogicalPlan plan) {
         if (plan instanceof Sample) return "a sample depends on how rows are partitioned";
         for (Iterator all = plan.expressions().iterator(); all.hasNext();) {
@@ -484,7 +484,7 @@ final class Obstacles {
     }
 }
 
-/** A relation of Spark, of which each scan reads some row groups of the files that the relation lists. */
+/** A relation of Spark; its scans read some row groups of the files that the relation lists. */
 final class RelationTable extends PrunedTable {
     final HadoopFsRelation relation;
     final Path root;
@@ -497,7 +497,7 @@ final class RelationTable extends PrunedTable {
         this.asker = asker;
     }
 
-    /** The files as Spark lists them for these filters: those on partition columns alone choose directories. */
+    /** The files that Spark lists for these filters: filters that use only partition columns choose directories. */
     public BlockSource source(List filters) {
         List chosen = new ArrayList();
         Set columns = new HashSet(Arrays.asList(partitionSchema.fieldNames()));
@@ -518,7 +518,7 @@ final class RelationTable extends PrunedTable {
         return true;
     }
 
-    /** Tables of the same files by the same columns; scans compare the files themselves. */
+    /** Equal if the file index and the columns are equal; scans compare the files themselves. */
     public boolean equals(Object other) {
         if (!(other instanceof RelationTable)) return false;
         RelationTable table = (RelationTable) other;
@@ -529,13 +529,13 @@ final class RelationTable extends PrunedTable {
     public int hashCode() { return 31 * name.hashCode() + schema.hashCode(); }
 }
 
-/** The files that Spark lists for a scan, and in bytes what Python is told of them. */
+/** The files that Spark lists for a scan, and their encoding for Python. */
 final class FileList implements BlockSource {
     private final RelationTable table;
     private final List files = new ArrayList(); // FileStatusWithMetadata
     private final List partitions = new ArrayList(); // InternalRow
     private final int[] partition; // of every file
-    private final byte[] told, digest;
+    private final byte[] told, digest; // the encoded list, and its SHA-256
 
     FileList(RelationTable table, Seq directories) {
         this.table = table;
@@ -562,7 +562,7 @@ final class FileList implements BlockSource {
 
     private FileStatusWithMetadata file(int i) { return (FileStatusWithMetadata) files.get(i); }
 
-    /** See secateur/io/spark/planner/file_list.py. */
+    /** Encode the list; secateur/io/spark/planner/file_list.py decodes it. */
     private byte[] told() throws IOException {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         DataOutputStream out = new DataOutputStream(bytes);
@@ -591,7 +591,7 @@ final class FileList implements BlockSource {
         return bytes.toByteArray();
     }
 
-    /** A path below the table's; empty for one that lies elsewhere. */
+    /** A path relative to the table's; empty if it lies elsewhere. */
     private String below(Path path) {
         java.net.URI file = path.toUri(), root = table.root.toUri();
         boolean isThere = root.getScheme() == null
@@ -662,11 +662,11 @@ final class FileList implements BlockSource {
     public int hashCode() { return Arrays.hashCode(digest); }
 }
 
-/** Calls Python, for no longer than a set time; remembers where there is no index, what failed, and what was done. */
+/** Calls Python with a time limit; caches which tables have an index, and keeps warnings and events. */
 public final class Asker {
-    public static final byte LOOK = 0, FILES = 1, QUESTION = 2, DATA_FILES = 3; // what is asked
-    public static final long UNKNOWN = -2, UNREGISTERED = -3; // numbers of answers that are none
-    private static final int FAILED_LOOKS = 30; // so many times as long holds that a look failed
+    public static final byte LOOK = 0, FILES = 1, QUESTION = 2, DATA_FILES = 3; // kinds of requests
+    public static final long UNKNOWN = -2, UNREGISTERED = -3; // numbers of replies without row groups
+    private static final int FAILED_LOOKS = 30; // a failed lookup is cached this many times as long
     private static final int MOST_LOOKS = 1000, MOST_WARNINGS = 100, MOST_EVENTS = 100;
     private static final ExecutorService THREADS = Executors.newCachedThreadPool(new ThreadFactory() {
         public Thread newThread(Runnable runnable) {
@@ -677,9 +677,9 @@ public final class Asker {
     });
     final Function python;
     private final long mostMillis;
-    private final long lookMillis; // an index that is built later in the session is found then
+    private final long lookMillis; // a lookup expires, so that an index built later in the session is found
     volatile boolean isOn = true; // for sessions that are made later
-    private volatile long silentUntil; // after a call that took too long nobody is asked for a while
+    private volatile long silentUntil; // no calls until then, after one that took too long
     private final Map looks = new LinkedHashMap(); // location -> Look
     private final Set warned = new HashSet();
     private final ArrayDeque events = new ArrayDeque();
@@ -692,10 +692,10 @@ public final class Asker {
 
     private static final class Look {
         long until;
-        String[] columns; // of the index, null where there is none
+        String[] columns; // of the index; null if there is none
     }
 
-    /** The columns that a table's index knows, null where there is no index. Looked for once in a while. */
+    /** The indexed columns of a table, null if there is no index. Cached for `lookMillis`. */
     public String[] columns(String location) {
         long now = System.currentTimeMillis();
         synchronized (looks) {
@@ -710,7 +710,7 @@ public final class Asker {
             for (int i = 0; i < count; i++) look.columns[i] = Answer.text(reply);
         } catch (Exception error) {
             warn(location, String.valueOf(error.getMessage()));
-            look.until = FAILED_LOOKS * lookMillis; // a place that cannot be asked would be waited for again and again
+            look.until = FAILED_LOOKS * lookMillis; // do not wait for an unreachable location again and again
         }
         look.until += System.currentTimeMillis() + lookMillis;
         synchronized (looks) {
@@ -720,7 +720,7 @@ public final class Asker {
         return look.columns;
     }
 
-    /** What Python answers. Raises IllegalStateException where it fails or takes too long. */
+    /** Call Python and return its reply. Throws IllegalStateException if it fails or takes too long. */
     public DataInputStream ask(final byte kind, final byte[] head, final byte[] body) {
         if (System.currentTimeMillis() < silentUntil) throw new IllegalStateException("Python did not answer in time");
         Future reply = THREADS.submit(new Callable() {
@@ -747,7 +747,7 @@ public final class Asker {
         }
     }
 
-    /** Say once that a query is not pruned. */
+    /** Log, once for each location and reason, that a table is read unpruned. */
     public void warn(String location, String reason) {
         synchronized (warned) {
             if (warned.size() >= MOST_WARNINGS || !warned.add(location + " " + reason)) return;
@@ -775,7 +775,7 @@ public final class Asker {
         return found;
     }
 
-    /** Forget which locations have no index. */
+    /** Forget which locations have an index and which have none, and allow calls again. */
     void forget() {
         synchronized (looks) {
             looks.clear();

@@ -1,9 +1,9 @@
 /*
- * Iceberg's own scan of a query, of which the tasks are cut down to row groups that the index leaves.
+ * Iceberg's own scan of a query, with its tasks cut to the row groups that survive pruning.
  *
- * Compiled in the driver by Janino, beside EnableRule.java, where the session has Iceberg's runtime. Snapshot, deletes,
- * columns, grouping and run-time filters are Iceberg's: of its tasks only ranges of files are left out that hold no match.
- * Data files are never written again, so that what the index proves of one holds in every snapshot that has it.
+ * Compiled in the driver by Janino, together with EnableRule.java, if the session has Iceberg's runtime. Snapshot,
+ * deletes, columns, grouping and run-time filters are Iceberg's; only file ranges without a match leave its tasks.
+ * Sound: data files are immutable, so what the index proves about a file holds in every snapshot that has the file.
  */
 package secateur;
 
@@ -48,7 +48,7 @@ import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.types.StructType;
 
-/** What the rule asks about a scan of another source: the scan in its place, a reason to leave it, or null. */
+/** Replaces a scan: returns the pruned scan, a reason (a String) to leave the scan, or null if it is not Iceberg's. */
 public final class IcebergScan implements Function {
     public Object apply(Object given) {
         Object[] parts = (Object[]) given;
@@ -68,13 +68,13 @@ public final class IcebergScan implements Function {
     }
 }
 
-/** A scan of Iceberg's that reads of some files some ranges, and of the others all. */
+/** A scan of Iceberg's that reads only some ranges of some files, and the other files whole. */
 final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRuntimeV2Filtering, Pruned {
     private final Scan scan;
     private final String name, text;
     private final long number;
     private final byte[] asked;
-    private final Map ranges; // path -> long[] of starts and ends; a file that is not here is read whole
+    private final Map ranges; // path -> long[] of starts and ends; files without an entry are read whole
 
     private NarrowedScan(Scan scan, String name, String text, long number, byte[] asked, Map ranges) {
         this.scan = scan;
@@ -113,7 +113,7 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
         Map ranges = new HashMap();
         for (int i = 0; i < paths.size(); i++) {
             int count = reply.readInt();
-            if (count < 0) continue; // a file that the index does not know
+            if (count < 0) continue; // the snapshot that Python opened lacks this file
             long[] edges = new long[2 * count];
             for (int j = 0; j < edges.length; j++) edges[j] = reply.readLong();
             ranges.put(paths.get(i), edges);
@@ -121,7 +121,7 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
         return new NarrowedScan(scan, table.name(), text, number, question, ranges);
     }
 
-    /** See secateur/io/spark/planner/data_files.py. */
+    /** Encode the scan; secateur/io/spark/iceberg/listed_files.py decodes it. */
     private static byte[] told(String metadata, long snapshot, Schema schema, List paths) throws IOException {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         DataOutputStream out = new DataOutputStream(bytes);
@@ -162,7 +162,7 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
 
     public Batch toBatch() { return new NarrowedBatch(this, scan.toBatch()); }
 
-    /** The tasks of a partition, cut; empty where nothing of it is to be read. */
+    /** The tasks of a partition, cut to the ranges; empty if nothing of it has to be read. */
     List cut(ScanTaskGroup group) throws Exception {
         List found = new ArrayList();
         for (Iterator all = group.tasks().iterator(); all.hasNext();) {
@@ -201,7 +201,7 @@ final class NarrowedBatch implements Batch {
     }
 
     public InputPartition[] planInputPartitions() {
-        InputPartition[] all = batch.planInputPartitions(); // made anew by every call
+        InputPartition[] all = batch.planInputPartitions(); // every call makes new partitions, so they can be changed
         List found = new ArrayList();
         try {
             for (int i = 0; i < all.length; i++) {
@@ -228,7 +228,7 @@ final class NarrowedBatch implements Batch {
     public int hashCode() { return scan.hashCode(); }
 }
 
-/** Members of Iceberg's that are not public. */
+/** Access to members of Iceberg's that are not public. */
 final class Reflected {
     static Object call(Object target, String name) throws Exception {
         for (Class each = target.getClass(); each != null; each = each.getSuperclass()) {

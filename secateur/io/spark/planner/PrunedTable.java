@@ -1,7 +1,7 @@
 /*
- * A table whose scans are those of Spark's own Parquet reader, over the row groups that Python says can hold a match.
+ * A table that Spark's own Parquet reader scans, restricted to the row groups that can match according to Python.
  *
- * Compiled in the driver by Janino, which Spark ships for the code that it generates: so no lambdas and no generics.
+ * Compiled in the driver by Janino, which Spark ships for its generated code: so no lambdas and no generics.
  * Nothing of this file goes to executors. They get Spark's FilePartition and its ParquetPartitionReaderFactory.
  */
 package secateur;
@@ -83,12 +83,12 @@ public class PrunedTable implements Table, SupportsRead, BlockSource {
     public final SparkSession spark;
     public final String name;
     public final StructType schema; // of the table
-    public final StructType dataSchema; // of its files, without the columns that directories name
+    public final StructType dataSchema; // of its files, without partition columns
     public final StructType partitionSchema;
-    public final String[] filterable; // columns of which the values of a join's other side are worth asking
-    public final Function python; // a question in bytes to an answer in bytes, see secateur/io/spark/planner/protocol.py
+    public final String[] filterable; // columns for which values of a join's other side can prune
+    public final Function python; // bytes of a request -> bytes of a reply, see secateur/io/spark/planner/protocol.py
 
-    /** The fields in their order: Py4J puts objects of Python into lists, but not into the array of a reflective call. */
+    /** `parts`: the fields in order. Py4J puts Python objects into lists, not into the array of a reflective call. */
     public PrunedTable(List parts) {
         spark = (SparkSession) parts.get(0);
         name = (String) parts.get(1);
@@ -99,7 +99,7 @@ public class PrunedTable implements Table, SupportsRead, BlockSource {
         python = (Function) parts.get(6);
     }
 
-    /** Whom a scan with these filters asks. */
+    /** The source that a scan with these filters gets its row groups from. */
     public BlockSource source(List filters) { return this; }
 
     public Answer answer(long earlier, byte[] question) { return Answer.to(this, earlier, question); }
@@ -115,13 +115,13 @@ public class PrunedTable implements Table, SupportsRead, BlockSource {
     public static Seq seq(List list) { return CollectionConverters.asScala(list).toList(); }
 }
 
-/** Whom a scan asks for its row groups. Equal sources answer equal questions alike. */
+/** Where a scan gets its row groups from. Equal sources give equal answers to equal questions. */
 public interface BlockSource {
-    /** Row groups to read; `earlier` is the number of the answer that is to be narrowed, or 0. */
+    /** Row groups to read; `earlier` is the number of the answer to narrow, or 0. */
     Answer answer(long earlier, byte[] question);
 }
 
-/** What Spark's own builder makes of the columns and the filters, and all filters for Python. */
+/** Builds a scan: Spark's own builder gets the columns and exact filters, Python gets all deterministic filters. */
 final class PrunedScanBuilder
         implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownCatalystFilters {
     private final PrunedTable table;
@@ -139,7 +139,7 @@ final class PrunedScanBuilder
 
     public void pruneColumns(StructType required) { parquet.pruneColumns(required); }
 
-    /** All filters stay with Spark. Its reader gets those to which it loses no row. */
+    /** Return all filters, so that Spark applies them; push into Spark's reader only those that lose no row there. */
     public Seq pushFilters(Seq given) {
         List pushed = new ArrayList();
         for (Iterator all = given.iterator(); all.hasNext();) {
@@ -160,8 +160,8 @@ final class PrunedScanBuilder
     }
 
     /**
-     * Whether Spark's reader loses no row to a filter. It does to those that ask for NULL, where files have no null counts
-     * or wrong ones; to names with a dot, which it takes for fields of structs; and to bounds of floats, without NaN.
+     * Whether Spark's reader loses no row by a filter. It can lose rows by filters on NULL, if null counts in the files
+     * are missing or wrong; on names with a dot, which it reads as struct fields; on floats, whose bounds ignore NaN.
      */
     private static boolean isExact(Expression expression) {
         String type = expression.dataType().catalogString();
@@ -185,9 +185,9 @@ public final class PrunedScan
     private final BlockSource source;
     final ParquetScan parquet;
     final byte[] question; // the filters of the query
-    private Answer answer; // to the question; asked for once
-    private volatile String narrowed = ""; // what values of joins left, for explain()
-    private final ThreadLocal values = new ThreadLocal(); // of a join, for the batch that this thread makes next
+    private Answer answer; // to the question; requested once
+    private volatile String narrowed = ""; // what is left after run-time filters, for explain()
+    private final ThreadLocal values = new ThreadLocal(); // of a join, for the next batch that this thread makes
 
     PrunedScan(PrunedTable table, BlockSource source, ParquetScan parquet, byte[] question) {
         this.table = table;
@@ -201,7 +201,7 @@ public final class PrunedScan
         return answer;
     }
 
-    /** Less than before, of the same files, in one partition where it was one: Spark has planned with that. */
+    /** The answer narrowed by the values of a join, over the same files. */
     Answer narrowed(byte[] more) {
         Answer all = answer();
         Answer found = source.answer(all.number, more);
@@ -218,7 +218,7 @@ public final class PrunedScan
         return (Map) parquet.getMetaData().$plus(new Tuple2("IndexPruning", answer().text + narrowed));
     }
 
-    /** Bytes of the surviving row groups, as far as the columns of the query take their share of a row. */
+    /** Bytes of the surviving row groups, times the share of a row that the query's columns take. */
     public Statistics estimateStatistics() {
         final Answer found = answer();
         final double share = (double) readSchema().defaultSize() / Math.max(1, table.schema.defaultSize());
@@ -244,7 +244,7 @@ public final class PrunedScan
 
     public void filter(Predicate[] predicates) { values.set(Question.ofValues(predicates)); }
 
-    /** A scan may stand in a plan twice, once with values of a join: they hold for the batch that is made next. */
+    /** A scan can be in a plan twice, once with values of a join: the values apply only to the next batch. */
     public Batch toBatch() {
         byte[] more = (byte[]) values.get();
         values.remove();
@@ -272,7 +272,7 @@ final class PrunedBatch implements Batch {
     public InputPartition[] planInputPartitions() {
         FilePartition[] all = scan.answer().partitions(scan, false);
         if (more == null) return all;
-        return scan.narrowed(more).partitions(scan, all.length <= 1);
+        return scan.narrowed(more).partitions(scan, all.length <= 1); // one stays one: Spark has planned with that
     }
 
     public PartitionReaderFactory createReaderFactory() { return scan.parquet.createReaderFactory(); }
@@ -286,7 +286,7 @@ final class PrunedBatch implements Batch {
     public int hashCode() { return scan.hashCode(); }
 }
 
-/** Expressions in bytes: trees in postfix order, a node after its children. */
+/** Encodes expressions: trees in postfix order, a node after its children. */
 public final class Question {
     private final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     private final DataOutputStream out = new DataOutputStream(bytes);
@@ -305,7 +305,7 @@ public final class Question {
         }
     }
 
-    /** Lists of values as a join's other side has them; what is no such list says nothing. */
+    /** Encode the IN lists among run-time filters, the values of a join's other side; other predicates are ignored. */
     static byte[] ofValues(Predicate[] predicates) {
         try {
             Question question = new Question();
@@ -357,7 +357,7 @@ public final class Question {
         List found = new ArrayList();
         if (expression instanceof AttributeReference) detail = ((AttributeReference) expression).name();
         else if (expression instanceof GetStructField) {
-            GetStructField field = (GetStructField) expression; // whose own name is as the query writes it
+            GetStructField field = (GetStructField) expression; // its own name is spelled as in the query
             detail = field.childSchema().apply(field.ordinal()).name();
         }
         else if (expression instanceof Like) detail = String.valueOf(((Like) expression).escapeChar());
@@ -371,7 +371,7 @@ public final class Question {
             Option own = ((TimeZoneAwareExpression) expression).timeZoneId();
             if (own.isDefined()) zone = (String) own.get();
         }
-        // The type of a result is that of the session's setting, which rounds another way than is known in Python.
+        // This setting changes the precision and rounding of decimal results, which Python does not model.
         boolean isRounded = type instanceof DecimalType && expression instanceof BinaryArithmetic
             && !SQLConf.get().decimalOperationsAllowPrecisionLoss();
         node(isRounded ? "?" : expression.getClass().getSimpleName(), type, detail, zone, found, children);
@@ -391,7 +391,7 @@ public final class Question {
         out.writeInt(children);
     }
 
-    /** A value as Spark holds it: text and bytes as they are, all else as it prints. */
+    /** A value in Spark's internal form: text and bytes unchanged, anything else as printed. */
     private static byte[] bytesOf(Object value) {
         if (value == null) return null;
         if (value instanceof byte[]) return (byte[]) value;
@@ -406,18 +406,18 @@ public final class Question {
     }
 }
 
-/** The row groups that survive: ranges of files, of which each holds the midpoints of just those that are to be read. */
+/** The surviving row groups, as ranges of files that hold the midpoints of these row groups and of no others. */
 public final class Answer {
-    public boolean isUnknown; // nothing is known beyond an earlier answer
+    public boolean isUnknown; // use the earlier answer
     public long number, bytes, rows;
     public String text;
     private Path[] paths;
     private long[] sizes, modified;
-    private Object[][] told; // of every file the values of the partition columns
-    private int[] file; // of every range
+    private Object[][] told; // per file, the values of the partition columns
+    private int[] file; // per range
     private long[] start, length;
 
-    /** Ask Python; `earlier` is the number of the answer that is to be narrowed, or 0. */
+    /** Ask Python; `earlier` is the number of the answer to narrow, or 0. */
     static Answer to(PrunedTable table, long earlier, byte[] question) {
         try {
             byte[] reply = (byte[]) table.python.apply(asked(table.spark, earlier, question));
@@ -427,7 +427,7 @@ public final class Answer {
         }
     }
 
-    /** A question as Python reads it. */
+    /** Encode a request for Python. */
     public static byte[] asked(SparkSession spark, long earlier, byte[] question) throws IOException {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         DataOutputStream out = new DataOutputStream(bytes);
@@ -439,10 +439,10 @@ public final class Answer {
         return bytes.toByteArray();
     }
 
-    /** Nothing is known beyond an earlier answer. */
+    /** An answer that leaves the earlier one in force. */
     public Answer() { isUnknown = true; }
 
-    /** Ranges of files; `told` are the values of their partition columns, as Spark holds them. */
+    /** Ranges of files; `told`: per file, the values of its partition columns in Spark's internal form. */
     public Answer(String text, long number, long bytes, long rows, Path[] paths, long[] sizes, long[] modified,
             Object[][] told, int[] file, long[] start, long[] length) {
         this.text = text;
@@ -508,7 +508,7 @@ public final class Answer {
         return type instanceof IntegerType || type instanceof DateType ? (Object) Integer.valueOf((int) bits) : bits;
     }
 
-    /** The ranges cut and packed as Spark cuts and packs files, or all of them in one partition. */
+    /** The ranges, split and packed as Spark does with files, or all in one partition. */
     FilePartition[] partitions(PrunedScan scan, boolean inOne) {
         SparkSession spark = scan.table.spark;
         long most = inOne ? Long.MAX_VALUE : FilePartition.maxSplitBytes(spark, new Total(this, spark));
@@ -561,7 +561,7 @@ public final class Answer {
     int ranges() { return length.length; }
 }
 
-/** Bytes that a scan is to read and to open, of which Spark makes the size of a split. */
+/** Bytes to read plus the cost of opening files, from which Spark computes the size of a split. */
 final class Total extends AbstractFunction0 {
     private final long bytes;
 

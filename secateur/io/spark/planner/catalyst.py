@@ -1,11 +1,11 @@
-"""The filters that Spark plans a scan with, as predicate nodes.
+"""Convert the filters of a Spark scan to predicate nodes.
 
-They come as Catalyst's own expressions, analysed and optimised: names are resolved, casts are explicit. Java writes
-every tree in postfix order (``Question`` in java/PrunedTable.java), so that no depth of nesting is too deep here.
+The filters are Catalyst expressions after analysis and optimization: names are resolved and casts are explicit. Java
+writes every tree in postfix order (``Question`` in PrunedTable.java), so deep nesting needs no recursion here.
 
-What a class of expressions means is known by its name, for those below and no others. Anything else is opaque: it keeps
-every block, and so does a condition on it. Modes of evaluation need not be known: where ANSI mode would fail, and
-another gives NULL or wraps around, a block is kept, for an error is possible there.
+An expression is recognised by the name of its class; only the classes below are known. Anything else is opaque: it
+keeps every block, and so does a condition on it. The evaluation mode does not matter: where ANSI mode would fail and
+another mode gives NULL or wraps around, the block is kept because an error is possible.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from secateur.pruning.predicate.nodes import (
 )
 from secateur.pruning.predicate.value_lists import compact, listed
 
-Node: TypeAlias = "Expression | Predicate | None"  # None: no value that is known here
+Node: TypeAlias = "Expression | Predicate | None"  # None: a value that no node here can express
 
 _COMPARISONS = {
     "EqualTo": "=",
@@ -55,7 +55,7 @@ _COMPARISONS = {
     "GreaterThan": ">",
     "GreaterThanOrEqual": ">=",
 }
-_FUNCTIONS = {  # classes that are a function of their children and of nothing else, unless of the time zone
+_FUNCTIONS = {  # classes whose result depends only on their children, and possibly on the time zone
     **{"Abs": "abs", "Add": "+", "Divide": "/", "Multiply": "*", "Remainder": "%", "Subtract": "-"},
     **{"Ceil": "ceil", "Floor": "floor", "Round": "round", "UnaryMinus": "negative"},
     **{"Coalesce": "coalesce", "Greatest": "greatest", "Least": "least", "IsNaN": "isnan"},
@@ -72,7 +72,7 @@ _FUNCTIONS = {  # classes that are a function of their children and of nothing e
     **{"StringInstr": "instr", "ArrayContains": "array_contains", "ArraysOverlap": "arrays_overlap"},
     **{"CreateArray": "array", "MapContainsKey": "map_contains_key", "MapKeys": "map_keys"},
 }
-_ARRAYS: dict[str, Callable[[Sequence[str | None]], pa.Array]] = {  # texts of many values, by the type of a list
+_ARRAYS: dict[str, Callable[[Sequence[str | None]], pa.Array]] = {  # type of the values -> parser of their texts
     **dict.fromkeys(INTEGERS, lambda texts: pa.array(texts).cast(pa.int64())),
     "date": lambda texts: pa.array(texts).cast(pa.int32()).cast(pa.date32()),
     "timestamp": lambda texts: pa.array(texts).cast(pa.int64()).cast(INSTANT),
@@ -83,7 +83,7 @@ _ARRAYS: dict[str, Callable[[Sequence[str | None]], pa.Array]] = {  # texts of m
 
 @dataclass(frozen=True)
 class PushedFilter:
-    """A conjunct of a query, and the time zones that its functions and casts read times in."""
+    """A conjunct of a query, and the time zones that its functions and casts use."""
 
     predicate: Predicate
     zones: frozenset[str]
@@ -91,7 +91,7 @@ class PushedFilter:
 
 @dataclass(frozen=True)
 class Catalyst:
-    """One node: its class, its type as Spark prints it, a name or a character that belongs to it, its values."""
+    """One Catalyst node: class name, type as Spark prints it, a name or an escape character, and literal values."""
 
     kind: str
     type: str
@@ -100,13 +100,13 @@ class Catalyst:
 
 
 def filters_of(data: bytes) -> list[PushedFilter]:
-    """The filters that bytes of Java's ``Question`` hold. Raises ValueError and struct.error for others."""
+    """Decode the filters that Java's ``Question`` wrote. Raises ValueError or struct.error if `data` is malformed."""
     reader = _Reader(data)
     return [reader.filter() for _ in range(reader.number())]
 
 
 class _Reader:
-    """Reads big-endian numbers and texts, and trees of them."""
+    """Reads big-endian numbers, texts, and trees in postfix order."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
@@ -117,7 +117,7 @@ class _Reader:
         return int(found)
 
     def filter(self) -> PushedFilter:
-        """One tree: as many nodes as leave one result."""
+        """Read one tree."""
         stack: list[Node] = []
         zones: set[str] = set()
         while True:
@@ -126,7 +126,7 @@ class _Reader:
             at = len(stack) - self.number()
             stack[at:] = [node_of(node, stack[at:])]
             zones |= {zone} - {""}
-            if self._bytes(1) == b"\0":  # nothing more of this tree
+            if self._bytes(1) == b"\0":  # end of this tree
                 (root,) = stack
                 return PushedFilter(Opaque("?") if root is None else _condition(root), frozenset(zones))
 
@@ -144,10 +144,10 @@ class _Reader:
 
 
 def node_of(node: Catalyst, children: Sequence[Node]) -> Node:
-    """The node that means what Catalyst's does; opaque for a condition that has none, None for another value."""
+    """Return the equivalent of a Catalyst node. Without one: an opaque node for a condition, None for a value."""
     try:
         found = _known(node, children)
-    except (SecateurError, ValueError, ArithmeticError, pa.ArrowException):  # a value beyond what literals hold
+    except (SecateurError, ValueError, ArithmeticError, pa.ArrowException):  # a value that a Literal cannot hold
         found = None
     return Opaque(f"{node.kind} of Spark") if found is None and node.type == "boolean" else found
 
@@ -175,7 +175,7 @@ def _known(node: Catalyst, children: Sequence[Node]) -> Node:
 
 
 def _of_values(node: Catalyst, children: Sequence[Expression]) -> Node:
-    """A node whose children are values of a row."""
+    """Convert a node whose children are all values."""
     match node.kind, children:
         case kind, (left, right) if kind in _COMPARISONS:
             return compare(_bare(left), _COMPARISONS[kind], _bare(right))
@@ -188,7 +188,7 @@ def _of_values(node: Catalyst, children: Sequence[Expression]) -> Node:
             return In(operand, compact(literals)) if len(literals) == len(items) else None
         case "Like", (operand, Literal(str(pattern), "string")):
             return Like(operand, pattern, node.detail)
-        case "Cast", (Literal() | Cast(Literal()),):  # which Spark would have computed
+        case "Cast", (Literal() | Cast(Literal()),):  # Spark folds casts of constants; one that is left is unusual
             return None
         case "Cast", (child,):
             return Cast(child, sql_type(node.type))
@@ -215,7 +215,7 @@ def _value(node: Expression | Predicate | None) -> Expression:
 
 
 def _connected(kind: type[And] | type[Or], *parts: Predicate) -> Predicate:
-    """AND and OR as one node with all children: Catalyst nests them."""
+    """Flatten nested ANDs or ORs, as Catalyst writes them, into one node."""
     return kind(reduce(lambda row, part: row + (part.children if isinstance(part, kind) else (part,)), parts, ()))
 
 
@@ -223,7 +223,10 @@ def _connected(kind: type[And] | type[Or], *parts: Predicate) -> Predicate:
 
 
 def _literal(type_: str, value: bytes | None) -> Literal:
-    """A value as Spark holds it: days and microseconds as numbers. Raises InvalidPredicate for other types."""
+    """Decode a value in Spark's internal form: dates are days, timestamps microseconds.
+
+    Raises InvalidPredicate for types without literals.
+    """
     if value is None or type_ == "binary":
         return value_of(value, type_).literal
     text = value.decode()
@@ -243,7 +246,7 @@ def _list(type_: str, values: Sequence[bytes | None]) -> Sequence[Literal]:
 
 
 def _declared(literal: Literal, type_: str) -> Expression:
-    """A decimal keeps the type that it was declared with, which gives that of what it is an operand of."""
+    """Keep the declared type of a decimal: it determines the type of the expression around it."""
     if not isinstance(literal.value, Decimal):
         return literal
     declared = sql_type(type_)
@@ -252,7 +255,7 @@ def _declared(literal: Literal, type_: str) -> Expression:
 
 
 def _bare(operand: Expression) -> Expression:
-    """An operand of what compares values: there the declared type of a decimal says nothing."""
+    """Drop the declared type of a decimal operand: it does not affect a comparison."""
     match operand:
         case Cast(Literal(Decimal()) as literal):
             return literal

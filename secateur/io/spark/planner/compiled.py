@@ -1,4 +1,4 @@
-"""Java classes that are compiled in the driver, once for a JVM, by Janino: the compiler that Spark ships."""
+"""Compile the planner's Java classes in the driver, once per JVM, with Janino, the compiler that Spark ships."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ SOURCE, RULE_SOURCE, ICEBERG_SOURCE = (_ROOM / f"{name}.java" for name in ("Prun
 
 @lru_cache(maxsize=4)
 def table_class(gateway: Any, source: str) -> Any:
-    """The class of tables. Raises Py4JError where Spark's classes are others."""
+    """Compile ``PrunedTable``. Raises Py4JError if Spark's classes do not fit."""
     loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
     return _compiled(gateway, source, loader, "secateur.PrunedTable")
 
 
 @lru_cache(maxsize=4)
 def rule_class(gateway: Any, source: str, table_source: str) -> Any:
-    """The class of the optimizer's rule, over that of tables. Raises Py4JError where Spark's classes are others."""
+    """Compile ``EnableRule``, which uses ``PrunedTable``. Raises Py4JError if Spark's classes do not fit."""
     loader = table_class(gateway, table_source).getClassLoader()
     return _compiled(gateway, source, loader, "secateur.EnableRule")
 
 
 def iceberg_class(gateway: Any, rule: Any, source: str) -> Any:
-    """The class that cuts scans of Iceberg's, over a class of rules. Raises Py4JError where Iceberg's are others."""
+    """Compile ``IcebergScan``, which uses the class `rule`. Raises Py4JError if Iceberg's classes do not fit."""
     return _compiled(gateway, source, rule.getClassLoader(), "secateur.IcebergScan")
 
 

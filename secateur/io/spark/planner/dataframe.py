@@ -1,4 +1,4 @@
-"""A table as an ordinary DataFrame, by the best road that the session has."""
+"""Make an ordinary DataFrame of a table, by the best read path that the session supports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROADS = ("auto", "transparent", "public")
 
 
 def dataframe(spark: SparkSession, table: Table, via: str, uses_index: Callable[[], bool]) -> DataFrame:
-    """The whole table as a DataFrame; see :func:`secateur.dataframe`. Raises as that."""
+    """Return the whole table as a DataFrame. Parameters and errors: see :func:`secateur.dataframe`."""
     if via not in ROADS:
         raise ValueError(f"via is one of {', '.join(ROADS)}, not {via!r}")
     time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
@@ -41,9 +41,10 @@ def dataframe(spark: SparkSession, table: Table, via: str, uses_index: Callable[
 
 
 def _public(spark: SparkSession, plan: PlannedScan) -> DataFrame:
-    """All rows of the table as it is now, by a road that needs nothing of Spark but its public interface.
+    """Return all rows of the current table by a public read path.
 
-    Raises UnsupportedTable for collations, which only Spark's own reader keeps, where that would read other files.
+    Raises UnsupportedTable if a column has a collation and Spark would not find the same files by their names: only
+    Spark's own reader keeps collations.
     """
     if any(holds_collation(field.type) for field in plan.opened.schema):
         if not is_read_by_spark(plan):

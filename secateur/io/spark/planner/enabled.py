@@ -1,7 +1,7 @@
-"""Answers Spark's optimizer: which tables have an index, and which row groups of listed files a query can match.
+"""Tell Spark's optimizer which tables have an index, and which row groups of the listed files a query can match.
 
-``EnableRule.java`` asks while a query is planned. Whatever goes wrong here is an answer too, with which the query
-runs unpruned.
+``EnableRule.java`` calls this module while a query is planned. An error here is a reply too: the query then runs
+unpruned.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from secateur.values import kind_of
 
 _log = logging.getLogger("secateur")
 
-LOOK, FILES, QUESTION, DATA_FILES = 0, 1, 2, 3  # what Java asks; see Asker in EnableRule.java
+LOOK, FILES, QUESTION, DATA_FILES = 0, 1, 2, 3  # kinds of requests; see Asker in EnableRule.java
 METADATA_FILE = ".metadata.json"
 MOST_LISTS, MOST_TABLES, MOST_PLANS = 64, 256, 100
 _RANGE = np.dtype([("file", ">i4"), ("start", ">i8"), ("length", ">i8")])
@@ -59,7 +59,7 @@ _RANGE = np.dtype([("file", ">i4"), ("start", ">i8"), ("length", ">i8")])
 
 @dataclass(frozen=True)
 class Answered:
-    """What an answer was made of: the values of a join narrow it over the same files, by the same index."""
+    """The inputs of a reply, kept so that the values of a join can narrow it over the same files and index."""
 
     scan: PlannedScan
     known: KnownFiles
@@ -69,7 +69,7 @@ class Answered:
 
 
 class Remembered(OrderedDict[object, object]):
-    """The last few values by their keys, shared by threads."""
+    """The values used last, by key. Thread-safe."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -85,10 +85,10 @@ class Remembered(OrderedDict[object, object]):
 
 @dataclass(frozen=True)
 class Enabled:
-    """Answers the rule of one driver, for all its sessions, each call in a thread of its own."""
+    """Answers the optimizer rule of one driver, for all its sessions. Each call comes in its own thread."""
 
     uses_index: Callable[[], bool]
-    named: dict[str, ParquetDirectory] = field(default_factory=dict)  # tables with an index elsewhere, by location
+    named: dict[str, ParquetDirectory] = field(default_factory=dict)  # tables whose index lies elsewhere, by location
     _tables: Remembered = field(default_factory=lambda: Remembered(MOST_TABLES))
     _lists: Remembered = field(default_factory=lambda: Remembered(MOST_LISTS))
     _asked: Remembered = field(default_factory=lambda: Remembered(MOST_PLANS))
@@ -98,7 +98,7 @@ class Enabled:
         implements = ("java.util.function.Function",)
 
     def apply(self, data: bytes) -> bytes:
-        """The answer to what is asked, both in bytes."""
+        """Answer a request of Java's ``Asker``."""
         data = bytes(data)
         kind, size = struct.unpack_from(">bi", data)
         head, body = data[5 : 5 + size], data[5 + size :]
@@ -113,12 +113,12 @@ class Enabled:
             return no_answer(f"{type(error).__name__}: {explained(error)}", FAILED)
 
     def plan(self, number: int) -> PlannedScan | None:
-        """The plan behind an answer, while it is remembered."""
+        """Return the plan behind a reply, or None if it is no longer kept."""
         asked = self._asked.get(number)
         return asked.scan if isinstance(asked, Answered) else asked if isinstance(asked, PlannedScan) else None
 
     def _look(self, location: str) -> bytes:
-        """The columns that the index of a table knows; -1 where there is none."""
+        """Encode the names of a table's indexed columns; their number is -1 if there is no index."""
         snapshot: Snapshot | None = None
         if self.uses_index():
             with suppress(SecateurError, OSError, ValueError):
@@ -183,7 +183,7 @@ class Enabled:
         return table
 
     def _opened(self, files: FileList) -> tuple[OpenedTable, KnownFiles]:
-        """The files that the index knows, and the index. Raises SecateurError where there is none to use."""
+        """Open the index over the files that it covers. Raises SecateurError if there is no index to use."""
         table = self._table(files.location)
         snapshot = current_snapshot(table.store, table.cache)
         if snapshot is None:
@@ -196,7 +196,7 @@ class Enabled:
         return OpenedTable(table, known.listing, schema, catalog, table.metadata_tables.manifests_read), known
 
     def _narrowed(self, question: ScanRequest) -> bytes:
-        """A part of an earlier answer; UNKNOWN where nothing is left out."""
+        """Narrow an earlier reply; UNKNOWN if that reply is no longer kept."""
         asked = self._asked.get(question.earlier)
         if not isinstance(asked, Answered):
             return no_answer("", UNKNOWN)
@@ -208,7 +208,10 @@ class Enabled:
 
 
 def change_times(table: ParquetDirectory) -> ChangeTimes | None:
-    """Return what gives the change times of a table's files; None where no tool sets a modification time back."""
+    """Return a function that reads the change times of a table's files; None unless they are on a local disk.
+
+    Only on a local disk can a tool set a modification time back.
+    """
     if not isinstance(table.filesystem, pafs.LocalFileSystem):
         return None
 
@@ -226,20 +229,20 @@ def _changed(path: str) -> int:
 
 
 def as_opened_here(location: str) -> str:
-    """A location of Spark's as this process opens it: Hadoop has names of its own for S3."""
+    """Convert a location of Spark's to this process's form: Hadoop has its own schemes for S3."""
     scheme, separator, rest = location.rstrip("/").partition("://")
     return f"s3://{rest}" if separator and scheme in ("s3a", "s3n") else location.rstrip("/")
 
 
 def _iceberg() -> Any:
-    """The module for scans of Iceberg's, which needs PyIceberg."""
+    """Import the module for Iceberg scans, which needs PyIceberg."""
     return import_module("secateur.io.spark.iceberg.listed_files")
 
 
 def common_schema(relation: StructType, indexed: pa.Schema) -> pa.Schema:
-    """The columns that mean the same to a relation and to the index: names in the same case, and equal types.
+    """Return the columns that the relation and the index share: names in the same case, and equal types.
 
-    Of structs a relation may have fewer fields. Where names differ by case alone, a column is left out.
+    A struct of the relation may have fewer fields. Columns whose names differ only in case are left out.
     """
     counts: dict[str, int] = {}
     for name in indexed.names:
@@ -255,7 +258,7 @@ def common_schema(relation: StructType, indexed: pa.Schema) -> pa.Schema:
 
 
 def _is_part(type_: DataType, indexed: pa.DataType) -> bool:
-    """Whether a type of Spark is that of the index, or a struct with some of its fields."""
+    """Return whether a Spark type equals the indexed type, or is a struct with some of its fields."""
     if isinstance(type_, StructType):
         known = {each.name: each.type for each in indexed} if pa.types.is_struct(indexed) else {}
         return all(each.name in known and _is_part(each.dataType, known[each.name]) for each in type_)
@@ -267,7 +270,7 @@ def _is_part(type_: DataType, indexed: pa.DataType) -> bool:
 
 
 def _nullable(type_: DataType) -> DataType:
-    """A type without what it says of NULL."""
+    """Return a type with every part nullable."""
     match type_:
         case ArrayType():
             return ArrayType(_nullable(type_.elementType))
@@ -283,7 +286,7 @@ def _nullable(type_: DataType) -> DataType:
 
 
 def _reply(asked: Answered, scan: PlannedScan, number: int) -> bytes:
-    """Row groups as Java reads them (``FileList.read``): files by their ordinals in Spark's list."""
+    """Encode row groups for Java's ``FileList.read``: files are ordinals in Spark's list."""
     blocks, report, known, size = scan.survivors.blocks, scan.report, asked.known, asked.files.size
     assert blocks is not None
     before = report.stages[0].before

@@ -1,8 +1,7 @@
-"""The files that Spark has listed for a scan, and which of them the index knows.
+"""The files that Spark listed for a scan, matched with the files that the index covers.
 
-Java tells every list once (``FileList`` in EnableRule.java), and then names it by its digest. A file is known to the
-index by its path, its length and the millisecond of its modification, which is what Spark has of it; on a local disk by
-its change time too.
+Java sends every list once (``FileList`` in EnableRule.java), and refers to it by its digest afterwards. Files match by
+path, length and modification time in milliseconds, because Spark knows no more; on a local disk also by change time.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from secateur.io.tables.listing import Listing
 from secateur.io.tables.partitions import Partitions
 from secateur.pruning.functions.types import INSTANT, LOCAL
 
-ChangeTimes: TypeAlias = Callable[[pa.Array], np.ndarray]  # of paths below the table: nanoseconds, -1 if unknown
+ChangeTimes: TypeAlias = Callable[[pa.Array], np.ndarray]  # paths below the table -> nanoseconds, -1 = unknown
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _NANOSECONDS = 1_000_000  # of a millisecond
@@ -33,19 +32,19 @@ _NANOSECONDS = 1_000_000  # of a millisecond
 
 @dataclass(frozen=True)
 class FileList:
-    """What Spark reads: arrays of shape (n_files,), in its own order."""
+    """The files that Spark reads: arrays of shape (n_files,), in Spark's order."""
 
     location: str
     columns: StructType  # of the files
-    paths: pa.Array  # below the location; empty for a file elsewhere
+    paths: pa.Array  # relative to the location; "" for a file elsewhere
     size: np.ndarray  # bytes
     modified: np.ndarray  # milliseconds since the epoch
-    partitions: Partitions  # of the columns of which values are understood here
+    partitions: Partitions  # only columns of types that `_values` decodes
 
     def known_to(self, snapshot: Snapshot, changed: ChangeTimes | None = None) -> KnownFiles:
-        """Match the files with the entries of the index, by their identity.
+        """Match the files with the entries of the index by identity.
 
-        `changed` gives the change times of files on a local disk, where a tool can set the modification time back.
+        `changed` returns change times for a local disk, where a tool can set the modification time back.
         """
         files = snapshot.files
         at = pc.fill_null(pc.index_in(files.path, value_set=self.paths.cast(files.path.type)), -1).to_numpy()
@@ -54,7 +53,7 @@ class FileList:
         same[same] = files.modified[same] // _NANOSECONDS == self.modified[at[same]]
         entries = np.flatnonzero(same)
         count = np.bincount(at[entries], minlength=len(self.size))
-        entries = entries[count[at[entries]] == 1]  # two files of one millisecond cannot be told apart
+        entries = entries[count[at[entries]] == 1]  # two entries of one millisecond are ambiguous
         if changed is not None:
             entries = entries[
                 changed(self.paths.take(from_numpy(at[entries].astype(np.int64)))) == files.witness[entries]
@@ -73,15 +72,15 @@ class FileList:
 
 @dataclass(frozen=True)
 class KnownFiles:
-    """A list of files as the index sees it."""
+    """Spark's files, divided into those with an index entry and the others."""
 
-    listing: Listing  # of those that it knows
-    ordinals: np.ndarray  # of these in the list of Spark
-    others: np.ndarray  # ordinals of those that it does not know, ascending
+    listing: Listing  # the files with an entry
+    ordinals: np.ndarray  # of these files in Spark's list
+    others: np.ndarray  # ordinals of the files without an entry, ascending
 
 
 def file_list(data: bytes) -> FileList:
-    """The list that bytes of Java hold."""
+    """Decode the list that Java's ``FileList`` wrote."""
     reader = Reader(data)
     location = reader.text()
     columns, partition_columns = (StructType.fromJson(json.loads(reader.text())) for _ in range(2))
@@ -100,7 +99,7 @@ def file_list(data: bytes) -> FileList:
 
 
 def _values(type_: DataType, texts: Sequence[str | None]) -> pa.Array | None:
-    """Partition values, which Spark holds days and microseconds of as numbers; None for types not understood here."""
+    """Decode partition values: dates are days, timestamps microseconds. None if the type is not supported here."""
     found, name = pa.array(texts, pa.string()), type_.simpleString()
     if name in _INTEGERS:
         return found.cast(to_arrow_type(type_))
@@ -132,7 +131,7 @@ class Reader:
         return self.text() if self.bytes(1) == b"\1" else None
 
     def texts(self, n: int) -> pa.Array:
-        """n texts: where each ends, and behind that all of them."""
+        """Read n texts: first the end offset of each, then their bytes."""
         offsets = np.concatenate([[0], self.array(">i4", n)]).astype(np.int32)
         blob = self.bytes(int(offsets[-1]))
         found = pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(blob))

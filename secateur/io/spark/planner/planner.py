@@ -1,8 +1,7 @@
-"""The row groups that a query can match, asked by Spark while it plans the query.
+"""Return the row groups that a query can match, when Spark asks for them while planning.
 
-Trouble of whatever kind keeps row groups: what Python does not understand of a filter is not asked of the index, and
-where no plan can be made the answer is all of every live file. Only where the live files themselves are not to be had
-does the query fail.
+Every problem keeps row groups: filters that Python cannot convert are not used for pruning, and if no plan can be made
+the reply is every live file as a whole. The query fails only if the live files themselves cannot be listed.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from secateur.pruning.predicate.nodes import And, Predicate, Truth
 
 _log = logging.getLogger("secateur")
 
-MOST_KEPT = 64  # answers that the values of a join may still narrow
+MOST_KEPT = 64  # replies that the values of a join can still narrow
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """What an answer was made of: its narrowing is about the same files, whatever came or went meanwhile."""
+    """The inputs of a reply, so that narrowing it uses the same files even if the table has changed since."""
 
     opened: OpenedTable
     predicate: Predicate
@@ -44,7 +43,7 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Planner:
-    """Answers the scans of one DataFrame, each in a thread of its own; Java calls it as a Function."""
+    """Answers the scans of one DataFrame. Java calls it as a Function; each scan has its own thread."""
 
     table: ParquetDirectory
     schema: pa.Schema  # of the DataFrame
@@ -58,7 +57,7 @@ class Planner:
         implements = ("java.util.function.Function",)
 
     def apply(self, data: bytes) -> bytes:
-        """The answer to a question, both in bytes; whatever goes wrong is an answer too."""
+        """Answer an encoded request; errors become replies too."""
         try:
             question = question_of(data)
             return self._first(question) if not question.earlier else self._narrowed(question)
@@ -66,8 +65,8 @@ class Planner:
             return no_answer(f"{self.table.location} cannot be read: {explained(error)}", FAILED)
 
     def _first(self, question: ScanRequest) -> bytes:
-        # Casts are explicit in what Catalyst gives, and with ANSI a block keeps whatever a row overflows to: so the
-        # mode of every expression, which need not be that of the session, is covered.
+        # Catalyst's casts are explicit, and with ansi=True a block where a row may overflow is kept. So this covers
+        # the mode of every expression, which can differ from the session's.
         settings = Settings(
             use_index=self.uses_index(), session_time_zone=question.zone, case_sensitive=True, ansi=True
         )
@@ -75,7 +74,7 @@ class Planner:
             filters = filters_of(question.filters)
             try:
                 found = self._planned(filters, settings)
-            except StalePlan:  # a listing that `freshness` allowed, of which a file is not there any more
+            except StalePlan:  # a file of a cached listing (`freshness`) is gone
                 self.table.expire()
                 found = self._planned(filters, settings)
         except Exception as error:
@@ -100,7 +99,7 @@ class Planner:
         return _answer(scan, number)
 
     def _narrowed(self, question: ScanRequest) -> bytes:
-        """A part of an earlier answer; UNKNOWN where nothing is left out."""
+        """Narrow an earlier reply; UNKNOWN if that is impossible, and then the earlier one stays in force."""
         earlier = self._earlier.get(question.earlier)
         if earlier is None:
             return no_answer("", UNKNOWN)
@@ -114,7 +113,7 @@ class Planner:
             return no_answer("", UNKNOWN)
 
     def _everything(self, zone_name: str, reason: str) -> ScanReply:
-        """All of every file that is live now."""
+        """Return a reply with every live file as a whole."""
         zone = zone_of(zone_name)
         if zone is None:
             raise ValueError(f"unknown time zone {zone_name!r}")
@@ -123,14 +122,14 @@ class Planner:
         return ScanReply(text, next(self._numbers), int(listing.size.sum()), -1, whole_files(listing.size), listing)
 
     def _require_partitions(self, answer: ScanReply) -> None:
-        """Raises StalePlan where directories name other columns than when the DataFrame was made, or other types."""
+        """Raise StalePlan if the partition columns or their types differ from those of the DataFrame."""
         if len(answer.listing.size) and answer.listing.partitions.fields != self.partitions:
             raise StalePlan("its partition columns have changed since the DataFrame was made: make it again")
 
 
 @dataclass(frozen=True)
 class Planned:
-    """Answers the scans of a DataFrame over one plan: with its row groups, whatever the filters."""
+    """Answers the scans of a DataFrame over one plan: always with all its row groups."""
 
     plan: PlannedScan
 
@@ -138,7 +137,7 @@ class Planned:
         implements = ("java.util.function.Function",)
 
     def apply(self, data: bytes) -> bytes:
-        """The answer to a question, both in bytes. Where the row groups are not to be had, the query fails."""
+        """Answer an encoded request. The query fails if a file of the plan is gone or replaced."""
         table = self.plan.opened.table
         assert isinstance(table, ParquetDirectory)
         try:
@@ -153,9 +152,9 @@ class Planned:
 def usable_filters(
     filters: Iterable[PushedFilter], schema: pa.Schema, settings: Settings
 ) -> tuple[Predicate, Settings]:
-    """Return the conjunction of the filters that can be bound here; others are left to Spark.
+    """Return the conjunction of the filters that can be bound here; the others are left to Spark.
 
-    All of them read times in one zone: that of when the query was analysed, if the session's is another now.
+    All of them use one time zone: the zone when the query was analysed, even if the session's has changed since.
     """
     filters, settings = _in_one_zone(filters, settings)
     usable = (each.predicate for each in filters if _binds(each.predicate, schema, settings))
@@ -171,7 +170,7 @@ def _binds(predicate: Predicate, schema: pa.Schema, settings: Settings) -> bool:
 
 
 def _in_one_zone(filters: Iterable[PushedFilter], settings: Settings) -> tuple[list[PushedFilter], Settings]:
-    """The filters that read times in one zone: that of when the query was analysed, if the session's is another now."""
+    """Keep the filters that use the first zone found in them, or no zone; return the settings with this zone."""
     known = list(filters)
     zones = [zone for each in known for zone in each.zones]
     zone = zones[0] if zones else settings.session_time_zone
@@ -181,7 +180,7 @@ def _in_one_zone(filters: Iterable[PushedFilter], settings: Settings) -> tuple[l
 def _answer(scan: PlannedScan, number: int) -> ScanReply:
     blocks, report = scan.survivors.blocks, scan.report
     assert blocks is not None
-    before = report.stages[0].before  # where some file was not looked into, its row groups are not counted
+    before = report.stages[0].before  # blocks is None if the row groups of some file are not counted
     of_all = f" row groups of {before.files:,} files" if before.blocks is None else f" of {before.blocks:,} row groups"
     degraded = "".join(f"; degraded: {reason}" for reason in report.degraded)
     text = f"{len(blocks):,}{of_all}{'' if report.index != 'none' else ', without an index'}{degraded}"

@@ -1,9 +1,8 @@
-"""What Java asks of a scan, and what it is answered: bytes both ways, for Py4J takes a millisecond for every object.
+"""Encode requests of Java and their replies as bytes, because Py4J needs a millisecond for every object.
 
-A question is the number of an earlier answer that is to be narrowed (0 for none), the session's time zone, and filters
-(:mod:`.spark_catalyst`). An answer is a text for ``explain()``, its number, and row groups as ranges of files. Numbers
-are big-endian; a text is its length in bytes and its UTF-8. ``Answer`` in PrunedTable.java
-reads it.
+A request has the number of an earlier reply to narrow (0 for none), the session's time zone, and filters
+(:mod:`.catalyst`). A reply has a text for ``explain()``, its number, and row groups as byte ranges of files. Numbers
+are big-endian; a text is its length in bytes and its UTF-8. ``Answer`` in PrunedTable.java decodes replies.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from secateur.io.spark.planner.splits import ByteRanges
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.io.tables.listing import Listing
 
-# Numbers of answers that are none: the query fails; an earlier answer is to be used; the files are to be told first.
+# Numbers of replies without row groups: fail the query; use the earlier reply; send the list of files first.
 FAILED, UNKNOWN, UNREGISTERED = -1, -2, -3
 _RANGE = np.dtype([("file", ">i4"), ("start", ">i8"), ("length", ">i8")])
 
 
 @dataclass(frozen=True)
 class ScanRequest:
-    """What Java asks: `earlier` is the number of an answer, or 0."""
+    """A request of Java's; `earlier` is the number of the reply to narrow, or 0."""
 
     earlier: int
     zone: str
@@ -37,14 +36,14 @@ class ScanRequest:
 
 
 def question_of(data: bytes) -> ScanRequest:
-    """The question that bytes hold."""
+    """Decode a request."""
     earlier, size = struct.unpack_from(">qi", data)
     return ScanRequest(earlier, data[12 : 12 + size].decode(), data[12 + size :])
 
 
 @dataclass(frozen=True)
 class ScanReply:
-    """Row groups to read: what they are of all, in words; their size in bytes, and their rows, -1 where unknown."""
+    """Row groups to read, with a text for ``explain()``, their size in bytes, and their rows (-1 = unknown)."""
 
     text: str
     number: int
@@ -54,7 +53,7 @@ class ScanReply:
     listing: Listing
 
     def to_bytes(self, table: ParquetDirectory) -> bytes:
-        """The answer as Java reads it: the table's place once, and files by their paths below it."""
+        """Encode for Java: the table's location once, then files by their paths relative to it."""
         files, of_range = np.unique(self.ranges.file, return_inverse=True)
         ranges = np.zeros(len(of_range), _RANGE)
         ranges["file"], ranges["start"] = of_range, self.ranges.start
@@ -74,12 +73,12 @@ class ScanReply:
 
 
 def no_answer(text: str, number: int) -> bytes:
-    """An answer without row groups: FAILED with the reason, or UNKNOWN."""
+    """Encode a reply without row groups; `text` is the reason if it is FAILED."""
     return text_of(text) + struct.pack(">q", number)
 
 
 def place_of(table: ParquetDirectory) -> tuple[str, str, str]:
-    """Scheme, authority and path of a table for Hadoop's ``Path``, which takes characters as they are."""
+    """Return scheme, authority and path of a table for Hadoop's ``Path``, which knows no escapes."""
     if is_local(table):
         return "file", "", table.root
     parts = urlsplit(table.location)
@@ -87,12 +86,12 @@ def place_of(table: ParquetDirectory) -> tuple[str, str, str]:
 
 
 def is_local(table: ParquetDirectory) -> bool:
-    """Whether the table lies on a disk of this machine."""
+    """Return whether the table is on a local disk."""
     return isinstance(table.filesystem, pafs.LocalFileSystem)
 
 
 def _files(listing: Listing, files: np.ndarray) -> Iterator[bytes]:
-    """Path, size, milliseconds since the epoch, and partition values, file by file."""
+    """Yield for each file its path, size, milliseconds since the epoch, and partition values."""
     chosen = from_numpy(files)
     told = [_texts(values.take(chosen)) for values in listing.partitions.values]
     sizes, modified = listing.size[files].tolist(), (listing.modified[files] // 1_000_000).tolist()
@@ -104,7 +103,7 @@ def _files(listing: Listing, files: np.ndarray) -> Iterator[bytes]:
 
 
 def _texts(values: pa.Array) -> list[str | None]:
-    """Partition values as Spark holds them: days and microseconds as numbers, a double by its bits."""
+    """Convert partition values to Spark's internal form: days and microseconds as numbers, a double as its bits."""
     type_ = values.type
     if pa.types.is_floating(type_):
         values = values.cast(pa.float64()).view(pa.int64())
@@ -118,6 +117,6 @@ def _texts(values: pa.Array) -> list[str | None]:
 
 
 def text_of(text: str) -> bytes:
-    """A text as both sides read it."""
+    """Encode a text."""
     encoded = text.encode()
     return struct.pack(">i", len(encoded)) + encoded

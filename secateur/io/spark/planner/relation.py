@@ -1,12 +1,11 @@
-"""A table as an ordinary DataFrame of Spark Classic, whose every scan asks the index when Spark plans a query.
+"""Make a DataFrame of Spark Classic that asks the index whenever Spark plans a query over it.
 
-``java/PrunedTable.java`` is a table of Spark's DataSource V2, compiled in the driver by Janino, the compiler that Spark
-ships. Its scans are those of Spark's own Parquet reader. When a query is planned, Java asks the :mod:`.spark_planner`
-once, with the filters of the query, and is answered with ranges of files that hold the surviving row groups; once more
-where a join tells the values of its other side while the query runs. All filters stay with Spark: an answer only leaves
-out what no row of can match, so that the result never depends on it.
+``PrunedTable.java`` is a DataSource V2 table, compiled in the driver by Janino, the compiler that Spark ships. Its
+scans are those of Spark's own Parquet reader. When a query is planned, Java sends its filters to :mod:`.planner` and
+gets byte ranges that hold the surviving row groups; if a join yields values of its other side while the query runs,
+Java asks once more. Sound: Spark keeps all filters, and a reply leaves out only row groups where no row matches.
 
-Where this road is not there, a public one is taken (:mod:`.spark_dataframe`).
+If this read path is not available, a public one is used (:mod:`.dataframe`).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from secateur.values import kind_of
 
 
 def of_table(opened: OpenedTable, spark: SparkSession, uses_index: Callable[[], bool]) -> DataFrame | str:
-    """The whole table, of which every query is pruned when it is planned; or why this session cannot have it."""
+    """Return the whole table, pruned whenever a query is planned; or the reason why this session cannot have it."""
     reason = obstacle(spark, opened)
     if reason is not None:
         return reason
@@ -45,7 +44,7 @@ def of_table(opened: OpenedTable, spark: SparkSession, uses_index: Callable[[], 
 
 
 def obstacle(spark: SparkSession, opened: OpenedTable) -> str | None:
-    """Why Spark's own reader cannot read the table in place, or cannot be asked to."""
+    """Return why Spark's own reader cannot read the table in place; None if it can."""
     table = opened.table
     if not hasattr(spark, "_jsparkSession"):
         return "Spark Connect plans in another process"
@@ -59,15 +58,15 @@ def obstacle(spark: SparkSession, opened: OpenedTable) -> str | None:
 
 
 def _is_plain(table: ParquetDirectory) -> bool:
-    """Whether the table's path can be told to Hadoop, which knows no escapes in it."""
+    """Return whether Hadoop can take the table's path, in which it knows no escapes."""
     _, _, path = place_of(table)
     return path.startswith("/") and (is_local(table) or not set(path) & set("%?#"))
 
 
 def of_plan(plan: PlannedScan, spark: SparkSession) -> DataFrame | None:
-    """The surviving row groups of a plan, and no others, through Spark's own reader; None where that cannot be had.
+    """Return the surviving row groups of a plan through Spark's own reader; None if that is impossible.
 
-    What is asked of Spark's hidden column of files cannot be: tables of DataSource V2 do not have it.
+    It is impossible for predicates on Spark's hidden metadata column, which DataSource V2 tables do not have.
     """
     if METADATA in plan.named or obstacle(spark, plan.opened) is not None:
         return None
@@ -83,9 +82,9 @@ def _parts(opened: OpenedTable) -> tuple[ParquetDirectory, pa.Schema, tuple[pa.F
 
 
 def _over(spark: SparkSession, opened: OpenedTable, asked: Planner | Planned) -> DataFrame:
-    """The table, whose scans ask which row groups to read.
+    """Return a DataFrame whose scans ask `asked` which row groups to read.
 
-    Raises Py4JError, PySparkException, TypeError or ValueError where Spark has other internals.
+    Raises Py4JError, PySparkException, TypeError or ValueError if Spark's internals do not fit.
     """
     context, table = spark.sparkContext, opened.table
     gateway, jvm = context._gateway, context._jvm
@@ -112,7 +111,7 @@ def _over(spark: SparkSession, opened: OpenedTable, asked: Planner | Planned) ->
 
 
 def first_line(error: Exception) -> str:
-    """The first line of what an error says, or its kind where it says nothing."""
+    """Return the first line of an error's message, or its class name if it has none."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 

@@ -1,4 +1,4 @@
-"""The rule of Spark's optimizer that prunes a session's queries: set, taken out again, and asked what it did."""
+"""Install the optimizer rule that prunes a session's queries, remove it, and report what it did."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from secateur.io.tables.directory.table import ParquetDirectory
 
 _log = logging.getLogger("secateur")
 
-MOST_MILLISECONDS = 10_000  # for one call of Python; a first one loads modules, and an index from where it lies
-LOOK_MILLISECONDS = 10_000  # for so long the answer holds whether a table has an index
+MOST_MILLISECONDS = 10_000  # limit of one call into Python; the first call loads modules and the index
+LOOK_MILLISECONDS = 10_000  # how long "this table has an index" (or has none) is cached
 
 
 @dataclass(frozen=True)
 class Relation:
-    """What became of one relation of a query: its plan, or why it was left as it is."""
+    """The result for one relation of a query: its plan, or why it was left unchanged."""
 
     location: str
     text: str
@@ -37,14 +37,14 @@ class Relation:
 
 @dataclass
 class SessionRule:
-    """The rule of one JVM: all sessions share it."""
+    """The rule of one JVM, shared by all its sessions."""
 
     python: Enabled
     java: Any
     is_injected: bool = field(default=False)
 
     def relations(self, session: str) -> Iterator[Relation]:
-        """What became of a session's last relations, oldest first."""
+        """Yield the results for a session's last relations, oldest first."""
         events = list(self.java.events())
         for i in range(0, len(events), 4):
             owner, location, number, text = events[i : i + 4]
@@ -56,7 +56,7 @@ _rules: dict[Any, SessionRule] = {}  # by gateway
 
 
 def enable(spark: SparkSession, tables: Sequence[ParquetDirectory], uses_index: Callable[[], bool]) -> str | None:
-    """Prune the queries of a session, and of those made of it later; or why that cannot be."""
+    """Prune the queries of a session and of sessions made from it later. Return None, or why that is impossible."""
     if not hasattr(spark, "_jsparkSession"):
         return "Spark Connect plans in another process: enable the session of the server"
     gateway = spark.sparkContext._gateway
@@ -73,14 +73,14 @@ def enable(spark: SparkSession, tables: Sequence[ParquetDirectory], uses_index: 
 
 
 def disable(spark: SparkSession) -> None:
-    """Leave the queries of a session alone, and those of sessions that are made later."""
+    """Stop pruning the queries of a session, and of sessions made later."""
     rule = _rule_of(spark)
     if rule is not None:
         rule.java.disable(spark._jsparkSession)
 
 
 def relations(spark: SparkSession) -> list[Relation]:
-    """What became of the relations of a session's last queries, oldest first; empty where nothing was enabled."""
+    """Return the results for the relations of a session's last queries, oldest first; empty if not enabled."""
     rule = _rule_of(spark)
     return [] if rule is None else list(rule.relations(spark._jsparkSession.sessionUUID()))
 
@@ -90,7 +90,7 @@ def _rule_of(spark: SparkSession) -> SessionRule | None:
 
 
 def _made(gateway: Any, uses_index: Callable[[], bool]) -> SessionRule:
-    """Raises Py4JError, TypeError where Spark has other internals."""
+    """Compile and register the rule. Raises Py4JError or TypeError if Spark's internals do not fit."""
     made = rule_class(gateway, RULE_SOURCE.read_text(encoding="utf-8"), SOURCE.read_text(encoding="utf-8"))
     ensure_callback_server_started(gateway)
     python = Enabled(uses_index)
@@ -99,13 +99,13 @@ def _made(gateway: Any, uses_index: Callable[[], bool]) -> SessionRule:
     (constructor,) = made.getConstructors()
     rule = SessionRule(python, constructor.newInstance(arguments))
     _also_iceberg(gateway, rule, made)
-    _rules.clear()  # of a JVM that has ended
+    _rules.clear()  # rules of a JVM that has ended
     _rules[gateway] = rule
     return rule
 
 
 def _also_iceberg(gateway: Any, rule: SessionRule, made: Any) -> None:
-    """Cut scans of Iceberg's too, where the session has its runtime and this process PyIceberg."""
+    """Prune Iceberg's scans too, if the session has Iceberg's runtime and this process has PyIceberg."""
     jvm = gateway.jvm
     if find_spec("pyiceberg") is None or not isinstance(jvm.org.apache.iceberg.spark.ScanTaskSetManager, JavaClass):
         return

@@ -1,8 +1,8 @@
-"""Where the surviving row groups of a plan lie in their files, for readers that take splits: ranges of bytes.
+"""Convert the surviving row groups of a plan to byte ranges of their files, for readers that take splits.
 
-A reader of splits (parquet-mr, and so Spark) reads the row groups whose middle lies in its split. So what is found here
-does not depend on how row groups lie: the middles of a file are sorted, the file is cut somewhere between any two that
-follow each other, and the pieces of those that survive are joined where they meet. A survivor is in just one range.
+Such a reader (parquet-mr, and so Spark) reads the row groups whose midpoint lies in its split. So row groups may lie in
+any order: the midpoints of a file are sorted, the file is cut between any two neighbours, and adjacent pieces of
+survivors are joined. A survivor is in exactly one range.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from secateur.ragged import runs_of
 if TYPE_CHECKING:
     from secateur.io.scan.planned_scan import PlannedScan
 
-MOST_FOOTERS = 2_000  # read for one plan; a thousand take about a second, so of further files all is read
-_WHOLE = np.zeros((2, 0), np.int64)  # stands for a layout that is not known
+MOST_FOOTERS = 2_000  # read for one plan; a thousand take about a second. Further files are read whole
+_WHOLE = np.zeros((2, 0), np.int64)  # for a file whose row group positions are unknown
 
 
 @dataclass(frozen=True)
@@ -42,16 +42,15 @@ class ByteRanges:
 
 
 def whole_files(size: np.ndarray) -> ByteRanges:
-    """All of every file of a listing."""
+    """Return one range per file, the whole file; `size` in bytes."""
     return ByteRanges(np.arange(len(size)), np.zeros(len(size), np.int64), size)
 
 
 def byte_ranges(scan: PlannedScan) -> ByteRanges:
-    """The ranges that hold the surviving row groups of a plan, and no other ones where their places are known.
+    """Return the ranges that hold a plan's surviving row groups, and no other row groups if positions are known.
 
-    Files of which all row groups survive need no look at their footers, nor do those of which the index tells the
-    places, or whose footers were read before, as long as these are in the table's cache. Raises StalePlan where a file
-    is not the one that was listed.
+    A footer is read only if some but not all row groups of the file survive, the index does not have their positions,
+    and the table's cache does not either. Raises StalePlan if a file is not the one that was listed.
     """
     blocks, sizes = scan.survivors.blocks, scan.opened.listing.size
     assert blocks is not None
@@ -75,19 +74,19 @@ def byte_ranges(scan: PlannedScan) -> ByteRanges:
 
 
 def _placed(blocks: Blocks, order: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Where the index says that blocks begin, and their bytes, in an order: int64 of shape (2, n); -1 = not known."""
+    """Return start and size in bytes of blocks by the index, in `order`: int64 of shape (2, n); -1 = unknown."""
     placed = np.full((2, len(order)), -1, np.int64)
     if isinstance(blocks, OpenedBlocks) and wanted.any():
         asked = np.sort(order[wanted])
-        with suppress(IndexFault):  # of a strict plan: once it is made it needs no index
+        with suppress(IndexFault):  # even of a strict plan: a finished plan needs no index
             placed[:, wanted] = blocks.take(asked).placed[:, np.searchsorted(asked, order[wanted])]
     return placed
 
 
 def stored_ranges(placed: np.ndarray) -> np.ndarray | None:
-    """Ranges of one file that hold the middles of surviving row groups, by where these begin and their bytes.
+    """Return ranges that hold the midpoints of a file's surviving row groups, from their starts and sizes.
 
-    None where that is not known of all of them, or where they overlap: then a range could hold another one's middle.
+    None if some are unknown or overlap: then a range could hold the midpoint of another row group.
     """
     begin, stop = placed[0], placed[0] + np.maximum(placed[1], 1)
     if (placed < 0).any() or (begin[1:] < stop[:-1]).any():
@@ -97,7 +96,7 @@ def stored_ranges(placed: np.ndarray) -> np.ndarray | None:
 
 
 def _layouts(scan: PlannedScan, files: np.ndarray) -> Iterator[np.ndarray]:
-    """Where the row groups of some files begin, and their bytes: of shape (2, n_row_groups) each."""
+    """Yield for each file the start and size in bytes of its row groups: int64 of shape (2, n_row_groups)."""
     table, listing = scan.opened.table, scan.opened.listing
     assert isinstance(table, ParquetDirectory)
 
@@ -109,7 +108,7 @@ def _layouts(scan: PlannedScan, files: np.ndarray) -> Iterator[np.ndarray]:
             listed = ListedFile(table.filesystem, where, table.full_path(path), *identity)
             try:
                 return open_parquet(table.filesystem, where, table.full_path(path), listed).footer.placed
-            except InvalidParquet:  # its reader says so better
+            except InvalidParquet:  # Spark's reader reports it better
                 return _WHOLE
 
         return table.cache.get(("layout", path, *identity), read)
@@ -120,7 +119,7 @@ def _layouts(scan: PlannedScan, files: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def chosen(placed: np.ndarray, row_groups: np.ndarray, file_size: int) -> np.ndarray:
-    """Ranges of one file that hold the middles of some row groups and of no others: int64 of shape (2, n_ranges)."""
+    """Return ranges that hold the midpoints of these row groups of a file only: int64 of shape (2, n_ranges)."""
     begin, size = placed
     if not len(begin) or int(row_groups.max(initial=0)) >= len(begin) or (placed < 0).any():
         return np.array([[0], [file_size]], np.int64)
