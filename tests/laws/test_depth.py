@@ -114,7 +114,7 @@ def test_plans_answer_at_a_hundred_levels(table: sc.Table, template: str) -> Non
     text = ladder(template, LEVELS)
     plan = sc.prune(table, text, strict=True)
     assert plan.explain(verbose=True)
-    assert str(plan.why("a.parquet"))
+    assert str(plan.why("a.parquet", 0))
     for other in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)):
         assert other.blocks == plan.blocks
         assert other.residual_by_block == plan.residual_by_block

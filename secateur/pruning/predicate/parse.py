@@ -47,6 +47,7 @@ from secateur.pruning.predicate.nodes import (
     as_predicate,
     compare,
     integer,
+    opaque,
 )
 from secateur.pruning.predicate.recursion import room_for_recursion
 from secateur.pruning.predicate.syntax import call_of, has_only, longhand
@@ -120,7 +121,10 @@ def _read(text: str) -> Predicate:
     tree = sqlglot.parse_one(text, dialect=Dialect)
     if not isinstance(tree, exp.Condition):
         raise InvalidPredicate(f"{text!r} is not one boolean expression: it reads as {type(tree).__name__.upper()}")
-    return _predicate(tree)  # type: ignore[arg-type]
+    predicate = _predicate(tree)  # type: ignore[arg-type]
+    for left in opaque(predicate):
+        left.read()  # here, where there is room for recursion
+    return predicate
 
 
 def _explain(text: str, error: ParseError) -> str:
@@ -215,13 +219,13 @@ def _comparison(op: str, node: exp.Expression) -> Predicate | None:
 
 
 def _is(node: exp.Expression, value: exp.Expression) -> Predicate:
-    """Convert ``IS NULL`` of a value, or ``IS TRUE``, ``IS FALSE``, ``IS UNKNOWN`` (NULL) of a condition."""
+    """Parse ``IS NULL`` of a value, or ``IS TRUE``, ``IS FALSE``, ``IS UNKNOWN`` (NULL) of a condition."""
     match value:
         case exp.Null():
             if _is_condition(node):
                 return Is(_predicate(node), None)
             operand = _expression(node)
-            return Is(_opaque(node), None) if operand is None else IsNull(operand)
+            return Is(_opaque(_inside(node)), None) if operand is None else IsNull(operand)
         case exp.Boolean():
             return Is(_predicate(node), bool(value.this))
         case _:
@@ -501,12 +505,23 @@ def _decimal(text: str, parameters: list[int]) -> Literal | None:
     return Literal(value, "decimal") if -int(exponent) <= scale and len(digits) <= precision else None
 
 
+def _inside(node: exp.Expression) -> exp.Expression:
+    """Return what stands inside of parentheses."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
 def _opaque(node: exp.Expression) -> Opaque:
     """Keep an expression as text with its column names (none if a lambda's names could be among them)."""
-    has_lambda = node.find(exp.Lambda) is not None
-    named = [found for found in node.find_all(exp.Column) if not _is_unit(found)]
-    columns = [] if has_lambda else [column_of(found) for found in named]
-    return Opaque(node.sql(dialect="spark"), tuple(column for column in columns if column is not None))
+
+    def read() -> tuple[str, tuple[Column, ...]]:
+        has_lambda = node.find(exp.Lambda) is not None
+        named = [found for found in node.find_all(exp.Column) if not _is_unit(found)]
+        columns = [] if has_lambda else [column_of(found) for found in named]
+        return node.sql(dialect="spark"), tuple(column for column in columns if column is not None)
+
+    return Opaque.of(read)
 
 
 def _is_unit(column: exp.Column) -> bool:
