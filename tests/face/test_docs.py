@@ -57,7 +57,12 @@ def examples(page: str) -> str:
 def test_page(page: str, spark: SparkSession, lake: str, tmp_path: Path) -> None:
     program = examples(page).replace("lake/events", lake)
     names = {"spark": spark, "lake": lake, "elsewhere": tmp_path / "index", "catalog": with_orders(tmp_path, lake)}
-    exec(compile(program, page, "exec"), names)
+    try:
+        exec(compile(program, page, "exec"), names)
+    finally:
+        for view in spark.catalog.listTables():
+            if view.isTemporary:
+                spark.catalog.dropTempView(view.name)
 
 
 def with_orders(directory: Path, lake: str) -> Catalog:

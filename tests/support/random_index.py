@@ -25,7 +25,7 @@ from secateur.index.read.blocks import LooseBlocks
 from secateur.index.read.coverage import NamesOnly
 from secateur.index.segments.segment_file import SegmentData, encode_segment
 from secateur.index.segments.segment_table import Segments, SegmentSummary, joined, summarised
-from secateur.index.segments.snapshot import encode_snapshot, snapshot_name
+from secateur.index.segments.snapshot import LEAST_BLOCK, encode_snapshot, snapshot_name
 from secateur.index.zones import zonemap
 from secateur.index.zones.page_statistics import PageTable, Places
 from secateur.index.zones.zonemap import ZoneMap
@@ -151,6 +151,7 @@ class Maker:
         low, span = int(self.random.integers(0, 50)), int(self.random.choice([1, 20], p=[0.2, 0.8]))
         blocks = [Block(n, int(self.random.integers(1, 99)), self.values(n, low, span, width)) for n in counts]
         size, modified, witness = self.random.integers(1, 9, 3).tolist()
+        size += LEAST_BLOCK * len(blocks)  # of which every row group takes some bytes
         return File(path, size, modified, witness, tuple(blocks))
 
     def values(self, n: int, low: int, span: int, width: int) -> dict[str, list[Any]]:

@@ -24,7 +24,7 @@ from secateur.index.segments.segment_table import (
     joined,
     summarised,
 )
-from secateur.index.segments.snapshot import encode_snapshot, open_snapshot
+from secateur.index.segments.snapshot import LEAST_BLOCK, encode_snapshot, open_snapshot
 from secateur.index.zones import zonemap
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.pruning.predicate.bound import Field
@@ -198,7 +198,11 @@ def segments_of(draw: st.DrawFn, shape: Shape, prefix: str) -> tuple[Segments, l
 def summary_of(draw: st.DrawFn, shape: Shape, name: str) -> SegmentSummary:
     columns, filters = shape
     files = [FileIdentity(f"{name}/ä {i}", *(draw(numbers) for _ in range(4))) for i in range(draw(st.integers(0, 3)))]
-    counts = np.array([[draw(numbers) for _ in range(3)] for _ in files], np.int64).reshape(-1, 3)
+    rows = [(draw(st.integers(0, 2**24)), draw(numbers), draw(numbers)) for _ in files]  # blocks, rows, bytes
+    counts = np.array(rows, np.int64).reshape(-1, 3)
+    files = [
+        replace(file, size=file.size + LEAST_BLOCK * n) for file, n in zip(files, counts[:, 0].tolist(), strict=True)
+    ]
     chunks = [f"{kind}/{c}" for kind in COLUMN_KINDS for c in range(len(columns))]
     chunks += [f"{chunk_of(each)}/{f}" for f, each in enumerate(filters)]
     places = {
@@ -206,7 +210,7 @@ def summary_of(draw: st.DrawFn, shape: Shape, name: str) -> SegmentSummary:
         for chunk in ["blocks", *(chunk for chunk in chunks if draw(st.booleans()))]
     }
     zones = [draw(zone_map_of(column)) for column in columns]
-    blocks = draw(st.integers(0, 2**26))
+    blocks = int(counts[:, 0].sum())
     return SegmentSummary(name, draw(numbers), draw(numbers), blocks, files, counts, zones, places, {})
 
 
