@@ -48,7 +48,7 @@ def plan_synthetic(setting: Setting) -> Result:
     sizes = {
         "blocks": n,
         "files": n // FILE_BLOCKS,
-        "segments": len(list((directory / "index/segments/segment_table").iterdir())),
+        "segments": len(list((directory / "index/segments").iterdir())),
     }
     return Result(sizes, tuple(ratios), tuple(kept), tuple(notes))
 

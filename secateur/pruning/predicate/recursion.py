@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,17 @@ FRAMES = 20_000  # enough for some 500 levels; frames are on the heap, some 500 
 _lock = threading.Lock()
 _inside = 0
 _limit_before = 0
+
+
+def _renew() -> None:
+    """Forget threads that a forked child does not have."""
+    global _lock, _inside
+    _lock, inside, _inside = threading.Lock(), _inside, 0
+    if inside:
+        sys.setrecursionlimit(_limit_before)
+
+
+os.register_at_fork(after_in_child=_renew)
 
 
 @contextmanager

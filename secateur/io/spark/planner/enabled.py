@@ -10,7 +10,6 @@ import itertools
 import logging
 import os
 import struct
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -25,6 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from secateur.errors import SecateurError
+from secateur.forks import lock_for
 from secateur.index.read.index_view import Caches, current_snapshot, open_catalog
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.scan.opened_table import FooterBlocks, OpenedTable
@@ -73,7 +73,7 @@ class Remembered(OrderedDict[object, object]):
 
     def __init__(self, most: int) -> None:
         super().__init__()
-        self._most, self._lock = most, threading.Lock()
+        self._most, self._lock = most, lock_for(self, "_lock")
 
     def keep(self, key: object, value: object) -> None:
         with self._lock:
