@@ -554,6 +554,7 @@ def test_refreshes_drop_and_add_segments(lake: Path) -> None:
 def test_c14_a_block_whose_values_are_not_known_is_kept(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its neighbours in the segment, the slab and the size class speak for themselves alone."""
     sc.drop_index(sc.open_table(str(lake)))
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # so that blocks come in order
     add, count = SliverWriter.add, iter(range(10**6))
     monkeypatch.setattr(SliverWriter, "add", lambda self, hashes: add(self, None if next(count) % 5 == 0 else hashes))
     index_of(lake, bloom=["user"], segment_blocks=7)
