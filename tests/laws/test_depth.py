@@ -260,7 +260,7 @@ def bound_or_none(text: str, schema: pa.Schema) -> Predicate | None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("if(s LIKE '%b', 1, 0) = 0", [1, 2, 1, 1]),
+        ("if(s LIKE '%b', 1, 0) = 0", [1, 2, 1, 2]),
         ("(s LIKE 'a%') = TRUE", [1, 2, 4, 1]),
         ("(s LIKE 'a_') <=> NULL", [2, 2, 1, 2]),
         ("CASE WHEN contains(s, 'b') THEN id END > 2", [4, 2, 4, 1]),

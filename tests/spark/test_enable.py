@@ -22,6 +22,8 @@ ROWS, FILES, BLOCKS = 3_000, 3, 30
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[str]:
     """Indexed tables: `events`, and `days` partitioned by day, both in the catalog."""
+    for view in ("events", "days"):  # of other tests, which would hide the tables
+        spark.catalog.dropTempView(view)
     root = tmp_path_factory.mktemp("enable") / "ev ents%20+ü"
     root.mkdir()
     for i in range(FILES):
