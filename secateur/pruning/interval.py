@@ -227,6 +227,12 @@ def _has_numbers(a: Interval) -> np.ndarray:
     return (a.value != 0) & (a.lower.words[0] < NAN_KEY)
 
 
+def widened(found: Interval, loose: np.ndarray) -> tuple[Keys, Keys]:
+    """Return the bounds, or those of the whole type where a value may be any."""
+    whole = of_zones(None, found.type, len(found))
+    return choose(loose, whole.lower, found.lower), choose(loose, whole.upper, found.upper)
+
+
 def where(possible: np.ndarray, a: Interval) -> Interval:
     """Restrict an interval to the possible units: elsewhere no value, no NULL, no error."""
     nothing = np.uint8(0)

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.pruning.functions import arithmetic
-from secateur.pruning.interval import Argument, Function, Interval, Rule, of_zones
+from secateur.pruning.interval import Argument, Function, Interval, Rule, widened
 from secateur.pruning.outcomes import NULL
-from secateur.values import choose
 
 
 def attempted(function: Function, *, certain: bool) -> Function:
@@ -28,8 +27,7 @@ def attempted(function: Function, *, certain: bool) -> Function:
         surely = certain & failing & reduce(np.logical_and, [a.is_point for a in args])
         null = np.where(failing & (found.value != 0), found.null | np.uint8(NULL), found.null)
         value = np.where(surely, np.uint8(0), found.value)
-        whole = of_zones(None, found.type, len(found))  # out-of-range values have wrapped around
-        lower, upper = choose(failing, whole.lower, found.lower), choose(failing, whole.upper, found.upper)
+        lower, upper = widened(found, failing)  # out-of-range values have wrapped around
         return Interval(found.type, lower, upper, value, null, failed)
 
     directions = tuple(0 for _ in function.directions)

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from secateur.pruning.functions import casts
 from secateur.pruning.functions.types import INSTANT, is_decimal, is_integer
-from secateur.pruning.interval import Function, Interval, key_range, keys_of_numbers, numbers, of_zones, strict
+from secateur.pruning.interval import Function, Interval, key_range, keys_of_numbers, numbers, strict, widened
 from secateur.pruning.outcomes import NULL
-from secateur.values import Keys, choose, is_float
+from secateur.values import is_float
 
 _NULL_AT_ZERO = ("/", "%")
 _WRAPPED = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}  # by number of bits
@@ -75,7 +75,7 @@ def null_on_error(plain: Function) -> Function:
         surely = failing & _are_points(arguments) & found.is_point
         null = np.where(failing, found.null | np.uint8(NULL), found.null)
         value = np.where(surely, np.uint8(0), found.value)
-        return Interval(plain.type, *_widened(found, failing & ~surely), value, null, before)
+        return Interval(plain.type, *widened(found, failing & ~surely), value, null, before)
 
     return replace(plain, name=f"{plain.name}[or null]", bounds=bounds, strict=plain)
 
@@ -96,7 +96,7 @@ def wrapping(plain: Function) -> Function:
         value = _wrapped(found.lower.words[0], plain.type)
         low, high = (np.where(failing, value, keys.words[0]) for keys in (found.lower, found.upper))
         kept = replace(found, lower=keys_of_numbers(low, plain.type), upper=keys_of_numbers(high, plain.type))
-        lower, upper = _widened(kept, failing & ~_are_points(arguments))
+        lower, upper = widened(kept, failing & ~_are_points(arguments))
         return replace(kept, lower=lower, upper=upper, fails=before)
 
     return replace(plain, name=f"{plain.name}[wraps]", bounds=bounds, strict=plain)
@@ -120,7 +120,7 @@ def _converted(plain: Function, values: Callable[[np.ndarray], np.ndarray], firs
         failing = plain.bounds(arguments).fails & ~a.fails
         low, high = (keys_of_numbers(values(numbers(keys, a.type)), plain.type) for keys in (a.lower, a.upper))
         kept = strict(plain.type, [a], low, high)
-        lower, upper = _widened(kept, failing & ~_are_points(arguments))
+        lower, upper = widened(kept, failing & ~_are_points(arguments))
         return replace(kept, lower=lower, upper=upper)
 
     return replace(plain, name=f"{plain.name}[wraps]", bounds=bounds, strict=plain)
@@ -160,9 +160,3 @@ def _fails(arguments: Sequence[Interval]) -> np.ndarray:
 
 def _are_points(arguments: Sequence[Interval]) -> np.ndarray:
     return reduce(np.logical_and, [a.is_point for a in arguments])
-
-
-def _widened(found: Interval, loose: np.ndarray) -> tuple[Keys, Keys]:
-    """Return the bounds, or those of the whole type where any value is possible."""
-    whole = of_zones(None, found.type, len(found))
-    return choose(loose, whole.lower, found.lower), choose(loose, whole.upper, found.upper)

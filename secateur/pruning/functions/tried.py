@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from secateur.pruning.interval import Function, Interval, of_zones
+from secateur.pruning.interval import Function, Interval, widened
 from secateur.pruning.outcomes import NULL
-from secateur.values import Keys, choose
 
 
 def tried(plain: Function) -> Function:
@@ -19,12 +18,6 @@ def tried(plain: Function) -> Function:
         given = np.logical_or.reduce([argument.fails for argument in args])
         failing = found.fails & ~given
         null = np.where(failing, found.null | np.uint8(NULL), found.null)
-        return Interval(found.type, *loosened(found, failing), found.value, null, given)
+        return Interval(found.type, *widened(found, failing), found.value, null, given)
 
     return Function(f"try_{plain.name}", plain.type, bounds, (0,) * len(plain.directions), plain.exact)
-
-
-def loosened(found: Interval, loose: np.ndarray) -> tuple[Keys, Keys]:
-    """Widen bounds to the whole type where a function fails for only some of the values."""
-    whole = of_zones(None, found.type, len(found))
-    return choose(loose, whole.lower, found.lower), choose(loose, whole.upper, found.upper)
