@@ -47,7 +47,8 @@ class FileList:
         `changed` returns change times for a local disk, where a tool can set the modification time back.
         """
         files = snapshot.files
-        at = pc.fill_null(pc.index_in(files.path, value_set=self.paths.cast(files.path.type)), -1).to_numpy()
+        at = pc.fill_null(pc.index_in(files.path, value_set=self.paths.cast(files.path.type)), -1)
+        at = at.to_numpy().astype(np.int64)
         same = at >= 0
         same[same] = files.size[same] == self.size[at[same]]
         same[same] = files.modified[same] // _NANOSECONDS == self.modified[at[same]]
@@ -55,12 +56,10 @@ class FileList:
         count = np.bincount(at[entries], minlength=len(self.size))
         entries = entries[count[at[entries]] == 1]  # two entries of one millisecond are ambiguous
         if changed is not None:
-            entries = entries[
-                changed(self.paths.take(from_numpy(at[entries].astype(np.int64)))) == files.witness[entries]
-            ]
-        known = at[entries].astype(np.int64)
-        by_path = pc.sort_indices(self.paths.take(from_numpy(known))).to_numpy()
-        entries, order = entries[by_path], known[by_path]
+            unchanged = changed(self.paths.take(from_numpy(at[entries]))) == files.witness[entries]
+            entries = entries[unchanged]
+        entries = entries[pc.sort_indices(self.paths.take(from_numpy(at[entries]))).to_numpy()]
+        order = at[entries]
         partitions = Partitions(
             self.partitions.fields, tuple(values.take(from_numpy(order)) for values in self.partitions.values)
         )
