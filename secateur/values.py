@@ -353,6 +353,21 @@ def _bytes_keys(array: pa.Array) -> Keys:
     return Keys(Kind.BYTES, (*(np.ascontiguousarray(words[:, i]) for i in range(width)), lengths.astype(np.uint64)))
 
 
+def byte_matrix(keys: Keys) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bytes of BYTES keys, and which of them are of the value: uint8 and bool of shape (n, 8 x words)."""
+    *body, length = keys.words
+    matrix = np.stack(body, axis=1).astype(">u8").view(np.uint8).reshape(len(keys), 8 * len(body))
+    return matrix, np.arange(matrix.shape[1]) < length[:, None]
+
+
+def binaries_of(keys: Keys, chosen: np.ndarray) -> pa.Array:
+    """Return the chosen bytes of BYTES keys as binary values; `chosen` has the shape of :func:`byte_matrix`."""
+    matrix, _ = byte_matrix(keys)
+    offsets = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))]).astype(np.int64)
+    data = pa.py_buffer(np.ascontiguousarray(matrix[chosen]))
+    return pa.Array.from_buffers(pa.large_binary(), len(keys), [None, pa.py_buffer(offsets), data])
+
+
 def keys_from(kind: Kind, keys: Sequence[Key], width: int) -> Keys:
     """Return an array of keys, each laid out by :func:`words_of`."""
     match kind:

@@ -17,6 +17,9 @@ from secateur.errors import EvaluationError, UnsupportedPredicate
 from secateur.pruning.evaluate import ColumnSubset, at_once, fold, outcomes_over
 from secateur.pruning.outcomes import FALSE, NULL, TRUE, of_truth, survives, undecided
 from secateur.pruning.predicate.bound import (
+    Apply,
+    Conditional,
+    Constant,
     Field,
     Holds,
     Leaf,
@@ -28,7 +31,9 @@ from secateur.pruning.predicate.bound import (
     fields,
 )
 from secateur.pruning.predicate.nodes import Predicate, Truth
+from secateur.pruning.predicate.patterns.text_tests import InLowerCase, OnlySpark, Search
 from secateur.pruning.rangeset import RangeSet
+from secateur.pruning.text_rows import inside, is_null, text_outcomes
 from secateur.pruning.zones import Zones
 from secateur.values import Kind, keys_of, kind_of
 
@@ -78,18 +83,19 @@ def _leaf(leaf: Leaf, batch: pa.RecordBatch) -> np.ndarray:
             return np.full(batch.num_rows, of_truth(value), np.uint8)
         case Unsupported(sql, reason):
             raise UnsupportedPredicate(f"only Spark can evaluate {sql} ({reason}): use plan.to_spark(spark)")
-        case TextMatch(sql=sql, regex=None):
-            raise UnsupportedPredicate(f"only Spark can evaluate {sql}: use plan.to_spark(spark)")
+        case TextMatch(test=OnlySpark(reason), sql=sql):
+            raise UnsupportedPredicate(f"only Spark can evaluate {sql} ({reason}): use plan.to_spark(spark)")
+        case TextMatch(Apply() | Conditional() | Constant(), sql=sql):
+            raise UnsupportedPredicate(f"only Spark can evaluate {sql}, on a computed text: use plan.to_spark(spark)")
         case Holds(field, ranges):
             return _held(column(batch, field), ranges)
         case Missing(Field() as field):
-            return np.where(_is_null(column(batch, field)), np.uint8(TRUE), np.uint8(FALSE))
+            return np.where(is_null(column(batch, field)), np.uint8(TRUE), np.uint8(FALSE))
         case Within(Field() as field, ranges, fails=None):
             values = column(batch, field)
-            return _truth_of(_inside(values, ranges), _is_null(values))
-        case TextMatch(Field() as field, str(regex)):
-            values = column(batch, field)
-            return _truth_of(_flags(pc.match_substring_regex(values, regex)), _is_null(values))
+            return _truth_of(inside(values, ranges), is_null(values))
+        case TextMatch(Field() as field, Search() | InLowerCase() as test):
+            return text_outcomes(test, column(batch, field))
         case _:
             return _computed(leaf, batch)
 
@@ -116,7 +122,7 @@ def _rows_at_once(columns: Sequence[pa.Array]) -> int:
 
 def _points(batch: pa.RecordBatch, field: Field) -> Zones:
     values = column(batch, field)
-    keys, null = keys_of(values), _is_null(values)
+    keys, null = keys_of(values), is_null(values)
     value = np.where(null, np.uint8(0), np.uint8(TRUE | FALSE))
     return Zones(keys, keys, value, np.where(null, np.uint8(NULL), np.uint8(0)))
 
@@ -135,33 +141,12 @@ def _held(values: pa.Array, ranges: RangeSet) -> np.ndarray:
     offsets = values.offsets.to_numpy()
     elements = elements.slice(offsets[0], offsets[-1] - offsets[0])
     row = np.repeat(np.arange(len(values)), np.diff(offsets))
-    unknown = _is_null(elements)
+    unknown = is_null(elements)
     held, holds_null = np.zeros(len(values), bool), np.zeros(len(values), bool)
-    held[row[_inside(elements, ranges) & ~unknown]] = True
+    held[row[inside(elements, ranges) & ~unknown]] = True
     holds_null[row[unknown]] = True
-    return _truth_of(held, _is_null(values) | (holds_null & ~held))
+    return _truth_of(held, is_null(values) | (holds_null & ~held))
 
 
 def _truth_of(inside: np.ndarray, null: np.ndarray) -> np.ndarray:
     return np.where(null, np.uint8(NULL), np.where(inside, np.uint8(TRUE), np.uint8(FALSE)))
-
-
-def _inside(values: pa.Array, ranges: RangeSet) -> np.ndarray:
-    if ranges.kind is not Kind.BYTES:
-        return ranges.contains(keys_of(values))
-    values = values.cast(pa.binary())
-    points = ranges.points
-    if points is not None and len(points) > 1:
-        return _flags(pc.is_in(values, pa.array(points.tolist(), pa.binary())))
-    above = np.zeros(len(values), np.int64)
-    for threshold in ranges.thresholds:
-        above += _flags(pc.greater_equal(values, pa.scalar(threshold, pa.binary())))
-    return (above & 1).astype(bool)
-
-
-def _is_null(values: pa.Array) -> np.ndarray:
-    return _flags(pc.is_null(values))
-
-
-def _flags(values: pa.Array) -> np.ndarray:
-    return np.asarray(pc.fill_null(values, False).to_numpy(zero_copy_only=False), bool)

@@ -26,6 +26,7 @@ from secateur.pruning.predicate.bound import (
     Within,
 )
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Truth
+from secateur.pruning.predicate.patterns.text_tests import OnlySpark
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import Key, Keys, Kind, is_float, least_key
 
@@ -62,8 +63,8 @@ def _leaf(leaf: Leaf) -> str:
             return f"{operand_form(operand)} in {set_form(ranges, operand.type)}{beyond}"
         case Missing(operand):
             return f"{operand_form(operand)} is null"
-        case TextMatch(operand, regex, prefix):
-            who = "Spark matches" if regex is None else "matches"
+        case TextMatch(operand, test, prefix):
+            who = "Spark matches" if isinstance(test, OnlySpark) else "matches"
             return f"{who} {operand_form(operand)} in {set_form(prefix, operand.type)}"
         case Compared(op, left, right):
             return f"{operand_form(left)} {op} {operand_form(right)}"

@@ -16,6 +16,7 @@ from secateur.pruning.functions import (
     integers,
     joined_text,
     overflow,
+    positions,
     rounding,
     temporal,
     text,
@@ -37,6 +38,7 @@ RULES: dict[str, Rule] = {
     **formats.RULES,
     **utc.RULES,
     **text.RULES,
+    **positions.RULES,
 }
 
 

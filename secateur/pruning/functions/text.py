@@ -15,10 +15,10 @@ import pyarrow as pa
 from secateur.pruning import rangeset
 from secateur.pruning.interval import Argument, Function, Interval, Rule, keys_of_numbers, strict
 from secateur.pruning.rangeset import RangeSet
-from secateur.values import Key, Keys, Kind, constant_keys, greatest_keys, prefix_successor
+from secateur.values import Key, Keys, Kind, byte_matrix, constant_keys, greatest_keys, prefix_successor
 
 TRIMS = ("trim", "ltrim", "rtrim")  # trim spaces at both ends, at the start, at the end
-_LONGEST = 2**31 - 1  # characters of a string in Spark
+LONGEST = 2**31 - 1  # characters of a string in Spark
 _FOLDED = 3  # characters: each has two or three forms, and all combinations are searched
 _SIZES = np.ones(256, np.uint8)  # bytes of a character by its first byte (``UTF8String.numBytesForFirstByte``)
 _SIZES[0xC2:0xE0], _SIZES[0xE0:0xF0], _SIZES[0xF0:0xF5] = 2, 3, 4
@@ -84,7 +84,7 @@ def _length(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
         (text,) = args
         counted, certain = count(text.lower)
         known = text.is_point & certain
-        lower, upper = np.where(known, counted, 0), np.where(known, counted, _LONGEST)
+        lower, upper = np.where(known, counted, 0), np.where(known, counted, LONGEST)
         return strict(pa.int32(), args, keys_of_numbers(lower, pa.int32()), keys_of_numbers(upper, pa.int32()))
 
     return Function("length", pa.int32(), bounds, (0,))
@@ -97,20 +97,24 @@ def _bytes(keys: Keys) -> tuple[np.ndarray, np.ndarray]:
 def _characters(keys: Keys) -> tuple[np.ndarray, np.ndarray]:
     """Count the characters of every text, and say whether the counts are certain.
 
-    Characters are bytes that continue no character, provided that all continuation bytes are where preceding bytes
-    require them. Other bytes are not UTF-8, and Spark counts them differently.
+    Characters are bytes that continue no character.
     """
-    n = len(keys)
-    if not n:
-        return np.zeros(0, np.int64), np.zeros(0, bool)
-    matrix = np.stack(keys.words[:-1], axis=1).astype(">u8").view(np.uint8).reshape(n, -1)
-    inside = np.arange(matrix.shape[1]) < keys.words[-1][:, None]
+    begins, _, certain = characters(keys)
+    return begins.sum(axis=1).astype(np.int64), certain
+
+
+def characters(keys: Keys) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return which bytes of texts begin a character, which bytes are of the text, and which texts are certain.
+
+    The first two have the shape (n, bytes of the widest key), the third (n,). A text is certain if all continuation
+    bytes are where preceding bytes require them. Other bytes are not UTF-8, and Spark counts them differently.
+    """
+    matrix, inside = byte_matrix(keys)
     continues, sizes = (matrix & 0xC0) == 0x80, _SIZES[matrix]
     asked = np.zeros_like(inside)
     for distance in (1, 2, 3):
         asked[:, distance:] |= sizes[:, :-distance] > distance
-    certain = ((continues == asked) | ~inside).all(axis=1)
-    return (~continues & inside).sum(axis=1).astype(np.int64), certain
+    return ~continues & inside, inside, ((continues == asked) | ~inside).all(axis=1)
 
 
 # ---- case ------------------------------------------------------------------------------------------------------------

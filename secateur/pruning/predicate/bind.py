@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from secateur.pruning import rangeset
-from secateur.pruning.functions.text import TRIMS, unfolded
+from secateur.pruning.functions.text import LONGEST, TRIMS, unfolded
 from secateur.pruning.functions.types import is_integer
 from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.interval import constant
@@ -72,12 +72,12 @@ from secateur.pruning.predicate.patterns.finite_patterns import matching_texts
 from secateur.pruning.predicate.patterns.like import Pattern, encoded, read_pattern
 from secateur.pruning.predicate.patterns.pieces import Alternatives, Substring, alternatives_of, sure
 from secateur.pruning.predicate.patterns.regular_expressions import (
-    is_plain,
     literal_parts,
     literal_start,
     token_of,
     tokens_of,
 )
+from secateur.pruning.predicate.patterns.text_tests import OnlySpark, TextTest, ilike, in_lower_case, like, rlike
 from secateur.pruning.predicate.patterns.trimming import untrimmed
 from secateur.pruning.predicate.resolve import Binder, Fold, resolve
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
@@ -87,6 +87,9 @@ from secateur.pruning.rangeset import RangeSet
 from secateur.values import INT64_MAX, INT64_MIN, Kind, kind_of, least_key, ordered_kind
 
 EQUALITIES = ("=", "<=>")
+_UPPER = OnlySpark("`upper` changes some characters into several")
+_TRIM = OnlySpark("trimmed text is compared by Spark only")
+_COMPUTED = OnlySpark("a pattern is looked for in a column or its lower case only")
 
 # conditions on a text and a pattern, where the pattern is no literal as it is written
 PATTERN_CALLS = ("like", "ilike", "rlike", "regexp", "regexp_like", "startswith", "endswith", "contains")
@@ -204,8 +207,6 @@ def _leaf(predicate: Predicate, binder: Binder) -> Steps[Predicate]:
             return _missing((yield operand), sql)
         case nodes.Comparison("=", Call(function) as call, Literal(True, "boolean")) if function in CONTAINMENTS:
             return holds(call, sql, binder)
-        case nodes.Comparison(op, Call("instr", (text, Literal(str(part), "string"))), Literal(int(place), "int")):
-            return _at((yield text), op, place, escaped(part), sql)
         case nodes.Comparison(
             "=",
             Call(function, (text, pattern)),
@@ -227,8 +228,7 @@ def _leaf(predicate: Predicate, binder: Binder) -> Steps[Predicate]:
         case nodes.Like(operand, pattern, escape):
             return _like((yield operand), read_pattern(pattern, escape, sql), sql)
         case nodes.ILike(operand, pattern, escape):
-            lower = apply("lower", [(yield operand)], binder)
-            return _like(lower, read_pattern(pattern, escape, sql).in_lower_case(), sql)
+            return _ilike(apply("lower", [(yield operand)], binder), read_pattern(pattern, escape, sql), sql)
         case nodes.RLike(operand, pattern):
             return _rlike((yield operand), pattern, sql)
     raise NoRule("no rule for this expression")
@@ -263,9 +263,11 @@ def within(operand: Operand, ranges: RangeSet, sql: Sql) -> Predicate:
     if isinstance(operand, Apply) and operand.function.name in ("lower", "upper"):
         prefix = unfolded(operand.function.name, ranges) or rangeset.everything(Kind.BYTES)
         if operand.function.name == "upper":  # ß and ligatures become ASCII: filters could not use such texts
-            return TextMatch(operand.arguments[0], None, prefix, sql)
+            return TextMatch(operand.arguments[0], _UPPER, prefix, sql)
         alternatives = sure(alternatives_of(ranges), folded=True)
-        return TextMatch(operand.arguments[0], None, prefix, sql, alternatives, folded=True)
+        return TextMatch(operand.arguments[0], in_lower_case(ranges), prefix, sql, alternatives, folded=True)
+    if isinstance(operand, Apply) and operand.function.name.startswith(("instr[", "locate[")):
+        return _placed(operand, ranges, sql)
     if isinstance(operand, Apply) and operand.function.name in TRIMS:
         return _trimmed(operand, alternatives_of(ranges), sql)
     return Within(operand, ranges, sql)
@@ -275,7 +277,30 @@ def _trimmed(operand: Apply, alternatives: Alternatives, sql: Sql) -> TextMatch:
     """Test trimmed text; TRUE only if one of the alternatives is contained."""
     name, (text,) = operand.function.name, operand.arguments
     starts, loose = untrimmed(name, alternatives)
-    return TextMatch(text, None, starts, sql, sure(loose, folded=False) if isinstance(text, Field) else ())
+    return TextMatch(text, _TRIM, starts, sql, sure(loose, folded=False) if isinstance(text, Field) else ())
+
+
+def _placed(operand: Apply, ranges: RangeSet, sql: Sql) -> Predicate:
+    """Test the place of a part in a text: at 1 or later, or 0 if it is nowhere."""
+    plain = Within(operand, ranges, sql)
+    is_instr = operand.function.name.startswith("instr[")
+    text, part = operand.arguments[:2] if is_instr else operand.arguments[1::-1]
+    literal = escaped(part.key.decode()) if isinstance(part, Constant) and isinstance(part.key, bytes) else None
+    holds_none = bool(ranges.contains(constant(operand.type, 0, 1).lower)[0])
+    places = rangeset.between(Kind.WORD, 1, LONGEST + 1)
+    asked = rangeset.intersection(ranges, places)
+    if literal is None or (holds_none and not asked.is_empty):
+        return plain
+    with suppress(NoRule):
+        contained = _like(text, read_pattern(f"%{literal}%", "\\", sql), sql)
+        if holds_none:
+            return Not(contained) if is_instr else plain
+        if is_instr and rangeset.intersection(rangeset.complement(ranges), places).is_empty:
+            return contained
+        if is_instr and asked.points is not None and asked.points.tolist() == [1]:
+            return _like(text, read_pattern(f"{literal}%", "\\", sql), sql)
+        return And((contained, plain))
+    return plain
 
 
 def _missing(operand: Operand, sql: Sql) -> Predicate:
@@ -483,23 +508,13 @@ def _like(operand: Operand, pattern: Pattern, sql: Sql) -> Predicate:
         return within(operand, rangeset.points(Kind.BYTES, [pattern.prefix]), sql)
     if pattern.is_prefix:
         return within(operand, rangeset.starting_with(pattern.prefix), sql)
-    return _matching(operand, pattern.regex, pattern.alternatives, pattern.prefix, sql)
+    return _matching(operand, like(pattern), pattern.alternatives, pattern.prefix, sql)
 
 
-def _at(operand: Operand, op: str, place: int, part: str, sql: Sql) -> Predicate:
-    """Bind a comparison of ``instr``: a part is found at 1 or later, or 0 if absent. Raises NoRule."""
-    match op, place:
-        case (">", 0) | (">=", 1):
-            return _like(operand, read_pattern(f"%{part}%", "\\", sql), sql)
-        case ("=" | "<=", 0) | ("<", 1):
-            return Not(_like(operand, read_pattern(f"%{part}%", "\\", sql), sql))
-        case "=", 1:
-            return _like(operand, read_pattern(f"{part}%", "\\", sql), sql)
-        case (("=" | ">" | ">="), _) if place > 0:
-            pattern = read_pattern(f"%{part}%", "\\", sql)
-            return _matching(operand, None, pattern.alternatives, b"", sql)
-        case _:
-            raise NoRule("instr has a rule only beside places that it finds")
+def _ilike(lower: Operand, pattern: Pattern, sql: Sql) -> Predicate:
+    """Test text in lower case by a pattern, which Spark puts in lower case too."""
+    found = _like(lower, pattern.in_lower_case(), sql)
+    return replace(found, test=ilike(pattern)) if isinstance(found, TextMatch) else found
 
 
 def _rlike(operand: Operand, pattern: str, sql: Sql) -> Predicate:
@@ -507,31 +522,25 @@ def _rlike(operand: Operand, pattern: str, sql: Sql) -> Predicate:
         raise NoRule(f"RLIKE on a {operand.type} has no rule")
     if (ranges := matching_texts(pattern)) is not None:
         return within(operand, ranges, sql)
-    word = token_of(pattern)
+    word, test = token_of(pattern), rlike(pattern)
     if word is None:
-        return _matching(
-            operand,
-            pattern if is_plain(pattern) else None,
-            literal_parts(pattern),
-            encoded(literal_start(pattern)),
-            sql,
-        )
-    found = _matching(operand, pattern, ((Substring(encoded(word)),),), b"", sql)
+        return _matching(operand, test, literal_parts(pattern), encoded(literal_start(pattern)), sql)
+    found = _matching(operand, test, ((Substring(encoded(word)),),), b"", sql)
     return replace(found, tokens=tokens_of(word, folded=found.folded)) if found.alternatives else found
 
 
-def _matching(operand: Operand, regex: str | None, alternatives: Alternatives, prefix: bytes, sql: Sql) -> TextMatch:
+def _matching(operand: Operand, test: TextTest, alternatives: Alternatives, prefix: bytes, sql: Sql) -> TextMatch:
     """Test decoded text, which needs the text itself: of a column here, of anything else only in Spark."""
     starts = rangeset.starting_with(prefix.partition(encoded("\ufffd"))[0])
     if isinstance(operand, Field):
-        return TextMatch(operand, regex, starts, sql, sure(alternatives, folded=False))
+        return TextMatch(operand, test, starts, sql, sure(alternatives, folded=False))
     if isinstance(operand, Apply) and operand.function.name in TRIMS:
         return _trimmed(operand, sure(alternatives, folded=False), sql)
     found = within(operand, starts, sql)
     match found:
         case TextMatch(Field() as column, _, ranges, folded=True):
-            return TextMatch(column, None, ranges, sql, sure(alternatives, folded=True), folded=True)
+            return TextMatch(column, in_lower_case(test), ranges, sql, sure(alternatives, folded=True), folded=True)
         case Within(inner, ranges, _, None) | TextMatch(inner, _, ranges, _):
-            return TextMatch(inner, None, ranges, sql)
+            return TextMatch(inner, _COMPUTED, ranges, sql)
         case _:
             raise NoRule("a pattern on this expression has no rule")

@@ -17,6 +17,7 @@ from secateur.pruning.interval import Function
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.nodes import And, Is, Not, Or, Predicate, Sql, Truth, quoted_name
 from secateur.pruning.predicate.patterns.pieces import Alternatives
+from secateur.pruning.predicate.patterns.text_tests import OnlySpark, TextTest
 from secateur.pruning.predicate.trees import Node, joined, preorder
 from secateur.pruning.rangeset import RangeSet
 from secateur.values import Key, kind_of
@@ -147,8 +148,7 @@ class TextMatch(Predicate):
     """
 
     operand: Operand
-    # an RE2 expression that finds exactly the values for which this is TRUE; None: only Spark can tell
-    regex: str | None
+    test: TextTest  # tells exactly for which values this is TRUE
     prefix: RangeSet
     sql: Sql
     alternatives: Alternatives = field(default=(), compare=False)
@@ -357,16 +357,15 @@ def unbounded(predicate: Predicate, served: Container[Leaf] = ()) -> Iterator[st
 def left_to_spark(predicate: Predicate) -> Iterator[str]:
     """Return the leaves that only Spark can evaluate on rows, as text, with the reason if there is one."""
     for leaf in all_leaves(predicate):
-        if isinstance(leaf, Unsupported):
-            yield f"{brief(leaf.sql)}: {leaf.reason}"
-        elif not isinstance(leaf, Truth) and not _is_supported(leaf):
-            yield brief(leaf.sql)
-
-
-def _is_supported(leaf: Leaf) -> bool:
-    if isinstance(leaf, TextMatch) and leaf.regex is None:
-        return False
-    return all(not isinstance(part, Varying) and _is_exact(part) for part in parts(leaf))
+        match leaf:
+            case Unsupported(sql, reason) | TextMatch(test=OnlySpark(reason), sql=sql):
+                yield f"{brief(sql)}: {reason}"
+            case TextMatch(Apply() | Conditional() | Constant(), sql=sql):
+                yield f"{brief(sql)}: its pattern is looked for in a computed text"
+            case Truth():
+                pass
+            case _ if not all(not isinstance(part, Varying) and _is_exact(part) for part in parts(leaf)):
+                yield brief(leaf.sql)
 
 
 def _is_exact(operand: Operand) -> bool:

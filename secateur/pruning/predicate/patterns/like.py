@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
@@ -65,6 +66,10 @@ class Pattern:
         else:
             literals = self.literals
         return replace(self, literals=tuple(literal.translate(_LOWER) for literal in literals))
+
+    def mapped(self, change: Callable[[str], str]) -> Pattern:
+        """Return the pattern with each of its literals changed."""
+        return replace(self, literals=tuple(map(change, self.literals)))
 
 
 def encoded(text: str) -> bytes:

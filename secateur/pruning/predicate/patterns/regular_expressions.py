@@ -156,6 +156,11 @@ def token_of(pattern: str) -> str | None:
     return word if _is_word(word) else None
 
 
+def token_bytes(word: str) -> str:
+    """Return the pattern of RE2 that finds a word as a whole token in bytes, which need not be UTF-8."""
+    return token_pattern(word).replace("\\x{10FFFF}", "\\x{FF}")
+
+
 def tokens_of(word: str, *, folded: bool) -> tuple[bytes, ...]:
     """Return the tokens of a text that contains a word: beyond ASCII none are sure if case is ignored."""
     token = encoded(word)

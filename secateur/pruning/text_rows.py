@@ -1,0 +1,120 @@
+"""Evaluate on rows the tests of :mod:`secateur.pruning.predicate.patterns.text_tests`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
+from secateur.pruning.predicate.patterns.java_regex import FINAL_LINE_END
+from secateur.pruning.predicate.patterns.letter_case import LOCALES, has_doubtful, lowered_texts
+from secateur.pruning.predicate.patterns.text_tests import InLowerCase, Search
+from secateur.pruning.rangeset import RangeSet
+from secateur.values import Kind, keys_of
+
+_UTF8 = (  # what it is, byte by byte
+    r"\A(?:[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}"
+    r"|\xed[\x80-\x9f][\x80-\xbf]|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}"
+    r"|\xf4[\x80-\x8f][\x80-\xbf]{2})*\z"
+)
+
+
+def text_outcomes(test: Search | InLowerCase, texts: pa.Array) -> np.ndarray:
+    """Return the outcome of a test on every text, or all three where only Spark knows it: uint8 of shape (n,)."""
+    if isinstance(test, Search) and test.bytewise:
+        return _truth_of(texts, _found(test.regex, texts.cast(pa.binary())))
+    return _where(is_utf8(texts), texts, lambda known: _of_decoded(test, known))
+
+
+def _of_decoded(test: Search | InLowerCase, texts: pa.Array) -> np.ndarray:
+    match test:
+        case InLowerCase(by_locale):
+            return _in_lower_case(by_locale, texts)
+        case Search(ascii_only=True):
+            return _where(_is_ascii(texts), texts, lambda plain: _held(test, plain))
+        case _:
+            return _held(test, texts)
+
+
+def _in_lower_case(by_locale: tuple[RangeSet | Search, ...], texts: pa.Array) -> np.ndarray:
+    """Test texts in lower case; beyond ASCII all locales must agree."""
+    outcomes = _held(by_locale[0], lowered_texts(texts, LOCALES[0]))
+    if (plain := _is_ascii(texts)).all():
+        return outcomes
+    others = texts.filter(pa.array(~plain))
+    sure = ~has_doubtful(others)
+    for locale, test in zip(LOCALES[1:], by_locale[1:], strict=True):
+        sure &= _held(test, lowered_texts(others, locale)) == outcomes[~plain]
+    outcomes[~plain] = np.where(sure, outcomes[~plain], np.uint8(EVERYTHING))
+    return outcomes
+
+
+def _held(test: RangeSet | Search, texts: pa.Array) -> np.ndarray:
+    match test:
+        case RangeSet():
+            return _truth_of(texts, inside(texts, test))
+        case Search(regex, before_line_end=before):
+            found = _found(regex, texts)
+            if before and (ended := _found(FINAL_LINE_END, texts)).any():
+                found |= ended & _found(regex, pc.replace_substring_regex(texts, FINAL_LINE_END, ""))
+            return _truth_of(texts, found)
+
+
+def _where(known: np.ndarray, texts: pa.Array, evaluate: Callable[[pa.Array], np.ndarray]) -> np.ndarray:
+    """Evaluate the known texts; nothing is known of the others."""
+    if known.all():
+        return evaluate(texts)
+    outcomes = np.full(len(texts), EVERYTHING, np.uint8)
+    outcomes[known] = evaluate(texts.filter(pa.array(known)))
+    return outcomes
+
+
+def is_utf8(texts: pa.Array) -> np.ndarray:
+    """Return which texts are UTF-8, or NULL: bool of shape (n,)."""
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return _found(_UTF8, texts.cast(pa.binary())) | is_null(texts)
+    return np.ones(len(texts), bool)
+
+
+def _is_ascii(texts: pa.Array) -> np.ndarray:
+    return flags(pc.string_is_ascii(texts)) | is_null(texts)
+
+
+def _found(regex: str, texts: pa.Array) -> np.ndarray:
+    return flags(pc.match_substring_regex(texts, regex))
+
+
+def _truth_of(texts: pa.Array, holds: np.ndarray) -> np.ndarray:
+    return np.where(is_null(texts), np.uint8(NULL), np.where(holds, np.uint8(TRUE), np.uint8(FALSE)))
+
+
+# ---- Arrow values ----------------------------------------------------------------------------------------------------
+
+
+def inside(values: pa.Array, ranges: RangeSet) -> np.ndarray:
+    """Return which values have a key in the set, without regard to NULL: bool of shape (n,)."""
+    if ranges.kind is not Kind.BYTES:
+        return ranges.contains(keys_of(values))
+    values = values.cast(pa.binary())
+    points = ranges.points
+    if points is not None and len(points) > 1:
+        return flags(pc.is_in(values, pa.array(points.tolist(), pa.binary())))
+    above = np.zeros(len(values), np.int64)
+    for threshold in ranges.thresholds:
+        above += flags(pc.greater_equal(values, pa.scalar(threshold, pa.binary())))
+    return (above & 1).astype(bool)
+
+
+def is_null(values: pa.Array) -> np.ndarray:
+    """Return which values are NULL: bool of shape (n,)."""
+    return flags(pc.is_null(values))
+
+
+def flags(values: pa.Array) -> np.ndarray:
+    """Return Arrow's booleans as numpy's, with FALSE for NULL."""
+    return np.asarray(pc.fill_null(values, False).to_numpy(zero_copy_only=False), bool)
