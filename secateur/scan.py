@@ -92,11 +92,11 @@ class Scan(PlannedScan):
             of
             the whole index, but opens no data file.
         """
-        report, road = super().explain(format), choose_read_path(self)
+        report, read_path = super().explain(format), choose_read_path(self)
         if format == "json":
             more = {"explanation": asdict(self.explanation)} if verbose else {}
-            return json.dumps({**json.loads(report), "road": asdict(road), **more}, indent=2)
-        told = f"{report}\nroad to Spark: {road}"
+            return json.dumps({**json.loads(report), "read_path": asdict(read_path), **more}, indent=2)
+        told = f"{report}\nread path: {read_path}"
         return f"{told}\n\n{self.explanation}" if verbose else told
 
     @cached_property
