@@ -87,10 +87,8 @@ class Scan(PlannedScan):
         ----------
         verbose
             Also list, for every conjunct, which structures exist, how many of all blocks each leaves if used without
-            the
-            others, and what is missing, given as the argument that creates it. This reads zone maps, filters and pages
-            of
-            the whole index, but opens no data file.
+            the others, and what is missing, given as the argument that creates it. This reads zone maps, filters and
+            pages of the whole index, but opens no data file.
         """
         report, read_path = super().explain(format), choose_read_path(self)
         if format == "json":

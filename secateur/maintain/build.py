@@ -73,8 +73,7 @@ def build_index(
         faster for tables of up to some gigabytes and needs no Java.
     sort_key
         The columns by which the data is clustered, as in ORDER BY (``["day", "user_id DESC NULLS LAST"]``). Segments
-        are
-        cut in this order. For several columns the least and greatest tuple of every block is kept, for which the
+        are cut in this order. For several columns the least and greatest tuple of every block is kept, for which the
         columns are read.
     bloom
         Columns for bloom filters. `fpr` is the false-positive rate; by default an absent value costs about one
@@ -83,8 +82,7 @@ def build_index(
         Columns for an exact map from values to blocks, without false positives.
     ngram
         Text columns for substring search by LIKE and RLIKE: ``["message"]``, ``{"message": 6}`` for n-grams of six
-        bytes,
-        ``{"message": {"n": 5, "fold": True}}`` to ignore case.
+        bytes, ``{"message": {"n": 5, "fold": True}}`` to ignore case.
     tokens
         Text columns for whole-word search, by ``has_token()`` and LIKE '% word %'.
     gaps
@@ -92,14 +90,12 @@ def build_index(
         useless.
     auto
         Columns, or True for all, for which a sample of blocks decides between these structures. ``choices`` of the
-        result
-        lists what was chosen, why, and the size of each alternative.
+        result lists what was chosen, why, and the size of each alternative.
     pages
         Keep the files' page index.
-    page locations
+    page_locations
         Keep the page locations of all columns, so that reading single pages opens no footer. For files without a page
-        index
-        this reads the page headers, and on an object store all bytes between them too.
+        index this reads the page headers, and on an object store all bytes between them too.
     segment_blocks, fan_out
         The approximate number of blocks in a segment, and of children of a node in the tree above the segments.
     on_survey, on_progress

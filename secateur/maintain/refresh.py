@@ -75,7 +75,7 @@ def refresh_index(
 
     Parameters
     ----------
-    page locations
+    page_locations
         Add page locations to an index made without them.
     repair
         Read every byte of the index first, and rebuild segments and filters with broken files too.

@@ -85,8 +85,7 @@ def verify_index(
     -------
     Verification
         Faults are values here, never exceptions. ``refresh_index(repair=True)`` rebuilds broken index files; if the
-        index
-        contradicts the data, or its snapshot cannot be read, drop it and build it again.
+        index contradicts the data, or its snapshot cannot be read, drop it and build it again.
 
     Raises
     ------
