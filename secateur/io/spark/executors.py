@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from secateur.errors import IndexFault
+from secateur.errors import IndexFault, PackageMissing
 from secateur.index.build.spark_tasks import run_tasks, task_count
 from secateur.index.read.index_view import IndexView
 from secateur.index.read.memory_cache import ByteCache
@@ -74,7 +74,7 @@ class SparkExecutors:
 
         try:
             found = {int.from_bytes(each[:4], "little"): each[4:] for each in run_tasks(self.spark, work, count)}
-        except PySparkException as error:
+        except (PySparkException, PackageMissing) as error:
             raise IndexFault(f"pruning on executors failed: {str(error).splitlines()[0]}") from error
         return [found[i] for i in range(count)]
 
