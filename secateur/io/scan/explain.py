@@ -82,10 +82,11 @@ def _why(plan: PlannedScan, path: str, file: int, blocks: Blocks) -> list[Why]:
     answers = answers_of(plan.predicate, catalog, segments)
     evidence, implied = evidence_in(answers), implied_by(plan.predicate, plan.opened)
     stages = _stages(plan, file, segment, blocks.row_group)
+    conditions_by_block = conditions_of(plan.predicate, blocks, evidence)
     found = []
     for i, (row_group, stage) in enumerate(zip(blocks.row_group.tolist(), stages, strict=True)):
         block = blocks.take(np.array([i]))
-        conditions = conditions_of(plan.predicate, block, evidence)
+        conditions = conditions_by_block[i]
         if stage is None:
             found.append(Why(path, row_group, True, None, None, _residual(plan, file, row_group), conditions))
             continue
