@@ -32,7 +32,6 @@ def aggregated(plan: PlannedScan, asked: Sequence[Aggregate]) -> pa.Table:
     Raises UnsupportedPredicate if a block must be read that only Spark can decide, StalePlan, InvalidParquet.
     """
     blocks = plan.survivors.blocks
-    assert blocks is not None
     answers = Answers(asked, blocks, plan.sure)
     _read(plan, answers, answers.asked, answers.in_doubt)
     at_once = FIRST
@@ -55,7 +54,6 @@ def _read(plan: PlannedScan, answers: Answers, asked: Sequence[Aggregate], posit
         return
     plan.require_supported()
     blocks, opened = plan.survivors.blocks, plan.opened
-    assert blocks is not None
     schema = opened.readable_schema
     names = dict.fromkeys(each.field.path[0] for each in asked if each.field is not None)
     ordinals = np.unique(blocks.file[positions])

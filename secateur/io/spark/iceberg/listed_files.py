@@ -94,7 +94,6 @@ def reply(files: DataFiles, scan: PlannedScan, number: int) -> bytes:
     """Encode for every file of the request the ranges to read; -1 for a file that the snapshot does not have."""
     listing, blocks, report = scan.opened.listing, scan.survivors.blocks, scan.report
     assert isinstance(listing, IcebergListing)
-    assert blocks is not None
     ordinals = pc.fill_null(pc.index_in(files.paths, value_set=listing.paths.cast(files.paths.type)), -1).to_numpy()
     order = scan.order()
     file, row_group = blocks.file[order], blocks.row_group[order]

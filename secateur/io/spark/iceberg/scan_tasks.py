@@ -58,7 +58,6 @@ def _types(spec: PartitionSpec, table: IcebergSnapshot) -> dict[int, PrimitiveTy
 def _read_tasks(scan: PlannedScan, listing: IcebergListing, types: PartitionTypes) -> Iterator[ReadTask]:
     """Yield a task per surviving file: its surviving row groups, or the whole file if its row groups are unknown."""
     blocks = scan.survivors.blocks
-    assert blocks is not None
     order = scan.order()
     file, row_group = blocks.file[order], blocks.row_group[order]
     chosen = scan.file_ordinals

@@ -288,7 +288,6 @@ def _nullable(type_: DataType) -> DataType:
 def _reply(asked: Answered, scan: PlannedScan, number: int) -> bytes:
     """Encode row groups for Java's ``FileList.read``: files are ordinals in Spark's list."""
     blocks, report, known, size = scan.survivors.blocks, scan.report, asked.known, asked.files.size
-    assert blocks is not None
     before = report.stages[0].before
     of_all = f"{before.files:,} files" if before.blocks is None else f"{before.blocks:,} row groups"
     others = f", and all of {len(known.others):,} files without an entry" if len(known.others) else ""

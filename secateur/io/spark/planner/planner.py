@@ -179,7 +179,6 @@ def _in_one_zone(filters: Iterable[PushedFilter], settings: Settings) -> tuple[l
 
 def _answer(scan: PlannedScan, number: int) -> ScanReply:
     blocks, report = scan.survivors.blocks, scan.report
-    assert blocks is not None
     before = report.stages[0].before  # blocks is None if the row groups of some file are not counted
     of_all = f" row groups of {before.files:,} files" if before.blocks is None else f" of {before.blocks:,} row groups"
     degraded = "".join(f"; degraded: {reason}" for reason in report.degraded)

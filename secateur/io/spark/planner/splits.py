@@ -53,7 +53,6 @@ def byte_ranges(scan: PlannedScan) -> ByteRanges:
     and the table's cache does not either. Raises StalePlan if a file is not the one that was listed.
     """
     blocks, sizes = scan.survivors.blocks, scan.opened.listing.size
-    assert blocks is not None
     order = scan.order()
     file, row_group = blocks.file[order], blocks.row_group[order]
     files, first = np.unique(file, return_index=True)
