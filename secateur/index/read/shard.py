@@ -80,7 +80,6 @@ class _ShareFiles(NamesOnly):
 
 def shares_of(catalog: IndexView, query: Query, left: SurvivingSegments, count: int) -> list[tuple[Share, np.ndarray]]:
     """Cut the surviving segments into shares of about equally many blocks, each with the live files of its entries."""
-    assert catalog.memory is not None
     snapshot, coverage, naming = catalog.memory.snapshot, catalog.coverage, catalog.memory.naming
     segments = left.all_segments
     done = np.cumsum(snapshot.segments.block_count[segments])

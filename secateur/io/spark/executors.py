@@ -42,7 +42,7 @@ class SparkExecutors:
     def prune(self, query: Query, left: SurvivingSegments) -> Survivors | None:
         """Return the blocks of the surviving segments; None if pruning on the driver is faster, or Spark fails."""
         segments = left.all_segments
-        if self.place == "driver" or self.catalog.memory is None or not len(segments):
+        if self.place == "driver" or not len(segments):
             return None
         chunks, size = self.catalog.memory.missing_bytes(fields(query.predicate), segments)
         if self.place == "auto" and self._seconds(chunks, size) < JOB_SECONDS:

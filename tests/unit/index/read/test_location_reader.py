@@ -221,7 +221,6 @@ def test_only_what_is_asked_for_is_read(lake: Path) -> None:
     for _ in range(2):
         layouts_of(plan.opened, opened_blocks(plan), everything)
     memory = plan.opened.catalog.memory
-    assert memory is not None
     table_bytes = memory.snapshot.directory(LAYOUT_TABLE, None)
     every = memory.snapshot.directory(LAYOUTS, None)
     assert table_bytes is not None and every is not None
