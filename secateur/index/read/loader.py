@@ -55,7 +55,7 @@ SHORT = 256 << 10  # bytes of prefetched layouts; at 100 MB/s they take 3 ms, wh
 Wanted = Sequence[tuple[int, np.ndarray]]  # groups, and segments of each
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class IndexMemory:
     """The statistics of one snapshot's segments. What cannot be read is noted as a fault and is unknown."""
 

@@ -120,7 +120,7 @@ def encode_snapshot(
 class SegmentTable:
     """The segments of a snapshot in key order: arrays of shape (n_segments,)."""
 
-    name: list[str]
+    name: Sequence[str]
     size: np.ndarray  # bytes of the file
     block_count: np.ndarray
     row_count: np.ndarray

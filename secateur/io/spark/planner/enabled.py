@@ -83,7 +83,7 @@ class Remembered(OrderedDict[object, object]):
                 self.popitem(last=False)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Enabled:
     """Answers the optimizer rule of one driver, for all its sessions. Each call comes in its own thread."""
 

@@ -41,7 +41,7 @@ class Earlier:
     settings: Settings
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Planner:
     """Answers the scans of one DataFrame. Java calls it as a Function; each scan has its own thread."""
 

@@ -8,7 +8,7 @@ its file. Source: Iceberg's specification, "Scan Planning", and ``DeleteFileInde
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
@@ -45,7 +45,7 @@ class DeleteFileIndex:
     deletes: Entries
     data: Entries
     order: np.ndarray  # of the data files among their entries
-    specs: dict[int, Sequence[PartitionField]]
+    specs: Mapping[int, Sequence[PartitionField]]
 
     @cached_property
     def files(self) -> pa.RecordBatch:
