@@ -239,7 +239,7 @@ def _leaf_page_index(footer: Footer, leaf: Leaf, data: dict[Range, bytes]) -> Pa
     pages: list[PageLocations] = []
     statistics: list[PageStatistics] = []
     for chunk, rows in zip(_chunks(footer, leaf), footer.row_count.tolist(), strict=True):
-        assert chunk.offset_index is not None  # guaranteed by read_page_index
+        assert chunk.offset_index is not None, "checked by read_page_index"
         try:
             found = read_pages(decode_struct(data[chunk.offset_index]), rows, footer._file_size)
             if found is None:

@@ -26,7 +26,7 @@ from secateur.io.tables.field_ids import called_by_id
 from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.table import Table
 from secateur.pruning.affected import Affected, affected_files
-from secateur.pruning.functions.zone_names import zone_of
+from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.metrics import FileMetrics
 from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
@@ -180,8 +180,7 @@ class PlannedScan(ScanPlan):
 
         If rows were added to or deleted from the table since, the plan still returns those of its own snapshot.
         """
-        zone = zone_of(self.session_time_zone)
-        assert zone is not None
+        zone = known_zone(self.session_time_zone)
         now, then, own = self.origin.table.snapshot(fresh=True).fresh_listing(zone), self.opened.listing, self._files
         found = pc.index_in(then.paths.take(own), value_set=now.paths)
         if found.null_count:
@@ -192,8 +191,7 @@ class PlannedScan(ScanPlan):
 
     def means_the_same(self, *, ansi: bool) -> bool:
         """Return whether the predicate has the plan's meaning also in a session with (or without) ANSI mode."""
-        zone, asked = zone_of(self.session_time_zone), self.origin
-        assert zone is not None
+        zone, asked = known_zone(self.session_time_zone), self.origin
         here = Binder(self.opened.binding_schema, zone, asked.settings.case_sensitive, self.ansi)
         try:
             return bound_by(asked.predicate, here) == bound_by(asked.predicate, replace(here, ansi=ansi))
@@ -209,8 +207,7 @@ class PlannedScan(ScanPlan):
         schema = self.opened.schema
         if columns is None:
             return list(schema)
-        zone = zone_of(self.session_time_zone)
-        assert zone is not None
+        zone = known_zone(self.session_time_zone)
         found = [resolve(Column(split_name(name)), Binder(schema, zone)) for name in columns]
         return [schema.field(field.path[0]) for field in found]
 
@@ -273,9 +270,7 @@ def plan_scan(
     started = time.perf_counter()
     deadline = None if settings.budget_ms is None else started + settings.budget_ms / 1000
     time_zone = settings.session_time_zone
-    zone = zone_of(time_zone)
-    if zone is None:
-        raise ValueError(f"unknown time zone {time_zone!r}")
+    zone = known_zone(time_zone)
     faults = Faults(settings.strict)
     if opened is None:
         opened = open_snapshot_of(table, zone, faults, use_index=settings.use_index)

@@ -50,7 +50,7 @@ def cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Function 
         return _converted(plain, lambda x: _wrapped(x, target))
     if source == INSTANT and target != pa.int64():
         seconds = casts.cast(source, pa.int64(), zone)
-        assert seconds is not None
+        assert seconds is not None, "an instant can be cast to a bigint"
         return _converted(plain, lambda x: _wrapped(x, target), seconds)
     return plain
 

@@ -140,7 +140,7 @@ class Enabled:
         if table is None:
             table = open_directory(location)
             self._tables.keep(location, table)
-        assert isinstance(table, ParquetDirectory)
+        assert isinstance(table, ParquetDirectory), "no other tables are kept"
         return table
 
     def _answered(self, digest: bytes, question: ScanRequest) -> bytes:

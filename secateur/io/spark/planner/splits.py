@@ -97,7 +97,7 @@ def stored_ranges(placed: np.ndarray) -> np.ndarray | None:
 def _layouts(scan: PlannedScan, files: np.ndarray) -> Iterator[np.ndarray]:
     """Yield for each file the start and size in bytes of its row groups: int64 of shape (2, n_row_groups)."""
     table, listing = scan.opened.table, scan.opened.listing
-    assert isinstance(table, ParquetDirectory)
+    assert isinstance(table, ParquetDirectory), "scans of other formats are cut by Iceberg"
 
     def layout(number: int) -> np.ndarray:
         path, identity = listing.paths[number].as_py(), listing.identity(number)
