@@ -437,7 +437,7 @@ def test_a_locations_that_contradicts_itself_is_not_believed(
 
     root = write_table({"0.parquet": rows_of(0)}, row_group_size=100)
     write_file(root / "1.parquet", rows_of(0).slice(0, 7), use_dictionary=["id"])
-    monkeypatch.setattr("secateur.io.parquet.file_locations.encode_layout", lying)
+    monkeypatch.setattr("secateur.io.parquet.file_locations.encode_locations", lying)
     sc.build_index(sc.open_table(str(root)))
     plan = sc.prune(sc.open_table(str(root)), "true")
     found = locations_of(plan.opened, opened_blocks(plan), everything)
