@@ -262,7 +262,6 @@ def descriptors(scan: PlannedScan, fields: Sequence[pa.Field]) -> Descriptors:
     `scan.sql`.
     """
     opened = scan.opened
-    assert scan.survivors.blocks is not None
     reader = block_reader(opened, scan.delivery, fields, scan.residuals, scan.named)
     order = scan.order()
     blocks = scan.blocks_at(order, reader)
