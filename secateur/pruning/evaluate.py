@@ -296,7 +296,7 @@ def _holds_nan(ranges: RangeSet) -> bool:
 
 def _rule_out(possible: np.ndarray, ranges: RangeSet, zones: Zones, units: np.ndarray | None) -> None:
     """Clear the flags of units, all or chosen, whose gaps contain the whole set within their bounds."""
-    assert zones.gaps is not None
+    assert zones.gaps is not None, "called for zones with gaps"
     asked = np.flatnonzero(possible)
     at = asked if units is None else units[asked]
     low, high = zones.gaps

@@ -108,7 +108,6 @@ def _stages(plan: PlannedScan, file: int, segment: int, row_groups: np.ndarray) 
 
 def _residual(plan: PlannedScan, file: int, row_group: int) -> str | None:
     kept = plan.survivors.blocks
-    assert kept is not None
     at = np.flatnonzero((kept.file == file) & (kept.row_group == row_group))
     text: str | None = plan.residual_by_block[int(at[0])].as_py()
     return text

@@ -199,5 +199,5 @@ def is_unbounded(field: Field, keys: Keys, key: Key, end: int) -> bool:
     if kind is Kind.BYTES:
         ends = greatest_keys(kind, 1)
         return bool(keys.words[-1][0] == ends.words[-1][0])
-    assert isinstance(key, int)
+    assert isinstance(key, int), "keys of WORD and WIDE are integers"
     return key > key_range(field.type)[1]

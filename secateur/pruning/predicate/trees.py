@@ -186,6 +186,17 @@ def _placed(value: object, made: list[Node]) -> object:
             return value
 
 
+# ---- copies ----------------------------------------------------------------------------------------------------------
+
+
+def rebuilt(root: Node, change: Callable[[Node], Node]) -> Node:
+    """Copy a tree from its leaves up, with `change` of every node; a node with several parents stays one."""
+    made: list[Node] = []
+    for class_, values in _flattened(root):
+        made.append(change(class_(*(_placed(value, made) for value in values))))
+    return made[-1]
+
+
 # ---- walks -----------------------------------------------------------------------------------------------------------
 
 Visited = TypeVar("Visited")
