@@ -202,6 +202,10 @@ class IndexView:
         """Return the number of blocks in the given segments."""
         return 0 if self.memory is None else int(np.diff(self.memory.layout.block_begin)[segments].sum())
 
+    def row_counts(self, files: np.ndarray | None, segments: np.ndarray) -> np.ndarray:
+        """Return the rows that some live files (None: all) hold in each of some segments: int64 of shape (n,)."""
+        return self.coverage.row_counts(files)[segments]
+
     def holders(self, question: Question, segments: np.ndarray) -> np.ndarray | None:
         """Return the blocks of some segments, ascending, that may hold a match; None where no filter answers."""
         asked = self._asked_of_index(question, segments)

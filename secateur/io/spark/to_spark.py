@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 from secateur.errors import OldCalendar, StalePlan, UnsupportedPredicate, UnsupportedTable
 from secateur.io.scan.block_list import BlockList
 from secateur.io.scan.block_reader import BlockReader, block_reader
-from secateur.io.scan.planned_scan import read_ahead
+from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.scan.read_path import (
     asks_a_collation,
     asks_hidden_metadata,
@@ -39,8 +39,8 @@ from secateur.io.scan.read_path import (
     holds_collation,
     is_read_by_spark,
     needs_collations,
-    surviving_bytes,
 )
+from secateur.io.scan.surviving_blocks import surviving_bytes
 from secateur.io.spark.file_reader import by_files, has_filesystem, spark_schema, with_collations
 from secateur.io.spark.packing import pack
 from secateur.io.spark.planner.relation import of_plan

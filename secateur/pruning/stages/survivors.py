@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from secateur.pruning.evaluate import fold, leaf_outcomes, may_fail
+from secateur.pruning.order import Boundary, Heads, Order
 from secateur.pruning.outcomes import TRUE, fully_matching
 from secateur.pruning.plain_blocks import loose
 from secateur.pruning.predicate.bound import Leaf, Within
@@ -34,7 +35,9 @@ class Executors(Protocol):
 
 @dataclass(frozen=True)
 class Query:
-    """A bound predicate over the blocks of a table; `limit` is the number of rows wanted, in any order.
+    """A bound predicate over the blocks of a table; `limit` is the number of rows wanted, the first ones of `order`.
+
+    Without an order any rows will do.
 
     After `deadline` (a time of ``time.perf_counter``) nothing more is pruned.
     """
@@ -45,6 +48,7 @@ class Query:
     deadline: float | None = None
     executors: Executors | None = None
     implied: Within | None = None  # what the predicate implies for sort key tuples; used only to prune
+    order: Order | None = None
     notes: list[str] = field(default_factory=list)
     trail: list[Left] = field(default_factory=list)  # survivors after each stage, in pipeline order
 
@@ -153,12 +157,16 @@ class Survivors:
     row_ranges: RowRanges | None = None  # None: all rows of every block
     pages: PageCounts | None = None  # None until pages are examined
     deleted_rows: np.ndarray | None = None  # by live file, rows in blocks dropped as fully deleted; None: none
+    heads: Heads | None = None  # where the rows of every block may begin in the query's order
+    boundary: Boundary | None = None  # up to which as many rows as are wanted are sure to stand; None: unknown
 
     def take(self, indices: np.ndarray) -> Survivors:
         """Select the given blocks, in ascending order."""
         assert self.blocks is not None
         ranges = None if self.row_ranges is None else self.row_ranges.take(indices)
-        return replace(self, blocks=self.blocks.take(indices), known=self.outcomes[indices], row_ranges=ranges)
+        heads = None if self.heads is None else self.heads.take(indices)
+        known = self.outcomes[indices]
+        return replace(self, blocks=self.blocks.take(indices), known=known, row_ranges=ranges, heads=heads)
 
     @cached_property
     def outcomes(self) -> np.ndarray:
