@@ -190,13 +190,13 @@ def test_what_cannot_be_made_is_said(spark: SparkSession, golden: Path) -> None:
     assert "ngram is of text, and id is a int64" in done.stderr
 
 
-def test_layouts_are_left_out_and_added(tmp_path: Path) -> None:
+def test_locations_are_left_out_and_added(tmp_path: Path) -> None:
     write_file(tmp_path / "0.parquet", {"a": range(10)})
-    assert "\nlayouts" not in run("index", tmp_path, "--no-layouts").stdout
-    assert "1 segments to amend" in run("refresh", tmp_path, "--layouts", "--dry-run").stdout
-    assert "1 segments amended" in run("refresh", tmp_path, "--layouts").stdout
-    assert json.loads(run("inspect", tmp_path, "--json").stdout)["layout_bytes"] > 0
-    assert "\nlayouts" in run("inspect", tmp_path).stdout
+    assert "\npage locations" not in run("index", tmp_path, "--no-page-locations").stdout
+    assert "1 segments to amend" in run("refresh", tmp_path, "--page-locations", "--dry-run").stdout
+    assert "1 segments amended" in run("refresh", tmp_path, "--page-locations").stdout
+    assert json.loads(run("inspect", tmp_path, "--json").stdout)["location_bytes"] > 0
+    assert "\npage locations" in run("inspect", tmp_path).stdout
 
 
 def test_an_index_grows_and_is_brought_in_order_and_dropped(tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ def test_columns_to_index(spark: SparkSession, table: ParquetDirectory) -> None:
     assert sc.prune(table, "user_id = 1").report.index == "none"
 
 
-def test_roads_and_formats(spark: SparkSession, table: ParquetDirectory) -> None:
+def test_read_paths_and_formats(spark: SparkSession, table: ParquetDirectory) -> None:
     plan = sc.prune(table, "user_id = 1")
     with pytest.raises(ValueError, match="via is one of auto, local, blocks, native, iceberg, not 'bus'"):
         plan.to_spark(spark, via="bus")
