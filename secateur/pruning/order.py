@@ -76,6 +76,9 @@ class Order:
     columns: tuple[OrderColumn, ...]
     tuples: OrderColumn | None = None
 
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.columns))
+
     @property
     def first(self) -> OrderColumn:
         """The first column, by which places are told."""

@@ -79,6 +79,12 @@ class FirstRows:
         needed = self.unread if place is None else self.unread & self._heads.reach(place, ties=ties)
         return self._heads.best_first(np.flatnonzero(needed))
 
+    @property
+    def left(self) -> np.ndarray:
+        """The blocks, read or not, that may hold one of the first n rows as far as is known, ascending."""
+        place, _ = self._boundary
+        return np.arange(len(self.unread)) if place is None else np.flatnonzero(self._heads.reach(place, ties=True))
+
     def run(self, most_bytes: float = np.inf) -> bool:
         """Read blocks until the answer is sure; give up, returning False, before more than so many bytes are read."""
         sizes = surviving_bytes(self.plan)
