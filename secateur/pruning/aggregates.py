@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.errors import InvalidAggregate
-from secateur.pruning.order import NULLS_AFTER, VALUES, Boundary, Heads, OrderColumn, heads_of
+from secateur.pruning.order import NULLS_AFTER, VALUES, Boundary, Fronts, OrderColumn, fronts_of
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.resolve import Binder, resolve
@@ -98,7 +98,7 @@ def bind_aggregate(call: AggregateCall, binder: Binder) -> Aggregate:
 class Side:
     """The lower or the upper bounds of a column over n blocks: no value of a block lies beyond its bound."""
 
-    heads: Heads  # of the values in order for MIN, in reverse for MAX; NULLs come last
+    fronts: Fronts  # of the values in order for MIN, in reverse for MAX; NULLs come last
     exact: np.ndarray  # where the bound is a value of a row that counts
 
     def best(self) -> Key | None:
@@ -106,17 +106,17 @@ class Side:
         exact = np.flatnonzero(self.exact)
         if not len(exact):
             return None
-        per_group = greatest_per_group if self.heads.column.descending else least_per_group
-        return per_group(self.heads.keys.take(exact), np.zeros(1, np.int64)).at(0)
+        per_group = greatest_per_group if self.fronts.column.descending else least_per_group
+        return per_group(self.fronts.keys.take(exact), np.zeros(1, np.int64)).at(0)
 
     def improving(self, best: Key | None, unread: np.ndarray) -> np.ndarray:
         """Return the unread blocks that may hold a value better than the best known, best bound first.
 
         Once the best exact bound is known, no block with an exact bound is among them.
         """
-        keys = self.heads.keys
+        keys = self.fronts.keys
         place = Boundary(NULLS_AFTER) if best is None else Boundary(VALUES, keys_from(keys.kind, [best], keys.width))
-        return self.heads.best_first(np.flatnonzero(unread & self.heads.reach(place, ties=False)))
+        return self.fronts.best_first(np.flatnonzero(unread & self.fronts.reach(place, ties=False)))
 
 
 def side_of(each: Aggregate, blocks: Blocks, sure: np.ndarray) -> Side:
@@ -127,7 +127,7 @@ def side_of(each: Aggregate, blocks: Blocks, sure: np.ndarray) -> Side:
     nulls = null_counts(each.field, blocks)
     has_value = (nulls >= 0) & (nulls < blocks.row_count)
     exact = sure & has_value & _is_value(zones, each.field.type, greatest)
-    return Side(heads_of(OrderColumn(each.field, descending=greatest, nulls_first=False), zones), exact)
+    return Side(fronts_of(OrderColumn(each.field, descending=greatest, nulls_first=False), zones), exact)
 
 
 def _is_value(zones: Zones, type_: pa.DataType, greatest: bool) -> np.ndarray:

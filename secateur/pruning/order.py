@@ -1,8 +1,8 @@
 """ORDER BY: the columns of an order, places in it, and where the rows of blocks may begin.
 
 A *place* is where a row stands by one column: among the NULLs before all values, at a value, or among the NULLs after
-all values. A block's rows begin no earlier than its *head*: its better bound, or the NULLs if these come first and it
-may hold one. So whatever is unknown of a block puts its head first.
+all values. A block's rows begin no earlier than its *front*: its better bound, or the NULLs if these come first and it
+may hold one. So whatever is unknown of a block puts its front first.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Boundary:
 
 
 @dataclass(frozen=True)
-class Heads:
+class Fronts:
     """Where the rows of n blocks may begin: no row of block i comes before the place (rank[i], keys[i])."""
 
     column: OrderColumn
@@ -151,7 +151,7 @@ class Heads:
     def __len__(self) -> int:
         return len(self.rank)
 
-    def take(self, indices: np.ndarray) -> Heads:
+    def take(self, indices: np.ndarray) -> Fronts:
         """Select the given blocks."""
         return replace(self, rank=self.rank[indices], keys=self.keys.take(indices))
 
@@ -166,21 +166,21 @@ class Heads:
         return here | (self.rank < place.rank)
 
     def best_first(self, blocks: np.ndarray) -> np.ndarray:
-        """Return some blocks in the order of their heads."""
+        """Return some blocks in the order of their fronts."""
         words = tuple(reversed(self.keys.take(blocks).words))
         if self.column.descending:
             words = tuple(~word for word in words)
         return blocks[np.lexsort((*words, self.rank[blocks]))]
 
 
-def heads_of(column: OrderColumn, zones: Zones) -> Heads:
-    """Return the heads of n blocks by their zone maps."""
+def fronts_of(column: OrderColumn, zones: Zones) -> Fronts:
+    """Return the fronts of n blocks by their zone maps."""
     keys = zones.upper if column.descending else zones.lower
     if column.nulls_first:
         rank = np.where(zones.null != 0, NULLS_BEFORE, VALUES)
     else:
         rank = np.where(zones.value != 0, VALUES, NULLS_AFTER)
-    return Heads(column, rank.astype(np.uint8), keys)
+    return Fronts(column, rank.astype(np.uint8), keys)
 
 
 def boundary_of(column: OrderColumn, zones: Zones, rows: np.ndarray, nulls: np.ndarray, n: int) -> Boundary | None:

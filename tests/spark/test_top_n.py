@@ -12,6 +12,7 @@ import pytest
 
 import secateur as sc
 from secateur.errors import UnknownColumn, UnsupportedPredicate
+from secateur.io.scan.surviving_blocks import surviving_bytes
 from secateur.io.spark import top_n
 from secateur.scan import Scan
 from tests.support.tables import WriteTable
@@ -94,10 +95,10 @@ def test_every_read_path_gives_the_first_rows_of_spark(spark: SparkSession, lake
 def test_what_takes_long_to_find_here_is_left_to_spark(
     spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(top_n, "SEARCH_BYTES", 1500)
-    table = sc.open_table(str(lake))
-    plan = sc.prune(table, "id % 2 = 0", order_by="id DESC", limit=3)
+    plan = sc.prune(sc.open_table(str(lake)), "id % 2 = 0", order_by="id DESC", limit=3)
     search = top_n.FirstRows(plan, plan.fields())
+    of_first = int(surviving_bytes(plan)[search.ahead[:1]].sum())
+    monkeypatch.setattr(top_n, "SEARCH_BYTES", of_first)
     assert not search.run(top_n.SEARCH_BYTES)
     assert 0 < len(search.left) < len(plan.blocks)  # some blocks were read, and these ruled others out
     check(spark, lake, plan, "id % 2 = 0", "id DESC", 3, "auto")

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.scan.surviving_blocks import ReadablePlan, surviving_bytes
 from secateur.io.scan.waves import wave, wave_sizes
-from secateur.pruning.order import Boundary, Order, heads_of, up_to, zones_in
+from secateur.pruning.order import Boundary, Order, fronts_of, up_to, zones_in
 from secateur.pruning.predicate.nodes import And, Predicate
 from secateur.pruning.residual import Residuals
 
@@ -66,7 +66,7 @@ class FirstRows:
         self.fields = [*fields, *others]
         self.unread = np.ones(len(plan.survivors.blocks), bool)
         self.found = Ranked(pa.chunked_array([], pa.large_binary()), pa.schema(self.fields).empty_table())
-        self._heads = plan.survivors.heads or heads_of(
+        self._fronts = plan.survivors.fronts or fronts_of(
             self.order.first, zones_in(self.order.first, plan.survivors.blocks)
         )
 
@@ -76,14 +76,14 @@ class FirstRows:
         if not self.n:
             return np.zeros(0, np.int64)
         place, ties = self._boundary
-        needed = self.unread if place is None else self.unread & self._heads.reach(place, ties=ties)
-        return self._heads.best_first(np.flatnonzero(needed))
+        needed = self.unread if place is None else self.unread & self._fronts.reach(place, ties=ties)
+        return self._fronts.best_first(np.flatnonzero(needed))
 
     @property
     def left(self) -> np.ndarray:
         """The blocks, read or not, that may hold one of the first n rows as far as is known, ascending."""
         place, _ = self._boundary
-        return np.arange(len(self.unread)) if place is None else np.flatnonzero(self._heads.reach(place, ties=True))
+        return np.arange(len(self.unread)) if place is None else np.flatnonzero(self._fronts.reach(place, ties=True))
 
     def run(self, most_bytes: float = np.inf) -> bool:
         """Read blocks until the answer is sure; give up, returning False, before more than so many bytes are read."""

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from secateur.pruning.evaluate import fold, leaf_outcomes, may_fail
-from secateur.pruning.order import Boundary, Heads, Order
+from secateur.pruning.order import Boundary, Fronts, Order
 from secateur.pruning.outcomes import TRUE, fully_matching
 from secateur.pruning.plain_blocks import loose
 from secateur.pruning.predicate.bound import Leaf, Within
@@ -157,16 +157,16 @@ class Survivors:
     row_ranges: RowRanges | None = None  # None: all rows of every block
     pages: PageCounts | None = None  # None until pages are examined
     deleted_rows: np.ndarray | None = None  # by live file, rows in blocks dropped as fully deleted; None: none
-    heads: Heads | None = None  # where the rows of every block may begin in the query's order
+    fronts: Fronts | None = None  # where the rows of every block may begin in the query's order
     boundary: Boundary | None = None  # up to which as many rows as are wanted are sure to stand; None: unknown
 
     def take(self, indices: np.ndarray) -> Survivors:
         """Select the given blocks, in ascending order."""
         assert self.blocks is not None
         ranges = None if self.row_ranges is None else self.row_ranges.take(indices)
-        heads = None if self.heads is None else self.heads.take(indices)
+        fronts = None if self.fronts is None else self.fronts.take(indices)
         known = self.outcomes[indices]
-        return replace(self, blocks=self.blocks.take(indices), known=known, row_ranges=ranges, heads=heads)
+        return replace(self, blocks=self.blocks.take(indices), known=known, row_ranges=ranges, fronts=fronts)
 
     @cached_property
     def outcomes(self) -> np.ndarray:

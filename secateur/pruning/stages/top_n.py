@@ -26,7 +26,7 @@ from dataclasses import replace
 import numpy as np
 
 from secateur.pruning.aggregates import null_counts
-from secateur.pruning.order import Boundary, Heads, OrderColumn, boundary_of, heads_of, sure_nulls, zones_in
+from secateur.pruning.order import Boundary, Fronts, OrderColumn, boundary_of, fronts_of, sure_nulls, zones_in
 from secateur.pruning.stages.survivors import Query, Survivors
 from secateur.pruning.zones import Zones
 
@@ -56,7 +56,7 @@ def prune_segments_by_order(query: Query, survivors: Survivors) -> Survivors:
         own, live = zones.take(sure), rows[sure]
         boundary = boundary_of(column, own, live, sure_nulls(column, own, live), query.limit)
         if boundary is not None:
-            survives &= heads_of(column, zones).reach(boundary, ties=True)
+            survives &= fronts_of(column, zones).reach(boundary, ties=True)
             query.notes.append(_told(query.limit, column, boundary))
     if survives.all():
         return survivors
@@ -72,11 +72,11 @@ def prune_by_order(query: Query, survivors: Survivors) -> Survivors:
         return survivors.take(np.zeros(0, np.int64))
     found, survives = survivors, np.ones(len(survivors.blocks), bool)
     for column in _columns(query):
-        heads, boundary = _bounded(query.limit, column, query, survivors)
+        fronts, boundary = _bounded(query.limit, column, query, survivors)
         if column is query.order.first:
-            found = replace(survivors, heads=heads, boundary=boundary)
+            found = replace(survivors, fronts=fronts, boundary=boundary)
         if boundary is not None:
-            survives &= heads.reach(boundary, ties=True)
+            survives &= fronts.reach(boundary, ties=True)
             query.notes.append(_told(query.limit, column, boundary))
     return found if survives.all() else found.take(np.flatnonzero(survives))
 
@@ -88,8 +88,8 @@ def _columns(query: Query) -> list[OrderColumn]:
     return [column for column in columns if column.is_ordered_here]
 
 
-def _bounded(n: int, column: OrderColumn, query: Query, survivors: Survivors) -> tuple[Heads, Boundary | None]:
-    """Return the heads of the blocks, and the boundary of the first n rows."""
+def _bounded(n: int, column: OrderColumn, query: Query, survivors: Survivors) -> tuple[Fronts, Boundary | None]:
+    """Return the fronts of the blocks, and the boundary of the first n rows."""
     blocks, touched = survivors.blocks, query.catalog.files.touched
     assert blocks is not None
     matching = survivors.fully_matching
@@ -99,7 +99,7 @@ def _bounded(n: int, column: OrderColumn, query: Query, survivors: Survivors) ->
     boundary = None
     if len(sure):
         boundary = boundary_of(column, own, blocks.row_count[sure], _nulls(column, own, survivors, sure), n)
-    return heads_of(column, zones), boundary
+    return fronts_of(column, zones), boundary
 
 
 def _nulls(column: OrderColumn, zones: Zones, survivors: Survivors, sure: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Places in an order, the heads of blocks, and the boundary of the first n rows, beside the same by plain Python."""
+"""Places in an order, the fronts of blocks, and the boundary of the first n rows, beside the same by plain Python."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from secateur.pruning.order import (
     OrderColumn,
     OrderItem,
     boundary_of,
-    heads_of,
+    fronts_of,
     up_to,
 )
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
@@ -108,12 +108,12 @@ def test_a_unit_that_is_dropped_has_no_row_among_the_first(
         values = [value for unit in told for value in unit.values if nulls_first or value is not None]
         assert len(values) < n
         return
-    heads = heads_of(column, zones)
-    kept = heads.reach(boundary, ties=True)
+    fronts = fronts_of(column, zones)
+    kept = fronts.reach(boundary, ties=True)
     for unit, stays in zip(found, kept, strict=True):
         assert stays or all(sum(before(column, other, value) for other in counted) >= n for value in unit.values)
     known = [i for i, unit in enumerate(found) if (unit.upper if descending else unit.lower) is not None]
-    ends = [(int(heads.rank[i]), heads.keys.at(int(i))) for i in heads.best_first(np.array(known, np.int64))]
+    ends = [(int(fronts.rank[i]), fronts.keys.at(int(i))) for i in fronts.best_first(np.array(known, np.int64))]
     for (rank, a), (following, b) in pairwise(ends):
         assert rank < following or (rank == following and not before(column, b, a))
 
