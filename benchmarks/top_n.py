@@ -25,7 +25,7 @@ from secateur.scan import Scan
 N = 10  # rows that are asked for
 CLUSTERED_SECONDS = 0.003  # goal for a plan by the sort key
 LOG_BLOCKS, LOG_FILES = 2_000, 50
-FILTERS = {"a rare text": "message LIKE '%segfault%'", "an equality": "level = 'ERROR'"}
+FILTERS = {"a rare text": "message LIKE '%rejected%' AND level = 'ERROR'", "an equality": "level = 'ERROR'"}
 
 
 def topn_clustered(setting: Setting) -> Result:

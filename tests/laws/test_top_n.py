@@ -194,6 +194,33 @@ def test_blocks_are_read_once_best_first_until_the_answer_is_sure(
     assert len(set(read)) == len(read) == 3  # 20 matching rows lie in 3 blocks of 100
 
 
+def test_a_plan_says_why_a_block_holds_none_of_the_first_rows(write_table: WriteTable) -> None:
+    table = clustered(write_table)
+    index_here(table, BuildOptions(segment_blocks=4))
+    plan = sc.prune(table, "true", order_by="x DESC", limit=3)
+    far, near = plan.why("0.parquet", 0), plan.why("3.parquet", 8)
+    assert [far.stage, near.stage] == ["top-n segments", "top-n"]
+    assert "at least 3 matching rows stand before all of its rows in the order x DESC NULLS LAST" in str(near)
+    assert "(x from 3800 to 3899, no NULL)" in str(near)
+    notes = [note for stage in plan.report.stages for note in stage.notes]
+    assert "3 rows are sure to stand at or before x = 3900" in notes
+    assert plan.why("3.parquet", 9).survives
+
+
+def test_an_audit_looks_at_all_matching_rows(write_table: WriteTable) -> None:
+    plan = sc.prune(clustered(write_table), "x >= 1000", order_by="x", limit=3, audit=1.0)
+    assert plan.report.audit is not None
+    assert plan.report.audit.excluded == 10  # not the blocks that only the order rules out
+    assert plan.to_arrow()["x"].to_pylist() == [1000, 1001, 1002]
+
+
+def test_when_the_time_is_spent_everything_is_read(write_table: WriteTable) -> None:
+    plan = sc.prune(clustered(write_table), "z = 2", order_by="x DESC", limit=3, budget_ms=0)
+    assert len(plan.blocks) == 40
+    assert plan.to_arrow()["x"].to_pylist() == [3999, 3992, 3985]
+    assert sc.prune(clustered(write_table), "z = 2", order_by="x", limit=0, budget_ms=0).to_arrow().num_rows == 0
+
+
 def test_metadata_of_files_that_changed_does_not_lower_the_boundary(write_table: WriteTable) -> None:
     """The segment's rows are those of live files alone: the best block of it is gone."""
     table = clustered(write_table)

@@ -139,8 +139,8 @@ def tuple_order(
     It does if the order has the leading columns of the key, each in the key's direction, or each in the other one. A
     single column gains nothing by tuples.
     """
-    column = tuple_column(key, schema)
-    if column is None or column not in columns or not 1 < len(order) <= len(key):
+    column = tuple_column(key, schema) if 1 < len(order) <= len(key) else None
+    if column is None or column not in columns:
         return None
     own = [(naming.in_table(c.path), c.descending, c.nulls_first) for c in key[: len(order)]]
     for reverse in (False, True):

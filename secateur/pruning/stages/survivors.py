@@ -198,7 +198,9 @@ class Survivors:
     @property
     def all_segments(self) -> np.ndarray:
         """Return the segments to examine and those that match fully, ascending."""
-        return np.union1d(self.segments, self.whole) if len(self.whole) else self.segments
+        if not len(self.segments) or not len(self.whole):
+            return self.segments if len(self.segments) else self.whole
+        return np.union1d(self.segments, self.whole)
 
     @property
     def _of_whole_segments(self) -> np.ndarray:

@@ -49,7 +49,7 @@ def prune_segments_by_order(query: Query, survivors: Survivors) -> Survivors:
     if touched is not None:
         files = ~touched if files is None else files & ~touched
     rows, merged = catalog.row_counts(files, units), catalog.merged(units)
-    sure = np.flatnonzero(np.isin(units, whole))
+    sure = np.searchsorted(units, whole)
     survives = np.ones(len(units), bool)
     for column in _columns(query):
         zones = zones_in(column, merged)
@@ -60,8 +60,7 @@ def prune_segments_by_order(query: Query, survivors: Survivors) -> Survivors:
             query.notes.append(_told(query.limit, column, boundary))
     if survives.all():
         return survivors
-    kept = units[survives]
-    left, right = (np.intersect1d(each, kept, assume_unique=True) for each in (survivors.segments, whole))
+    left, right = (each[survives[np.searchsorted(units, each)]] for each in (survivors.segments, whole))
     return replace(survivors, segments=left, whole=right)
 
 
