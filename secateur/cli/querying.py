@@ -204,6 +204,8 @@ def _show_plan(plan: Scan) -> None:
         return
     report = plan.report
     print_line(report.predicate, STRONG)
+    if report.order:
+        print_line(f"order: {report.order}", QUIET)
     print_line(f"table: {report.described_table()}", QUIET)
     print_line(f"index: {report.index}", QUIET)
     if report.audit is not None:

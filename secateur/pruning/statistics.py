@@ -169,6 +169,9 @@ class Catalog(Protocol):
     def merged(self, segments: np.ndarray) -> Statistics:
         """Return the merged zone maps of some segments, as used in the tree."""
 
+    def merged_nulls(self, column: Field, segments: np.ndarray) -> np.ndarray:
+        """Return the most NULLs that some segments may hold in a column: int64 of shape (n,); -1 if unknown."""
+
     def choose(self, numbers: np.ndarray, whole: np.ndarray, files: np.ndarray | None) -> Blocks:
         """Return the surviving files' blocks with these numbers, in whole segments, and in no segment."""
 

@@ -168,6 +168,10 @@ def test_a_clustered_table_is_read_where_the_order_begins(
         index_here(table, BuildOptions(segment_blocks=4))
     plan = sc.prune(table, "true", order_by=order, limit=limit)
     assert len(plan.blocks) == blocks
+    if indexed and blocks < 40:
+        (stage,) = [stage for stage in plan.report.stages if stage.name == "top-n segments"]
+        assert stage.after.segments == -(-blocks // 4)  # of 4 blocks each, most of them never looked at
+    assert "order: " + str(plan.order_by) in plan.explain()
     assert plan.report.stages[-1].name == "pages"
     assert [stage.name for stage in plan.report.stages].count("top-n") == 1
     assert plan.to_arrow().num_rows == limit

@@ -122,6 +122,14 @@ class IndexView:
         assert self.memory is not None
         return segment_tree.Nodes(self.memory.snapshot.tree.row_count[segments], segments, self._tree_zones)
 
+    def merged_nulls(self, column: Field, segments: np.ndarray) -> np.ndarray:
+        """Return the most NULLs that some segments may hold in a column, dead files included; -1 if unknown."""
+        zone_map = None
+        if self.memory is not None and self.file_zones(column) is None:
+            with self._faults.tolerated():
+                zone_map = self.memory.tree_zones(column)
+        return np.full(len(segments), -1) if zone_map is None else zone_map.null_count[segments]
+
     def segment_of_file(self, file: int) -> int:
         """Return the segment that holds the blocks of a live file; LOOSE where none does."""
         entries = np.flatnonzero(self.coverage.live == file)

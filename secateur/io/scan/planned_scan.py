@@ -304,6 +304,7 @@ def plan_scan(
         report,
         table=opened.table.location,
         snapshot_id=opened.table.id,
+        order="" if order is None else f"{order} LIMIT {settings.limit}",
         planning_seconds=time.perf_counter() - started,
         measure=lambda: _file_metrics(opened, survivors),
     )

@@ -39,7 +39,8 @@ def is_ordered(query: Query) -> bool:
 def prune_segments_by_order(query: Query, survivors: Survivors) -> Survivors:
     """Keep the segments that may hold one of the first n rows, judged by their merged zone maps.
 
-    Only segments that match whole lower the boundary, by the rows of live files without deletes.
+    Only segments that match whole lower the boundary, by the rows of live files without deletes. Where NULLs come last,
+    as many of these rows count as cannot be NULL.
     """
     whole, units = survivors.whole, survivors.all_segments
     if not len(whole) or not query.limit:
@@ -54,10 +55,13 @@ def prune_segments_by_order(query: Query, survivors: Survivors) -> Survivors:
     for column in _columns(query):
         zones = zones_in(column, merged)
         own, live = zones.take(sure), rows[sure]
-        boundary = boundary_of(column, own, live, sure_nulls(column, own, live), query.limit)
+        nulls = sure_nulls(column, own, live)
+        if not column.nulls_first and (nulls < 0).any():
+            most = catalog.merged_nulls(column.field, whole)
+            nulls = np.where((nulls < 0) & (most >= 0), np.minimum(most, live), nulls)
+        boundary = boundary_of(column, own, live, nulls, query.limit)
         if boundary is not None:
-            survives &= fronts_of(column, zones).reach(boundary, ties=True)
-            query.notes.append(_told(query.limit, column, boundary))
+            survives &= _within(query, fronts_of(column, zones), boundary)
     if survives.all():
         return survivors
     left, right = (each[survives[np.searchsorted(units, each)]] for each in (survivors.segments, whole))
@@ -75,8 +79,7 @@ def prune_by_order(query: Query, survivors: Survivors) -> Survivors:
         if column is query.order.first:
             found = replace(survivors, fronts=fronts, boundary=boundary)
         if boundary is not None:
-            survives &= fronts.reach(boundary, ties=True)
-            query.notes.append(_told(query.limit, column, boundary))
+            survives &= _within(query, fronts, boundary)
     return found if survives.all() else found.take(np.flatnonzero(survives))
 
 
@@ -110,5 +113,10 @@ def _nulls(column: OrderColumn, zones: Zones, survivors: Survivors, sure: np.nda
     return null_counts(column.field, blocks if len(sure) == len(blocks) else blocks.take(sure))
 
 
-def _told(n: int, column: OrderColumn, boundary: Boundary) -> str:
-    return f"{n:,} rows are sure to stand at or before {boundary.told(column)}"
+def _within(query: Query, fronts: Fronts, boundary: Boundary) -> np.ndarray:
+    """Return which units may hold a row up to the boundary, and note the boundary if it rules out others."""
+    reached = fronts.reach(boundary, ties=True)
+    if not reached.all():
+        place = boundary.told(fronts.column) if fronts.column.nullable else "a tuple of the sort key"
+        query.notes.append(f"{query.limit:,} rows are sure to stand at or before {place}")
+    return reached
