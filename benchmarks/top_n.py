@@ -111,7 +111,7 @@ def _in_duckdb(data: Path) -> Callable[[str], pa.Table]:
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute(f"CREATE VIEW logs AS SELECT * FROM read_parquet('{data}/*.parquet')")
-    return lambda sql: connection.execute(sql).to_arrow_table()
+    return lambda sql: connection.sql(sql).to_arrow_table()
 
 
 def _in_datafusion(data: Path) -> Callable[[str], pa.Table]:

@@ -21,6 +21,7 @@ from secateur.index.build.options import (
     checked,
     filter_options,
     filters_of,
+    listed,
     with_choices,
 )
 from secateur.index.build.sampling import choices
@@ -117,8 +118,9 @@ def build_index(
         raise InvalidOption(f"fan_out is {fan_out}; a node of a tree has 2 children or more")
     filters = filter_options(bloom, postings, ngram, tokens)
     options = BuildOptions(
-        tuple(sort_key), filters, tuple(gaps), fpr, pages, segment_blocks, fan_out, page_locations=page_locations
+        listed(sort_key), filters, listed(gaps), fpr, pages, segment_blocks, fan_out, page_locations=page_locations
     )
+    auto = auto if isinstance(auto, bool) else listed(auto)
     return build_with(table, runner(spark), options, auto, (on_survey, on_progress))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from secateur.index.build.add_columns import Amendment, amendments
 from secateur.index.build.build import OnProgress, new_build
-from secateur.index.build.options import Columns, called_in_index, checked, filter_options, filters_of
+from secateur.index.build.options import Columns, called_in_index, checked, filter_options, filters_of, listed
 from secateur.index.build.spark_tasks import runner
 from secateur.index.build.survey import survey
 from secateur.index.identity import FileIdentity
@@ -101,7 +101,7 @@ def refresh_index(
     snapshot = require_snapshot(table)
     now = table.snapshot(fresh=True)
     added = BuildOptions(
-        filters=filter_options(bloom, postings, ngram, tokens), gaps=tuple(gaps), page_locations=page_locations
+        filters=filter_options(bloom, postings, ngram, tokens), gaps=listed(gaps), page_locations=page_locations
     )
     added = _called_in_index(now, added)
     listing, files = _listed(now, snapshot) if dry_run else settled(now, snapshot)

@@ -16,6 +16,7 @@ from secateur.errors import (
     IncomparableLiteral,
     IncompatibleSchemas,
     IndexNotWritable,
+    InvalidOption,
     InvalidOrder,
     InvalidParquet,
     InvalidPredicate,
@@ -190,6 +191,12 @@ def test_an_index_directory_that_cannot_be_written(spark: SparkSession, root: Pa
     with pytest.raises(IndexNotWritable, match="index_location="):
         sc.build_index(sc.open_table(str(root)), spark=spark)
     assert sc.prune(sc.open_table(str(root)), "user_id = 2").count() == 1
+
+
+@pytest.mark.parametrize("argument", ["sort_key", "bloom", "gaps", "auto"])
+def test_one_text_is_no_list_of_columns(table: ParquetDirectory, argument: str) -> None:
+    with pytest.raises(InvalidOption, match=r"write a list of columns: \['day'\]"):
+        sc.build_index(table, **{argument: "day"})
 
 
 def test_columns_to_index(spark: SparkSession, table: ParquetDirectory) -> None:
