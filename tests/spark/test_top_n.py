@@ -64,7 +64,7 @@ def _plain(value: Any) -> Any:
     return repr(value + 0.0) if isinstance(value, float) else repr(value)
 
 
-def check(spark: SparkSession, lake: Path, plan: Scan, where: str, order: str, limit: int, *roads: str) -> None:
+def check(spark: SparkSession, lake: Path, plan: Scan, where: str, order: str, limit: int, *paths: str) -> None:
     """The columns of the order are Spark's, in order, and all rows are rows of the table."""
     frame = spark.read.parquet(str(lake))
     frame.createOrReplaceTempView("lake")
@@ -73,12 +73,12 @@ def check(spark: SparkSession, lake: Path, plan: Scan, where: str, order: str, l
     wanted = spark.sql(f"SELECT {selected} FROM lake WHERE {where} ORDER BY {order} LIMIT {limit}").toArrow()
     every = Counter(rows(frame.where(where).toArrow()))
     names = [key.split(".")[0] for key in keys]
-    for road in roads:
-        found = plan.to_spark(spark, via=road).toArrow() if road != "arrow" else plan.to_arrow()
+    for path in paths:
+        found = plan.to_spark(spark, via=path).toArrow() if path != "arrow" else plan.to_arrow()
         got = [found[key] if "." not in key else found[key[0]].combine_chunks().field(key[2:]) for key in keys]
-        assert rows(pa.table(got, names=keys)) == rows(wanted.rename_columns(keys)), (where, order, road)
-        assert Counter(rows(found)) <= every, (where, order, road)
-        assert plan.to_spark(spark, names[:1], via=road if road != "arrow" else "auto").columns == names[:1]
+        assert rows(pa.table(got, names=keys)) == rows(wanted.rename_columns(keys)), (where, order, path)
+        assert Counter(rows(found)) <= every, (where, order, path)
+        assert plan.to_spark(spark, names[:1], via=path if path != "arrow" else "auto").columns == names[:1]
 
 
 @pytest.mark.parametrize("indexed", [True, False])
