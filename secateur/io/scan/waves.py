@@ -31,7 +31,6 @@ def wave(
     Only those delete files are read that apply to the blocks' files.
     """
     blocks, opened = plan.survivors.blocks, plan.opened
-    assert blocks is not None
     delivery = opened.table.delivery(opened.listing, np.unique(blocks.file[positions]))
     reader = block_reader(opened, delivery, fields, residuals)
     in_order = positions[reading_order(blocks.file[positions], blocks.row_group[positions])]

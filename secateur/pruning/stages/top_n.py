@@ -27,7 +27,7 @@ import numpy as np
 
 from secateur.pruning.aggregates import null_counts
 from secateur.pruning.order import Boundary, Fronts, OrderColumn, boundary_of, fronts_of, sure_nulls, zones_in
-from secateur.pruning.stages.survivors import Query, Survivors
+from secateur.pruning.stages.survivors import Query, SurvivingSegments, Survivors
 from secateur.pruning.zones import Zones
 
 
@@ -36,16 +36,16 @@ def is_ordered(query: Query) -> bool:
     return query.order is not None
 
 
-def prune_segments_by_order(query: Query, survivors: Survivors) -> Survivors:
+def prune_segments_by_order(query: Query, left: SurvivingSegments) -> SurvivingSegments:
     """Keep the segments that may hold one of the first n rows, judged by their merged zone maps.
 
     Only segments that match whole lower the boundary, by the rows of live files without deletes. Where NULLs come last,
     as many of these rows count as cannot be NULL.
     """
-    whole, units = survivors.whole, survivors.all_segments
+    whole, units = left.whole, left.all_segments
     if not len(whole) or not query.limit:
-        return survivors
-    catalog, files = query.catalog, survivors.files
+        return left
+    catalog, files = query.catalog, left.files
     touched = catalog.files.touched
     if touched is not None:
         files = ~touched if files is None else files & ~touched
@@ -63,14 +63,14 @@ def prune_segments_by_order(query: Query, survivors: Survivors) -> Survivors:
         if boundary is not None:
             survives &= _within(query, fronts_of(column, zones), boundary)
     if survives.all():
-        return survivors
-    left, right = (each[survives[np.searchsorted(units, each)]] for each in (survivors.segments, whole))
-    return replace(survivors, segments=left, whole=right)
+        return left
+    segments, whole = (each[survives[np.searchsorted(units, each)]] for each in (left.segments, whole))
+    return replace(left, segments=segments, whole=whole)
 
 
 def prune_by_order(query: Query, survivors: Survivors) -> Survivors:
     """Keep the blocks that may hold one of the first n rows, and note where the rows of each may begin."""
-    assert query.order is not None and query.limit is not None and survivors.blocks is not None
+    assert query.order is not None and query.limit is not None, "the stage runs only where is_ordered"
     if not query.limit:
         return survivors.take(np.zeros(0, np.int64))
     found, survives = survivors, np.ones(len(survivors.blocks), bool)
@@ -93,7 +93,6 @@ def _columns(query: Query) -> list[OrderColumn]:
 def _bounded(n: int, column: OrderColumn, query: Query, survivors: Survivors) -> tuple[Fronts, Boundary | None]:
     """Return the fronts of the blocks, and the boundary of the first n rows."""
     blocks, touched = survivors.blocks, query.catalog.files.touched
-    assert blocks is not None
     matching = survivors.fully_matching
     sure = np.flatnonzero(matching if touched is None else matching & ~touched[blocks.file])
     zones = zones_in(column, blocks)
@@ -107,7 +106,6 @@ def _bounded(n: int, column: OrderColumn, query: Query, survivors: Survivors) ->
 def _nulls(column: OrderColumn, zones: Zones, survivors: Survivors, sure: np.ndarray) -> np.ndarray:
     """Return the NULLs of the blocks in which every row counts; -1 where unknown."""
     blocks = survivors.blocks
-    assert blocks is not None
     if not column.nullable or not zones.null.any():
         return np.zeros(len(sure), np.int64)
     return null_counts(column.field, blocks if len(sure) == len(blocks) else blocks.take(sure))
