@@ -15,7 +15,7 @@ from secateur.errors import UnknownColumn, UnsupportedPredicate
 from secateur.io.scan.surviving_blocks import surviving_bytes
 from secateur.io.spark import top_n
 from secateur.scan import Scan
-from tests.support.tables import WriteTable
+from tests.support.tables import WriteTable, write_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +50,7 @@ def lake(write_table: WriteTable) -> Path:
         }
     )
     root = write_table({"0.parquet": table.slice(0, 50), "1.parquet": table.slice(50, 40)}, row_group_size=8)
-    write_table({"2.parquet": table.slice(90)}, row_group_size=8, write_statistics=False)
+    write_file(root / "2.parquet", table.slice(90), row_group_size=8, write_statistics=False)
     return root
 
 
