@@ -53,7 +53,7 @@ format: $(STAMP) ## rewrite the code as ruff wants it
 bench: $(STAMP) ## measure, and write the numbers down
 	$(BIN)/python -m benchmarks
 
-conformance: $(STAMP) ## the 47 classes of bugs that lose rows, on every table format
+conformance: $(STAMP) ## the classes of bugs that lose rows, on every table format
 	$(BIN)/python -m conformance
 
 docs: $(STAMP) ## run the examples of the documentation

@@ -28,6 +28,7 @@ from benchmarks.scale_cold import plan_cold, plan_memory
 from benchmarks.scale_shapes import plan_clustered, plan_in_100k, plan_threads
 from benchmarks.setting import Setting
 from benchmarks.spark_scans import join_small_side, lookup_spark, scan_spark
+from benchmarks.top_n import topn_clustered, topn_filtered, topn_unclustered
 from benchmarks.tpch_needles import tpch_needles
 from benchmarks.tpch_pruning import tpch_pruning
 
@@ -76,6 +77,9 @@ WORKLOADS = (
     Workload("plan_nothing_pruned", "prune(): three ranges that keep all of 1M blocks, warm", plan_nothing_pruned),
     Workload("plan_in_100k", "prune(): an IN list of 100,000 keys against 1M blocks, warm", plan_in_100k),
     Workload("plan_threads", "prune(): 1, 2 and 4 threads on one table of 1M blocks", plan_threads),
+    Workload("topn_clustered", "prune(): the newest ten rows of 20M blocks by the sort key, warm", topn_clustered),
+    Workload("topn_unclustered", "prune(): the ten greatest of an unclustered column, 1M blocks", topn_unclustered),
+    Workload("topn_filtered", "the newest ten log lines of a kind, beside DuckDB and DataFusion", topn_filtered),
     Workload("plan_cold", "prune() in a new process: two columns of 50 over 1M blocks", plan_cold),
     Workload("plan_memory", "prune(): what two columns of 20M blocks take of memory", plan_memory),
     Workload("lookup_spark", "a value of an unclustered column in Spark, 200 files of 10 row groups", lookup_spark),

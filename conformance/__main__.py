@@ -40,7 +40,7 @@ def main(name: str, formats: Sequence[str], numbers: Sequence[int], all_findings
         console = Console(width=NARROWEST)
     unknown = sorted(set(numbers) - set(CLASSES))
     if unknown:
-        raise click.UsageError(f"no class {', '.join(map(str, unknown))}; there are 1 to {max(CLASSES)}")
+        raise click.UsageError(f"no class {', '.join(map(str, unknown))}; see --list")
     chosen = [CLASSES[number] for number in sorted(numbers or CLASSES)]
     if only_list:
         console.print(_listed(chosen))

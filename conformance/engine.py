@@ -26,6 +26,18 @@ class Rows:
 
 
 @dataclass(frozen=True)
+class FirstRows:
+    """The first rows, in order, of those that a condition is TRUE of; no two of them are equal in the order."""
+
+    where: str
+    order_by: str  # in Spark SQL
+    limit: int
+
+    def __str__(self) -> str:
+        return f"{self.where} ORDER BY {self.order_by} LIMIT {self.limit}"
+
+
+@dataclass(frozen=True)
 class Aggregate:
     """The values of aggregate functions over the rows that a condition is TRUE of."""
 
@@ -47,7 +59,7 @@ class Query:
         return self.sql
 
 
-Question = Rows | Aggregate | Query
+Question = Rows | FirstRows | Aggregate | Query
 
 
 @dataclass(frozen=True)
@@ -58,7 +70,7 @@ class Refused:
 
 
 Answer = list[int] | tuple[Any, ...] | Refused
-"""Row ids in any order; the values of an :class:`Aggregate`, one per call;
+"""Row ids in any order, of :class:`FirstRows` in its order; the values of an :class:`Aggregate`, one per call;
 the rows of a :class:`Query`, in any order."""
 
 

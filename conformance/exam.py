@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from conformance.engine import Aggregate, Answer, Engine, Place, Query, Question, Refused, Rows
+from conformance.engine import Aggregate, Answer, Engine, FirstRows, Place, Query, Question, Refused, Rows
 from conformance.oracle import Oracle, Truth
 
 
@@ -116,6 +116,13 @@ def compared(question: Question, answer: Answer, truth: Truth, step: str) -> Wro
             if found == right or (not in_order and sorted(found) == sorted(right)):
                 return None
             return Wrong(str(question), step, values=f"{found} instead of {right}")
+        case FirstRows():
+            assert isinstance(answer, list)
+            if answer == list(truth):
+                return None
+            have, want = Counter(answer), Counter(truth)
+            lost, extra = (tuple(sorted(each.elements())) for each in (want - have, have - want))
+            return Wrong(str(question), step, lost, extra, f"{answer} instead of {truth}")
         case Rows(limit=limit):
             assert isinstance(answer, list)
             have, want = Counter(answer), Counter(truth)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.functions import expr
 
-from conformance.engine import ROW_ID, Aggregate, Query, Question, Rows
+from conformance.engine import ROW_ID, Aggregate, FirstRows, Query, Question, Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,8 +72,9 @@ class Oracle:
             ids = _row_ids(frame, [question.where for question in questions if isinstance(question, Rows)])
             values = _values(frame, [question for question in questions if isinstance(question, Aggregate)])
             results = [query_over(frame, question) for question in questions if isinstance(question, Query)]
+            firsts = [first_rows(frame, question) for question in questions if isinstance(question, FirstRows)]
         file.unlink()
-        found = {Rows: iter(ids), Aggregate: iter(values), Query: iter(results)}
+        found = {Rows: iter(ids), FirstRows: iter(firsts), Aggregate: iter(values), Query: iter(results)}
         return [next(found[type(question)]) for question in questions]
 
 
@@ -91,6 +92,12 @@ def _values(frame: DataFrame, questions: Sequence[Aggregate]) -> list[Truth]:
     row = frame.agg(*(expr(call).alias(f"c{i}") for i, call in enumerate(calls))).toArrow().to_pylist()[0]
     values = iter(row.values())
     return [tuple(next(values) for _ in question.calls) for question in questions]
+
+
+def first_rows(frame: DataFrame, question: FirstRows) -> list[int]:
+    """The ids of the first rows of a frame."""
+    sql = f"SELECT {ROW_ID} FROM {{lake}} WHERE {question.where} ORDER BY {question.order_by} LIMIT {question.limit}"
+    return list(frame.sparkSession.sql(sql, lake=frame).toArrow()[ROW_ID].to_pylist())
 
 
 def query_over(lake: DataFrame, question: Query) -> Truth:

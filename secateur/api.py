@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from secateur.errors import InvalidPredicate
 from secateur.io.scan.planned_scan import ExecutorsFor, Settings, plan_scan
 from secateur.io.tables.open import Moment, open_at
 from secateur.io.tables.table import Table
+from secateur.pruning.order import OrderItem
 from secateur.pruning.predicate.nodes import Predicate, Sql, Truth
 from secateur.scan import Scan
 
@@ -107,6 +108,7 @@ def prune(
     predicate: str | Predicate | Column | BooleanExpression,
     *,
     limit: int | None = None,
+    order_by: str | Sequence[str] = (),
     budget_ms: float | None = None,
     spark: SparkSession | None = None,
     prune_on: str = "auto",
@@ -125,7 +127,11 @@ def prune(
         Spark SQL text, an expression on :func:`secateur.col`, a PySpark Column (Spark Classic or Connect), or an
         unbound PyIceberg expression, which keeps its meaning in Iceberg.
     limit
-        Return any `limit` matching rows instead of all.
+        Return any `limit` matching rows instead of all, or the first ones of `order_by`.
+    order_by
+        Columns to order by, as in Spark's ORDER BY: ``["ts DESC NULLS LAST", "id"]``. NULL is the least value unless
+        the text says otherwise: first with ASC, last with DESC. It needs a limit. Which of equal rows come first is
+        left open, as in Spark.
     session_time_zone
         The zone in which Spark would read the predicate's dates and timestamps; by default that of the active Spark
         session, else UTC.
@@ -153,14 +159,17 @@ def prune(
 
     Raises
     ------
-    InvalidPredicate, UnknownColumn, AmbiguousColumn, IncomparableLiteral, TableNotFound, InvalidParquet, AuditFailed
+    InvalidPredicate, InvalidOrder, UnknownColumn, AmbiguousColumn, IncomparableLiteral, TableNotFound, InvalidParquet
+    AuditFailed
+        If an audit finds a match in a pruned block.
     ValueError
-        For arguments out of range.
+        For arguments out of range, and an order without a limit.
 
     Soundness
     ---------
     Every matching row lies in a block of the plan: a block is pruned only with a proof that no row of it makes the
-    predicate TRUE. A missing, stale or broken index keeps blocks.
+    predicate TRUE, or under `order_by` that none of its rows is among the first. A missing, stale or broken index keeps
+    blocks.
     """
     if limit is not None and limit < 0:
         raise ValueError(f"limit is {limit}; it must be 0 or more")
@@ -170,9 +179,13 @@ def prune(
         raise ValueError(f"prune_on is 'auto', 'driver', or with spark= 'executors', not {prune_on!r}")
     if audit is not None and not 0 < audit <= 1:
         raise ValueError(f"audit is {audit}; it is the share of pruned blocks to read, more than 0 and at most 1")
+    order = _order([order_by] if isinstance(order_by, str) else order_by)
+    if order and limit is None:
+        raise ValueError("order_by needs a limit: plan without an order, and let Spark sort all rows")
     tree, sql = _read(predicate)
     settings = Settings(
         limit=limit,
+        order_by=order,
         budget_ms=budget_ms,
         use_index=use_index and is_index_enabled(),
         strict=strict,
@@ -199,7 +212,7 @@ def _audited(plan: Scan, tree: Predicate, settings: Settings, share: float) -> S
     bound = settings.bind(tree, opened.binding_schema)
     if settings.limit is None:
         return Scan.of(audited(plan, bound, share))
-    whole = plan_scan(opened.table, tree, plan.written, replace(settings, limit=None))
+    whole = plan_scan(opened.table, tree, plan.written, replace(settings, limit=None, order_by=()))
     return replace(plan, report=replace(plan.report, audit=audited(whole, bound, share).report.audit))
 
 
@@ -301,6 +314,14 @@ def _parse(sql: str) -> Predicate:
     from secateur.pruning.predicate.parse import parse  # importing sqlglot takes longer than planning
 
     return parse(sql)
+
+
+def _order(texts: Sequence[str]) -> tuple[OrderItem, ...]:
+    if not texts:
+        return ()
+    from secateur.pruning.predicate.parse_order import parse_order  # as above
+
+    return parse_order(texts)
 
 
 def _is_a(value: object, module: str, name: str) -> bool:

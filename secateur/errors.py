@@ -59,6 +59,10 @@ class InvalidAggregate(SecateurError):
     """A list of aggregates does not parse, or contains an unsupported one."""
 
 
+class InvalidOrder(SecateurError):
+    """A text to order by does not parse, or is not a list of columns."""
+
+
 class IncomparableLiteral(SecateurError):
     """A literal cannot be compared with the column next to it."""
 

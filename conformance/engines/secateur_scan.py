@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING
 from pyspark.sql.functions import lit
 
 import secateur as sc
-from conformance.engine import FORMATS, ROW_ID, Aggregate, Answer, Hints, Place, Query, Question, Refused, Rows
+from conformance.engine import (
+    FORMATS,
+    ROW_ID,
+    Aggregate,
+    Answer,
+    FirstRows,
+    Hints,
+    Place,
+    Query,
+    Question,
+    Refused,
+    Rows,
+)
 from conformance.oracle import query_over, with_settings
 from secateur.errors import OldCalendar, SecateurError, UnsupportedPredicate
 from secateur.io.tables.table import Table
@@ -72,8 +84,9 @@ class SecateurScan:
     def _planned(self, place: Place, table: Table, question: Question) -> Planned:
         if isinstance(question, Query):
             return None
-        limit = question.limit if isinstance(question, Rows) else None
-        options = {"limit": limit, **options_of(place)}
+        limit = question.limit if isinstance(question, Rows | FirstRows) else None
+        order_by = question.order_by if isinstance(question, FirstRows) else ()
+        options = {"limit": limit, "order_by": order_by, **options_of(place)}
         try:
             return sc.prune(table, question.where, **options)  # type: ignore[arg-type]
         except SecateurError as error:
@@ -105,9 +118,9 @@ class SecateurScan:
             case Aggregate(calls=calls, where=where), _:
                 found = sc.aggregate(table, ", ".join(calls), where, **options_of(place))  # type: ignore[arg-type]
                 return tuple(found.to_pylist()[0].values())
-            case Rows(), Scan() if self.through_spark:
+            case Rows() | FirstRows(), Scan() if self.through_spark:
                 raise UnsupportedPredicate("all rows are to be read through Spark")
-            case Rows(), Scan():
+            case Rows() | FirstRows(), Scan():
                 return self.row_ids(plan)
             case Query(), _:
                 lake = self.spark.read.format("secateur").option("pushdown", "true").load(str(place.directory))

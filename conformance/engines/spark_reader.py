@@ -12,8 +12,20 @@ from pyspark.errors import PySparkException
 from pyspark.sql.functions import expr, lit
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from conformance.engine import PARQUET, ROW_ID, Aggregate, Answer, Place, Query, Question, Refused, Rows, WithoutIndex
-from conformance.oracle import query_over, with_settings
+from conformance.engine import (
+    PARQUET,
+    ROW_ID,
+    Aggregate,
+    Answer,
+    FirstRows,
+    Place,
+    Query,
+    Question,
+    Refused,
+    Rows,
+    WithoutIndex,
+)
+from conformance.oracle import first_rows, query_over, with_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,6 +84,8 @@ class SparkReader(WithoutIndex):
         try:
             if isinstance(question, Query):
                 return query_over(self._frame(place), question)
+            if isinstance(question, FirstRows):
+                return first_rows(self._frame(place), question)
             frame = self._frame(place).where(question.where)
             match question:
                 case Aggregate(calls=calls):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -35,8 +37,12 @@ from secateur.scan import Scan
 @table_options
 @click.argument("predicate")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Ask for any N matching rows.")
+@click.option(
+    "--order-by", metavar="COLUMN,...", help="Ask for the first N rows in this order, as in ORDER BY of Spark SQL."
+)
 @click.option("--files", "wanted", flag_value="files", help="Print the surviving files, one a line.")
 @click.option("--blocks", "wanted", flag_value="blocks", help="Print the surviving blocks (row groups).")
+@click.option("--rows", "wanted", flag_value="rows", help="Print the matching rows, one JSON object a line.")
 @click.option("--count", "wanted", flag_value="count", help="Print the exact number of matching rows.")
 @click.option("--explain", is_flag=True, help="Say what serves every condition, and what is missing.")
 @click.option("--why", metavar="FILE[:N]", help="Say why a file, or its row group N, is read or left out.")
@@ -54,6 +60,7 @@ def prune(
     source: TableArguments,
     predicate: str,
     limit: int | None,
+    order_by: str | None,
     wanted: str | None,
     explain: bool,
     why: str | None,
@@ -67,22 +74,26 @@ def prune(
     """Show what a query has to read, and how that was determined.
 
     PREDICATE is what would follow WHERE in Spark SQL. Every pruning stage is shown with what it left. No data is read,
-    except for --count and --audit.
+    except for --rows, --count and --audit.
 
     \b
     Examples:
       secateur prune lake/events "user_id = 42 AND ts >= TIMESTAMP '2026-01-01'"
       secateur prune lake/events "country IN ('CH', 'LI')" --files
       secateur prune lake/events "ts < TIMESTAMP '2020-01-01'" --count
+      secateur prune lake/events "user_id = 42" --order-by "ts DESC" --limit 10 --rows
       secateur prune lake/events "user_id = 42" --explain
       secateur prune lake/events "user_id = 42" --why day=2026-01-01/part-0.parquet:3
       secateur prune lake/events "user_id = 42" --audit 0.01
     """
+    if order_by is not None and limit is None:
+        raise click.UsageError("--order-by needs --limit")
     table = source.open()
     plan = sc.prune(
         table,
         predicate,
         limit=limit,
+        order_by=order_by or (),
         use_index=not no_index,
         strict=strict,
         session_time_zone=time_zone,
@@ -117,12 +128,22 @@ def _as_json(plan: Scan, wanted: str | None) -> dict[str, Any]:
             extra["files"] = plan.files
         case "blocks":
             extra["blocks"] = plan.blocks.to_pylist()
+        case "rows":
+            extra["rows"] = [json.loads(row) for row in _rows(plan)]
         case "count":
             extra["count"] = plan.count()
     survivors = asdict(plan.report.stages[-1].after)
     own = plan.report
     report = {**asdict(own), "seconds": own.seconds, "degraded": own.degraded, "metrics": own.metrics()}
-    return {**report, "limit": plan.limit, "residual": plan.residual, "survivors": survivors, **extra}
+    order = None if plan.order_by is None else str(plan.order_by)
+    return {
+        **report,
+        "limit": plan.limit,
+        "order_by": order,
+        "residual": plan.residual,
+        "survivors": survivors,
+        **extra,
+    }
 
 
 def _show_wanted(plan: Scan, wanted: str) -> None:
@@ -134,8 +155,18 @@ def _show_wanted(plan: Scan, wanted: str) -> None:
                 click.echo(file)
         case "blocks":
             show_sheet(_blocks_sheet(plan))
+        case "rows":
+            for row in _rows(plan):
+                click.echo(row)
         case "count":
             click.echo(plan.count())
+
+
+def _rows(plan: Scan) -> Iterator[str]:
+    """Yield every matching row as a JSON object; what JSON has no form for is text."""
+    for batch in plan.to_batches():
+        for row in batch.to_pylist():
+            yield json.dumps(row, default=str, ensure_ascii=False)
 
 
 def _blocks_sheet(plan: Scan) -> Sheet:
@@ -174,6 +205,8 @@ def _show_plan(plan: Scan) -> None:
         return
     report = plan.report
     print_line(report.predicate, STRONG)
+    if report.order:
+        print_line(f"order: {report.order}", QUIET)
     print_line(f"table: {report.described_table()}", QUIET)
     print_line(f"index: {report.index}", QUIET)
     if report.audit is not None:

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secateur.errors import InvalidAggregate
+from secateur.pruning.order import NULLS_AFTER, VALUES, Boundary, Fronts, OrderColumn, fronts_of
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Column
 from secateur.pruning.predicate.resolve import Binder, resolve
@@ -38,6 +39,7 @@ from secateur.values import (
     greatest_keys,
     greatest_per_group,
     is_float,
+    keys_from,
     keys_of,
     kind_of,
     least_key,
@@ -45,7 +47,6 @@ from secateur.values import (
     ordered_kind,
     same_width,
     scalar_of,
-    successor,
 )
 
 COUNT, MIN, MAX = "count", "min", "max"
@@ -97,34 +98,25 @@ def bind_aggregate(call: AggregateCall, binder: Binder) -> Aggregate:
 class Side:
     """The lower or the upper bounds of a column over n blocks: no value of a block lies beyond its bound."""
 
-    keys: Keys
-    greatest: bool
+    fronts: Fronts  # of the values in order for MIN, in reverse for MAX; NULLs come last
     exact: np.ndarray  # where the bound is a value of a row that counts
-    filled: np.ndarray  # where there may be values
 
     def best(self) -> Key | None:
         """Return the best exact bound."""
         exact = np.flatnonzero(self.exact)
         if not len(exact):
             return None
-        per_group = greatest_per_group if self.greatest else least_per_group
-        return per_group(self.keys.take(exact), np.zeros(1, np.int64)).at(0)
+        per_group = greatest_per_group if self.fronts.column.descending else least_per_group
+        return per_group(self.fronts.keys.take(exact), np.zeros(1, np.int64)).at(0)
 
     def improving(self, best: Key | None, unread: np.ndarray) -> np.ndarray:
         """Return the unread blocks that may hold a value better than the best known, best bound first.
 
         Once the best exact bound is known, no block with an exact bound is among them.
         """
-        found = np.flatnonzero(self.filled & unread & (True if best is None else self._beyond(best)))
-        order = np.lexsort(tuple(reversed(self.keys.take(found).words)))
-        return found[order[::-1] if self.greatest else order]
-
-    def _beyond(self, key: Key) -> np.ndarray:
-        """Return which bounds are better than a key."""
-        if not self.greatest:
-            return ~self.keys.at_least(key)
-        above = successor(key, self.keys.kind)
-        return np.zeros(len(self.keys), bool) if above is None else self.keys.at_least(above)
+        keys = self.fronts.keys
+        place = Boundary(NULLS_AFTER) if best is None else Boundary(VALUES, keys_from(keys.kind, [best], keys.width))
+        return self.fronts.best_first(np.flatnonzero(unread & self.fronts.reach(place, ties=False)))
 
 
 def side_of(each: Aggregate, blocks: Blocks, sure: np.ndarray) -> Side:
@@ -135,7 +127,7 @@ def side_of(each: Aggregate, blocks: Blocks, sure: np.ndarray) -> Side:
     nulls = null_counts(each.field, blocks)
     has_value = (nulls >= 0) & (nulls < blocks.row_count)
     exact = sure & has_value & _is_value(zones, each.field.type, greatest)
-    return Side(zones.upper if greatest else zones.lower, greatest, exact, zones.value != 0)
+    return Side(fronts_of(OrderColumn(each.field, descending=greatest, nulls_first=False), zones), exact)
 
 
 def _is_value(zones: Zones, type_: pa.DataType, greatest: bool) -> np.ndarray:

@@ -18,10 +18,11 @@ from secateur.pruning.report import Counts, Faults, Report, StageReport, summary
 from secateur.pruning.stages.deletes import has_deletes, prune_deleted
 from secateur.pruning.stages.files import prune_files
 from secateur.pruning.stages.filters import prune_by_filters
-from secateur.pruning.stages.limit import prune_by_limit
+from secateur.pruning.stages.limit import is_unordered, prune_by_limit
 from secateur.pruning.stages.pages import prune_pages
 from secateur.pruning.stages.segments import prune_segments
 from secateur.pruning.stages.survivors import Left, Query, SurvivingSegments, Survivors, count
+from secateur.pruning.stages.top_n import is_ordered, prune_by_order, prune_segments_by_order
 from secateur.pruning.stages.zone_maps import prune_blocks
 
 _log = logging.getLogger("secateur")
@@ -51,12 +52,14 @@ STAGES = Stages(
     of_segments=(
         Stage("files", prune_files),  # partition values and file names
         Stage("segments", prune_segments),  # the tree of merged zone maps
+        Stage("top-n segments", prune_segments_by_order, applies=is_ordered),  # before their blocks are looked at
         Stage("filters", prune_by_filters),  # bloom filters, postings, n-grams, tokens
     ),
     opening=Stage("zone maps", prune_blocks),  # lower, upper, null count per block
     of_blocks=(
         Stage("deletes", prune_deleted, applies=has_deletes),  # blocks with all rows deleted
-        Stage("limit", prune_by_limit),  # without ORDER BY
+        Stage("limit", prune_by_limit, applies=is_unordered),
+        Stage("top-n", prune_by_order, applies=is_ordered),  # ORDER BY with a limit
         Stage("pages", prune_pages),  # row ranges within blocks
     ),
 )
@@ -77,7 +80,8 @@ def run(query: Query, faults: Faults, *, predicate: str, index: str) -> PruningR
     left = SurvivingSegments(query.predicate, None, catalog.everywhere(None))
     steps = _Steps(query, faults, count(left, catalog))
     for of_segments in STAGES.of_segments:
-        left = steps.take(of_segments, left)
+        if of_segments.applies(query):
+            left = steps.take(of_segments, left)
     survivors = steps.open(STAGES.opening, left)
     for of_blocks in STAGES.of_blocks:
         if of_blocks.applies(query):

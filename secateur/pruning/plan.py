@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.arrays import flags, from_numpy
+from secateur.pruning.order import Order
 from secateur.pruning.predicate.nodes import Predicate, Sql
 from secateur.pruning.report import Report
 from secateur.pruning.residual import Residuals, residuals_of
@@ -19,7 +20,8 @@ from secateur.pruning.stages.survivors import Left, Survivors, whole_blocks
 class ScanPlan:
     """The blocks that can hold a match, with their row ranges and the residual predicate.
 
-    Sound: every matching row of the table snapshot lies in one of `blocks`, within its row ranges.
+    Sound: every matching row of the table snapshot lies in one of `blocks`, within its row ranges; with a limit, as
+    many as it asks for, and with an order some choice of the first ones.
     """
 
     predicate: Predicate  # bound
@@ -30,6 +32,7 @@ class ScanPlan:
     trail: tuple[Left, ...]  # what each stage left, in pipeline order
     report: Report
     limit: int | None
+    order_by: Order | None  # of which the first `limit` rows are asked for
     session_time_zone: str
     ansi: bool
 

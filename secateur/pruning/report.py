@@ -90,6 +90,7 @@ class Report:
     snapshot_id: int | None = None  # of the table, if its format has snapshots
     planning_seconds: float = 0.0  # includes listing files and opening the index
     audit: AuditReport | None = None
+    order: str = ""  # the ORDER BY and LIMIT of a plan that asks for the first rows
     measure: InitVar[Callable[[], FileMetrics] | None] = None  # called only on demand, as it looks at every file
 
     def __post_init__(self, measure: Callable[[], FileMetrics] | None) -> None:
@@ -186,6 +187,7 @@ class Report:
         return "\n".join(
             [
                 f"predicate: {self.predicate}",
+                *([f"order: {self.order}"] if self.order else []),
                 *([f"table: {self.described_table()}"] if self.table else []),
                 f"index: {self.index}",
                 f"read of the index: {self.reads}",

@@ -157,6 +157,9 @@ class Catalog(Protocol):
     def block_count(self, segments: np.ndarray) -> int:
         """Return the number of blocks in the given segments."""
 
+    def row_counts(self, files: np.ndarray | None, segments: np.ndarray) -> np.ndarray:
+        """Return the rows that some live files (None: all) hold in each of some segments: int64 of shape (n,)."""
+
     def holders(self, question: Question, segments: np.ndarray) -> np.ndarray | None:
         """Return the blocks of some ascending segments that may hold what is asked for; None if no filter applies."""
 
@@ -165,6 +168,9 @@ class Catalog(Protocol):
 
     def merged(self, segments: np.ndarray) -> Statistics:
         """Return the merged zone maps of some segments, as used in the tree."""
+
+    def merged_nulls(self, column: Field, segments: np.ndarray) -> np.ndarray:
+        """Return the most NULLs that some segments may hold in a column: int64 of shape (n,); -1 if unknown."""
 
     def choose(self, numbers: np.ndarray, whole: np.ndarray, files: np.ndarray | None) -> Blocks:
         """Return the surviving files' blocks with these numbers, in whole segments, and in no segment."""

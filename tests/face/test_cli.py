@@ -85,6 +85,19 @@ def test_prune_for_scripts(golden: Path) -> None:
     assert run("prune", golden, "id >= 0", "--count", "--limit", "5").stdout == "5\n"
 
 
+def test_the_first_rows_of_an_order(golden: Path) -> None:
+    first = ("prune", golden, "id < 60", "--order-by", "id DESC", "--limit", "3")
+    assert [json.loads(line)["id"] for line in run(*first, "--rows").stdout.splitlines()] == [59, 58, 57]
+    answer = json.loads(run(*first, "--rows", "--json").stdout)
+    assert (answer["order_by"], answer["limit"]) == ("id DESC NULLS LAST", 3)
+    assert [row["id"] for row in answer["rows"]] == [59, 58, 57]
+    assert "top-n" in [stage["name"] for stage in answer["stages"]]
+    assert run(*first, "--count").stdout == "3\n"
+    refused = run("prune", golden, "id < 60", "--order-by", "id")
+    assert refused.exit_code == 2
+    assert "--order-by needs --limit" in refused.output
+
+
 def test_prune_takes_the_mode_of_a_session(golden: Path) -> None:
     columns = pq.read_schema(next(golden.rglob("*.parquet")))
     name = next(field.name for field in columns if pa.types.is_integer(field.type))

@@ -17,6 +17,7 @@ from secateur.errors import (
     IncompatibleSchemas,
     IndexNotWritable,
     InvalidOption,
+    InvalidOrder,
     InvalidParquet,
     InvalidPredicate,
     SecateurError,
@@ -101,6 +102,15 @@ def test_other_things_than_predicates(table: ParquetDirectory) -> None:
         sc.prune(table, "user_id = 1", limit=-1)
     with pytest.raises(TypeError, match=r"combine with &, \| and ~"):
         bool(sc.col("user_id") == 1)
+
+
+def test_orders(table: ParquetDirectory) -> None:
+    with pytest.raises(ValueError, match="order_by needs a limit"):
+        sc.prune(table, "user_id = 1", order_by="user_id")
+    with pytest.raises(InvalidOrder, match="cannot order by 'user_id \\+ 1'"):
+        sc.prune(table, "user_id = 1", order_by="user_id + 1", limit=1)
+    with pytest.raises(UnknownColumn, match="did you mean user_id"):
+        sc.prune(table, "user_id = 1", order_by=["user_idd DESC"], limit=1)
 
 
 def test_columns_of_the_result(table: ParquetDirectory) -> None:

@@ -149,6 +149,12 @@ class Coverage:
             bytes=size,
         )
 
+    def row_counts(self, files: np.ndarray | None) -> np.ndarray:
+        """Return the rows that some live files (None: all) hold in every segment: int64 of shape (n_segments,)."""
+        if files is None or self.counts_of is None:
+            return self._sums[2]
+        return self._add(np.where(self.surviving(files), self.counts_of.row_count, 0))
+
     @cached_property
     def _sums(self) -> np.ndarray:
         return self._sums_of(self.live >= 0)

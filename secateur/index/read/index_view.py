@@ -119,6 +119,14 @@ class IndexView:
         """Return the merged zone maps of some segments, on which the tree decides."""
         return segment_tree.Nodes(self.memory.snapshot.tree.row_count[segments], segments, self._tree_zones)
 
+    def merged_nulls(self, column: Field, segments: np.ndarray) -> np.ndarray:
+        """Return the most NULLs that some segments may hold in a column, dead files included; -1 if unknown."""
+        zone_map = None
+        if self.memory is not None and self.file_zones(column) is None:
+            with self._faults.tolerated():
+                zone_map = self.memory.tree_zones(column)
+        return np.full(len(segments), -1) if zone_map is None else zone_map.null_count[segments]
+
     def segment_of_file(self, file: int) -> int:
         """Return the segment that holds the blocks of a live file; LOOSE where none does."""
         entries = np.flatnonzero(self.coverage.live == file)
@@ -194,6 +202,10 @@ class IndexView:
     def block_count(self, segments: np.ndarray) -> int:
         """Return the number of blocks in the given segments."""
         return int(np.diff(self.memory.groups.block_begin)[segments].sum())
+
+    def row_counts(self, files: np.ndarray | None, segments: np.ndarray) -> np.ndarray:
+        """Return the rows that some live files (None: all) hold in each of some segments: int64 of shape (n,)."""
+        return self.coverage.row_counts(files)[segments]
 
     def holders(self, question: Question, segments: np.ndarray) -> np.ndarray | None:
         """Return the blocks of some segments, ascending, that may hold a match; None where no filter answers."""

@@ -20,6 +20,7 @@ from secateur.index.model import IndexedColumn, indexed_columns, type_name
 from secateur.index.naming import ColumnNaming
 from secateur.index.zones.zonemap import ZoneMap, from_bounds
 from secateur.pruning.key_bytes import Component, encode_rows
+from secateur.pruning.order import OrderColumn
 from secateur.pruning.predicate.bound import Field, Within
 from secateur.pruning.predicate.expressions import split_name
 from secateur.pruning.predicate.key_ranges import KeyColumn, key_ranges
@@ -124,6 +125,28 @@ def tuple_condition(
     ]
     ranges = key_ranges(predicate, bound)
     return None if ranges is None else Within(Field(column.path, column.type), ranges, "the sort key")
+
+
+def tuple_order(
+    order: Sequence[OrderColumn],
+    key: Sequence[SortColumn],
+    columns: Sequence[IndexedColumn],
+    schema: pa.Schema,
+    naming: ColumnNaming,
+) -> OrderColumn | None:
+    """Return how the tuples of an index with these columns are ordered if that refines an order; None if it does not.
+
+    It does if the order has the leading columns of the key, each in the key's direction, or each in the other one. A
+    single column gains nothing by tuples.
+    """
+    column = tuple_column(key, schema) if 1 < len(order) <= len(key) else None
+    if column is None or column not in columns:
+        return None
+    own = [(naming.in_table(c.path), c.descending, c.nulls_first) for c in key[: len(order)]]
+    for reverse in (False, True):
+        if own == [(o.field.path, o.descending != reverse, o.nulls_first != reverse) for o in order]:
+            return OrderColumn(Field(column.path, column.type), reverse, nulls_first=False, nullable=False)
+    return None
 
 
 def tuple_zone_map(rows: Sequence[Sequence[pa.Array] | None], key: Sequence[SortColumn]) -> ZoneMap:

@@ -22,7 +22,8 @@ from secateur.io.scan.block_list import BlockList, block_list
 from secateur.io.scan.block_reader import BlockReader, block_reader
 from secateur.io.scan.index_coverage import columns_with_gaps, not_covered
 from secateur.io.scan.late_materialization import Positioned
-from secateur.io.scan.planned_scan import PlannedScan, read_ahead
+from secateur.io.scan.planned_scan import PlannedScan
+from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.tables.file_rows import FileBlocks
 from secateur.io.tables.listing import METADATA
 from secateur.pruning.explain.advice import Amount

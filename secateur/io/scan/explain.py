@@ -90,7 +90,9 @@ def _why(plan: PlannedScan, path: str, file: int, blocks: Blocks) -> list[Why]:
         if stage is None:
             found.append(Why(path, row_group, True, None, None, _residual(plan, file, row_group), conditions))
             continue
-        pruned = Pruned(plan.predicate, implied, _sort_key(plan), catalog, plan.limit, segment, block, answers)
+        pruned = Pruned(
+            plan.predicate, implied, _sort_key(plan), catalog, plan.limit, plan.order_by, segment, block, answers
+        )
         found.append(Why(path, row_group, False, stage, pruned.cause(stage), None, conditions))
     return found
 

@@ -6,12 +6,10 @@ Modules that only reading needs are imported by the functions that read, so that
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,15 +17,18 @@ import pyarrow.compute as pc
 
 from secateur.arrays import from_numpy
 from secateur.errors import SecateurError, UnsupportedPredicate
-from secateur.index.naming import ByFieldId
-from secateur.index.zones.sort_key import parse_sort_key, tuple_condition
+from secateur.index.model import IndexedColumn
+from secateur.index.naming import ByFieldId, ColumnNaming
+from secateur.index.zones.sort_key import SortColumn, parse_sort_key, tuple_condition, tuple_order
 from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
+from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.tables.field_ids import called_by_id
 from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.table import Table
 from secateur.pruning.affected import Affected, affected_files
 from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.metrics import FileMetrics
+from secateur.pruning.order import Order, OrderItem, bind_order
 from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
 from secateur.pruning.predicate.abbreviation import brief
@@ -45,11 +46,6 @@ if TYPE_CHECKING:
     from secateur.io.scan.block_list import BlockList
     from secateur.io.scan.block_reader import BlockReader
 
-READ_THREADS = 8
-Wanted = TypeVar("Wanted")
-Result = TypeVar("Result")
-
-
 ExecutorsFor = Callable[[OpenedTable, Faults], Executors]
 
 
@@ -58,6 +54,7 @@ class Settings:
     """How a query is planned; see :func:`secateur.prune`."""
 
     limit: int | None = None
+    order_by: tuple[OrderItem, ...] = ()
     budget_ms: float | None = None
     use_index: bool = True
     strict: bool = False
@@ -93,7 +90,8 @@ class Origin:
 class PlannedScan(ScanPlan):
     """The plan of one query over one table snapshot.
 
-    Whichever read path is used, the rows are those of ``table.where(predicate)`` in Spark, or any `limit` of them.
+    Whichever read path is used, the rows are those of ``table.where(predicate)`` in Spark, or any `limit` of them, or
+    the first `limit` of an order; which of equal rows come first is left open, as in Spark.
     """
 
     opened: OpenedTable
@@ -111,7 +109,7 @@ class PlannedScan(ScanPlan):
         return {**super().__getstate__(), "origin": replace(self.origin, settings=settings)}
 
     def to_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Return the matching rows as record batches, streamed block by block.
+        """Return the matching rows as record batches, streamed block by block; the first rows of an order at once.
 
         Raises
         ------
@@ -119,6 +117,9 @@ class PlannedScan(ScanPlan):
             If only Spark can evaluate the predicate.
         UnknownColumn, StalePlan, InvalidParquet
         """
+        if self.order_by is not None:
+            yield from self._first_rows(columns).to_batches()
+            return
         self.require_supported()
         reader = self._reader(self.fields(columns))
         left = self.limit
@@ -132,6 +133,8 @@ class PlannedScan(ScanPlan):
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the matching rows as one table; blocks are read in parallel. Raises as :meth:`to_batches` does."""
+        if self.order_by is not None:
+            return self._first_rows(columns)
         fields = self.fields(columns)
         schema = pa.schema(fields)
         if self.limit is not None:
@@ -141,13 +144,19 @@ class PlannedScan(ScanPlan):
         parts = read_ahead(lambda file: list(reader.read(file)), self.blocks_at(self.order(), reader).by_file())
         return pa.Table.from_batches([batch for part in parts for batch in part], schema)
 
+    def _first_rows(self, columns: Sequence[str] | None) -> pa.Table:
+        """Return the first rows of the plan's order, in that order."""
+        from secateur.io.scan.first_rows import first_rows
+
+        return first_rows(self, self.fields(columns))
+
     def count(self) -> int:
         """Count the matching rows; reads only blocks that are neither dead nor fully matching."""
         blocks = self.survivors.blocks
         sure = self.sure
         total = int(blocks.row_count[sure].sum())
         if not sure.all() and (self.limit is None or total < self.limit):
-            self.require_supported()
+            self.require_supported(in_order=False)
             reader = self._reader(())
             order = self.order()
             unsure = self.blocks_at(order[~sure[order]], reader)
@@ -236,28 +245,24 @@ class PlannedScan(ScanPlan):
 
         return block_reader(self.opened, self.delivery, fields, self.residuals)
 
-    def require_supported(self) -> None:
-        """Raise UnsupportedPredicate if only Spark can evaluate the predicate and some block needs it."""
-        if left := self.left_to_spark:
+    def require_supported(self, *, in_order: bool = True) -> None:
+        """Raise UnsupportedPredicate if some block needs what only Spark can evaluate: the predicate, or the order."""
+        if left := [*self._predicate_left_to_spark, *(self._order_left_to_spark if in_order else ())]:
             raise UnsupportedPredicate(f"only Spark can evaluate {'; '.join(left)}: use plan.to_spark(spark)")
 
     @property
     def left_to_spark(self) -> list[str]:
-        """The parts of the predicate that only Spark can evaluate and some block needs, each with the reason."""
+        """The parts of the query that only Spark can evaluate and some block needs, each with the reason."""
+        return [*self._predicate_left_to_spark, *self._order_left_to_spark]
+
+    @property
+    def _predicate_left_to_spark(self) -> list[str]:
         left = self.residuals.whole
         return [] if left is None else list(left_to_spark(left))
 
-
-def read_ahead(read: Callable[[Wanted], Result], files: Iterable[Wanted]) -> Iterator[Result]:
-    """Yield `read` of every file, in order; a few more files than there are threads are read ahead."""
-    ahead: deque[Future[Result]] = deque()
-    with ThreadPoolExecutor(READ_THREADS) as threads:
-        for file in files:
-            if len(ahead) == 2 * READ_THREADS:
-                yield ahead.popleft().result()
-            ahead.append(threads.submit(read, file))
-        while ahead:
-            yield ahead.popleft().result()
+    @property
+    def _order_left_to_spark(self) -> list[str]:
+        return [] if self.order_by is None or not len(self.residuals.of_block) else self.order_by.left_to_spark
 
 
 def plan_scan(
@@ -277,17 +282,20 @@ def plan_scan(
     bound = settings.bind(predicate, opened.binding_schema)
     executors = None if settings.executors is None else settings.executors(opened, faults)
     rewritten = rewrite(bound)
-    opened.catalog.expect(fields(rewritten))
-    query = Query(rewritten, opened.catalog, settings.limit, deadline, executors, implied_by(rewritten, opened))
+    order = order_over(settings.order_by, opened, Binder(opened.schema, zone, settings.case_sensitive))
+    opened.catalog.expect([*fields(rewritten), *([] if order is None else [order.first.field])])
+    implied = implied_by(rewritten, opened)
+    query = Query(rewritten, opened.catalog, settings.limit, deadline, executors, implied, order)
     pruned = run(query, faults, predicate=brief(sql), index=_describe(opened))
     binder = Binder(opened.binding_schema, zone, settings.case_sensitive)
-    named = tuple(dict.fromkeys(named_columns(predicate, binder)))
+    named = tuple(dict.fromkeys([*named_columns(predicate, binder), *(() if order is None else order.names)]))
     survivors, report = (
         pruned.survivors,
         replace(
             pruned.report,
             table=opened.table.location,
             snapshot_id=opened.table.id,
+            order="" if order is None else f"{order} LIMIT {settings.limit}",
             planning_seconds=time.perf_counter() - started,
             measure=lambda: _file_metrics(opened, survivors),
         ),
@@ -302,6 +310,7 @@ def plan_scan(
         trail=pruned.trail,
         report=report,
         limit=settings.limit,
+        order_by=order,
         session_time_zone=time_zone,
         ansi=settings.ansi,
         opened=opened,
@@ -332,15 +341,32 @@ def _file_metrics(opened: OpenedTable, survivors: Survivors) -> FileMetrics:
 
 def implied_by(predicate: Predicate, opened: OpenedTable) -> Within | None:
     """Return the bounds that a predicate implies for tuples of the index's sort key."""
+    key = _sort_key(opened)
+    return None if key is None else tuple_condition(predicate, *key)
+
+
+def order_over(items: Sequence[OrderItem], opened: OpenedTable, binder: Binder) -> Order | None:
+    """Bind the items of ORDER BY, and look whether the index's sort key refines them; None without items."""
+    order, key = bind_order(items, binder), _sort_key(opened)
+    return order if order is None or key is None else replace(order, tuples=tuple_order(order.columns, *key))
+
+
+def _sort_key(
+    opened: OpenedTable,
+) -> tuple[Sequence[SortColumn], Sequence[IndexedColumn], pa.Schema, ColumnNaming] | None:
+    """Return the index's sort key, its columns, and the table's schema with the index's names for them, and these.
+
+    None if there is no index, or if a Hive partition column differs from the column of that name in the files.
+    """
     snapshot, naming = opened.catalog.snapshot, opened.table.naming
     if snapshot is None:
         return None
     outside = {name.lower() for name in opened.listing.columns}
     key = parse_sort_key(snapshot.options.sort_key)
     if any(column.path[0].lower() in outside for column in key):
-        return None  # a Hive partition column differs from the column of that name in the files
+        return None
     schema = called_by_id(opened.schema) if isinstance(naming, ByFieldId) else opened.schema
-    return tuple_condition(predicate, key, snapshot.columns, schema, naming)
+    return key, snapshot.columns, schema, naming
 
 
 def _describe(opened: OpenedTable) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
 from secateur.index.naming import ByFieldId
+from secateur.io.scan.surviving_blocks import surviving_bytes
 from secateur.io.tables.listing import KNOWN_METADATA_FIELD, METADATA
 from secateur.pruning.predicate import nodes
 from secateur.pruning.predicate.bound import Unsupported, all_leaves
@@ -64,14 +64,6 @@ def choose_read_path(scan: PlannedScan, fields: Sequence[pa.Field] | None = None
 
 def _whole(scan: PlannedScan) -> int:
     return int(scan.opened.listing.size[scan.file_ordinals].sum())
-
-
-def surviving_bytes(scan: PlannedScan) -> np.ndarray:
-    """Return the compressed bytes of every block's surviving rows, pro rata by row count: int64, all columns."""
-    blocks, ranges = scan.survivors.blocks, scan.survivors.row_ranges
-    if ranges is None:
-        return blocks.byte_count
-    return (blocks.byte_count * (ranges.row_counts / np.maximum(blocks.row_count, 1))).astype(np.int64)
 
 
 def needs_collations(scan: PlannedScan, fields: Iterable[pa.Field]) -> bool:

@@ -51,6 +51,14 @@ def surviving_blocks(scan: ReadablePlan, positions: np.ndarray, reader: BlockRea
     )
 
 
+def surviving_bytes(scan: ReadablePlan) -> np.ndarray:
+    """Return the compressed bytes of every block's surviving rows, pro rata by row count: int64, all columns."""
+    blocks, ranges = scan.survivors.blocks, scan.survivors.row_ranges
+    if ranges is None:
+        return blocks.byte_count
+    return (blocks.byte_count * (ranges.row_counts / np.maximum(blocks.row_count, 1))).astype(np.int64)
+
+
 def _ranges(scan: ReadablePlan, positions: np.ndarray) -> RowRanges | None:
     """Return the row ranges of blocks of which not all rows may match; None if no pages were checked."""
     blocks, ranges = scan.survivors.blocks, scan.survivors.row_ranges

@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,8 @@ from secateur.errors import OldCalendar, StalePlan, UnsupportedPredicate, Unsupp
 from secateur.index.build.spark_tasks import require_package
 from secateur.io.scan.block_list import BlockList
 from secateur.io.scan.block_reader import BlockReader, block_reader
-from secateur.io.scan.planned_scan import read_ahead
+from secateur.io.scan.planned_scan import PlannedScan
+from secateur.io.scan.read_ahead import read_ahead
 from secateur.io.scan.read_path import (
     asks_a_collation,
     asks_hidden_metadata,
@@ -40,19 +41,17 @@ from secateur.io.scan.read_path import (
     holds_collation,
     is_read_by_spark,
     needs_collations,
-    surviving_bytes,
 )
+from secateur.io.scan.surviving_blocks import surviving_bytes
 from secateur.io.spark.file_reader import by_files, has_filesystem, spark_schema, with_collations
 from secateur.io.spark.packing import pack
 from secateur.io.spark.planner.relation import of_plan
+from secateur.io.spark.top_n import found_here, frame_of, limited
 from secateur.io.spark.worker import settle
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.pruning.predicate.abbreviation import brief
 from secateur.pruning.predicate.nodes import quoted_name
 from secateur.pruning.rows import possible_rows
-
-if TYPE_CHECKING:
-    from secateur.io.scan.planned_scan import PlannedScan
 
 LOCAL_MEMORY = 64 << 20  # of rows that the driver reads by default and passes on
 __all__ = [
@@ -78,7 +77,11 @@ class Descriptors:
 
 
 def to_spark(scan: PlannedScan, spark: SparkSession, columns: Sequence[str] | None, via: str) -> DataFrame:
-    """Return a DataFrame with exactly the rows of ``table.where(predicate)``, or any `limit` of them.
+    """Return a DataFrame with exactly the rows of ``table.where(predicate)``, or any `limit` of them, or the first ones
+    of its order.
+
+    The first rows of an order are searched for here if that needs few bytes; otherwise what the search has ruled out is
+    left out, and Spark finds them in the rest.
 
     Raises UnknownColumn; ValueError for a read path that is unknown or that the table does not have;
     UnsupportedPredicate and UnsupportedTable for collations that a read path would lose; StalePlan if the session's
@@ -91,6 +94,9 @@ def to_spark(scan: PlannedScan, spark: SparkSession, columns: Sequence[str] | No
     _require_time_zone(scan, spark)
     _require_mode(scan, spark)
     fields = scan.fields(columns)
+    wanted = [quoted_name(field.name) for field in fields]
+    if scan.order_by is not None:
+        fields += [scan.opened.schema.field(name) for name in scan.order_by.names if quoted_name(name) not in wanted]
     read_path = choose_read_path(scan, fields).name if via == "auto" else via
     if needs_collations(scan, fields) and not (read_path == "native" and is_read_by_spark(scan)):
         _refuse_collations(scan, fields)
@@ -99,9 +105,12 @@ def to_spark(scan: PlannedScan, spark: SparkSession, columns: Sequence[str] | No
             f"{brief(scan.written)} asks of _metadata what only Spark's own reader tells (via='native'), "
             "of a directory that it finds, without wildcards in names"
         )
-    frame = _by(read_path, scan, spark, fields) if via != "auto" else _by_the_best(read_path, scan, spark, fields)
-    selected = frame.where(scan.sql).select(*[quoted_name(field.name) for field in fields])
-    return selected if scan.limit is None else selected.limit(scan.limit)
+    found = found_here(scan, spark, fields) if via == "auto" and scan.order_by is not None else scan
+    if isinstance(found, PlannedScan):
+        frame = _by(read_path, found, spark, fields) if via != "auto" else _by_the_best(read_path, found, spark, fields)
+    else:
+        frame = found
+    return limited(scan, frame.where(scan.sql)).select(*wanted)
 
 
 def _refuse_collations(scan: PlannedScan, fields: Sequence[pa.Field]) -> NoReturn:
@@ -160,10 +169,7 @@ def _local(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field], m
         size += sum(batch.nbytes for batch in file)
         if size > most:
             raise TooMuch
-    if not batches:
-        return spark.createDataFrame([], schema)
-    # Spark loses all rows of a table that begins with two empty chunks.
-    return spark.createDataFrame(pa.Table.from_batches(batches).combine_chunks(), schema)
+    return frame_of(batches, schema, spark)
 
 
 def _loose(reader: BlockReader) -> BlockReader:

@@ -17,6 +17,7 @@ from secateur.pruning.evaluate import evaluate, may_match
 from secateur.pruning.explain.altered import without_zones
 from secateur.pruning.explain.explanation import STRUCTURES, spelled
 from secateur.pruning.explain.why import Cause, Evidence, gaps_of, known_of
+from secateur.pruning.order import Order
 from secateur.pruning.outcomes import survives
 from secateur.pruning.predicate.bound import Field, Leaf, Within, fields, leaves
 from secateur.pruning.predicate.nodes import Predicate
@@ -75,6 +76,7 @@ class Pruned:
     sort_key: str
     catalog: Catalog
     limit: int | None
+    order: Order | None
     segment: int  # segment of its file; -1 for none
     block: Blocks  # just this block
     answers: Answers
@@ -99,6 +101,8 @@ class Pruned:
                 found = Cause(None, f"all {int(self.block.row_count[0]):,} rows of it are deleted")
             case "limit":
                 found = Cause(None, f"the blocks before it that match with every row hold {self.limit:,} rows")
+            case "top-n segments" | "top-n":
+                found = self._by_order()
             case _:
                 found = self._by_pages()
         return found or Cause(None, "statistics that cannot be read again")
@@ -143,6 +147,11 @@ class Pruned:
             return self._by_tuples("of its tuples", self.block)
         gaps = "; ".join(filter(None, (gaps_of(field, self.block) for field in fields(found))))
         return Cause(str(found), _zone_maps("", found, self.block) + (f"; {gaps}" if gaps else ""))
+
+    def _by_order(self) -> Cause:
+        assert self.order is not None
+        before = f"at least {self.limit:,} matching rows stand before all of its rows in the order {self.order}"
+        return Cause(None, f"{before} ({known_of(self.order.first.field, self.block)})")
 
     def _by_both(self) -> Cause | None:
         """Return the cause if only bounds and filters together rule the block out, as under OR."""

@@ -7,6 +7,11 @@ import numpy as np
 from secateur.pruning.stages.survivors import Query, Survivors
 
 
+def is_unordered(query: Query) -> bool:
+    """Return whether any rows will do, so that a limit may take whichever come first."""
+    return query.order is None
+
+
 def prune_by_limit(query: Query, survivors: Survivors) -> Survivors:
     """Keep just enough fully matching blocks, if these hold `limit` rows.
 

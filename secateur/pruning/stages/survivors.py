@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from secateur.pruning.evaluate import fold, leaf_outcomes, may_fail
+from secateur.pruning.order import Boundary, Fronts, Order
 from secateur.pruning.outcomes import TRUE, fully_matching
 from secateur.pruning.plain_blocks import loose
 from secateur.pruning.predicate.bound import Leaf, Within
@@ -34,7 +35,9 @@ class Executors(Protocol):
 
 @dataclass
 class Query:
-    """A bound predicate over the blocks of a table; `limit` is the number of rows wanted, in any order.
+    """A bound predicate over the blocks of a table; `limit` is the number of rows wanted, the first ones of `order`.
+
+    Without an order any rows will do.
 
     After `deadline` (a time of ``time.perf_counter``) nothing more is pruned. Stages write `notes` for the report.
     """
@@ -45,6 +48,7 @@ class Query:
     deadline: float | None = None
     executors: Executors | None = None
     implied: Within | None = None  # what the predicate implies for sort key tuples; used only to prune
+    order: Order | None = None
     notes: list[str] = field(default_factory=list)  # of the stage that runs
 
     @property
@@ -169,7 +173,9 @@ class SurvivingSegments:
     @property
     def all_segments(self) -> np.ndarray:
         """Return the segments to examine and those that match fully, ascending."""
-        return np.union1d(self.segments, self.whole) if len(self.whole) else self.segments
+        if not len(self.segments) or not len(self.whole):
+            return self.segments if len(self.segments) else self.whole
+        return np.union1d(self.segments, self.whole)
 
     def opened(self, blocks: Blocks, known: np.ndarray | None = None, ranges: RowRanges | None = None) -> Survivors:
         """Return blocks of these segments and files as survivors, with their outcomes and row ranges if known."""
@@ -194,11 +200,15 @@ class Survivors:
     row_ranges: RowRanges | None = None  # None: all rows of every block
     pages: PageCounts | None = None  # None until pages are examined
     deleted_rows: np.ndarray | None = None  # by live file, rows in blocks dropped as fully deleted; None: none
+    fronts: Fronts | None = None  # where the rows of every block may begin in the query's order
+    boundary: Boundary | None = None  # up to which as many rows as are wanted are sure to stand; None: unknown
 
     def take(self, indices: np.ndarray) -> Survivors:
         """Select the given blocks, in ascending order."""
         ranges = None if self.row_ranges is None else self.row_ranges.take(indices)
-        return replace(self, blocks=self.blocks.take(indices), known=self.outcomes[indices], row_ranges=ranges)
+        fronts = None if self.fronts is None else self.fronts.take(indices)
+        known = self.outcomes[indices]
+        return replace(self, blocks=self.blocks.take(indices), known=known, row_ranges=ranges, fronts=fronts)
 
     @cached_property
     def outcomes(self) -> np.ndarray:

@@ -1,0 +1,155 @@
+"""The first n rows of a plan's order, reading as few blocks as decide it.
+
+Blocks are read in waves, those first whose rows may begin first. Once n rows are held, no row after the last of them is
+needed: a block that begins later is not read, and of the others only the pages and rows that may come before. Every
+block is read at most once, and at most n rows are held, beside those of one wave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.io.scan.read_ahead import read_ahead
+from secateur.io.scan.surviving_blocks import ReadablePlan, surviving_bytes
+from secateur.io.scan.waves import wave, wave_sizes
+from secateur.pruning.order import Boundary, Order, fronts_of, up_to, zones_in
+from secateur.pruning.predicate.nodes import And, Predicate
+from secateur.pruning.residual import Residuals
+
+SPARE_ROWS = 1 << 16  # rows held beyond n before the rows that are too late are dropped
+
+
+class OrderedPlan(ReadablePlan, Protocol):
+    """The parts of a plan that the search for its first rows needs."""
+
+    @property
+    def order_by(self) -> Order | None: ...
+    @property
+    def limit(self) -> int | None: ...
+    def require_supported(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Some rows with the bytes by which they sort."""
+
+    keys: pa.ChunkedArray
+    rows: pa.Table
+
+    def least(self, n: int) -> Ranked:
+        """Return the first n rows, in order."""
+        first = pc.array_sort_indices(self.keys.combine_chunks())[:n]
+        return Ranked(self.keys.take(first), self.rows.take(first).combine_chunks())
+
+
+def joined(parts: Sequence[Ranked]) -> Ranked:
+    """Concatenate the rows of all parts; at least one part."""
+    keys = pa.chunked_array([chunk for part in parts for chunk in part.keys.chunks], pa.large_binary())
+    return Ranked(keys, pa.concat_tables([part.rows for part in parts]))
+
+
+class FirstRows:
+    """A search for the first n rows: those found so far, and the blocks that may hold better ones."""
+
+    def __init__(self, plan: OrderedPlan, fields: Sequence[pa.Field]) -> None:
+        assert plan.order_by is not None and plan.limit is not None
+        plan.require_supported()
+        names = {field.name for field in fields}
+        others = [plan.opened.schema.field(name) for name in plan.order_by.names if name not in names]
+        self.plan, self.order, self.n = plan, plan.order_by, plan.limit
+        self.fields = [*fields, *others]
+        self.unread = np.ones(len(plan.survivors.blocks), bool)
+        self.found = Ranked(pa.chunked_array([], pa.large_binary()), pa.schema(self.fields).empty_table())
+        self._fronts = plan.survivors.fronts or fronts_of(
+            self.order.first, zones_in(self.order.first, plan.survivors.blocks)
+        )
+
+    @property
+    def ahead(self) -> np.ndarray:
+        """The blocks that may hold a row that is better than those found, best first."""
+        if not self.n:
+            return np.zeros(0, np.int64)
+        place, ties = self._boundary
+        needed = self.unread if place is None else self.unread & self._fronts.reach(place, ties=ties)
+        return self._fronts.best_first(np.flatnonzero(needed))
+
+    @property
+    def left(self) -> np.ndarray:
+        """The blocks, read or not, that may hold one of the first n rows as far as is known, ascending."""
+        place, _ = self._boundary
+        return np.arange(len(self.unread)) if place is None else np.flatnonzero(self._fronts.reach(place, ties=True))
+
+    def run(self, most_bytes: float = np.inf) -> bool:
+        """Read blocks until the answer is sure; give up, returning False, before more than so many bytes are read."""
+        sizes = surviving_bytes(self.plan)
+        for most in wave_sizes():
+            blocks = self.ahead[:most]
+            if not len(blocks):
+                return True
+            most_bytes -= int(sizes[blocks].sum())
+            if most_bytes < 0:
+                return False
+            self._read(blocks)
+        raise AssertionError
+
+    def _read(self, blocks: np.ndarray) -> None:
+        self.unread[blocks] = False
+        place, ties = self._boundary
+        condition = None if place is None else up_to(self.order.first, place, ties=ties)
+        reader, listed = wave(self.plan, blocks, self.fields, _under(self.plan.residuals, condition))
+        parts = read_ahead(lambda file: _first(reader.read(file), self.order, self.n), listed.by_file())
+        for part in parts:
+            if part is not None:
+                self.found = joined([self.found, part])
+                if self.found.rows.num_rows > self.n + SPARE_ROWS:
+                    self.found = self.found.least(self.n)
+        self.found = self.found.least(self.n)
+
+    @property
+    def _boundary(self) -> tuple[Boundary | None, bool]:
+        """Return the place that better rows do not come after, and whether rows at it may still be needed.
+
+        It is that of the last of n rows found. A row with the same value comes before that one by another column, or
+        not at all. As long as fewer are found, it is the one that bounds tell of, whose rows may not have been read.
+        """
+        if self.found.rows.num_rows < self.n:
+            return self.plan.survivors.boundary, True
+        last = self.found.rows.slice(self.n - 1, 1).combine_chunks().to_batches()[0]
+        return self.order.place_of(last), len(self.order.columns) > 1
+
+
+def first_rows(plan: OrderedPlan, fields: Sequence[pa.Field]) -> pa.Table:
+    """Return the first rows of a plan's order, in that order. Raises as reading does."""
+    search = FirstRows(plan, fields)
+    search.run()
+    return search.found.rows.select([field.name for field in fields])
+
+
+def _first(batches: Iterable[pa.RecordBatch], order: Order, n: int) -> Ranked | None:
+    """Return the first n of all rows; None without rows."""
+    parts: list[Ranked] = []
+    rows = 0
+    for batch in batches:
+        parts.append(Ranked(pa.chunked_array([order.row_keys(batch)]), pa.Table.from_batches([batch])))
+        rows += batch.num_rows
+        if rows > n + SPARE_ROWS:
+            parts = [joined(parts).least(n)]
+            rows = n
+    return joined(parts).least(n) if parts else None
+
+
+def _under(residuals: Residuals, condition: Predicate | None) -> Residuals:
+    """Return what must hold of rows if they must also meet a condition."""
+    if condition is None:
+        return residuals
+
+    def both(left: Predicate | None) -> Predicate:
+        return condition if left is None else And((left, condition))
+
+    return replace(residuals, distinct=tuple(map(both, residuals.distinct)), whole=both(residuals.whole))

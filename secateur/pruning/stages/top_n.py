@@ -1,0 +1,120 @@
+"""Stages "top-n segments" and "top-n": drop what holds none of the first n rows of ORDER BY.
+
+Soundness
+---------
+Say the order is ascending by one column. Blocks that match whole, of files without deleted rows, have only rows of the
+answer's table. Let the *boundary* T be the least value such that at least n of those rows, counted by the blocks' upper
+bounds, stand at or before T. A row after T then has n rows before it, so it is not among the first n, whichever of
+equal rows are taken. So a block whose lower bound lies after T holds none of them; one whose lower bound equals T may.
+
+- An unknown bound is the least or the greatest key, so such a block keeps, and does not lower T.
+- NULLs stand before all values or after them. Where they come first, a block that may hold one keeps, and its rows
+  count at its upper bound; if n NULLs are known of, T is NULL. Where they come last, only rows that are known not to be
+  NULL count.
+- Text that was cut still bounds: the blocks' lower bounds are no greater, their upper bounds no less than the values.
+- NaN is the greatest key. Values without a known order (collations, arrays) decide nothing.
+- With several columns all of this holds of the first, as a row after T in it is after n others in the whole order. It
+  also holds of the sort key's tuples if their order refines that of the query: the first n rows by tuples are first n
+  rows of the query. The rows that the first column rules out are in no such n rows, so both may prune.
+- Segments are units like blocks: a merged zone map bounds the values of all blocks below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from secateur.pruning.aggregates import null_counts
+from secateur.pruning.order import Boundary, Fronts, OrderColumn, boundary_of, fronts_of, sure_nulls, zones_in
+from secateur.pruning.stages.survivors import Query, SurvivingSegments, Survivors
+from secateur.pruning.zones import Zones
+
+
+def is_ordered(query: Query) -> bool:
+    """Return whether the first rows of an order are asked for."""
+    return query.order is not None
+
+
+def prune_segments_by_order(query: Query, left: SurvivingSegments) -> SurvivingSegments:
+    """Keep the segments that may hold one of the first n rows, judged by their merged zone maps.
+
+    Only segments that match whole lower the boundary, by the rows of live files without deletes. Where NULLs come last,
+    as many of these rows count as cannot be NULL.
+    """
+    whole, units = left.whole, left.all_segments
+    if not len(whole) or not query.limit:
+        return left
+    catalog, files = query.catalog, left.files
+    touched = catalog.files.touched
+    if touched is not None:
+        files = ~touched if files is None else files & ~touched
+    rows, merged = catalog.row_counts(files, units), catalog.merged(units)
+    sure = np.searchsorted(units, whole)
+    survives = np.ones(len(units), bool)
+    for column in _columns(query):
+        zones = zones_in(column, merged)
+        own, live = zones.take(sure), rows[sure]
+        nulls = sure_nulls(column, own, live)
+        if not column.nulls_first and (nulls < 0).any():
+            most = catalog.merged_nulls(column.field, whole)
+            nulls = np.where((nulls < 0) & (most >= 0), np.minimum(most, live), nulls)
+        boundary = boundary_of(column, own, live, nulls, query.limit)
+        if boundary is not None:
+            survives &= _within(query, fronts_of(column, zones), boundary)
+    if survives.all():
+        return left
+    segments, whole = (each[survives[np.searchsorted(units, each)]] for each in (left.segments, whole))
+    return replace(left, segments=segments, whole=whole)
+
+
+def prune_by_order(query: Query, survivors: Survivors) -> Survivors:
+    """Keep the blocks that may hold one of the first n rows, and note where the rows of each may begin."""
+    assert query.order is not None and query.limit is not None, "the stage runs only where is_ordered"
+    if not query.limit:
+        return survivors.take(np.zeros(0, np.int64))
+    found, survives = survivors, np.ones(len(survivors.blocks), bool)
+    for column in _columns(query):
+        fronts, boundary = _bounded(query.limit, column, query, survivors)
+        if column is query.order.first:
+            found = replace(survivors, fronts=fronts, boundary=boundary)
+        if boundary is not None:
+            survives &= _within(query, fronts, boundary)
+    return found if survives.all() else found.take(np.flatnonzero(survives))
+
+
+def _columns(query: Query) -> list[OrderColumn]:
+    """Return the columns that bound the order: the first, and the sort key's tuples where these serve."""
+    assert query.order is not None
+    columns = [query.order.first, *([query.order.tuples] if query.order.tuples is not None else [])]
+    return [column for column in columns if column.is_ordered_here]
+
+
+def _bounded(n: int, column: OrderColumn, query: Query, survivors: Survivors) -> tuple[Fronts, Boundary | None]:
+    """Return the fronts of the blocks, and the boundary of the first n rows."""
+    blocks, touched = survivors.blocks, query.catalog.files.touched
+    matching = survivors.fully_matching
+    sure = np.flatnonzero(matching if touched is None else matching & ~touched[blocks.file])
+    zones = zones_in(column, blocks)
+    own = zones if len(sure) == len(blocks) else zones.take(sure)
+    boundary = None
+    if len(sure):
+        boundary = boundary_of(column, own, blocks.row_count[sure], _nulls(column, own, survivors, sure), n)
+    return fronts_of(column, zones), boundary
+
+
+def _nulls(column: OrderColumn, zones: Zones, survivors: Survivors, sure: np.ndarray) -> np.ndarray:
+    """Return the NULLs of the blocks in which every row counts; -1 where unknown."""
+    blocks = survivors.blocks
+    if not column.nullable or not zones.null.any():
+        return np.zeros(len(sure), np.int64)
+    return null_counts(column.field, blocks if len(sure) == len(blocks) else blocks.take(sure))
+
+
+def _within(query: Query, fronts: Fronts, boundary: Boundary) -> np.ndarray:
+    """Return which units may hold a row up to the boundary, and note the boundary if it rules out others."""
+    reached = fronts.reach(boundary, ties=True)
+    if not reached.all():
+        place = boundary.told(fronts.column) if fronts.column.nullable else "a tuple of the sort key"
+        query.notes.append(f"{query.limit:,} rows are sure to stand at or before {place}")
+    return reached
