@@ -15,7 +15,11 @@ from tests.support.spark_packages import fetch, jar_of, packages_home
 
 VERSION = "4.4.0"
 PACKAGES = {"4.1": f"io.delta:delta-spark_4.1_2.13:{VERSION}"}  # by version of Spark
-NEEDED = (f"io.delta:delta-storage:{VERSION}",)  # of what the package depends on, all that Spark itself lacks
+NEEDED = tuple(  # of what the package depends on, all that Spark itself lacks
+    f"io.delta:{name}:{VERSION}"
+    for name in ("delta-storage", "delta-kernel-api", "delta-kernel-defaults", "delta-kernel-unitycatalog")
+)
+EXTENSION, CATALOG = "io.delta.sql.DeltaSparkSessionExtension", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 MOST_SECONDS = 120  # to fetch 30 MB; without a network it takes some 5
 
 
@@ -25,6 +29,20 @@ class DeltaRuntime:
 
     jars: tuple[Path, ...] = ()
     reason: str = ""
+
+    def added_to(self, settings: dict[str, str]) -> dict[str, str]:
+        """The settings of a session that has Delta's SQL too; unchanged without the jars."""
+        if not self.jars:
+            return settings
+        jars = [*filter(None, [settings.get("spark.jars")]), *map(str, self.jars)]
+        extensions = [*filter(None, [settings.get("spark.sql.extensions")]), EXTENSION]
+        return {
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # many short queries
+            **settings,
+            "spark.jars": ",".join(jars),
+            "spark.sql.extensions": ",".join(extensions),
+            "spark.sql.catalog.spark_catalog": CATALOG,
+        }
 
 
 @cache
