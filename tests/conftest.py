@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from secateur.session import local_session
-from tests.support.delta_runtime import DeltaRuntime, delta_runtime
+from tests.support.delta_runtime import CATALOG, DeltaRuntime, delta_runtime
 from tests.support.iceberg_runtime import Runtime, iceberg_runtime
 from tests.support.iceberg_tables import catalog_in
 from tests.support.profiles import PROFILE
@@ -98,6 +98,8 @@ def spark(
         spark_sql_warehouse_dir=str(tmp_path_factory.mktemp("warehouse")),
         **formats,
     )
+    if delta_jars.jars:
+        session.conf.set(*CATALOG)  # before the first table is looked up
     session.sparkContext.setLogLevel("OFF")  # errors are the answers of some tests
     yield session
     session.stop()

@@ -19,7 +19,8 @@ NEEDED = tuple(  # of what the package depends on, all that Spark itself lacks
     f"io.delta:{name}:{VERSION}"
     for name in ("delta-storage", "delta-kernel-api", "delta-kernel-defaults", "delta-kernel-unitycatalog")
 )
-EXTENSION, CATALOG = "io.delta.sql.DeltaSparkSessionExtension", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+CATALOG = "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 MOST_SECONDS = 120  # to fetch 30 MB; without a network it takes some 5
 
 
@@ -41,7 +42,6 @@ class DeltaRuntime:
             **settings,
             "spark.jars": ",".join(jars),
             "spark.sql.extensions": ",".join(extensions),
-            "spark.sql.catalog.spark_catalog": CATALOG,
         }
 
 

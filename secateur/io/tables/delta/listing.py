@@ -46,7 +46,7 @@ class DeltaListing(Listing):
         if path is None or kind_of(column.type) is None or column.path[0] == METADATA or not len(among):
             return None
         known = self._zones.get((path, column.type))
-        if known is None or known[0] is not among:  # the same array as long as the index is the same
+        if known is None or not np.array_equal(known[0], among):
             known = self._zones[path, column.type] = (among, self._bounds(path, column.type, among))
         return known[1]
 
@@ -71,7 +71,7 @@ class DeltaListing(Listing):
         """Return the statistics of some files, read once for the files that an index leaves."""
         assert self.metadata is not None
         known = self._read.get("known")
-        if known is None or known[0] is not among:
+        if known is None or not np.array_equal(known[0], among):
             columns = bounded_columns(self.metadata.data_schema, self.metadata.physical)
             chosen = pa.array(among)
             if self.parsed is not None:
