@@ -150,14 +150,14 @@ def compared(
     draw = np.random.default_rng(seed)
     catalog, found = opened.catalog, AuditFindings()
     snapshot = catalog.snapshot
-    if snapshot is None or catalog.memory is None:
+    if snapshot is None:
         return found, 0
     runs = catalog.runs(None, catalog.everywhere(None))
     numbers = np.concatenate([np.zeros(0, np.int64), *(run.begin + np.arange(len(run)) for run in runs)])
     blocks = catalog.open(numbers, None)
     blocks = blocks.take(np.flatnonzero((blocks.segment >= 0) & (blocks.file >= 0)))
     chosen = blocks.take(sampled(len(blocks), _most(share, len(blocks), MOST_BLOCKS), draw))
-    within = chosen.numbers - catalog.memory.layout.block_begin[chosen.segment]
+    within = chosen.numbers - catalog.memory.groups.block_begin[chosen.segment]
     pieces = _pieces(opened, chosen.segment, chosen.file, chosen.row_group, within, parallel(len(chosen)))
     opening = opened.table.delivery_of_all(opened.listing, np.zeros(0, np.int64)).open
     on_progress("blocks", 0, len(pieces))

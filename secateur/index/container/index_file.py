@@ -36,7 +36,7 @@ MOST_ARRAYS = 1 << 12  # of a chunk
 MOST_WIDTH = 1 << 32  # bytes of a row
 
 # Kinds of files. A summary is what a task returns; it is never stored.
-SNAPSHOT, SEGMENT, SUMMARY, FILTERS, SLIVER, MANIFESTS = range(1, 7)
+SNAPSHOT, SEGMENT, SUMMARY, FILTERS, FRAGMENT, MANIFESTS = range(1, 7)
 
 ReadRange = Callable[[int, int], bytes]  # (offset, size) -> exactly size bytes, or an IndexFault
 
@@ -168,7 +168,7 @@ class Contents:
     """The table of contents of one index file."""
 
     name: str
-    meta: dict[str, Any]
+    meta: Mapping[str, Any]
     chunks: Mapping[str, Place]
     matrices: Mapping[str, Matrix]
     at: int  # where it begins, after all chunks and matrices

@@ -6,6 +6,9 @@ argument (for example ``negate`` of ``NOT LIKE``) counts as having no node: noth
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -45,12 +48,13 @@ from secateur.pruning.predicate.nodes import (
     Truth,
     as_expression,
     as_predicate,
+    children,
     compare,
     integer,
-    opaque,
 )
 from secateur.pruning.predicate.recursion import room_for_recursion
 from secateur.pruning.predicate.syntax import call_of, has_only, longhand
+from secateur.pruning.predicate.trees import preorder, rebuilt
 from secateur.pruning.predicate.value_lists import compact
 
 _COMPARISONS: dict[type[exp.Expression], str] = {
@@ -77,6 +81,18 @@ _OPENING = frozenset(  # tokens followed by an operand, not by an operator
         *(TokenType.CASE, TokenType.WHEN, TokenType.THEN, TokenType.ELSE),
     }
 )
+# Spark's aggregate functions, but for those that the parser reads as something else: any, some and every.
+_AGGREGATES = frozenset(
+    {
+        *("any_value", "approx_count_distinct", "approx_percentile", "array_agg", "avg", "bit_and", "bit_or"),
+        *("bit_xor", "bool_and", "bool_or", "collect_list", "collect_set", "corr", "count", "count_if"),
+        *("covar_pop", "covar_samp", "first", "first_value", "kurtosis", "last", "last_value", "listagg", "max"),
+        *("max_by", "mean", "median", "min", "min_by", "mode", "percentile", "percentile_approx", "regr_count"),
+        *("skewness", "std", "stddev", "stddev_pop", "stddev_samp", "string_agg", "sum", "try_avg", "try_sum"),
+        *("var_pop", "var_samp", "variance"),
+    }
+)
+_MISSING_OPERAND = re.compile("Required keyword: '(this|expression)' missing for ")
 _UNIT_FUNCTIONS = {  # of 3 arguments, the first an unquoted unit of time
     **dict.fromkeys(("timestampadd", "dateadd", "date_add"), "timestampadd"),
     **dict.fromkeys(("timestampdiff", "datediff", "date_diff", "timediff"), "timestampdiff"),
@@ -121,10 +137,30 @@ def _read(text: str) -> Predicate:
     tree = sqlglot.parse_one(text, dialect=Dialect)
     if not isinstance(tree, exp.Condition):
         raise InvalidPredicate(f"{text!r} is not one boolean expression: it reads as {type(tree).__name__.upper()}")
+    _require_condition_on_rows(tree)
     predicate = _predicate(tree)  # type: ignore[arg-type]
-    for left in opaque(predicate):
-        left.read()  # here, where there is room for recursion
-    return predicate
+    if not _has_unread(predicate):
+        return predicate
+    return rebuilt(predicate, lambda part: _opaque(part.node) if isinstance(part, _Unread) else part)  # type: ignore[return-value]
+
+
+def _has_unread(predicate: Predicate | Expression) -> bool:
+    return any(isinstance(part, _Unread) for part in preorder(predicate, children))
+
+
+def _require_condition_on_rows(tree: exp.Condition) -> None:
+    """Raise InvalidPredicate for what Spark's WHERE refuses, and for parameters, which have no value here."""
+    for node in tree.walk(prune=lambda node: isinstance(node, exp.Query)):  # a subquery has rows of its own
+        match node:
+            case exp.Placeholder() | exp.Parameter():
+                what = "a parameter without a value: put the value in its place"
+            case exp.Window():
+                what = "a window function: a predicate, as after WHERE, is about a single row"
+            case exp.Anonymous(this=str(name)) if name.lower() in _AGGREGATES:
+                what = "an aggregate: a predicate, as after WHERE, is about a single row"
+            case _:
+                continue
+        raise InvalidPredicate(f"{node.sql(Dialect)} is {what}")
 
 
 def _explain(text: str, error: ParseError) -> str:
@@ -134,9 +170,9 @@ def _explain(text: str, error: ParseError) -> str:
         return f"cannot parse the predicate {text!r}: {error}"
     marker = " " * max(0, column - len(str(detail.get("highlight") or " "))) + "^"
     source = text.splitlines()[line - 1] if text.splitlines() else text
-    return (
-        f"cannot parse the predicate at line {line}, column {column}: {detail['description']}\n  {source}\n  {marker}"
-    )
+    missing = _MISSING_OPERAND.match(detail["description"])
+    what = "an operand is missing" if missing else detail["description"]
+    return f"cannot parse the predicate at line {line}, column {column}: {what}\n  {source}\n  {marker}"
 
 
 def _predicate(node: exp.Expression) -> Predicate:
@@ -155,7 +191,7 @@ def _predicate(node: exp.Expression) -> Predicate:
             condition = _condition(node)
             found = _value(node) if condition is None else condition
             if found is None:
-                return _opaque(node)
+                return _Unread(node)
             return found if isinstance(found, Predicate) else as_predicate(found)
 
 
@@ -225,11 +261,11 @@ def _is(node: exp.Expression, value: exp.Expression) -> Predicate:
             if _is_condition(node):
                 return Is(_predicate(node), None)
             operand = _expression(node)
-            return Is(_opaque(_inside(node)), None) if operand is None else IsNull(operand)
+            return Is(_Unread(_inside(node)), None) if operand is None else IsNull(operand)
         case exp.Boolean():
             return Is(_predicate(node), bool(value.this))
         case _:
-            return _opaque(exp.Is(this=node, expression=value))
+            return _Unread(exp.Is(this=node, expression=value))
 
 
 def _is_condition(node: exp.Expression) -> bool:
@@ -368,7 +404,7 @@ def _when(when: exp.Expression, subject: exp.Expression | None, compared: Expres
         return _predicate(when)
     value = None if compared is None else _expression(when)
     if compared is None or value is None:
-        return _opaque(exp.EQ(this=subject.copy(), expression=when.copy()))
+        return _Unread(exp.EQ(this=subject.copy(), expression=when.copy()))
     return compare(compared, "=", value)
 
 
@@ -512,16 +548,25 @@ def _inside(node: exp.Expression) -> exp.Expression:
     return node
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class _Unread(Predicate):
+    """A part of the syntax tree that has no node of its own, until it is known to stay in the predicate.
+
+    Most lie within another one. If each were written out, that would be quadratic in the depth.
+    """
+
+    node: exp.Expression
+
+    def pieces(self) -> Iterable[object]:
+        return _opaque(self.node).pieces()
+
+
 def _opaque(node: exp.Expression) -> Opaque:
     """Keep an expression as text with its column names (none if a lambda's names could be among them)."""
-
-    def read() -> tuple[str, tuple[Column, ...]]:
-        has_lambda = node.find(exp.Lambda) is not None
-        named = [found for found in node.find_all(exp.Column) if not _is_unit(found)]
-        columns = [] if has_lambda else [column_of(found) for found in named]
-        return node.sql(dialect="spark"), tuple(column for column in columns if column is not None)
-
-    return Opaque.of(read)
+    has_lambda = node.find(exp.Lambda) is not None
+    named = [found for found in node.find_all(exp.Column) if not _is_unit(found)]
+    columns = [] if has_lambda else [column_of(found) for found in named]
+    return Opaque(node.sql(dialect="spark"), tuple(column for column in columns if column is not None))
 
 
 def _is_unit(column: exp.Column) -> bool:

@@ -20,7 +20,7 @@ from secateur.errors import StalePlan
 from secateur.index.filters.parquet_bloom import NativeFilters
 from secateur.index.model import IndexedColumn
 from secateur.index.naming import Path
-from secateur.index.zones.page_locations import FileLayouts
+from secateur.index.zones.page_locations import FileLocations
 from secateur.index.zones.page_statistics import PageTable
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.parquet.parquet_file import ParquetFile, open_parquet, open_rows
@@ -149,9 +149,9 @@ class NamedFile:
         """0: a data file is never written twice."""
         return 0
 
-    def layouts(self) -> FileLayouts:
+    def page_locations(self) -> FileLocations:
         """Return what is needed to read single pages of all row groups."""
-        return self.source.layouts()
+        return self.source.page_locations()
 
     def native_filters(self, path: Path, type_: pa.DataType, fpr: float) -> NativeFilters:
         """Return the file's own bloom filters of a column."""

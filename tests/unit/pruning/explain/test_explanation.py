@@ -18,8 +18,8 @@ import secateur as sc
 from secateur.cli import main
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, FilterOption
 from secateur.io.scan.opened_table import FooterBlocks
-from secateur.pruning import pipeline
 from secateur.pruning.explain.explanation import CONSULTED, Conjunct, Structure
+from tests.support.chosen_stages import only_stages
 from tests.support.local_build import index_here
 from tests.support.made_tables import CONDITIONS, MADE, Made, table_of
 from tests.support.profiles import examples
@@ -27,14 +27,14 @@ from tests.support.tables import write_file
 
 FILES, ROWS, BLOCK = 6, 400, 50
 BLOCKS = FILES * ROWS // BLOCK
-STAGES_OF = {
-    "zone map": ("zone maps",),
-    "gaps": ("zone maps",),
-    "bloom": ("filters",),
-    "postings": ("filters",),
-    "ngram": ("filters",),
-    "tokens": ("filters",),
-    "partition values": ("files",),
+STAGE_OF = {
+    "zone map": "zone maps",
+    "gaps": "zone maps",
+    "bloom": "filters",
+    "postings": "filters",
+    "ngram": "filters",
+    "tokens": "filters",
+    "partition values": "files",
 }
 
 
@@ -107,9 +107,9 @@ def test_what_a_structure_leaves_by_itself(lake: Path, predicate: str, structure
     filters = (FilterOption(BLOOM, "user"), FilterOption(NGRAM, "text", gram=5))
     table = indexed(lake, *filters, gaps=("far",))
     own = structures(only(table, predicate))[structure]
-    stages = [stage for stage in pipeline.STAGES if stage.name in STAGES_OF[structure]]
-    with patch.object(pipeline, "STAGES", stages):
-        left = sc.prune(table, predicate, strict=True).report.stages[-1].after.blocks
+    with only_stages([STAGE_OF[structure]]):
+        stages = sc.prune(table, predicate, strict=True).report.stages
+    (left,) = (stage.after.blocks for stage in stages if stage.name == STAGE_OF[structure])
     assert (own.state, own.blocks_left) == (CONSULTED, left)
     assert left is not None and left < BLOCKS
 
