@@ -15,7 +15,7 @@ STAMP := $(VENV)/.installed
 PIP := -m pip install --quiet --disable-pip-version-check -c
 OLDEST_SPARK := 4.1.4
 NEEDS_OLDEST := $(addprefix tests/,spark/test_spark_iceberg.py laws/test_iceberg_histories.py \
-    laws/test_iceberg_rules.py laws/test_delta_histories.py spark/test_hand_off.py spark/test_spark_source.py \
+    laws/test_iceberg_rules.py spark/test_hand_off.py spark/test_spark_source.py \
     spark/test_transparent.py spark/test_transparent_trouble.py spark/test_enable.py spark/test_enable_trouble.py \
     spark/test_enable_iceberg.py)
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 from secateur.session import local_session
-from tests.support.delta_runtime import CATALOG, DeltaRuntime, delta_runtime
 from tests.support.iceberg_runtime import Runtime, iceberg_runtime
 from tests.support.iceberg_tables import catalog_in
 from tests.support.profiles import PROFILE
@@ -33,7 +32,6 @@ def pytest_report_header() -> str:
 MARKS = {
     "spark": "spark",
     "iceberg": "iceberg",
-    "delta": "delta",
     "s3": "s3",
 }  # fixture -> the mark of the tests that take it
 
@@ -59,13 +57,6 @@ def runtime(request: pytest.FixtureRequest) -> Runtime:
 
 
 @pytest.fixture(scope="session")
-def delta_jars(request: pytest.FixtureRequest) -> DeltaRuntime:
-    """Delta's library for Spark, which is looked for where a test asks for it."""
-    asked = any("delta" in getattr(item, "fixturenames", ()) for item in request.session.items)
-    return delta_runtime() if asked else DeltaRuntime(reason="no test asks for it")
-
-
-@pytest.fixture(scope="session")
 def s3_port() -> Iterator[socket.socket]:
     """A port for an S3 server, and the environment that leads clients there; Spark's processes inherit it."""
     with reserved_port() as bound:
@@ -81,25 +72,21 @@ def s3(s3_port: socket.socket) -> Iterator[S3Server]:
 
 
 @pytest.fixture(scope="session")
-def spark(
-    tmp_path_factory: pytest.TempPathFactory, runtime: Runtime, delta_jars: DeltaRuntime, s3_port: socket.socket
-) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory, runtime: Runtime, s3_port: socket.socket) -> Iterator[SparkSession]:
     """The oracle, without two of its optimisations that lose rows.
 
     Its push-down prunes by Parquet's bounds, which leave NaN out. Its elimination of common subexpressions takes
     ``x = 0.0`` and ``x = -0.0`` in one projection for the same and then uses the result before it is computed.
     """
-    formats = delta_jars.added_to(runtime.settings(str(tmp_path_factory.mktemp("lake"))))
+    iceberg_settings = runtime.settings(str(tmp_path_factory.mktemp("lake")))
     session = local_session(
         spark_sql_parquet_filterPushdown="false",
         spark_sql_subexpressionElimination_enabled="false",
         spark_sql_files_openCostInBytes="1048576",
         spark_default_parallelism="2",
         spark_sql_warehouse_dir=str(tmp_path_factory.mktemp("warehouse")),
-        **formats,
+        **iceberg_settings,
     )
-    if delta_jars.jars:
-        session.conf.set(*CATALOG)  # before the first table is looked up
     session.sparkContext.setLogLevel("OFF")  # errors are the answers of some tests
     yield session
     session.stop()
@@ -110,14 +97,6 @@ def iceberg(spark: SparkSession, runtime: Runtime) -> SparkSession:
     """The session, with Iceberg's SQL and a catalog of Hadoop tables, ``lake``."""
     if runtime.jar is None:
         pytest.skip(runtime.reason)
-    return spark
-
-
-@pytest.fixture(scope="session")
-def delta(spark: SparkSession, delta_jars: DeltaRuntime) -> SparkSession:
-    """The session, with Delta's SQL."""
-    if not delta_jars.jars:
-        pytest.skip(delta_jars.reason)
     return spark
 
 
