@@ -29,11 +29,7 @@ def pytest_report_header() -> str:
     return f"profile: {PROFILE}"
 
 
-MARKS = {
-    "spark": "spark",
-    "iceberg": "iceberg",
-    "s3": "s3",
-}  # fixture -> the mark of the tests that take it
+MARKS = {"spark": "spark", "iceberg": "iceberg", "s3": "s3"}  # fixture -> the mark of the tests that take it
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
