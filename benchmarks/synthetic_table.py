@@ -47,6 +47,7 @@ class SyntheticTable:
     cache: ByteCache = field(default_factory=memory_cache, compare=False, repr=False)
 
     id: None = None
+    stored_schema: None = None
     naming: ByName = BY_NAME
     metadata_tables: DirectoryTables = field(default_factory=DirectoryTables)
 

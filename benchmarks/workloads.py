@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.appends import appends
 from benchmarks.building import build_filters, build_read
+from benchmarks.delta import open_delta, plan_delta
 from benchmarks.expressions import expressions_1m
 from benchmarks.footers import footers
 from benchmarks.hashing import hashing
@@ -67,6 +68,8 @@ WORKLOADS = (
     Workload("read_10k_contiguous", "10,000 rows of 1M in a row by their pages", read_10k_contiguous),
     Workload("read_everything", "all rows, and k scattered ones, by their pages", read_everything),
     Workload("read_late", "plans that keep from nothing to nearly all of 1M rows, read late", read_late),
+    Workload("open_delta", "the log of a Delta table of 100,000 files read, against deltalake", open_delta),
+    Workload("plan_delta", "prune() of a Delta table of 100,000 files by its log, against deltalake", plan_delta),
     Workload("listing", "a directory of 100,000 files listed, flat and in 300 directories", listing),
     Workload("build_read", "a file of 500,000 rows summarised, with filters of two columns", build_read),
     Workload("build_filters", "filters of 4M keys and 400,000 log lines, column by column", build_filters),

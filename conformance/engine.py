@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-PARQUET, ICEBERG = "parquet", "iceberg"
-FORMATS = (PARQUET, ICEBERG)
+PARQUET, ICEBERG, DELTA = "parquet", "iceberg", "delta"
+FORMATS = (PARQUET, ICEBERG, DELTA)
 ROW_ID = "rid"  # the column that every table has: a number of its own for every row
 
 
@@ -83,7 +83,7 @@ class Place:
     schema: pa.Schema  # of the table as it is now, partition columns among them
     partitioned_by: tuple[str, ...] = ()
     metadata: Path | None = None  # of Iceberg the file with the table's current metadata
-    snapshot_id: int | None = None  # of the past, which is to be read instead of the current one
+    snapshot_id: int | None = None  # or version, of the past, which is to be read instead of the current one
     time_zone: str = "UTC"  # of the session, for literals without one
     ansi: bool = True  # the session's mode
     index_is_sound: bool = True  # False: a file of the engine's index was harmed, which it may complain about

@@ -7,8 +7,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from conformance.delta import DeltaTable
 from conformance.directory import DirectoryTable
-from conformance.engine import ICEBERG, Engine
+from conformance.engine import DELTA, ICEBERG, Engine
 from conformance.exam import Exam, NotApplicable, Wrong
 from conformance.iceberg import IcebergTable
 from conformance.oracle import Oracle
@@ -58,7 +59,7 @@ def new_table(case: Case, format: str, directory: Path, exam: Exam) -> Table:
     directory.mkdir()
     if format == ICEBERG:
         return IcebergTable(directory, exam, case.partitioned_by, case.version)
-    return DirectoryTable(directory, exam, case.partitioned_by)
+    return (DeltaTable if format == DELTA else DirectoryTable)(directory, exam, case.partitioned_by)
 
 
 def run_all(engine: Engine, oracle: Oracle, classes: Collection[BugClass], formats: Collection[str]) -> list[Result]:

@@ -21,11 +21,13 @@ from secateur.pruning.predicate.nodes import Predicate, Sql, Truth
 from secateur.scan import Scan
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable as DeltaLakeTable
     from pyspark.sql import SparkSession
 
     from secateur.io.spark.column.sql import Column
     from secateur.io.storage.disk_cache import DiskCache
     from secateur.io.storage.list_files import FileSystem
+    from secateur.io.tables.delta.table import DeltaTable
     from secateur.io.tables.directory.table import ParquetDirectory
     from secateur.io.tables.iceberg.expressions import BooleanExpression
     from secateur.io.tables.iceberg.table import IcebergTable, PyIcebergTable
@@ -36,10 +38,11 @@ DISABLE = "SECATEUR_DISABLE"  # environment variable: 1 turns the index off
 
 
 def open_table(
-    location: str | os.PathLike[str] | PyIcebergTable,
+    location: str | os.PathLike[str] | PyIcebergTable | DeltaLakeTable,
     *,
     catalog: object = None,
     snapshot_id: int | None = None,
+    version: int | None = None,
     as_of: dt.datetime | str | None = None,
     ref: str | None = None,
     index_location: str | None = None,
@@ -47,26 +50,27 @@ def open_table(
     schema: pa.Schema | None = None,
     freshness: float | dt.timedelta | None = None,
     disk_cache: DiskCache | None = None,
-) -> ParquetDirectory | IcebergTable:
-    """Open a table: a directory of Parquet files, or an Iceberg table.
+) -> ParquetDirectory | IcebergTable | DeltaTable:
+    """Open a table: a directory of Parquet files, an Iceberg table, or a Delta table.
 
     A directory is a path, a URI of a filesystem that pyarrow knows, or a path on `filesystem`. Nested directories and
     Hive partitions are recognised. An Iceberg table is an identifier (``"prod.db.events"``, resolved by the catalogs
     configured for PyIceberg, or ``"db.events"`` with `catalog`), a metadata file, the table's directory without any
-    catalog, or a PyIceberg table.
+    catalog, or a PyIceberg table. A Delta table is a directory with a ``_delta_log``, or an open table of the library
+    ``deltalake``, which is read at the version that it has loaded.
 
     Parameters
     ----------
     location
-        The directory or the Iceberg table, as above.
+        The table, as above.
     schema
         The columns of a directory. By default they come from the index, and from the footers of files it does not
         cover.
     catalog
         A PyIceberg catalog, its name, or its properties.
-    snapshot_id, as_of, ref
-        Read the Iceberg table at this snapshot, at the snapshot that was current at this time (UTC if it names no
-        zone), or at this branch or tag. By default the current snapshot.
+    snapshot_id, version, as_of, ref
+        Read the Iceberg table at this snapshot, the Delta table at this version, either as it was at this time (UTC if
+        it names no zone), or the Iceberg table at this branch or tag. By default as it is now.
     index_location
         Where the index is; by default ``_secateur`` beside the data.
     freshness
@@ -94,7 +98,7 @@ def open_table(
     return open_at(
         location,
         catalog,
-        Moment(snapshot_id, as_of, ref),
+        Moment(snapshot_id, as_of, ref, version),
         index_location=index_location,
         filesystem=filesystem,
         schema=schema,

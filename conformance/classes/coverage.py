@@ -9,7 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from conformance.engine import ICEBERG, PARQUET
+from conformance.delta import DeltaTable
+from conformance.engine import DELTA, ICEBERG, PARQUET
 from conformance.iceberg import IcebergTable
 from conformance.iceberg_log import Entry
 from conformance.registry import bug_class
@@ -57,6 +58,19 @@ C2 = bug_class(
     "An index of another snapshot",
     "A scan of the past, or of a state that was rolled back, was pruned by the index of the present.",
 )
+
+
+@C2.case(DELTA)
+def a_past_version(table: DeltaTable) -> None:
+    three_commits(table)
+    table.index(look_up=["a"])
+    before = table.snapshot()
+    table.delete(0, 5, 29)
+    table.write({"new.parquet": numbered(30, a=[0, 5, 40])})
+    table.ask_at(before, POINTS, "the past, by the index of then")
+    table.refresh()
+    table.ask_at(before, POINTS, "the past, by the index of now")
+    table.ask(POINTS, "the present")
 
 
 @C2.case(ICEBERG)
@@ -220,6 +234,26 @@ def manifests_are_rewritten(table: IcebergTable) -> None:
     late = numbered(30, a=[3, 25, 99], s=["x", None, "x"])
     table.write({"late.parquet": late}, metrics=bounds)
     table.ask(POINTS, "some files have bounds and no counts")
+
+
+@C6.case(DELTA)
+def the_log_is_checkpointed(table: DeltaTable) -> None:
+    three_commits(table)
+    table.write({"late.parquet": numbered(30, a=[3, 25, 99], s=["x", None, "x"])}, stats=False)
+    table.delete(3)
+    table.ask(POINTS, "some files have statistics")
+    table.index(look_up=["a"])
+    for kind in ("classic", "parts", "json", "parquet", "inline"):
+        table.log.checkpoint(kind)
+        table.ask_around_a_refresh(POINTS, f"a checkpoint: {kind}")
+        table.write({f"{kind}.parquet": numbered(40, a=[3], s=[kind])})
+        table.delete(40)
+        table.ask(POINTS, f"commits after a checkpoint: {kind}")
+    table.log.checkpoint("json")
+    for version in range(table.log.version + 1):
+        table.log.path(version).unlink()
+    table.drop_index()
+    table.ask(POINTS, "a checkpoint alone")
 
 
 @C6.case(PARQUET)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from conformance.classes.coverage import three_commits
-from conformance.engine import ICEBERG, Aggregate, Rows
+from conformance.delta import DeltaTable
+from conformance.engine import DELTA, ICEBERG, Aggregate, Rows
 from conformance.iceberg import IcebergTable
 from conformance.registry import bug_class
 from conformance.table import Table, numbered
@@ -44,7 +45,7 @@ C42 = bug_class(
 )
 
 
-@C42.case()
+@C42.case(ICEBERG)
 def updates_as_deletes_and_inserts(table: IcebergTable) -> None:
     table.write({"0.parquet": numbered(k=[1] * 32)}, row_group_size=8)
     table.write({"1.parquet": numbered(32, k=[2] * 8)}, row_group_size=8)
@@ -71,7 +72,7 @@ def updates_as_deletes_and_inserts(table: IcebergTable) -> None:
     table.ask_around_a_refresh([*questions, *limits], "keys were deleted and written again")
 
 
-@C42.case()
+@C42.case(ICEBERG)
 def keys_of_null_and_nan(table: IcebergTable) -> None:
     table.write({"0.parquet": numbered(k=[1, None, 3, None], s=["a", "b", None, "d"])}, row_group_size=1)
     table.index(look_up=["k", "s"])
@@ -82,11 +83,26 @@ def keys_of_null_and_nan(table: IcebergTable) -> None:
     table.ask_around_a_refresh(questions, "keys were deleted")
 
 
+@C42.case(DELTA)
+def updates_by_vectors(table: DeltaTable) -> None:
+    table.write({"0.parquet": numbered(k=[1] * 32)}, row_group_size=8)
+    table.index(look_up=["k"], clustered_by=["rid"])
+    questions = ["TRUE", "k = 1", "k = 2", "rid >= 0", "k = 1 AND rid > 5", "rid = 100", "rid < 31", "k IS NULL"]
+    limits = [Rows("k = 1", limit=limit) for limit in (1, 2, 5)]
+    table.delete(*range(1, 31))
+    table.write({"1.parquet": numbered(100, k=[2, 1])})
+    table.ask([*questions, *limits], "after an update")
+    table.delete(31, 101)
+    table.write({"2.parquet": numbered(102, k=[2])}, stats=False)
+    table.ask_around_a_refresh([*questions, *limits], "after another")
+
+
 C43 = bug_class(
     43,
     "Row ids and addresses",
     "A row's own id, which survives a rewrite, was used as its address.",
     parquet="a directory has no row ids",
+    delta="row ids are not read",
 )
 
 
@@ -123,8 +139,8 @@ AGGREGATES = [
 LIVE = ["TRUE", "a = 0", "a = 29", "a > 17", "s IS NULL", "NOT (a < 22)", "a BETWEEN 4 AND 6"]
 
 
-@C44.case(ICEBERG, version=3)
-def deletion_vectors(table: IcebergTable) -> None:
+@C44.case(ICEBERG, DELTA, version=3)
+def deletion_vectors(table: IcebergTable | DeltaTable) -> None:
     three_commits(table)
     table.index(look_up=["a"])
     table.delete_by_vectors(0, 1, 2, 3, 4, 29, 5)

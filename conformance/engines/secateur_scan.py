@@ -11,6 +11,7 @@ from pyspark.sql.functions import lit
 
 import secateur as sc
 from conformance.engine import (
+    DELTA,
     FORMATS,
     ROW_ID,
     Aggregate,
@@ -39,6 +40,12 @@ Planned = Scan | Refused | None  # None: of a query, which Spark plans
 def options_of(place: Place) -> dict[str, object]:
     """How a table is planned at a place."""
     return {"strict": place.index_is_sound, "session_time_zone": place.time_zone, "ansi": place.ansi}
+
+
+def _opened(place: Place) -> Table:
+    if place.format == DELTA:
+        return sc.open_table(place.directory, version=place.snapshot_id)
+    return sc.open_table(place.directory, snapshot_id=place.snapshot_id)
 
 
 class SecateurScan:
@@ -71,9 +78,9 @@ class SecateurScan:
         """One handle per table and snapshot, with whatever it remembers."""
         key = place.directory, place.snapshot_id
         if not place.index_is_sound:  # which a handle that has read of it would not notice
-            return sc.open_table(place.directory, snapshot_id=place.snapshot_id)
+            return _opened(place)
         if key not in self._opened:
-            self._opened[key] = sc.open_table(place.directory, snapshot_id=place.snapshot_id)
+            self._opened[key] = _opened(place)
         return self._opened[key]
 
     def prepare(self, place: Place, questions: Sequence[Question]) -> Callable[[], Sequence[Answer]]:

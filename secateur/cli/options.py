@@ -30,6 +30,7 @@ class TableArguments:
     snapshot_id: int | None = None
     as_of: str | None = None
     ref: str | None = None
+    version: int | None = None
     index_location: str | None = None
 
     def open(self) -> Table:
@@ -41,6 +42,7 @@ class TableArguments:
                 snapshot_id=self.snapshot_id,
                 as_of=self.as_of,
                 ref=self.ref,
+                version=self.version,
                 index_location=self.index_location,
             )
         except SecateurError:
@@ -62,10 +64,11 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
         snapshot_id: int | None,
         as_of: str | None,
         ref: str | None,
+        version: int | None,
         index_location: str | None,
         **others: Any,
     ) -> Any:
-        return command(source=TableArguments(path, catalog, snapshot_id, as_of, ref, index_location), **others)
+        return command(source=TableArguments(path, catalog, snapshot_id, as_of, ref, version, index_location), **others)
 
     for parameter in reversed(_TABLE_PARAMETERS):
         parameter(with_source)
@@ -87,6 +90,7 @@ _TABLE_PARAMETERS = (
     click.option("--catalog", metavar="NAME", help="The catalog of PyIceberg in which PATH names an Iceberg table."),
     click.option("--snapshot-id", type=int, metavar="ID", help="Read this snapshot of an Iceberg table."),
     click.option("--as-of", callback=_moment, metavar="TIME", help="Read what was current then; UTC without a zone."),
+    click.option("--version", type=int, metavar="N", help="Read this version of a Delta table."),
     click.option("--ref", metavar="NAME", help="Read this branch or tag of an Iceberg table."),
     click.option(
         "--index-location",

@@ -34,8 +34,8 @@ _log = logging.getLogger("secateur")
 
 
 def declared_schema(table: TableSnapshot) -> pa.Schema:
-    """Return the schema that the table's format declares."""
-    schema = table.declared_schema
+    """Return the columns that the table's format declares and an index may have."""
+    schema = table.stored_schema
     assert schema is not None, "asked only of formats with snapshots, which declare one"
     return schema
 

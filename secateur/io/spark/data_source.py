@@ -8,6 +8,7 @@ index. Options, beside ``path`` (or ``load(path)``):
 ``index_location``  location of the index, if not beside the data
 ``catalog``         of an Iceberg table with the path as identifier: a name in PyIceberg's configuration
 ``snapshot_id``, ``as_of``, ``ref``  the snapshot to read, by id, time, or branch or tag
+``version``         that of a Delta table to read
 ``use_index``       false: read every block that footers do not rule out
 ``time_zone``       in which the predicate's timestamps are read (UTC)
 ``ansi``            false: the predicate means what it means without ``spark.sql.ansi.enabled``
@@ -96,10 +97,10 @@ class SecateurDataSource(DataSource):
             raise TableNotFound("format(\"secateur\") needs a path: load(path), or OPTIONS (path '...') in SQL")
         for name in ("path", "index_location"):
             _require_no_secrets(name, self.options.get(name))
-        snapshot_id = self.options.get("snapshot_id")
-        moment = Moment(
-            None if snapshot_id is None else int(snapshot_id), self.options.get("as_of"), self.options.get("ref")
+        snapshot_id, version = (
+            None if n is None else int(n) for n in map(self.options.get, ("snapshot_id", "version"))
         )
+        moment = Moment(snapshot_id, self.options.get("as_of"), self.options.get("ref"), version)
         return Location(path, self.options.get("catalog"), moment, self.options.get("index_location"))
 
     def schema(self) -> StructType:

@@ -57,6 +57,10 @@ class TableSnapshot(Table, Protocol):
         """The schema given by the user (data and partition columns) or the format; None if only files have it."""
 
     @property
+    def stored_schema(self) -> pa.Schema | None:
+        """The declared columns that an index may have: without those whose values the table's metadata gives."""
+
+    @property
     def metadata_tables(self) -> MetadataTables:
         """The snapshot's metadata besides its live files."""
 

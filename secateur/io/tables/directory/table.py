@@ -80,6 +80,11 @@ class ParquetDirectory:
         return None
 
     @property
+    def stored_schema(self) -> pa.Schema | None:
+        """The declared schema: which of its columns files hold is seen in the files."""
+        return self.declared_schema
+
+    @property
     def metadata_tables(self) -> DirectoryTables:
         """Metadata tables of a directory, which has no metadata besides its listing."""
         return DirectoryTables()
@@ -256,11 +261,15 @@ def _require_plain(filesystem: FileSystem, root: str, shown: str) -> None:
         raise TableNotFound(f"{shown} is a file; open the directory that holds the table's Parquet files")
     for format_, mark in zip(_MARKS.values(), marks, strict=True):
         if mark.type == pafs.FileType.Directory:
-            raise UnsupportedTable(
-                f"{shown} is a {format_} table; directories of Parquet files and Iceberg tables can be opened"
-            )
+            raise UnsupportedTable(f"{shown} is a {format_} table: not all of its files are live")
     if is_iceberg:
         raise UnsupportedTable(f"{shown} is an Iceberg table: not all of its files are live")
+
+
+def has_directory(filesystem: FileSystem, root: str, name: str, shown: str) -> bool:
+    """Return whether a table has a directory of this name. Raises TableNotFound, AccessDenied."""
+    found = _looked_up(filesystem, posixpath.join(root, name), shown)
+    return bool(found.type == pafs.FileType.Directory)
 
 
 def has_iceberg_metadata(filesystem: FileSystem, root: str) -> bool:

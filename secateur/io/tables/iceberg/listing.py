@@ -26,8 +26,8 @@ from secateur.io.tables.iceberg.partition_transforms import (
     source_bounds,
     typed,
 )
-from secateur.io.tables.iceberg.projection import is_uuid, uuid_texts
 from secateur.io.tables.listing import DeleteCounts, Listing
+from secateur.io.tables.projection import is_uuid, uuid_texts
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Question, Values
 from secateur.pruning.zones import Zones

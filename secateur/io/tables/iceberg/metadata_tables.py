@@ -22,7 +22,6 @@ from secateur.io.tables.iceberg import partition_transforms
 from secateur.io.tables.iceberg.listing import of_iceberg
 from secateur.io.tables.iceberg.manifest_arrays import DATA, Entries
 from secateur.io.tables.iceberg.partition_transforms import typed
-from secateur.io.tables.iceberg.projection import uuid_texts
 from secateur.io.tables.iceberg.schema import all_fields, arrow_type
 from secateur.io.tables.listing import Listing
 from secateur.io.tables.metadata_tables import (
@@ -33,6 +32,7 @@ from secateur.io.tables.metadata_tables import (
     files_table,
     partition_struct,
 )
+from secateur.io.tables.projection import uuid_texts
 
 _MANIFEST_CONTENTS = ("data", "deletes")
 

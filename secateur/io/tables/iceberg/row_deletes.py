@@ -24,9 +24,9 @@ from secateur.io.storage.file_version import ListedFile, still_listed
 from secateur.io.storage.locations import FileSystems
 from secateur.io.storage.object_file import open_file
 from secateur.io.tables.file_rows import Delivery
-from secateur.io.tables.iceberg.data_file import IcebergFile, View
 from secateur.io.tables.iceberg.delete_files import DeletedKeys, Deletions, read_positions, read_vector, require_parquet
 from secateur.io.tables.iceberg.manifest_arrays import EQUALITY_DELETES
+from secateur.io.tables.mapped_file import MappedFile, View
 from secateur.io.tables.page_filter import PagePruner
 from secateur.ragged import offsets_of
 
@@ -53,13 +53,13 @@ class IcebergReader:
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "expire": _nothing}
 
-    def open(self, path: str) -> IcebergFile:
+    def open(self, path: str) -> MappedFile:
         """Open a data file by its path in manifests. If it has vanished, the next query looks for a new snapshot.
 
         Raises StalePlan, InvalidParquet.
         """
         try:
-            return IcebergFile(open_parquet(*self.files.of(path), path).rows, self.view)
+            return MappedFile(open_parquet(*self.files.of(path), path).rows, self.view)
         except StalePlan:
             self.expire()
             raise
@@ -81,14 +81,14 @@ class IcebergReader:
         except StalePlan:
             self.expire()
             raise
-        return IcebergRows(IcebergFile(rows, self.view, constants), deletions, listed)
+        return IcebergRows(MappedFile(rows, self.view, constants), deletions, listed)
 
 
 @dataclass(frozen=True)
 class IcebergRows:
     """The live rows of one data file; see :class:`secateur.io.tables.file_rows.FileRows`."""
 
-    file: IcebergFile
+    file: MappedFile
     deletions: Deletions
     listed: ListedFile
 
@@ -245,7 +245,7 @@ class DeleteFiles:
         batches = [
             batch
             for row_group in range(len(file.opened.row_count))
-            for batch in IcebergFile(file, view).read(row_group, fields)
+            for batch in MappedFile(file, view).read(row_group, fields)
         ]
         rows = pa.Table.from_batches(batches, pa.schema(fields)).combine_chunks()
         return DeletedKeys(fields, tuple(_whole(column) for column in rows.columns))

@@ -37,7 +37,7 @@ from pyiceberg.types import (
 
 from secateur.errors import UnsupportedTable
 from secateur.io.tables.field_ids import MappedName, with_id
-from secateur.io.tables.iceberg.projection import IS_UUID
+from secateur.io.tables.projection import IS_UUID
 
 _PLAIN: dict[type[IcebergType], pa.DataType] = {
     BooleanType: pa.bool_(),

@@ -40,7 +40,6 @@ from secateur.io.storage.locations import FileSystems, all_below
 from secateur.io.storage.redaction import trouble
 from secateur.io.tables.field_ids import called_by_id, fields_by_id, names_by_id, naming_of
 from secateur.io.tables.file_rows import Delivery
-from secateur.io.tables.iceberg.data_file import IcebergFile, View
 from secateur.io.tables.iceberg.delete_file_index import DeleteFileIndex
 from secateur.io.tables.iceberg.listing import IcebergListing, of_iceberg
 from secateur.io.tables.iceberg.manifest_arrays import DATA, Entries, Manifest
@@ -51,6 +50,7 @@ from secateur.io.tables.iceberg.partition_transforms import IDENTITY, PartitionF
 from secateur.io.tables.iceberg.row_deletes import DeleteFiles, IcebergReader, delivered
 from secateur.io.tables.iceberg.schema import all_fields, arrow_schema, initial_defaults, name_mapping
 from secateur.io.tables.listing import Listing
+from secateur.io.tables.mapped_file import MappedFile, View
 from secateur.io.tables.partitions import Partitions
 
 if TYPE_CHECKING:
@@ -103,6 +103,11 @@ class IcebergSnapshot:
     def declared_schema(self) -> pa.Schema:
         """The schema of the snapshot. Raises UnsupportedTable."""
         return arrow_schema(self.schema_of)
+
+    @property
+    def stored_schema(self) -> pa.Schema:
+        """The whole schema: files hold the columns that they are partitioned by, too."""
+        return self.declared_schema
 
     @cached_property
     def naming(self) -> ByFieldId:
@@ -266,12 +271,12 @@ class IcebergSnapshot:
         """Yield the table's schema for every file, because files are read through it."""
         return ((listing.paths[ordinal].as_py(), self.declared_schema) for ordinal in ordinals.tolist())
 
-    def open_file(self, path: str) -> IcebergFile:
+    def open_file(self, path: str) -> MappedFile:
         """Open a data file by its path in manifests. Raises StalePlan, InvalidParquet."""
         return self.reader.open(path)
 
     @property
-    def open_for_index(self) -> Callable[[str], IcebergFile]:
+    def open_for_index(self) -> Callable[[str], MappedFile]:
         """A function that opens a data file with its columns named by id."""
         return self._index_reader.open
 

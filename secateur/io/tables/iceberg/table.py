@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,11 +12,11 @@ from pyiceberg.table import Table as PyIcebergTable
 from secateur.errors import (
     IndexMissing,
 )
-from secateur.forks import lock_for
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.storage.index_store import FileStore
 from secateur.io.storage.locations import FileSystems
 from secateur.io.tables.iceberg.registration import register
+from secateur.io.tables.latest import Latest
 
 if TYPE_CHECKING:
     from secateur.io.storage.disk_cache import DiskCache
@@ -43,7 +41,7 @@ class IcebergTable:
     files: FileSystems = field(default_factory=FileSystems, repr=False, compare=False)
     cache: ByteCache = field(default_factory=partial(ByteCache, 0), repr=False, compare=False)
     disk: DiskCache | None = field(default=None, repr=False, compare=False)
-    _latest: Latest = field(default_factory=lambda: Latest(), init=False, repr=False, compare=False)
+    _latest: Latest[IcebergSnapshot] = field(default_factory=Latest, init=False, repr=False, compare=False)
 
     def snapshot(self, *, fresh: bool = False) -> IcebergSnapshot:
         """Return the selected snapshot, from metadata no older than `freshness`.
@@ -72,29 +70,3 @@ class IcebergTable:
         told = (table.metadata_location, table.metadata, chosen, schema, table.io)
         kept = (self.files, self.cache, self.disk, self._latest.expire)
         return IcebergSnapshot(self.location, self.identifier, self.store, *told, *kept)
-
-
-class Latest:
-    """The snapshot looked up last, shared by threads; if several want a new one, one thread looks it up."""
-
-    def __init__(self) -> None:
-        self._found: tuple[float, IcebergSnapshot] | None = None
-        self._one_looks = lock_for(self, "_one_looks")
-
-    def get(self, renew: Callable[[IcebergSnapshot | None], IcebergSnapshot], most_seconds: float) -> IcebergSnapshot:
-        """Return a snapshot looked up less than `most_seconds` before this call, or after it."""
-        called = time.monotonic()
-        found = self._found
-        if found is None or called - found[0] >= most_seconds:
-            with self._one_looks:
-                found = self._found
-                if found is None or called - found[0] >= most_seconds:
-                    begun = time.monotonic()
-                    found = self._found = begun, renew(None if found is None else found[1])
-        return found[1]
-
-    def expire(self) -> None:
-        """Expire the snapshot, because it was found wrong."""
-        found = self._found
-        if found is not None:
-            self._found = -math.inf, found[1]

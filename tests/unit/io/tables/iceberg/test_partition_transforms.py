@@ -43,9 +43,9 @@ from secateur.io.tables.iceberg.listing import IcebergListing
 from secateur.io.tables.iceberg.manifest_arrays import FILES, ByField, Entries, Manifest
 from secateur.io.tables.iceberg.manifests import _PARTITION_TYPES
 from secateur.io.tables.iceberg.partition_transforms import in_buckets, partition_field, source_bounds, typed
-from secateur.io.tables.iceberg.projection import IS_UUID
 from secateur.io.tables.iceberg.schema import arrow_type
 from secateur.io.tables.partitions import Partitions
+from secateur.io.tables.projection import IS_UUID
 from secateur.values import keys_of
 from tests.support.profiles import examples
 

@@ -1,4 +1,4 @@
-"""A Parquet file of an Iceberg table, seen through the table's schema: columns are found by field id."""
+"""A Parquet file whose columns are found by field id, seen through the table's schema."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from secateur.io.parquet.parquet_file import ParquetFile
 from secateur.io.parquet.row_group_reader import RowGroupReader
 from secateur.io.parquet.row_selection import RowSelection
 from secateur.io.tables.field_ids import MappedName, fields_by_id, has_ids, id_of, paths, with_mapped_ids
-from secateur.io.tables.iceberg.projection import absent, is_uuid, projected
+from secateur.io.tables.projection import absent, is_uuid, projected
 from secateur.values import ordered_kind
 
 
@@ -34,6 +34,8 @@ class View:
     defaults: Mapping[int, pa.Scalar] = field(default_factory=dict)  # initial defaults, by id
     told: frozenset[int] = frozenset()  # columns whose value partitions may give for files that lack them
     mapping: Mapping[str, MappedName] | None = None  # for files without ids
+    by_name: bool = False  # the mapping is for all files, whatever ids they have
+    without_ids: str = "set its property schema.name-mapping.default"  # what to do about files that cannot be mapped
 
     @cached_property
     def ids(self) -> dict[Path, tuple[int, ...]]:
@@ -47,7 +49,7 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
-class IcebergFile:
+class MappedFile:
     """An open data file; see :class:`secateur.io.tables.file_source.OpenedFile`."""
 
     rows: RowGroupReader[ParquetFile]
@@ -80,12 +82,12 @@ class IcebergFile:
     def stored(self) -> pa.Schema:
         """The file's own schema with ids. Raises InvalidParquet if the ids cannot be determined."""
         own = self.rows.head.schema
-        if has_ids(own) or not len(own):
+        if not len(own) or (has_ids(own) and not self.view.by_name):
             return own
         if self.view.mapping is None:
             raise InvalidParquet(
                 f"the columns of {self.path} have no field ids, and the table has no name mapping: "
-                "set its property schema.name-mapping.default"
+                f"{self.view.without_ids}"
             )
         return with_mapped_ids(own, self.view.mapping)
 

@@ -1,0 +1,250 @@
+"""A Delta table: files that its log names, with statistics there, and deletion vectors."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from conformance.delta_log import Action, DeltaLog, metadata, protocol, schema_text, stored_vectors
+from conformance.engine import DELTA, ROW_ID, Place
+from conformance.exam import Exam, NotApplicable
+from conformance.files import write_file
+from conformance.table import Questions, Table, asked, decoded
+
+FEATURES = ("deletionVectors", "timestampNtz", "typeWidening", "v2Checkpoint")
+MOST_CHARACTERS = 32  # of a bound of text
+_INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
+
+
+class DeltaTable(Table):
+    """Files that a log names. Each commit gives its files names of their own."""
+
+    format = DELTA
+
+    def __init__(self, directory: Path, exam: Exam, partitioned_by: tuple[str, ...] = ()) -> None:
+        super().__init__(directory, exam, partitioned_by)
+        self.log = DeltaLog(directory)
+        self._schema: pa.Schema | None = None
+        self._held: dict[str, tuple[str, pa.Table]] = {}  # by path in the log: the name of a file, and its rows
+        self._gone: dict[str, set[int]] = {}  # positions of deleted rows, by path
+        self._numbers = itertools.count()
+
+    # ---- files
+
+    def write(self, files: Mapping[str, pa.Table], **options: Any) -> None:
+        self.rewrite([], files, **options)
+
+    def rewrite(self, old: Sequence[str], new: Mapping[str, pa.Table], **options: Any) -> None:
+        """Options besides those of pyarrow: `stats`, False for files of which the log has no statistics."""
+        has_statistics = options.pop("stats", True)
+        removed = [path for path, (name, _) in self._held.items() if name in old]
+        head = [protocol(*FEATURES)] if self._schema is None else []
+        for rows in new.values():
+            self._widen(rows.schema)
+        gone = [self._remove(path) for path in removed]
+        added = [self._add(name, rows, has_statistics, dict(options)) for name, rows in new.items()]
+        assert self._schema is not None
+        told = metadata(schema_text(self._schema), self.partitioned_by)
+        self.log.commit(*head, told, *gone, *added)
+        for path in removed:
+            del self._held[path]
+        self.changed()
+
+    def _widen(self, arrow: pa.Schema) -> None:
+        """Gives the table the columns that it lacks, and wider types where these are wider."""
+        wanted = pa.schema([each.with_type(_stored(each.type)) for each in arrow])
+        known = {} if self._schema is None else {each.name: each for each in self._schema}
+        fields = [_wider(each, wanted) for each in known.values()]
+        self._schema = pa.schema([*fields, *(each for each in wanted if each.name not in known)])
+
+    def _add(self, name: str, rows: pa.Table, has_statistics: bool, options: dict[str, Any]) -> Action:
+        assert self._schema is not None
+        path = f"{next(self._numbers)}-{name}"
+        data = rows.drop_columns(list(self.partitioned_by))
+        stored = pa.schema([each.with_type(_in_file(each.type)) for each in data.schema])
+        data = data.cast(stored)
+        write_file(self.directory / path, data, **options)
+        values = {column: _text(rows[column][0]) for column in self.partitioned_by} if len(rows) else {}
+        size = (self.directory / path).stat().st_size
+        told = {"path": path, "partitionValues": values, "size": size, "modificationTime": 1, "dataChange": True}
+        if has_statistics:
+            told["stats"] = json.dumps(statistics(decoded(data)))
+        self._held[path] = name, decoded(rows)
+        return {"add": told}
+
+    def _remove(self, path: str) -> Action:
+        told = {"path": path, "deletionTimestamp": 0, "dataChange": True}
+        vector = self._added(path).get("deletionVector")
+        return {"remove": told if vector is None else {**told, "deletionVector": vector}}
+
+    def _added(self, path: str) -> Action:
+        return next(each for each in self.log.adds if each["path"] == path)
+
+    # ---- rows
+
+    @property
+    def files(self) -> Mapping[str, pa.Table]:
+        return {name: self._live(path) for path, (name, _) in self._held.items()}
+
+    def _live(self, path: str) -> pa.Table:
+        held, gone = self._held[path][1], self._gone.get(path, set())
+        return held.take(pa.array([i for i in range(len(held)) if i not in gone], pa.int64()))
+
+    def _rows(self) -> pa.Table:
+        assert self._schema is not None
+        parts = [self._live(path) for path in self._held]
+        whole = pa.concat_tables([self._schema.empty_table(), *parts], promote_options="permissive")
+        return whole.select(self._schema.names).cast(self._schema).combine_chunks()
+
+    def place(self) -> Place:
+        return Place(
+            DELTA,
+            self.directory,
+            self.rows.schema,
+            self.partitioned_by,
+            time_zone=self.time_zone,
+            ansi=self.ansi,
+            index_is_sound=self._index_is_sound,
+        )
+
+    # ---- deletes
+
+    def delete(self, *row_ids: int) -> None:
+        self.delete_by_vectors(*row_ids)
+
+    def delete_by_vectors(self, *row_ids: int) -> None:
+        """By deletion vectors, each of which stands for all that were deleted of its file before."""
+        actions = []
+        for path, (_, held) in self._held.items():
+            own = {i for i, row_id in enumerate(held[ROW_ID].to_pylist()) if row_id in row_ids}
+            if own:
+                whole = self._gone[path] = self._gone.get(path, set()) | own
+                (vector,) = stored_vectors(self.directory, [sorted(whole)])
+                actions += [self._remove(path), {"add": {**self._added(path), "deletionVector": vector}}]
+                stats = actions[-1]["add"].get("stats")
+                if stats is not None:
+                    actions[-1]["add"]["stats"] = json.dumps({**json.loads(stats), "tightBounds": False})
+        self.log.commit(*actions)
+        self.changed()
+
+    # ---- versions
+
+    def snapshot(self) -> PastVersion:
+        """The state of now, to ask for later."""
+        return PastVersion(self.log.version, self.rows)
+
+    def ask_at(self, moment: PastVersion, questions: Questions, step: str) -> None:
+        """Asks for rows of the past."""
+        place = replace(self.place(), snapshot_id=moment.version, schema=moment.rows.schema)
+        self.exam.ask(place, moment.rows, asked(questions), step)
+
+
+@dataclass(frozen=True)
+class PastVersion:
+    """A version, and the rows of then."""
+
+    version: int
+    rows: pa.Table
+
+
+def statistics(rows: pa.Table) -> Action:
+    """What the log says of a file: times cut to milliseconds, texts to some characters, NaN left out."""
+    lower, upper, nulls = {}, {}, {}
+    for name in rows.column_names:
+        column = rows[name].combine_chunks()
+        found = _bounds(column)
+        nulls[name] = column.null_count
+        if found is not None:
+            lower[name], upper[name] = found
+    return {"numRecords": len(rows), "minValues": lower, "maxValues": upper, "nullCount": nulls}
+
+
+def _bounds(column: pa.Array) -> tuple[Any, Any] | None:
+    if pa.types.is_floating(column.type):
+        column = column.filter(pc.fill_null(pc.is_finite(column), False))
+    known = pa.types.is_primitive(column.type) or pa.types.is_string(column.type) or pa.types.is_decimal(column.type)
+    if not known or pa.types.is_boolean(column.type) or column.null_count == len(column):
+        return None
+    found = pc.min_max(column)
+    low, high = found["min"].as_py(), found["max"].as_py()
+    if isinstance(low, str):
+        breaker = "\x7f" if high[MOST_CHARACTERS : MOST_CHARACTERS + 1] < "\x7f" else "\U0010ffff"
+        return low[:MOST_CHARACTERS], high if len(high) <= MOST_CHARACTERS else high[:MOST_CHARACTERS] + breaker
+    return _plain(low), _plain(high)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case dt.datetime():
+            text = value.replace(tzinfo=None).isoformat(timespec="milliseconds")
+            return text if value.tzinfo is None else text + "Z"
+        case dt.date():
+            return value.isoformat()
+        case Decimal():
+            return float(value)
+    return value
+
+
+def _text(value: pa.Scalar) -> str | None:
+    """A partition value as the log has it."""
+    found = value.as_py()
+    match found:
+        case None:
+            return None
+        case bool():
+            return str(found).lower()
+        case dt.datetime():
+            return found.isoformat(sep=" ") if found.tzinfo is None else found.isoformat().replace("+00:00", "Z")
+    return str(found)
+
+
+def _stored(type_: pa.DataType) -> pa.DataType:
+    """The nearest type that Delta has. Raises NotApplicable."""
+    if pa.types.is_dictionary(type_):
+        return _stored(type_.value_type)
+    if pa.types.is_struct(type_):
+        return pa.struct([each.with_type(_stored(each.type)) for each in type_])
+    if pa.types.is_list(type_):
+        return pa.list_(pa.field("element", _stored(type_.value_type)))
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp("us", type_.tz and "UTC")
+    if pa.types.is_unsigned_integer(type_) or pa.types.is_time(type_):
+        raise NotApplicable(f"Delta has no {type_}")
+    return type_
+
+
+def _in_file(type_: pa.DataType) -> pa.DataType:
+    return type_ if pa.types.is_dictionary(type_) else _stored(type_)
+
+
+def _wider(field: pa.Field, wanted: pa.Schema) -> pa.Field:
+    """A column with the wider of its type and that which new files have. Raises NotApplicable."""
+    if field.name not in wanted.names:
+        return field
+    return field.with_type(_widest(field.type, wanted.field(field.name).type))
+
+
+def _widest(a: pa.DataType, b: pa.DataType) -> pa.DataType:
+    if a == b:
+        return a
+    if a in _INTEGERS and b in _INTEGERS:
+        return max(a, b, key=_INTEGERS.index)
+    if pa.types.is_floating(a) and pa.types.is_floating(b):
+        return pa.float64()
+    if pa.types.is_decimal(a) and pa.types.is_decimal(b):
+        scale = max(a.scale, b.scale)
+        return pa.decimal128(max(a.precision - a.scale, b.precision - b.scale) + scale, scale)
+    if pa.types.is_struct(a) and pa.types.is_struct(b):
+        own, other = pa.schema(list(a)), pa.schema(list(b))
+        added = [each for each in other if each.name not in own.names]
+        return pa.struct([*(_wider(each, other) for each in own), *added])
+    raise NotApplicable(f"Delta does not widen {a} and {b} to one type")

@@ -1,0 +1,315 @@
+"""Read the files of a Delta log by columns: which data files are added and removed, and the table's metadata.
+
+Source: Delta's protocol, "Actions", "Checkpoint Schema", "Sidecar Files".
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+import pyarrow.parquet as pq
+
+from secateur.errors import SecateurError, TableNotFound
+from secateur.io.storage.list_files import FileSystem
+from secateur.io.storage.redaction import trouble
+from secateur.io.tables.delta.log_files import LOG_DIRECTORY, SIDECARS
+
+BLOCK_BYTES = 16 << 20  # parsed at once; a line must fit into it
+PARSED = "parsed"  # column of statistics that a checkpoint has in their own types
+_VECTOR = {
+    "storageType": pa.string(),
+    "pathOrInlineDv": pa.string(),
+    "offset": pa.int64(),
+    "sizeInBytes": pa.int64(),
+    "cardinality": pa.int64(),
+}
+_ADD = {"path": pa.string(), "size": pa.int64(), "modificationTime": pa.int64(), "stats": pa.string()}
+_SINGLE = re.compile(rb'"(?:protocol|metaData|sidecar)"')
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a part of a log tells besides data files: the newest protocol and metadata in it, and its sidecars."""
+
+    protocol: Mapping[str, Any] | None = None
+    metadata: Mapping[str, Any] | None = None
+    sidecars: tuple[str, ...] = ()
+
+    def then(self, later: Told) -> Told:
+        """Return what holds after a later part."""
+        return Told(later.protocol or self.protocol, later.metadata or self.metadata)
+
+
+@dataclass(frozen=True)
+class LogReader:
+    """Reads the files of one table's log."""
+
+    filesystem: FileSystem
+    root: str
+    shown: str
+
+    def bytes_of(self, name: str) -> bytes:
+        """Return a file's bytes. Raises TableNotFound, AccessDenied."""
+        with self._opened(name) as file:
+            return bytes(file.read())
+
+    def parquet(self, name: str) -> CheckpointFile:
+        """Open a checkpoint of Parquet, or a sidecar. Raises TableNotFound, AccessDenied."""
+        with self._naming(name):
+            file = self.filesystem.open_input_file(self._path(name))
+            return CheckpointFile(self, name, pq.ParquetFile(file, pre_buffer=True))
+
+    def json_changes(self, name: str, data: bytes, partition_columns: Sequence[str]) -> pa.Table:
+        """Return the added and removed files in the lines of some files, in order. Raises TableNotFound."""
+        with self._naming(name):
+            return json_changes(data, partition_columns)
+
+    def told(self, name: str, data: bytes) -> Told:
+        """Return what some lines tell besides data files. Raises TableNotFound."""
+        with self._naming(name):
+            return told_by_lines(data)
+
+    def _path(self, name: str) -> str:
+        return posixpath.join(self.root, LOG_DIRECTORY, name)
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[pa.NativeFile]:
+        with self._naming(name), self.filesystem.open_input_file(self._path(name)) as file:
+            yield file
+
+    @contextmanager
+    def _naming(self, name: str) -> Iterator[None]:
+        """Name the file that cannot be read in the error raised."""
+        try:
+            yield
+        except SecateurError:
+            raise
+        except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
+            raise trouble(f"cannot read {self.shown}/{LOG_DIRECTORY}/{name}", error, TableNotFound) from None
+
+
+@dataclass(frozen=True, eq=False)
+class CheckpointFile:
+    """One open file of a checkpoint."""
+
+    reader: LogReader
+    name: str
+    file: pq.ParquetFile
+
+    @property
+    def told(self) -> Told:
+        """What it tells besides data files."""
+        with self.reader._naming(self.name):
+            names = [name for name in ("protocol", "metaData", "sidecar") if name in self.file.schema_arrow.names]
+            table = self.file.read(columns=names)
+            rows = {name: table[name].drop_null().to_pylist() for name in names}
+            sidecars = tuple(str(row["path"]) for row in rows.get("sidecar", ()))
+            last = {name: found[-1] for name, found in rows.items() if found}
+            metadata = last.get("metaData")
+            if metadata is not None:
+                metadata = {**metadata, "configuration": dict(metadata.get("configuration") or ())}
+            return Told(last.get("protocol"), metadata, sidecars)
+
+    def changes(self, partition_columns: Sequence[str]) -> pa.Table:
+        """Return the added files; those that it lists as removed were removed before."""
+        with self.reader._naming(self.name):
+            schema = self.file.schema_arrow
+            if "add" not in schema.names:
+                return changes_schema(partition_columns).empty_table()
+            held = schema.field("add").type.names
+            wanted = [name for name in (*_ADD, "partitionValues", "deletionVector", "stats_parsed") if name in held]
+            batches = [
+                _of_checkpoint(batch.column(0), partition_columns)
+                for batch in self.file.iter_batches(65_536, columns=[f"add.{name}" for name in wanted])
+            ]
+            if not batches:
+                return changes_schema(partition_columns).empty_table()
+            table = pa.Table.from_batches(batches)
+            if PARSED in table.column_names and table["stats"].null_count < len(table):
+                return table.drop_columns(PARSED)  # both say the same
+            return table
+
+
+def sidecar_name(path: str) -> str:
+    """Return a sidecar's name in the log. Raises TableNotFound if it lies elsewhere."""
+    name = posixpath.basename(path)
+    if path not in (name, f"{SIDECARS}/{name}"):
+        raise TableNotFound(f"the sidecar {path} of a checkpoint is not in {LOG_DIRECTORY}/{SIDECARS}")
+    return f"{SIDECARS}/{name}"
+
+
+def told_by_lines(data: bytes) -> Told:
+    """Return the last protocol and metadata, and all sidecars, of lines of JSON."""
+    found, starts = Told(), set()
+    for match in _SINGLE.finditer(data):
+        start = data.rfind(b"\n", 0, match.start()) + 1
+        if start in starts:
+            continue
+        starts.add(start)
+        end = data.find(b"\n", start)
+        action = json.loads(data[start : end if end >= 0 else len(data)])
+        sidecar = action.get("sidecar")
+        own = (str(sidecar["path"]),) if sidecar else ()
+        protocol, metadata = (action.get(name) or before for name, before in _before(found))
+        found = Told(protocol, metadata, (*found.sidecars, *own))
+    return found
+
+
+def _before(found: Told) -> tuple[tuple[str, Any], tuple[str, Any]]:
+    return ("protocol", found.protocol), ("metaData", found.metadata)
+
+
+# ---- added and removed files -----------------------------------------------------------------------------------------
+
+
+def changes_schema(partition_columns: Sequence[str]) -> pa.Schema:
+    """Return the columns of changes: whether a file was added, the file, its partition values as text, its vector."""
+    return pa.schema(
+        [
+            ("is_add", pa.bool_()),
+            ("path", pa.string()),
+            ("size", pa.int64()),
+            ("modified", pa.int64()),  # milliseconds since the epoch
+            ("stats", pa.large_string()),
+            ("partition", _partition_type(partition_columns)),
+            ("vector", pa.struct(_VECTOR)),
+        ]
+    )
+
+
+def _partition_type(columns: Sequence[str]) -> pa.StructType:
+    return pa.struct([(name, pa.string()) for name in columns])
+
+
+def json_changes(data: bytes, partition_columns: Sequence[str]) -> pa.Table:
+    """Return the files that lines of JSON add and remove, in order. Raises ArrowInvalid, ValueError."""
+    schema = changes_schema(partition_columns)
+    if not data.strip():
+        return schema.empty_table()
+    vector = pa.struct(_VECTOR)
+    add = pa.struct([*_ADD.items(), ("deletionVector", vector), *_if_any(partition_columns)])
+    remove = pa.struct([("path", pa.string()), ("deletionVector", vector)])
+    parsing = pj.ParseOptions(
+        explicit_schema=pa.schema([("add", add), ("remove", remove)]), unexpected_field_behavior="ignore"
+    )
+    longest = max(BLOCK_BYTES, *(len(line) for line in data.split(b"\n"))) if len(data) > BLOCK_BYTES else len(data)
+    reading = pj.ReadOptions(block_size=longest + 1)
+    table = pj.read_json(io.BytesIO(data), read_options=reading, parse_options=parsing)
+    batches = [_of_lines(batch, schema) for batch in table.to_batches()]
+    return pa.Table.from_batches(batches, schema)
+
+
+def _if_any(partition_columns: Sequence[str]) -> list[tuple[str, pa.DataType]]:
+    return [("partitionValues", _partition_type(partition_columns))] if partition_columns else []
+
+
+def _of_lines(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the changes among some lines."""
+    is_change = pc.or_(pc.is_valid(batch.column("add")), pc.is_valid(batch.column("remove")))
+    batch = batch.filter(is_change)
+    add, remove = batch.column("add"), batch.column("remove")
+    is_add = pc.is_valid(add)
+    path = pc.if_else(is_add, pc.struct_field(add, "path"), pc.struct_field(remove, "path"))
+    own, gone = (pc.struct_field(each, "deletionVector") for each in (add, remove))
+    values = pa.nulls(len(add), schema.field("partition").type)
+    if add.type.get_field_index("partitionValues") >= 0:
+        values = pc.struct_field(add, "partitionValues")
+    return _changes(
+        is_add,
+        path,
+        pc.struct_field(add, "size"),
+        pc.struct_field(add, "modificationTime"),
+        pc.struct_field(add, "stats"),
+        values,
+        pc.if_else(is_add, own, gone),
+    )
+
+
+def _of_checkpoint(add: pa.StructArray, partition_columns: Sequence[str]) -> pa.RecordBatch:
+    """Return the files among the rows of a checkpoint."""
+    held = {field.name for field in add.type}
+
+    def column(name: str, type_: pa.DataType) -> pa.Array:
+        return pc.struct_field(add, name).cast(type_) if name in held else pa.nulls(len(add), type_)
+
+    add = add.filter(pc.is_valid(pc.struct_field(add, "path")))
+    n = len(add)
+    values: pa.Array = pa.nulls(n, _partition_type(partition_columns))
+    if partition_columns and "partitionValues" in held:
+        told = pc.struct_field(add, "partitionValues")
+        each = [pc.map_lookup(told, pa.scalar(name), "first").cast(pa.string()) for name in partition_columns]
+        values = pa.StructArray.from_arrays(each, names=list(partition_columns))
+    vectors: pa.Array = pa.nulls(n, pa.struct(_VECTOR))
+    if "deletionVector" in held:
+        told = pc.struct_field(add, "deletionVector")
+        own = {field.name for field in told.type}
+        parts = [
+            pc.struct_field(told, name).cast(type_) if name in own else pa.nulls(n, type_)
+            for name, type_ in _VECTOR.items()
+        ]
+        vectors = pa.StructArray.from_arrays(parts, names=list(_VECTOR), mask=pc.is_null(told))
+    found = _changes(
+        pa.repeat(True, n),
+        column("path", pa.string()),
+        column("size", pa.int64()),
+        column("modificationTime", pa.int64()),
+        column("stats", pa.string()),
+        values,
+        vectors,
+    )
+    return found.append_column(PARSED, pc.struct_field(add, "stats_parsed")) if "stats_parsed" in held else found
+
+
+def _changes(
+    is_add: pa.Array,
+    path: pa.Array,
+    size: pa.Array,
+    modified: pa.Array,
+    stats: pa.Array,
+    partition: pa.Array,
+    vector: pa.Array,
+) -> pa.RecordBatch:
+    """Return changes as a batch. Raises ValueError if one has no path, or an added file no size."""
+    if path.null_count or pc.any(pc.and_(is_add, pc.is_null(size))).as_py():
+        raise ValueError("a file is added or removed without a path, or added without a size")
+    columns = {
+        "is_add": is_add,
+        "path": decoded_paths(path),
+        "size": size,
+        "modified": pc.fill_null(modified, 0),
+        "stats": stats.cast(pa.large_string()),
+        "partition": partition,
+        "vector": vector,
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def decoded_paths(paths: pa.Array) -> pa.Array:
+    """Return the paths of a log, which are parts of URIs, without their escapes."""
+    if not pc.any(pc.match_substring(paths, "%")).as_py():
+        return paths
+    folders = pc.replace_substring_regex(paths, "[^/]*$", "").dictionary_encode()
+    plain = pa.array([unquote(each) for each in folders.dictionary.to_pylist()], pa.string())
+    names = pc.replace_substring_regex(paths, "^(.*/)?", "")
+    if pc.any(pc.match_substring(names, "%")).as_py():
+        names = pa.array([unquote(each) for each in names.to_pylist()], pa.string())
+    return pc.binary_join_element_wise(plain.take(folders.indices), names, "")
+
+
+def vector_ids(vectors: pa.Array) -> pa.Array:
+    """Return the unique id of every deletion vector; empty for a file without one."""
+    kind, path, offset = (pc.struct_field(vectors, name) for name in ("storageType", "pathOrInlineDv", "offset"))
+    at = pc.binary_join_element_wise("@", offset.cast(pa.string()), "")
+    ids = pc.binary_join_element_wise(kind, path, pc.fill_null(at, ""), "")
+    return pc.fill_null(ids, "")

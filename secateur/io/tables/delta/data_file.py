@@ -1,0 +1,255 @@
+"""A Parquet file of a Delta table: its statistics for index builds, and its live rows, on the driver and on executors.
+
+Tables that map columns are read by :class:`secateur.io.tables.mapped_file.MappedFile`, others by name. Executors need
+neither the log nor a library for deletion vectors: the driver tells them which rows are deleted.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.arrays import flags
+from secateur.errors import StalePlan
+from secateur.index.filters.parquet_bloom import NativeFilters
+from secateur.index.model import IndexedColumn
+from secateur.index.naming import Path
+from secateur.index.zones.page_locations import FileLocations
+from secateur.index.zones.page_statistics import PageTable
+from secateur.index.zones.zonemap import ZoneMap
+from secateur.io.parquet.parquet_file import ParquetFile, open_parquet, open_rows
+from secateur.io.parquet.row_group_reader import RowGroupReader
+from secateur.io.parquet.row_selection import RowSelection, with_positions
+from secateur.io.storage.file_version import ListedFile, still_listed
+from secateur.io.storage.list_files import FileSystem
+from secateur.io.storage.locations import FileSystems
+from secateur.io.storage.object_file import open_file
+from secateur.io.storage.transfer import received, sent
+from secateur.io.tables.field_ids import called_by_id
+from secateur.io.tables.listing import METADATA, metadata_of
+from secateur.io.tables.mapped_file import MappedFile, View
+from secateur.io.tables.page_filter import PagePruner
+from secateur.ragged import offsets_of
+
+if TYPE_CHECKING:
+    from secateur.io.tables.delta.schema import TableMetadata
+    from secateur.io.tables.file_rows import FileBlocks
+
+
+def _nothing() -> None:
+    """Do nothing: `expire` in a process that caches no snapshot."""
+
+
+@dataclass(frozen=True)
+class TablePlaces:
+    """Where the files of a table are: below its location, or elsewhere by their own URI, as in a shallow clone."""
+
+    filesystem: FileSystem
+    root: str
+    location: str
+    others: FileSystems = field(default_factory=FileSystems)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "filesystem": sent(self.filesystem)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, filesystem=received(state["filesystem"]))
+
+    def of(self, path: str) -> tuple[FileSystem, str]:
+        """Return the filesystem of a file, and its path there. Raises TableNotFound for a URI of no filesystem."""
+        return self.others.of(path) if is_absolute(path) else (self.filesystem, posixpath.join(self.root, path))
+
+    def shown(self, path: str) -> str:
+        """Return a file's whole location."""
+        return path if is_absolute(path) else posixpath.join(self.location, path)
+
+    def open(self, path: str) -> pa.NativeFile:
+        """Open any file of the table."""
+        return open_file(*self.of(path))
+
+
+def is_absolute(path: str) -> bool:
+    """Return whether a path in a log is not below the table's location."""
+    return "://" in path or path.startswith(("/", "file:"))
+
+
+@dataclass(frozen=True)
+class Naming:
+    """How the files of a table name its columns."""
+
+    schema: pa.Schema  # the columns that files hold
+    view: View | None  # None: by name
+
+    @staticmethod
+    def of(metadata: TableMetadata) -> Naming:
+        """Return how files of a table are read by a query."""
+        if metadata.mapping is None:
+            return Naming(metadata.data_schema, None)
+        by_name = metadata.mode == "name"
+        view = View(
+            metadata.data_schema,
+            mapping=metadata.mapping if by_name else None,
+            by_name=by_name,
+            without_ids="it was not written by a writer that maps columns by id",
+        )
+        return Naming(metadata.data_schema, view)
+
+    def by_id(self) -> Naming:
+        """Return how files are read by a build, whose columns are named by id where the table maps them."""
+        if self.view is None:
+            return self
+        schema = called_by_id(self.schema)
+        view = View(schema, mapping=self.view.mapping, by_name=self.view.by_name, without_ids=self.view.without_ids)
+        return Naming(schema, view)
+
+    def opened(self, rows: RowGroupReader[ParquetFile]) -> NamedFile | MappedFile:
+        """Return a file with the table's columns."""
+        return NamedFile(rows, self.schema) if self.view is None else MappedFile(rows, self.view)
+
+
+@dataclass(frozen=True, eq=False)
+class NamedFile:
+    """An open file whose columns have the table's names; see :class:`secateur.io.tables.file_source.OpenedFile`."""
+
+    rows: RowGroupReader[ParquetFile]
+    schema: pa.Schema  # the table's columns, with its types
+
+    @property
+    def path(self) -> str:
+        return self.rows.path
+
+    @property
+    def source(self) -> ParquetFile:
+        """The file with its footer."""
+        return self.rows.opened
+
+    @property
+    def row_count(self) -> np.ndarray:
+        return self.source.row_count
+
+    @property
+    def byte_count(self) -> np.ndarray:
+        return self.source.byte_count
+
+    def zone_map(self, path: Path, type_: pa.DataType) -> ZoneMap:
+        """Return the zone map of a column over the row groups, from the footer only."""
+        return self.source.zone_map(path, type_)
+
+    def pages(self, zone_maps: Mapping[IndexedColumn, ZoneMap]) -> dict[IndexedColumn, PageTable]:
+        """Return the pages of those columns that have a page index in every row group."""
+        return self.source.pages(zone_maps)
+
+    def end(self) -> int:
+        """0: a data file is never written twice."""
+        return 0
+
+    def page_locations(self) -> FileLocations:
+        """Return what is needed to read single pages of all row groups."""
+        return self.source.page_locations()
+
+    def native_filters(self, path: Path, type_: pa.DataType, fpr: float) -> NativeFilters:
+        """Return the file's own bloom filters of a column."""
+        return self.source.native_filters(path, type_, fpr)
+
+    def read(
+        self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the selected rows of a row group, or all: top-level columns, in the table's types."""
+        return self.rows.read(row_group, fields, rows)
+
+    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
+        """Return whether the selected values of some columns are few bytes."""
+        return self.rows.is_light(row_group, fields, rows)
+
+
+@dataclass(frozen=True)
+class DeltaReader:
+    """Opens the data files of a snapshot."""
+
+    places: TablePlaces
+    naming: Naming
+    expire: Callable[[], None] = field(default=_nothing, repr=False, compare=False)  # called if a file has vanished
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "expire": _nothing}
+
+    def open(self, path: str) -> NamedFile | MappedFile:
+        """Open a data file by its path in the listing. If it has vanished, the next query looks for a new version.
+
+        Raises StalePlan, InvalidParquet, AccessDenied.
+        """
+        try:
+            return self.naming.opened(open_parquet(*self.places.of(path), self.places.shown(path)).rows)
+        except StalePlan:
+            self.expire()
+            raise
+
+    def open_rows(self, file: FileBlocks) -> DeltaRows:
+        """Open the live rows of a data file. Raises as :meth:`open`."""
+        shown = self.places.shown(file.path)
+        listed = ListedFile(*self.places.of(file.path), shown, file.size, 0)
+        deleted = np.frombuffer(file.told["deleted"].as_py() or b"", np.int64)
+        constants = {METADATA: metadata_of(file.path, file.size), **dict(file.told["partition"])}
+        try:
+            # Positions of deleted rows count from the first row of the file, which only the footer gives.
+            rows = open_rows(*self.places.of(file.path), shown, listed, None if len(deleted) else file.stored)
+        except StalePlan:
+            self.expire()
+            raise
+        return DeltaRows(self.naming.opened(rows), constants, deleted, listed)
+
+
+@dataclass(frozen=True)
+class DeltaRows:
+    """The live rows of one data file; see :class:`secateur.io.tables.file_rows.FileRows`."""
+
+    file: NamedFile | MappedFile
+    constants: Mapping[str, pa.Scalar]  # partition values, and `_metadata`
+    deleted: np.ndarray  # positions in the file, ascending
+    listed: ListedFile
+
+    @property
+    def row_count(self) -> np.ndarray:
+        return self.file.row_count
+
+    def positioned(
+        self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None = None
+    ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+        """Yield the selected rows that are not deleted, with their positions within the row group."""
+        gone = self._deleted_of(row_group)
+        for positions, batch in with_positions(
+            still_listed(self.file.read(row_group, fields, rows), self.listed), rows
+        ):
+            if not len(gone):
+                yield positions, batch
+                continue
+            alive = ~np.isin(positions, gone, assume_unique=True)
+            yield positions[alive], batch if alive.all() else batch.filter(flags(alive))
+
+    def _deleted_of(self, row_group: int) -> np.ndarray:
+        """Return the deleted positions within a row group."""
+        if not len(self.deleted):
+            return self.deleted
+        first = offsets_of(self.row_count)
+        begin, end = first[min(row_group, len(first) - 1)], first[min(row_group + 1, len(first) - 1)]
+        low, high = np.searchsorted(self.deleted, [begin, end])
+        return self.deleted[low:high] - begin
+
+    def at(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection) -> Iterator[pa.RecordBatch]:
+        """Yield the selected rows of a row group, deleted or not."""
+        return still_listed(self.file.read(row_group, fields, rows), self.listed)
+
+    @cached_property
+    def pages(self) -> PagePruner:
+        """The file's own page index."""
+        return PagePruner(lambda: self.file, self.constants, self.file.rows.is_stored)
+
+    def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
+        """Return whether the values of some columns are few bytes."""
+        return self.file.is_light(row_group, fields, rows)

@@ -1,0 +1,123 @@
+"""The live files of one version of a Delta table, with the statistics from its log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.arrays import present
+from secateur.index.naming import Path
+from secateur.index.zones import zonemap
+from secateur.io.tables.delta.schema import TableMetadata
+from secateur.io.tables.delta.statistics import LoggedStatistics, bounded_columns, from_structs, from_texts
+from secateur.io.tables.listing import METADATA, DeleteCounts, Listing
+from secateur.pruning.predicate.bound import Field
+from secateur.pruning.zones import Zones
+from secateur.values import kind_of, ordered_kind
+
+ReadPositions = Callable[["DeltaListing", np.ndarray], "list[np.ndarray] | None"]
+
+
+@dataclass(frozen=True)
+class DeltaListing(Listing):
+    """The data files of a version, ordered by path: below the table, or whole URIs of files elsewhere.
+
+    An index entry belongs to a path, a size and the modification time in the log. Deletion vectors are not part of it:
+    they leave the file, and so what the index knows of it, as it is.
+    """
+
+    metadata: TableMetadata | None = None
+    stats: pa.Array | pa.ChunkedArray | None = None  # of every file, JSON
+    parsed: pa.Array | pa.ChunkedArray | None = None  # statistics of a checkpoint in their own types
+    vectors: pa.Array | None = None  # descriptions of deletion vectors; None: no file has one
+    read_positions: ReadPositions | None = None
+
+    # ---- statistics
+
+    def bounds(self, column: Field, among: np.ndarray) -> Zones | None:
+        """Return the log's bounds and counts of a column for the files `among`; nothing of the others."""
+        assert self.metadata is not None
+        path = self.metadata.physical.get(column.path)
+        if path is None or kind_of(column.type) is None or column.path[0] == METADATA or not len(among):
+            return None
+        known = self._zones.get((path, column.type))
+        if known is None or not np.array_equal(known[0], among):
+            known = self._zones[path, column.type] = (among, self._bounds(path, column.type, among))
+        return known[1]
+
+    @cached_property
+    def _zones(self) -> dict[tuple[Path, pa.DataType], tuple[np.ndarray, Zones | None]]:
+        return {}
+
+    def _bounds(self, path: Path, type_: pa.DataType, among: np.ndarray) -> Zones | None:
+        statistics = self._statistics(among)
+        own = statistics.zone_map(path, type_)
+        if own is None:
+            return None
+        rows = statistics.row_count
+        if len(among) < len(self.size):
+            at = np.full(len(self.size), len(among))
+            at[among] = np.arange(len(among))
+            own = zonemap.concat([own, zonemap.unknown(ordered_kind(type_), 1)]).take(at)
+            rows = np.append(rows, -1)[at]
+        return own.zones(rows)
+
+    def _statistics(self, among: np.ndarray) -> LoggedStatistics:
+        """Return the statistics of some files, read once for the files that an index leaves."""
+        assert self.metadata is not None
+        known = self._read.get("known")
+        if known is None or not np.array_equal(known[0], among):
+            columns = bounded_columns(self.metadata.data_schema, self.metadata.physical)
+            chosen = pa.array(among)
+            if self.parsed is not None:
+                found = from_structs(_whole(self.parsed.take(chosen)), columns)
+            elif self.stats is not None:
+                found = from_texts(_whole(self.stats.take(chosen)), columns)
+            else:
+                found = from_texts(pa.nulls(len(among), pa.large_string()), columns)
+            known = self._read["known"] = (among, found)
+        return known[1]
+
+    @cached_property
+    def _read(self) -> dict[str, tuple[np.ndarray, LoggedStatistics]]:
+        return {}
+
+    # ---- deleted rows
+
+    @cached_property
+    def touched(self) -> np.ndarray | None:
+        """Which files have a deletion vector."""
+        return None if self.vectors is None else present(self.vectors)
+
+    @cached_property
+    def _cardinality(self) -> np.ndarray:
+        assert self.vectors is not None
+        told = pc.fill_null(pc.struct_field(self.vectors, "cardinality"), 0)
+        found: np.ndarray = told.to_numpy(zero_copy_only=False).astype(np.int64)
+        return found
+
+    def most_deleted(self, files: np.ndarray) -> np.ndarray:
+        """Return the number of deleted rows of some files, from the log."""
+        return np.zeros(len(files), np.int64) if self.vectors is None else self._cardinality[files]
+
+    def deleted(self, files: np.ndarray, among: np.ndarray) -> list[np.ndarray] | None:
+        """Return the deleted positions of some files, ascending; None if they cannot be read."""
+        return None if self.vectors is None or self.read_positions is None else self.read_positions(self, files)
+
+    def delete_counts(self, ordinals: np.ndarray) -> DeleteCounts:
+        """Return the deletion vectors of the version, and how far they apply to some files."""
+        if self.vectors is None or self.touched is None:
+            return DeleteCounts(touched=0)
+        own = self.vectors.take(pa.array(ordinals[self.touched[ordinals]]))
+        total, applied = int(self.touched.sum()), len(own)
+        size = pc.sum(pc.struct_field(own, "sizeInBytes")).as_py() or 0
+        return DeleteCounts(vectors=total, applied=applied, applied_bytes=size, needed=applied, touched=total)
+
+
+def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

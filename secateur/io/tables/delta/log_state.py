@@ -1,0 +1,194 @@
+"""The state of a Delta table at one version: its protocol, its metadata, and its live files by columns.
+
+Source: Delta's protocol, "Action Reconciliation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secateur.errors import TableNotFound
+from secateur.io.tables.delta.actions import (
+    PARSED,
+    CheckpointFile,
+    LogReader,
+    Told,
+    changes_schema,
+    sidecar_name,
+    vector_ids,
+)
+from secateur.io.tables.delta.log_files import LogFile, Replay
+from secateur.io.tables.delta.schema import TableMetadata, metadata_of
+
+LOG_THREADS = 16
+
+
+@dataclass(frozen=True)
+class LogState:
+    """A table at one version."""
+
+    version: int
+    mark: LogFile | None  # the commit of the version
+    protocol: Mapping[str, Any]
+    told: Mapping[str, Any]  # the metadata as the log has it
+    metadata: TableMetadata
+    files: pa.Table  # the live files, with the columns of `changes_schema`
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return int(self.files.nbytes)
+
+
+def state_of(reader: LogReader, replay: Replay) -> LogState:
+    """Read the state that a checkpoint and the commits after it give.
+
+    Raises TableNotFound if a file of the log is missing or malformed, UnsupportedTable.
+    """
+    checkpoint = None if replay.checkpoint is None else _Opened.of(reader, replay.checkpoint.files)
+    tail = _tail(reader, replay.commits)
+    told = (Told() if checkpoint is None else checkpoint.told).then(tail.told)
+    metadata = _metadata(reader, replay.version, told)
+    columns = metadata.partition_columns
+    parts = [] if checkpoint is None else checkpoint.changes(columns)
+    return _state(replay, told, metadata, [*parts, tail.changes(columns)])
+
+
+def advanced(reader: LogReader, before: LogState, commits: Sequence[LogFile], replay: Replay) -> LogState | None:
+    """Return the state after some more commits; None if they change the partitioning. Raises as :func:`state_of`."""
+    tail = _tail(reader, commits)
+    told = Told(before.protocol, before.told).then(tail.told)
+    metadata = before.metadata if tail.told == Told() else _metadata(reader, replay.version, told)
+    if metadata.partition_columns != before.metadata.partition_columns:
+        return None
+    return _state(replay, told, metadata, [before.files, tail.changes(metadata.partition_columns)])
+
+
+def _metadata(reader: LogReader, version: int, told: Told) -> TableMetadata:
+    if told.protocol is None or told.metadata is None:
+        lacking = "protocol" if told.protocol is None else "metadata"
+        raise TableNotFound(f"the log of {reader.shown} has no {lacking} up to version {version}")
+    return metadata_of(told.protocol, told.metadata, reader.shown)
+
+
+def _state(replay: Replay, told: Told, metadata: TableMetadata, parts: Sequence[pa.Table]) -> LogState:
+    assert told.protocol is not None and told.metadata is not None
+    files = reconciled(parts, changes_schema(metadata.partition_columns))
+    return LogState(replay.version, replay.last, told.protocol, told.metadata, metadata, files)
+
+
+def reconciled(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """Return the live files after some changes, the oldest first.
+
+    Of several changes to one path and deletion vector the last one counts.
+    """
+    types = [part.schema.field(PARSED).type for part in parts if PARSED in part.column_names]
+    if types:
+        parts = [_with_parsed(part, types[0]) for part in parts]
+        schema = schema.append(pa.field(PARSED, types[0]))
+    table = pa.concat_tables([part.cast(schema) if part.schema != schema else part for part in parts])
+    if not len(table):
+        return table
+    keys = pc.binary_join_element_wise(table["path"], _vector_ids(table["vector"]), "\0")
+    codes = pc.dictionary_encode(keys.combine_chunks() if keys.nbytes < 2**31 else keys.cast(pa.large_string()))
+    code = _codes(codes)
+    places = np.arange(len(code))
+    last = np.empty(int(code.max()) + 1, np.int64)
+    last[code] = places  # the last assignment wins
+    is_add = table["is_add"].combine_chunks().to_numpy(zero_copy_only=False)
+    live = np.flatnonzero((last[code] == places) & is_add)
+    return table if len(live) == len(table) else table.take(pa.array(live))
+
+
+def _with_parsed(part: pa.Table, type_: pa.DataType) -> pa.Table:
+    if PARSED in part.column_names and part.schema.field(PARSED).type == type_:
+        return part
+    kept = part.drop_columns(PARSED) if PARSED in part.column_names else part
+    return kept.append_column(PARSED, pa.nulls(len(part), type_))
+
+
+def _vector_ids(vectors: pa.ChunkedArray) -> pa.ChunkedArray:
+    if vectors.null_count == len(vectors):
+        return pa.chunked_array([pa.repeat("", len(vectors))])
+    return pa.chunked_array([vector_ids(chunk) for chunk in vectors.chunks], pa.string())
+
+
+def _codes(encoded: pa.DictionaryArray | pa.ChunkedArray) -> np.ndarray:
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.unify_dictionaries().combine_chunks()
+    found: np.ndarray = encoded.indices.to_numpy().astype(np.int64)
+    return found
+
+
+@dataclass(frozen=True)
+class _Tail:
+    """Commits, oldest first: their names and bytes."""
+
+    reader: LogReader
+    commits: tuple[tuple[str, bytes], ...]
+
+    @cached_property
+    def told(self) -> Told:
+        found = Told()
+        for name, data in self.commits:
+            found = found.then(self.reader.told(name, data))
+        return found
+
+    def changes(self, partition_columns: Sequence[str]) -> pa.Table:
+        """Return the changes of all commits, which are parsed at once."""
+        try:
+            joined = b"\n".join(data for _, data in self.commits)
+            return self.reader.json_changes("", joined, partition_columns)
+        except TableNotFound:
+            for name, data in self.commits:  # which one it is
+                self.reader.json_changes(name, data, partition_columns)
+            raise
+
+
+def _tail(reader: LogReader, commits: Sequence[LogFile]) -> _Tail:
+    with ThreadPoolExecutor(LOG_THREADS) as threads:
+        found = threads.map(reader.bytes_of, [each.name for each in commits])
+        return _Tail(reader, tuple((each.name, data) for each, data in zip(commits, found, strict=True)))
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A checkpoint: its files, which are Parquet or one of JSON, and their sidecars."""
+
+    reader: LogReader
+    json: tuple[str, bytes] | None
+    parts: tuple[CheckpointFile, ...]
+    told: Told
+
+    @staticmethod
+    def of(reader: LogReader, files: Sequence[LogFile]) -> _Opened:
+        first = files[0].name
+        if first.endswith(".json"):
+            data = reader.bytes_of(first)
+            told, json, parts = reader.told(first, data), (first, data), ()
+            return _Opened(reader, json, parts, told)
+        with ThreadPoolExecutor(LOG_THREADS) as threads:
+            opened = tuple(threads.map(lambda file: reader.parquet(file.name), files))
+            tells = list(threads.map(lambda part: part.told, opened))
+        told = Told()
+        for each in tells:
+            told = Told(
+                each.protocol or told.protocol, each.metadata or told.metadata, (*told.sidecars, *each.sidecars)
+            )
+        return _Opened(reader, None, opened, told)
+
+    def changes(self, partition_columns: Sequence[str]) -> list[pa.Table]:
+        """Return the files of the checkpoint and of its sidecars, which are read in parallel."""
+        own = [] if self.json is None else [self.reader.json_changes(*self.json, partition_columns)]
+        names = [sidecar_name(path) for path in self.told.sidecars]
+        with ThreadPoolExecutor(LOG_THREADS) as threads:
+            sidecars = list(threads.map(self.reader.parquet, names))
+            return [*own, *threads.map(lambda part: part.changes(partition_columns), (*self.parts, *sidecars))]

@@ -1,0 +1,91 @@
+"""The metadata of a Delta table as Arrow tables: the versions that its log has, and the files of one of them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from secateur.arrays import from_numpy
+from secateur.io.tables.delta.actions import LogReader
+from secateur.io.tables.delta.data_file import TablePlaces
+from secateur.io.tables.delta.listing import DeltaListing
+from secateur.io.tables.delta.log_files import LogFile, list_log
+from secateur.io.tables.delta.log_state import LOG_THREADS
+from secateur.io.tables.listing import Listing
+from secateur.io.tables.metadata_tables import MANIFESTS, SNAPSHOTS, ManifestCounts, files_table, partition_struct
+
+
+@dataclass(frozen=True)
+class DeltaTables:
+    """See :class:`secateur.io.tables.metadata_tables.MetadataTables`."""
+
+    places: TablePlaces
+    version: int
+
+    manifest_counts = manifests_read = ManifestCounts()
+
+    def snapshots(self) -> pa.Table:
+        """Return the versions whose commits the log has, oldest first. Raises TableNotFound."""
+        places = self.places
+        commits = sorted(list_log(places.filesystem, places.root, places.location).commits.items())
+        reader = LogReader(places.filesystem, places.root, places.location)
+        with ThreadPoolExecutor(LOG_THREADS) as threads:
+            told = list(threads.map(lambda each: commit_info(reader, each[1]), commits))
+        known = {version for version, _ in commits}
+        rows: list[dict[str, Any]] = [
+            {
+                "snapshot_id": version,
+                "parent_id": version - 1 if version - 1 in known else None,
+                "committed_at": dt.datetime.fromtimestamp(committed_at(file, info) / 1000, dt.UTC),
+                "operation": info.get("operation"),
+                "refs": [],
+                "selected": version == self.version,
+            }
+            for (version, file), info in zip(commits, told, strict=True)
+        ]
+        return pa.Table.from_pylist(rows, SNAPSHOTS)
+
+    def manifests(self) -> pa.Table:
+        """A log has no manifests."""
+        return MANIFESTS.empty_table()
+
+    def files(self, listing: Listing) -> pa.Table:
+        """Return path, size, time and partition values of every live file, and whether it has a deletion vector."""
+        assert isinstance(listing, DeltaListing)
+        n = len(listing.size)
+        touched = np.zeros(n, np.int64) if listing.touched is None else listing.touched.astype(np.int64)
+        known = {
+            "file": listing.paths,
+            "content": pa.repeat("data", n),
+            "format": pa.repeat("PARQUET", n),
+            "bytes": from_numpy(listing.size),
+            "modified": from_numpy(listing.modified).cast(pa.timestamp("ns", "UTC")),
+            "delete_files": from_numpy(touched),
+        }
+        return files_table(known, partition_struct(listing.partitions.fields, listing.partitions.values, n))
+
+
+def commit_info(reader: LogReader, file: LogFile) -> dict[str, Any]:
+    """Return what a commit tells of itself; nothing if it does not. Raises TableNotFound."""
+    data = reader.bytes_of(file.name)
+    at = data.find(b'"commitInfo"')
+    if at < 0:
+        return {}
+    start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
+    try:
+        found = json.loads(data[start : end if end >= 0 else len(data)]).get("commitInfo")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def committed_at(file: LogFile, info: dict[str, Any]) -> float:
+    """Return when a version was committed, in milliseconds: by the commit itself if it says so, else by its file."""
+    told = info.get("inCommitTimestamp")
+    return float(told) if told is not None else file.modified / 1_000_000

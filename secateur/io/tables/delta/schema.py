@@ -1,0 +1,218 @@
+"""A Delta table's metadata: its schema, its partition columns, how files name columns, and what a reader has to know.
+
+Source: Delta's protocol, "Schema Serialization Format", "Column Mapping", "Table Features", "Type Widening".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from secateur.errors import UnsupportedTable
+from secateur.index.naming import Path
+from secateur.io.tables.field_ids import MappedName, with_id
+from secateur.values import COLLATED
+
+KNOWN_FEATURES = {
+    "columnMapping",
+    "deletionVectors",
+    "timestampNtz",
+    "typeWidening",
+    "typeWidening-preview",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+}
+_LACKING = {  # what a known feature would take
+    "variantType": "values of VARIANT cannot be read here",
+    "variantType-preview": "values of VARIANT cannot be read here",
+    "variantShredding": "values of VARIANT cannot be read here",
+    "variantShredding-preview": "values of VARIANT cannot be read here",
+    "catalogManaged": "only the catalog knows its latest commits",
+    "catalogOwned-preview": "only the catalog knows its latest commits",
+}
+MODE = "delta.columnMapping.mode"
+_ID, _PHYSICAL = "delta.columnMapping.id", "delta.columnMapping.physicalName"
+_WIDER = {
+    "byte": ("short", "integer", "long", "double"),
+    "short": ("integer", "long", "double"),
+    "integer": ("long", "double"),
+    "long": (),
+    "float": ("double",),
+    "date": ("timestamp_ntz",),
+}
+_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}  # before the point, of decimals that hold a type
+_DECIMAL = re.compile(r"decimal\((\d+), ?(-?\d+)\)")
+_TYPES = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "integer": pa.int32(),
+    "short": pa.int16(),
+    "byte": pa.int8(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "void": pa.null(),
+}
+
+
+@dataclass(frozen=True)
+class TableMetadata:
+    """The metadata of a table at one version."""
+
+    id: str
+    schema: pa.Schema  # fields have ids if the table maps columns
+    partition_fields: tuple[pa.Field, ...]
+    partition_columns: tuple[str, ...]  # their physical names
+    mode: str  # of column mapping: none, name or id
+    physical: Mapping[Path, Path]  # the names in files and statistics, by those in the table
+    mapping: Mapping[str, MappedName] | None  # ids by physical names; None if the table maps no columns
+    configuration: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def data_schema(self) -> pa.Schema:
+        """The columns that files hold."""
+        outside = {each.name for each in self.partition_fields}
+        return pa.schema([each for each in self.schema if each.name not in outside])
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether files name columns otherwise than the table, or may come to do so."""
+        return self.mode != "none"
+
+
+def metadata_of(protocol: Mapping[str, Any], told: Mapping[str, Any], shown: str) -> TableMetadata:
+    """Return the metadata of a table. Raises UnsupportedTable, naming what cannot be read here."""
+    features = require_readable(protocol, shown)
+    provider = (told.get("format") or {}).get("provider") or "parquet"
+    if provider != "parquet":
+        raise UnsupportedTable(f"{shown} holds files of {provider}; only Parquet is read")
+    configuration = dict(told.get("configuration") or {})
+    mode = configuration.get(MODE, "none") if "columnMapping" in features else "none"
+    if mode not in ("none", "name", "id"):
+        raise UnsupportedTable(f"{shown} maps columns by {mode!r}, which is not known here")
+    root = json.loads(told["schemaString"])
+    fields = [_field(each, mode != "none", shown) for each in root["fields"]]
+    by_name = {each.name.lower(): each for each in fields}
+    names = [name.lower() for name in told.get("partitionColumns") or ()]
+    physical = dict(_physical(root["fields"], (), (), mode != "none"))
+    partitions = tuple(by_name[name] for name in names)
+    columns = tuple(physical[(each.name,)][0] for each in partitions)
+    mapping = mapping_of(root["fields"]) if mode != "none" else None
+    return TableMetadata(
+        str(told.get("id")), pa.schema(fields), partitions, columns, mode, physical, mapping, configuration
+    )
+
+
+def require_readable(protocol: Mapping[str, Any], shown: str) -> set[str]:
+    """Return the table's reader features. Raises UnsupportedTable for one that is not known here, by name."""
+    version = int(protocol["minReaderVersion"])
+    if version > 3:
+        raise UnsupportedTable(f"{shown} needs a reader of version {version} of Delta's protocol; 3 is known here")
+    if version < 3:
+        return {"columnMapping"} if version == 2 else set()
+    features = set(protocol.get("readerFeatures") or ())
+    if unknown := sorted(features - KNOWN_FEATURES):
+        reasons = "; ".join(f"{each}: {_LACKING.get(each, 'not known here')}" for each in unknown)
+        raise UnsupportedTable(f"{shown} needs features of Delta that are missing here: {reasons}")
+    return features
+
+
+def _field(told: Mapping[str, Any], is_mapped: bool, shown: str) -> pa.Field:
+    metadata = told.get("metadata") or {}
+    _require_widenings(told, metadata, shown)
+    name = told["name"]
+    made = pa.field(name, _type(told["type"], name, is_mapped, shown, "__COLLATIONS" in metadata))
+    if not is_mapped:
+        return made
+    if _ID not in metadata:
+        raise UnsupportedTable(f"{shown} maps columns, and gives {name} no id")
+    return with_id(made, int(metadata[_ID]))
+
+
+def _type(told: Any, name: str, is_mapped: bool, shown: str, is_collated: bool) -> pa.DataType:
+    if isinstance(told, Mapping):
+        match told["type"]:
+            case "struct":
+                return pa.struct([_field(each, is_mapped, shown) for each in told["fields"]])
+            case "array":
+                element = _type(told["elementType"], name, is_mapped, shown, is_collated)
+                return pa.list_(pa.field("element", element))
+            case "map":
+                parts = (_type(told[part], name, is_mapped, shown, is_collated) for part in ("keyType", "valueType"))
+                return pa.map_(*parts)
+    if isinstance(told, str):
+        if told == "string" and is_collated:
+            return COLLATED
+        if told in _TYPES:
+            return _TYPES[told]
+        if decimal := _DECIMAL.fullmatch(told):
+            return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    raise UnsupportedTable(f"{shown} has the column {name} of the type {told}, which cannot be read here")
+
+
+def _require_widenings(told: Mapping[str, Any], metadata: Mapping[str, Any], shown: str) -> None:
+    """Raise UnsupportedTable if a column had a type that is not read as its type of now."""
+    for change in metadata.get("delta.typeChanges") or ():
+        before, after = change["fromType"], change["toType"]
+        if not is_widening(before, after):
+            raise UnsupportedTable(f"{shown} changed {told['name']} from {before} to {after}, which is not known here")
+
+
+def is_widening(before: object, after: object) -> bool:
+    """Return whether values of a type, as Delta writes it, are read as another."""
+    if not isinstance(before, str) or not isinstance(after, str):
+        return False
+    if after in _WIDER.get(before, ()):
+        return True
+    into, out_of = _DECIMAL.fullmatch(after), _DECIMAL.fullmatch(before)
+    if into is None:
+        return False
+    scale, whole = int(into[2]), int(into[1]) - int(into[2])
+    if out_of is not None:
+        return scale >= int(out_of[2]) and whole >= int(out_of[1]) - int(out_of[2])
+    return before in _DIGITS and whole >= _DIGITS[before]
+
+
+def _physical(
+    fields: list[Mapping[str, Any]], path: Path, stored: Path, is_mapped: bool
+) -> Iterator[tuple[Path, Path]]:
+    """Yield the path of every column, and of those nested in structs, in the table and in files."""
+    for each in fields:
+        own = (*path, each["name"])
+        name = (each.get("metadata") or {}).get(_PHYSICAL) if is_mapped else None
+        within = (*stored, name or each["name"])
+        yield own, within
+        if isinstance(each["type"], Mapping) and each["type"]["type"] == "struct":
+            yield from _physical(each["type"]["fields"], own, within, is_mapped)
+
+
+def mapping_of(fields: list[Mapping[str, Any]]) -> dict[str, MappedName]:
+    """Return the ids of columns by their physical names, nested ones too."""
+    return {each["metadata"][_PHYSICAL]: _mapped(each) for each in fields}
+
+
+def _mapped(told: Mapping[str, Any]) -> MappedName:
+    return MappedName(int(told["metadata"][_ID]), _within(told["type"]))
+
+
+def _within(type_: Any) -> dict[str, MappedName]:
+    if not isinstance(type_, Mapping):
+        return {}
+    match type_["type"]:
+        case "struct":
+            return mapping_of(type_["fields"])
+        case "array":
+            return {"element": MappedName(None, _within(type_["elementType"]))}
+        case _:
+            parts = {"key": type_["keyType"], "value": type_["valueType"]}
+            return {name: MappedName(None, _within(part)) for name, part in parts.items()}

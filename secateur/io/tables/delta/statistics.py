@@ -1,0 +1,301 @@
+"""The statistics in a Delta log as zone maps of files.
+
+Bounds hold but may be loose: those of texts are cut, those of times are cut to milliseconds, and those of a file with
+deleted rows may be older than its deletions. Sound: a bound that a writer may have rounded is widened by as much.
+
+Source: Delta's protocol, "Per-file Statistics".
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from secateur.arrays import present, text_parts
+from secateur.index.naming import Path
+from secateur.index.zones import zonemap
+from secateur.index.zones.zonemap import ZoneMap
+from secateur.values import INT64_MAX, INT64_MIN, is_float
+
+MILLISECOND = 1_000  # microseconds
+MOST_MALFORMED = 8  # texts looked for one by one; with more of them nothing is known
+_LOWER, _UPPER, _NULLS = "minValues", "maxValues", "nullCount"
+_ROWS, _TIGHT = "numRecords", "tightBounds"
+_NOT_NUMBERS = r':\s*"(NaN|[+-]?Infinity|[+-]?(INF|inf))"'  # as some writers quote them
+_QUOTED = ('"NaN"', 'Infinity"', 'INF"', 'inf"')
+_TIE_BREAKERS = "\ufffd\U0010ffff\x7f"  # with which a cut upper bound ends
+_HALF = "?"  # which stands for half a surrogate pair
+_ULPS = 8  # by which a decimal may be off that was written as a binary number
+_EXACT = 2.0**46  # below this many units the nearest one is that of the decimal
+_LINE_END = pa.scalar("\n", pa.large_string()), pa.scalar("", pa.large_string())  # and what joins it to the line
+_DAY = r"^\d{4}-\d{2}-\d{2}"
+_ZONED = r"(Z|[+-]\d{2}:?\d{2})$"
+
+
+@dataclass(frozen=True)
+class LoggedStatistics:
+    """What a log tells of n files: every array has shape (n,)."""
+
+    row_count: np.ndarray  # physical rows; -1 if unknown
+    is_tight: np.ndarray  # whether null counts leave deleted rows out
+    lower: Mapping[Path, pa.Array]  # by physical path
+    upper: Mapping[Path, pa.Array]
+    null_count: Mapping[Path, np.ndarray]  # -1 if unknown
+
+    def zone_map(self, path: Path, type_: pa.DataType) -> ZoneMap | None:
+        """Return the bounds and counts of a column; None if the log has none.
+
+        Sound: NaN is left out by some writers, so their number is unknown.
+        """
+        if path not in self.lower:
+            return None
+        lower, upper = widened(self.lower[path], self.upper[path], type_)
+        nan_count = np.full(len(self.row_count), -1 if is_float(type_) else 0)
+        return zonemap.from_bounds(type_, lower, upper, self._null_counts(path), nan_count, self.row_count)
+
+    def _null_counts(self, path: Path) -> np.ndarray:
+        """Return the null counts that hold: wide ones only if no value is NULL, or every one is."""
+        found = self.null_count[path]
+        if len(path) > 1:  # writers that repeat Parquet's counts leave out structs that are NULL themselves
+            return np.full(len(found), -1)
+        holds = self.is_tight | (found == 0) | (found == self.row_count)
+        return np.where(holds, found, -1)
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+def bounded_columns(schema: pa.Schema, physical: Mapping[Path, Path]) -> dict[Path, pa.DataType]:
+    """Return the types in which bounds are read of columns that may have some, by physical path."""
+    return {physical[path]: kind for path, type_ in _leaves(schema, ()) if (kind := _read_as(type_)) is not None}
+
+
+def _leaves(fields: Sequence[pa.Field] | pa.Schema, path: Path) -> Iterator[tuple[Path, pa.DataType]]:
+    for field in fields:
+        own = (*path, field.name)
+        if pa.types.is_struct(field.type):
+            yield from _leaves(list(field.type), own)
+        else:
+            yield own, field.type
+
+
+def _read_as(type_: pa.DataType) -> pa.DataType | None:
+    if pa.types.is_integer(type_):
+        return pa.int64()
+    if pa.types.is_floating(type_) or pa.types.is_decimal(type_):
+        return pa.float64()
+    if pa.types.is_boolean(type_):
+        return pa.bool_()
+    if pa.types.is_string(type_) or pa.types.is_date(type_) or pa.types.is_timestamp(type_):
+        return pa.string()
+    return None
+
+
+def from_texts(texts: pa.Array, columns: Mapping[Path, pa.DataType]) -> LoggedStatistics:
+    """Read statistics of JSON, one text per file. One that is malformed, or missing, says nothing."""
+    table = _parsed(texts, _schema(columns))
+    return _of_structs({name: table[name].combine_chunks() for name in table.column_names}, len(table), columns)
+
+
+def from_structs(parsed: pa.StructArray, columns: Mapping[Path, pa.DataType]) -> LoggedStatistics:
+    """Return statistics that a checkpoint has in their own types."""
+    held = {field.name: pc.struct_field(parsed, field.name) for field in parsed.type}
+    return _of_structs(held, len(parsed), columns)
+
+
+def _schema(columns: Mapping[Path, pa.DataType]) -> pa.Schema:
+    bounds, counts = _nested(columns), _nested(dict.fromkeys(columns, pa.int64()))
+    kinds = {_LOWER: bounds, _UPPER: bounds, _NULLS: counts} if columns else {}
+    return pa.schema([(_ROWS, pa.int64()), (_TIGHT, pa.bool_()), *kinds.items()])
+
+
+def _nested(columns: Mapping[Path, pa.DataType]) -> pa.StructType:
+    """Return the struct that has these leaves."""
+    found: dict[str, dict[Path, pa.DataType]] = {}
+    for path, type_ in columns.items():
+        found.setdefault(path[0], {})[path[1:]] = type_
+    return pa.struct([(name, own[()] if () in own else _nested(own)) for name, own in found.items()])
+
+
+def _parsed(texts: pa.Array, schema: pa.Schema) -> pa.Table:
+    """Parse one object per text; a malformed one is left out, and counts as empty."""
+    plain = pc.replace_substring(pc.fill_null(texts, "{}"), "\n", " ")
+    if any(pc.any(pc.match_substring(plain, each)).as_py() for each in _QUOTED):
+        plain = pc.replace_substring_regex(plain, _NOT_NUMBERS, ":null")
+    plain = pc.if_else(pc.match_substring_regex(plain, r"^\s*\{"), plain, "{}")
+    left = [MOST_MALFORMED]
+    return pa.concat_tables(_parts(plain, schema, left)) if len(plain) else schema.empty_table()
+
+
+def _parts(texts: pa.Array, schema: pa.Schema, left: list[int]) -> Iterator[pa.Table]:
+    """Parse texts; where that fails, their halves, until the malformed ones are found."""
+    n = len(texts)
+    try:
+        found = _at_once(texts, schema)
+        if len(found) == n:
+            yield found
+            return
+    except pa.ArrowInvalid:
+        pass
+    left[0] -= n == 1
+    if n == 1 or left[0] <= 0:
+        yield schema.empty_table() if not n else pa.table([pa.nulls(n, field.type) for field in schema], schema)
+        return
+    yield from _parts(texts.slice(0, n // 2), schema, left)
+    yield from _parts(texts.slice(n // 2), schema, left)
+
+
+def _at_once(texts: pa.Array, schema: pa.Schema) -> pa.Table:
+    lines = pc.binary_join_element_wise(texts.cast(pa.large_string()), *_LINE_END)
+    data = text_parts(lines)[1].tobytes()
+    longest = max(16 << 20, pc.max(pc.binary_length(texts)).as_py())
+    reading = pj.ReadOptions(block_size=min(longest, len(data)) + 1)
+    parsing = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    return pj.read_json(io.BytesIO(data), read_options=reading, parse_options=parsing)
+
+
+def _of_structs(held: Mapping[str, pa.Array], n: int, columns: Mapping[Path, pa.DataType]) -> LoggedStatistics:
+    rows = _counts(held.get(_ROWS), n)
+    told = held.get(_TIGHT)
+    tight = np.ones(n, bool) if told is None else pc.fill_null(told, True).to_numpy(zero_copy_only=False)
+    lower, upper, nulls = {}, {}, {}
+    for path in columns:
+        low, high, count = (_at(held.get(name), path) for name in (_LOWER, _UPPER, _NULLS))
+        if low is None and high is None and count is None:
+            continue
+        lower[path] = pa.nulls(n) if low is None else low
+        upper[path] = pa.nulls(n) if high is None else high
+        nulls[path] = _counts(count, n)
+    return LoggedStatistics(rows, tight, lower, upper, nulls)
+
+
+def _at(struct: pa.Array | None, path: Path) -> pa.Array | None:
+    for name in path:
+        if struct is None or not pa.types.is_struct(struct.type) or struct.type.get_field_index(name) < 0:
+            return None
+        struct = pc.struct_field(struct, name)
+    return struct
+
+
+def _counts(told: pa.Array | None, n: int) -> np.ndarray:
+    if told is None or not pa.types.is_integer(told.type):
+        return np.full(n, -1)
+    return pc.fill_null(told.cast(pa.int64()), -1).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+# ---- bounds ----------------------------------------------------------------------------------------------------------
+
+
+def widened(lower: pa.Array, upper: pa.Array, type_: pa.DataType) -> tuple[pa.Array, pa.Array]:
+    """Return bounds of a type that hold whatever a writer rounded; null where nothing is known."""
+    n = len(lower)
+    try:
+        if pa.types.is_string(type_):
+            return lower.cast(pa.binary()), _behind_cut(upper.cast(pa.string()))
+        if pa.types.is_timestamp(type_):
+            return _times(lower, upper, type_)
+        if pa.types.is_decimal(type_):
+            return _decimals(lower, type_, down=True), _decimals(upper, type_, down=False)
+        if is_float(type_):
+            return _numbers(lower, type_), _numbers(upper, type_)
+        if pa.types.is_date(type_):
+            return _days(lower).cast(type_), _days(upper).cast(type_)
+        return lower.cast(type_), upper.cast(type_)
+    except (pa.ArrowException, ValueError):
+        return pa.nulls(n, type_), pa.nulls(n, type_)
+
+
+def _numbers(bounds: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Return bounds of floating numbers; NaN is none. Rounding to a narrower type keeps the order."""
+    values = bounds.cast(pa.float64())
+    return pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values).cast(type_, safe=False)
+
+
+def _behind_cut(upper: pa.Array) -> pa.Array:
+    """Return upper bounds of texts, as bytes, that lie behind all texts whose beginnings they are cut from.
+
+    A cut bound ends in a character that was meant to lie behind what was cut off. For some writers it does not: U+FFFD
+    is less than a character of four bytes, and half of a surrogate pair becomes a question mark. No byte of a text is
+    0xFF, so a beginning with that behind it is greater than every text that begins so.
+    """
+    is_cut = pc.match_substring_regex(upper, f"[{_TIE_BREAKERS}]$")
+    begin = pc.utf8_rtrim(upper, characters=_TIE_BREAKERS + _HALF).cast(pa.binary())
+    behind = pc.binary_join_element_wise(begin, pa.scalar(b"\xff"), pa.scalar(b""))
+    return pc.if_else(is_cut, behind, upper.cast(pa.binary()))
+
+
+def _days(bounds: pa.Array) -> pa.Array:
+    """Return days as text, null where they are in no known form; other types unchanged."""
+    return _only(bounds, _DAY + "$") if pa.types.is_string(bounds.type) else bounds
+
+
+def _moments(bounds: pa.Array, type_: pa.TimestampType) -> pa.Array:
+    """Return times as text, null unless they have a zone if, and only if, the type has one; other types unchanged."""
+    if not pa.types.is_string(bounds.type):
+        return bounds
+    zoned = _only(bounds, _DAY + ".*" + _ZONED)
+    if type_.tz is not None:
+        return zoned
+    return pc.if_else(pc.is_null(zoned), _only(bounds, _DAY), pa.scalar(None, pa.string()))
+
+
+def _only(texts: pa.Array, form: str) -> pa.Array:
+    return pc.if_else(pc.match_substring_regex(texts, form), texts, pa.scalar(None, pa.string()))
+
+
+def _times(lower: pa.Array, upper: pa.Array, type_: pa.TimestampType) -> tuple[pa.Array, pa.Array]:
+    """Return bounds of times, cut to milliseconds: the upper one may be up to 999 microseconds too low.
+
+    A writer that cuts towards zero makes lower bounds up to 1970 too high.
+    """
+    plain = pa.timestamp("us", type_.tz)
+    low, high = (_moments(each, plain).cast(plain).cast(pa.int64()) for each in (lower, upper))
+    slack = MILLISECOND - 1
+    known_low, known_high = present(low), present(high)
+    lows = pc.fill_null(low, 0).to_numpy(zero_copy_only=False)
+    highs = pc.fill_null(high, 0).to_numpy(zero_copy_only=False)
+    known_low &= (lows > INT64_MIN + slack) | (lows >= 0)
+    known_high &= highs < INT64_MAX - slack
+    lows = np.where(known_low & (lows <= 0), lows - slack, lows)
+    highs = np.where(known_high, highs + slack, highs)
+    return _placed(lows, known_low, plain), _placed(highs, known_high, plain)
+
+
+def _placed(values: np.ndarray, known: np.ndarray, type_: pa.DataType) -> pa.Array:
+    return pa.array(values, pa.int64(), mask=~known).cast(type_)
+
+
+def _decimals(bounds: pa.Array, type_: pa.Decimal128Type, *, down: bool) -> pa.Array:
+    """Return bounds of decimals, which some writers make binary numbers of, moved outwards by what that may lose."""
+    if pa.types.is_decimal(bounds.type):
+        return bounds.cast(type_)
+    values = bounds.cast(pa.float64())
+    known = present(values)
+    numbers = pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False)
+    units = numbers * 10.0**type_.scale
+    slack = _ULPS * np.spacing(np.abs(units))
+    moved = np.floor(units - slack) if down else np.ceil(units + slack)
+    unscaled = np.where(np.abs(units) < _EXACT, np.rint(units), moved)
+    limit = 10.0**type_.precision
+    known &= np.isfinite(unscaled) & (np.abs(unscaled) < limit)
+    return _unscaled(np.where(known, unscaled, 0.0), known, type_)
+
+
+def _unscaled(numbers: np.ndarray, known: np.ndarray, type_: pa.Decimal128Type) -> pa.Array:
+    """Return whole numbers, as floating ones, in units of a decimal's last digit."""
+    if np.abs(numbers).max(initial=0.0) < 2.0**62:
+        whole = pa.array(numbers.astype(np.int64), mask=~known).cast(pa.decimal128(19, 0))
+        scaled = pa.Array.from_buffers(pa.decimal128(38, type_.scale), len(whole), whole.buffers())
+        return scaled.cast(type_)
+    listed = [
+        Decimal(int(number)).scaleb(-type_.scale) if is_known else None
+        for number, is_known in zip(numbers.tolist(), known.tolist(), strict=True)
+    ]
+    return pa.array(listed, type_)

@@ -1,0 +1,35 @@
+"""Find the version of a Delta table that was current at some time.
+
+Source: Delta's protocol, "Recommendations for Readers of Tables with In-Commit Timestamps".
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from concurrent.futures import ThreadPoolExecutor
+
+from secateur.errors import UnknownSnapshot
+from secateur.io.tables.delta.actions import LogReader
+from secateur.io.tables.delta.log_files import LogListing
+from secateur.io.tables.delta.log_state import LOG_THREADS
+from secateur.io.tables.delta.metadata_tables import commit_info, committed_at
+
+
+def version_at(reader: LogReader, listing: LogListing, moment: dt.datetime) -> int:
+    """Return the newest version committed at `moment` or before. Raises UnknownSnapshot if the log has none.
+
+    Times of versions ascend: where clocks of writers disagree, a version counts as committed a millisecond after the
+    one before it.
+    """
+    commits = sorted(listing.commits.items())
+    with ThreadPoolExecutor(LOG_THREADS) as threads:
+        told = list(threads.map(lambda each: commit_info(reader, each[1]), commits))
+    found, before, wanted = None, float("-inf"), moment.timestamp() * 1000
+    for (version, file), info in zip(commits, told, strict=True):
+        own = max(float(int(committed_at(file, info))), before + 1)
+        if own > wanted:
+            break
+        found, before = version, own
+    if found is None:
+        raise UnknownSnapshot(f"{listing.location} had no version at {moment}, or its log begins later")
+    return found
