@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur as sc
-from secateur.io.spark.planner import session_rule
+from secateur.io.spark.planner import compiled, session_rule
 from secateur.io.spark.planner.enabled import Enabled
 from tests.support.enabled_session import enabled, new_rule, plan_of, pruning, reasons
 from tests.support.tables import WriteTable
@@ -145,7 +145,7 @@ def test_an_index_that_is_built_later_is_found(
 
 
 def test_other_internals_of_spark(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "Other.java").write_text("package secateur; public final class EnableRule extends Missing {}")
-    monkeypatch.setattr(session_rule, "RULE_SOURCE", tmp_path / "Other.java")
+    (tmp_path / "EnableRule.java").write_text("package secateur; public final class EnableRule extends Missing {}")
+    monkeypatch.setattr(compiled, "SOURCES", tmp_path)
     with pytest.raises(ValueError, match="other internals"), new_rule(spark):
         raise AssertionError

@@ -1,6 +1,6 @@
 """The data files of an Iceberg scan, and the ranges of them that can hold a match.
 
-Java sends the files of a scan once (``NarrowedScan`` in IcebergScan.java), and refers to them by a digest afterwards.
+Java sends the files of a scan once (NarrowedScan.java), and refers to them by a digest afterwards.
 Sound: data files are immutable, so a reply about a file holds for every snapshot that the scan may read.
 """
 

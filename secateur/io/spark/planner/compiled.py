@@ -1,4 +1,8 @@
-"""Compile the planner's Java classes in the driver, once per JVM, with Janino, the compiler that Spark ships."""
+"""Compile the planner's Java classes in the driver, once per JVM, with Janino, the compiler that Spark ships.
+
+Every file of the directory ``java`` is one class. A class loader gets the sources of all of them, and compiles a class
+with those that it uses when it is loaded. So the classes for Iceberg harm nothing where Iceberg's runtime is missing.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +10,26 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-_ROOM = files("secateur.io.spark.planner")
-SOURCE, RULE_SOURCE, ICEBERG_SOURCE = (_ROOM / f"{name}.java" for name in ("PrunedTable", "EnableRule", "IcebergScan"))
+SOURCES = files("secateur.io.spark.planner") / "java"
+TABLE, RULE, ICEBERG = "PrunedTable", "EnableRule", "IcebergScan"
+
+
+def compiled(gateway: Any, name: str) -> Any:
+    """Return a class and, by its loader, those that it uses. Raises Py4JError if Spark's classes do not fit."""
+    sources = ((each.name, each.read_text(encoding="utf-8")) for each in SOURCES.iterdir())
+    return _compiled(gateway, name, tuple(sorted(sources)))
+
+
+def compiled_beside(other: Any, name: str) -> Any:
+    """Return a class by the loader of another one. Raises Py4JError if Spark's or Iceberg's classes do not fit."""
+    return other.getClassLoader().loadClass(f"secateur.{name}")
 
 
 @lru_cache(maxsize=4)
-def table_class(gateway: Any, source: str) -> Any:
-    """Compile ``PrunedTable``. Raises Py4JError if Spark's classes do not fit."""
-    loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    return _compiled(gateway, source, loader, "secateur.PrunedTable")
-
-
-@lru_cache(maxsize=4)
-def rule_class(gateway: Any, source: str, table_source: str) -> Any:
-    """Compile ``EnableRule``, which uses ``PrunedTable``. Raises Py4JError if Spark's classes do not fit."""
-    loader = table_class(gateway, table_source).getClassLoader()
-    return _compiled(gateway, source, loader, "secateur.EnableRule")
-
-
-def iceberg_class(gateway: Any, rule: Any, source: str) -> Any:
-    """Compile ``IcebergScan``, which uses the class `rule`. Raises Py4JError if Iceberg's classes do not fit."""
-    return _compiled(gateway, source, rule.getClassLoader(), "secateur.IcebergScan")
-
-
-def _compiled(gateway: Any, source: str, loader: Any, name: str) -> Any:
-    compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(loader)
-    compiler.cook(source)
-    return compiler.getClassLoader().loadClass(name)
+def _compiled(gateway: Any, name: str, sources: tuple[tuple[str, str], ...]) -> Any:
+    jvm = gateway.jvm
+    found = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder()
+    for file, text in sources:
+        found.addResource(f"secateur/{file}", text)
+    parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    return jvm.org.codehaus.janino.JavaSourceClassLoader(parent, found, "UTF-8").loadClass(f"secateur.{name}")

@@ -51,7 +51,7 @@ from secateur.values import kind_of
 
 _log = logging.getLogger("secateur")
 
-LOOK, FILES, QUESTION, DATA_FILES = 0, 1, 2, 3  # kinds of requests; see Asker in EnableRule.java
+LOOK, FILES, QUESTION, DATA_FILES = 0, 1, 2, 3  # kinds of requests; see Asker.java
 METADATA_FILE = ".metadata.json"
 MOST_LISTS, MOST_TABLES, MOST_PLANS = 64, 256, 100
 _RANGE = np.dtype([("file", ">i4"), ("start", ">i8"), ("length", ">i8")])

@@ -1,6 +1,6 @@
 """The files that Spark listed for a scan, matched with the files that the index covers.
 
-Java sends every list once (``FileList`` in EnableRule.java), and refers to it by its digest afterwards. Files match by
+Java sends every list once (FileList.java), and refers to it by its digest afterwards. Files match by
 path, length and modification time in milliseconds, because Spark knows no more; on a local disk also by change time.
 """
 

@@ -2,7 +2,7 @@
 
 A request has the number of an earlier reply to narrow (0 for none), the session's time zone, and filters
 (:mod:`.catalyst`). A reply has a text for ``explain()``, its number, and row groups as byte ranges of files. Numbers
-are big-endian; a text is its length in bytes and its UTF-8. ``Answer`` in PrunedTable.java decodes replies.
+are big-endian; a text is its length in bytes and its UTF-8. Answer.java decodes replies.
 """
 
 from __future__ import annotations
