@@ -6,12 +6,20 @@ with those that it uses when it is loaded. So the classes for Iceberg harm nothi
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 SOURCES = files("secateur.io.spark.planner") / "java"
 TABLE, RULE, ICEBERG = "PrunedTable", "EnableRule", "IcebergScan"
+METRICS = ("CountMetric", "SizeMetric", "MillisMetric")  # Spark's UI looks for their classes by name
+
+_shown: set[Any] = set()  # gateways
 
 
 def compiled(gateway: Any, name: str) -> Any:
@@ -27,9 +35,29 @@ def compiled_beside(other: Any, name: str) -> Any:
 
 @lru_cache(maxsize=4)
 def _compiled(gateway: Any, name: str, sources: tuple[tuple[str, str], ...]) -> Any:
-    jvm = gateway.jvm
+    jvm, told = gateway.jvm, dict(sources)
+    parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    _show_to_spark(gateway, parent, {name: told[f"{name}.java"] for name in METRICS if f"{name}.java" in told})
     found = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder()
     for file, text in sources:
         found.addResource(f"secateur/{file}", text)
-    parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     return jvm.org.codehaus.janino.JavaSourceClassLoader(parent, found, "UTF-8").loadClass(f"secateur.{name}")
+
+
+def _show_to_spark(gateway: Any, loader: Any, sources: Mapping[str, str]) -> None:
+    """Compile classes into a temporary directory, and add it to Spark's own class loader.
+
+    Where that is another loader, Spark's UI shows no values for them.
+    """
+    if loader.getClass().getSimpleName() != "MutableURLClassLoader" or gateway in _shown:
+        return
+    directory = Path(tempfile.mkdtemp(prefix="secateur-classes-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    (directory / "secateur").mkdir()
+    for name, source in sources.items():
+        compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(loader)
+        compiler.cook(source)
+        (directory / "secateur" / f"{name}.class").write_bytes(compiler.getBytecodes().get(f"secateur.{name}"))
+    loader.addURL(gateway.jvm.java.io.File(f"{directory}/").toURI().toURL())
+    _shown.add(gateway)

@@ -9,6 +9,7 @@ import java.math.BigDecimal;
 import java.nio.charset.StandardCharsets;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.Decimal;
@@ -21,9 +22,11 @@ import org.apache.spark.unsafe.types.UTF8String;
 
 /** The surviving row groups, as ranges of files that hold the midpoints of these row groups and of no others. */
 public final class Answer {
+    private static final String AUDIT = "secateur.audit"; // SET secateur.audit=0.01
     public boolean isUnknown; // use the earlier answer
     public long number, bytes, rows;
     public String text;
+    Figures figures;
     Path[] paths;
     long[] sizes, modified;
     Object[][] told; // per file, the values of the partition columns
@@ -45,9 +48,9 @@ public final class Answer {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         DataOutputStream out = new DataOutputStream(bytes);
         out.writeLong(earlier);
-        byte[] zone = spark.sessionState().conf().sessionLocalTimeZone().getBytes(StandardCharsets.UTF_8);
-        out.writeInt(zone.length);
-        out.write(zone);
+        SQLConf conf = spark.sessionState().conf();
+        Asker.text(out, conf.sessionLocalTimeZone());
+        Asker.text(out, conf.getConfString(AUDIT, ""));
         out.write(question);
         return bytes.toByteArray();
     }
@@ -56,12 +59,13 @@ public final class Answer {
     public Answer() { isUnknown = true; }
 
     /** Ranges of files; `told`: per file, the values of its partition columns in Spark's internal form. */
-    public Answer(String text, long number, long bytes, long rows, Path[] paths, long[] sizes, long[] modified,
-            Object[][] told, int[] file, long[] start, long[] length) {
+    Answer(String text, long number, long bytes, long rows, Figures figures, Path[] paths, long[] sizes,
+            long[] modified, Object[][] told, int[] file, long[] start, long[] length) {
         this.text = text;
         this.number = number;
         this.bytes = bytes;
         this.rows = rows;
+        this.figures = figures;
         this.paths = paths;
         this.sizes = sizes;
         this.modified = modified;
@@ -79,6 +83,7 @@ public final class Answer {
         if (isUnknown) return;
         bytes = in.readLong();
         rows = in.readLong();
+        figures = Figures.read(in);
         String scheme = text(in), authority = text(in), root = text(in);
         int files = in.readInt();
         paths = new Path[files];

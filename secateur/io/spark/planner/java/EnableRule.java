@@ -7,7 +7,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.internal.SQLConf;
 import scala.collection.Iterator;
 
 /**
@@ -18,10 +17,10 @@ import scala.collection.Iterator;
  * understood stays as it is; so does one for which Python fails or does not answer in time.
  */
 public final class EnableRule extends Rule {
-    public static final String ENABLED = "secateur.enabled"; // SET secateur.enabled=false
     final Asker asker;
     final Events events = new Events();
     final Lookups lookups;
+    final Listings listings = new Listings();
     volatile boolean isOn = true; // for sessions that are made later
     volatile Function other; // prunes scans of another source, see IcebergScan.java; or null
 
@@ -71,7 +70,7 @@ public final class EnableRule extends Rule {
 
     public TreeNode apply(TreeNode plan) {
         try {
-            if (!SQLConf.get().getConfString(ENABLED, "true").trim().equalsIgnoreCase("true")) return plan;
+            if (!Switches.isOn()) return plan;
             return pruned((LogicalPlan) plan);
         } catch (VirtualMachineError fatal) {
             throw fatal;

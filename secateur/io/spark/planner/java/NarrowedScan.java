@@ -37,19 +37,22 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
     private final Scan scan;
     private final String name, text;
     private final long number;
+    private final Figures figures;
     private final byte[] asked;
     private final Map ranges; // path -> long[] of starts and ends; files without an entry are read whole
 
-    private NarrowedScan(Scan scan, String name, String text, long number, byte[] asked, Map ranges) {
+    private NarrowedScan(Scan scan, String name, String text, long number, Figures figures, byte[] asked, Map ranges) {
         this.scan = scan;
         this.name = name;
         this.text = text;
         this.number = number;
+        this.figures = figures;
         this.asked = asked;
         this.ranges = ranges;
     }
 
     static Object of(SparkSession session, Table table, Scan scan, List filters, EnableRule rule) throws Exception {
+        long started = System.nanoTime();
         String metadata = ((HasTableOperations) table).operations().current().metadataFileLocation();
         Object snapshot = Reflected.call(scan, "snapshotId");
         if (metadata == null || snapshot == null) return "a table without a snapshot";
@@ -74,6 +77,7 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
             number = reply.readLong();
         }
         if (number < 0) throw new IllegalStateException(text);
+        Figures figures = Figures.read(reply);
         Map ranges = new HashMap();
         for (int i = 0; i < paths.size(); i++) {
             int count = reply.readInt();
@@ -82,7 +86,8 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
             for (int j = 0; j < edges.length; j++) edges[j] = reply.readLong();
             ranges.put(paths.get(i), edges);
         }
-        return new NarrowedScan(scan, table.name(), text, number, question, ranges);
+        figures.setNanos(System.nanoTime() - started);
+        return new NarrowedScan(scan, table.name(), text, number, figures, question, ranges);
     }
 
     /** Encode the scan; secateur/io/spark/iceberg/listed_files.py decodes it. */
@@ -114,9 +119,17 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
 
     public Statistics estimateStatistics() { return ((SupportsReportStatistics) scan).estimateStatistics(); }
 
-    public CustomMetric[] supportedCustomMetrics() { return scan.supportedCustomMetrics(); }
+    public CustomMetric[] supportedCustomMetrics() {
+        List all = new ArrayList(Arrays.asList(scan.supportedCustomMetrics()));
+        all.addAll(Arrays.asList(Figures.supported()));
+        return (CustomMetric[]) all.toArray(new CustomMetric[0]);
+    }
 
-    public CustomTaskMetric[] reportDriverMetrics() { return scan.reportDriverMetrics(); }
+    public CustomTaskMetric[] reportDriverMetrics() {
+        List all = new ArrayList(Arrays.asList(scan.reportDriverMetrics()));
+        all.addAll(Arrays.asList(figures.reported()));
+        return (CustomTaskMetric[]) all.toArray(new CustomTaskMetric[0]);
+    }
 
     public Scan.ColumnarSupportMode columnarSupportMode() { return scan.columnarSupportMode(); }
 

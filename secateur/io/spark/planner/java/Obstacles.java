@@ -58,7 +58,10 @@ final class Obstacles {
 
     private static boolean isPlain(DataType type) {
         if (type instanceof ArrayType) return isPlain(((ArrayType) type).elementType());
-        if (type instanceof MapType) return isPlain(((MapType) type).keyType()) && isPlain(((MapType) type).valueType());
+        if (type instanceof MapType) {
+            MapType map = (MapType) type;
+            return isPlain(map.keyType()) && isPlain(map.valueType());
+        }
         if (type instanceof StructType) {
             StructField[] fields = ((StructType) type).fields();
             for (int i = 0; i < fields.length; i++) {
@@ -74,6 +77,7 @@ final class Obstacles {
     private static String ofOptions(HadoopFsRelation files) {
         for (Iterator all = files.options().keysIterator(); all.hasNext();) {
             String name = (String) all.next();
+            if (name.equalsIgnoreCase("mergeSchema") && "false".equals(files.options().apply(name))) continue; // Hive's
             if (!PLAIN_OPTIONS.contains(name.toLowerCase(java.util.Locale.ROOT))) return "the option " + name;
         }
         return null;

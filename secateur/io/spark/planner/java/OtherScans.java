@@ -20,7 +20,8 @@ final class OtherScans {
         List filters = new ArrayList();
         conjuncts(filter.condition(), filters);
         Object[] parts = {session, relation, filters, rule};
-        Object found = unrepeatable != null ? unrepeatable : rule.other.apply(parts);
+        Object found = Switches.ofName(relation.relation().table().name());
+        if (found == null) found = unrepeatable != null ? unrepeatable : rule.other.apply(parts);
         if (found instanceof String) rule.events.add(session, relation.relation().table().name(), "", (String) found);
         if (!(found instanceof Pruned)) return filter;
         Pruned scan = (Pruned) found;

@@ -9,6 +9,8 @@ import java.util.Set;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
@@ -27,6 +29,7 @@ public final class PrunedScan
     final ParquetScan parquet;
     final byte[] question; // the filters of the query
     private Answer answer; // to the question; requested once
+    private volatile Figures figures; // of the last answer
     private volatile String narrowed = ""; // what is left after run-time filters, for explain()
     private final ThreadLocal values = new ThreadLocal(); // of a join, for the next batch that this thread makes
 
@@ -38,15 +41,26 @@ public final class PrunedScan
     }
 
     public synchronized Answer answer() {
-        if (answer == null) answer = source.answer(0, question);
+        if (answer == null) {
+            answer = timed(0, question);
+            figures = answer.figures;
+        }
         return answer;
+    }
+
+    private Answer timed(long earlier, byte[] asked) {
+        long started = System.nanoTime();
+        Answer found = source.answer(earlier, asked);
+        if (!found.isUnknown) found.figures.setNanos(System.nanoTime() - started);
+        return found;
     }
 
     /** The answer narrowed by the values of a join, over the same files. */
     Answer narrowed(byte[] more) {
         Answer all = answer();
-        Answer found = source.answer(all.number, more);
+        Answer found = timed(all.number, more);
         if (found.isUnknown) return all;
+        figures = found.figures;
         narrowed = ", " + found.text + " after run-time filters";
         return found;
     }
@@ -57,6 +71,13 @@ public final class PrunedScan
 
     public Map getMetaData() {
         return (Map) parquet.getMetaData().$plus(new Tuple2("IndexPruning", answer().text + narrowed));
+    }
+
+    public CustomMetric[] supportedCustomMetrics() { return Figures.supported(); }
+
+    public CustomTaskMetric[] reportDriverMetrics() {
+        answer();
+        return figures.reported();
     }
 
     /** Bytes of the surviving row groups, times the share of a row that the query's columns take. */

@@ -36,6 +36,8 @@ final class RelationTable extends PrunedTable {
         Path root = Roots.of(relation);
         if (root == null) return "several directories are read at once";
         String location = Roots.location(root);
+        String off = Switches.of(relation, location);
+        if (off != null) return off;
         String[] columns = rule.lookups.columns(location);
         if (columns == null) return "no index";
         if (unrepeatable != null) return unrepeatable;
@@ -57,7 +59,8 @@ final class RelationTable extends PrunedTable {
             if (isOf(filter, columns) && !filter.references().isEmpty()) chosen.add(filter);
         }
         Seq none = PrunedTable.seq(new ArrayList());
-        return new FileList(this, relation.location().listFiles(PrunedTable.seq(chosen), none));
+        Seq directories = relation.location().listFiles(PrunedTable.seq(chosen), none);
+        return new FileList(this, rule.listings.of(this, directories));
     }
 
     private static boolean isOf(Expression expression, Set columns) {
