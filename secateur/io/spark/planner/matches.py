@@ -56,7 +56,7 @@ class MatchedList:
 
 
 def match(files: FileList, table: ParquetDirectory, snapshot: Snapshot) -> MatchedList:
-    """MatchedList a list of files with the index."""
+    """Match a list of files with the index."""
     known = files.known_to(snapshot)
     schema = overlapping(common_schema(files.columns, snapshot.schema), known.listing.partitions.fields)
     is_local = isinstance(table.filesystem, pafs.LocalFileSystem)
