@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from benchmarks.bloom_matrices import lay_fragments
 from benchmarks.logs import log_lines
 from benchmarks.results import Ratio, Result, timed
 from benchmarks.setting import Setting
-from benchmarks.slabs import lay_slivers
 from benchmarks.synthetic import publish
 from benchmarks.timing import race
 from secateur.index.build.assemble import Assembled, Collector, Recipe, assemble, recipe, summarise
 from secateur.index.build.options import filter_options
 from secateur.index.filters.bloom import least_bytes
-from secateur.index.filters.bloom_fragment import SliverWriter
+from secateur.index.filters.bloom_fragment import BloomFragmentWriter
 from secateur.index.filters.hashing import Hashes, distinct
 from secateur.index.identity import FileIdentity
 from secateur.index.model import BLOOM, NGRAM, TOKEN, BuildOptions, FilterOption, indexed_columns
@@ -53,10 +53,10 @@ class Build:
             collector.writer.finish()
 
     def assemble(self) -> tuple[Assembled, MemoryStore]:
-        """The file as a segment, and the store with its slivers."""
+        """The file as a segment, and the store with its fragments."""
         store = MemoryStore()
         found = assemble(
-            [FileIdentity("data.parquet", 1, 1, 1)], lambda _: _open(self.path), self.recipe, store, "slivers/0"
+            [FileIdentity("data.parquet", 1, 1, 1)], lambda _: _open(self.path), self.recipe, store, "fragments/0"
         )
         return found, store
 
@@ -67,7 +67,7 @@ class Build:
     def collectors(self) -> list[Collector]:
         """New collectors of the filters."""
         rates = zip(self.recipe.filters, self.recipe.rates, strict=True)
-        return [Collector(each, False, SliverWriter(MemoryStore(), "0", rate)) for each, rate in rates]
+        return [Collector(each, False, BloomFragmentWriter(MemoryStore(), "0", rate)) for each, rate in rates]
 
     def read(self, columns: list[str] | None) -> None:
         """The floor: pyarrow reads columns, in one thread."""
@@ -82,11 +82,11 @@ class Build:
         return [np.array(each.counts) for each in collectors]
 
     def filter_bytes(self) -> float:
-        """What the filters take in slabs, by several segments of this file: rows are whole words, of 64 blocks."""
+        """What several segments like this file take in bloom matrices: rows are whole words, of 64 blocks."""
         assembled, store = self.assemble()
-        summary = publish(store, "segments/0.segment", assembled.segment, assembled.slivers)
-        slabs = lay_slivers(store, [summary] * SEGMENTS, self.recipe.rates)
-        return sum(int(each.file_size.sum()) for each in slabs.values()) / SEGMENTS
+        summary = publish(store, "segments/0.segment", assembled.segment, assembled.fragments)
+        bloom_matrices = lay_fragments(store, [summary] * SEGMENTS, self.recipe.rates)
+        return sum(int(each.file_size.sum()) for each in bloom_matrices.values()) / SEGMENTS
 
 
 class Counting(Collector):

@@ -27,7 +27,7 @@ from benchmarks.synthetic_table import FILE_BLOCKS, SyntheticTable
 from benchmarks.timing import race
 from secateur.index.build.options import NGRAM_BYTES
 from secateur.index.filters.bloom import positions
-from secateur.index.filters.bloom_matrix import Slabs, encoding_and_size
+from secateur.index.filters.bloom_matrix import BloomMatrices, encoding_and_size
 from secateur.index.filters.hashing import hash_canonical
 from secateur.index.filters.ngrams import grams_within, token_key
 from secateur.index.model import NGRAM, TOKEN, BuildOptions, FilterOption
@@ -121,9 +121,9 @@ def _timed(many: int, option: FilterOption, setting: Setting) -> tuple[list[Rati
     first = _find(table, _asking(option), texts[0])
     catalog = first.opened.catalog
     assert catalog.snapshot is not None
-    slabs = catalog.snapshot.slabs(0)
-    assert slabs is not None
-    floors = [_reads(slabs, option, text) for text in texts]
+    bloom_matrices = catalog.snapshot.bloom_matrices(0)
+    assert bloom_matrices is not None
+    floors = [_reads(bloom_matrices, option, text) for text in texts]
     ask = _asking(option)
     whole, floor = race(
         [
@@ -163,15 +163,21 @@ def _rare(many: int, option: FilterOption) -> Mapping[str, Sequence[int]]:
     return found
 
 
-def _reads(slabs: Slabs, option: FilterOption, text: str) -> list[list[Read]]:
+def _reads(bloom_matrices: BloomMatrices, option: FilterOption, text: str) -> list[list[Read]]:
     """The rows that a look-up reads, of every matrix."""
     parts = grams_within(text.encode(), option.gram) if option.kind == NGRAM else [token_key(text.encode())]
     hashes = hash_canonical(parts)
     return [
         reads_of(
-            slabs,
+            bloom_matrices,
             matrix,
-            np.unique(positions(hashes, int(slabs.probes[matrix]), encoding_and_size(int(slabs.code[matrix]))[1])),
+            np.unique(
+                positions(
+                    hashes,
+                    int(bloom_matrices.probes[matrix]),
+                    encoding_and_size(int(bloom_matrices.size_class[matrix]))[1],
+                )
+            ),
         )
-        for matrix in range(len(slabs.code))
+        for matrix in range(len(bloom_matrices.size_class))
     ]

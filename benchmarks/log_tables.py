@@ -13,15 +13,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import secateur as sc
+from benchmarks.bloom_matrices import lay_fragments
 from benchmarks.logs import RARE, UNIT, log_lines
 from benchmarks.setting import Setting, index_code
-from benchmarks.slabs import lay_slivers
 from benchmarks.synthetic import publish, with_files
 from benchmarks.synthetic_table import BLOCK_BYTES, FILE_BLOCKS, SyntheticTable, table_at
 from secateur.index.build.assemble import recipe
 from secateur.index.build.column_sketch import add_hashes
 from secateur.index.filters.bloom import bits_of, log2_bits_for, probes_for
-from secateur.index.filters.bloom_fragment import SliverWriter
+from secateur.index.filters.bloom_fragment import BloomFragmentWriter
 from secateur.index.filters.bloom_matrix import OWN
 from secateur.index.filters.hashing import DistinctHashes, Hashes
 from secateur.index.model import BlockTable, BuildOptions, Filter, FilterOption, IndexedColumn, indexed_columns
@@ -135,12 +135,12 @@ def _write_index(directory: Path, blocks: int, option: FilterOption) -> None:
     summaries: list[SegmentSummary] = []
     for start in range(0, blocks, SEGMENT):
         stop, name = min(start + SEGMENT, blocks), f"000000000000-{start:09d}"
-        writer = SliverWriter(table.store, f"slivers/{name}", rate)
+        writer = BloomFragmentWriter(table.store, f"fragments/{name}", rate)
         for block in range(start, stop):
             writer.add_bits(OWN, np.unpackbits(filters[block % len(filters)]))
         segment = _segment(stop - start, what.columns[0], writer.finish())
-        summaries.append(publish(table.store, f"segments/{name}.segment", segment, {0: writer.slivers}))
-    segments = summarised(what.columns, [own], summaries, lay_slivers(table.store, summaries, [rate]))
+        summaries.append(publish(table.store, f"segments/{name}.segment", segment, {0: writer.fragments}))
+    segments = summarised(what.columns, [own], summaries, lay_fragments(table.store, summaries, [rate]))
     segments = with_files(segments, table.files, LINES)
     table.store.create(snapshot_name(1), encode_snapshot(1, 0.0, segments, options, SCHEMA))
 
@@ -154,11 +154,11 @@ def _packed(own: Filter, rate: float, messages: pa.Array) -> np.ndarray:
     return np.packbits(bits_of(hashes, probes_for(rate), log2_bits_for(len(hashes), rate)))
 
 
-def _segment(n: int, column: IndexedColumn, codes: np.ndarray) -> SegmentData:
+def _segment(n: int, column: IndexedColumn, size_classes: np.ndarray) -> SegmentData:
     blocks = BlockTable(
         (np.arange(n) // FILE_BLOCKS).astype(np.int32),
         (np.arange(n) % FILE_BLOCKS).astype(np.int32),
         np.full(n, LINES, np.int64),
         np.full(n, BLOCK_BYTES, np.int64),
     )
-    return SegmentData([], blocks, [column], [zonemap.unknown(Kind.BYTES, n)], codes={0: codes})
+    return SegmentData([], blocks, [column], [zonemap.unknown(Kind.BYTES, n)], size_classes={0: size_classes})

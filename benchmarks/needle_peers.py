@@ -55,10 +55,10 @@ def needle_beside(setting: Setting) -> Result:
 
 def _laid(needles: NeedleTable) -> np.ndarray:
     """The filters of all blocks one after the other: uint8 of shape (n_columns, bits / 8)."""
-    slabs = needles.slabs()
+    bloom_matrices = needles.bloom_matrices()
     parts = []
-    for part in range(len(slabs.at)):
-        piece, name = slabs.part(part), slabs.file_name[int(slabs.file[part])]
+    for part in range(len(bloom_matrices.at)):
+        piece, name = bloom_matrices.part(part), bloom_matrices.file_name[int(bloom_matrices.file[part])]
         store = needles.table.store
         parts.append(read_rows(piece, np.arange(piece.rows), partial(store.read_many, name), name))
     rows = np.concatenate(parts)
@@ -71,9 +71,11 @@ def _laid(needles: NeedleTable) -> np.ndarray:
 
 def _probe_laid(needles: NeedleTable, laid: np.ndarray, value: int) -> np.ndarray:
     """The blocks whose filters have all bits of a value: k bytes of every filter."""
-    slabs = needles.slabs()
+    bloom_matrices = needles.bloom_matrices()
     hashes = hash_keys([value], Kind.WORD)
-    (places,) = positions(hashes, int(slabs.probes[0]), encoding_and_size(int(slabs.code[0]))[1])
+    (places,) = positions(
+        hashes, int(bloom_matrices.probes[0]), encoding_and_size(int(bloom_matrices.size_class[0]))[1]
+    )
     bits = (laid[:, places >> 3] >> (places & 7).astype(np.uint8)) & 1
     return np.flatnonzero(bits.all(axis=1))
 

@@ -16,7 +16,7 @@ from benchmarks.setting import Setting
 from benchmarks.synthetic import KEY_SPACE, Shape, blocks_between, open_synthetic, write_index
 from benchmarks.synthetic_table import FILE_BLOCKS, SyntheticTable
 from secateur.index.filters.bloom import positions
-from secateur.index.filters.bloom_matrix import Slabs, encoding_and_size
+from secateur.index.filters.bloom_matrix import BloomMatrices, encoding_and_size
 from secateur.index.filters.hashing import hash_keys
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
@@ -63,11 +63,11 @@ class NeedleTable:
         assert found is not None
         return found
 
-    def slabs(self) -> Slabs:
-        """The slabs of the filter: one matrix over all blocks, unless the table is tiny."""
+    def bloom_matrices(self) -> BloomMatrices:
+        """The bloom matrices of the filter: one matrix over all blocks, unless the table is tiny."""
         snapshot = self.find(0).opened.catalog.snapshot
         assert snapshot is not None
-        found = snapshot.slabs(0)
+        found = snapshot.bloom_matrices(0)
         assert found is not None
         return found
 
@@ -96,19 +96,22 @@ def _needles(shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return keys.ravel()[single], single // keys.shape[1], absent
 
 
-def rows_of(slabs: Slabs, values: np.ndarray) -> Iterator[list[Read]]:
+def rows_of(bloom_matrices: BloomMatrices, values: np.ndarray) -> Iterator[list[Read]]:
     """Of every value the rows of the first matrix that a probe reads."""
-    for rows in positions(hash_keys(values, Kind.WORD), int(slabs.probes[0]), encoding_and_size(int(slabs.code[0]))[1]):  # type: ignore[arg-type]
-        yield reads_of(slabs, 0, rows)
+    hashes = hash_keys(values, Kind.WORD)  # type: ignore[arg-type]
+    for rows in positions(
+        hashes, int(bloom_matrices.probes[0]), encoding_and_size(int(bloom_matrices.size_class[0]))[1]
+    ):
+        yield reads_of(bloom_matrices, 0, rows)
 
 
-def reads_of(slabs: Slabs, matrix: int, rows: np.ndarray) -> list[Read]:
+def reads_of(bloom_matrices: BloomMatrices, matrix: int, rows: np.ndarray) -> list[Read]:
     """Where rows of a matrix lie, checksums included."""
     found = []
-    for part in np.flatnonzero(slabs.part_matrix == matrix).tolist():
-        piece, first = slabs.part(part), int(slabs.first_row[part])
+    for part in np.flatnonzero(bloom_matrices.part_matrix == matrix).tolist():
+        piece, first = bloom_matrices.part(part), int(bloom_matrices.first_row[part])
         bands = np.unique((rows[(rows >= first) & (rows < first + piece.rows)] - first) // piece.band_rows)
-        name = slabs.file_name[int(slabs.file[part])]
+        name = bloom_matrices.file_name[int(bloom_matrices.file[part])]
         found += [(name, piece.at + band * piece.stride, piece.stride) for band in bands.tolist()]
     return found
 

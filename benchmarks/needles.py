@@ -32,7 +32,7 @@ def needle_warm(setting: Setting) -> Result:
     scan = _checked(needles, 0)
     read = _bytes(scan)  # before look-ups in its catalog add theirs
     needles.warm()
-    floors = list(rows_of(needles.slabs(), needles.value))
+    floors = list(rows_of(needles.bloom_matrices(), needles.value))
     n = len(needles.value)
     whole, probe, floor = race(
         [
@@ -99,13 +99,15 @@ def needle_in_1000(setting: Setting) -> Result:
     if len(lost):
         raise AssertionError(f"{len(lost):,} of {len(blocks):,} blocks are lost")
     needles.warm()
-    slabs = needles.slabs()
+    bloom_matrices = needles.bloom_matrices()
     whole, probe, one_by_one, floor = race(
         [
             changing(lambda call: needles.prune(sc.col("user_id").isin(values(call)))),
             changing(lambda call: needles.probe(scan, values(call))),
             changing(lambda call: [needles.probe(scan, value[None]) for value in values(call)[: length // 10]]),
-            changing(lambda call: [and_of_rows(needles.directory, rows) for rows in rows_of(slabs, values(call))]),
+            changing(
+                lambda call: [and_of_rows(needles.directory, rows) for rows in rows_of(bloom_matrices, values(call))]
+            ),
         ],
         setting.repetitions,
     )
@@ -126,11 +128,10 @@ def false_blocks(setting: Setting) -> Result:
     scan = _checked(needles, 0)
     absent = needles.absent[: setting.scaled(ABSENT, least=100)]
     wrong = sum(len(needles.probe(scan, value[None])) for value in absent) / len(absent)
-    slabs, n = needles.slabs(), len(needles)
-    theory = n * rate_of(KEYS, int(slabs.probes[0]), encoding_and_size(int(slabs.code[0]))[1])
-    subject = (
-        f"blocks wrongly kept per absent value, {KEYS} keys in {1 << encoding_and_size(int(slabs.code[0]))[1]:,} bits"
-    )
+    bloom_matrices, n = needles.bloom_matrices(), len(needles)
+    theory = n * rate_of(KEYS, int(bloom_matrices.probes[0]), encoding_and_size(int(bloom_matrices.size_class[0]))[1])
+    bits = 1 << encoding_and_size(int(bloom_matrices.size_class[0]))[1]
+    subject = f"blocks wrongly kept per absent value, {KEYS} keys in {bits:,} bits"
     ratios = (
         Ratio(subject, wrong, "blocks", "n times the rate asked for", n * rate_for(n, None), goal=1.0),
         Ratio(subject, wrong, "blocks", "n (1 - e^(-kd/m))^k, independent bits", theory),
@@ -151,8 +152,8 @@ def _require(needles: NeedleTable, call: int, scan: Scan) -> None:
 
 
 def _sizes(needles: NeedleTable) -> dict[str, int | float]:
-    slabs = needles.slabs()
-    return {"blocks": len(needles), "keys_per_block": KEYS, "filter_bytes": int(slabs.file_size.sum())}
+    bloom_matrices = needles.bloom_matrices()
+    return {"blocks": len(needles), "keys_per_block": KEYS, "filter_bytes": int(bloom_matrices.file_size.sum())}
 
 
 def _bytes(scan: Scan) -> float:
@@ -160,7 +161,7 @@ def _bytes(scan: Scan) -> float:
 
 
 def _row_bytes(needles: NeedleTable, call: int) -> float:
-    (ranges,) = rows_of(needles.slabs(), needles.value[call : call + 1])
+    (ranges,) = rows_of(needles.bloom_matrices(), needles.value[call : call + 1])
     return float(sum(size for _, _, size in ranges))
 
 

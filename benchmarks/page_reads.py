@@ -1,6 +1,6 @@
 """Chosen rows of a row group of a million, 20 columns, read by their pages: beside the whole row group, and DataFusion.
 
-The footer and the layout of the pages are known, as they are where an index is read; the file is in the system's cache.
+The footer and the page locations are known, as they are where an index is read; the file is in the system's cache.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from benchmarks.scale_tables import changing
 from benchmarks.setting import Setting
 from benchmarks.timing import race
 from secateur.io.parquet.chunk_locations import ChunkLocations, selected_bytes
-from secateur.io.parquet.file_locations import read_layout
+from secateur.io.parquet.file_locations import read_locations
 from secateur.io.parquet.footer import Footer, read_footer
 from secateur.io.parquet.page_reader import PageReader
 from secateur.io.parquet.row_selection import RowSelection, all_rows, chosen_rows
@@ -54,10 +54,10 @@ class PageTable:
         return read_footer(self.file)
 
     @cached_property
-    def layout(self) -> ChunkLocations:
+    def locations(self) -> ChunkLocations:
         """The pages of all columns."""
         leaves = range(len(self.footer.head.columns))
-        found = read_layout(self.file, self.footer, 0, leaves)
+        found = read_locations(self.file, self.footer, 0, leaves)
         if found.of(leaves) is None or not found.has_pages:
             raise AssertionError("the file has no page index")
         return found
@@ -69,7 +69,7 @@ class PageTable:
 
     def by_pages(self, rows: RowSelection, file: pa.NativeFile | None = None) -> pa.Table:
         """Some rows of all columns."""
-        reader = PageReader(str(self.path), file or self.file, self.footer.head, lambda group, leaves: self.layout)
+        reader = PageReader(str(self.path), file or self.file, self.footer.head, lambda group, leaves: self.locations)
         return pa.concat_tables(reader.read(0, self.names, rows))
 
     def whole(self, file: pa.NativeFile | None = None) -> pa.Table:
@@ -132,14 +132,14 @@ def read_everything(setting: Setting) -> Result:
     rows = all_rows(table.rows)
     _require_equal(table, rows)
     chosen = [chosen_rows(np.unique(np.random.default_rng(k).integers(0, table.rows, k))) for k in SCATTERED]
-    of = sum(chunk.size for chunk in table.layout.chunks.values())
+    of = sum(chunk.size for chunk in table.locations.chunks.values())
     ours, plain, *scattered = race(
         [lambda: table.by_pages(rows), table.whole, *(lambda each=each: table.by_pages(each) for each in chosen)],
         setting.repetitions,
     )
     ratios = [timed("all rows by their pages", ours, PLAIN, plain, EVERYTHING)]
     for each, timing in zip(chosen, scattered, strict=True):
-        share = selected_bytes(table.layout, each) / of
+        share = selected_bytes(table.locations, each) / of
         ratios.append(timed(f"{len(each):,} scattered rows, {share:.0%} of the bytes", timing, PLAIN, plain))
     return Result(_sizes(table), tuple(ratios))
 
@@ -154,7 +154,7 @@ def _require_equal(table: PageTable, rows: RowSelection) -> None:
 
 
 def _sizes(table: PageTable) -> dict[str, int | float]:
-    pages = sum(len(chunk.pages.rows) for chunk in table.layout.chunks.values() if chunk.pages is not None)
+    pages = sum(len(chunk.pages.rows) for chunk in table.locations.chunks.values() if chunk.pages is not None)
     return {"rows": table.rows, "columns": len(table.names), "pages": pages, "bytes": table.path.stat().st_size}
 
 

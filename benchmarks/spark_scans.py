@@ -22,7 +22,7 @@ ONE_IN, MOST_SCAN, ONE_IN_OF_JOIN = 10, 1.1, 8  # the goals: so many times as fa
 SPARK = "Spark's own reader, with its push-down"
 SMALL, WANTED = 1_000, 3  # rows of the small side, and of those that its filter keeps
 WARMING = 20  # seconds for each contender: a join takes 0.8 s at first, and 0.2 s from the hundredth on
-ROADS = ("auto", "blocks", "native")  # auto: the driver reads so little itself
+READ_PATHS = ("auto", "blocks", "native")  # auto: the driver reads so little itself
 
 Query = Callable[["DataFrame"], object]
 
@@ -41,15 +41,15 @@ def lookup_spark(setting: Setting) -> Result:
             return [row.id for row in plan.to_spark(spark, via=via).collect()]
 
         for call in range(3):
-            answers = [found(ours, call), *(planned(call, via) for via in ROADS), found(own, call)]
+            answers = [found(ours, call), *(planned(call, via) for via in READ_PATHS), found(own, call)]
             _require(all(answer == answers[0] and len(answer) == 1 for answer in answers), answers)
-        contenders = [partial(found, ours), *(partial(planned, via=via) for via in ROADS)]
+        contenders = [partial(found, ours), *(partial(planned, via=via) for via in READ_PATHS)]
         *times, peer = race(
             [changing(each) for each in [*contenders, partial(found, own)]], setting.repetitions, _warming(setting)
         )
         goals = {
             "dataframe()": 1 / ONE_IN,
-            **{f"prune().to_spark(via={via!r})": 1 / ONE_IN if via == "auto" else None for via in ROADS},
+            **{f"prune().to_spark(via={via!r})": 1 / ONE_IN if via == "auto" else None for via in READ_PATHS},
         }
         ratios = tuple(
             timed(f"{name}, one value", time, SPARK, peer, goal)

@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.slabs import add_keys, lay_slivers
+from benchmarks.bloom_matrices import add_keys, lay_fragments
 from benchmarks.synthetic_table import BLOCK_BYTES, FILE_BLOCKS, SyntheticTable, table_at
 from secateur.index.build.options import filter_options, filters_of
 from secateur.index.build.survey import segment_size
 from secateur.index.filters import bloom_fragment
 from secateur.index.filters.bloom import rate_for
-from secateur.index.filters.bloom_fragment import Sliver, SliverWriter
+from secateur.index.filters.bloom_fragment import BloomFragment, BloomFragmentWriter
 from secateur.index.model import BlockTable, BuildOptions, IndexedColumn, Store, indexed_columns
 from secateur.index.segments.segment_file import SegmentData, encode_segment
 from secateur.index.segments.segment_table import FileTable, Segments, SegmentSummary, summarised
@@ -143,15 +143,15 @@ def write_index(directory: Path, shape: Shape) -> None:
     summaries = []
     for number, (start, stop) in enumerate(shape.segments):
         name = f"000000000000-{number:06d}"
-        writers = [SliverWriter(table.store, f"{bloom_fragment.FOLDER}/{name}", rate) for rate in rates]
+        writers = [BloomFragmentWriter(table.store, f"{bloom_fragment.FOLDER}/{name}", rate) for rate in rates]
         segment = _segment(shape, columns, start, stop, writers)
-        made = {f: writer.slivers for f, writer in enumerate(writers)}
+        made = {f: writer.fragments for f, writer in enumerate(writers)}
         summaries.append(publish(table.store, f"segments/{name}.segment", segment, made))
     options = BuildOptions(
         sort_key=("ts",), filters=filter_options(bloom=["user_id"] if shape.has_filters else []), pages=shape.has_pages
     )
-    slabs = lay_slivers(table.store, summaries, rates)
-    segments = summarised(columns, filters_of(options, shape.schema), summaries, slabs)
+    bloom_matrices = lay_fragments(table.store, summaries, rates)
+    segments = summarised(columns, filters_of(options, shape.schema), summaries, bloom_matrices)
     segments = with_files(segments, table.files, ROWS)
     table.store.create(snapshot_name(1), encode_snapshot(1, 0.0, segments, options, shape.schema))
 
@@ -171,7 +171,7 @@ def with_files(segments: Segments, files: Listing, rows_per_block: int) -> Segme
 
 
 def _segment(
-    shape: Shape, columns: list[IndexedColumn], start: int, stop: int, writers: Sequence[SliverWriter]
+    shape: Shape, columns: list[IndexedColumn], start: int, stop: int, writers: Sequence[BloomFragmentWriter]
 ) -> SegmentData:
     n, blocks = stop - start, blocks_between(shape, start, stop)
     table = BlockTable(
@@ -184,8 +184,8 @@ def _segment(
     pages = {0: _ts_pages(blocks), 2: _amount_pages(blocks)} if shape.has_pages else {}
     for writer in writers:
         add_keys(writer, blocks.keys)
-    codes = {f: writer.finish() for f, writer in enumerate(writers)}
-    return SegmentData([], table, columns, zone_maps, pages, codes)
+    size_classes = {f: writer.finish() for f, writer in enumerate(writers)}
+    return SegmentData([], table, columns, zone_maps, pages, size_classes)
 
 
 def _zone_map(blocks: Blocks, column: IndexedColumn, start: int) -> ZoneMap:
@@ -231,9 +231,9 @@ def _page_table(lower: np.ndarray, upper: np.ndarray) -> PageTable:
 
 
 def publish(
-    store: Store, name: str, segment: SegmentData, bloom_fragment: Mapping[int, Sequence[Sliver]]
+    store: Store, name: str, segment: SegmentData, bloom_fragment: Mapping[int, Sequence[BloomFragment]]
 ) -> SegmentSummary:
-    """Write a segment, and summarise it with the slivers of its filters."""
+    """Write a segment, and summarise it with the fragments of its filters."""
     encoded = encode_segment(segment)
     store.put(name, encoded.data)
     row_count = segment.blocks.row_count

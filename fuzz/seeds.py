@@ -18,8 +18,8 @@ from fuzz.targets import DELETES, GOLDEN, MANIFEST, PARQUET, index_begin
 from secateur.index.container import index_file
 from secateur.index.container.array_codec import DTYPES, encode
 from secateur.index.container.index_file import Contents, as_it_lies, encode_chunk, read_contents
-from secateur.index.zones.page_locations import FileLayouts, layouts_array, of_file, table_arrays
-from secateur.io.parquet.file_locations import file_layouts
+from secateur.index.zones.page_locations import FileLocations, locations_array, of_file, table_arrays
+from secateur.io.parquet.file_locations import file_locations
 from secateur.io.parquet.footer import read_footer
 from secateur.io.storage.disk_cache_entry import PieceName, write_piece
 from secateur.io.storage.index_store import FileStore
@@ -81,10 +81,10 @@ def _segments() -> Iterator[bytes]:
                 yield from (struct.pack("<HH", n, 2) + each for each in (data, as_they_lie(data)))
 
 
-def _slabs() -> Iterator[bytes]:
+def _bloom_matrices() -> Iterator[bytes]:
     for name, contents in _opened("snapshots", index_file.SNAPSHOT):
         for chunk, data in chunks_of(contents, STORE, name).items():
-            if chunk.startswith("slabs/"):
+            if chunk.startswith("bloom-matrices/"):
                 arrays = index_file.decode_chunk(data, chunk)[2:]
                 yield from (struct.pack("<H", 2) + encode_chunk(arrays, how) for how in (encode, as_it_lies))
 
@@ -158,28 +158,30 @@ def _blooms() -> Iterator[bytes]:
     yield bytes.fromhex("1540" + "1c1c0000" * 3 + "00") + bytes(range(32))  # 32 bytes, block, XXH64, uncompressed
 
 
-def _golden_layouts() -> Iterator[tuple[int, FileLayouts]]:
+def _golden_locations() -> Iterator[tuple[int, FileLocations]]:
     for part in ("part=0", "part=1"):
         opened = pa.BufferReader((GOLDEN / part / "rows.parquet").read_bytes())
-        yield opened.size(), file_layouts(opened, read_footer(opened))
+        yield opened.size(), file_locations(opened, read_footer(opened))
 
 
-def _layouts() -> Iterator[bytes]:
-    for size, found in _golden_layouts():
+def _locations() -> Iterator[bytes]:
+    for size, found in _golden_locations():
         for data in found.blocks:
             yield from (struct.pack("<I", size) + each for each in (data, as_they_lie(data)))
 
 
-def _layout_tables() -> Iterator[bytes]:
-    for _, found in _golden_layouts():
-        layouts = of_file(found)
+def _location_tables() -> Iterator[bytes]:
+    for _, found in _golden_locations():
+        page_locations = of_file(found)
         for how in (encode, as_it_lies):
-            table = encode_chunk(table_arrays(layouts, 0), how)
-            yield struct.pack("<HH", len(layouts), len(table)) + table + layouts_array(layouts).tobytes()
+            table = encode_chunk(table_arrays(page_locations, 0), how)
+            yield (
+                struct.pack("<HH", len(page_locations), len(table)) + table + locations_array(page_locations).tobytes()
+            )
 
 
 def _heads() -> Iterator[bytes]:
-    yield from (found.head for _, found in _golden_layouts())
+    yield from (found.head for _, found in _golden_locations())
 
 
 def _page_walks() -> Iterator[bytes]:
@@ -208,7 +210,7 @@ _SEEDS = {
     "contents": _contents,
     "snapshot": _snapshots,
     "segment": _segments,
-    "slabs": _slabs,
+    "bloom_matrices": _bloom_matrices,
     "matrix": _matrices,
     "postings": _postings,
     "puffin": _puffins,
@@ -220,8 +222,8 @@ _SEEDS = {
     "pages": _pages,
     "parquet": _parquets,
     "bloom": _blooms,
-    "layout": _layouts,
-    "layout_table": _layout_tables,
+    "page_locations": _locations,
+    "location_table": _location_tables,
     "head": _heads,
     "page_walk": _page_walks,
     "piece": _pieces,

@@ -21,27 +21,27 @@ from secateur.errors import IndexFault, InvalidParquet
 from secateur.index.container import index_file
 from secateur.index.container.checked_matrix import Matrix, read_rows
 from secateur.index.container.index_file import decode_chunk, read_contents
-from secateur.index.filters.bloom_matrix import slabs_of
+from secateur.index.filters.bloom_matrix import bloom_matrices_of
 from secateur.index.filters.postings import blocks_with, posting_table_of
 from secateur.index.segments.segment_file import (
     COLUMN_KINDS,
     FILTER_KINDS,
     blocks_of,
-    codes_of,
     pages_of,
     places_of,
+    size_classes_of,
     zone_map_of,
 )
 from secateur.index.segments.segment_file import postings_of as stored_postings_of
 from secateur.index.segments.snapshot import Snapshot, open_snapshot, snapshot_name
-from secateur.index.zones.page_locations import layout_table_of
+from secateur.index.zones.page_locations import location_table_of
 from secateur.io.parquet.bloom_filter import native_filters, read_filter
 from secateur.io.parquet.chunk_locations import ChunkLocations
 from secateur.io.parquet.column_chunk import StoredChunk
-from secateur.io.parquet.file_locations import read_layout
+from secateur.io.parquet.file_locations import read_locations
 from secateur.io.parquet.file_metadata import FileMetadata
 from secateur.io.parquet.footer import chunk_bounds, read_footer, read_page_index
-from secateur.io.parquet.location_codec import decode_layout, encode_layout
+from secateur.io.parquet.location_codec import decode_locations, encode_locations
 from secateur.io.parquet.page_reader import PageReader
 from secateur.io.parquet.page_walk import walked
 from secateur.io.parquet.row_selection import chosen_rows
@@ -103,7 +103,7 @@ def snapshot(data: bytes) -> None:
         each += [partial(_tree_zones, found, field)]
         each += [partial(found.directory, kind, field) for kind in COLUMN_KINDS]
     for f in range(len(found.filters[:20])):
-        each += [partial(found.slabs, f), *(partial(found.filter_directory, kind, f) for kind in FILTER_KINDS)]
+        each += [partial(found.bloom_matrices, f), *(partial(found.filter_directory, kind, f) for kind in FILTER_KINDS)]
     for ask in each:
         attempt(ask)
 
@@ -133,7 +133,7 @@ def segment(data: bytes) -> None:
     readers: list[Callable[[], object]] = [
         partial(blocks_of, arrays, n, files, "blocks"),
         partial(places_of, arrays, n, "places"),
-        partial(codes_of, arrays, n, "codes"),
+        partial(size_classes_of, arrays, n, "codes"),
         partial(stored_postings_of, arrays, n, 1 << 20, "postings"),
     ]
     for kind in (Kind.WORD, Kind.WIDE, Kind.BYTES):
@@ -142,12 +142,12 @@ def segment(data: bytes) -> None:
         attempt(read)
 
 
-def slabs(data: bytes) -> None:
-    """The slabs of a filter over segments of a hundred blocks each."""
+def bloom_matrices(data: bytes) -> None:
+    """The bloom matrices of a filter over segments of a hundred blocks each."""
     (segments,) = struct.unpack_from("<H", data.ljust(2, b"\0"))
     arrays = decode_chunk(data[2:], "chunk")
     names = [f"f{i}" for i in range(len(arrays[0]) if arrays and len(arrays[0]) < 1000 else 0)]
-    slabs_of(names, arrays, np.full(segments, 100), "slabs")
+    bloom_matrices_of(names, arrays, np.full(segments, 100), "bloom matrices")
 
 
 _MATRIX = struct.Struct("<QIIQ8H")
@@ -251,17 +251,17 @@ def _read_pages(data: bytes) -> None:
     found = read_footer(opened)
     for row_group, n in enumerate(found.row_count[:5].tolist()):
         leaves = range(len(found.head.columns))
-        layout = read_layout(opened, found, row_group, leaves).of(leaves)
-        if n and layout is not None and layout.has_pages:
-            reader = PageReader("it", opened, found.head, partial(_same, layout))
+        locations = read_locations(opened, found, row_group, leaves).of(leaves)
+        if n and locations is not None and locations.has_pages:
+            reader = PageReader("it", opened, found.head, partial(_same, locations))
             rows = chosen_rows(np.unique([0, n // 2, n - 1]))
             for table in reader.read(row_group, found.head.schema.names, rows):
                 if len(table) != len(rows):
                     raise AssertionError(f"{len(table)} rows instead of {len(rows)}")
 
 
-def _same(layout: ChunkLocations, row_group: int, leaves: Sequence[int]) -> ChunkLocations:
-    return layout
+def _same(locations: ChunkLocations, row_group: int, leaves: Sequence[int]) -> ChunkLocations:
+    return locations
 
 
 def parquet(data: bytes) -> None:
@@ -278,21 +278,21 @@ def bloom(data: bytes) -> None:
             continue
 
 
-def layout(data: bytes) -> None:
-    """A layout of a file of some bytes, and what is made of some of its leaves; layouts of heads, whatever they are."""
+def locations(data: bytes) -> None:
+    """Page locations in a file of some bytes, and what is made of some of its leaves."""
     (size,) = struct.unpack_from("<I", data.ljust(4, b"\0"))
-    found = decode_layout(data[4:], size, "layout")
+    found = decode_locations(data[4:], size, "page locations")
     if len(found.chunks) < 100:
-        again = decode_layout(encode_layout(found), size, "layout", range(3))
+        again = decode_locations(encode_locations(found), size, "page locations", range(3))
         assert [*again.chunks] == [leaf for leaf in found.chunks if leaf < 3]
 
 
-def layout_table(data: bytes) -> None:
-    """The table of the layouts of n blocks, and the layouts in the bytes that follow it."""
+def location_table(data: bytes) -> None:
+    """The table of the page locations of n blocks, and the page locations in the bytes that follow it."""
     n, size = struct.unpack_from("<HH", data.ljust(4, b"\0"))
     body = data[4 + size :]
-    found = layout_table_of(decode_chunk(data[4 : 4 + size], "table"), n, len(data), "table")
-    found.layouts(body[: found.range[1]], "table").take(np.arange(n)[::2])
+    found = location_table_of(decode_chunk(data[4 : 4 + size], "table"), n, len(data), "table")
+    found.page_locations(body[: found.range[1]], "table").take(np.arange(n)[::2])
 
 
 def head(data: bytes) -> None:
@@ -336,7 +336,7 @@ TARGETS: dict[str, tuple[Target, tuple[type[Exception], ...]]] = {
     "contents": (contents, (IndexFault,)),
     "snapshot": (snapshot, (IndexFault,)),
     "segment": (segment, (IndexFault,)),
-    "slabs": (slabs, (IndexFault,)),
+    "bloom_matrices": (bloom_matrices, (IndexFault,)),
     "matrix": (matrix, (IndexFault,)),
     "postings": (postings, (IndexFault,)),
     "puffin": (puffin, (ValueError,)),
@@ -348,8 +348,8 @@ TARGETS: dict[str, tuple[Target, tuple[type[Exception], ...]]] = {
     "pages": (pages, (InvalidParquet,)),
     "parquet": (parquet, (InvalidParquet,)),
     "bloom": (bloom, ()),
-    "layout": (layout, (IndexFault,)),
-    "layout_table": (layout_table, (IndexFault,)),
+    "page_locations": (locations, (IndexFault,)),
+    "location_table": (location_table, (IndexFault,)),
     "head": (head, (InvalidParquet, MalformedThrift)),
     "page_walk": (page_walk, ()),
     "piece": (piece, (OSError,)),

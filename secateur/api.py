@@ -123,8 +123,7 @@ def prune(
     ----------
     predicate
         Spark SQL text, an expression on :func:`secateur.col`, a PySpark Column (Spark Classic or Connect), or an
-        unbound
-        PyIceberg expression, which keeps its meaning in Iceberg.
+        unbound PyIceberg expression, which keeps its meaning in Iceberg.
     limit
         Return any `limit` matching rows instead of all.
     session_time_zone
@@ -234,8 +233,7 @@ def aggregate(
     -------
     pyarrow.Table
         One row with the values Spark would give: NULLs are ignored, NaN is the greatest value, and over no rows a count
-        is
-        0 and a minimum or maximum NULL. The schema metadata has two counts as text: ``blocks_by_metadata``, the
+        is 0 and a minimum or maximum NULL. The schema metadata has two counts as text: ``blocks_by_metadata``, the
         blocks of the plan that were not read, and ``blocks_read``.
 
     Raises

@@ -87,16 +87,14 @@ class Scan(PlannedScan):
         ----------
         verbose
             Also list, for every conjunct, which structures exist, how many of all blocks each leaves if used without
-            the
-            others, and what is missing, given as the argument that creates it. This reads zone maps, filters and pages
-            of
-            the whole index, but opens no data file.
+            the others, and what is missing, given as the argument that creates it. This reads zone maps, filters and
+            pages of the whole index, but opens no data file.
         """
-        report, road = super().explain(format), choose_read_path(self)
+        report, read_path = super().explain(format), choose_read_path(self)
         if format == "json":
             more = {"explanation": asdict(self.explanation)} if verbose else {}
-            return json.dumps({**json.loads(report), "road": asdict(road), **more}, indent=2)
-        told = f"{report}\nroad to Spark: {road}"
+            return json.dumps({**json.loads(report), "read_path": asdict(read_path), **more}, indent=2)
+        told = f"{report}\nread path: {read_path}"
         return f"{told}\n\n{self.explanation}" if verbose else told
 
     @cached_property

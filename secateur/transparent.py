@@ -33,8 +33,7 @@ def dataframe(spark: SparkSession, table: Table, *, via: str = "auto") -> DataFr
     ----------
     via
         ``"auto"``, ``"public"`` to take the public read path in any case, or ``"transparent"`` to raise ValueError
-        where
-        that path is not possible.
+        where that path is not possible.
 
     Raises
     ------

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class SecateurFrame(SparkReader):
     """``sc.dataframe(spark, table).where(...)``, with Spark's filter push-down on, as is its default.
 
-    By its own road, or by the public one, which is there for Spark Connect.
+    By its own read path, or by the public one, which is there for Spark Connect.
     """
 
     name = "secateur-dataframe"

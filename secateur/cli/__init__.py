@@ -37,7 +37,8 @@ def main(context: click.Context, verbose: bool) -> None:
     Exit codes:
       0    done
       1    the index was found wrong (verify; any command with --strict or --audit)
-      2    a mistake in the call: no such table, unknown column, bad predicate
+      2    it cannot be done: no such table, unknown column, bad predicate, full disk
+      70   a defect of secateur itself
       130  interrupted
     """
     context.obj = verbose

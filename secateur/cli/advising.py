@@ -10,6 +10,7 @@ import secateur as sc
 from secateur.advising import SAMPLE_BLOCKS
 from secateur.cli.options import TableArguments, json_option, session_options, table_options
 from secateur.cli.output import print_json
+from secateur.cli.status import on_the_command_line
 
 
 @click.command()
@@ -48,4 +49,4 @@ def advise(
     if as_json:
         print_json({**asdict(advice), "bytes_now": advice.bytes_now})
     else:
-        click.echo(str(advice))
+        click.echo(on_the_command_line(str(advice)))

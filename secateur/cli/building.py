@@ -43,7 +43,9 @@ spark_option = click.option(
     help="False-positive rate of the bloom filters. By default one wrong block for an absent value.",
 )
 @click.option("--no-pages", is_flag=True, help="Leave out the files' page index: a smaller index, whole row groups.")
-@click.option("--no-layouts", is_flag=True, help="Leave out where pages lie: reads of single pages open footers.")
+@click.option(
+    "--no-page-locations", is_flag=True, help="Leave out where pages lie: reads of single pages open footers."
+)
 @click.option("--segment-blocks", type=click.IntRange(min=1), metavar="N", help="Row groups per index segment.")
 @spark_option
 @json_option
@@ -61,7 +63,7 @@ def index(
     gaps: tuple[str, ...],
     fpr: float | None,
     no_pages: bool,
-    no_layouts: bool,
+    no_page_locations: bool,
     segment_blocks: int | None,
     with_spark: bool,
     as_json: bool,
@@ -96,7 +98,7 @@ def index(
             auto=True if auto == ("*",) else auto,
             fpr=fpr,
             pages=not no_pages,
-            layouts=not no_layouts,
+            page_locations=not no_page_locations,
             segment_blocks=segment_blocks,
             on_survey=progress[0],
             on_progress=progress[1],
@@ -111,7 +113,9 @@ def index(
 @columns_option("--ngram", help="Add n-grams of these columns of text.")
 @columns_option("--tokens", help="Add the words of these columns of text.")
 @columns_option("--gaps", help="Add the widest gaps between the values of these columns.")
-@click.option("--layouts", is_flag=True, help="Add where pages lie, so that reads of single pages open no footer.")
+@click.option(
+    "--page-locations", is_flag=True, help="Add where pages lie, so that reads of single pages open no footer."
+)
 @click.option("--repair", is_flag=True, help="Read every byte of the index first, and make anew what is broken.")
 @click.option("--dry-run", is_flag=True, help="Only say what there is to do.")
 @spark_option
@@ -125,7 +129,7 @@ def refresh(
     ngram: tuple[str, ...],
     tokens: tuple[str, ...],
     gaps: tuple[str, ...],
-    layouts: bool,
+    page_locations: bool,
     repair: bool,
     dry_run: bool,
     with_spark: bool,
@@ -143,9 +147,9 @@ def refresh(
     """
     table = source.open()
     structures = {"bloom": bloom, "postings": postings, "ngram": ngram, "tokens": tokens, "gaps": gaps}
-    asked: dict[str, Any] = {**structures, "layouts": layouts, "repair": repair}
+    asked: dict[str, Any] = {**structures, "page_locations": page_locations, "repair": repair}
     done = sc.refresh_index(table, dry_run=True, **asked)
-    if not dry_run and not (done.is_current and not any(structures.values()) and not layouts):
+    if not dry_run and not (done.is_current and not any(structures.values()) and not page_locations):
         with (
             _told_if_interrupted(table),
             spark_for_build(table, with_spark, verbose) as spark,
@@ -230,7 +234,7 @@ def index_facts(built: IndexSnapshot) -> list[tuple[str, str]]:
         ("rows", count(built.rows)),
         ("data", human_bytes(built.data_bytes)),
         ("index size", f"{human_bytes(built.index_bytes)}, {share(built.index_bytes, built.data_bytes)} of the data"),
-        ("layouts", human_bytes(built.layout_bytes) if built.layout_bytes else ""),
+        ("page locations", human_bytes(built.location_bytes) if built.location_bytes else ""),
         ("columns", count(len(built.columns))),
         ("sort key", ", ".join(built.sort_key)),
         *((kind, ", ".join(names)) for kind in KINDS if (names := getattr(built, kind))),

@@ -259,7 +259,7 @@ def vacuum(source: TableArguments, dry_run: bool, grace_hours: float, as_json: b
 @click.command()
 @table_options
 @click.option("--dry-run", is_flag=True, help="Only list what would be removed.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask. Needed where there is no terminal to ask on.")
 @json_option
 def drop(source: TableArguments, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Remove the whole index. The data is never touched.
@@ -269,7 +269,9 @@ def drop(source: TableArguments, dry_run: bool, yes: bool, as_json: bool) -> Non
       secateur drop lake/events --dry-run
     """
     table = source.open()
-    if not dry_run and not yes and is_terminal(sys.stdin):
+    if not dry_run and not yes:
+        if not is_terminal(sys.stdin):
+            raise click.UsageError(f"nothing was removed: add --yes to remove the index at {table.store.location}")
         click.confirm(f"Remove the index at {table.store.location}?", abort=True, err=True)
     _show_removed(sc.drop_index(table, dry_run=dry_run), dry_run, as_json)
 

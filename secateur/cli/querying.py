@@ -25,6 +25,7 @@ from secateur.cli.output import (
     share,
     show_sheet,
 )
+from secateur.cli.status import on_the_command_line
 from secateur.cli.waterfall import waterfall
 from secateur.pruning.report import human_bytes
 from secateur.scan import Scan
@@ -95,7 +96,7 @@ def prune(
     elif wanted is None:
         _show_plan(plan)
         if explain:
-            click.echo(f"\n{plan.explanation}")
+            click.echo(f"\n{on_the_command_line(str(plan.explanation))}")
     else:
         _show_wanted(plan, wanted)
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import ast
+import errno
+import os
+import re
+import sys
+import traceback
 from typing import Any
 
 import click
 
 from secateur.errors import AuditFailed, IndexFault, SecateurError
+from secateur.io.storage.redaction import without_secrets
 
 FOUND_WRONG = 1
 CALLED_WRONG = 2
+CRASHED = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # what shells report for a process ended by SIGINT
 
 # The library's errors name the Python call that helps; these are the names on the command line.
@@ -20,6 +28,8 @@ _ON_THE_COMMAND_LINE = {
     "use_index=False": "--no-index",
     "verify_index(table, spark=spark) tells": "secateur verify --spark PATH tells",
 }
+_CALL = re.compile(r"\b(build|refresh)_index\(table, spark=spark(?:, (\w+=(?:\[[^]]*\]|\{[^}]*\})))?\)")
+_ADD = re.compile(r"\badd (\w+=(?:\[[^]]*\]|\{[^}]*\}))")
 
 
 class Interrupted(Exception):
@@ -43,6 +53,14 @@ class ScriptGroup(click.Group):
             code, message = INTERRUPTED, f"interrupted: {interrupt}"
         except KeyboardInterrupt:
             code, message = INTERRUPTED, "interrupted: the index is as it was"
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                _end_quietly()
+            code, message = CALLED_WRONG, without_secrets(str(error))
+        except (click.exceptions.Exit, click.Abort, click.ClickException):
+            raise
+        except Exception as error:
+            code, message = _crashed(error)
         click.echo(f"secateur: {on_the_command_line(message)}", err=True)
         raise click.exceptions.Exit(code)
 
@@ -51,4 +69,28 @@ def on_the_command_line(message: str) -> str:
     """Replace the library's options and functions in a message by those of the command line."""
     for there, here in _ON_THE_COMMAND_LINE.items():
         message = message.replace(there, here)
-    return message
+    message = _CALL.sub(_command, message)
+    return _ADD.sub(lambda match: f"add {_flag(match[1])}", message)
+
+
+def _command(match: re.Match[str]) -> str:
+    name = {"build": "index", "refresh": "refresh"}[match[1]]
+    return " ".join(filter(None, (f"secateur {name} PATH", _flag(match[2]) if match[2] else "")))
+
+
+def _flag(argument: str) -> str:
+    """Return the option for an argument of build_index, such as ``--bloom user_id`` for ``bloom=['user_id']``."""
+    name, _, columns = argument.partition("=")
+    return f"--{name.replace('_', '-')} {','.join(ast.literal_eval(columns))}"
+
+
+def _end_quietly() -> None:
+    """End with 0 where nobody reads on, as in ``secateur prune ... | head``; Raises click.exceptions.Exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the last flush finds a reader
+    raise click.exceptions.Exit(0)
+
+
+def _crashed(error: Exception) -> tuple[int, str]:
+    """Print where an unforeseen error comes from. Return the exit code and a line for the user."""
+    traceback.print_exception(error)
+    return CRASHED, "this is a defect of secateur, not of the call; the lines above say where. Nothing was published"

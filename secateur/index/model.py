@@ -136,7 +136,7 @@ class BuildOptions:
     segment_blocks: int | None = None
     fan_out: int = 32
     choices: tuple[Choice, ...] = ()  # decisions left to the build
-    layouts: bool = True
+    page_locations: bool = True
 
 
 def type_name(type_: pa.DataType) -> str:

@@ -157,7 +157,7 @@ def compared(
     blocks = catalog.open(numbers, None)
     blocks = blocks.take(np.flatnonzero((blocks.segment >= 0) & (blocks.file >= 0)))
     chosen = blocks.take(sampled(len(blocks), _most(share, len(blocks), MOST_BLOCKS), draw))
-    within = chosen.numbers - catalog.memory.layout.block_begin[chosen.segment]
+    within = chosen.numbers - catalog.memory.groups.block_begin[chosen.segment]
     pieces = _pieces(opened, chosen.segment, chosen.file, chosen.row_group, within, parallel(len(chosen)))
     opening = opened.table.delivery_of_all(opened.listing, np.zeros(0, np.int64)).open
     on_progress("blocks", 0, len(pieces))

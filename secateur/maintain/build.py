@@ -13,7 +13,7 @@ from secateur.errors import InvalidOption, TableNotFound
 from secateur.index.build.add_columns import Amendment, with_amended
 from secateur.index.build.assemble import recipe
 from secateur.index.build.build import OnProgress, new_build, total, write_segments
-from secateur.index.build.filter_files import write_slabs
+from secateur.index.build.filter_files import write_bloom_matrices
 from secateur.index.build.options import (
     Columns,
     auto_columns,
@@ -21,6 +21,7 @@ from secateur.index.build.options import (
     checked,
     filter_options,
     filters_of,
+    listed,
     with_choices,
 )
 from secateur.index.build.sampling import choices
@@ -28,7 +29,7 @@ from secateur.index.build.spark_tasks import runner
 from secateur.index.build.survey import FileSurvey, cut, survey
 from secateur.index.build.tasks import RunTasks
 from secateur.index.filters.bloom import rate_for
-from secateur.index.filters.bloom_matrix import no_slabs
+from secateur.index.filters.bloom_matrix import no_bloom_matrices
 from secateur.index.model import POSTINGS, BuildOptions
 from secateur.index.naming import ByFieldId
 from secateur.index.segments.segment_table import Segments, joined, summarised
@@ -55,7 +56,7 @@ def build_index(
     auto: Sequence[str] | bool = (),
     fpr: float | None = None,
     pages: bool = True,
-    layouts: bool = True,
+    page_locations: bool = True,
     segment_blocks: int | None = None,
     fan_out: int = FAN_OUT,
     on_progress: OnProgress | None = None,
@@ -73,8 +74,7 @@ def build_index(
         faster for tables of up to some gigabytes and needs no Java.
     sort_key
         The columns by which the data is clustered, as in ORDER BY (``["day", "user_id DESC NULLS LAST"]``). Segments
-        are
-        cut in this order. For several columns the least and greatest tuple of every block is kept, for which the
+        are cut in this order. For several columns the least and greatest tuple of every block is kept, for which the
         columns are read.
     bloom
         Columns for bloom filters. `fpr` is the false-positive rate; by default an absent value costs about one
@@ -83,8 +83,7 @@ def build_index(
         Columns for an exact map from values to blocks, without false positives.
     ngram
         Text columns for substring search by LIKE and RLIKE: ``["message"]``, ``{"message": 6}`` for n-grams of six
-        bytes,
-        ``{"message": {"n": 5, "fold": True}}`` to ignore case.
+        bytes, ``{"message": {"n": 5, "fold": True}}`` to ignore case.
     tokens
         Text columns for whole-word search, by ``has_token()`` and LIKE '% word %'.
     gaps
@@ -92,14 +91,12 @@ def build_index(
         useless.
     auto
         Columns, or True for all, for which a sample of blocks decides between these structures. ``choices`` of the
-        result
-        lists what was chosen, why, and the size of each alternative.
+        result lists what was chosen, why, and the size of each alternative.
     pages
         Keep the files' page index.
-    layouts
+    page_locations
         Keep the page locations of all columns, so that reading single pages opens no footer. For files without a page
-        index
-        this reads the page headers, and on an object store all bytes between them too.
+        index this reads the page headers, and on an object store all bytes between them too.
     segment_blocks, fan_out
         The approximate number of blocks in a segment, and of children of a node in the tree above the segments.
     on_survey, on_progress
@@ -120,7 +117,10 @@ def build_index(
     if fan_out < 2:
         raise InvalidOption(f"fan_out is {fan_out}; a node of a tree has 2 children or more")
     filters = filter_options(bloom, postings, ngram, tokens)
-    options = BuildOptions(tuple(sort_key), filters, tuple(gaps), fpr, pages, segment_blocks, fan_out, layouts=layouts)
+    options = BuildOptions(
+        listed(sort_key), filters, listed(gaps), fpr, pages, segment_blocks, fan_out, page_locations=page_locations
+    )
+    auto = auto if isinstance(auto, bool) else listed(auto)
     return build_with(table, runner(spark), options, auto, (on_survey, on_progress))
 
 
@@ -167,13 +167,15 @@ def write_index(
     what = recipe(schema, kept.columns, options, blocks)
     parts = cut(surveys, options.segment_blocks, has_postings=any(each.kind == POSTINGS for each in what.filters))
     summaries = write_segments(run, build, table.open_for_index, table.store, parts, what, on_progress, lacking)
-    slabs = write_slabs(run, build, table.store, summaries, what)
+    bloom_matrices = write_bloom_matrices(run, build, table.store, summaries, what)
     new = summarised(kept.columns, kept.filters, summaries[: len(parts)], {})
     segments = joined(with_amended(kept, list(zip(lacking, summaries[len(parts) :], strict=True))), new)
     numbers = np.append(len(kept) + np.arange(len(parts)), [each.segment for each in lacking]).astype(np.int64)
-    added = {f: found.at_segments(numbers) for f, found in slabs.items()}
-    before = {f: segments.slabs.get(f, no_slabs()) for f in added}
-    return replace(segments, slabs={**segments.slabs, **{f: before[f].followed_by(added[f], 0) for f in added}})
+    added = {f: found.at_segments(numbers) for f, found in bloom_matrices.items()}
+    before = {f: segments.bloom_matrices.get(f, no_bloom_matrices()) for f in added}
+    return replace(
+        segments, bloom_matrices={**segments.bloom_matrices, **{f: before[f].followed_by(added[f], 0) for f in added}}
+    )
 
 
 def _chosen(

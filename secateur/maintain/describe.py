@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from secateur.errors import IndexFault
 from secateur.index.build.options import called_in_table
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Choice, Filter, is_tuple_column
-from secateur.index.segments.segment_file import LAYOUT_TABLE, LAYOUTS
+from secateur.index.segments.segment_file import LOCATION_TABLE, PAGE_LOCATIONS
 from secateur.index.segments.snapshot import Snapshot, snapshot_numbers
 from secateur.io.scan.index_coverage import Covered, covered
 from secateur.io.scan.opened_table import opened_strictly
@@ -31,7 +31,7 @@ class IndexSnapshot:
     rows: int
     data_bytes: int
     index_bytes: int
-    layout_bytes: int  # part of the above that stores page locations; 0 if not kept
+    location_bytes: int  # part of the above that stores page locations; 0 if not kept
     columns: tuple[str, ...]
     bloom: tuple[str, ...]
     postings: tuple[str, ...]
@@ -90,7 +90,7 @@ def _described(table: Table, snapshot: Snapshot, listing: Listing | None) -> Ind
         rows=int(files.row_count.sum()),
         data_bytes=int(files.byte_count.sum()),
         index_bytes=_index_bytes(snapshot),
-        layout_bytes=_layout_bytes(snapshot),
+        location_bytes=_location_bytes(snapshot),
         columns=tuple(
             ".".join(naming.in_table(column.path)) for column in snapshot.columns if not is_tuple_column(column.path)
         ),
@@ -116,12 +116,16 @@ def _index_bytes(snapshot: Snapshot) -> int:
     return int(snapshot.segments.size.sum()) + filters + snapshot.nbytes
 
 
-def _layout_bytes(snapshot: Snapshot) -> int:
-    found = (snapshot.directory(kind, None) for kind in (LAYOUTS, LAYOUT_TABLE))
+def _location_bytes(snapshot: Snapshot) -> int:
+    found = (snapshot.directory(kind, None) for kind in (PAGE_LOCATIONS, LOCATION_TABLE))
     return sum(int(each.size.sum()) for each in found if each is not None)
 
 
 def filter_files(snapshot: Snapshot) -> dict[str, int]:
     """Return all bloom matrix files with their sizes. Raises IndexFault."""
-    slabs = [found for f in range(len(snapshot.filters)) if (found := snapshot.slabs(f)) is not None]
-    return {name: size for each in slabs for name, size in zip(each.file_name, each.file_size.tolist(), strict=True)}
+    bloom_matrices = [found for f in range(len(snapshot.filters)) if (found := snapshot.bloom_matrices(f)) is not None]
+    return {
+        name: size
+        for each in bloom_matrices
+        for name, size in zip(each.file_name, each.file_size.tolist(), strict=True)
+    }

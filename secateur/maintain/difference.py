@@ -10,7 +10,7 @@ import numpy as np
 from secateur.index.build.build import FOLDER as SEGMENTS_FOLDER
 from secateur.index.filters.transpose import FOLDER as FILTERS_FOLDER
 from secateur.index.identity import FileIdentity
-from secateur.index.segments.segment_file import CODE
+from secateur.index.segments.segment_file import SIZE_CLASS
 from secateur.index.segments.segment_table import Directory, Segments
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.storage.index_store import FileStore
@@ -73,14 +73,14 @@ def _are_there(sizes: Mapping[str, int], segments: Segments) -> np.ndarray:
 
 def _without_lost_filters(sizes: Mapping[str, int], segments: Segments) -> Segments:
     """Return the segments without the filters that have a missing or truncated file."""
-    slabs, directory = dict(segments.slabs), dict(segments.directory)
-    for f, found in segments.slabs.items():
+    bloom_matrices, directory = dict(segments.bloom_matrices), dict(segments.directory)
+    for f, found in segments.bloom_matrices.items():
         named = zip(found.file_name, found.file_size.tolist(), strict=True)
         lost = {name for name, size in named if sizes.get(name) != size}
         if lost:
-            slabs[f], harmed = found.without_files(lost)
-            codes = directory[CODE, f]
-            size = codes.size.copy()
+            bloom_matrices[f], harmed = found.without_files(lost)
+            size_classes = directory[SIZE_CLASS, f]
+            size = size_classes.size.copy()
             size[harmed] = 0
-            directory[CODE, f] = Directory(codes.at, size, codes.crc)
-    return replace(segments, slabs=slabs, directory=directory)
+            directory[SIZE_CLASS, f] = Directory(size_classes.at, size, size_classes.crc)
+    return replace(segments, bloom_matrices=bloom_matrices, directory=directory)

@@ -17,10 +17,10 @@ from secateur.index.build.build import OnProgress, Sizes, decode_summary, encode
 from secateur.index.build.filter_files import lay_side_by_side
 from secateur.index.build.spark_tasks import runner
 from secateur.index.build.tasks import RunTasks
-from secateur.index.compact.merge_filters import Gathering, MatrixColumns, columns_of, merged_columns, plan_slabs
+from secateur.index.compact.merge_filters import Gathering, MatrixColumns, columns_of, merged_columns, plan_merged
 from secateur.index.compact.merge_segments import MergePlan, merge, plan_merge
 from secateur.index.compact.plan_segments import Regrouping, regroup
-from secateur.index.filters.bloom_matrix import Slabs, no_slabs
+from secateur.index.filters.bloom_matrix import BloomMatrices, no_bloom_matrices
 from secateur.index.filters.transpose import PartPlan
 from secateur.index.identity import FileIdentity
 from secateur.index.model import POSTINGS, Store
@@ -114,7 +114,9 @@ def _planned(store: Store, snapshot: Snapshot, live: set[FileIdentity]) -> Regro
     known = indexed_files(segments.files)
     is_live = np.array([file in live for file in known], bool)
     fixed = np.zeros(len(segments), bool)
-    fixed[[each.segment for each in amendments(segments, known, live, layouts=snapshot.options.layouts)]] = True
+    fixed[
+        [each.segment for each in amendments(segments, known, live, page_locations=snapshot.options.page_locations)]
+    ] = True
     return regroup(store, snapshot, is_live, fixed)
 
 
@@ -133,11 +135,11 @@ def _written(
     on_survey, on_progress = progress
     if on_survey is not None:
         on_survey(*total(sizes))
-    columns = _columns(store, snapshot, segments.slabs, merges)
+    columns = _columns(store, snapshot, segments.bloom_matrices, merges)
     with watching(store, build, sizes, on_progress):
         summaries = _write_merged(run, build, store, snapshot, merges, columns)
-    slabs = _write_slabs(run, build, store, segments.slabs, columns)
-    made = summarised(segments.columns, segments.filters, summaries, slabs)
+    bloom_matrices = _write_bloom_matrices(run, build, store, segments.bloom_matrices, columns)
+    made = summarised(segments.columns, segments.filters, summaries, bloom_matrices)
     return joined(segments.take(plan.stay), made)
 
 
@@ -147,16 +149,16 @@ def _sizes(segments: Segments, entries: np.ndarray) -> Sizes:
 
 
 def _columns(
-    store: Store, snapshot: Snapshot, slabs: Mapping[int, Slabs], merges: Sequence[MergePlan]
+    store: Store, snapshot: Snapshot, bloom_matrices: Mapping[int, BloomMatrices], merges: Sequence[MergePlan]
 ) -> dict[int, list[MatrixColumns]]:
     """Return the location of the bloom filters of every merged segment's blocks, per filter. Raises IndexFault."""
     sources = sorted({part.segment for plan in merges for part in plan.parts})
     found = {}
     for f, each in enumerate(snapshot.filters):
         if each.kind != POSTINGS:
-            names, own = snapshot.segments.name, slabs.get(f, no_slabs())
-            codes = ((s, stored_segment(store, snapshot, s).codes(f)) for s in sources)
-            by_segment = {s: columns_of(own, s, of_blocks, names[s]) for s, of_blocks in codes}
+            names, own = snapshot.segments.name, bloom_matrices.get(f, no_bloom_matrices())
+            size_classes = ((s, stored_segment(store, snapshot, s).size_classes(f)) for s in sources)
+            by_segment = {s: columns_of(own, s, of_blocks, names[s]) for s, of_blocks in size_classes}
             found[f] = [merged_columns(plan, by_segment) for plan in merges]
     return found
 
@@ -171,12 +173,12 @@ def _write_merged(
 ) -> list[SegmentSummary]:
     """Write the merged segments, one task each; each task opens the snapshot itself."""
     number = snapshot.number
-    codes = [{f: own[i].code for f, own in columns.items()} for i in range(len(merges))]
+    size_classes = [{f: own[i].size_class for f, own in columns.items()} for i in range(len(merges))]
 
     def work(mine: Sequence[int]) -> Iterator[bytes]:
         opened = open_snapshot(store, number)
         for i in mine:
-            segment = merge(store, opened, merges[i], codes[i])
+            segment = merge(store, opened, merges[i], size_classes[i])
             encoded = encode_segment(segment)
             name = f"{build}-{i:06d}"
             store.put(f"{SEGMENTS_FOLDER}/{name}.segment", encoded.data)
@@ -186,12 +188,18 @@ def _write_merged(
     return [found[i] for i in range(len(merges))]
 
 
-def _write_slabs(
-    run: RunTasks, build: str, store: Store, slabs: Mapping[int, Slabs], columns: Mapping[int, Sequence[MatrixColumns]]
-) -> dict[int, Slabs]:
+def _write_bloom_matrices(
+    run: RunTasks,
+    build: str,
+    store: Store,
+    bloom_matrices: Mapping[int, BloomMatrices],
+    columns: Mapping[int, Sequence[MatrixColumns]],
+) -> dict[int, BloomMatrices]:
     """Write the bloom matrices of the merged segments, which are numbered from 0."""
-    plans = {f: plan_slabs(own) for f, own in columns.items()}
-    gatherings = {f: Gathering(store, slabs.get(f, no_slabs()), own, plans[f]) for f, own in columns.items()}
+    plans = {f: plan_merged(own) for f, own in columns.items()}
+    gatherings = {
+        f: Gathering(store, bloom_matrices.get(f, no_bloom_matrices()), own, plans[f]) for f, own in columns.items()
+    }
 
     def rows_of(f: int, part: PartPlan) -> np.ndarray:
         return gatherings[f].rows_of(part)

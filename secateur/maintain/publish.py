@@ -77,7 +77,10 @@ def publish(
     _next_number(table.store, expected)
     segments = in_key_order(segments, sort_paths(options))
     made_of = keep_manifests(table, build)
-    names = {*segments.name, *(name for slabs in segments.slabs.values() for name in slabs.file_name)}
+    names = {
+        *segments.name,
+        *(name for bloom_matrices in segments.bloom_matrices.values() for name in bloom_matrices.file_name),
+    }
     names |= set() if made_of is None else {made_of.manifests}
     for _ in range(MOST_TRIES):
         number = _next_number(table.store, expected)

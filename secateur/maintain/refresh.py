@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from secateur.index.build.add_columns import Amendment, amendments
 from secateur.index.build.build import OnProgress, new_build
-from secateur.index.build.options import Columns, called_in_index, checked, filter_options, filters_of
+from secateur.index.build.options import Columns, called_in_index, checked, filter_options, filters_of, listed
 from secateur.index.build.spark_tasks import runner
 from secateur.index.build.survey import survey
 from secateur.index.identity import FileIdentity
@@ -61,7 +61,7 @@ def refresh_index(
     ngram: Columns = (),
     tokens: Columns = (),
     gaps: Sequence[str] = (),
-    layouts: bool = False,
+    page_locations: bool = False,
     repair: bool = False,
     dry_run: bool = False,
     on_progress: OnProgress | None = None,
@@ -75,7 +75,7 @@ def refresh_index(
 
     Parameters
     ----------
-    layouts
+    page_locations
         Add page locations to an index made without them.
     repair
         Read every byte of the index first, and rebuild segments and filters with broken files too.
@@ -100,7 +100,9 @@ def refresh_index(
     """
     snapshot = require_snapshot(table)
     now = table.snapshot(fresh=True)
-    added = BuildOptions(filters=filter_options(bloom, postings, ngram, tokens), gaps=tuple(gaps), layouts=layouts)
+    added = BuildOptions(
+        filters=filter_options(bloom, postings, ngram, tokens), gaps=listed(gaps), page_locations=page_locations
+    )
     added = _called_in_index(now, added)
     listing, files = _listed(now, snapshot) if dry_run else settled(now, snapshot)
     plan = difference(table.store, snapshot, files, broken_files(table.store, snapshot) if repair else ())
@@ -142,13 +144,13 @@ def _called_in_index(table: TableSnapshot, added: BuildOptions) -> BuildOptions:
 
 
 def _joined(own: BuildOptions, added: BuildOptions) -> BuildOptions:
-    """Merge added filters, gaps and layouts into an index's options, which may name columns that no longer exist."""
+    """Merge added filters, gaps and page locations into an index's options, which may name columns that are gone."""
     filters, gaps = (*own.filters, *added.filters), (*own.gaps, *added.gaps)
     return replace(
         own,
         filters=tuple(dict.fromkeys(filters)),
         gaps=tuple(dict.fromkeys(gaps)),
-        layouts=own.layouts or added.layouts,
+        page_locations=own.page_locations or added.page_locations,
     )
 
 
@@ -161,7 +163,7 @@ def _lacking(kept: Segments, plan: Difference, snapshot: Snapshot, options: Buil
     """Return what the kept segments lack; columns that get gaps for the first time are measured again."""
     gaps = set(options.gaps) - set(snapshot.options.gaps)
     anew = [c for c, column in enumerate(kept.columns) if ".".join(column.path) in gaps]
-    return amendments(kept, indexed_files(kept.files), plan.live, anew, layouts=options.layouts)
+    return amendments(kept, indexed_files(kept.files), plan.live, anew, page_locations=options.page_locations)
 
 
 def _refreshed(

@@ -85,8 +85,7 @@ def verify_index(
     -------
     Verification
         Faults are values here, never exceptions. ``refresh_index(repair=True)`` rebuilds broken index files; if the
-        index
-        contradicts the data, or its snapshot cannot be read, drop it and build it again.
+        index contradicts the data, or its snapshot cannot be read, drop it and build it again.
 
     Raises
     ------
@@ -193,15 +192,15 @@ def _verify_segment(store: FileStore, snapshot: Snapshot, directories: Sequence[
         own = set(contents.chunks.values())
         named = [Place(int(d.at[segment]), int(d.size[segment]), int(d.crc[segment])) for d in directories]
         lost = [f"{name}: no chunk is {place}" for place in named if place.size and place not in own]
-        return lost + (contents.verify(read) or _verify_layouts(store, snapshot, segment))
+        return lost + (contents.verify(read) or _verify_locations(store, snapshot, segment))
     except IndexFault as fault:
         return [str(fault)]
 
 
-def _verify_layouts(store: FileStore, snapshot: Snapshot, segment: int) -> list[str]:
+def _verify_locations(store: FileStore, snapshot: Snapshot, segment: int) -> list[str]:
     """Return the fault of a segment whose page locations fail the checksums in their table of contents."""
     try:
-        stored_segment(store, snapshot, segment).layouts()
+        stored_segment(store, snapshot, segment).page_locations()
         return []
     except IndexFault as fault:
         return [str(fault)]

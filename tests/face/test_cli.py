@@ -123,6 +123,11 @@ MISTAKES = [
     (["prune", "{golden}", "id = = 1"], "line 1, column 6"),
     (["prune", "{golden}", "id = 'one'"], "cannot compare column id"),
     (["inspect", "{bare}"], "build one with: secateur index PATH"),
+    (["prune", "{golden}", "id ="], "an operand is missing"),
+    (["prune", "{golden}", "count(*) > 3"], "COUNT(*) is an aggregate"),
+    (["prune", "{golden}", "sum(id) OVER (ORDER BY id) > 3"], "is a window function"),
+    (["prune", "{golden}", "id = :id"], ":id is a parameter without a value"),
+    (["drop", "{golden}"], "nothing was removed: add --yes"),
 ]
 
 
@@ -135,6 +140,46 @@ def test_mistakes_of_the_caller_exit_with_2(golden: Path, arguments: list[str], 
     assert result.stdout == ""
     assert message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_aggregates_of_subqueries_are_left_to_spark(golden: Path) -> None:
+    result = run("prune", golden, "id = (SELECT max(id) FROM other)")
+    assert (result.exit_code, "not used for pruning" in result.stdout) == (0, True)
+
+
+def test_a_reader_that_goes_away_is_no_error(golden: Path) -> None:
+    """Behind ``| head``, where the pipe is closed before all is written."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "secateur.cli", "prune", str(golden), "id > 3"]
+    ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_full_disk_is_one_line(golden: Path) -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "secateur.cli", "prune", str(golden), "id > 3"]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+    assert ended.returncode == 2
+    assert "No space left" in ended.stderr.splitlines()[0]
+
+
+def test_a_defect_exits_with_its_own_code(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: object, **options: object) -> None:
+        raise ZeroDivisionError("by a bug")
+
+    monkeypatch.setattr("secateur.prune", broken)
+    result = run("prune", golden, "id = 1")
+    assert result.exit_code == 70
+    assert "ZeroDivisionError: by a bug" in result.stderr
+    assert "a defect of secateur" in result.stderr.splitlines()[-1]
+
+
+def test_proposals_are_options_of_the_command_line(golden: Path) -> None:
+    stdout = run("prune", golden, "id = 17", "--explain").stdout
+    assert "add --gaps id" in stdout
+    assert "=[" not in stdout
 
 
 def test_a_broken_index_costs_time_and_is_told(golden: Path) -> None:
@@ -190,13 +235,13 @@ def test_what_cannot_be_made_is_said(spark: SparkSession, golden: Path) -> None:
     assert "ngram is of text, and id is a int64" in done.stderr
 
 
-def test_layouts_are_left_out_and_added(tmp_path: Path) -> None:
+def test_locations_are_left_out_and_added(tmp_path: Path) -> None:
     write_file(tmp_path / "0.parquet", {"a": range(10)})
-    assert "\nlayouts" not in run("index", tmp_path, "--no-layouts").stdout
-    assert "1 segments to amend" in run("refresh", tmp_path, "--layouts", "--dry-run").stdout
-    assert "1 segments amended" in run("refresh", tmp_path, "--layouts").stdout
-    assert json.loads(run("inspect", tmp_path, "--json").stdout)["layout_bytes"] > 0
-    assert "\nlayouts" in run("inspect", tmp_path).stdout
+    assert "\npage locations" not in run("index", tmp_path, "--no-page-locations").stdout
+    assert "1 segments to amend" in run("refresh", tmp_path, "--page-locations", "--dry-run").stdout
+    assert "1 segments amended" in run("refresh", tmp_path, "--page-locations").stdout
+    assert json.loads(run("inspect", tmp_path, "--json").stdout)["location_bytes"] > 0
+    assert "\npage locations" in run("inspect", tmp_path).stdout
 
 
 def test_an_index_grows_and_is_brought_in_order_and_dropped(tmp_path: Path) -> None:
@@ -214,5 +259,5 @@ def test_an_index_grows_and_is_brought_in_order_and_dropped(tmp_path: Path) -> N
     assert run("prune", tmp_path, "a = 17", "--files", "--strict").stdout == "1.parquet\n"
     would = json.loads(run("drop", tmp_path, "--dry-run", "--json").stdout)
     assert (tmp_path / "_secateur").exists()
-    assert json.loads(run("drop", tmp_path, "--json").stdout)["files"] == would["files"]
+    assert json.loads(run("drop", tmp_path, "--yes", "--json").stdout)["files"] == would["files"]
     assert run("inspect", tmp_path).exit_code == 2

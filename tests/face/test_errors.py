@@ -16,6 +16,7 @@ from secateur.errors import (
     IncomparableLiteral,
     IncompatibleSchemas,
     IndexNotWritable,
+    InvalidOption,
     InvalidParquet,
     InvalidPredicate,
     SecateurError,
@@ -182,6 +183,12 @@ def test_an_index_directory_that_cannot_be_written(spark: SparkSession, root: Pa
     assert sc.prune(sc.open_table(str(root)), "user_id = 2").count() == 1
 
 
+@pytest.mark.parametrize("argument", ["sort_key", "bloom", "gaps", "auto"])
+def test_one_text_is_no_list_of_columns(table: ParquetDirectory, argument: str) -> None:
+    with pytest.raises(InvalidOption, match=r"write a list of columns: \['day'\]"):
+        sc.build_index(table, **{argument: "day"})
+
+
 def test_columns_to_index(spark: SparkSession, table: ParquetDirectory) -> None:
     with pytest.raises(UnknownColumn, match="did you mean user_id"):
         sc.build_index(table, spark=spark, bloom=["userid"])
@@ -190,7 +197,7 @@ def test_columns_to_index(spark: SparkSession, table: ParquetDirectory) -> None:
     assert sc.prune(table, "user_id = 1").report.index == "none"
 
 
-def test_roads_and_formats(spark: SparkSession, table: ParquetDirectory) -> None:
+def test_read_paths_and_formats(spark: SparkSession, table: ParquetDirectory) -> None:
     plan = sc.prune(table, "user_id = 1")
     with pytest.raises(ValueError, match="via is one of auto, local, blocks, native, iceberg, not 'bus'"):
         plan.to_spark(spark, via="bus")

@@ -67,7 +67,7 @@ def lies(n: int) -> dict[str, dict[str, list[np.ndarray]]]:
         "paths": {"paths": empty, "files": files},
         "files": {"segments": [np.array([0, 1]), letter, one, one, one, np.array([n])], "paths": empty, "files": files},
         "blocks": {"segments": [np.array([0, 1]), letter, one, np.array([n]), one, one]},
-        "slabs": {"slabs/0": [*empty, *[zeros] * 16]},
+        "bloom matrices": {"bloom-matrices/0": [*empty, *[zeros] * 16]},
         "places": {"where/blocks": [zeros, zeros, repeated(0, n, "<u4")]},
     }
 

@@ -51,8 +51,8 @@ def arrays_that_contradict_each_other() -> list[SegmentData]:
     def paged(**changes: Any) -> SegmentData:
         return replace(good, pages={0: replace(pages, **changes)})
 
-    def coded(*codes: int) -> SegmentData:
-        return replace(good, codes={0: np.array(codes, np.int16)})
+    def coded(*size_classes: int) -> SegmentData:
+        return replace(good, size_classes={0: np.array(size_classes, np.int16)})
 
     shorter = good.zone_maps[0].take(np.arange(3))
     return [
@@ -85,7 +85,7 @@ def arrays_that_contradict_each_other() -> list[SegmentData]:
         coded(6, 6, -1, -1),
         coded(8, 8, 6, -1),
         replace(good, postings={1: postings_of([None] * 5)}),
-        replace(good, codes={}),
+        replace(good, size_classes={}),
     ]
 
 
@@ -127,7 +127,7 @@ BIG = 2**59  # elements: what allocates them fails
 SEGMENT_LIES = [
     *((chunk, change) for chunk in ("blocks", "zone/0", "zone/1", "zone/2", "page/0", "place/0", "posting/1")
       for change in (shorter, longer, empty, constant(0, BIG), constant(1, BIG))),
-    *(("code/0", change) for change in (longer, empty, constant(0, BIG))),
+    *(("size-class/0", change) for change in (longer, empty, constant(0, BIG))),
     *(("blocks", cast(i, dtype)) for i in range(4) for dtype in ("<u8", "<i1")),
     ("zone/0", cast(0, "<u8")),
     ("zone/0", cast(1, "<i4")),
@@ -139,11 +139,11 @@ SEGMENT_LIES = [
     ("page/0", cast(1, "<u8")),
     ("page/0", lambda a: [np.array([0, 3, 2, 4, 2], np.uint64), np.zeros(2, np.int64), *(each[:2] for each in a[2:])]),
     ("place/0", cast(0, "<i4")),
-    *(("code/0", cast(0, dtype)) for dtype in ("<i4", "<u2", "<i1")),
-    ("code/0", to(0, 6, 6, 8)),
-    ("code/0", to(0, -7, 6, 8, -1)),
-    ("code/0", to(0, 6, 6, 7, -1)),
-    ("code/0", to(0, -1, -1, -1, -1)),
+    *(("size-class/0", cast(0, dtype)) for dtype in ("<i4", "<u2", "<i1")),
+    ("size-class/0", to(0, 6, 6, 8)),
+    ("size-class/0", to(0, -7, 6, 8, -1)),
+    ("size-class/0", to(0, 6, 6, 7, -1)),
+    ("size-class/0", to(0, -1, -1, -1, -1)),
     ("posting/1", cast(0, "<u8")),
     ("posting/1", to(0, 0)),
     ("posting/1", to(0, -8, 0)),
@@ -177,7 +177,7 @@ def test_the_same_arrays_written_anew_are_read() -> None:
 
 SNAPSHOT_LIES = [
     *((chunk, change) for chunk in ("segments", "paths", "files", "where/blocks", "where/zone/0", "tree/0", "tree/1",
-                            "where/code/0", "where/posting/1", "slabs/0")
+                            "where/size-class/0", "where/posting/1", "bloom-matrices/0")
       for change in (shorter, longer, empty, constant(0, BIG), constant(1, BIG))),
     ("segments", to(0, 1, 41)),
     ("segments", to(0, 0, 2**62)),
@@ -210,8 +210,8 @@ SNAPSHOT_LIES = [
     ("where/zone/0", cast(2, "<i8")),
     ("tree/0", cast(0, "<u8")),
     ("tree/1", cast(0, "<i8")),
-    ("where/code/0", to(0, -8)),
-    ("where/code/0", to(1, 2**62)),
+    ("where/size-class/0", to(0, -8)),
+    ("where/size-class/0", to(1, 2**62)),
     ("where/posting/1", cast(0, "<u8")),
     ("where/posting/1", to(2, 0)),
 ]  # fmt: skip
@@ -301,7 +301,7 @@ def test_no_name_leads_out_of_its_folder(store: Memory, folder: str, wrong: str)
     def with_name(name: str) -> bytes:
         if folder == "manifests":
             return with_contents(data, meta(made_of={"id": 1, "manifests": name, "size": 100}))
-        chunk = {"segments": "segments", "filters": "slabs/0"}[folder]
+        chunk = {"segments": "segments", "filters": "bloom-matrices/0"}[folder]
         return with_arrays(data, SNAPSHOT, {chunk: named(name)}).data
 
     store.data[name] = store.data.get(good, b"")

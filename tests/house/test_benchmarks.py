@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 import secateur as sc
 from benchmarks import s3_lookup
 from benchmarks.__main__ import main
+from benchmarks.bloom_matrices import add_keys
 from benchmarks.log_tables import blocks_with
 from benchmarks.logs import LEVELS, UNIT, log_lines
 from benchmarks.needle_table import NeedleTable, needle_table, rows_of
@@ -43,11 +44,10 @@ from benchmarks.scale_tables import (
     scale_table,
 )
 from benchmarks.setting import Setting
-from benchmarks.slabs import add_keys
 from benchmarks.synthetic import SCATTERED, SPACE, WIDTH, blocks_of
 from benchmarks.timing import Timing, once, quartiles, race
 from benchmarks.workloads import WORKLOADS
-from secateur.index.filters.bloom_fragment import SliverWriter
+from secateur.index.filters.bloom_fragment import BloomFragmentWriter
 from secateur.index.model import BuildOptions, FilterOption
 from tests.support.filter_files import hash_values
 from tests.support.local_build import index_here
@@ -217,12 +217,12 @@ def test_filters_of_many_small_blocks_are_those_of_a_build(
     blocks: int, keys: int, space: int, fpr: float, seed: int
 ) -> None:
     values = np.random.default_rng(seed).integers(-space, space, (blocks, keys))
-    at_once, one_by_one = (SliverWriter(MemoryStore(), "slivers/0", fpr) for _ in range(2))
+    at_once, one_by_one = (BloomFragmentWriter(MemoryStore(), "fragments/0", fpr) for _ in range(2))
     add_keys(at_once, values)
     for block in values:
         one_by_one.add(hash_values(pa.array(block)))
     assert at_once.finish().tolist() == one_by_one.finish().tolist()
-    assert at_once.slivers == one_by_one.slivers  # with their checksums
+    assert at_once.fragments == one_by_one.fragments  # with their checksums
 
 
 @given(call=st.integers(0, 999))
@@ -233,7 +233,7 @@ def test_needles_are_where_they_are_said_to_be(call: int, needles: NeedleTable) 
     assert not (keys == absent).any()
     scan = needles.find(value)
     assert block in numbers(scan)
-    (rows,) = rows_of(needles.slabs(), np.array([value]))
+    (rows,) = rows_of(needles.bloom_matrices(), np.array([value]))
     assert 0 < sum(size for _, _, size in rows) <= scan.report.reads.stored_bytes
 
 

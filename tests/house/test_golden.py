@@ -53,20 +53,20 @@ def test_golden_index_is_sound(golden: Path) -> None:
     assert sc.verify_index(sc.open_table(str(golden))).sound
 
 
-def test_an_index_without_layouts_gets_them(golden: Path) -> None:
+def test_an_index_without_locations_gets_them(golden: Path) -> None:
     """Readers look at footers until a refresh is asked for them."""
     table = sc.open_table(str(golden))
-    assert not sc.describe_index(table).layout_bytes
+    assert not sc.describe_index(table).location_bytes
     plan = sc.prune(table, "id = 17", strict=True)
     blocks = plan.survivors.blocks
     assert isinstance(blocks, OpenedBlocks)
-    assert blocks.layouts().blocks == [b""]
+    assert blocks.page_locations().blocks == [b""]
     assert (blocks.placed == -1).all()
     assert sc.refresh_index(table).is_current
-    assert sc.refresh_index(table, layouts=True).segments_amended == 2
+    assert sc.refresh_index(table, page_locations=True).segments_amended == 2
     blocks = sc.prune(table, "id = 17", strict=True).survivors.blocks
     assert isinstance(blocks, OpenedBlocks)
-    assert all(blocks.layouts().blocks)
+    assert all(blocks.page_locations().blocks)
     assert sc.verify_index(table).sound
 
 

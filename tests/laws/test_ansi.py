@@ -1,4 +1,4 @@
-"""Sessions with ANSI mode and without: what a predicate means is that of the session, on every road."""
+"""Sessions with ANSI mode and without: what a predicate means is that of the session, on every read path."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_plans_without_ansi_are_right(
     spark.conf.set("spark.sql.ansi.enabled", "false")
     frame = spark.read.schema(spark_schema(rows.schema)).parquet(str(root))
     build = {"sort_key": ["l"], "bloom": ["i", "l", "f", "m", "s"], "fpr": 0.1, "segment_blocks": 3}
-    check_table(spark, root, list(dict.fromkeys(texts)), frame=frame, roads=4, build=build)
+    check_table(spark, root, list(dict.fromkeys(texts)), frame=frame, read_paths=4, build=build)
 
 
 # ---- how a plan learns the mode --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What the classes of bugs that lose rows mean inside of this project: outcomes, reports, addresses, names, roads.
+"""What the classes of bugs that lose rows mean inside of this project: outcomes, reports, addresses, names, read paths.
 
 C12 is class 12 of the list. The rows that each class is about are asked for by the conformance suite, whose cases any
 engine can be held to (docs/conformance.md); tests of single parts carry the numbers too (``test_c36_...``).

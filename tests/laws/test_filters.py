@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 import secateur as sc
 from secateur.errors import IndexFault, UnsupportedPredicate
 from secateur.index.filters import transpose
-from secateur.index.filters.bloom_fragment import SliverWriter
+from secateur.index.filters.bloom_fragment import BloomFragmentWriter
 from secateur.index.read.memory_cache import ByteCache
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.pruning.evaluate import fold, leaf_outcomes
@@ -232,11 +232,11 @@ def write_rows(path: Path, first: int) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Many small files of filters over several slabs."""
+    """Many small files of filters over several bloom matrices."""
     root = tmp_path_factory.mktemp("filters") / "lake"
     for i in range(FILES):
         write_rows(root / f"{i}.parquet", i * ROWS)
-    with Cuts(slab_blocks=14, part_bytes=1_000, sliver_bytes=200, joined_bytes=0).prevailing():
+    with Cuts(matrix_blocks=14, part_bytes=1_000, fragment_bytes=200, joined_bytes=0).prevailing():
         index_of(root, **ALL_KINDS)
     return root
 
@@ -370,7 +370,7 @@ BUILT = {f"{i}.parquet": rows(i * ROWS) for i in range(FILES)}
 def test_the_index_has_filters_of_all_kinds_in_many_files(built: Path) -> None:
     assert sc.verify_index(sc.open_table(str(built))).sound
     assert len(filter_files(built)) > 20
-    assert list((built / "_secateur" / "slivers").iterdir()) == []
+    assert list((built / "_secateur" / "fragments").iterdir()) == []
     described = sc.describe_index(sc.open_table(str(built)))
     assert (described.bloom, described.postings) == (("user", "ratio", "tags"), ("level",))
     assert (described.ngram, described.tokens) == (("message",), ("message",))
@@ -459,15 +459,15 @@ def test_c01_blocks_whose_filters_cannot_be_read_are_kept(
 
 
 @harms
-def test_c04_one_broken_file_costs_the_blocks_of_its_slab(lake: Path, harm: Callable[[Path], None]) -> None:
-    """One at a time: no row, and no block of another slab; some file or other is missed."""
+def test_c04_one_broken_file_costs_the_blocks_of_its_bloom_matrix(lake: Path, harm: Callable[[Path], None]) -> None:
+    """One at a time: no row, and no block of another bloom matrix; some file or other is missed."""
     assert len(check_files(lake, BUILT, NOTHING, strict=True).blocks) <= 1
     missed = 0
     for path in filter_files(lake):
         held = path.read_bytes()
         harm(path)
         plan = check_files(lake, BUILT, NOTHING)
-        assert len(plan.blocks) <= 14 + 1  # of a slab
+        assert len(plan.blocks) <= 14 + 1  # of a bloom matrix
         assert plan.report.degraded or len(plan.blocks) <= 1
         missed += len(plan.blocks) > 1
         path.write_bytes(held)
@@ -496,7 +496,7 @@ def test_no_row_is_lost_to_broken_files(
 
 
 def test_c01_files_that_came_since_are_kept_and_then_indexed(lake: Path) -> None:
-    """By their bounds first; once refreshed by filters, beside the slabs that were there."""
+    """By their bounds first; once refreshed by filters, beside the bloom matrices that were there."""
     files = {**BUILT, "late.parquet": write_rows(lake / "late.parquet", FILES * ROWS)}
     user = next(row["user"] for row in files["late.parquet"] if row["user"])
     for condition in (user_is(user), NOTHING, either(has_word("timeout"), user_is(user))):
@@ -536,7 +536,7 @@ def test_c01_segments_without_the_column_keep_their_blocks(write_table: WriteTab
 
 
 def test_refreshes_drop_and_add_segments(lake: Path) -> None:
-    """Files that are gone take their columns of slabs along; what is left is found where it is."""
+    """Files that are gone take their columns of bloom matrices along; what is left is found where it is."""
     files = dict(BUILT)
     for step in range(4):
         (lake / f"{step}.parquet").unlink()
@@ -552,11 +552,13 @@ def test_refreshes_drop_and_add_segments(lake: Path) -> None:
 
 
 def test_c14_a_block_whose_values_are_not_known_is_kept(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its neighbours in the segment, the slab and the size class speak for themselves alone."""
+    """Its neighbours in the segment, the bloom matrix and the size class speak for themselves alone."""
     sc.drop_index(sc.open_table(str(lake)))
     monkeypatch.setattr("os.cpu_count", lambda: 1)  # so that blocks come in order
-    add, count = SliverWriter.add, iter(range(10**6))
-    monkeypatch.setattr(SliverWriter, "add", lambda self, hashes: add(self, None if next(count) % 5 == 0 else hashes))
+    add, count = BloomFragmentWriter.add, iter(range(10**6))
+    monkeypatch.setattr(
+        BloomFragmentWriter, "add", lambda self, hashes: add(self, None if next(count) % 5 == 0 else hashes)
+    )
     index_of(lake, bloom=["user"], segment_blocks=7)
     unknown = set(sorted((file, group) for file in BUILT for group in range(ROWS // GROUP))[::5])
     for user in (3, 42, 171, ABSENT, ABSENT + 1):
@@ -679,11 +681,11 @@ def test_a_column_that_directories_name_is_not_looked_up(tmp_path: Path) -> None
 
 
 def test_an_interrupted_build_leaves_nothing(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its segments are written, its slivers too, when their filters cannot be laid side by side."""
+    """Its segments are written, its fragments too, when their filters cannot be laid side by side."""
     sc.drop_index(sc.open_table(str(lake)))
 
     def interrupted(*_: object) -> None:
-        assert list((lake / "_secateur" / "slivers").iterdir())
+        assert list((lake / "_secateur" / "fragments").iterdir())
         raise KeyboardInterrupt
 
     monkeypatch.setattr(transpose, "write_file", interrupted)

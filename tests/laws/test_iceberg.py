@@ -92,7 +92,7 @@ def assert_agrees(
         assert plan.count() == expected.total(), (predicate, log)
 
 
-def assert_the_roads_to_spark_agree(spark: SparkSession, name: str, catalog: Catalog, opened: Any) -> None:
+def assert_the_read_paths_to_spark_agree(spark: SparkSession, name: str, catalog: Catalog, opened: Any) -> None:
     """Tasks of our own, and the data source, which opens the table by its metadata file."""
     plan = sc.prune(opened, "rid % 3 = 1 OR k IS NULL" if "k" in opened.snapshot().declared_schema.names else "rid > 4")
     expected = Counter(oracle.by_row_id(plan.to_arrow()).values())
@@ -127,7 +127,7 @@ def test_every_state_of_a_history_is_read_as_iceberg_reads_it(
             history.table.refresh()
             truth = history.table.scan().to_arrow()
             assert_agrees(spark, opened, truth, conditions(history, draw), history.log)
-    assert_the_roads_to_spark_agree(spark, "db." + history.table.name()[-1], catalog, opened)
+    assert_the_read_paths_to_spark_agree(spark, "db." + history.table.name()[-1], catalog, opened)
     for past in draw.sample(history.table.metadata.snapshots, min(2, len(history.table.metadata.snapshots))):
         truth = history.table.scan(snapshot_id=past.snapshot_id).to_arrow()
         then = sc.open_table("db." + history.table.name()[-1], catalog=catalog, snapshot_id=past.snapshot_id)

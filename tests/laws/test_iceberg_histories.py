@@ -116,13 +116,13 @@ class Check:
         assert len(answers.truth) > 20
         return Check(spark, answers, frame.schema, draw, log)
 
-    def agrees(self, readers: Mapping[str, Reader], each: int = 6, roads: int = 1) -> None:
-        """Some predicates, others for every reader; some readers on all roads to Spark."""
+    def agrees(self, readers: Mapping[str, Reader], each: int = 6, read_paths: int = 1) -> None:
+        """Some predicates, others for every reader; some readers on all read paths to Spark."""
         for label, reader in readers.items():
             for predicate in ["true", *self.draw.sample(list(self.answers.truth), each)]:
                 self._rows_agree(label, reader, predicate)
-        for label in self.draw.sample(list(readers), min(roads, len(readers))):
-            self._roads_agree(label, readers[label], self.draw.choice(list(self.answers.truth)))
+        for label in self.draw.sample(list(readers), min(read_paths, len(readers))):
+            self._read_paths_agree(label, readers[label], self.draw.choice(list(self.answers.truth)))
 
     def _rows_agree(self, label: str, reader: Reader, predicate: str) -> None:
         expected = self.answers.matching(predicate)
@@ -139,7 +139,7 @@ class Check:
         assert some.total() == min(n, expected.total()), (label, predicate, n, self.log)
         assert some <= expected, (label, predicate, n, self.log)
 
-    def _roads_agree(self, label: str, reader: Reader, predicate: str) -> None:
+    def _read_paths_agree(self, label: str, reader: Reader, predicate: str) -> None:
         expected = self.answers.matching(predicate)
         plan = reader.plan(predicate)
         frames = {"blocks": plan.to_spark(self.spark, via="blocks")}
@@ -148,9 +148,9 @@ class Check:
             frames["format"] = reader.format(self.spark, predicate)
         if len(plan.files):
             frames["iceberg"] = plan.to_spark(self.spark, via="iceberg")
-        for road, frame in frames.items():
-            assert _untyped(frame.schema) == _untyped(self.schema), (label, road, self.log)
-            self._equal(frame.toArrow(), expected, f"{label}, {road}", predicate, plan)
+        for read_path, frame in frames.items():
+            assert _untyped(frame.schema) == _untyped(self.schema), (label, read_path, self.log)
+            self._equal(frame.toArrow(), expected, f"{label}, {read_path}", predicate, plan)
 
     def _equal(self, rows: pa.Table, expected: Counter[str], label: str, predicate: str, plan: Any) -> None:
         found = oracle.rows(rows)

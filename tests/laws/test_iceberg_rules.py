@@ -50,8 +50,8 @@ def agree(
             assert plan.count() == expected.total(), (predicate, use_index)
 
 
-def roads(plan: Any, spark: SparkSession, column: str = "rid") -> dict[str, list[Any]]:
-    """One column of what a plan reads, on every road."""
+def read_paths(plan: Any, spark: SparkSession, column: str = "rid") -> dict[str, list[Any]]:
+    """One column of what a plan reads, on every read path."""
     frames = {via: plan.to_spark(spark, via=via) for via in ("blocks", "iceberg")}
     found = {via: sorted(row[column] for row in frame.collect()) for via, frame in frames.items()}
     return found | {"arrow": sorted(plan.to_arrow()[column].to_pylist())}
@@ -198,7 +198,7 @@ def test_c41_partition_values_are_not_taken_from_paths(iceberg: SparkSession, na
         assert len(sc.prune(opened(iceberg, name), predicate).files) == 1, s
     plan = sc.prune(opened(iceberg, name), "s <> 'nothing'")
     expected = [i for i, s in enumerate([*ODD, None] * 2) if s is not None and i not in (0, 3)]
-    assert roads(plan, iceberg) == dict.fromkeys(("blocks", "iceberg", "arrow"), expected)
+    assert read_paths(plan, iceberg) == dict.fromkeys(("blocks", "iceberg", "arrow"), expected)
 
 
 OF = "rid BIGINT, i INT, l BIGINT, s STRING, d DOUBLE, amount DECIMAL(9, 2), ts TIMESTAMP, local TIMESTAMP_NTZ, "
@@ -274,7 +274,7 @@ def test_position_deletes_leave_later_files_alone(iceberg: SparkSession, name: s
     expected = sorted([*range(2, 10), *range(0, 10), 10, 11, *range(13, 20)])
     expected = [rid for rid in expected if rid != 5]
     plan = sc.prune(opened(iceberg, name), "k = 1", strict=True)
-    assert roads(plan, iceberg) == dict.fromkeys(("blocks", "iceberg", "arrow"), expected)
+    assert read_paths(plan, iceberg) == dict.fromkeys(("blocks", "iceberg", "arrow"), expected)
     assert plan.count() == len(expected)
 
 
@@ -295,7 +295,7 @@ def test_equality_deletes_leave_rows_of_their_own_commit_and_later_ones_alone(
     agree(iceberg, name, ["true", "k = 1", "k IS NULL", "k <> 1", "rid >= 20"])
     expected = sorted([*(rid for rid in range(10) if rid % 4 != 1), 21, 22, 23, 30, 31])
     plan = sc.prune(opened(iceberg, name), "true", strict=True)
-    assert roads(plan, iceberg) == dict.fromkeys(("blocks", "iceberg", "arrow"), expected)
+    assert read_paths(plan, iceberg) == dict.fromkeys(("blocks", "iceberg", "arrow"), expected)
 
 
 def test_equality_deletes_of_a_partition_apply_within_it(iceberg: SparkSession, name: str) -> None:

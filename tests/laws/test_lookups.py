@@ -90,9 +90,9 @@ STRUCTURES: list[dict[str, Any]] = [
 ]
 
 
-def check(spark: SparkSession, root: Path, texts: Sequence[str], roads: int = 0) -> list[int]:
-    """All conditions against Spark, some by every road; how many blocks each keeps."""
-    answers = check_table(spark, root, texts, roads=roads)
+def check(spark: SparkSession, root: Path, texts: Sequence[str], read_paths: int = 0) -> list[int]:
+    """All conditions against Spark, some by every read path; how many blocks each keeps."""
+    answers = check_table(spark, root, texts, read_paths=read_paths)
     assert set(answers.truth) == set(texts)
     return blocks_left(root, texts)
 
@@ -111,7 +111,7 @@ def test_look_ups_are_right_through_a_refresh(
     texts = conditions(events(1))
     built = sc.build_index(sc.open_table(str(root)), spark=spark, segment_blocks=12, sort_key=["rid"], **structures)
     assert built.segments == 3
-    kept = check(spark, root, texts, roads=3)
+    kept = check(spark, root, texts, read_paths=3)
     assert sc.verify_index(sc.open_table(str(root))).sound
     pq.write_table(events(7), root / "7.parquet", row_group_size=GROUP)
     (root / "0.parquet").unlink()
@@ -135,14 +135,16 @@ def test_native_filters_are_taken_where_they_serve(spark: SparkSession, write_ta
     sc.build_index(table, spark=spark, bloom={"user": "native", "rid": "native"})
     snapshot = current_snapshot(table.store)
     assert snapshot is not None
-    of_user, of_rid = (snapshot.slabs(f) for f in (0, 1))
+    of_user, of_rid = (snapshot.bloom_matrices(f) for f in (0, 1))
     assert of_user is not None
     assert of_rid is not None
     blocks = dict.fromkeys((bloom_matrix.OWN, bloom_matrix.FEWER, NativeForm.INT64), 0)
-    for code, count in zip(of_user.run_code.tolist(), of_user.count.tolist(), strict=True):
-        blocks[bloom_matrix.encoding_and_size(code)[0]] += count
+    for size_class, count in zip(of_user.run_size_class.tolist(), of_user.count.tolist(), strict=True):
+        blocks[bloom_matrix.encoding_and_size(size_class)[0]] += count
     assert blocks[NativeForm.INT64] == blocks[bloom_matrix.OWN] + blocks[bloom_matrix.FEWER] == ROWS // GROUP
-    assert not {bloom_matrix.encoding_and_size(code)[0] for code in of_rid.run_code.tolist()} & {*NativeForm}
+    assert not {bloom_matrix.encoding_and_size(size_class)[0] for size_class in of_rid.run_size_class.tolist()} & {
+        *NativeForm
+    }
     for number in (1, 2):
         wanted = f"user = {events(number)['user'][77].as_py()}"
         assert sc.prune(table, wanted, strict=True).count() == 1
@@ -163,16 +165,16 @@ def test_a_needle_is_found_in_the_blocks_that_hold_it(spark: SparkSession, write
         assert len(sc.prune(table, "user = 12345", strict=True).blocks) == 0
 
 
-def test_slabs_of_many_files_and_slivers(
+def test_bloom_matrices_of_many_files_and_fragments(
     spark: SparkSession, write_table: WriteTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Parts and slabs so small that a job has to write them; what is left at the end is what the snapshot names."""
+    """Parts and matrices so small that a job has to write them; what is left at the end is what the snapshot names."""
     root = write_table({f"{i}.parquet": events(i) for i in range(3)}, row_group_size=GROUP)
     table = sc.open_table(str(root))
     whole = sc.build_index(table, spark=spark, segment_blocks=12, bloom=["user"], ngram=["line"])
     expected = blocks_left(root, conditions(events(1)))
     monkeypatch.setattr(transpose, "PART_BYTES", 4096)
-    monkeypatch.setattr(transpose, "SLAB_BLOCKS", 24)
+    monkeypatch.setattr(transpose, "MATRIX_BLOCKS", 24)
     sc.build_index(table, spark=spark, segment_blocks=12, bloom=["user"], ngram=["line"])
     assert check(spark, root, conditions(events(1))) == expected
     files = [path for path in (root / "_secateur").rglob("*") if path.is_file()]
@@ -182,7 +184,7 @@ def test_slabs_of_many_files_and_slivers(
     assert sc.verify_index(table).sound
     assert len(sc.drop_index(table)) > 20
     assert whole.bloom == ("user",)
-    assert bloom_matrix.SLAB_BLOCKS > 24
+    assert bloom_matrix.MATRIX_BLOCKS > 24
 
 
 def test_c04_a_filter_file_that_is_gone_or_broken_keeps_its_blocks(

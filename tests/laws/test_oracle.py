@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PREDICATES = 30  # per table, evaluated by Spark in one query
-ROADS = 4  # predicates per table whose rows take every road
+READ_PATHS = 4  # predicates per table whose rows take every read path
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,9 +109,16 @@ def check_written(spark: SparkSession, case: Case, write: Write) -> None:
         names = [kind.sql for kind in case.spec.kinds]
         build = {"sort_key": names[:1], "fpr": 0.2, "segment_blocks": 3, **structures(case)}
         answers = check_table(
-            spark, root, case.predicates, frame=frame, limit=case.limit, roads=ROADS, build=build, ansi=case.ansi
+            spark,
+            root,
+            case.predicates,
+            frame=frame,
+            limit=case.limit,
+            read_paths=READ_PATHS,
+            build=build,
+            ansi=case.ansi,
         )
-        texts = [text for text in answers.truth if text != "NULL"][: ROADS // 2]
+        texts = [text for text in answers.truth if text != "NULL"][: READ_PATHS // 2]
         if texts and case.ansi:  # the data source plans in processes that have no session
             check_source(spark, root, texts, answers)
         event(f"{len(answers.truth) * 10 // len(case.predicates) * 10} % of the predicates evaluate")

@@ -103,7 +103,9 @@ def test_c19_padded_strings_compare_as_spark_reads_them_by_path(spark: SparkSess
         spark.sql(
             "INSERT INTO padded VALUES (1, 'ab', 'ab'), (2, 'ab ', 'ab '), (3, 'abcde', 'abcde'), (4, NULL, NULL)"
         )
-        answers = check_table(spark, tmp_path, CHAR_PREDICATES, roads=len(CHAR_PREDICATES), build={"bloom": ["c", "v"]})
+        answers = check_table(
+            spark, tmp_path, CHAR_PREDICATES, read_paths=len(CHAR_PREDICATES), build={"bloom": ["c", "v"]}
+        )
         assert set(answers.truth) == set(CHAR_PREDICATES)
     finally:
         spark.sql("DROP TABLE padded")

@@ -160,9 +160,9 @@ def some_rows() -> pa.Table:
 
 @pytest.mark.parametrize("conditions", [TEXT_CONDITIONS, ELEMENT_CONDITIONS], ids=["texts", "elements"])
 def test_rows_are_those_of_spark(spark: SparkSession, write_table: WriteTable, conditions: list[str]) -> None:
-    """Some by every road; and the rows that match answer all questions with "may be"."""
+    """Some by every read path; and the rows that match answer all questions with "may be"."""
     root = write_table({"rows.parquet": some_rows()}, row_group_size=5)
-    answers = check_table(spark, root, conditions, roads=10, build={"bloom": ["s"]})
+    answers = check_table(spark, root, conditions, read_paths=10, build={"bloom": ["s"]})
     left_out = set(conditions) - set(answers.truth)
     assert not left_out, "Spark refuses them"
     check_questions(spark.read.parquet(str(root)), some_rows(), conditions)

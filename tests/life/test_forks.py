@@ -43,7 +43,7 @@ BEGIN = """
     opened = sc.open_table({root!r})
 """
 
-ROADS = {
+READ_PATHS = {
     "after a read": """
         assert rows(opened)[0]
         in_child(lambda: reads(opened))
@@ -108,9 +108,9 @@ def run(code: str, root: str) -> None:
     subprocess.run([sys.executable, "-c", filled], check=True, env=environment, timeout=150)
 
 
-@pytest.mark.parametrize("road", ROADS)
-def test_a_forked_child_reads(root: Path, road: str) -> None:
-    run(ROADS[road], str(root))
+@pytest.mark.parametrize("read_path", READ_PATHS)
+def test_a_forked_child_reads(root: Path, read_path: str) -> None:
+    run(READ_PATHS[read_path], str(root))
 
 
 def test_no_lock_and_no_pool_is_kept_that_a_child_would_wait_for() -> None:

@@ -175,7 +175,7 @@ def left_over(root: Path) -> list[Path]:
     for folder, suffix in (
         ("segments", "segment"),
         ("filters", "filter"),
-        ("slivers", "sliver"),
+        ("fragments", "fragment"),
         ("manifests", "manifests"),
     ):
         (root / "_secateur" / folder).mkdir(exist_ok=True)

@@ -81,7 +81,7 @@ def test_appends_prune_like_one_build(appended: ParquetDirectory, tmp_path: Path
     done = sc.optimize_index(appended)
     sc.build_index(once, sort_key=["ts"], bloom=["id"], ngram=["name"], segment_blocks=16)
     assert (done.segments_before, done.filter_files_before) == (APPENDS, 2 * APPENDS)
-    assert done.filter_files_after == 4  # the first build has a good part of the blocks, so its slabs stay
+    assert done.filter_files_after == 4  # the first build has a good part of the blocks, so its bloom matrices stay
     built = sc.describe_index(once)
     assert done.segments_after <= 1.5 * built.segments
     bounds = sc.inspect.segments(appended).sort_by("segment")
@@ -97,7 +97,7 @@ def test_appends_prune_like_one_build(appended: ParquetDirectory, tmp_path: Path
 
 
 def test_what_is_in_order_stays(appended: ParquetDirectory, tmp_path: Path) -> None:
-    """After an append in key order the old segments stay, and so do their slabs; with a late file one is made anew."""
+    """After an append in key order old segments and their matrices stay; with a late file one is made anew."""
     sc.optimize_index(appended)
     names = set(sc.inspect.segments(appended)["name"].to_pylist())
     assert sc.optimize_index(appended).is_in_order

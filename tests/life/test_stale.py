@@ -104,17 +104,17 @@ def aggregates(plan: Scan) -> list[dict[str, Any]]:
     return found
 
 
-ROADS: dict[str, tuple[Callable[[Scan], Any], Any]] = {
+READ_PATHS: dict[str, tuple[Callable[[Scan], Any], Any]] = {
     "to_arrow": (lambda plan: ids(plan.to_arrow()), list(range(5, 25))),
     "to_batches": (lambda plan: ids(pa.Table.from_batches(plan.to_batches())), list(range(5, 25))),
     "aggregate": (aggregates, [{"n": 20, "low": 0, "high": 24}]),
 }
 
 
-@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("read_path", READ_PATHS)
 @pytest.mark.parametrize("change", [*CHANGES, *HARMLESS])
-def test_a_directory_changes_between_plan_and_read(root: Path, change: str, road: str) -> None:
-    read, planned = ROADS[road]
+def test_a_directory_changes_between_plan_and_read(root: Path, change: str, read_path: str) -> None:
+    read, planned = READ_PATHS[read_path]
     plan = sc.prune(sc.open_table(str(root)), WHERE, strict=True)
     assert read(plan) == planned
     if change in HARMLESS:
@@ -122,7 +122,7 @@ def test_a_directory_changes_between_plan_and_read(root: Path, change: str, road
         assert read(plan) == planned
         return
     CHANGES[change](root)
-    if road == "aggregate":  # by metadata: what was planned, or a file that had to be read is another
+    if read_path == "aggregate":  # by metadata: what was planned, or a file that had to be read is another
         try:
             assert read(plan) == planned
         except StalePlan as error:
@@ -297,9 +297,9 @@ def test_a_plan_reads_its_own_snapshot(made: Any, commit: str) -> None:
     plan = sc.prune(table, WHERE, strict=True)
     old = made.current_snapshot().snapshot_id
     mine = [Path(path.removeprefix("file://")) for path in plan.files]
-    expected = {road: planned for road, (_, planned) in ROADS.items()}
+    expected = {read_path: planned for read_path, (_, planned) in READ_PATHS.items()}
     COMMITS[commit](made)
-    assert {road: read(plan) for road, (read, _) in ROADS.items()} == expected
+    assert {read_path: read(plan) for read_path, (read, _) in READ_PATHS.items()} == expected
     past = sc.prune(sc.open_table(made, snapshot_id=old), WHERE, strict=True)
     assert ids(past.to_arrow()) == list(range(5, 25))
     still_live = set(mine) <= set(files_of(made))

@@ -1,4 +1,4 @@
-"""Spark Connect: every road that it has gives the rows and the schema of Spark's own reader."""
+"""Spark Connect: every read path that it has gives the rows and the schema of Spark's own reader."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import secateur as sc
-from tests.support.connect_roads import LOST_BY_PUSH_DOWN, PREDICATES, ROADS
+from tests.support.connect_read_paths import LOST_BY_PUSH_DOWN, PREDICATES, READ_PATHS
 
 
 @pytest.mark.spark
-def test_every_road_of_connect_gives_the_rows_of_sparks_own_reader(tmp_path: Path) -> None:
+def test_every_read_path_of_connect_gives_the_rows_of_sparks_own_reader(tmp_path: Path) -> None:
     n, start = 1_000, datetime(2026, 1, 1, tzinfo=UTC)
     data = pa.table(
         {
@@ -39,12 +39,12 @@ def test_every_road_of_connect_gives_the_rows_of_sparks_own_reader(tmp_path: Pat
         path = tmp_path / f"{part}.parquet"
         pq.write_table(rows, path, row_group_size=100, write_page_index=True, max_rows_per_page=10)
     sc.build_index(sc.open_table(str(tmp_path)), bloom=["name"])
-    script = Path(__file__).parents[1] / "support" / "connect_roads.py"
+    script = Path(__file__).parents[1] / "support" / "connect_read_paths.py"
     done = subprocess.run(
         [sys.executable, script, tmp_path], capture_output=True, text=True, timeout=300, check=False, cwd=script.parent
     )
     assert done.returncode == 0, done.stderr[-20_000:]
     told = json.loads(done.stdout.splitlines()[-1])
     assert told.pop("session").startswith("pyspark.sql.connect")
-    assert len(told) == len(PREDICATES) * (2 * len(ROADS) + 2) + len(LOST_BY_PUSH_DOWN)
+    assert len(told) == len(PREDICATES) * (2 * len(READ_PATHS) + 2) + len(LOST_BY_PUSH_DOWN)
     assert [what for what, equal in told.items() if not equal] == []

@@ -1,4 +1,4 @@
-"""Spark's hidden column of files in predicates: by every road that has it, the rows are those of Spark alone."""
+"""Spark's hidden column of files in predicates: by every read path that has it, the rows are those of Spark alone."""
 
 from __future__ import annotations
 

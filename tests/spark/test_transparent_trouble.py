@@ -179,13 +179,13 @@ def test_a_query_keeps_the_zone_in_which_it_was_analysed(spark: SparkSession, wr
     assert ids(frame.where("hour(ts) = 0")) == [15, 39]
 
 
-# ---- public roads ----------------------------------------------------------------------------------------------------
+# ---- public read paths -----------------------------------------------------------------------------------------------
 
 
 def reason(frame: DataFrame) -> str:
-    """Why a public road was taken, as ``explain(True)`` tells it."""
+    """Why a public read path was taken, as ``explain(True)`` tells it."""
     text = str(frame._jdf.queryExecution().toString())
-    return text.partition("reads by a public road: ")[2].partition("\n")[0]
+    return text.partition("reads by a public read path: ")[2].partition("\n")[0]
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def floats(write_table: WriteTable) -> str:
 
 
 @pytest.mark.parametrize("columns", [["id", "x", "p"], ["id", "x", "nested", "p"]])
-def test_a_public_road_gives_the_same_rows(
+def test_a_public_read_path_gives_the_same_rows(
     spark: SparkSession, write_table: WriteTable, floats: str, columns: list[str]
 ) -> None:
     root = str(write_table({"a.parquet": pq.read_table(floats, columns=columns)}))
@@ -222,7 +222,7 @@ def test_a_public_road_gives_the_same_rows(
 @pytest.mark.parametrize(
     "source", ["class {", "package secateur; public class PrunedTable { public PrunedTable(int x) {} }"]
 )
-def test_another_spark_takes_a_public_road(
+def test_another_spark_takes_a_public_read_path(
     spark: SparkSession, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
     (tmp_path / "PrunedTable.java").write_text(source)
@@ -234,19 +234,19 @@ def test_another_spark_takes_a_public_road(
         sc.dataframe(spark, sc.open_table(str(root)), via="transparent")
 
 
-def test_a_road_that_is_none_is_refused(spark: SparkSession, root: Path) -> None:
+def test_a_read_path_that_is_none_is_refused(spark: SparkSession, root: Path) -> None:
     with pytest.raises(ValueError, match="via is one of auto, transparent, public"):
         sc.dataframe(spark, sc.open_table(str(root)), via="blocks")
 
 
-def test_iceberg_tables_take_a_public_road(spark: SparkSession, catalog: Catalog) -> None:
+def test_iceberg_tables_take_a_public_read_path(spark: SparkSession, catalog: Catalog) -> None:
     catalog.create_table("db.t", pa.schema([("id", pa.int64()), ("x", pa.float64())])).append(numbered(0, 9))
     frame = sc.dataframe(spark, sc.open_table("db.t", catalog=catalog))
     assert "only directories" in reason(frame)
     assert ids(frame.where("x > 3")) == [7, 8]
 
 
-def test_columns_with_a_collation_take_a_public_road(spark: SparkSession, tmp_path: Path) -> None:
+def test_columns_with_a_collation_take_a_public_read_path(spark: SparkSession, tmp_path: Path) -> None:
     written = spark.sql("SELECT id, 'A' COLLATE UTF8_LCASE AS s FROM range(3)")
     written.write.parquet(str(tmp_path / "lake"))
     frame = sc.dataframe(spark, sc.open_table(str(tmp_path / "lake")))
@@ -268,7 +268,7 @@ spark.stop()
 
 
 @pytest.mark.spark
-def test_spark_connect_takes_a_public_road(root: Path) -> None:
+def test_spark_connect_takes_a_public_read_path(root: Path) -> None:
     """In a process of its own: the client of Connect and Classic do not share one."""
     environment = {**os.environ, "PYTHONPATH": str(Path(sc.__file__).parent.parent)}
     done = subprocess.run(

@@ -276,9 +276,9 @@ class Query:
         return [(f, asked) for f, asked in found if self.tells(f, segments)]
 
     def tells(self, f: int, segments: Sequence[int]) -> bool:
-        """Slabs of whatever segments, or postings of one of these."""
+        """Bloom matrices of whatever segments, or postings of one of these."""
         if self.index.filters[f].kind != POSTINGS:
-            return f in self.index.segments.slabs
+            return f in self.index.segments.bloom_matrices
         own = number_of(self.index.filters[f])
         self.note_filter(f, segments)
         return any(self.index.parts[s].has(f"posting/{own}") for s in segments)
@@ -287,7 +287,7 @@ class Query:
         own = number_of(self.index.filters[f])
         for s in segments:
             self.note(s, f"posting/{own}")
-            if self.index.parts[s].harmed & {f"code/{own}", f"rows/{own}"}:
+            if self.index.parts[s].harmed & {f"size-class/{own}", f"rows/{own}"}:
                 self.doubted.add(self.index.parts[s].name)
 
     def doubt_zones(self, question: Question, segments: Sequence[int]) -> None:

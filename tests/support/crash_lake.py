@@ -23,7 +23,7 @@ from secateur.maintain.vacuum import used_files
 
 ROWS = 12
 # Files of other rows are as long as these, and so are their pages: what is read by old offsets is no error.
-LAYOUT: dict[str, Any] = {"row_group_size": 4, "use_dictionary": False, "compression": "none"}
+LOCATIONS: dict[str, Any] = {"row_group_size": 4, "use_dictionary": False, "compression": "none"}
 Row = Mapping[str, Any]
 QUESTIONS: list[tuple[str, Callable[[Row], bool]]] = [  # one that looks up, and one that finds nearly all
     ("user = 21 OR (word = 'w3' AND id > 9)", lambda row: row["user"] == 21 or (row["word"] == "w3" and row["id"] > 9)),
@@ -71,7 +71,7 @@ class Lake:
         """A file, appended or in the place of another: whole from one moment on, as writers of tables do it."""
         self.filesystem.create_dir(self.root, recursive=True)
         aside = posixpath.join(self.root, f"_{name}")
-        pq.write_table(pa.Table.from_pylist(rows), aside, **LAYOUT, filesystem=self.filesystem)
+        pq.write_table(pa.Table.from_pylist(rows), aside, **LOCATIONS, filesystem=self.filesystem)
         self.filesystem.move(aside, posixpath.join(self.root, name))
         self.rows[name] = rows
 
@@ -84,7 +84,7 @@ class Lake:
         path, aside = posixpath.join(self.root, name), posixpath.join(self.root, f"_{name}")
         before = self._bytes(path)
         for rows in choices:
-            pq.write_table(pa.Table.from_pylist(rows), aside, **LAYOUT, filesystem=self.filesystem)
+            pq.write_table(pa.Table.from_pylist(rows), aside, **LOCATIONS, filesystem=self.filesystem)
             data = self._bytes(aside)
             if len(data) == len(before) and _footer(data) != _footer(before):
                 break

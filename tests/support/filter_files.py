@@ -16,10 +16,17 @@ from bitarray import bitarray
 
 from secateur.index.container.index_file import FILTERS, read_contents
 from secateur.index.filters import bloom_fragment, transpose
-from secateur.index.filters.bloom_fragment import Sliver
-from secateur.index.filters.bloom_matrix import Slabs
+from secateur.index.filters.bloom_fragment import BloomFragment
+from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.filters.hashing import Hashes, distinct, hash_present
-from secateur.index.filters.transpose import PartPlan, interleaved, plan_files, plan_matrices, slabs_written, write_file
+from secateur.index.filters.transpose import (
+    PartPlan,
+    interleaved,
+    plan_files,
+    plan_matrices,
+    write_file,
+    written_matrices,
+)
 from secateur.index.model import Store
 
 MASK = 2**64 - 1
@@ -65,28 +72,32 @@ def bits_of(positions: Iterable[Sequence[int]], log2_bits: int) -> bitarray:
     return found
 
 
-# ---- slivers laid side by side ---------------------------------------------------------------------------------------
+# ---- fragments laid side by side -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Cuts:
-    """How much of filters comes into one sliver, part or slab, and how much larger joining sizes may make a slab."""
+    """How much of filters comes into a fragment, part or matrix, and how much larger joining sizes may make it."""
 
-    slab_blocks: int = transpose.SLAB_BLOCKS
+    matrix_blocks: int = transpose.MATRIX_BLOCKS
     part_bytes: int = transpose.PART_BYTES
-    sliver_bytes: int = bloom_fragment.SLIVER_BYTES
+    fragment_bytes: int = bloom_fragment.FRAGMENT_BYTES
     joined_bytes: int = transpose.JOINED_BYTES
 
     @contextmanager
     def prevailing(self) -> Iterator[None]:
-        changes = {"SLAB_BLOCKS": self.slab_blocks, "PART_BYTES": self.part_bytes, "JOINED_BYTES": self.joined_bytes}
-        with patch.multiple(transpose, **changes), patch.object(bloom_fragment, "SLIVER_BYTES", self.sliver_bytes):
+        changes = {
+            "MATRIX_BLOCKS": self.matrix_blocks,
+            "PART_BYTES": self.part_bytes,
+            "JOINED_BYTES": self.joined_bytes,
+        }
+        with patch.multiple(transpose, **changes), patch.object(bloom_fragment, "FRAGMENT_BYTES", self.fragment_bytes):
             yield
 
 
-SLAB_BLOCKS = (1, 9, 40, transpose.SLAB_BLOCKS)
+MATRIX_BLOCKS = (1, 9, 40, transpose.MATRIX_BLOCKS)
 PART_BYTES = (1_000, 5_000, transpose.PART_BYTES)
-SLIVER_BYTES = (1, 700, bloom_fragment.SLIVER_BYTES)
+FRAGMENT_BYTES = (1, 700, bloom_fragment.FRAGMENT_BYTES)
 JOINED_BYTES = (0, 200, transpose.JOINED_BYTES)
 
 
@@ -99,14 +110,16 @@ def own_shape(distinct: int, fpr: float) -> tuple[int, int, int]:
     return (33 if has_fewer else 0) * 64 + log2_bits, math.ceil(probes * 2 / 3) if has_fewer else probes, log2_bits
 
 
-def probes_of(code: int, fpr: float) -> int:
+def probes_of(size_class: int, fpr: float) -> int:
     """The probes of filters of a code."""
     probes = max(1, math.ceil(0.6 * math.log2(1 / fpr)))
-    return {0: probes, 33: math.ceil(probes * 2 / 3)}.get(code // 64, 8)
+    return {0: probes, 33: math.ceil(probes * 2 / 3)}.get(size_class // 64, 8)
 
 
-def slabs_in(store: Store, name: str, segments: Sequence[Sequence[Sliver]], fpr: float) -> Slabs | None:
-    """The slivers of all segments laid side by side in files of this name; None where there are none."""
+def bloom_matrices_in(
+    store: Store, name: str, segments: Sequence[Sequence[BloomFragment]], fpr: float
+) -> BloomMatrices | None:
+    """The fragments of all segments laid side by side in files of this name; None where there are none."""
     matrices = plan_matrices(segments)
     parts = plan_files(matrices)
 
@@ -114,9 +127,9 @@ def slabs_in(store: Store, name: str, segments: Sequence[Sequence[Sliver]], fpr:
         return interleaved(store, matrices[part.matrix], part)
 
     files = [write_file(store, f"filters/{name}-{i:06d}.filter", each, rows_of) for i, each in enumerate(parts)]
-    for sliver in (sliver for mine in segments for sliver in mine):
-        store.delete(sliver.name)
-    return slabs_written(matrices, fpr, list(zip(parts, files, strict=True))) if matrices else None
+    for fragment in (fragment for mine in segments for fragment in mine):
+        store.delete(fragment.name)
+    return written_matrices(matrices, fpr, list(zip(parts, files, strict=True))) if matrices else None
 
 
 def without_bands(name: str, data: bytes, kind: int = FILTERS, matrix: str | None = None) -> bytes:

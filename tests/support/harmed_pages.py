@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from secateur.errors import InvalidParquet
 from secateur.io.parquet import thrift_encoding as thrift
 from secateur.io.parquet.chunk_locations import ChunkLocations
-from secateur.io.parquet.file_locations import read_layout
+from secateur.io.parquet.file_locations import read_locations
 from secateur.io.parquet.footer import read_footer
 from secateur.io.parquet.page_index import PageLocations
 from secateur.io.parquet.page_reader import PageReader
@@ -52,13 +52,13 @@ class Whole:
     def harmed(self, data: bytes) -> Iterator[tuple[str, PageReader]]:
         """Readers of other bytes: one that knows the footer and the pages already, and one that reads them too."""
         file = pa.BufferReader(data)
-        yield "known", PageReader("it", file, self.reader.head, self.reader.layout)
+        yield "known", PageReader("it", file, self.reader.head, self.reader.locations)
         footer = read_footer(file)
-        yield "read", PageReader("it", file, footer.head, lambda group, leaves: _layout(file, footer, leaves))
+        yield "read", PageReader("it", file, footer.head, lambda group, leaves: _locations(file, footer, leaves))
 
 
-def _layout(file: pa.NativeFile, footer: Any, leaves: Sequence[int]) -> ChunkLocations:
-    found = read_layout(file, footer, 0, leaves).of(leaves)
+def _locations(file: pa.NativeFile, footer: Any, leaves: Sequence[int]) -> ChunkLocations:
+    found = read_locations(file, footer, 0, leaves).of(leaves)
     if found is None or not found.has_pages:
         raise InvalidParquet("the pages are not known, and the row group is read whole")
     return found
@@ -97,11 +97,11 @@ def files() -> list[Whole]:
 def _whole(name: str, data: bytes, checksums: bool) -> Whole:
     file = pa.BufferReader(data)
     footer = read_footer(file)
-    reader = PageReader("it", file, footer.head, lambda group, leaves: _layout(file, footer, leaves))
+    reader = PageReader("it", file, footer.head, lambda group, leaves: _locations(file, footer, leaves))
     rows = pq.ParquetFile(io.BytesIO(data)).read().take(pa.array(WANTED.positions))
     names = footer.head.schema.names
     bodies = np.zeros(len(data), bool)
-    for each in reader._pages(reader._chosen(0, reader.layout(0, footer.head.leaves(names)), WANTED)).values():
+    for each in reader._pages(reader._chosen(0, reader.locations(0, footer.head.leaves(names)), WANTED)).values():
         offsets = each.chosen.pages.offset[each.chosen.number].tolist()
         for at, (page, header) in zip(offsets, each.pages, strict=True):
             bodies[at + header.size : at + len(page)] = True
@@ -172,24 +172,24 @@ def lies(seed: int, count: int) -> Iterator[Trouble]:
     rng, known = np.random.default_rng(seed), files()
     for i in range(count):
         whole = known[int(rng.integers(len(known)))]
-        done, layout = (with_lying_header if i % 2 else with_lying_index)(whole, rng)
-        data = whole.data + layout.more
-        reader = PageReader("it", pa.BufferReader(data), whole.reader.head, lambda group, leaves, to=layout.to: to)
+        done, locations = (with_lying_header if i % 2 else with_lying_index)(whole, rng)
+        data = whole.data + locations.more
+        reader = PageReader("it", pa.BufferReader(data), whole.reader.head, lambda group, leaves, to=locations.to: to)
         yield (f"{whole.name}, {done}", *judged(whole, "lies", reader, WANTED, False))
 
 
 @dataclass(frozen=True)
 class Lie:
-    """A layout, and the bytes that it wants behind those of the file."""
+    """Page locations, and the bytes that they want behind those of the file."""
 
     to: ChunkLocations
     more: bytes
 
 
 def with_lying_header(whole: Whole, rng: np.random.Generator) -> tuple[str, Lie]:
-    """A page, or the dictionary page, whose header has another number somewhere; the layout has the page's size."""
-    layout, leaf = _any_leaf(whole, rng)
-    chunk = layout.chunks[leaf]
+    """A page, or the dictionary page, whose header has another number somewhere; the locations have the page's size."""
+    locations, leaf = _any_leaf(whole, rng)
+    chunk = locations.chunks[leaf]
     pages = chunk.pages
     data = whole.data[chunk.start : chunk.stop]
     page = int(rng.integers(-1 if chunk.dictionary else 0, len(pages.rows)))
@@ -219,13 +219,13 @@ def with_lying_header(whole: Whole, rng: np.random.Generator) -> tuple[str, Lie]
         pages=PageLocations(pages.offset + moved, sizes, pages.first_row, pages.rows),
     )
     more = data[:at] + header + data[at + length :]
-    return said, Lie(ChunkLocations(layout.row_count, {**layout.chunks, leaf: lying}), more)
+    return said, Lie(ChunkLocations(locations.row_count, {**locations.chunks, leaf: lying}), more)
 
 
 def with_lying_index(whole: Whole, rng: np.random.Generator) -> tuple[str, Lie]:
     """Pages that lie elsewhere, or have other rows; in order and without overlap all the same."""
-    layout, leaf = _any_leaf(whole, rng)
-    chunk = layout.chunks[leaf]
+    locations, leaf = _any_leaf(whole, rng)
+    chunk = locations.chunks[leaf]
     pages = chunk.pages
     n, by = len(pages.rows), int(rng.choice([-30, -3, -1, 1, 2, 40]))
     page = int(rng.integers(n))
@@ -245,21 +245,21 @@ def with_lying_index(whole: Whole, rng: np.random.Generator) -> tuple[str, Lie]:
             size = size[::-1].copy()
             offset = np.cumsum(np.append(offset[0], size[:-1]))
         case "another":
-            other = layout.chunks[int(rng.choice(list(layout.chunks)))].pages
+            other = locations.chunks[int(rng.choice(list(locations.chunks)))].pages
             offset, size, first_row = other.offset, other.size, other.first_row
-    rows = np.diff(first_row, append=layout.row_count)
+    rows = np.diff(first_row, append=locations.row_count)
     said = f"leaf {leaf}, page {page}: {kind} by {by}"
     sound = (np.diff(first_row) > 0).all() and (offset[1:] >= (offset + size)[:-1]).all() and rows[-1] > 0
     if not sound or min(size) <= 0 or first_row[0]:
-        return f"{said}, refused at once", Lie(layout, b"")
+        return f"{said}, refused at once", Lie(locations, b"")
     lying = replace(chunk, pages=PageLocations(offset, size, first_row, rows))
-    return said, Lie(ChunkLocations(layout.row_count, {**layout.chunks, leaf: lying}), b"")
+    return said, Lie(ChunkLocations(locations.row_count, {**locations.chunks, leaf: lying}), b"")
 
 
 def _any_leaf(whole: Whole, rng: np.random.Generator) -> tuple[ChunkLocations, int]:
     head = whole.reader.head
-    layout = whole.reader.layout(0, head.leaves(head.schema.names))
-    return layout, int(rng.choice(list(layout.chunks)))
+    locations = whole.reader.locations(0, head.leaves(head.schema.names))
+    return locations, int(rng.choice(list(locations.chunks)))
 
 
 def encoded(fields: Mapping[int, Any]) -> bytes:

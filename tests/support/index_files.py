@@ -25,8 +25,8 @@ from secateur.index.container.index_file import (
     encode_chunk,
     read_contents,
 )
-from secateur.index.filters.bloom_fragment import SliverWriter
-from secateur.index.filters.bloom_matrix import Slabs
+from secateur.index.filters.bloom_fragment import BloomFragmentWriter
+from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.filters.hashing import Hashes
 from secateur.index.filters.postings_build import postings_of
 from secateur.index.identity import FileIdentity
@@ -62,7 +62,7 @@ from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Values
 from secateur.pruning.report import Faults, Reads
 from secateur.values import UNBOUNDED, Key, Keys, Kind
-from tests.support.filter_files import hash_values, slabs_in
+from tests.support.filter_files import bloom_matrices_in, hash_values
 from tests.support.memory_store import MemoryStore
 
 ROWS = np.array([10, 0, 7, 1], np.int64)
@@ -140,11 +140,11 @@ def segment_data() -> SegmentData:
         maps[0].take(np.repeat(np.arange(4), np.diff(offsets))),
         Places(np.arange(7) * 100 + 4, np.full(7, 100)),
     )
-    codes = SliverWriter(Memory(), "slivers/1", FPR)
+    size_classes = BloomFragmentWriter(Memory(), "fragments/1", FPR)
     for hashes in hashes_of_ids():
-        codes.add(hashes)
+        size_classes.add(hashes)
     named = [None if names is None else hash_values(pa.array(names, pa.string())).first for names in NAMES]
-    return SegmentData(FILES, blocks, COLUMNS, maps, {0: pages}, {0: codes.finish()}, {1: postings_of(named)})
+    return SegmentData(FILES, blocks, COLUMNS, maps, {0: pages}, {0: size_classes.finish()}, {1: postings_of(named)})
 
 
 # What filters have of the four blocks: filters of two sizes, and blocks of which nothing is known.
@@ -156,28 +156,28 @@ def hashes_of_ids() -> list[Hashes | None]:
     return [None if ids is None else hash_values(pa.array(ids, pa.int64())) for ids in IDS]
 
 
-def slabs_of(store: Memory) -> dict[int, Slabs]:
+def bloom_matrices_of(store: Memory) -> dict[int, BloomMatrices]:
     """The filters of ids, written to the store."""
-    writer = SliverWriter(store, "slivers/1", FPR)
+    writer = BloomFragmentWriter(store, "fragments/1", FPR)
     for hashes in hashes_of_ids():
         writer.add(hashes)
     writer.finish()
-    slabs = slabs_in(store, "0123456789ab", [writer.slivers], FPR)
-    assert slabs is not None
-    return {0: slabs}
+    bloom_matrices = bloom_matrices_in(store, "0123456789ab", [writer.fragments], FPR)
+    assert bloom_matrices is not None
+    return {0: bloom_matrices}
 
 
-def snapshot_of(encoded: Encoded, slabs: Mapping[int, Slabs]) -> bytes:
+def snapshot_of(encoded: Encoded, bloom_matrices: Mapping[int, BloomMatrices]) -> bytes:
     """A snapshot of one segment file and the filters beside it, whatever they hold."""
     one = [zonemap.merge(z, ROWS, np.zeros(1, np.int64)) for z in zone_maps()]
     counts = np.array([[2, 10, 100], [2, 8, 80]])
     summary = SegmentSummary(NAME, len(encoded.data), 18, 4, FILES, counts, one, encoded.places, {})
-    return encode_snapshot(1, 1.5, summarised(COLUMNS, FILTERS, [summary], slabs), OPTIONS, SCHEMA)
+    return encode_snapshot(1, 1.5, summarised(COLUMNS, FILTERS, [summary], bloom_matrices), OPTIONS, SCHEMA)
 
 
 def store_of(encoded: Encoded) -> Memory:
     store = Memory({NAME: encoded.data})
-    store.put(SNAPSHOT_NAME, snapshot_of(encoded, slabs_of(store)))
+    store.put(SNAPSHOT_NAME, snapshot_of(encoded, bloom_matrices_of(store)))
     return store
 
 
@@ -247,7 +247,7 @@ def everything_of_segment(store: Memory) -> list[Any]:
         (pages,) = memory.pages(column, ONLY)
         found += [plain(zones.zones), plain(pages), places(memory, column)]
     (postings,) = memory.postings(1, ONLY)
-    return [*found, plain(memory.codes(0, 0)), plain(postings), everything_of_filters(store)]
+    return [*found, plain(memory.size_classes(0, 0)), plain(postings), everything_of_filters(store)]
 
 
 def everything_of_filters(store: Memory) -> list[Any]:
@@ -282,7 +282,7 @@ def everything_of_snapshot(store: Memory) -> list[Any]:
     found += [plain(snapshot.tree_zones(column)) for column in FIELDS]
     found += [plain(snapshot.directory(kind, column)) for kind in COLUMN_KINDS for column in FIELDS]
     found += [plain(snapshot.filter_directory(kind, f)) for kind in FILTER_KINDS for f in range(len(FILTERS))]
-    found += [snapshot.filters, *(plain(snapshot.slabs(f)) for f in range(len(FILTERS)))]
+    found += [snapshot.filters, *(plain(snapshot.bloom_matrices(f)) for f in range(len(FILTERS)))]
     return [*found, plain(snapshot.directory("blocks", None)), plain(list(vars(snapshot.as_segments()).values()))]
 
 

@@ -45,22 +45,22 @@ def check_table(
     *,
     frame: DataFrame | None = None,
     limit: int = 3,
-    roads: int = 0,
+    read_paths: int = 0,
     build: dict[str, Any] | None = None,
     ansi: bool | None = None,
 ) -> Answers:
     """All laws on a table, with a new index (unless `build` is None) and without one.
 
-    `frame` is the table as Spark reads it. The rows of the first `roads` predicates are read through Spark too. `ansi`
-    is told to `prune`; None leaves the mode for it to ask of the session.
+    `frame` is the table as Spark reads it. The rows of the first `read_paths` predicates are read through Spark too.
+    `ansi` is told to `prune`; None leaves the mode for it to ask of the session.
     """
     answers = ask(spark.read.parquet(str(root)) if frame is None else frame, predicates)
     table = sc.open_table(str(root))
     if build is not None:
         sc.build_index(table, spark=spark, **build)
     check_plans(root, answers, limit, ansi=ansi)
-    wheres = [text for text in answers.truth if text != "NULL"][:roads]  # Spark refuses WHERE NULL
-    check_roads(spark, [sc.prune(table, text) for text in wheres], answers)
+    wheres = [text for text in answers.truth if text != "NULL"][:read_paths]  # Spark refuses WHERE NULL
+    check_read_paths(spark, [sc.prune(table, text) for text in wheres], answers)
     return answers
 
 
@@ -116,7 +116,7 @@ def check_truth(plan: Scan, batch: pa.RecordBatch, expected: Truth) -> None:
 
 
 def check_rows(plan: Scan, wanted: Counter[str]) -> None:
-    """Law 3, for the roads that need no Spark."""
+    """Law 3, for the read paths that need no Spark."""
     if plan.residuals.whole is not None and not is_supported(plan.residuals.whole):
         with pytest.raises(UnsupportedPredicate):
             plan.to_arrow()
@@ -130,8 +130,8 @@ def check_rows(plan: Scan, wanted: Counter[str]) -> None:
     assert plan.count() == found.total(), plan.sql
 
 
-def check_roads(spark: SparkSession, plans: Sequence[Scan], answers: Answers) -> None:
-    """Law 3, for the roads through Spark, all plans in one query by each road, and as a stream of batches."""
+def check_read_paths(spark: SparkSession, plans: Sequence[Scan], answers: Answers) -> None:
+    """Law 3, for the read paths through Spark, all plans in one query by each read path, and as a stream of batches."""
     if not plans:
         return
     for plan in plans:
@@ -139,20 +139,23 @@ def check_roads(spark: SparkSession, plans: Sequence[Scan], answers: Answers) ->
             with contextlib.suppress(EvaluationError):  # which check_plans looks into
                 found = rows(pa.Table.from_batches(plan.to_batches(), plan.opened.schema))
                 assert found == answers.matching(plan.sql)
-    for road in ("local", "blocks", "native"):
-        taken = [(i, plan) for i, plan in enumerate(plans) if has_road(plan, road)]
+    for read_path in ("local", "blocks", "native"):
+        taken = [(i, plan) for i, plan in enumerate(plans) if has_read_path(plan, read_path)]
         if not taken:
             continue
         wanted = [(i, row) for i, plan in taken for row in answers.matching(plan.sql).elements()]
-        numbered = [plan.to_spark(spark, via=road).withColumn(PLAN, lit(i)) for i, plan in taken]
+        numbered = [plan.to_spark(spark, via=read_path).withColumn(PLAN, lit(i)) for i, plan in taken]
         found = reduce(lambda a, b: a.unionAll(b), numbered).toArrow()
         number, table = found[PLAN].to_pylist(), found.drop_columns([PLAN])
-        assert Counter(zip(number, in_order(table), strict=True)) == Counter(wanted), (road, [p.sql for p in plans])
+        assert Counter(zip(number, in_order(table), strict=True)) == Counter(wanted), (
+            read_path,
+            [p.sql for p in plans],
+        )
 
 
-def has_road(plan: Scan, road: str) -> bool:
+def has_read_path(plan: Scan, read_path: str) -> bool:
     """Whether a plan has a read path: of ``_metadata``, only Spark's own reader knows more than names and sizes."""
-    return not asks_hidden_metadata(plan) or (road == "native" and is_read_by_spark(plan))
+    return not asks_hidden_metadata(plan) or (read_path == "native" and is_read_by_spark(plan))
 
 
 def check_source(spark: SparkSession, root: Path, predicates: Sequence[str], answers: Answers) -> None:

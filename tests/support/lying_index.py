@@ -15,7 +15,7 @@ from secateur.io.storage.index_store import FileStore
 from tests.support.index_files import Arrays, with_arrays
 
 Change = Callable[[Arrays], Arrays]
-_SALT = 11  # of the arrays of slabs
+_SALT = 11  # of the arrays of bloom matrices
 _SIZE = 2  # of the arrays of segments
 
 
@@ -59,9 +59,9 @@ def lie_in_segment(index: Path, chunk: str, change: Change, segment: int = 0) ->
 
 def lie_in_filters(index: Path, f: int, change: Callable[[np.ndarray], np.ndarray]) -> None:
     """Other rows of every matrix in the files of a filter."""
-    slabs = snapshot_of(index).slabs(f)
-    assert slabs is not None
-    for name in slabs.file_name:
+    bloom_matrices = snapshot_of(index).bloom_matrices(f)
+    assert bloom_matrices is not None
+    for name in bloom_matrices.file_name:
         path = index / name
         data = path.read_bytes()
 
@@ -74,6 +74,8 @@ def lie_in_filters(index: Path, f: int, change: Callable[[np.ndarray], np.ndarra
             rows = read_rows(matrix, np.arange(matrix.rows), lambda ranges: [read(*each) for each in ranges], name)
             new = writer.add_rows(own, change(rows.copy()))
             assert new.at == matrix.at
-            (part,) = np.flatnonzero((slabs.at == matrix.at) & (slabs.file == list(slabs.file_name).index(name)))
-            lie_in_snapshot(index, f"slabs/{f}", element(_SALT, int(part), signed_salt(new.salt)))
+            (part,) = np.flatnonzero(
+                (bloom_matrices.at == matrix.at) & (bloom_matrices.file == list(bloom_matrices.file_name).index(name))
+            )
+            lie_in_snapshot(index, f"bloom-matrices/{f}", element(_SALT, int(part), signed_salt(new.salt)))
         path.write_bytes(writer.finish())

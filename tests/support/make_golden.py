@@ -63,7 +63,7 @@ def main() -> None:
         ngram={"name": {"n": 3, "fold": True}},
         tokens=["name"],
         segment_blocks=2,
-        layouts=False,  # which a refresh adds
+        page_locations=False,  # which a refresh adds
     )
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from secateur.io.parquet.chunk_locations import ChunkLocations
-from secateur.io.parquet.location_codec import decode_layout
+from secateur.io.parquet.location_codec import decode_locations
 from tests.support.small_tables import TYPES
 
 NESTED = {
@@ -73,6 +73,6 @@ def parquet(table: pa.Table, **options: Any) -> pa.BufferReader:
 
 
 def with_pages(data: bytes, file_size: int, leaves: Collection[int]) -> ChunkLocations | None:
-    """The layout of some leaves out of what an index has of a block; None where the pages of one are not known."""
-    layout = decode_layout(data, file_size, "it").of(leaves) if data else None
-    return layout if layout is not None and layout.has_pages else None
+    """The page locations of some leaves of a block in an index; None where the pages of one are not known."""
+    locations = decode_locations(data, file_size, "it").of(leaves) if data else None
+    return locations if locations is not None and locations.has_pages else None

@@ -13,8 +13,8 @@ from bitarray import bitarray
 
 from secateur.index.build.column_sketch import FilterSketch
 from secateur.index.filters.bloom import probes_for
-from secateur.index.filters.bloom_fragment import Sliver, SliverWriter
-from secateur.index.filters.bloom_matrix import NONE, OWN_ENCODINGS, code_of, encoding_and_size
+from secateur.index.filters.bloom_fragment import BloomFragment, BloomFragmentWriter
+from secateur.index.filters.bloom_matrix import NONE, OWN_ENCODINGS, encoding_and_size, size_class_of
 from secateur.index.filters.hashing import Hashes
 from secateur.index.filters.parquet_bloom import Encoding, NativeForm
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, Filter, Store
@@ -83,7 +83,7 @@ def contents_of(own: Filter, values: Sequence[Any]) -> frozenset[bytes]:
 class Held:
     """What the filter of one block holds: its code, its bits, and by sets; `values` is None where it is not known."""
 
-    code: int
+    size_class: int
     values: frozenset[bytes] | None
     probes: int
     bits: bitarray | None = None
@@ -96,7 +96,7 @@ class Held:
         """Whether the block may hold what is asked for, by its bits, or in postings, which are not wrong."""
         if self.values is None or self.bits is None:
             return self.by_sets(asked)
-        encoding, log2_bits = encoding_and_size(self.code)
+        encoding, log2_bits = encoding_and_size(self.size_class)
         if encoding in OWN_ENCODINGS:
             positions = [
                 [p for value in each for p in positions_of(value, self.probes, log2_bits)]
@@ -113,7 +113,7 @@ class Held:
         """Of several alternatives those that the block may hold by its bits; None where they are not told apart."""
         if self.bits is None or len(asked.alternatives) == 1:
             return None
-        encoding, _ = encoding_and_size(self.code)
+        encoding, _ = encoding_and_size(self.size_class)
         if encoding not in OWN_ENCODINGS:
             forms = asked.native_forms(encoding)
             if forms is None or len(forms) == 1:
@@ -124,10 +124,10 @@ class Held:
 
 @dataclass(frozen=True)
 class Written:
-    """A filter over the blocks of a segment: the codes and slivers that a build makes, and what every block has."""
+    """A filter over the blocks of a segment: the codes and fragments that a build makes, and what every block has."""
 
-    codes: np.ndarray
-    slivers: list[Sliver]
+    size_classes: np.ndarray
+    fragments: list[BloomFragment]
     held: list[Held]
     hashes: list[Hashes | None]
 
@@ -136,7 +136,7 @@ def written(
     own: Filter, blocks: Sequence[Sequence[Any]], store: Store, prefix: str, fpr: float, random: np.random.Generator
 ) -> Written:
     """The filter of one kind over some blocks; some are not known, some come with filters of their files."""
-    writer, probes = SliverWriter(store, prefix, fpr), probes_for(fpr)
+    writer, probes = BloomFragmentWriter(store, prefix, fpr), probes_for(fpr)
     held, hashes = [], []
     for values in blocks:
         contents, found = contents_of(own, values), _hashes(own, values)
@@ -152,15 +152,15 @@ def written(
             forms = [_native_form(value, encoding.code) for value in contents]
             bits = bits_of((native_positions_of(form, log2_bits) for form in forms), log2_bits)
             writer.add_bits(encoding.code, np.array(bits.tolist(), np.uint8))
-            held.append(Held(code_of(encoding.code, log2_bits), contents, 8, bits))
+            held.append(Held(size_class_of(encoding.code, log2_bits), contents, 8, bits))
         else:
             writer.add(found)
-            code, fitting, log2_bits = own_shape(len(contents), fpr)
+            size_class, fitting, log2_bits = own_shape(len(contents), fpr)
             bits = bits_of((positions_of(value, fitting, log2_bits) for value in contents), log2_bits)
-            held.append(Held(code, contents, fitting, bits))
+            held.append(Held(size_class, contents, fitting, bits))
     if own.kind == POSTINGS:
         return Written(np.zeros(0, np.int16), [], held, hashes)
-    return Written(writer.finish(), writer.slivers, held, hashes)
+    return Written(writer.finish(), writer.fragments, held, hashes)
 
 
 def _hashes(own: Filter, values: Sequence[Any]) -> Hashes:

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.index.container.index_file import SEGMENT
-from secateur.index.filters.bloom_fragment import Sliver
-from secateur.index.filters.bloom_matrix import Slabs
+from secateur.index.filters.bloom_fragment import BloomFragment
+from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.filters.postings_build import postings_of
 from secateur.index.identity import FileIdentity
 from secateur.index.model import POSTINGS, BlockTable, BuildOptions, Filter, IndexedColumn
@@ -33,12 +33,12 @@ from secateur.pruning.predicate.bound import Field
 from secateur.pruning.zones import Zones
 from secateur.values import kind_of
 from tests.support.filter_files import (
+    FRAGMENT_BYTES,
     JOINED_BYTES,
+    MATRIX_BLOCKS,
     PART_BYTES,
-    SLAB_BLOCKS,
-    SLIVER_BYTES,
     Cuts,
-    slabs_in,
+    bloom_matrices_in,
     without_bands,
 )
 from tests.support.index_files import Memory, keys_list
@@ -89,7 +89,7 @@ class File:
 class Part:
     """A segment: what was written, the chunks that it lacks, and those that are harmed (``rows/f`` is a matrix).
 
-    Without ``slab/f`` it has no columns in the slabs of a filter.
+    Without ``bloom matrix/f`` it has no columns in the bloom matrices of a filter.
     """
 
     name: str
@@ -116,18 +116,18 @@ class Part:
             "blocks",
             *(f"zone/{c}" for c in range(len(data.columns))),
             *(f"page/{c}" for c in data.pages),
-            *(f"code/{f}" for f in data.codes),
+            *(f"size-class/{f}" for f in data.size_classes),
             *(f"posting/{f}" for f in data.postings),
         }
 
     @property
-    def slivers(self) -> dict[int, Sequence[Sliver]]:
+    def fragments(self) -> dict[int, Sequence[BloomFragment]]:
         """Those that are laid side by side."""
-        return {f: self.filters[f].slivers for f in self.data.codes if f"slab/{f}" not in self.missing}
+        return {f: self.filters[f].fragments for f in self.data.size_classes if f"bloom matrix/{f}" not in self.missing}
 
     def held(self, f: int, within: int) -> Held | None:
         """What the filter of a block holds; None where the segment has none."""
-        is_there = f in self.slivers or f"posting/{f}" in self.chunks - self.missing
+        is_there = f in self.fragments or f"posting/{f}" in self.chunks - self.missing
         return self.filters[f].held[within] if is_there else None
 
 
@@ -174,15 +174,17 @@ class Maker:
         files = (*shared, *(self.file(f"{name}-{i}", width) for i in range(self.random.integers(1, 4))))
         data, filters = self.data(name, files)
         part = Part(name, files, data, filters, frozenset(), frozenset())
-        slabs = {f"slab/{f}" for f in data.codes}
-        missing = frozenset(chunk for chunk in part.chunks | slabs if chunk != "blocks" and self.chance(0.15))
-        missing |= {f"slab/{f}" for f in data.codes if f"code/{f}" in missing}  # in whose columns nobody would find it
+        bloom_matrices = {f"bloom matrix/{f}" for f in data.size_classes}
+        missing = frozenset(chunk for chunk in part.chunks | bloom_matrices if chunk != "blocks" and self.chance(0.15))
+        missing |= {
+            f"bloom matrix/{f}" for f in data.size_classes if f"size-class/{f}" in missing
+        }  # in whose columns nobody would find it
         rows = {f"rows/{f}" for f in data.postings}
         harmed = frozenset(chunk for chunk in (part.chunks | rows) - missing if self.chance(harm))
         return Part(name, files, data, filters, missing, harmed)
 
     def data(self, name: str, files: Sequence[File]) -> tuple[SegmentData, list[Written]]:
-        """What is to be written of some files; slivers of their filters are in the store already."""
+        """What is to be written of some files; fragments of their filters are in the store already."""
         placed = [(f, g, block) for f, file in enumerate(files) for g, block in enumerate(file.blocks)]
         arrays = zip(*((f, g, block.rows, block.size) for f, g, block in placed), strict=True) if placed else [()] * 4
         dtypes = (np.int32, np.int32, np.int64, np.int64)
@@ -192,16 +194,18 @@ class Maker:
         pages = {c: self.pages(blocks, name) for c, name in enumerate(KINDS) if self.chance(0.5)}
         filters = [
             written(
-                each, [b.values[each.path[0]] for b in blocks], self.store, f"slivers/{name}-{f}", rate, self.random
+                each, [b.values[each.path[0]] for b in blocks], self.store, f"fragments/{name}-{f}", rate, self.random
             )
             for f, (each, rate) in enumerate(zip(FILTERS, self.rates, strict=True))
         ]
         there = [f for f in range(len(FILTERS)) if self.chance(0.8)]
-        codes = {f: filters[f].codes for f in there if FILTERS[f].kind != POSTINGS}
-        hashes = {f: [None if h is None else h.first for h in filters[f].hashes] for f in there if f not in codes}
+        size_classes = {f: filters[f].size_classes for f in there if FILTERS[f].kind != POSTINGS}
+        hashes = {
+            f: [None if h is None else h.first for h in filters[f].hashes] for f in there if f not in size_classes
+        }
         postings = {f: postings_of(each) for f, each in hashes.items()}
         identities = [f.identity for f in files]
-        return SegmentData(identities, table, COLUMNS, maps, pages, codes, postings), filters
+        return SegmentData(identities, table, COLUMNS, maps, pages, size_classes, postings), filters
 
     def partly_known(self, zone_map: ZoneMap) -> ZoneMap:
         counted = self.random.random(len(zone_map)) < 0.8
@@ -247,7 +251,7 @@ def stored(part: Part) -> tuple[bytes, SegmentSummary]:
     rows = int(blocks.row_count.sum())
     identities = [f.identity for f in part.files]
     summary = SegmentSummary(
-        part.name, len(data), rows, len(blocks), identities, counts.T.astype(np.int64), merged, places, part.slivers
+        part.name, len(data), rows, len(blocks), identities, counts.T.astype(np.int64), merged, places, part.fragments
     )
     return bytes(data), summary
 
@@ -393,12 +397,15 @@ class Index:
     def is_sound(self, f: int, segment: int) -> bool:
         """Whether all can be read that a filter has of a segment."""
         part, own = self.parts[segment], number_of(self.filters[f])
-        slabs = self.segments.slabs.get(f)
-        if own is None or slabs is None or FILTERS[own].kind == POSTINGS:
+        bloom_matrices = self.segments.bloom_matrices.get(f)
+        if own is None or bloom_matrices is None or FILTERS[own].kind == POSTINGS:
             return not part.harmed & {f"posting/{own}", f"rows/{own}"}
-        matrices = slabs.run_matrix[slabs.segment == segment]
-        files = {slabs.file_name[i] for i in slabs.file[np.isin(slabs.part_matrix, matrices)].tolist()}
-        return part.has(f"code/{own}") and not files & self.broken
+        matrices = bloom_matrices.run_matrix[bloom_matrices.segment == segment]
+        files = {
+            bloom_matrices.file_name[i]
+            for i in bloom_matrices.file[np.isin(bloom_matrices.part_matrix, matrices)].tolist()
+        }
+        return part.has(f"size-class/{own}") and not files & self.broken
 
     def zone(self, column: Field, number: int) -> Zone:
         """The zone map of a block of a segment, as far as it can be read."""
@@ -468,9 +475,9 @@ def make_index(seed: int, segments: int, harm: float, rates: Sequence[float] = R
         for i in range(segments):
             shared = parts[0].files[:1] if i and make.chance(0.1) else ()
             parts.append(make.part(f"segments/{build_name(seed)}-{i:06d}.segment", harm, *shared))
-        slabs = laid(make, parts, build_name(seed))
-    known = summarised(COLUMNS, FILTERS, [put(make.store, part) for part in parts], slabs)
-    return publish(1, known, parts, make, broken_files(make, slabs, harm))
+        bloom_matrices = laid(make, parts, build_name(seed))
+    known = summarised(COLUMNS, FILTERS, [put(make.store, part) for part in parts], bloom_matrices)
+    return publish(1, known, parts, make, broken_files(make, bloom_matrices, harm))
 
 
 def refreshed(index: Index, seed: int, harm: float, rates: Sequence[float] = RATES) -> Index:
@@ -480,10 +487,12 @@ def refreshed(index: Index, seed: int, harm: float, rates: Sequence[float] = RAT
     with cuts_of(make).prevailing():
         build = build_name(seed, "new")
         new = [make.part(f"segments/{build}-{i:06d}.segment", harm) for i in range(make.random.integers(0, 4))]
-        slabs = laid(make, new, build)
-    added = summarised(COLUMNS, FILTERS, [put(index.store, part) for part in new], slabs).under(LATER, LATER_FILTERS)
+        bloom_matrices = laid(make, new, build)
+    added = summarised(COLUMNS, FILTERS, [put(index.store, part) for part in new], bloom_matrices).under(
+        LATER, LATER_FILTERS
+    )
     segments = joined(index.segments.take(np.array(kept, np.int64)).under(LATER, LATER_FILTERS), added)
-    broken = index.broken | broken_files(make, slabs, harm)
+    broken = index.broken | broken_files(make, bloom_matrices, harm)
     return publish(index.number + 1, segments, [*(index.parts[i] for i in kept), *new], make, broken)
 
 
@@ -498,20 +507,20 @@ def maker(seed: int, store: Memory, rates: Sequence[float]) -> Maker:
 
 
 def cuts_of(make: Maker) -> Cuts:
-    """Slabs, parts and slivers of any size."""
-    sizes = (SLAB_BLOCKS, PART_BYTES, SLIVER_BYTES, JOINED_BYTES)
+    """Bloom matrices, parts and fragments of any size."""
+    sizes = (MATRIX_BLOCKS, PART_BYTES, FRAGMENT_BYTES, JOINED_BYTES)
     return Cuts(*(int(make.random.choice(each)) for each in sizes))
 
 
-def laid(make: Maker, parts: Sequence[Part], name: str) -> dict[int, Slabs]:
-    """The slivers of every filter side by side; slivers are gone then."""
+def laid(make: Maker, parts: Sequence[Part], name: str) -> dict[int, BloomMatrices]:
+    """The fragments of every filter side by side; fragments are gone then."""
     found = {
-        f: slabs_in(make.store, build_name(name, f), [part.slivers.get(f, ()) for part in parts], rate)
+        f: bloom_matrices_in(make.store, build_name(name, f), [part.fragments.get(f, ()) for part in parts], rate)
         for f, rate in enumerate(make.rates)
     }
-    for file in make.store.files("slivers"):
+    for file in make.store.files("fragments"):
         make.store.delete(file.name)
-    return {f: slabs for f, slabs in found.items() if slabs is not None}
+    return {f: bloom_matrices for f, bloom_matrices in found.items() if bloom_matrices is not None}
 
 
 def put(store: Memory, part: Part) -> SegmentSummary:
@@ -520,9 +529,9 @@ def put(store: Memory, part: Part) -> SegmentSummary:
     return summary
 
 
-def broken_files(make: Maker, slabs: Mapping[int, Slabs], harm: float) -> frozenset[str]:
+def broken_files(make: Maker, bloom_matrices: Mapping[int, BloomMatrices], harm: float) -> frozenset[str]:
     """Files of filters that are harmed: fewer than chunks, for there are more of them."""
-    names = [name for each in slabs.values() for name in each.file_name]
+    names = [name for each in bloom_matrices.values() for name in each.file_name]
     broken = frozenset(name for name in names if make.chance(harm / 4))
     for name in broken:
         make.store.put(name, without_bands(name, make.store.data[name]))

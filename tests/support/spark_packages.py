@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import signal
@@ -33,7 +34,17 @@ def jar_of(package: str, home: Path) -> Path:
 
 
 def fetch(package: str, home: Path, most_seconds: float) -> str:
-    """What went wrong; empty where Spark put the package, and what it depends on, into `home`."""
+    """What went wrong; empty where Spark put the package, and what it depends on, into `home`.
+
+    One process at a time fetches into a home: another that wants the same package then finds it there.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return "" if jar_of(package, home).exists() else _fetch(package, home, most_seconds)
+
+
+def _fetch(package: str, home: Path, most_seconds: float) -> str:
     require_java()
     command = [sys.executable, "-c", FETCH, package, str(home)]
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}

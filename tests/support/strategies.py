@@ -409,16 +409,16 @@ def table_specs(draw: st.DrawFn, among: Sequence[ColumnKind] = KINDS, widened: b
         rows = draw(st.integers(0, 40))
         folders = [f"{name}={draw(st.sampled_from(RENDERED_PARTITIONS[name]))}" for name in partitions]
         path = "/".join([*folders, f"part {number}.parquet"])
-        layout = Layout(draw(st.integers(0, 2**32 - 1)), rows)
+        locations = Layout(draw(st.integers(0, 2**32 - 1)), rows)
         options = draw(write_options())
         whole = number == 0  # the first file has every column in full width, so that the table's types are known
         columns: dict[str, pa.Array] = {"rid": pa.array(np.arange(rid, rid + rows), pa.int64())}
         for kind in kinds:
             if not whole and draw(st.integers(0, 5)) == 0:
                 continue
-            columns[kind.name] = draw(stored_column(kind, pools[kind.name], layout, whole or not widened))
+            columns[kind.name] = draw(stored_column(kind, pools[kind.name], locations, whole or not widened))
         if nested:
-            columns["nested"] = draw(stored_struct(nested, pools, layout, whole, widened))
+            columns["nested"] = draw(stored_struct(nested, pools, locations, whole, widened))
         if draw(st.booleans()):
             columns = dict(draw(st.permutations(list(columns.items()))))
         files.append(FileSpec(path, pa.table(columns), options))
@@ -453,14 +453,14 @@ class Layout:
 
 
 @st.composite
-def stored_column(draw: st.DrawFn, kind: ColumnKind, pool: Sequence[Any], layout: Layout, whole: bool) -> pa.Array:
+def stored_column(draw: st.DrawFn, kind: ColumnKind, pool: Sequence[Any], locations: Layout, whole: bool) -> pa.Array:
     """The values of one column of a file, in the table's type or in one that widens to it."""
     types = [kind.type] if whole and kind.name != "unsigned" else [kind.type, *kind.stored]
     type_ = pa.uint64() if kind.name == "unsigned" else draw(st.sampled_from(types))
     usable = _representable(pool, kind.type, type_)
     if not usable:
         type_, usable = kind.type, list(pool)
-    values = [None if choice < 0 else usable[choice] for choice in layout.choices(len(usable))]
+    values = [None if choice < 0 else usable[choice] for choice in locations.choices(len(usable))]
     return array_of(values, type_)
 
 
@@ -490,7 +490,7 @@ def stored_struct(
     draw: st.DrawFn,
     kinds: Sequence[ColumnKind],
     pools: Mapping[str, Sequence[Any]],
-    layout: Layout,
+    locations: Layout,
     whole: bool,
     widened: bool,
 ) -> pa.Array:
@@ -499,8 +499,8 @@ def stored_struct(
     for kind in kinds:
         if whole or not names or draw(st.booleans()):
             names.append(kind.name)
-            children.append(draw(stored_column(kind, pools["nested." + kind.name], layout, whole or not widened)))
-    mask = pa.array(layout.choices(2) < 0)
+            children.append(draw(stored_column(kind, pools["nested." + kind.name], locations, whole or not widened)))
+    mask = pa.array(locations.choices(2) < 0)
     return pa.StructArray.from_arrays(children, names, mask=mask)
 
 

@@ -1,4 +1,4 @@
-"""Amend segments: extend a segment file with the columns, filters and layouts it lacks, reading only those.
+"""Amend segments: extend a segment file with the columns, filters and page locations it lacks, reading only those.
 
 A segment lacks what was requested, or what its table gained, after it was written. The new file begins with the bytes
 of the old one, so that all chunks stay where the snapshot knows them. Files that are gone cannot be read any more:
@@ -24,16 +24,16 @@ from secateur.index.build.assemble import (
     unknown_statistics,
 )
 from secateur.index.container.index_file import SEGMENT, Contents, Place, Writer, read_contents
-from secateur.index.filters.bloom_fragment import FOLDER as SLIVERS_FOLDER
+from secateur.index.filters.bloom_fragment import FOLDER as FRAGMENTS_FOLDER
 from secateur.index.identity import FileIdentity
 from secateur.index.model import POSTINGS, BlockTable, Store
 from secateur.index.segments.segment_file import (
     BLOCK_KINDS,
     BLOCKS,
-    CODE,
     FILTER_KINDS,
-    LAYOUT_TABLE,
+    LOCATION_TABLE,
     POSTING,
+    SIZE_CLASS,
     ZONE,
     add_statistics,
     blocks_of,
@@ -53,12 +53,12 @@ from secateur.ragged import offsets_of
 
 @dataclass(frozen=True)
 class Amendment:
-    """A segment, the numbers of the columns and filters that it lacks, and whether it lacks layouts."""
+    """A segment, the numbers of the columns and filters that it lacks, and whether it lacks page locations."""
 
     segment: int
     columns: tuple[int, ...]
     filters: tuple[int, ...]
-    layouts: bool
+    page_locations: bool
     name: str  # of its file
     size: int
     block_count: int
@@ -73,17 +73,17 @@ def amendments(
     live: Collection[FileIdentity],
     anew: Sequence[int] = (),
     *,
-    layouts: bool,
+    page_locations: bool,
 ) -> list[Amendment]:
-    """Return what segments lack of their own columns and filters, and of layouts if these are kept.
+    """Return what segments lack of their own columns and filters, and of page locations if these are kept.
 
     The columns `anew` are measured again in all segments.
     """
-    kinds = [POSTING if each.kind == POSTINGS else CODE for each in segments.filters]
+    kinds = [POSTING if each.kind == POSTINGS else SIZE_CLASS for each in segments.filters]
     filters = _lack(segments, [(kind, f) for f, kind in enumerate(kinds)])
     columns = _lack(segments, [(ZONE, c) for c in range(len(segments.columns))])
     columns[:, list(anew)] = True
-    unlaid = _lack(segments, [(LAYOUT_TABLE, -1)])[:, 0] & layouts
+    unlaid = _lack(segments, [(LOCATION_TABLE, -1)])[:, 0] & page_locations
     begin = offsets_of(np.bincount(segments.files.segment, minlength=len(segments)))
     found = []
     for s in np.flatnonzero(columns.any(axis=1) | filters.any(axis=1) | unlaid).tolist():
@@ -128,7 +128,7 @@ def _recipe_for(amendment: Amendment, recipe: Recipe) -> Recipe:
         gaps=[column for column in recipe.gaps if column in columns],
         sort_key=recipe.sort_key if has_tuples else (),
         tuples=recipe.tuples if has_tuples else None,
-        layouts=amendment.layouts,
+        page_locations=amendment.page_locations,
     )
 
 
@@ -149,7 +149,7 @@ def amend(amendment: Amendment, name: str, open_file: OpenFile, store: Store, re
     arrays = contents.arrays(BLOCKS, read)
     blocks = blocks_of(arrays, amendment.block_count, len(amendment.files), f"{amendment.name}: chunk {BLOCKS}")
     mine = _recipe_for(amendment, recipe)
-    made = _measured(amendment, blocks, open_file, mine, store, f"{SLIVERS_FOLDER}/{name}")
+    made = _measured(amendment, blocks, open_file, mine, store, f"{FRAGMENTS_FOLDER}/{name}")
     columns, first_filter = _columns_meta(contents), _first_free(contents)
     writer = Writer(SEGMENT, {"columns": [*columns, *columns_meta(mine.columns)]})
     writer.go_on(contents, store.read(amendment.name, 0, contents.at))
@@ -192,7 +192,7 @@ def _columns_meta(contents: Contents) -> list[object]:
 
 def _first_free(contents: Contents) -> int:
     """Return the first number above those of all filters of a segment."""
-    numbers = (chunk.partition("/")[2] for chunk in contents.chunks if chunk.partition("/")[0] in (CODE, POSTING))
+    numbers = (chunk.partition("/")[2] for chunk in contents.chunks if chunk.partition("/")[0] in (SIZE_CLASS, POSTING))
     return max((int(number) + 1 for number in numbers if number.isdecimal()), default=0)
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from secateur.index.build.column_sketch import BoundsSketch, ColumnReading, FilterSketch, ValuesSketch, measure
 from secateur.index.build.options import filters_of
 from secateur.index.filters import bloom
-from secateur.index.filters.bloom_fragment import Sliver, SliverWriter
+from secateur.index.filters.bloom_fragment import BloomFragment, BloomFragmentWriter
 from secateur.index.filters.hashing import Hashes
 from secateur.index.filters.parquet_bloom import NativeFilters, bit_vector
 from secateur.index.filters.postings_build import postings_of
@@ -27,7 +27,13 @@ from secateur.index.model import BLOOM, NGRAM, POSTINGS, BlockTable, BuildOption
 from secateur.index.segments.segment_file import SegmentData
 from secateur.index.zones import zonemap
 from secateur.index.zones.gaps import pays
-from secateur.index.zones.page_locations import FileLayouts, Layouts, concat_layouts, of_file, unknown_layouts
+from secateur.index.zones.page_locations import (
+    BlockLocations,
+    FileLocations,
+    concat_locations,
+    of_file,
+    unknown_locations,
+)
 from secateur.index.zones.page_statistics import PageTable, concat_pages, whole_blocks
 from secateur.index.zones.sort_key import SortColumn, parse_sort_key, tuple_column, tuple_zone_map
 from secateur.index.zones.zonemap import ZoneMap
@@ -54,7 +60,7 @@ class SourceFile(Protocol):
 
     def pages(self, zone_maps: Mapping[IndexedColumn, ZoneMap]) -> dict[IndexedColumn, PageTable]: ...
 
-    def layouts(self) -> FileLayouts: ...
+    def page_locations(self) -> FileLocations: ...
 
     def end(self) -> int: ...  # checksum of its last bytes; 0 if nothing needs it
 
@@ -66,7 +72,7 @@ OpenFile = Callable[[str], SourceFile]
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to keep of every file: columns, filters with their false-positive rates, gaps, pages, layouts."""
+    """What to keep of every file: columns, filters with their false-positive rates, gaps, pages, page locations."""
 
     schema: pa.Schema
     columns: Sequence[IndexedColumn]
@@ -77,7 +83,7 @@ class Recipe:
     pages: bool = True
     sort_key: Sequence[SortColumn] = ()
     tuples: IndexedColumn | None = None  # the column for the bounds of the sort key's tuples
-    layouts: bool = True
+    page_locations: bool = True
 
 
 def recipe(schema: pa.Schema, columns: Sequence[IndexedColumn], options: BuildOptions, blocks: int) -> Recipe:
@@ -96,7 +102,7 @@ def recipe(schema: pa.Schema, columns: Sequence[IndexedColumn], options: BuildOp
         options.pages,
         key,
         tuple_column(key, schema),
-        options.layouts,
+        options.page_locations,
     )
 
 
@@ -108,7 +114,7 @@ class FileStatistics:
     byte_count: np.ndarray
     zone_maps: Mapping[IndexedColumn, ZoneMap]
     pages: Mapping[IndexedColumn, PageTable]
-    layouts: Layouts | None  # None: not requested
+    page_locations: BlockLocations | None  # None: not requested
 
 
 @dataclass(frozen=True)
@@ -116,7 +122,7 @@ class Assembled:
     """A segment, and the bloom fragments of its filters, by filter number."""
 
     segment: SegmentData
-    slivers: Mapping[int, Sequence[Sliver]]
+    fragments: Mapping[int, Sequence[BloomFragment]]
 
 
 @dataclass
@@ -125,7 +131,7 @@ class Collector:
 
     filter: Filter
     is_native: bool
-    writer: SliverWriter
+    writer: BloomFragmentWriter
     postings: list[np.ndarray | None] = field(default_factory=list)
 
     def take(self, hashes: Hashes | None) -> None:
@@ -150,7 +156,7 @@ def assemble(
 def collectors_of(recipe: Recipe, store: Store, prefix: str) -> list[Collector]:
     """Return a collector for every filter; bloom fragments are written under names that start with `prefix`."""
     return [
-        Collector(each, each in recipe.native, SliverWriter(store, f"{prefix}-{f:02d}", rate))
+        Collector(each, each in recipe.native, BloomFragmentWriter(store, f"{prefix}-{f:02d}", rate))
         for f, (each, rate) in enumerate(zip(recipe.filters, recipe.rates, strict=True))
     ]
 
@@ -170,11 +176,11 @@ def assembled(
     pages = {c: table for c, column in enumerate(recipe.columns) if (table := _pages(parts, column)) is not None}
     by_number = dict(enumerate(collectors))
     postings = {f: postings_of(c.postings) for f, c in by_number.items() if c.filter.kind == POSTINGS}
-    codes = {f: c.writer.finish() for f, c in by_number.items() if f not in postings}
-    layouts = [part.layouts for part in parts if part.layouts is not None]
-    laid = concat_layouts(layouts) if recipe.layouts else None
-    segment = SegmentData(files, blocks, recipe.columns, zone_maps, pages, codes, postings, laid)
-    return Assembled(segment, {f: by_number[f].writer.slivers for f in codes})
+    size_classes = {f: c.writer.finish() for f, c in by_number.items() if f not in postings}
+    page_locations = [part.page_locations for part in parts if part.page_locations is not None]
+    laid = concat_locations(page_locations) if recipe.page_locations else None
+    segment = SegmentData(files, blocks, recipe.columns, zone_maps, pages, size_classes, postings, laid)
+    return Assembled(segment, {f: by_number[f].writer.fragments for f in size_classes})
 
 
 def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector]) -> FileStatistics:
@@ -204,8 +210,8 @@ def summarise(source: SourceFile, recipe: Recipe, collectors: Sequence[Collector
     if recipe.tuples is not None:
         rows = [values if len(values) == len(key) else None for values in tuples]
         zone_maps[recipe.tuples] = tuple_zone_map(rows, recipe.sort_key)
-    layouts = of_file(source.layouts()) if recipe.layouts else None
-    return FileStatistics(source.row_count, source.byte_count, zone_maps, pages, layouts)
+    page_locations = of_file(source.page_locations()) if recipe.page_locations else None
+    return FileStatistics(source.row_count, source.byte_count, zone_maps, pages, page_locations)
 
 
 def unknown_statistics(
@@ -217,7 +223,7 @@ def unknown_statistics(
         for _ in range(n):
             collector.take(None)
     zone_maps = {c: zonemap.unknown(ordered_kind(c.type), n) for c in recipe.columns}
-    return FileStatistics(row_count, byte_count, zone_maps, {}, unknown_layouts(n) if recipe.layouts else None)
+    return FileStatistics(row_count, byte_count, zone_maps, {}, unknown_locations(n) if recipe.page_locations else None)
 
 
 def _with_gaps(zone_map: ZoneMap, row_count: np.ndarray) -> ZoneMap:
@@ -255,9 +261,9 @@ def _equal(a: Keys, b: Keys) -> np.ndarray:
 def _pages(parts: Sequence[FileStatistics], column: IndexedColumn) -> PageTable | None:
     """Return the pages of a column over all files; a file without a page index has one page per block.
 
-    Page places are dropped if there are layouts, which contain them.
+    Page places are dropped if there are page locations, which contain them.
     """
     if not any(column in part.pages for part in parts):
         return None
     found = concat_pages([part.pages.get(column) or whole_blocks(part.zone_maps[column]) for part in parts])
-    return found if all(part.layouts is None for part in parts) else replace(found, places=None)
+    return found if all(part.page_locations is None for part in parts) else replace(found, places=None)

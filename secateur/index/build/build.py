@@ -26,7 +26,7 @@ from secateur.index.container import index_file
 from secateur.index.container.checked_matrix import Matrix
 from secateur.index.container.index_file import Place, Writer
 from secateur.index.filters import bloom_fragment, transpose
-from secateur.index.filters.bloom_fragment import Sliver
+from secateur.index.filters.bloom_fragment import BloomFragment
 from secateur.index.identity import FileIdentity
 from secateur.index.model import Store
 from secateur.index.segments.segment_file import encode_segment, zone_arrays, zone_map_of
@@ -124,13 +124,13 @@ def _write_segment(
     made = assemble(files, open_file, recipe, store, f"{bloom_fragment.FOLDER}/{name}")
     encoded = encode_segment(made.segment)
     store.put(f"{FOLDER}/{name}.segment", encoded.data)
-    return encode_summary(i, name, len(encoded.data), made, encoded.places, made.slivers)
+    return encode_summary(i, name, len(encoded.data), made, encoded.places, made.fragments)
 
 
 def _write_amended(i: int, name: str, amendment: Amendment, open_file: OpenFile, store: Store, recipe: Recipe) -> bytes:
     done = amend(amendment, name, open_file, store, recipe)
     store.put(f"{FOLDER}/{name}.segment", done.data)
-    own = {amendment.filters[f]: found for f, found in done.made.slivers.items()}
+    own = {amendment.filters[f]: found for f, found in done.made.fragments.items()}
     return encode_summary(i, name, len(done.data), done.made, done.places, own)
 
 
@@ -140,7 +140,7 @@ def encode_summary(
     size: int,
     made: Assembled,
     places: Mapping[str, Place],
-    own: Mapping[int, Sequence[Sliver]],
+    own: Mapping[int, Sequence[BloomFragment]],
 ) -> bytes:
     """Encode the summary of segment number i, which a task returns to the driver."""
     segment = made.segment
@@ -158,7 +158,7 @@ def encode_summary(
         "files": [astuple(file) for file in files],
         "places": places,
         "kinds": [zone_map.lower.kind.value for zone_map in segment.zone_maps],
-        "slivers": own,
+        "fragments": own,
     }
     writer = Writer(index_file.SUMMARY, meta)
     writer.add("file_counts", [each.astype(np.int64) for each in per_file])
@@ -179,12 +179,12 @@ def decode_summary(data: bytes) -> tuple[int, SegmentSummary]:
     counts = np.stack(contents.arrays("file_counts", read), axis=1)
     places = {chunk: Place(*place) for chunk, place in meta["places"].items()}
     sizes = (meta["size"], meta["rows"], meta["blocks"])
-    own = {int(f): [_sliver(*each) for each in found] for f, found in meta["slivers"].items()}
+    own = {int(f): [_fragment(*each) for each in found] for f, found in meta["fragments"].items()}
     return meta["i"], SegmentSummary(meta["name"], *sizes, files, counts, zone_maps, places, own)
 
 
-def _sliver(name: str, code: int, count: int, rows: Sequence[int]) -> Sliver:
-    return Sliver(name, code, count, Matrix(*rows))
+def _fragment(name: str, size_class: int, count: int, rows: Sequence[int]) -> BloomFragment:
+    return BloomFragment(name, size_class, count, Matrix(*rows))
 
 
 def _sizes(segment: Sequence[FileSurvey]) -> Sizes:

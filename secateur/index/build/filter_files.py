@@ -13,22 +13,22 @@ from secateur.index.build.assemble import Recipe
 from secateur.index.build.tasks import RunTasks
 from secateur.index.container.checked_matrix import Matrix
 from secateur.index.filters import transpose
-from secateur.index.filters.bloom_matrix import Slabs
+from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.filters.transpose import MatrixPlan, PartPlan, WrittenFile
 from secateur.index.model import Store
 from secateur.index.segments.segment_table import SegmentSummary
 
 
-def write_slabs(
+def write_bloom_matrices(
     run: RunTasks, build: str, store: Store, summaries: Sequence[SegmentSummary], recipe: Recipe
-) -> dict[int, Slabs]:
+) -> dict[int, BloomMatrices]:
     """Run the third pass: merge the bloom fragments of all segments, filter by filter.
 
     Raises IndexConflict if fragments were removed meanwhile, IndexNotWritable.
     """
     plans = {}
-    for f in sorted({f for summary in summaries for f in summary.slivers}):
-        plans[f] = transpose.plan_matrices([summary.slivers.get(f, ()) for summary in summaries])
+    for f in sorted({f for summary in summaries for f in summary.fragments}):
+        plans[f] = transpose.plan_matrices([summary.fragments.get(f, ()) for summary in summaries])
 
     def rows_of(f: int, part: PartPlan) -> np.ndarray:
         return transpose.interleaved(store, plans[f][part.matrix], part)
@@ -49,7 +49,7 @@ def lay_side_by_side(
     plans: Mapping[int, Sequence[MatrixPlan]],
     rows_of: Callable[[int, PartPlan], np.ndarray],
     rates: Mapping[int, float],
-) -> dict[int, Slabs]:
+) -> dict[int, BloomMatrices]:
     """Write the planned bloom matrices of every filter; `rows_of` gives the rows of one part.
 
     If every filter fits into one file, they are written here: starting a job would take longer.
@@ -63,7 +63,7 @@ def lay_side_by_side(
     is_little = len({f for f, _ in files}) == len(files)
     written = [write(i) for i in range(len(files))] if is_little else _written(run, write, len(files))
     return {
-        f: transpose.slabs_written(
+        f: transpose.written_matrices(
             matrices,
             rates[f],
             [(parts, done) for (g, parts), done in zip(files, written, strict=True) if g == f],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -45,10 +45,15 @@ def filter_options(
     return tuple(_option(kind, name, setting) for kind, columns in wanted for name, setting in _settings(columns))
 
 
-def _settings(columns: Columns) -> Iterator[tuple[str, object]]:
+def _settings(columns: Columns) -> Iterable[tuple[str, object]]:
+    return columns.items() if isinstance(columns, Mapping) else ((name, None) for name in listed(columns))
+
+
+def listed(columns: Sequence[str]) -> tuple[str, ...]:
+    """Return columns as a tuple. Raises InvalidOption for one text, which would be read as its letters."""
     if isinstance(columns, str):
         raise InvalidOption(f"{columns!r} is one text; write a list of columns: [{columns!r}]")
-    yield from columns.items() if isinstance(columns, Mapping) else ((name, None) for name in columns)
+    return tuple(columns)
 
 
 def _option(kind: str, column: str, setting: object) -> FilterOption:

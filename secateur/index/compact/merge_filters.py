@@ -16,8 +16,15 @@ from secateur.errors import IndexFault
 from secateur.index.compact.merge_segments import MergePlan
 from secateur.index.container.checked_matrix import Matrix, Range
 from secateur.index.file_names import build_of
-from secateur.index.filters.bloom_fragment import Sliver
-from secateur.index.filters.bloom_matrix import COUNTED, NONE, OWN_ENCODINGS, Slabs, code_of, encoding_and_size
+from secateur.index.filters.bloom_fragment import BloomFragment
+from secateur.index.filters.bloom_matrix import (
+    COUNTED,
+    NONE,
+    OWN_ENCODINGS,
+    BloomMatrices,
+    encoding_and_size,
+    size_class_of,
+)
 from secateur.index.filters.probe import matrix_rows
 from secateur.index.filters.transpose import MatrixPlan, PartPlan, plan_matrices
 from secateur.index.model import Store
@@ -29,50 +36,56 @@ AT_ONCE = 1 << 25  # bits of a part held in memory, one per byte
 class MatrixColumns:
     """Where the filters of some blocks lie: arrays of shape (n_blocks,)."""
 
-    code: np.ndarray  # size class to keep, int16; NONE for a block without a filter
+    size_class: np.ndarray  # size class to keep, int16; NONE for a block without a filter
     matrix: np.ndarray  # int32; -1 for a block without a filter
     column: np.ndarray  # int32, in the matrix
 
     def take(self, blocks: np.ndarray) -> MatrixColumns:
         """Return the columns of the given blocks."""
-        return MatrixColumns(self.code[blocks], self.matrix[blocks], self.column[blocks])
+        return MatrixColumns(self.size_class[blocks], self.matrix[blocks], self.column[blocks])
 
 
-def columns_of(slabs: Slabs, segment: int, codes: np.ndarray, name: str) -> MatrixColumns:
+def columns_of(bloom_matrices: BloomMatrices, segment: int, size_classes: np.ndarray, name: str) -> MatrixColumns:
     """Locate the filters of a segment's blocks, given their size classes. Raises IndexFault."""
-    found = MatrixColumns(np.full(len(codes), NONE, np.int16), *(np.full(len(codes), -1, np.int32) for _ in range(2)))
-    for run in np.flatnonzero(slabs.segment == segment).tolist():
-        members = np.flatnonzero(codes == slabs.run_code[run])
-        if len(members) != slabs.count[run]:
-            raise IndexFault(f"{name}: the codes of its filters are not those of the snapshot")
-        matrix = int(slabs.run_matrix[run])
-        found.code[members] = _kept_code(int(slabs.run_code[run]), int(slabs.probes[matrix]))
+    found = MatrixColumns(
+        np.full(len(size_classes), NONE, np.int16), *(np.full(len(size_classes), -1, np.int32) for _ in range(2))
+    )
+    for run in np.flatnonzero(bloom_matrices.segment == segment).tolist():
+        members = np.flatnonzero(size_classes == bloom_matrices.run_size_class[run])
+        if len(members) != bloom_matrices.count[run]:
+            raise IndexFault(f"{name}: the size classes of its filters are not those of the snapshot")
+        matrix = int(bloom_matrices.run_matrix[run])
+        found.size_class[members] = _kept_size_class(
+            int(bloom_matrices.run_size_class[run]), int(bloom_matrices.probes[matrix])
+        )
         found.matrix[members] = matrix
-        found.column[members] = slabs.begin[run] + np.arange(len(members))
-    if ((found.code == NONE) != (codes == NONE)).any():
-        raise IndexFault(f"{name}: some of its filters are in no slab")
+        found.column[members] = bloom_matrices.begin[run] + np.arange(len(members))
+    if ((found.size_class == NONE) != (size_classes == NONE)).any():
+        raise IndexFault(f"{name}: some of its filters are in no bloom matrix")
     return found
 
 
-def _kept_code(code: int, probes: int) -> int:
+def _kept_size_class(size_class: int, probes: int) -> int:
     """Return a size class that names the probes; that of a filter from a data file implies them already."""
-    encoding, size = encoding_and_size(code)
-    return code_of(COUNTED + probes, size) if encoding in OWN_ENCODINGS else code
+    encoding, size = encoding_and_size(size_class)
+    return size_class_of(COUNTED + probes, size) if encoding in OWN_ENCODINGS else size_class
 
 
 def merged_columns(plan: MergePlan, by_segment: Mapping[int, MatrixColumns]) -> MatrixColumns:
     """Locate the filters of the blocks of a merged segment, in its order."""
     parts = [by_segment[part.segment].take(part.blocks) for part in plan.parts]
-    names = ("code", "matrix", "column")
+    names = ("size_class", "matrix", "column")
     whole = MatrixColumns(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
     return whole.take(plan.order)
 
 
-def plan_slabs(segments: Sequence[MatrixColumns]) -> list[MatrixPlan]:
+def plan_merged(segments: Sequence[MatrixColumns]) -> list[MatrixPlan]:
     """Plan the matrices for the filters of some segments."""
     nowhere = Matrix(0, 0, 0, 0)
-    counts = [np.unique(each.code[each.code != NONE], return_counts=True) for each in segments]
-    return plan_matrices([[Sliver("", int(c), int(n), nowhere) for c, n in zip(*own, strict=True)] for own in counts])
+    counts = [np.unique(each.size_class[each.size_class != NONE], return_counts=True) for each in segments]
+    return plan_matrices(
+        [[BloomFragment("", int(c), int(n), nowhere) for c, n in zip(*own, strict=True)] for own in counts]
+    )
 
 
 @dataclass(frozen=True)
@@ -80,7 +93,7 @@ class Gathering:
     """Fills the parts of new matrices from the current ones."""
 
     store: Store
-    slabs: Slabs
+    bloom_matrices: BloomMatrices
     segments: Sequence[MatrixColumns]
     matrices: Sequence[MatrixPlan]
 
@@ -103,8 +116,8 @@ class Gathering:
         found: dict[tuple[int, int], list[tuple[np.ndarray, np.ndarray]]] = {}
         for run in plan.runs:
             own = self.segments[run.segment]
-            members = np.flatnonzero(own.code == run.code)
-            to, bits = run.begin + np.arange(len(members)), 1 << encoding_and_size(run.code)[1]
+            members = np.flatnonzero(own.size_class == run.size_class)
+            to, bits = run.begin + np.arange(len(members)), 1 << encoding_and_size(run.size_class)[1]
             order = np.argsort(own.matrix[members], kind="stable")
             cuts = np.flatnonzero(np.diff(own.matrix[members][order])) + 1
             for chosen in np.split(order, cuts):
@@ -117,9 +130,9 @@ class Gathering:
     def _bits(self, move: _Move, rows: np.ndarray) -> np.ndarray:
         """Return the bits of the moved columns in consecutive rows: uint8 of shape (n_rows, n_columns)."""
         distinct, which = np.unique(rows % move.bits, return_inverse=True)
-        width = int(self.slabs.width[move.matrix])
+        width = int(self.bloom_matrices.width[move.matrix])
         strips = range(Matrix(0, 1, width, 0).strips)
-        packed = matrix_rows(self.slabs, move.matrix, distinct, strips, self._read)
+        packed = matrix_rows(self.bloom_matrices, move.matrix, distinct, strips, self._read)
         bits = (packed[:, move.column >> 3] >> (move.column & 7).astype(np.uint8)) & 1
         return bits if len(distinct) == len(rows) and (which == np.arange(len(rows))).all() else bits[which]
 
@@ -137,11 +150,15 @@ class _Move:
     to: np.ndarray  # in the new matrix
 
 
-def live_blocks_by_build(slabs: Slabs) -> dict[str | None, int]:
+def live_blocks_by_build(bloom_matrices: BloomMatrices) -> dict[str | None, int]:
     """Count the live filters in the files of every build."""
-    first = np.searchsorted(slabs.part_matrix, np.arange(len(slabs.code)))
-    builds = [build_of(slabs.file_name[f]) for f in slabs.file[first].tolist()]
-    live = np.bincount(slabs.run_matrix, np.where(slabs.segment >= 0, slabs.count, 0), len(slabs.code))
+    first = np.searchsorted(bloom_matrices.part_matrix, np.arange(len(bloom_matrices.size_class)))
+    builds = [build_of(bloom_matrices.file_name[f]) for f in bloom_matrices.file[first].tolist()]
+    live = np.bincount(
+        bloom_matrices.run_matrix,
+        np.where(bloom_matrices.segment >= 0, bloom_matrices.count, 0),
+        len(bloom_matrices.size_class),
+    )
     found = dict.fromkeys(builds, 0)
     for build, count in zip(builds, live.tolist(), strict=True):
         found[build] += int(count)

@@ -20,7 +20,7 @@ from secateur.index.segments.snapshot import Snapshot
 from secateur.index.segments.stored_segment import read_segment
 from secateur.index.zones import zonemap
 from secateur.index.zones.gaps import gap_table
-from secateur.index.zones.page_locations import Layouts, concat_layouts, unknown_layouts
+from secateur.index.zones.page_locations import BlockLocations, concat_locations, unknown_locations
 from secateur.index.zones.page_statistics import PageTable, concat_pages, take_pages, whole_blocks
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.ragged import offsets_of, spread
@@ -62,7 +62,7 @@ def plan_merge(snapshot: Snapshot, entries: np.ndarray) -> MergePlan:
     return MergePlan(chosen.identities(), parts, np.argsort(file, kind="stable"))
 
 
-def merge(store: Store, snapshot: Snapshot, plan: MergePlan, codes: Mapping[int, np.ndarray]) -> SegmentData:
+def merge(store: Store, snapshot: Snapshot, plan: MergePlan, size_classes: Mapping[int, np.ndarray]) -> SegmentData:
     """Build the planned segment; `codes` are the size classes of its blocks' filters. Raises IndexFault."""
     taken = [_taken(read_segment(store, snapshot, part.segment), part) for part in plan.parts]
     order = plan.order
@@ -79,9 +79,9 @@ def merge(store: Store, snapshot: Snapshot, plan: MergePlan, codes: Mapping[int,
         snapshot.columns,
         zone_maps,
         pages,
-        dict(codes),
+        dict(size_classes),
         {f: postings_of(hashes, known_from) for f, (hashes, known_from) in postings.items()},
-        _layouts(taken, order),
+        _locations(taken, order),
     )
 
 
@@ -97,7 +97,7 @@ class _Taken:
     zone_maps: Sequence[ZoneMap]
     pages: Mapping[int, PageTable]
     postings: Mapping[int, _Hashes]
-    layouts: Layouts | None
+    page_locations: BlockLocations | None
 
 
 def _taken(segment: SegmentData, part: Part) -> _Taken:
@@ -107,7 +107,7 @@ def _taken(segment: SegmentData, part: Part) -> _Taken:
         [zone_map.take(chosen) for zone_map in segment.zone_maps],
         {c: take_pages(pages, chosen) for c, pages in segment.pages.items()},
         {f: _values(postings, chosen) for f, postings in segment.postings.items()},
-        None if segment.layouts is None else segment.layouts.take(chosen),
+        None if segment.page_locations is None else segment.page_locations.take(chosen),
     )
 
 
@@ -139,12 +139,14 @@ def _pages(parts: Sequence[_Taken], c: int) -> PageTable:
     return concat_pages([part.pages.get(c) or whole_blocks(part.zone_maps[c]) for part in parts])
 
 
-def _layouts(parts: Sequence[_Taken], order: np.ndarray) -> Layouts | None:
-    """Return the layouts of all parts; None if no part has any."""
-    if all(part.layouts is None for part in parts):
+def _locations(parts: Sequence[_Taken], order: np.ndarray) -> BlockLocations | None:
+    """Return the page locations of all parts; None if no part has any."""
+    if all(part.page_locations is None for part in parts):
         return None
-    every = [unknown_layouts(len(part.blocks)) if part.layouts is None else part.layouts for part in parts]
-    return concat_layouts(every).take(order)
+    every = [
+        unknown_locations(len(part.blocks)) if part.page_locations is None else part.page_locations for part in parts
+    ]
+    return concat_locations(every).take(order)
 
 
 def _postings(parts: Sequence[_Hashes], order: np.ndarray) -> _Hashes:

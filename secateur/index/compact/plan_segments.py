@@ -16,7 +16,7 @@ import pyarrow as pa
 from secateur.index.build.survey import FileSurvey, as_bytes, in_key_order, target_blocks
 from secateur.index.compact.merge_filters import live_blocks_by_build
 from secateur.index.file_names import build_of
-from secateur.index.filters.bloom_matrix import SLAB_BLOCKS
+from secateur.index.filters.bloom_matrix import MATRIX_BLOCKS
 from secateur.index.model import POSTINGS, Store
 from secateur.index.segments.segment_table import Segments
 from secateur.index.segments.snapshot import Snapshot
@@ -28,7 +28,7 @@ from secateur.ragged import offsets_of
 
 LEAST_FILLED = 1 / 2  # share of the target blocks that a segment needs to stay
 LEAST_LIVE = 3 / 4  # share of live blocks that a segment needs to stay
-LEAST_SLAB = 1 / 4  # share of the table's blocks, or of a full matrix, below which a build's matrices count as small
+LEAST_MATRIX = 1 / 4  # share of the table's blocks, or of a full matrix, below which a build's matrices count as small
 _NO_SCHEMA = pa.schema([])
 
 
@@ -57,8 +57,8 @@ def regroup(store: Store, snapshot: Snapshot, is_live: np.ndarray, fixed: np.nda
     orders = [np.array([entry_of[each.file] for each in part], np.int64) for part in in_key_order(surveys)]
     worth = _is_filled(segments, is_live, target) & ~fixed
     found = _cut(segments, orders, worth, target)
-    little, slabs = _in_little_slabs(segments, blocks)
-    if len(found.made) or slabs > 1:
+    little, bloom_matrices = _in_small_matrices(segments, blocks)
+    if len(found.made) or bloom_matrices > 1:
         found = _cut(segments, orders, worth & ~little, target)
     stay = np.union1d(np.flatnonzero(fixed), found.stay)
     return Regrouping(stay, found.made)
@@ -71,7 +71,7 @@ def _is_filled(segments: Segments, is_live: np.ndarray, target: int) -> np.ndarr
     return (live >= LEAST_FILLED * target) & (live >= LEAST_LIVE * segments.block_count)
 
 
-def _in_little_slabs(segments: Segments, blocks: int) -> tuple[np.ndarray, int]:
+def _in_small_matrices(segments: Segments, blocks: int) -> tuple[np.ndarray, int]:
     """Mark the segments with filters in small matrices, and count the small builds of the filter that has most.
 
     A look-up reads its rows from every matrix, so there should be few: those of recent builds are merged until they are
@@ -79,11 +79,11 @@ def _in_little_slabs(segments: Segments, blocks: int) -> tuple[np.ndarray, int]:
     """
     little = np.zeros(len(segments), bool)
     most = 0
-    for slabs in segments.slabs.values():
-        least = LEAST_SLAB * min(blocks, SLAB_BLOCKS)
-        names = {name for name, count in live_blocks_by_build(slabs).items() if 0 < count < least}
+    for bloom_matrices in segments.bloom_matrices.values():
+        least = LEAST_MATRIX * min(blocks, MATRIX_BLOCKS)
+        names = {name for name, count in live_blocks_by_build(bloom_matrices).items() if 0 < count < least}
         most = max(most, len(names))
-        little[slabs.segments_in(build_of(name) in names for name in slabs.file_name)] = True
+        little[bloom_matrices.segments_in(build_of(name) in names for name in bloom_matrices.file_name)] = True
     return little, most
 
 

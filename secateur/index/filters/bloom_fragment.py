@@ -1,7 +1,7 @@
 """Bloom fragments: bit-sliced filters of one segment's blocks, written aside until a build merges them.
 
-An executor that builds a segment fills columns of eight filters of one size each. When :data:`SLIVER_BYTES` of them are
-full they are written as one fragment, so memory use does not depend on the size of the segment.
+An executor that builds a segment fills columns of eight filters of one size each. When :data:`FRAGMENT_BYTES` of them
+are full they are written as one fragment, so memory use does not depend on the size of the segment.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from secateur.index.container import index_file
 from secateur.index.container.checked_matrix import Matrix, read_rows
 from secateur.index.container.index_file import Writer
 from secateur.index.filters.bloom import GROUP, BloomColumn, bits_of, fitted, probes_for, shape_for
-from secateur.index.filters.bloom_matrix import FEWER, NONE, OWN, code_of, encoding_and_size
+from secateur.index.filters.bloom_matrix import FEWER, NONE, OWN, encoding_and_size, size_class_of
 from secateur.index.filters.hashing import Hashes, distinct
 from secateur.index.model import Store
 
-FOLDER = "slivers"
-SLIVER_BYTES = 1 << 25
+FOLDER = "fragments"
+FRAGMENT_BYTES = 1 << 25
 FEW = 1 << 12  # hashes; up to this many are deduplicated, since few bits do not tell closely how many values they hold
 BAND = 1 << 16  # bytes of a fragment that share a checksum
 
 
-class Sliver(NamedTuple):
+class BloomFragment(NamedTuple):
     """A bloom fragment: filters of one size, of consecutive blocks among those of that size in a segment."""
 
     name: str  # file name
-    code: int
+    size_class: int
     blocks: int
     rows: Matrix  # the fragment's bytes in rows of BAND bytes
 
@@ -42,24 +42,24 @@ class Sliver(NamedTuple):
     @property
     def log2_bits(self) -> int:
         """Log2 of the bits of every filter."""
-        return encoding_and_size(self.code)[1]
+        return encoding_and_size(self.size_class)[1]
 
 
 @dataclass
-class SliverWriter:
+class BloomFragmentWriter:
     """Collects the filters of one column block by block and writes them as bloom fragments."""
 
     store: Store
     prefix: str  # of fragment names
     fpr: float
-    codes: list[int] = field(default_factory=list)  # size classes of the blocks so far
-    slivers: list[Sliver] = field(default_factory=list)
+    size_classes: list[int] = field(default_factory=list)  # size classes of the blocks so far
+    fragments: list[BloomFragment] = field(default_factory=list)
     _open: dict[int, list[BloomColumn]] = field(default_factory=dict)
 
     def add(self, hashes: Hashes | None) -> None:
         """Add the filter of the next block, from hashes of its values, distinct or not; None where they are unknown."""
         if hashes is None:
-            self.codes.append(NONE)
+            self.size_classes.append(NONE)
             return
         if len(hashes) <= FEW:
             hashes = distinct(hashes)
@@ -70,46 +70,46 @@ class SliverWriter:
 
     def add_bits(self, encoding: int, bits: np.ndarray) -> None:
         """Add the filter of the next block, given its bits (0 or 1, uint8), of values hashed in some encoding."""
-        self._column(code_of(encoding, len(bits).bit_length() - 1)).add(bits)
+        self._column(size_class_of(encoding, len(bits).bit_length() - 1)).add(bits)
         self._write_full()
 
-    def _column(self, code: int) -> BloomColumn:
-        self.codes.append(code)
-        columns = self._open.setdefault(code, [])
+    def _column(self, size_class: int) -> BloomColumn:
+        self.size_classes.append(size_class)
+        columns = self._open.setdefault(size_class, [])
         if not columns or columns[-1].is_full:
-            columns.append(BloomColumn(encoding_and_size(code)[1]))
+            columns.append(BloomColumn(encoding_and_size(size_class)[1]))
         return columns[-1]
 
     def _write_full(self) -> None:
-        columns = self._open[self.codes[-1]]
-        if columns[-1].is_full and sum(len(column.bytes) for column in columns) >= SLIVER_BYTES:
-            self._write(self.codes[-1])
+        columns = self._open[self.size_classes[-1]]
+        if columns[-1].is_full and sum(len(column.bytes) for column in columns) >= FRAGMENT_BYTES:
+            self._write(self.size_classes[-1])
 
     def finish(self) -> np.ndarray:
         """Write the remaining filters and return the size class of every block, int16."""
-        for code in sorted(self._open):
-            self._write(code)
-        return np.array(self.codes, np.int16)
+        for size_class in sorted(self._open):
+            self._write(size_class)
+        return np.array(self.size_classes, np.int16)
 
-    def _write(self, code: int) -> None:
-        columns = self._open.pop(code)
+    def _write(self, size_class: int) -> None:
+        columns = self._open.pop(size_class)
         rows = np.ascontiguousarray(np.stack([column.bytes for column in columns]).T)
         padded = np.zeros(-(-rows.size // BAND) * BAND, np.uint8)
         padded[: rows.size] = rows.reshape(-1)
-        writer = Writer(index_file.SLIVER, {})
+        writer = Writer(index_file.FRAGMENT, {})
         matrix = writer.add_rows("rows", padded.reshape(-1, BAND))
-        name = f"{self.prefix}-{len(self.slivers):04d}.sliver"
+        name = f"{self.prefix}-{len(self.fragments):04d}.fragment"
         self.store.put_aside(name, writer.finish())
-        self.slivers.append(Sliver(name, code, sum(column.count for column in columns), matrix))
+        self.fragments.append(BloomFragment(name, size_class, sum(column.count for column in columns), matrix))
 
 
-def read_sliver(store: Store, sliver: Sliver, first: int, end: int) -> np.ndarray:
+def read_fragment(store: Store, fragment: BloomFragment, first: int, end: int) -> np.ndarray:
     """Read rows [first, end) of a fragment by bit position: uint8 of shape (end - first, width). Raises IndexFault."""
-    low, high = first * sliver.width, end * sliver.width
+    low, high = first * fragment.width, end * fragment.width
 
     def read(ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        return store.read_many(sliver.name, ranges)
+        return store.read_many(fragment.name, ranges)
 
-    bands = read_rows(sliver.rows, np.arange(low // BAND, -(-high // BAND)), read, sliver.name).reshape(-1)
+    bands = read_rows(fragment.rows, np.arange(low // BAND, -(-high // BAND)), read, fragment.name).reshape(-1)
     start = low - low // BAND * BAND
-    return bands[start : start + high - low].reshape(-1, sliver.width)
+    return bands[start : start + high - low].reshape(-1, fragment.width)

@@ -30,7 +30,7 @@ from secateur.values import all_within, sorted_distinct
 
 PAGE_PAIRS = 512  # 2.5 or 3 KB: one small read, and few prefixes in memory
 MOST_PAGE_PAIRS = 1 << 16  # largest that a reader accepts
-SLAB = 1 << 18  # pairs processed at once; bounds the working memory
+PAIRS_AT_ONCE = 1 << 18  # pairs processed at once; bounds the working memory
 STEP = np.dtype("<u4")
 _SIGNED, _UNSIGNED, _SHORT = np.dtype("<i8"), np.dtype("<u8"), np.dtype("<i4")
 
@@ -174,7 +174,7 @@ def _add_pairs(
     found: np.ndarray, table: PostingTable, wanted: np.ndarray, pages: np.ndarray, rows: np.ndarray, where: str
 ) -> None:
     """Mark the blocks that pages pair with the wanted prefixes. Raises IndexFault."""
-    at_once = max(1, SLAB // table.page)
+    at_once = max(1, PAIRS_AT_ONCE // table.page)
     for start in range(0, len(pages), at_once):
         few = slice(start, start + at_once)
         prefixes, blocks = _decoded(table, pages[few], rows[few], where)

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from secateur.index.filters.postings import (
-    SLAB,
+    PAIRS_AT_ONCE,
     STEP,
     Form,
     Postings,
@@ -76,8 +76,8 @@ def _sorted_pairs(hashes: Sequence[np.ndarray | None], bits: int) -> np.ndarray:
 
 def _steps(pairs: np.ndarray, bits: int) -> Iterator[np.ndarray]:
     """Yield the differences of neighbouring prefixes, in chunks."""
-    for start in range(0, len(pairs) - 1, SLAB):
-        prefixes = pairs[start : start + SLAB + 1] >> np.uint64(bits)
+    for start in range(0, len(pairs) - 1, PAIRS_AT_ONCE):
+        prefixes = pairs[start : start + PAIRS_AT_ONCE + 1] >> np.uint64(bits)
         yield prefixes[1:] - prefixes[:-1]
 
 
@@ -93,8 +93,8 @@ def _bitmaps(pairs: np.ndarray, bits: int, values: int, blocks: int) -> tuple[np
     prefixes = np.empty(values, np.uint64)
     rows = np.zeros((values, bitmap_bytes(blocks)), np.uint8)
     done = 0  # prefixes of earlier chunks
-    for start in range(0, len(pairs), SLAB):
-        chunk = pairs[start : start + SLAB]
+    for start in range(0, len(pairs), PAIRS_AT_ONCE):
+        chunk = pairs[start : start + PAIRS_AT_ONCE]
         found = chunk >> np.uint64(bits)
         first = np.append(done == 0 or bool(found[0] != prefixes[done - 1]), found[1:] != found[:-1])
         row = np.cumsum(first) + (done - 1)
@@ -112,7 +112,7 @@ def _pages(pairs: np.ndarray, bits: int, shift: int, page: int, number: np.dtype
     """
     pages = -(-len(pairs) // page)
     rows = np.empty((pages, page * (STEP.itemsize + number.itemsize)), np.uint8)
-    at_once = max(1, SLAB // page)
+    at_once = max(1, PAIRS_AT_ONCE // page)
     for start in range(0, pages, at_once):
         stop = min(start + at_once, pages)
         chunk = pairs.take(np.arange(start * page, stop * page + 1), mode="clip")

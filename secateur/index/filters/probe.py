@@ -13,7 +13,7 @@ import numpy as np
 
 from secateur.index.container.checked_matrix import STRIP, Range, read_rows
 from secateur.index.filters.bloom import members
-from secateur.index.filters.bloom_matrix import WORD, Slabs
+from secateur.index.filters.bloom_matrix import WORD, BloomMatrices
 
 MOST_READ = 1 << 28  # bytes of rows held at once
 WORDS = 512  # of every row, processed together: those of a thousand rows fit the shared cache
@@ -30,7 +30,7 @@ ReadFile = Callable[[str, Sequence[Range]], Sequence[bytes]]  # reads ranges of 
 
 
 def columns_with(
-    slabs: Slabs, matrix: int, alternatives: Alternatives, columns: tuple[int, int], read: ReadFile
+    bloom_matrices: BloomMatrices, matrix: int, alternatives: Alternatives, columns: tuple[int, int], read: ReadFile
 ) -> np.ndarray:
     """Return the columns in [first, end) of a matrix that have a 1 in all rows of some alternative, ascending.
 
@@ -40,18 +40,18 @@ def columns_with(
     if columns[0] >= columns[1]:
         return np.zeros(0, np.int64)
     strips = range(columns[0] // (8 * STRIP), -(-columns[1] // (8 * STRIP)))
-    width = _width(slabs, matrix, strips)
+    width = _width(bloom_matrices, matrix, strips)
     found = np.zeros(width // WORD, np.uint64)
     for batch in _batches(alternatives, width):
         rows = np.unique(batch)
-        bits = matrix_rows(slabs, matrix, rows, strips, read).view(np.uint64)
+        bits = matrix_rows(bloom_matrices, matrix, rows, strips, read).view(np.uint64)
         found |= _any_of(bits, np.searchsorted(rows, batch))
     columns_found = members(found.view(np.uint8)) + strips.start * STRIP * 8
     return columns_found[slice(*np.searchsorted(columns_found, columns))]
 
 
 def columns_by_alternative(
-    slabs: Slabs, matrix: int, alternatives: Alternatives, columns: tuple[int, int], read: ReadFile
+    bloom_matrices: BloomMatrices, matrix: int, alternatives: Alternatives, columns: tuple[int, int], read: ReadFile
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the columns of :func:`columns_with`, ascending, once per alternative, and the alternatives; -1 means any.
 
@@ -60,11 +60,11 @@ def columns_by_alternative(
     if columns[0] >= columns[1]:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     strips = range(columns[0] // (8 * STRIP), -(-columns[1] // (8 * STRIP)))
-    found = np.zeros(_width(slabs, matrix, strips) // WORD, np.uint64)
+    found = np.zeros(_width(bloom_matrices, matrix, strips) // WORD, np.uint64)
     told, before, count = [], 0, 0
     for batch in _batches(alternatives, found.nbytes):
         rows = np.unique(batch)
-        bits = matrix_rows(slabs, matrix, rows, strips, read).view(np.uint64)
+        bits = matrix_rows(bloom_matrices, matrix, rows, strips, read).view(np.uint64)
         for which, word, left in _hits(bits, np.searchsorted(rows, batch)):
             np.bitwise_or.at(found, word, left)
             count += len(word)
@@ -92,9 +92,9 @@ def _bits_of(told: Sequence[Hits]) -> tuple[np.ndarray, np.ndarray]:
     return at[order], which[hit][order]
 
 
-def _width(slabs: Slabs, matrix: int, strips: range) -> int:
+def _width(bloom_matrices: BloomMatrices, matrix: int, strips: range) -> int:
     """Return the bytes of these strips of a row."""
-    return min(strips.stop * STRIP, int(slabs.width[matrix])) - strips.start * STRIP
+    return min(strips.stop * STRIP, int(bloom_matrices.width[matrix])) - strips.start * STRIP
 
 
 def _batches(alternatives: Alternatives, width: int) -> Sequence[np.ndarray]:
@@ -110,16 +110,18 @@ def _batches(alternatives: Alternatives, width: int) -> Sequence[np.ndarray]:
     return [alternatives[start : start + step] for start in range(0, len(alternatives), step)]
 
 
-def matrix_rows(slabs: Slabs, matrix: int, rows: np.ndarray, strips: range, read: ReadFile) -> np.ndarray:
+def matrix_rows(
+    bloom_matrices: BloomMatrices, matrix: int, rows: np.ndarray, strips: range, read: ReadFile
+) -> np.ndarray:
     """Read strips of ascending rows of a matrix from its parts: uint8 of shape (n_rows, bytes). Raises IndexFault."""
-    first, end = np.searchsorted(slabs.part_matrix, [matrix, matrix + 1]).tolist()
-    cuts = np.searchsorted(rows, [*slabs.first_row[first:end].tolist(), 1 << 40]).tolist()
-    found = np.empty((len(rows), _width(slabs, matrix, strips)), np.uint8)
+    first, end = np.searchsorted(bloom_matrices.part_matrix, [matrix, matrix + 1]).tolist()
+    cuts = np.searchsorted(rows, [*bloom_matrices.first_row[first:end].tolist(), 1 << 40]).tolist()
+    found = np.empty((len(rows), _width(bloom_matrices, matrix, strips)), np.uint8)
     for part, (begin, stop) in enumerate(pairwise(cuts), first):
         if begin < stop:
-            name = slabs.file_name[int(slabs.file[part])]
-            mine = rows[begin:stop] - slabs.first_row[part]
-            read_rows(slabs.part(part), mine, _reader(read, name), name, strips, found[begin:stop])
+            name = bloom_matrices.file_name[int(bloom_matrices.file[part])]
+            mine = rows[begin:stop] - bloom_matrices.first_row[part]
+            read_rows(bloom_matrices.part(part), mine, _reader(read, name), name, strips, found[begin:stop])
     return found
 
 

@@ -19,15 +19,15 @@ from secateur.index.container.checked_matrix import Matrix, signed_salt
 from secateur.index.container.index_file import Writer
 from secateur.index.filters import parquet_bloom
 from secateur.index.filters.bloom import GROUP, fewer_probes_for, probes_for
-from secateur.index.filters.bloom_fragment import Sliver, read_sliver
+from secateur.index.filters.bloom_fragment import BloomFragment, read_fragment
 from secateur.index.filters.bloom_matrix import (
     COUNTED,
     FEWER,
+    MATRIX_BLOCKS,
     OWN,
     OWN_ENCODINGS,
-    SLAB_BLOCKS,
     WORD,
-    Slabs,
+    BloomMatrices,
     encoding_and_size,
 )
 from secateur.index.model import Store
@@ -43,30 +43,30 @@ class ColumnSpan:
     """The fragments of one size of one segment, and the column of a matrix where they begin."""
 
     segment: int
-    slivers: Sequence[Sliver]
+    fragments: Sequence[BloomFragment]
     begin: int
 
     @property
     def count(self) -> int:
         """Number of blocks."""
-        return sum(sliver.blocks for sliver in self.slivers)
+        return sum(fragment.blocks for fragment in self.fragments)
 
     @property
-    def code(self) -> int:
+    def size_class(self) -> int:
         """Size class of every filter."""
-        return self.slivers[0].code
+        return self.fragments[0].size_class
 
     @property
     def width(self) -> int:
         """Bytes of a row."""
-        return sum(sliver.width for sliver in self.slivers)
+        return sum(fragment.width for fragment in self.fragments)
 
 
 @dataclass(frozen=True)
 class MatrixPlan:
     """One bloom matrix: filters of one size, of many segments."""
 
-    code: int
+    size_class: int
     runs: Sequence[ColumnSpan]
 
     @property
@@ -85,54 +85,54 @@ class PartPlan:
     rows: int
 
 
-def plan_matrices(slivers: Sequence[Sequence[Sliver]]) -> list[MatrixPlan]:
+def plan_matrices(fragments: Sequence[Sequence[BloomFragment]]) -> list[MatrixPlan]:
     """Plan all matrices from the fragments of every segment."""
-    return [matrix for slab in _slabs(slivers) for matrix in _matrices(slivers, slab)]
+    return [matrix for bloom_matrix in _bloom_matrices(fragments) for matrix in _matrices(fragments, bloom_matrix)]
 
 
-def _slabs(slivers: Sequence[Sequence[Sliver]]) -> Iterator[range]:
+def _bloom_matrices(fragments: Sequence[Sequence[BloomFragment]]) -> Iterator[range]:
     """Yield ranges of consecutive segments with about as many blocks as a matrix may span."""
     first = blocks = 0
-    for segment, mine in enumerate(slivers):
-        count = sum(sliver.blocks for sliver in mine)
-        if blocks and blocks + count > SLAB_BLOCKS:
+    for segment, mine in enumerate(fragments):
+        count = sum(fragment.blocks for fragment in mine)
+        if blocks and blocks + count > MATRIX_BLOCKS:
             yield range(first, segment)
             first, blocks = segment, 0
         blocks += count
-    yield range(first, len(slivers))
+    yield range(first, len(fragments))
 
 
-def _matrices(slivers: Sequence[Sequence[Sliver]], segments: range) -> Iterator[MatrixPlan]:
+def _matrices(fragments: Sequence[Sequence[BloomFragment]], segments: range) -> Iterator[MatrixPlan]:
     counts: dict[int, int] = {}
     for segment in segments:
-        for sliver in slivers[segment]:
-            counts[sliver.code] = counts.get(sliver.code, 0) + sliver.blocks
+        for fragment in fragments[segment]:
+            counts[fragment.size_class] = counts.get(fragment.size_class, 0) + fragment.blocks
     target = _joined(counts)
-    for code in sorted(set(target.values())):
+    for size_class in sorted(set(target.values())):
         runs, begin = [], 0
         for segment in segments:
-            for own in sorted(c for c in counts if target[c] == code):
-                mine = [sliver for sliver in slivers[segment] if sliver.code == own]
+            for own in sorted(c for c in counts if target[c] == size_class):
+                mine = [fragment for fragment in fragments[segment] if fragment.size_class == own]
                 if mine:
                     runs.append(ColumnSpan(segment, mine, begin))
                     begin += GROUP * runs[-1].width
-        yield MatrixPlan(code, runs)
+        yield MatrixPlan(size_class, runs)
 
 
 def _joined(counts: dict[int, int]) -> dict[int, int]:
     """Map every size class to the one under which its filters are kept, from the number of filters of each."""
-    size = {code: 1 << encoding_and_size(code)[1] for code in counts}
-    total = sum(counts[code] * size[code] for code in counts) // 8
-    target = {code: code for code in counts}
+    size = {size_class: 1 << encoding_and_size(size_class)[1] for size_class in counts}
+    total = sum(counts[size_class] * size[size_class] for size_class in counts) // 8
+    target = {size_class: size_class for size_class in counts}
     held = dict(counts)
-    for code, greater in pairwise(sorted(counts)):
-        encoding, _ = encoding_and_size(code)
+    for size_class, greater in pairwise(sorted(counts)):
+        encoding, _ = encoding_and_size(size_class)
         if encoding not in OWN_ENCODINGS or encoding != encoding_and_size(greater)[0]:
             continue
-        added = held[code] * (size[greater] - size[code]) // 8
+        added = held[size_class] * (size[greater] - size[size_class]) // 8
         if added <= max(JOINED_SHARE * total, JOINED_BYTES):
-            held[greater] += held.pop(code)
-            target = {each: greater if to == code else to for each, to in target.items()}
+            held[greater] += held.pop(size_class)
+            target = {each: greater if to == size_class else to for each, to in target.items()}
     return target
 
 
@@ -141,7 +141,7 @@ def plan_files(matrices: Sequence[MatrixPlan]) -> list[list[PartPlan]]:
     files: list[list[PartPlan]] = []
     room = 0
     for number, matrix in enumerate(matrices):
-        bits = 1 << encoding_and_size(matrix.code)[1]
+        bits = 1 << encoding_and_size(matrix.size_class)[1]
         rows = bits
         while rows > 1 and rows * matrix.width > PART_BYTES:
             rows //= 2
@@ -179,40 +179,40 @@ def interleaved(store: Store, matrix: MatrixPlan, part: PartPlan) -> np.ndarray:
     found = np.zeros((part.rows, matrix.width), np.uint8)
     for run in matrix.runs:
         at = run.begin // GROUP
-        for sliver in run.slivers:
-            bits = 1 << sliver.log2_bits
+        for fragment in run.fragments:
+            bits = 1 << fragment.log2_bits
             rows = min(part.rows, bits)
             first = part.first % bits
-            mine = read_sliver(store, sliver, first, first + rows)
-            found.reshape(-1, rows, matrix.width)[:, :, at : at + sliver.width] = mine
-            at += sliver.width
+            mine = read_fragment(store, fragment, first, first + rows)
+            found.reshape(-1, rows, matrix.width)[:, :, at : at + fragment.width] = mine
+            at += fragment.width
     return found
 
 
-def slabs_written(
+def written_matrices(
     matrices: Sequence[MatrixPlan], fpr: float, files: Sequence[tuple[Sequence[PartPlan], WrittenFile]]
-) -> Slabs:
+) -> BloomMatrices:
     """Describe the matrices, with filters of rate `fpr`, whose parts were written to files."""
     parts = [
         (plan.matrix, plan.first, plan.rows, number, place.at, signed_salt(place.salt))
         for number, (plans, written) in enumerate(files)
         for plan, place in zip(plans, written.parts, strict=True)
     ]
-    runs = [(m, r.segment, r.code, r.begin, r.count) for m, plan in enumerate(matrices) for r in plan.runs]
-    return Slabs(
+    runs = [(m, r.segment, r.size_class, r.begin, r.count) for m, plan in enumerate(matrices) for r in plan.runs]
+    return BloomMatrices(
         [written.name for _, written in files],
         np.array([written.size for _, written in files], np.int64),
-        np.array([plan.code for plan in matrices], np.int64),
-        np.array([_probes_of(plan.code, fpr) for plan in matrices], np.int64),
+        np.array([plan.size_class for plan in matrices], np.int64),
+        np.array([_probes_of(plan.size_class, fpr) for plan in matrices], np.int64),
         np.array([plan.width for plan in matrices], np.int64),
         *_columns(parts, 6),
         *_columns(runs, 5),
     )
 
 
-def _probes_of(code: int, fpr: float) -> int:
+def _probes_of(size_class: int, fpr: float) -> int:
     """Return the probes of filters of a size class."""
-    encoding, _ = encoding_and_size(code)
+    encoding, _ = encoding_and_size(size_class)
     if encoding in OWN_ENCODINGS and encoding > COUNTED:
         return encoding - COUNTED
     return {OWN: probes_for(fpr), FEWER: fewer_probes_for(fpr)}.get(encoding, parquet_bloom.WORDS)

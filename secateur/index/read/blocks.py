@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from secateur.index.model import BlockTable, is_tuple_column
 from secateur.index.segments.segment_file import PAGE
-from secateur.index.zones.page_locations import Layouts, concat_layouts, unknown_layouts
+from secateur.index.zones.page_locations import BlockLocations, concat_locations, unknown_locations
 from secateur.index.zones.page_statistics import PageTable, take_pages
 from secateur.index.zones.zonemap import ZoneMap, concat
 from secateur.pruning.predicate.bound import Field
@@ -97,8 +97,8 @@ class BlockSource(Protocol):
 
     def block_begin(self, segment: int) -> int: ...
 
-    def layouts(self, segments: Sequence[tuple[int, np.ndarray]]) -> Layouts:
-        """Return the layouts of chosen blocks of some segments."""
+    def page_locations(self, segments: Sequence[tuple[int, np.ndarray]]) -> BlockLocations:
+        """Return the page locations of chosen blocks of some segments."""
 
     def placed(self, segments: Sequence[tuple[int, np.ndarray]]) -> np.ndarray:
         """Return where split readers see chosen blocks of some segments begin, and their size in bytes."""
@@ -253,15 +253,17 @@ class OpenedBlocks:
             tables.append(_whole(zones.take(slice(at, len(self)))))
         return _concat(tables)
 
-    def layouts(self) -> Layouts:
-        """Return the layouts of all these blocks, read at once by exact ranges; unknown if not in the index."""
-        return concat_layouts([self.source.layouts(list(self._by_segment())), unknown_layouts(len(self._loose))])
+    def page_locations(self) -> BlockLocations:
+        """Return the page locations of all these blocks, read at once by exact ranges; unknown if not in the index."""
+        return concat_locations(
+            [self.source.page_locations(list(self._by_segment())), unknown_locations(len(self._loose))]
+        )
 
     @property
     def placed(self) -> np.ndarray:
         """Where split readers see every block begin, and its size in bytes: int64 of shape (2, n); -1 = unknown."""
         return np.concatenate(
-            [self.source.placed(list(self._by_segment())), unknown_layouts(len(self._loose)).placed], axis=1
+            [self.source.placed(list(self._by_segment())), unknown_locations(len(self._loose)).placed], axis=1
         )
 
     def _by_segment(self) -> Iterator[tuple[int, np.ndarray]]:

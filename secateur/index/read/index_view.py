@@ -19,13 +19,13 @@ from secateur.index.read.chunk_reader import ChunkReader, PieceCache
 from secateur.index.read.coverage import Coverage, CoveredFiles, LiveFiles, covered, uncovered
 from secateur.index.read.group_arrays import segment_groups
 from secateur.index.read.loader import IndexMemory
-from secateur.index.read.location_reader import layouts_at, placed_at
+from secateur.index.read.location_reader import locations_at, placed_at
 from secateur.index.read.lookup import ZonesOf, answers, holders
 from secateur.index.read.memory_cache import ByteCache
 from secateur.index.read.runs import LooseRun, SegmentRun
 from secateur.index.segments.snapshot import Snapshot, open_snapshot, snapshot_files
 from secateur.index.zones import segment_tree
-from secateur.index.zones.page_locations import Layouts, concat_layouts
+from secateur.index.zones.page_locations import BlockLocations, concat_locations
 from secateur.index.zones.page_statistics import PageTable
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
@@ -148,7 +148,7 @@ class IndexView:
     ) -> Iterator[SegmentRun]:
         """Yield runs of neighbouring segments of a group; a single run over all of them if there are many."""
         assert self.memory is not None
-        begin = self.memory.layout.block_begin
+        begin = self.memory.groups.block_begin
         cuts = np.flatnonzero(np.diff(segments) != 1) + 1
         for part in np.split(segments, cuts) if len(cuts) < FEW_RUNS else (segments,):
             first, end = int(begin[part[0]]), int(begin[part[-1] + 1])
@@ -162,7 +162,7 @@ class IndexView:
     ) -> np.ndarray:
         """Mark which of the blocks [first, end) are in the segments and of surviving files."""
         assert self.memory is not None
-        begin = self.memory.layout.block_begin
+        begin = self.memory.groups.block_begin
         candidates = np.zeros(end - first, bool)
         for segment in segments.tolist():
             here = slice(int(begin[segment]) - first, int(begin[segment + 1]) - first)
@@ -172,7 +172,7 @@ class IndexView:
     def _survive(self, segment: int, files: np.ndarray | None) -> np.ndarray | bool:
         """Mark the blocks of a segment that belong to surviving files; all if unreadable: opening them decides."""
         assert self.memory is not None
-        group, within = self.memory.layout.place(segment)
+        group, within = self.memory.groups.place(segment)
         (resident,) = self.memory.blocks([(group, np.array([segment]))])
         if not resident.loaded[within]:
             self._undecided.add(segment)
@@ -200,7 +200,7 @@ class IndexView:
 
     def block_count(self, segments: np.ndarray) -> int:
         """Return the number of blocks in the given segments."""
-        return 0 if self.memory is None else int(np.diff(self.memory.layout.block_begin)[segments].sum())
+        return 0 if self.memory is None else int(np.diff(self.memory.groups.block_begin)[segments].sum())
 
     def holders(self, question: Question, segments: np.ndarray) -> np.ndarray | None:
         """Return the blocks of some segments, ascending, that may hold a match; None where no filter answers."""
@@ -229,7 +229,7 @@ class IndexView:
     def choose(self, numbers: np.ndarray, whole: np.ndarray, files: np.ndarray | None) -> OpenedBlocks:
         """Return the blocks of surviving files among these numbers, those of whole segments, and the loose blocks."""
         assert self.memory is not None
-        begin = self.memory.layout.block_begin
+        begin = self.memory.groups.block_begin
         chosen = np.union1d(numbers, elements_of(begin, whole)) if len(whole) else numbers
         loose = [np.arange(run.begin, run.begin + len(run)) for run in self.loose_runs(files)]
         blocks = self.open(np.concatenate([chosen, *loose]), files)
@@ -254,7 +254,7 @@ class IndexView:
         parts = []
         if self.memory is not None:
             wanted = list(self.memory.by_group(self.coverage.everywhere))
-            begin, blocks = self.memory.layout.group_begin, self.memory.layout.block_begin
+            begin, blocks = self.memory.groups.group_begin, self.memory.groups.block_begin
             loaded = [
                 mine[resident.loaded[mine - begin[group]]]
                 for resident, (group, mine) in zip(self.memory.blocks(wanted), wanted, strict=True)
@@ -270,7 +270,7 @@ class IndexView:
     @property
     def total(self) -> int:
         """The number of blocks in segments; loose blocks follow."""
-        return 0 if self.memory is None else int(self.memory.layout.block_begin[-1])
+        return 0 if self.memory is None else int(self.memory.groups.block_begin[-1])
 
     def by_footers(self, files: np.ndarray | None) -> OpenedBlocks:
         """Return all blocks of the surviving files from their footers; the index is given up."""
@@ -286,7 +286,7 @@ class IndexView:
         if self.memory is not None:
             wanted = list(self.memory.by_group(self.segments_of(numbers)))
             residents = self.memory.blocks(wanted)
-            begin = self.memory.layout.group_begin
+            begin = self.memory.groups.group_begin
             unread = [
                 mine[~resident.loaded[mine - begin[group]]]
                 for resident, (group, mine) in zip(residents, wanted, strict=True)
@@ -331,7 +331,7 @@ class IndexView:
         """Return the segments that hold any of the blocks, ascending."""
         if self.memory is None:
             return _NOTHING
-        return np.flatnonzero(np.diff(np.searchsorted(numbers, self.memory.layout.block_begin)))
+        return np.flatnonzero(np.diff(np.searchsorted(numbers, self.memory.groups.block_begin)))
 
     def file_zones(self, column: Field) -> Zones | None:
         """Return what the names of the live files say about a column."""
@@ -349,7 +349,7 @@ class IndexView:
         """Return the segment of every block in `numbers`, which ascend and lie in segments."""
         if self.memory is None:
             return np.zeros(len(numbers), np.int64)
-        counts = np.diff(np.searchsorted(numbers, self.memory.layout.block_begin))
+        counts = np.diff(np.searchsorted(numbers, self.memory.groups.block_begin))
         return np.repeat(np.arange(len(counts)), counts)
 
     def tables_at(self, numbers: np.ndarray) -> list[tuple[int, BlockTable, np.ndarray | slice]]:
@@ -364,7 +364,7 @@ class IndexView:
     def live_of(self, group: int, file: np.ndarray) -> np.ndarray:
         """Return the live files of files of a group."""
         assert self.memory is not None
-        return self.coverage.live[int(self.memory.layout.files_of(group)[0]) + file.astype(np.int64)]
+        return self.coverage.live[int(self.memory.groups.files_of(group)[0]) + file.astype(np.int64)]
 
     def zones_at(self, column: Field, numbers: np.ndarray) -> list[Zones]:
         """Return the zone maps of an indexed column for the given blocks of segments, in parts."""
@@ -382,13 +382,13 @@ class IndexView:
         """Return the pages of a column in the given segments; None where absent or unreadable."""
         return self.memory.pages(column, segments) if self.memory is not None else []
 
-    def layouts(self, segments: Sequence[tuple[int, np.ndarray]]) -> Layouts:
-        """Return the layouts of chosen blocks of some segments; unknown where absent or unreadable."""
-        return concat_layouts([]) if self.memory is None else layouts_at(self.memory, segments)
+    def page_locations(self, segments: Sequence[tuple[int, np.ndarray]]) -> BlockLocations:
+        """Return the page locations of chosen blocks of some segments; unknown where absent or unreadable."""
+        return concat_locations([]) if self.memory is None else locations_at(self.memory, segments)
 
     def placed(self, segments: Sequence[tuple[int, np.ndarray]]) -> np.ndarray:
         """Return where split readers see chosen blocks of some segments begin, and their bytes; -1 = unknown."""
-        return concat_layouts([]).placed if self.memory is None else placed_at(self.memory, segments)
+        return concat_locations([]).placed if self.memory is None else placed_at(self.memory, segments)
 
     @property
     def faults(self) -> Faults:
@@ -398,12 +398,12 @@ class IndexView:
     def block_begin(self, segment: int) -> int:
         """Return the number of the first block of a segment."""
         assert self.memory is not None
-        return int(self.memory.layout.block_begin[segment])
+        return int(self.memory.groups.block_begin[segment])
 
     def _within_groups(self, numbers: np.ndarray) -> list[np.ndarray | slice]:
         """Return the positions of the blocks within their groups, group by group, ascending."""
         assert self.memory is not None
-        begin = self.memory.layout.group_block_begin
+        begin = self.memory.groups.group_block_begin
         cuts = np.searchsorted(numbers, begin)
         groups = np.flatnonzero(np.diff(cuts)).tolist()
         return [_as_slice(numbers[cuts[group] : cuts[group + 1]] - begin[group]) for group in groups]
@@ -428,10 +428,10 @@ def open_catalog(
         if snapshot is not None:
             memory, version = caches.memory, (caches.store.location, snapshot.number, snapshot.created)
             segments = snapshot.segments  # read here, where faults are tolerated; later code relies on them
-            layout = memory.get((*version, "layout"), lambda: segment_groups(segments))
+            groups = memory.get((*version, "groups"), lambda: segment_groups(segments))
             coverage = memory.get((*version, "coverage", live.id), lambda: covered(live, snapshot))
             chunks = ChunkReader(caches.store, caches.disk, Reads())
-            found = IndexMemory(caches.store, memory, chunks, faults, snapshot, layout, naming)
+            found = IndexMemory(caches.store, memory, chunks, faults, snapshot, groups, naming)
             return IndexView(live, coverage, found, read_footers, faults)
     return IndexView(live, uncovered(live), None, read_footers, faults)
 

@@ -16,7 +16,7 @@ import numpy as np
 from secateur.errors import IndexFault
 from secateur.index.container.checked_matrix import Range
 from secateur.index.container.index_file import Place, array_begin
-from secateur.index.filters.bloom_matrix import Slabs
+from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.model import Filter, Store
 from secateur.index.naming import BY_NAME, ColumnNaming
 from secateur.index.read.chunk_reader import Arrays, ChunkReader, IndexChunk
@@ -24,22 +24,22 @@ from secateur.index.read.group_arrays import ResidentBlocks, ResidentZones, Segm
 from secateur.index.read.memory_cache import ByteCache
 from secateur.index.segments.segment_file import (
     BLOCKS,
-    CODE,
-    LAYOUT_TABLE,
-    LAYOUTS,
+    LOCATION_TABLE,
     PAGE,
+    PAGE_LOCATIONS,
     POSTING,
+    SIZE_CLASS,
     ZONE,
     StoredPostings,
     blocks_of,
-    codes_of,
     pages_of,
     postings_of,
+    size_classes_of,
     zone_map_of,
 )
 from secateur.index.segments.segment_table import Directory
 from secateur.index.segments.snapshot import Snapshot
-from secateur.index.zones.page_locations import LayoutTable, layout_table_of
+from secateur.index.zones.page_locations import LocationTable, location_table_of
 from secateur.index.zones.page_statistics import PageTable
 from secateur.index.zones.zonemap import ZoneMap, unknown
 from secateur.pruning.predicate.bound import Field
@@ -50,8 +50,10 @@ Value = TypeVar("Value")
 Resident = TypeVar("Resident", ResidentZones, ResidentBlocks)
 BATCH = 256  # chunks
 FEW = 16  # segments
-FEW_READ = 4  # segments whose layouts are prefetched; wasted if the plan is only counted or reported
-SHORT = 256 << 10  # bytes of prefetched layouts; at 100 MB/s they take 3 ms, while a saved request is worth about 10 ms
+FEW_READ = 4  # segments whose page locations are prefetched; wasted if the plan is only counted or reported
+SHORT = (
+    256 << 10
+)  # bytes of prefetched page locations; at 100 MB/s they take 3 ms, while a saved request is worth about 10 ms
 Wanted = Sequence[tuple[int, np.ndarray]]  # groups, and segments of each
 
 
@@ -64,7 +66,7 @@ class IndexMemory:
     chunks: ChunkReader
     faults: Faults
     snapshot: Snapshot
-    layout: SegmentGroups
+    groups: SegmentGroups
     naming: ColumnNaming = BY_NAME
     tables: dict[int, ResidentBlocks] = field(default_factory=dict)  # by group: a query keeps what it has read
     expected: list[Field] = field(default_factory=list)  # columns the query will ask for, as named in the index
@@ -88,7 +90,7 @@ class IndexMemory:
 
     def by_group(self, segments: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """Split ascending segments by group."""
-        group = self.layout.group_of[segments]
+        group = self.groups.group_of[segments]
         cuts = (np.flatnonzero(group[1:] != group[:-1]) + 1).tolist()
         for first, end in pairwise([0, *cuts, len(group)] if len(group) else []):
             yield int(group[first]), segments[first:end]
@@ -110,7 +112,7 @@ class IndexMemory:
                 assert directory is not None
                 resident = self.cache.peek(self._group_key(what, group))
                 if resident is not None:
-                    mine = mine[~resident.loaded[mine - self.layout.group_begin[group]]]
+                    mine = mine[~resident.loaded[mine - self.groups.group_begin[group]]]
                 chunks, size = chunks + len(mine), size + int(directory.size[mine].sum())
         return chunks, size
 
@@ -155,7 +157,7 @@ class IndexMemory:
 
     def blocks(self, wanted: Wanted) -> list[ResidentBlocks]:
         """Return the block tables of groups, with the wanted segments loaded where they are readable."""
-        layout = self.layout
+        groups = self.groups
         residents = [self._tables(group) for group, _ in wanted]
         missing = list(self._missing(residents, wanted))
         directory = self._directory(BLOCKS, None) if missing else None
@@ -164,7 +166,7 @@ class IndexMemory:
             read = self._read(BLOCKS, directory, [segment for _, _, segment in part])
             for (resident, within, segment), arrays in zip(part, read, strict=True):
                 with self.faults.tolerated():
-                    files = int(layout.file_begin[segment + 1] - layout.file_begin[segment])
+                    files = int(groups.file_begin[segment + 1] - groups.file_begin[segment])
                     where = self._where(segment, BLOCKS, None)
                     resident.fill(within, blocks_of(_sound(arrays), self._block_count(segment), files, where))
         return residents
@@ -176,7 +178,7 @@ class IndexMemory:
 
     def row_count(self, segment: int) -> np.ndarray:
         """Return the row counts of the blocks of a segment. Raises IndexFault."""
-        group, within = self.layout.place(segment)
+        group, within = self.groups.place(segment)
         (resident,) = self.blocks([(group, np.array([segment]))])
         if not resident.loaded[within]:
             raise IndexFault(f"{self.snapshot.segments.name[segment]}: the block table cannot be read")
@@ -185,38 +187,38 @@ class IndexMemory:
     def _resident_zones(self, column: Field, group: int) -> ResidentZones:
         return self.cache.get(
             self._group_key((ZONE, column), group),
-            lambda: ResidentZones(ordered_kind(column.type), self.layout.blocks_of(group)),
+            lambda: ResidentZones(ordered_kind(column.type), self.groups.blocks_of(group)),
         )
 
     def _resident_blocks(self, group: int) -> ResidentBlocks:
-        layout = self.layout
+        groups = self.groups
         return self.cache.get(
-            self._group_key((BLOCKS,), group), lambda: ResidentBlocks(layout.blocks_of(group), layout.files_of(group))
+            self._group_key((BLOCKS,), group), lambda: ResidentBlocks(groups.blocks_of(group), groups.files_of(group))
         )
 
     def _group_key(self, what: tuple[Hashable, ...], group: int) -> Hashable:
-        return (self.store.location, self.layout.keys[group], *what)
+        return (self.store.location, self.groups.keys[group], *what)
 
     def _missing(self, residents: Sequence[Resident], wanted: Wanted) -> Iterator[tuple[Resident, int, int]]:
         """Yield what is not loaded yet: (arrays, position of the segment within them, segment)."""
         for resident, (group, segments) in zip(residents, wanted, strict=True):
             if resident.complete:
                 continue
-            within = segments - self.layout.group_begin[group]
+            within = segments - self.groups.group_begin[group]
             for i in np.flatnonzero(~resident.loaded[within]).tolist():
                 yield resident, int(within[i]), int(segments[i])
 
     # ---- by segment
 
-    def slabs(self, f: int) -> Slabs | None:
+    def bloom_matrices(self, f: int) -> BloomMatrices | None:
         """Return the bloom matrices of a filter; None where absent or unreadable."""
         with self.faults.tolerated():
-            return self.snapshot.slabs(f)
+            return self.snapshot.bloom_matrices(f)
         return None
 
-    def read_filter_file(self, slabs: Slabs) -> Callable[[str, Sequence[Range]], Sequence[bytes]]:
+    def read_filter_file(self, bloom_matrices: BloomMatrices) -> Callable[[str, Sequence[Range]], Sequence[bytes]]:
         """Return a function that reads ranges of the files of bloom matrices."""
-        sizes = dict(zip(slabs.file_name, slabs.file_size.tolist(), strict=True))
+        sizes = dict(zip(bloom_matrices.file_name, bloom_matrices.file_size.tolist(), strict=True))
 
         def read(name: str, ranges: Sequence[Range]) -> list[bytes]:
             if any(at + count > sizes[name] for at, count in ranges):
@@ -225,15 +227,15 @@ class IndexMemory:
 
         return read
 
-    def codes(self, f: int, segment: int) -> np.ndarray:
+    def size_classes(self, f: int, segment: int) -> np.ndarray:
         """Return the size class of every block's filter in a segment. Raises IndexFault."""
 
         def decode(segment: int, arrays: Arrays, where: str) -> np.ndarray:
-            return codes_of(arrays, self._block_count(segment), where)
+            return size_classes_of(arrays, self._block_count(segment), where)
 
-        (found,) = self._of_filter(CODE, f, np.array([segment]), decode)
+        (found,) = self._of_filter(SIZE_CLASS, f, np.array([segment]), decode)
         if found is None:
-            raise IndexFault(f"{self.snapshot.segments.name[segment]}: the codes of its filters cannot be read")
+            raise IndexFault(f"{self.snapshot.segments.name[segment]}: the size classes of its filters cannot be read")
         return found
 
     def postings(self, f: int, segments: np.ndarray) -> list[StoredPostings | None]:
@@ -282,24 +284,26 @@ class IndexMemory:
 
         return self._by_segment(PAGE, column, self._directory(PAGE, column), segments, decode)
 
-    def layout_tables(self, segments: np.ndarray) -> list[LayoutTable | None]:
-        """Return the table of block layout locations of the given segments; None where absent or unreadable."""
+    def location_tables(self, segments: np.ndarray) -> list[LocationTable | None]:
+        """Return the table of page locations of the given segments; None where absent or unreadable."""
 
-        def decode(segment: int, arrays: Arrays, where: str) -> LayoutTable:
-            return layout_table_of(arrays, self._block_count(segment), int(self.snapshot.segments.size[segment]), where)
+        def decode(segment: int, arrays: Arrays, where: str) -> LocationTable:
+            return location_table_of(
+                arrays, self._block_count(segment), int(self.snapshot.segments.size[segment]), where
+            )
 
-        return self._by_segment(LAYOUT_TABLE, None, self._directory(LAYOUT_TABLE, None), segments, decode)
+        return self._by_segment(LOCATION_TABLE, None, self._directory(LOCATION_TABLE, None), segments, decode)
 
-    def near_layouts(self, segment: int) -> tuple[int, np.ndarray] | None:
-        """Return where the layouts of a segment begin in its file, and their bytes (uint8), if they were prefetched.
+    def near_locations(self, segment: int) -> tuple[int, np.ndarray] | None:
+        """Return where a segment's page locations begin in its file, and their bytes (uint8), if they were prefetched.
 
         Never asks the store. None where they are neither in memory nor on local disk, or are damaged.
         """
-        chunks = [] if self.store.is_local else self._short_layouts(LAYOUTS, [segment])
+        chunks = [] if self.store.is_local else self._short_locations(PAGE_LOCATIONS, [segment])
         if not chunks:
             return None
         (chunk,) = chunks
-        key = (self.store.location, chunk.segment, LAYOUTS, None)
+        key = (self.store.location, chunk.segment, PAGE_LOCATIONS, None)
         found = self.cache.peek(key)
         if found is None:
             match self.chunks.nearby(chunk):
@@ -364,8 +368,8 @@ class IndexMemory:
     def _along(self, segments: Sequence[int]) -> list[IndexChunk]:
         """List the chunks of these segments to prefetch: one round trip to a remote store instead of several.
 
-        If there are many segments, pruning leaves few, and later chunks are read for those only. Layouts are included
-        where they are few and short, so that a reader of the survivors can request pages at once.
+        If there are many segments, pruning leaves few, and later chunks are read for those only. Page locations are
+        included where they are few and short, so that a reader of the survivors can request pages at once.
         """
         if self.store.is_local or len(segments) > FEW or not self.expected:
             return []
@@ -377,26 +381,26 @@ class IndexMemory:
             if directory is not None
             for chunk in self._chunks(kind, directory, [s for s in segments if not self._is_here(kind, column, s)])
         ]
-        for kind in (LAYOUT_TABLE, LAYOUTS) if len(segments) <= FEW_READ else ():
-            chunks += self._short_layouts(kind, [s for s in segments if not self._is_here(kind, None, s)])
+        for kind in (LOCATION_TABLE, PAGE_LOCATIONS) if len(segments) <= FEW_READ else ():
+            chunks += self._short_locations(kind, [s for s in segments if not self._is_here(kind, None, s)])
         return chunks
 
-    def _short_layouts(self, kind: str, segments: Sequence[int]) -> list[IndexChunk]:
-        """Return the chunks of `kind` for segments with short layouts.
+    def _short_locations(self, kind: str, segments: Sequence[int]) -> list[IndexChunk]:
+        """Return the chunks of `kind` for segments with short page locations.
 
         A plan can do without them: a fault in their locations is reported when they are read.
         """
         with Faults(strict=False).tolerated():
-            directory, layouts = (self.snapshot.directory(each, None) for each in (kind, LAYOUTS))
-            if directory is not None and layouts is not None:
-                return self._chunks(kind, directory, [s for s in segments if layouts.size[s] <= SHORT])
+            directory, page_locations = (self.snapshot.directory(each, None) for each in (kind, PAGE_LOCATIONS))
+            if directory is not None and page_locations is not None:
+                return self._chunks(kind, directory, [s for s in segments if page_locations.size[s] <= SHORT])
         return []
 
     def _is_here(self, kind: str, column: Field | None, segment: int) -> bool:
         """Whether the contents of a chunk are in memory."""
-        if kind in (PAGE, LAYOUT_TABLE, LAYOUTS):
+        if kind in (PAGE, LOCATION_TABLE, PAGE_LOCATIONS):
             return self.cache.holds((self.store.location, self.snapshot.segments.name[segment], kind, column))
-        group, within = self.layout.place(segment)
+        group, within = self.groups.place(segment)
         resident = self.cache.peek(self._group_key((kind,) if column is None else (kind, column), group))
         return resident is not None and bool(resident.complete or resident.loaded[within])
 

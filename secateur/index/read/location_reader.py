@@ -1,4 +1,4 @@
-"""Read the layouts of chosen blocks: first their locations, which stay in memory, then their bytes, at once."""
+"""Read the page locations of chosen blocks: first their locations, which stay in memory, then their bytes, at once."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ from secateur.errors import IndexFault
 from secateur.index.container.index_file import Place
 from secateur.index.read.chunk_reader import IndexChunk
 from secateur.index.read.loader import IndexMemory
-from secateur.index.segments.segment_file import LAYOUTS
-from secateur.index.zones.page_locations import UNKNOWN, Layouts, LayoutTable, concat_layouts, unknown_layouts
+from secateur.index.segments.segment_file import PAGE_LOCATIONS
+from secateur.index.zones.page_locations import (
+    UNKNOWN,
+    BlockLocations,
+    LocationTable,
+    concat_locations,
+    unknown_locations,
+)
 
 Wanted = Sequence[tuple[int, np.ndarray]]  # segments, ascending, and block positions in each
 
@@ -20,17 +26,17 @@ Wanted = Sequence[tuple[int, np.ndarray]]  # segments, ascending, and block posi
 def placed_at(memory: IndexMemory, wanted: Wanted) -> np.ndarray:
     """Return where split readers see the blocks begin, and their bytes: int64 of shape (2, n); -1 = unknown.
 
-    Reads no layouts, only the tables of their locations.
+    Reads no page locations, only the tables of their locations.
     """
     parts = [
-        unknown_layouts(len(within)).placed if table is None else table.placed[:, within]
+        unknown_locations(len(within)).placed if table is None else table.placed[:, within]
         for table, (_, within) in zip(_tables(memory, wanted), wanted, strict=True)
     ]
-    return np.concatenate([unknown_layouts(0).placed, *parts], axis=1)
+    return np.concatenate([unknown_locations(0).placed, *parts], axis=1)
 
 
-def layouts_at(memory: IndexMemory, wanted: Wanted) -> Layouts:
-    """Read the layouts and heads of the blocks by exact ranges; unreadable ones are unknown and noted as faults.
+def locations_at(memory: IndexMemory, wanted: Wanted) -> BlockLocations:
+    """Read the page locations and heads of the blocks by exact ranges; unreadable ones are unknown and noted as faults.
 
     Creates a Python object per block: use it for blocks that are read by pages.
     """
@@ -40,31 +46,31 @@ def layouts_at(memory: IndexMemory, wanted: Wanted) -> Layouts:
         pieces |= {} if table is None else _nearby(memory, segment, _places(table, within))
     _load(memory, pieces)
     parts = [
-        unknown_layouts(len(within)) if table is None else _layouts(memory, segment, table, within, pieces)
+        unknown_locations(len(within)) if table is None else _locations(memory, segment, table, within, pieces)
         for table, (segment, within) in zip(tables, wanted, strict=True)
     ]
-    return concat_layouts(parts)
+    return concat_locations(parts)
 
 
-def _tables(memory: IndexMemory, wanted: Wanted) -> list[LayoutTable | None]:
-    return memory.layout_tables(np.array([segment for segment, _ in wanted], np.int64))
+def _tables(memory: IndexMemory, wanted: Wanted) -> list[LocationTable | None]:
+    return memory.location_tables(np.array([segment for segment, _ in wanted], np.int64))
 
 
-def _places(table: LayoutTable, within: np.ndarray) -> list[Place]:
-    """Return where the heads and the layouts of blocks lie."""
+def _places(table: LocationTable, within: np.ndarray) -> list[Place]:
+    """Return where the heads and the page locations of blocks lie."""
     heads = np.unique(table.head[within])
     places = [table.head_place(number) for number in heads[heads >= 0].tolist()]
     return [place for place in [*places, *map(table.place, within.tolist())] if place.size]
 
 
 def _piece(memory: IndexMemory, segment: int, place: Place) -> IndexChunk:
-    return IndexChunk(memory.snapshot.segments.name[segment], LAYOUTS, place)
+    return IndexChunk(memory.snapshot.segments.name[segment], PAGE_LOCATIONS, place)
 
 
 def _nearby(memory: IndexMemory, segment: int, places: Sequence[Place]) -> dict[IndexChunk, bytes | None]:
     """Return the bytes of places of a segment that are in memory or were prefetched; None for the others."""
     found = {(piece := _piece(memory, segment, place)): _in_memory(memory, piece) for place in places}
-    along = memory.near_layouts(segment) if None in found.values() else None
+    along = memory.near_locations(segment) if None in found.values() else None
     if along is None:
         return found
     return {piece: _part(*along, piece.place) if data is None else data for piece, data in found.items()}
@@ -99,10 +105,10 @@ def _sound(data: bytes | IndexFault) -> bytes:
     return data
 
 
-def _layouts(
-    memory: IndexMemory, segment: int, table: LayoutTable, within: np.ndarray, pieces: dict[IndexChunk, bytes | None]
-) -> Layouts:
-    """Return the layouts of blocks of one segment; unknown where their bytes, or those of the head, are missing."""
+def _locations(
+    memory: IndexMemory, segment: int, table: LocationTable, within: np.ndarray, pieces: dict[IndexChunk, bytes | None]
+) -> BlockLocations:
+    """Return the page locations of blocks of one segment; unknown where their bytes or the head's are missing."""
 
     def bytes_of(place: Place) -> bytes:
         return pieces.get(_piece(memory, segment, place)) or b""
@@ -115,4 +121,4 @@ def _layouts(
     known = (head >= 0) & read[at]
     blocks = [bytes_of(table.place(block)) if k else b"" for block, k in zip(within.tolist(), known, strict=True)]
     own = np.where(known, at, UNKNOWN).astype(np.int32)
-    return Layouts(heads, own, table.placed[:, within], blocks)
+    return BlockLocations(heads, own, table.placed[:, within], blocks)

@@ -21,7 +21,7 @@ from secateur.errors import IndexFault
 from secateur.index.container.checked_matrix import Range, read_rows
 from secateur.index.filters import parquet_bloom
 from secateur.index.filters.bloom import positions
-from secateur.index.filters.bloom_matrix import NONE, OWN_ENCODINGS, Slabs, encoding_and_size
+from secateur.index.filters.bloom_matrix import NONE, OWN_ENCODINGS, BloomMatrices, encoding_and_size
 from secateur.index.filters.hashing import hash_canonical, hash_keys
 from secateur.index.filters.ngrams import grams_within, token_key
 from secateur.index.filters.postings import blocks_with
@@ -156,7 +156,7 @@ def _with_values(memory: IndexMemory, f: int, question: Values, segments: np.nda
         found = native_hashes(encoding)
         return None if found is None else AskedRows(parquet_bloom.positions(found[0], log2_bits), found[1])
 
-    return _in_slabs(memory, f, rows_of, segments)
+    return _in_bloom_matrices(memory, f, rows_of, segments)
 
 
 # ---- texts -----------------------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def _with_texts(memory: IndexMemory, f: int, question: Texts, segments: np.ndarr
         rows = [np.unique(positions(each, probes, log2_bits)) for each in hashes]
         return AskedRows(rows, np.arange(len(rows)))
 
-    return _in_slabs(memory, f, rows_of, segments)
+    return _in_bloom_matrices(memory, f, rows_of, segments)
 
 
 def asked_parts(own: Filter, pieces: Sequence[Substring], tokens: Sequence[bytes]) -> list[bytes]:
@@ -202,24 +202,24 @@ def asked_parts(own: Filter, pieces: Sequence[Substring], tokens: Sequence[bytes
 # ---- bloom matrices --------------------------------------------------------------------------------------------------
 
 
-def _in_slabs(memory: IndexMemory, f: int, rows_of: RowsOf, segments: np.ndarray) -> CandidateBlocks | None:
+def _in_bloom_matrices(memory: IndexMemory, f: int, rows_of: RowsOf, segments: np.ndarray) -> CandidateBlocks | None:
     """Return the blocks whose filters have all bits of some alternative."""
-    slabs = memory.slabs(f)
-    if slabs is None:
+    bloom_matrices = memory.bloom_matrices(f)
+    if bloom_matrices is None:
         return None
-    wanted = np.zeros(len(memory.layout.names) + 1, bool)  # the last entry is for runs without a segment
+    wanted = np.zeros(len(memory.groups.names) + 1, bool)  # the last entry is for runs without a segment
     wanted[segments] = True
-    runs = np.flatnonzero(wanted[slabs.segment])
+    runs = np.flatnonzero(wanted[bloom_matrices.segment])
     known = np.zeros(len(wanted), np.int64)  # blocks of every segment whose filters were asked
     found: list[CandidateBlocks] = []
-    for matrix in np.unique(slabs.run_matrix[runs]).tolist():
-        mine = runs[slabs.run_matrix[runs] == matrix]
+    for matrix in np.unique(bloom_matrices.run_matrix[runs]).tolist():
+        mine = runs[bloom_matrices.run_matrix[runs] == matrix]
         with memory.faults.tolerated():
-            found.append(_in_matrix(memory, f, slabs, matrix, mine, rows_of))
-            np.add.at(known, slabs.segment[mine], slabs.count[mine])
-    counts = np.diff(memory.layout.block_begin)
+            found.append(_in_matrix(memory, f, bloom_matrices, matrix, mine, rows_of))
+            np.add.at(known, bloom_matrices.segment[mine], bloom_matrices.count[mine])
+    counts = np.diff(memory.groups.block_begin)
     partly = segments[known[segments] < counts[segments]]
-    unknown = (_without_filter(memory, f, slabs, segment, int(known[segment])) for segment in partly.tolist())
+    unknown = (_without_filter(memory, f, bloom_matrices, segment, int(known[segment])) for segment in partly.tolist())
     return _joined([*found, *map(_any_value, unknown)])
 
 
@@ -230,70 +230,70 @@ def _joined(parts: Sequence[CandidateBlocks]) -> CandidateBlocks:
 
 
 def _in_matrix(
-    memory: IndexMemory, f: int, slabs: Slabs, matrix: int, runs: np.ndarray, rows_of: RowsOf
+    memory: IndexMemory, f: int, bloom_matrices: BloomMatrices, matrix: int, runs: np.ndarray, rows_of: RowsOf
 ) -> CandidateBlocks:
     """Return the matching blocks of some runs of a matrix. Raises IndexFault."""
-    encoding, log2_bits = encoding_and_size(int(slabs.code[matrix]))
-    asked = rows_of(encoding, int(slabs.probes[matrix]), log2_bits)
-    begin, count = slabs.begin[runs], slabs.count[runs]
+    encoding, log2_bits = encoding_and_size(int(bloom_matrices.size_class[matrix]))
+    asked = rows_of(encoding, int(bloom_matrices.probes[matrix]), log2_bits)
+    begin, count = bloom_matrices.begin[runs], bloom_matrices.count[runs]
     ends = int(begin[0]), int(begin[-1] + count[-1])
     if asked is None:
         columns = np.concatenate([np.arange(b, b + c) for b, c in zip(begin.tolist(), count.tolist(), strict=True)])
         value = np.full(len(columns), ANY)
     else:
-        columns, value = _columns(slabs, matrix, asked, ends, memory.read_filter_file(slabs))
+        columns, value = _columns(bloom_matrices, matrix, asked, ends, memory.read_filter_file(bloom_matrices))
     at = np.searchsorted(begin, columns, side="right") - 1
     within = columns - begin[at]
     inside = (at >= 0) & (within < count[at])
-    return _numbers(memory, f, slabs, runs[at[inside]], within[inside], value[inside])
+    return _numbers(memory, f, bloom_matrices, runs[at[inside]], within[inside], value[inside])
 
 
 def _columns(
-    slabs: Slabs, matrix: int, asked: AskedRows, ends: tuple[int, int], read: ReadFile
+    bloom_matrices: BloomMatrices, matrix: int, asked: AskedRows, ends: tuple[int, int], read: ReadFile
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the columns that may hold a value, and which value. Raises IndexFault."""
     if not len(asked.alternatives):
         return _NOTHING, _NOTHING
     if len(asked.alternatives) == 1:  # for a single value the zone maps decide later anyway
-        columns = columns_with(slabs, matrix, asked.alternatives, ends, read)
+        columns = columns_with(bloom_matrices, matrix, asked.alternatives, ends, read)
         return columns, np.full(len(columns), ANY)
-    columns, alternative = columns_by_alternative(slabs, matrix, asked.alternatives, ends, read)
+    columns, alternative = columns_by_alternative(bloom_matrices, matrix, asked.alternatives, ends, read)
     return columns, np.where(alternative == ANY, ANY, asked.value[alternative])
 
 
 def _numbers(
-    memory: IndexMemory, f: int, slabs: Slabs, runs: np.ndarray, within: np.ndarray, value: np.ndarray
+    memory: IndexMemory, f: int, bloom_matrices: BloomMatrices, runs: np.ndarray, within: np.ndarray, value: np.ndarray
 ) -> CandidateBlocks:
     """Return block numbers by run and place in it; all blocks of a segment whose size classes cannot be read."""
-    segment = slabs.segment[runs]
-    begin = memory.layout.block_begin
-    mixed = slabs.count[runs] != np.diff(begin)[segment]  # runs that do not cover all blocks of their segments
+    segment = bloom_matrices.segment[runs]
+    begin = memory.groups.block_begin
+    mixed = bloom_matrices.count[runs] != np.diff(begin)[segment]  # runs that do not cover all blocks of their segments
     found = [CandidateBlocks((begin[segment] + within)[~mixed], value[~mixed])]
     for run in np.unique(runs[mixed]).tolist():
-        own, mine = int(slabs.segment[run]), runs == run
+        own, mine = int(bloom_matrices.segment[run]), runs == run
         held = _any_value(np.arange(begin[own], begin[own + 1]))
         with memory.faults.tolerated():
-            held = CandidateBlocks(held.numbers[_members(memory, f, slabs, run)[within[mine]]], value[mine])
+            held = CandidateBlocks(held.numbers[_members(memory, f, bloom_matrices, run)[within[mine]]], value[mine])
         found.append(held)
     return _joined(found)
 
 
-def _members(memory: IndexMemory, f: int, slabs: Slabs, run: int) -> np.ndarray:
+def _members(memory: IndexMemory, f: int, bloom_matrices: BloomMatrices, run: int) -> np.ndarray:
     """Return the blocks of a run, as positions in its segment. Raises IndexFault."""
-    segment = int(slabs.segment[run])
-    members = np.flatnonzero(memory.codes(f, segment) == slabs.run_code[run])
-    if len(members) != slabs.count[run]:
-        name = memory.layout.names[segment]
-        raise IndexFault(f"{name}: the codes of its filters are not those of the snapshot")
+    segment = int(bloom_matrices.segment[run])
+    members = np.flatnonzero(memory.size_classes(f, segment) == bloom_matrices.run_size_class[run])
+    if len(members) != bloom_matrices.count[run]:
+        name = memory.groups.names[segment]
+        raise IndexFault(f"{name}: the size classes of its filters are not those of the snapshot")
     return members
 
 
-def _without_filter(memory: IndexMemory, f: int, slabs: Slabs, segment: int, known: int) -> np.ndarray:
+def _without_filter(memory: IndexMemory, f: int, bloom_matrices: BloomMatrices, segment: int, known: int) -> np.ndarray:
     """Return the blocks of a segment without a filter; all of its blocks if one of its filters could not be asked."""
-    begin, end = memory.layout.block_begin[segment : segment + 2].tolist()
-    if known and known == int(slabs.count[slabs.segment == segment].sum()):
+    begin, end = memory.groups.block_begin[segment : segment + 2].tolist()
+    if known and known == int(bloom_matrices.count[bloom_matrices.segment == segment].sum()):
         with memory.faults.tolerated():
-            return begin + np.flatnonzero(memory.codes(f, segment) == NONE)
+            return begin + np.flatnonzero(memory.size_classes(f, segment) == NONE)
     return np.arange(begin, end)
 
 
@@ -307,7 +307,7 @@ def _in_postings(memory: IndexMemory, f: int, hashes: np.ndarray, segments: np.n
         return None
     found = [_NOTHING]
     for segment, table in zip(segments.tolist(), tables, strict=True):
-        begin, end = memory.layout.block_begin[segment : segment + 2].tolist()
+        begin, end = memory.groups.block_begin[segment : segment + 2].tolist()
         numbers = np.arange(begin, end)
         with memory.faults.tolerated():
             if table is not None:
@@ -317,7 +317,7 @@ def _in_postings(memory: IndexMemory, f: int, hashes: np.ndarray, segments: np.n
 
 
 def _probed(memory: IndexMemory, segment: int, stored: StoredPostings, hashes: np.ndarray) -> np.ndarray:
-    name = memory.layout.names[segment]
+    name = memory.groups.names[segment]
 
     def read(ranges: Sequence[Range]) -> list[bytes]:
         return memory.chunks.read_ranges(name, ranges)

@@ -40,7 +40,7 @@ class SegmentRun:
     @property
     def within(self) -> slice:
         """The slice of these blocks in the arrays of the group."""
-        before = int(self.memory.layout.group_block_begin[self.group])
+        before = int(self.memory.groups.group_block_begin[self.group])
         return slice(self.begin - before, self.end - before)
 
     @cached_property
@@ -52,7 +52,7 @@ class SegmentRun:
     def _blocks(self) -> tuple[BlockTable, np.ndarray]:
         """The block table of the group, and which blocks of the run it covers."""
         (resident,) = self.memory.blocks([(self.group, self.segments)])
-        counts = np.diff(self.memory.layout.blocks_of(self.group))
+        counts = np.diff(self.memory.groups.blocks_of(self.group))
         return resident.table, np.repeat(resident.loaded, counts)[self.within]
 
     def zones(self, column: Field) -> Zones | None:
@@ -73,7 +73,7 @@ class SegmentRun:
     def _by_name(self, zones: Zones) -> Zones:
         """Return what file names say about the blocks; unknown for blocks whose files cannot be determined."""
         table, known = self._blocks
-        entry = int(self.memory.layout.files_of(self.group)[0]) + table.file[self.within].astype(np.int64)
+        entry = int(self.memory.groups.files_of(self.group)[0]) + table.file[self.within].astype(np.int64)
         live = self.live[np.where(known, entry, 0)]
         return zones.take(np.maximum(live, 0)).where(known & (live >= 0))
 

@@ -130,8 +130,8 @@ def _catalog_of(share: Share, store: Store, cache: ByteCache, faults: Faults) ->
     live = np.full(int(begin[-1]), -1)
     live[entries] = np.where(share.survives, np.arange(len(entries)), -1)
     coverage = Coverage(np.zeros(len(entries), np.int64), np.zeros(0, np.int64), live, begin, None)
-    layout = segment_groups(snapshot.segments)
-    memory = IndexMemory(store, cache, ChunkReader(store, None, Reads()), faults, snapshot, layout, share.naming)
+    groups = segment_groups(snapshot.segments)
+    memory = IndexMemory(store, cache, ChunkReader(store, None, Reads()), faults, snapshot, groups, share.naming)
     return IndexView(_ShareFiles(share), coverage, memory, _no_footers, faults)
 
 

@@ -1,9 +1,9 @@
 """A segment file: the blocks of some files, and per column their zone maps, pages and postings.
 
 docs/format.md, "Segment files". Column number c of the segment's ``columns`` has the chunks ``zone/c``, ``page/c`` and
-``place/c``, so a predicate on two columns reads the chunks of those two; filter number f has the chunk ``code/f`` or
-``posting/f``. Layouts are separate (:mod:`secateur.index.zones.page_locations`). Encoders and decoders of every kind of
-chunk are kept side by side in this module; the snapshot knows where each chunk lies.
+``place/c``, so a predicate on two columns reads the chunks of those two; filter number f has the chunk ``size-class/f``
+or ``posting/f``. Page locations are separate (:mod:`secateur.index.zones.page_locations`). Encoders and decoders of
+every kind of chunk are kept side by side in this module; the snapshot knows where each chunk lies.
 """
 
 from __future__ import annotations
@@ -21,16 +21,23 @@ from secateur.index.filters.postings import Postings, PostingTable, posting_arra
 from secateur.index.identity import FileIdentity
 from secateur.index.model import BlockTable, IndexedColumn, type_name
 from secateur.index.zones.gaps import gap_arrays, gaps_of
-from secateur.index.zones.page_locations import Layouts, layouts_array, table_arrays
+from secateur.index.zones.page_locations import BlockLocations, locations_array, table_arrays
 from secateur.index.zones.page_statistics import PageTable, Places
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.values import Keys, Kind, same_width
 
-BLOCKS, ZONE, PAGE, PLACE, CODE, POSTING = "blocks", "zone", "page", "place", "code", "posting"  # kinds of chunks
-LAYOUTS, LAYOUT_TABLE = "layouts", "layout-table"
-BLOCK_KINDS = (BLOCKS, LAYOUTS, LAYOUT_TABLE)  # one of each per segment, whatever its columns
+BLOCKS, ZONE, PAGE, PLACE, SIZE_CLASS, POSTING = (
+    "blocks",
+    "zone",
+    "page",
+    "place",
+    "size-class",
+    "posting",
+)  # kinds of chunks
+PAGE_LOCATIONS, LOCATION_TABLE = "page-locations", "location-table"
+BLOCK_KINDS = (BLOCKS, PAGE_LOCATIONS, LOCATION_TABLE)  # one of each per segment, whatever its columns
 COLUMN_KINDS = (ZONE, PAGE, PLACE)  # at most one of each per column
-FILTER_KINDS = (CODE, POSTING)  # one per filter
+FILTER_KINDS = (SIZE_CLASS, POSTING)  # one per filter
 
 
 @dataclass(frozen=True)
@@ -42,9 +49,11 @@ class SegmentData:
     columns: Sequence[IndexedColumn]
     zone_maps: Sequence[ZoneMap]  # one per column
     pages: Mapping[int, PageTable] = field(default_factory=dict)
-    codes: Mapping[int, np.ndarray] = field(default_factory=dict)  # by filter: int16 size class of every block's filter
+    size_classes: Mapping[int, np.ndarray] = field(
+        default_factory=dict
+    )  # by filter: int16 size class of every block's filter
     postings: Mapping[int, Postings] = field(default_factory=dict)  # by filter
-    layouts: Layouts | None = None  # None: not requested
+    page_locations: BlockLocations | None = None  # None: not requested
 
 
 @dataclass(frozen=True)
@@ -70,7 +79,7 @@ def columns_meta(columns: Sequence[IndexedColumn]) -> list[dict[str, object]]:
 
 
 def add_statistics(writer: Writer, segment: SegmentData, first_column: int = 0, first_filter: int = 0) -> None:
-    """Add the layouts and the chunks of all columns and filters of a segment, numbered from the given first numbers."""
+    """Add a segment's page locations and the chunks of its columns and filters, numbered from the given numbers."""
     for c, zone_map in enumerate(segment.zone_maps, first_column):
         writer.add(f"{ZONE}/{c}", zone_arrays(zone_map))
     for c, pages in segment.pages.items():
@@ -78,16 +87,16 @@ def add_statistics(writer: Writer, segment: SegmentData, first_column: int = 0, 
         writer.add(f"{PAGE}/{number}", [pages.offsets, pages.first_row, *zone_arrays(pages.zone_map)])
         if pages.places is not None:
             writer.add(f"{PLACE}/{number}", [pages.places.position, pages.places.size])
-    for f, codes in segment.codes.items():
-        writer.add(f"{CODE}/{first_filter + f}", [codes])
+    for f, size_classes in segment.size_classes.items():
+        writer.add(f"{SIZE_CLASS}/{first_filter + f}", [size_classes])
     for f, postings in segment.postings.items():
         name = f"{POSTING}/{first_filter + f}"
         matrix = writer.add_rows(name, postings.rows)
         where = np.array([matrix.at, signed_salt(matrix.salt)], np.int64)
         writer.add(name, [where, *posting_arrays(postings.table)])
-    if segment.layouts is not None:
-        writer.add_bytes(LAYOUTS, layouts_array(segment.layouts))
-        writer.add(LAYOUT_TABLE, table_arrays(segment.layouts, writer.chunks[LAYOUTS].at))
+    if segment.page_locations is not None:
+        writer.add_bytes(PAGE_LOCATIONS, locations_array(segment.page_locations))
+        writer.add(LOCATION_TABLE, table_arrays(segment.page_locations, writer.chunks[PAGE_LOCATIONS].at))
 
 
 def zone_arrays(zone_map: ZoneMap) -> list[np.ndarray]:
@@ -126,7 +135,7 @@ def zone_map_of(arrays: Sequence[np.ndarray], kind: Kind, n: int, where: str) ->
 
 
 _SIGNED, _UNSIGNED = np.dtype("<i8"), np.dtype("<u8")
-_SHORT, _CODE = np.dtype("<i4"), np.dtype("<i2")
+_SHORT, _SIZE_CLASS = np.dtype("<i4"), np.dtype("<i2")
 _PLAIN_WORDS = 4  # arrays of a zone map with WORD keys and no gaps
 _WORDS = {Kind.WORD: (_SIGNED,), Kind.WIDE: (_SIGNED, _UNSIGNED)}
 
@@ -166,12 +175,12 @@ def _ascending(offsets: np.ndarray, first_row: np.ndarray, block_rows: np.ndarra
     return bool(begins.all() and steps.all() and ends.all())
 
 
-def codes_of(arrays: Sequence[np.ndarray], n: int, where: str) -> np.ndarray:
+def size_classes_of(arrays: Sequence[np.ndarray], n: int, where: str) -> np.ndarray:
     """Decode the size class of every filter of n blocks. Raises IndexFault."""
-    (codes,) = _vectors(arrays, (_CODE,), n, where)
-    if codes.min(initial=0) < NONE:
-        raise IndexFault(f"{where}: there is no filter of code {codes.min()}")
-    return codes
+    (size_classes,) = _vectors(arrays, (_SIZE_CLASS,), n, where)
+    if size_classes.min(initial=0) < NONE:
+        raise IndexFault(f"{where}: there is no filter of size class {size_classes.min()}")
+    return size_classes
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.index.container.index_file import Place
-from secateur.index.filters.bloom_fragment import Sliver
-from secateur.index.filters.bloom_matrix import Slabs, no_slabs
+from secateur.index.filters.bloom_fragment import BloomFragment
+from secateur.index.filters.bloom_matrix import BloomMatrices, no_bloom_matrices
 from secateur.index.identity import FileIdentity, identities
 from secateur.index.model import Filter, IndexedColumn, is_tuple_column
 from secateur.index.segments.segment_file import BLOCK_KINDS, BLOCKS, COLUMN_KINDS, FILTER_KINDS
@@ -40,7 +40,7 @@ class SegmentSummary:
     file_counts: np.ndarray  # int64 of shape (n_files, 3): blocks, rows, bytes
     zone_maps: Sequence[ZoneMap]  # by column, one unit each
     places: Mapping[str, Place]  # locations of its chunks
-    slivers: Mapping[int, Sequence[Sliver]]  # by filter: bloom fragments, which are merged into bloom matrices
+    fragments: Mapping[int, Sequence[BloomFragment]]  # by filter: bloom fragments, which are merged into bloom matrices
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Segments:
     files: FileTable
     directory: Mapping[ChunkName, Directory]
     zone_maps: Sequence[ZoneMap]  # by column, over the segments
-    slabs: Mapping[int, Slabs]  # by filter
+    bloom_matrices: Mapping[int, BloomMatrices]  # by filter
 
     def __len__(self) -> int:
         return len(self.name)
@@ -124,14 +124,14 @@ class Segments:
             replace(files, segment=np.repeat(np.arange(len(segments), dtype=np.int32), counts[segments])),
             {chunk: found.take(segments) for chunk, found in self.directory.items()},
             [zone_map.take(segments) for zone_map in self.zone_maps],
-            {f: slabs.take(segments, len(self)) for f, slabs in self.slabs.items()},
+            {f: bloom_matrices.take(segments, len(self)) for f, bloom_matrices in self.bloom_matrices.items()},
         )
 
     def under(self, columns: Sequence[IndexedColumn], filters: Sequence[Filter]) -> Segments:
         """Map the segments to other columns and filters; those that they lack are unknown."""
         numbers = [self._number(column) for column in columns]
         directory = {chunk: self.directory[chunk] for chunk in OF_BLOCKS if chunk in self.directory}
-        slabs = {}
+        bloom_matrices = {}
         own_filters = [self._filter(each) for each in filters]
         for kinds, own in ((COLUMN_KINDS, numbers), (FILTER_KINDS, own_filters)):
             for c, number in enumerate(own):
@@ -139,13 +139,20 @@ class Segments:
                     if number is not None and (kind, number) in self.directory:
                         directory[kind, c] = self.directory[kind, number]
         for f, number in enumerate(own_filters):
-            if number is not None and number in self.slabs:
-                slabs[f] = self.slabs[number]
+            if number is not None and number in self.bloom_matrices:
+                bloom_matrices[f] = self.bloom_matrices[number]
         zone_maps = [
             zonemap.unknown(ordered_kind(column.type), len(self)) if number is None else self.zone_maps[number]
             for column, number in zip(columns, numbers, strict=True)
         ]
-        return replace(self, columns=columns, filters=filters, directory=directory, zone_maps=zone_maps, slabs=slabs)
+        return replace(
+            self,
+            columns=columns,
+            filters=filters,
+            directory=directory,
+            zone_maps=zone_maps,
+            bloom_matrices=bloom_matrices,
+        )
 
     def _filter(self, wanted: Filter) -> int | None:
         """Return the number of this table's filter that is equal to `wanted` or serves for it."""
@@ -171,7 +178,7 @@ def summarised(
     columns: Sequence[IndexedColumn],
     filters: Sequence[Filter],
     summaries: Sequence[SegmentSummary],
-    slabs: Mapping[int, Slabs],
+    bloom_matrices: Mapping[int, BloomMatrices],
 ) -> Segments:
     """Build Segments from the summaries of build tasks and the bloom matrices of their filters."""
     files = [file for summary in summaries for file in summary.files]
@@ -202,7 +209,7 @@ def summarised(
         table,
         {chunk: found for chunk, found in directory.items() if found.size.any() or chunk == BLOCK_TABLE},
         [_concat([s.zone_maps[c] for s in summaries], column) for c, column in enumerate(columns)],
-        slabs,
+        bloom_matrices,
     )
 
 
@@ -243,9 +250,11 @@ def joined(first: Segments, second: Segments) -> Segments:
     directory = {chunk: _beside(_places(first, chunk), _places(second, chunk)) for chunk in chunks}
     files = {name: np.concatenate([getattr(p.files, name) for p in (first, second)]) for name in _FILE_ARRAYS}
     files["segment"] = np.concatenate([first.files.segment, second.files.segment + np.int32(len(first))])
-    slabs = {
-        f: first.slabs.get(f, no_slabs()).followed_by(second.slabs.get(f, no_slabs()), len(first))
-        for f in {**first.slabs, **second.slabs}
+    bloom_matrices = {
+        f: first.bloom_matrices.get(f, no_bloom_matrices()).followed_by(
+            second.bloom_matrices.get(f, no_bloom_matrices()), len(first)
+        )
+        for f in {**first.bloom_matrices, **second.bloom_matrices}
     }
     return Segments(
         first.columns,
@@ -257,7 +266,7 @@ def joined(first: Segments, second: Segments) -> Segments:
         FileTable(pa.concat_arrays([first.files.path, second.files.path]), **files),
         directory,
         [zonemap.concat(pair) for pair in zip(first.zone_maps, second.zone_maps, strict=True)],
-        slabs,
+        bloom_matrices,
     )
 
 

@@ -21,7 +21,7 @@ from secateur.arrays import text_parts
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import SNAPSHOT, Contents, ReadRange, Writer, is_repeated, read_contents
 from secateur.index.file_names import FILTER_NAME, MANIFESTS_NAME, SEGMENT_NAME, require_names
-from secateur.index.filters.bloom_matrix import Slabs, slabs_of
+from secateur.index.filters.bloom_matrix import BloomMatrices, bloom_matrices_of
 from secateur.index.identity import listing_id
 from secateur.index.model import (
     BuildOptions,
@@ -106,8 +106,11 @@ def encode_snapshot(
     writer.add("files", [files.size, files.modified, files.witness, files.end, *counts, files.segment, live])
     for chunk, found in segments.directory.items():
         writer.add(f"where/{written_name(chunk)}", [found.at, found.size, found.crc])
-    for f, slabs in segments.slabs.items():
-        writer.add(f"slabs/{f}", [*text_parts(pa.array(slabs.file_name, pa.large_string())), *slabs.arrays()])
+    for f, bloom_matrices in segments.bloom_matrices.items():
+        writer.add(
+            f"bloom-matrices/{f}",
+            [*text_parts(pa.array(bloom_matrices.file_name, pa.large_string())), *bloom_matrices.arrays()],
+        )
     tree = tree_over(segments.row_count, options.fan_out) if len(segments) else None
     for c, zone_map in enumerate(segments.zone_maps):
         if tree is not None:
@@ -239,25 +242,25 @@ class Snapshot:
         """Return where the chunks of one kind of a filter lie; None where no segment has one."""
         return self._directory((kind, number))
 
-    def slabs(self, number: int) -> Slabs | None:
+    def bloom_matrices(self, number: int) -> BloomMatrices | None:
         """Return the bloom matrices of a filter; None where it has none. Raises IndexFault."""
-        if number not in self._slabs:
-            self._slabs[number] = self._read_slabs(f"slabs/{number}")
-        return self._slabs[number]
+        if number not in self._bloom_matrices:
+            self._bloom_matrices[number] = self._read_bloom_matrices(f"bloom-matrices/{number}")
+        return self._bloom_matrices[number]
 
-    def _read_slabs(self, chunk: str) -> Slabs | None:
+    def _read_bloom_matrices(self, chunk: str) -> BloomMatrices | None:
         if chunk not in self._contents.chunks:
             return None
         where = f"{self.name}: chunk {chunk}"
         arrays = self._contents.arrays(chunk, self._read)
         if [array.dtype for array in arrays[:2]] != [*_TEXTS]:
-            raise IndexFault(f"{where}: these are no slabs")
+            raise IndexFault(f"{where}: these are no bloom matrices")
         names = self._texts(arrays[0], arrays[1], "names of filter files")
         require_names(names, FILTER_NAME, where)
-        return slabs_of(names.to_pylist(), arrays[2:], self.segments.block_count, where)
+        return bloom_matrices_of(names.to_pylist(), arrays[2:], self.segments.block_count, where)
 
     @cached_property
-    def _slabs(self) -> dict[int, Slabs | None]:
+    def _bloom_matrices(self) -> dict[int, BloomMatrices | None]:
         return {}
 
     def _directory(self, chunk: ChunkName) -> Directory | None:
@@ -294,7 +297,7 @@ class Snapshot:
     def as_segments(self) -> Segments:
         """Return everything the snapshot records about its segments, for the next snapshot. Raises IndexFault."""
         chunks = chunk_names(self.columns, self.filters)
-        slabs = {f: each for f in range(len(self.filters)) if (each := self.slabs(f)) is not None}
+        bloom_matrices = {f: each for f in range(len(self.filters)) if (each := self.bloom_matrices(f)) is not None}
         directory = {chunk: found for chunk in chunks if (found := self._directory(chunk)) is not None}
         table = self.segments
         level = np.arange(len(table))
@@ -302,7 +305,7 @@ class Snapshot:
         kinds = [ordered_kind(c.type) for c in self.columns]
         known = [unknown(k, 0) if z is None else z.take(level) for z, k in zip(zone_maps, kinds, strict=True)]
         counts = (table.size, table.block_count, table.row_count)
-        return Segments(self.columns, self.filters, table.name, *counts, self.files, directory, known, slabs)
+        return Segments(self.columns, self.filters, table.name, *counts, self.files, directory, known, bloom_matrices)
 
     def verify(self) -> list[str]:
         """Read every chunk of the file and return the faults found."""
@@ -368,7 +371,7 @@ def _options(meta: dict[str, Any]) -> BuildOptions:
         segment_blocks=None if blocks is None else int(blocks),
         fan_out=int(meta["fan_out"]),
         choices=tuple(_choice(each) for each in meta["choices"]),
-        layouts=bool(meta.get("layouts", False)),  # absent in snapshots of the first release
+        page_locations=bool(meta.get("page_locations", False)),  # absent in snapshots of the first release
     )
 
 

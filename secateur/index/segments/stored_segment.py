@@ -13,23 +13,23 @@ from secateur.index.filters.postings import Postings
 from secateur.index.model import POSTINGS, BlockTable, Store
 from secateur.index.segments.segment_file import (
     BLOCKS,
-    CODE,
-    LAYOUT_TABLE,
+    LOCATION_TABLE,
     PAGE,
     PLACE,
     POSTING,
+    SIZE_CLASS,
     ZONE,
     SegmentData,
     blocks_of,
-    codes_of,
     pages_of,
     places_of,
     postings_of,
+    size_classes_of,
     zone_map_of,
 )
 from secateur.index.segments.segment_table import Directory
 from secateur.index.segments.snapshot import Snapshot
-from secateur.index.zones.page_locations import Layouts, layout_table_of
+from secateur.index.zones.page_locations import BlockLocations, location_table_of
 from secateur.index.zones.page_statistics import PageTable
 from secateur.index.zones.zonemap import ZoneMap, unknown
 from secateur.pruning.predicate.bound import Field
@@ -87,12 +87,12 @@ class StoredSegment:
         count = len(found.first_row)
         return PageTable(found.offsets, found.first_row, found.zone_map, places_of(places, count, self._where(PLACE)))
 
-    def codes(self, f: int) -> np.ndarray:
+    def size_classes(self, f: int) -> np.ndarray:
         """Read the size class of every block's filter."""
-        arrays = self._arrays(CODE, self.snapshot.filter_directory(CODE, f))
+        arrays = self._arrays(SIZE_CLASS, self.snapshot.filter_directory(SIZE_CLASS, f))
         if arrays is None:
-            raise IndexFault(f"{self.name}: the codes of a filter are missing")
-        return codes_of(arrays, self.block_count, self._where(CODE))
+            raise IndexFault(f"{self.name}: the size classes of a filter are missing")
+        return size_classes_of(arrays, self.block_count, self._where(SIZE_CLASS))
 
     def postings(self, f: int) -> Postings:
         """Read the postings of a filter with all their rows."""
@@ -105,14 +105,14 @@ class StoredSegment:
         rows = read_rows(stored.rows, every, lambda ranges: [self.read(*each) for each in ranges], self._where(POSTING))
         return Postings(stored.table, rows)
 
-    def layouts(self) -> Layouts | None:
-        """Read the layouts of all blocks; None where there are none."""
-        arrays = self._arrays(LAYOUT_TABLE, self.snapshot.directory(LAYOUT_TABLE, None))
+    def page_locations(self) -> BlockLocations | None:
+        """Read the page locations of all blocks; None where there are none."""
+        arrays = self._arrays(LOCATION_TABLE, self.snapshot.directory(LOCATION_TABLE, None))
         if arrays is None:
             return None
-        size, where = int(self.snapshot.segments.size[self.number]), self._where(LAYOUT_TABLE)
-        table = layout_table_of(arrays, self.block_count, size, where)
-        return table.layouts(self.read(*table.range), where)
+        size, where = int(self.snapshot.segments.size[self.number]), self._where(LOCATION_TABLE)
+        table = location_table_of(arrays, self.block_count, size, where)
+        return table.page_locations(self.read(*table.range), where)
 
     def _arrays(self, kind: str, directory: Directory | None) -> list[np.ndarray] | None:
         if directory is None or not directory.size[self.number]:
@@ -149,4 +149,4 @@ def read_segment(store: Store, snapshot: Snapshot, number: int) -> SegmentData:
     pages = {c: found for c in columns if (found := stored.pages(c, blocks.row_count.astype(np.int64))) is not None}
     postings = {f: stored.postings(f) for f, each in enumerate(snapshot.filters) if each.kind == POSTINGS}
     zone_maps = [stored.zone_map(c) for c in columns]
-    return SegmentData((), blocks, snapshot.columns, zone_maps, pages, {}, postings, stored.layouts())
+    return SegmentData((), blocks, snapshot.columns, zone_maps, pages, {}, postings, stored.page_locations())

@@ -12,7 +12,7 @@ from secateur.index.build.column_sketch import elements
 from secateur.index.container.checked_matrix import STRIP, read_rows
 from secateur.index.filters import parquet_bloom
 from secateur.index.filters.bloom import positions
-from secateur.index.filters.bloom_matrix import OWN_ENCODINGS, Slabs, encoding_and_size
+from secateur.index.filters.bloom_matrix import OWN_ENCODINGS, BloomMatrices, encoding_and_size
 from secateur.index.filters.hashing import hash_canonical, hash_keys
 from secateur.index.filters.ngrams import token_key
 from secateur.index.filters.postings import blocks_with
@@ -51,7 +51,7 @@ def lost(memory: IndexMemory, f: int, segment: int, within: int, values: pa.Arra
     keys = _asked(own, values)
     if not keys:
         return None
-    find = _in_postings if own.kind == POSTINGS else _in_slabs
+    find = _in_postings if own.kind == POSTINGS else _in_bloom_matrices
     found = find(memory, f, segment, within, keys)
     if found is None or found.all():
         return None
@@ -96,40 +96,42 @@ def _in_postings(memory: IndexMemory, f: int, segment: int, within: int, keys: S
 # ---- bloom matrices --------------------------------------------------------------------------------------------------
 
 
-def _in_slabs(memory: IndexMemory, f: int, segment: int, within: int, keys: Sequence[Key]) -> np.ndarray | None:
+def _in_bloom_matrices(
+    memory: IndexMemory, f: int, segment: int, within: int, keys: Sequence[Key]
+) -> np.ndarray | None:
     """Mark the values that the block's filter holds; None if it has no filter."""
-    slabs = memory.slabs(f)
-    if slabs is None:
+    bloom_matrices = memory.bloom_matrices(f)
+    if bloom_matrices is None:
         return None
-    for run in np.flatnonzero(slabs.segment == segment).tolist():
-        members = _members(memory, f, slabs, run, segment)
+    for run in np.flatnonzero(bloom_matrices.segment == segment).tolist():
+        members = _members(memory, f, bloom_matrices, run, segment)
         if within in members:
-            column = int(slabs.begin[run]) + int(np.searchsorted(members, within))
-            return _in_column(memory, f, slabs, int(slabs.run_matrix[run]), column, keys)
+            column = int(bloom_matrices.begin[run]) + int(np.searchsorted(members, within))
+            return _in_column(memory, f, bloom_matrices, int(bloom_matrices.run_matrix[run]), column, keys)
     return None
 
 
-def _members(memory: IndexMemory, f: int, slabs: Slabs, run: int, segment: int) -> np.ndarray:
+def _members(memory: IndexMemory, f: int, bloom_matrices: BloomMatrices, run: int, segment: int) -> np.ndarray:
     """Return the blocks of a run, as positions in its segment."""
     total = int(memory.snapshot.segments.block_count[segment])
-    if slabs.count[run] == total:
+    if bloom_matrices.count[run] == total:
         return np.arange(total)
-    return np.flatnonzero(memory.codes(f, segment) == slabs.run_code[run])
+    return np.flatnonzero(memory.size_classes(f, segment) == bloom_matrices.run_size_class[run])
 
 
 def _in_column(
-    memory: IndexMemory, f: int, slabs: Slabs, matrix: int, column: int, keys: Sequence[Key]
+    memory: IndexMemory, f: int, bloom_matrices: BloomMatrices, matrix: int, column: int, keys: Sequence[Key]
 ) -> np.ndarray | None:
     own = memory.snapshot.filters[f]
-    encoding, log2_bits = encoding_and_size(int(slabs.code[matrix]))
+    encoding, log2_bits = encoding_and_size(int(bloom_matrices.size_class[matrix]))
     strips = range(column // (8 * STRIP), column // (8 * STRIP) + 1)
-    width = min(STRIP, int(slabs.width[matrix]) - strips.start * STRIP)
-    most = max(1, MOST_READ // (width * int(slabs.probes[matrix])))
-    alternatives = _alternatives(own, keys[:most], encoding, int(slabs.probes[matrix]), log2_bits)
+    width = min(STRIP, int(bloom_matrices.width[matrix]) - strips.start * STRIP)
+    most = max(1, MOST_READ // (width * int(bloom_matrices.probes[matrix])))
+    alternatives = _alternatives(own, keys[:most], encoding, int(bloom_matrices.probes[matrix]), log2_bits)
     rows = np.unique(
         np.concatenate([np.zeros(0, np.int64), *(part.ravel() for part in alternatives if part is not None)])
     )
-    bytes_ = matrix_rows(slabs, matrix, rows, strips, memory.read_filter_file(slabs))
+    bytes_ = matrix_rows(bloom_matrices, matrix, rows, strips, memory.read_filter_file(bloom_matrices))
     bits = bytes_[:, column // 8 - strips.start * STRIP] >> (column % 8) & 1
     return np.array([part is None or _any(bits, rows, part) for part in alternatives], bool)
 

@@ -1,7 +1,7 @@
-"""The bytes needed to read single pages of every block: layouts, and the heads that files share.
+"""The bytes needed to read single pages of every block: page locations, and the heads that files share.
 
-docs/format.md, "Layouts". This module only stores and finds these bytes; code that opens files interprets them. They
-are the only part of an index that no query plans with.
+docs/format.md, "Page locations". This module only stores and finds these bytes; code that opens files interprets
+them. They are the only part of an index that no query plans with.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _MOST_BYTES = 1 << 62  # limit of a sum of sizes
 
 
 @dataclass(frozen=True, eq=False)
-class FileLayouts:
-    """The encoded layouts of one file of n row groups."""
+class FileLocations:
+    """The encoded page locations of one file of n row groups."""
 
     head: bytes
     placed: np.ndarray  # int64 of shape (2, n): where split readers see each begin, and its bytes; -1 = unknown
-    blocks: Sequence[bytes]  # layout of each row group; b"" = unknown
+    blocks: Sequence[bytes]  # page locations of each row group; b"" = unknown
 
 
 @dataclass(frozen=True, eq=False)
-class Layouts:
-    """The layouts of n blocks, with every head of their files once."""
+class BlockLocations:
+    """The page locations of n blocks, with every head of their files once."""
 
     heads: Sequence[bytes]
     head: np.ndarray  # int32 of shape (n,): number of the head; -1 = unknown
@@ -43,11 +43,11 @@ class Layouts:
     def __len__(self) -> int:
         return len(self.blocks)
 
-    def take(self, chosen: np.ndarray) -> Layouts:
-        """Return the layouts of the chosen blocks, in that order, with only the heads that they use."""
+    def take(self, chosen: np.ndarray) -> BlockLocations:
+        """Return the page locations of the chosen blocks, in that order, with only the heads that they use."""
         used, head = np.unique(self.head[chosen], return_inverse=True)
         known = used[used >= 0]
-        return Layouts(
+        return BlockLocations(
             [self.heads[i] for i in known.tolist()],
             (head - (len(used) - len(known))).astype(np.int32),
             self.placed[:, chosen],
@@ -55,40 +55,48 @@ class Layouts:
         )
 
 
-def unknown_layouts(n: int) -> Layouts:
-    """Return n unknown layouts."""
-    return Layouts((), np.full(n, UNKNOWN, np.int32), np.full((2, n), UNKNOWN, np.int64), [b""] * n)
+def unknown_locations(n: int) -> BlockLocations:
+    """Return n unknown page locations."""
+    return BlockLocations((), np.full(n, UNKNOWN, np.int32), np.full((2, n), UNKNOWN, np.int64), [b""] * n)
 
 
-def of_file(file: FileLayouts) -> Layouts:
-    """Return the layouts of the blocks of one file."""
-    return Layouts([file.head], np.zeros(len(file.blocks), np.int32), file.placed, file.blocks)
+def of_file(file: FileLocations) -> BlockLocations:
+    """Return the page locations of the blocks of one file."""
+    return BlockLocations([file.head], np.zeros(len(file.blocks), np.int32), file.placed, file.blocks)
 
 
-def concat_layouts(parts: Sequence[Layouts]) -> Layouts:
-    """Concatenate the layouts of consecutive blocks."""
+def concat_locations(parts: Sequence[BlockLocations]) -> BlockLocations:
+    """Concatenate the page locations of consecutive blocks."""
     numbers: dict[bytes, int] = {}
     heads = [np.zeros(0, np.int32)]
     for part in parts:
         own = [numbers.setdefault(head, len(numbers)) for head in part.heads]
         heads.append(np.array([*own, UNKNOWN], np.int32)[part.head])
     placed = np.concatenate([np.zeros((2, 0), np.int64), *(part.placed for part in parts)], axis=1)
-    used = Layouts(list(numbers), np.concatenate(heads), placed, [data for part in parts for data in part.blocks])
+    used = BlockLocations(
+        list(numbers), np.concatenate(heads), placed, [data for part in parts for data in part.blocks]
+    )
     return used.take(np.arange(len(used)))
 
 
 # ---- in a segment ----------------------------------------------------------------------------------------------------
 
 
-def layouts_array(layouts: Layouts) -> np.ndarray:
-    """Return the bytes of chunk `layouts`: all heads, then all layouts."""
-    return np.frombuffer(b"".join([*layouts.heads, *layouts.blocks]), np.uint8)
+def locations_array(page_locations: BlockLocations) -> np.ndarray:
+    """Return the bytes of chunk `page-locations`: all heads, then the locations of every block."""
+    return np.frombuffer(b"".join([*page_locations.heads, *page_locations.blocks]), np.uint8)
 
 
-def table_arrays(layouts: Layouts, at: int) -> list[np.ndarray]:
-    """Return the arrays of chunk `layout-table`, for chunk `layouts` at byte `at` of the file."""
+def table_arrays(page_locations: BlockLocations, at: int) -> list[np.ndarray]:
+    """Return the arrays of chunk `location-table`, for chunk `page-locations` at byte `at` of the file."""
     begin = np.array([array_begin(at, 1)], np.int64)
-    return [begin, *_described(layouts.heads), layouts.head, *_described(layouts.blocks), *layouts.placed]
+    return [
+        begin,
+        *_described(page_locations.heads),
+        page_locations.head,
+        *_described(page_locations.blocks),
+        *page_locations.placed,
+    ]
 
 
 def _described(parts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
@@ -97,13 +105,13 @@ def _described(parts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(frozen=True, eq=False)
-class LayoutTable:
-    """Where the heads and layouts of a segment of n blocks lie in its file."""
+class LocationTable:
+    """Where the heads and page locations of a segment of n blocks lie in its file."""
 
     head_at: np.ndarray  # of shape (n_heads + 1,): offset of every head, and the end of the last
     head_crc: np.ndarray
     head: np.ndarray  # number of the head of every block's file; -1 = unknown
-    at: np.ndarray  # of shape (n + 1,): offset of every block's layout, and the end of the last
+    at: np.ndarray  # of shape (n + 1,): offset of every block's page locations, and the end of the last
     crc: np.ndarray
     placed: np.ndarray  # int64 of shape (2, n)
 
@@ -117,17 +125,17 @@ class LayoutTable:
         return _place(self.head_at, self.head_crc, number)
 
     def place(self, block: int) -> Place:
-        """Return where the layout of a block lies; of size 0 if unknown."""
+        """Return where the page locations of a block lie; of size 0 if unknown."""
         return _place(self.at, self.crc, block)
 
     @property
     def range(self) -> tuple[int, int]:
-        """Offset and size of all heads and layouts."""
+        """Offset and size of all heads and page locations."""
         begin = int(self.head_at[0])
         return begin, int(self.at[-1]) - begin
 
-    def layouts(self, data: bytes, where: str) -> Layouts:
-        """Decode all layouts from the bytes of their range. Raises IndexFault."""
+    def page_locations(self, data: bytes, where: str) -> BlockLocations:
+        """Decode all page locations from the bytes of their range. Raises IndexFault."""
         begin, _ = self.range
 
         def bytes_of(place: Place) -> bytes:
@@ -135,24 +143,24 @@ class LayoutTable:
             return check(data[at : at + place.size], place, where)
 
         heads = [bytes_of(self.head_place(i)) for i in range(len(self.head_crc))]
-        return Layouts(heads, self.head, self.placed, [bytes_of(self.place(i)) for i in range(len(self.crc))])
+        return BlockLocations(heads, self.head, self.placed, [bytes_of(self.place(i)) for i in range(len(self.crc))])
 
 
 def _place(at: np.ndarray, crc: np.ndarray, number: int) -> Place:
     return Place(int(at[number]), int(at[number + 1] - at[number]), int(crc[number]))
 
 
-def layout_table_of(arrays: Sequence[np.ndarray], n: int, file_size: int, where: str) -> LayoutTable:
+def location_table_of(arrays: Sequence[np.ndarray], n: int, file_size: int, where: str) -> LocationTable:
     """Decode the table of a segment of n blocks, in a file of `file_size` bytes. Raises IndexFault."""
     heads = len(arrays[1]) if len(arrays) > 1 else 0
     due = [(_SIGNED, 1), *((each, heads) for each in _OF_HEADS), *((each, n) for each in _OF_BLOCKS)]
     if [(array.dtype, len(array)) for array in arrays] != due or heads > n:
-        raise IndexFault(f"{where}: these arrays are no table of the layouts of {n} blocks")
+        raise IndexFault(f"{where}: these arrays are no table of the page locations of {n} blocks")
     begin, head_size, head_crc, head, size, crc, *placed = arrays
     sizes = (head_size, size)
     total = sum(float(each.sum(dtype=np.float64)) for each in (begin, *sizes))
     if min(each.min(initial=0) for each in (begin, *sizes)) < 0 or total > _MOST_BYTES:
-        raise IndexFault(f"{where}: there are no layouts of such sizes")
+        raise IndexFault(f"{where}: there are no page locations of such sizes")
     if head.min(initial=0) < UNKNOWN or head.max(initial=UNKNOWN) >= heads:
         raise IndexFault(f"{where}: a block has a head that is not there")
     if min(each.min(initial=0) for each in placed) < UNKNOWN:
@@ -160,5 +168,5 @@ def layout_table_of(arrays: Sequence[np.ndarray], n: int, file_size: int, where:
     head_at = begin[0] + offsets_of(head_size)
     at = head_at[-1] + offsets_of(size)
     if at[-1] > file_size:
-        raise IndexFault(f"{where}: layouts lie outside of the file")
-    return LayoutTable(head_at, head_crc, head, at, crc, np.stack(placed))
+        raise IndexFault(f"{where}: page locations lie outside of the file")
+    return LocationTable(head_at, head_crc, head, at, crc, np.stack(placed))

@@ -62,7 +62,7 @@ class ChunkLocations:
         return ChunkLocations(self.row_count, {leaf: self.chunks[leaf] for leaf in leaves})
 
 
-def chunk_layout(stored: StoredChunk, pages: PageLocations | None, file_size: int) -> ColumnLocations | None:
+def column_locations(stored: StoredChunk, pages: PageLocations | None, file_size: int) -> ColumnLocations | None:
     """Return the location of one chunk with the pages of its OffsetIndex; None for a chunk outside its file."""
     start = stored.dictionary if 0 < stored.dictionary < stored.data else stored.data
     stop = start + stored.size
@@ -103,12 +103,12 @@ def selected_pages(pages: PageLocations, start: np.ndarray, stop: np.ndarray) ->
     return np.searchsorted(start, end, "left") > np.searchsorted(stop, begin, "right")
 
 
-def selected_bytes(layout: ChunkLocations, rows: RowSelection) -> int:
+def selected_bytes(locations: ChunkLocations, rows: RowSelection) -> int:
     """Return the compressed bytes of the pages that hold some of the rows, with their dictionaries, over all chunks.
 
     A chunk whose pages are unknown counts with all its bytes.
     """
-    return sum(_selected_bytes(chunk, rows) for chunk in layout.chunks.values())
+    return sum(_selected_bytes(chunk, rows) for chunk in locations.chunks.values())
 
 
 def _selected_bytes(chunk: ColumnLocations, rows: RowSelection) -> int:
@@ -119,7 +119,7 @@ def _selected_bytes(chunk: ColumnLocations, rows: RowSelection) -> int:
     return int(chunk.pages.size[chosen].sum()) + dictionary
 
 
-def selected_count(layout: ChunkLocations, rows: RowSelection) -> int:
+def selected_count(locations: ChunkLocations, rows: RowSelection) -> int:
     """Count the pages that hold some of the rows, over all chunks whose pages are known."""
-    known = (chunk.pages for chunk in layout.chunks.values() if chunk.pages is not None)
+    known = (chunk.pages for chunk in locations.chunks.values() if chunk.pages is not None)
     return sum(int(np.count_nonzero(selected_pages(pages, rows.start, rows.stop))) for pages in known)

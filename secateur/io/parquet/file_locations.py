@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.errors import InvalidParquet
-from secateur.index.zones.page_locations import UNKNOWN, FileLayouts
-from secateur.io.parquet.chunk_locations import ChunkLocations, ColumnLocations, chunk_layout
+from secateur.index.zones.page_locations import UNKNOWN, FileLocations
+from secateur.io.parquet.chunk_locations import ChunkLocations, ColumnLocations, column_locations
 from secateur.io.parquet.column_chunk import Chunk
 from secateur.io.parquet.footer import Footer
-from secateur.io.parquet.location_codec import encode_layout
+from secateur.io.parquet.location_codec import encode_locations
 from secateur.io.parquet.page_index import PageLocations, read_pages
 from secateur.io.parquet.page_walk import walked
 from secateur.io.parquet.schema import SchemaColumn
@@ -22,15 +22,15 @@ from secateur.io.parquet.thrift import MalformedThrift, decode_struct
 from secateur.io.storage.byte_ranges import LOCAL_GAP, READ_THREADS, Range, read_ranges
 
 
-def file_layouts(file: pa.NativeFile, footer: Footer, gap: int = LOCAL_GAP) -> FileLayouts:
-    """Return the encoded file metadata and page locations of an open file; see :func:`layouts_of_file`. Raises
+def file_locations(file: pa.NativeFile, footer: Footer, gap: int = LOCAL_GAP) -> FileLocations:
+    """Return the encoded file metadata and page locations of an open file; see :func:`locations_of_file`. Raises
     OSError.
     """
     placed = np.where((footer.placed < 0).any(axis=0), UNKNOWN, footer.placed)
-    return FileLayouts(footer.head.data, placed, [*map(encode_layout, layouts_of_file(file, footer, gap))])
+    return FileLocations(footer.head.data, placed, [*map(encode_locations, locations_of_file(file, footer, gap))])
 
 
-def layouts_of_file(file: pa.NativeFile, footer: Footer, gap: int = LOCAL_GAP) -> list[ChunkLocations]:
+def locations_of_file(file: pa.NativeFile, footer: Footer, gap: int = LOCAL_GAP) -> list[ChunkLocations]:
     """Return the page locations of every row group, for all leaves that do not require pyarrow's reader.
 
     All OffsetIndexes of the file are read at once. If a chunk has no usable one, its page headers are used, if they are
@@ -40,10 +40,10 @@ def layouts_of_file(file: pa.NativeFile, footer: Footer, gap: int = LOCAL_GAP) -
     chunks = [chunk for row_group in range(len(footer.row_count)) for chunk in footer.chunks(row_group)]
     indexes, leaves = _offset_indexes(file, chunks, gap), range(len(footer.head.columns))
     stated = [_stated(file, footer, row_group, leaves, indexes) for row_group in range(len(footer.row_count))]
-    return [_completed(file, footer, row_group, layout, gap) for row_group, layout in enumerate(stated)]
+    return [_completed(file, footer, row_group, locations, gap) for row_group, locations in enumerate(stated)]
 
 
-def read_layout(
+def read_locations(
     file: pa.NativeFile, footer: Footer, row_group: int, leaves: Sequence[int], gap: int = LOCAL_GAP
 ) -> ChunkLocations:
     """Return the locations of some leaves of a row group, by ordinal, without those that only pyarrow can read.
@@ -63,15 +63,17 @@ def _stated(
     for leaf in leaves:
         chunk = footer.chunks(row_group)[leaf]
         pages = _pages(chunk, indexes, rows, size)
-        layout = None if chunk.stored is None else chunk_layout(chunk.stored, pages, size)
-        if layout is not None:
-            found[leaf] = layout
+        locations = None if chunk.stored is None else column_locations(chunk.stored, pages, size)
+        if locations is not None:
+            found[leaf] = locations
     return ChunkLocations(rows, found)
 
 
-def _completed(file: pa.NativeFile, footer: Footer, row_group: int, layout: ChunkLocations, gap: int) -> ChunkLocations:
+def _completed(
+    file: pa.NativeFile, footer: Footer, row_group: int, locations: ChunkLocations, gap: int
+) -> ChunkLocations:
     """Fill in pages that have no OffsetIndex from their headers, if these are consistent."""
-    unknown = [leaf for leaf, chunk in layout.chunks.items() if chunk.pages is None]
+    unknown = [leaf for leaf, chunk in locations.chunks.items() if chunk.pages is None]
     walk = partial(_walked, file, footer, row_group, footer.head.columns, gap)
     if gap > LOCAL_GAP and len(unknown) > 1:
         with ThreadPoolExecutor(min(READ_THREADS, len(unknown))) as threads:
@@ -79,7 +81,7 @@ def _completed(file: pa.NativeFile, footer: Footer, row_group: int, layout: Chun
     else:
         chunks = list(map(walk, unknown))
     found = {leaf: chunk for leaf, chunk in zip(unknown, chunks, strict=True) if chunk is not None}
-    return ChunkLocations(layout.row_count, {**layout.chunks, **found})
+    return ChunkLocations(locations.row_count, {**locations.chunks, **found})
 
 
 def _walked(
@@ -87,9 +89,9 @@ def _walked(
 ) -> ColumnLocations | None:
     """Return the location of a chunk by its page headers; None if they are not consistent."""
     stored = footer.chunks(row_group)[leaf].stored
-    assert stored is not None  # of the leaves that have a layout
+    assert stored is not None  # of the leaves that have page locations
     found = walked(file, stored, columns[leaf], int(footer.row_count[row_group]), gap)
-    return None if found is None else chunk_layout(*found, file.size())
+    return None if found is None else column_locations(*found, file.size())
 
 
 def _offset_indexes(file: pa.NativeFile, chunks: Sequence[Chunk], gap: int) -> dict[Range, bytes]:

@@ -1,7 +1,7 @@
 """Page locations as bytes, as stored in an index for every block, and as sent to executors for the blocks they read.
 
-Format: docs/format.md, "Layouts". Decoding trusts nothing: the result satisfies every check made on a layout from the
-file's own footer, or IndexFault is raised.
+Format: docs/format.md, "Page locations". Decoding trusts nothing: the result satisfies every check made on those
+from the file's own footer, or IndexFault is raised.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _KINDS = (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32)
 _RANGES = [(int(np.iinfo(kind).min), int(np.iinfo(kind).max), kind) for kind in _KINDS]
 
 
-def encode_layout(layout: ChunkLocations) -> bytes:
-    """Encode a layout; empty if it has more columns or pages than a layout may have."""
-    leaves = sorted(layout.chunks)
-    chunks = [layout.chunks[leaf] for leaf in leaves]
+def encode_locations(locations: ChunkLocations) -> bytes:
+    """Encode page locations; empty if there are more columns or pages than the format allows."""
+    leaves = sorted(locations.chunks)
+    chunks = [locations.chunks[leaf] for leaf in leaves]
     pages = [chunk.pages for chunk in chunks if chunk.pages is not None]
     if len(leaves) > MOST_LEAVES or sum(len(each.rows) for each in pages) > MOST_PAGES:
         return b""
@@ -39,7 +39,7 @@ def encode_layout(layout: ChunkLocations) -> bytes:
         start - np.append(base, stop[:-1])[: len(start)],
         np.array([_tail(chunk) for chunk in chunks], np.int64),
         np.array([chunk.codec for chunk in chunks], np.int64),
-        np.array([chunk.value_count - layout.row_count for chunk in chunks], np.int64),
+        np.array([chunk.value_count - locations.row_count for chunk in chunks], np.int64),
         np.array([chunk.uncompressed for chunk in chunks], np.int64),
         np.array([chunk.dictionary for chunk in chunks], np.int64),
         np.array([chunk.dictionary_pages for chunk in chunks], np.int64),
@@ -52,7 +52,7 @@ def encode_layout(layout: ChunkLocations) -> bytes:
     ]
     of_pages[0] = [_with_first(chunk, gaps) for chunk, gaps in zip(_paged(chunks), of_pages[0], strict=True)]
     joined = [np.concatenate([_NOTHING, *parts]) for parts in of_pages]
-    block = np.array([layout.row_count, base], np.int64)
+    block = np.array([locations.row_count, base], np.int64)
     return encode_chunk([_narrowest(array) for array in (block, *of_leaves, *joined)])
 
 
@@ -83,10 +83,10 @@ def _narrowest(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def decode_layout(data: bytes, file_size: int, where: str, leaves: Collection[int] | None = None) -> ChunkLocations:
+def decode_locations(data: bytes, file_size: int, where: str, leaves: Collection[int] | None = None) -> ChunkLocations:
     """Decode the page locations of some leaves of a block (None: all that it has) in a file of `file_size` bytes.
 
-    Raises IndexFault, naming `where`, if the bytes are not a layout of such a file.
+    Raises IndexFault, naming `where`, if the bytes are not page locations of such a file.
     """
     block, of_leaves, of_pages = _arrays(data, where)
     rows, base = block.tolist()
@@ -105,7 +105,7 @@ def decode_layout(data: bytes, file_size: int, where: str, leaves: Collection[in
         and bool((dictionary_pages <= np.maximum(count, 0)).all())
     )
     if not sound:
-        raise IndexFault(f"{where}: these numbers are no layout")
+        raise IndexFault(f"{where}: these numbers are no page locations")
     rows_before, bytes_before = offsets_of(page_rows), offsets_of(page_gap + page_size)
     size = dictionary + np.diff(bytes_before[first]) + tail
     ends = base + np.cumsum(gap + size)  # a chunk begins where the previous one ends, plus a gap
@@ -144,12 +144,12 @@ def _arrays(data: bytes, where: str) -> tuple[np.ndarray, list[np.ndarray], list
     """Return the numbers of the block, of its leaves and of their pages, with their lengths checked."""
     arrays = decode_chunk(data, where)
     if len(arrays) != 1 + _LEAF_ARRAYS + _PAGE_ARRAYS:
-        raise IndexFault(f"{where}: {len(arrays)} arrays are no layout")
+        raise IndexFault(f"{where}: {len(arrays)} arrays are no page locations")
     block, of_leaves, of_pages = arrays[0], arrays[1 : 1 + _LEAF_ARRAYS], arrays[1 + _LEAF_ARRAYS :]
     m, p = len(of_leaves[0]), len(of_pages[0])
     lengths = [2, *[m] * _LEAF_ARRAYS, *[p] * _PAGE_ARRAYS]
     if [len(array) for array in arrays] != lengths or m > MOST_LEAVES or p > MOST_PAGES:
-        raise IndexFault(f"{where}: the arrays are no layout of {m} columns and {p} pages")
+        raise IndexFault(f"{where}: the arrays are no page locations of {m} columns and {p} pages")
     return _wide(block), list(map(_wide, of_leaves)), list(map(_wide, of_pages))
 
 

@@ -32,7 +32,7 @@ class PageReader:
     shown: str
     file: pa.NativeFile
     head: FileMetadata
-    layout: Callable[[int, Sequence[int]], ChunkLocations]  # of some leaves of a row group; has their pages
+    locations: Callable[[int, Sequence[int]], ChunkLocations]  # of some leaves of a row group; has their pages
     gap: int = LOCAL_GAP  # bytes; ranges at most this far apart are read together
 
     def read(self, row_group: int, names: Sequence[str], rows: RowSelection) -> Iterator[pa.Table]:
@@ -45,19 +45,19 @@ class PageReader:
         if not len(rows) or not leaves:
             yield pa.Table.from_batches([], self.head.schema_of(names))
             return
-        layout = self.layout(row_group, leaves)
-        if rows.stop[-1] > layout.row_count:
+        locations = self.locations(row_group, leaves)
+        if rows.stop[-1] > locations.row_count:
             raise InvalidParquet(
                 f"row {rows.stop[-1] - 1} of row group {row_group} of {self.shown} is asked for, "
-                f"which has {layout.row_count} rows"
+                f"which has {locations.row_count} rows"
             )
-        chosen = self._chosen(row_group, layout, rows)
+        chosen = self._chosen(row_group, locations, rows)
         windows = -(-sum(each.byte_count for each in chosen.values()) // WINDOW_BYTES)
         if windows <= 1:
             yield self._table(row_group, chosen, rows)
             return
         for piece in rows.pieces(windows):
-            yield self._table(row_group, self._chosen(row_group, layout, piece), piece)
+            yield self._table(row_group, self._chosen(row_group, locations, piece), piece)
 
     def _leaves(self, names: Sequence[str]) -> list[int]:
         try:
@@ -65,11 +65,11 @@ class PageReader:
         except InvalidParquet as error:
             raise InvalidParquet(f"{self.shown}: {error}") from None
 
-    def _chosen(self, row_group: int, layout: ChunkLocations, rows: RowSelection) -> dict[int, PageSelection]:
+    def _chosen(self, row_group: int, locations: ChunkLocations, rows: RowSelection) -> dict[int, PageSelection]:
         """Return the pages of every leaf that hold some of the rows."""
         return {
             leaf: chosen_pages(self._named(row_group, leaf), self.head.columns[leaf], chunk, rows)
-            for leaf, chunk in layout.chunks.items()
+            for leaf, chunk in locations.chunks.items()
         }
 
     def _table(self, row_group: int, chosen: Mapping[int, PageSelection], rows: RowSelection) -> pa.Table:

@@ -16,12 +16,12 @@ from secateur.index.filters.parquet_bloom import NativeFilters
 from secateur.index.model import IndexedColumn
 from secateur.index.read.memory_cache import ByteCache
 from secateur.index.zones import zonemap
-from secateur.index.zones.page_locations import FileLayouts
+from secateur.index.zones.page_locations import FileLocations
 from secateur.index.zones.page_statistics import PageTable, Places, page_row_counts
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.parquet.arrow_types import file_schema, spark_type
 from secateur.io.parquet.bloom_filter import native_filters, no_filters
-from secateur.io.parquet.file_locations import file_layouts
+from secateur.io.parquet.file_locations import file_locations
 from secateur.io.parquet.footer import (
     Bounds,
     Footer,
@@ -32,7 +32,7 @@ from secateur.io.parquet.footer import (
     read_page_index,
 )
 from secateur.io.parquet.rebase import has_legacy_calendar
-from secateur.io.parquet.row_group_reader import KnownLayouts, RowGroupReader, StoredRows
+from secateur.io.parquet.row_group_reader import KnownLocations, RowGroupReader, StoredRows
 from secateur.io.storage.byte_ranges import LOCAL_GAP, gap_of
 from secateur.io.storage.file_version import ListedFile, vanished
 from secateur.io.storage.object_file import ObjectFile, open_file
@@ -50,7 +50,7 @@ class ParquetFile:
     footer: Footer
     reader: pq.ParquetFile
     gap: int = LOCAL_GAP  # bytes; ranges at most this far apart are read together
-    known_layouts: KnownLayouts = field(default_factory=dict)  # those read so far
+    known_locations: KnownLocations = field(default_factory=dict)  # those read so far
 
     @property
     def row_count(self) -> np.ndarray:
@@ -99,10 +99,10 @@ class ParquetFile:
         except (OSError, pa.ArrowException) as error:
             raise trouble(self.path, error, InvalidParquet) from None
 
-    def layouts(self) -> FileLayouts:
+    def page_locations(self) -> FileLocations:
         """Return what is needed to read single pages of all row groups. Raises InvalidParquet."""
         try:
-            return file_layouts(self.file, self.footer, self.gap)
+            return file_locations(self.file, self.footer, self.gap)
         except OSError as error:
             raise trouble(f"cannot read {self.path}", error, InvalidParquet) from None
 
@@ -252,7 +252,7 @@ def with_footer(file: pa.NativeFile, shown: str, gap: int, listed: ListedFile | 
         reader = pq.ParquetFile(
             file, metadata=known.metadata, coerce_int96_timestamp_unit="us", pre_buffer=not reads_ahead
         )
-        return ParquetFile(shown, file, known.footer, reader, gap, known.layouts)
+        return ParquetFile(shown, file, known.footer, reader, gap, known.page_locations)
     except InvalidParquet as error:
         raise InvalidParquet(f"{shown}: {error}") from None
     except FileNotFoundError:
@@ -267,7 +267,7 @@ class Parsed:
 
     footer: Footer
     metadata: pq.FileMetaData
-    layouts: KnownLayouts
+    page_locations: KnownLocations
 
     @property
     def nbytes(self) -> int:

@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 from secateur.errors import IndexFault, InvalidParquet, OldCalendar, StalePlan
 from secateur.io.parquet.arrow_types import conform
 from secateur.io.parquet.chunk_locations import ChunkLocations, ColumnLocations, selected_bytes, selected_count
-from secateur.io.parquet.file_locations import read_layout
+from secateur.io.parquet.file_locations import read_locations
 from secateur.io.parquet.file_metadata import FileMetadata, known_head
 from secateur.io.parquet.footer import Footer
-from secateur.io.parquet.location_codec import decode_layout
+from secateur.io.parquet.location_codec import decode_locations
 from secateur.io.parquet.page_reader import PageReader
 from secateur.io.parquet.rebase import calendars_differ, has_legacy_calendar
 from secateur.io.parquet.row_selection import RowSelection, all_rows, cut_out
@@ -29,7 +29,7 @@ from secateur.io.storage.byte_ranges import Range
 from secateur.io.storage.object_file import ObjectFile
 from secateur.io.storage.redaction import trouble
 
-KnownLayouts: TypeAlias = dict[int, dict[int, ColumnLocations | None]]  # by row group and leaf
+KnownLocations: TypeAlias = dict[int, dict[int, ColumnLocations | None]]  # by row group and leaf
 
 BATCH_ROWS = 65_536
 # The cost of reading by pages, in bytes of a row group that pyarrow reads whole, batch by batch, at 300 MB/s: more per
@@ -43,7 +43,7 @@ class StoredRows:
     """A file's metadata and page locations from an index, encoded."""
 
     head: bytes
-    layouts: Mapping[int, bytes]  # by row group
+    page_locations: Mapping[int, bytes]  # by row group
 
 
 class FileWithFooter(Protocol):
@@ -56,7 +56,7 @@ class FileWithFooter(Protocol):
     @property
     def reader(self) -> pq.ParquetFile: ...
     @property
-    def known_layouts(self) -> KnownLayouts: ...
+    def known_locations(self) -> KnownLocations: ...
 
 
 OpenFile = TypeVar("OpenFile", bound=FileWithFooter)
@@ -84,7 +84,7 @@ class RowGroupReader(Generic[OpenFile]):
 
     def is_stored(self, row_group: int) -> bool:
         """Return whether the index has the page locations of a row group."""
-        return self.stored is not None and bool(self.stored.layouts.get(row_group))
+        return self.stored is not None and bool(self.stored.page_locations.get(row_group))
 
     def read(
         self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None = None
@@ -125,9 +125,9 @@ class RowGroupReader(Generic[OpenFile]):
 
     def _row_count(self, row_group: int) -> int:
         """Return the rows of a row group. Raises StalePlan if the file does not have it."""
-        layout = self._stored_layout(row_group)
-        if layout is not None:
-            return layout.row_count
+        locations = self._stored_locations(row_group)
+        if locations is not None:
+            return locations.row_count
         counts = self.opened.row_count
         if row_group >= len(counts):
             raise StalePlan(
@@ -148,12 +148,12 @@ class RowGroupReader(Generic[OpenFile]):
         """Return whether to read the selected rows by pages: page locations are known, and the rows are few enough."""
         if rows is None and not self.is_stored(row_group):
             return False
-        layout = self._layout_of(row_group, names)
-        if layout is None or not layout.has_pages:
+        locations = self._locations_of(row_group, names)
+        if locations is None or not locations.has_pages:
             return False
-        chosen = all_rows(layout.row_count) if rows is None else rows
-        cost = BYTE_COST * selected_bytes(layout, chosen) + PAGE_COST * selected_count(layout, chosen)
-        return cost <= layout.byte_count or (self.is_stored(row_group) and cost <= MOST_COPIED)
+        chosen = all_rows(locations.row_count) if rows is None else rows
+        cost = BYTE_COST * selected_bytes(locations, chosen) + PAGE_COST * selected_count(locations, chosen)
+        return cost <= locations.byte_count or (self.is_stored(row_group) and cost <= MOST_COPIED)
 
     def is_light(self, row_group: int, fields: Sequence[pa.Field], rows: RowSelection | None) -> bool:
         """Return whether the selected values of some columns of the table are few bytes."""
@@ -161,56 +161,56 @@ class RowGroupReader(Generic[OpenFile]):
 
     def is_light_by_name(self, row_group: int, names: Sequence[str], rows: RowSelection | None) -> bool:
         """Return whether the selected values of some top-level columns of the file are few bytes."""
-        layout = self._layout_of(row_group, names)
-        if layout is None:
+        locations = self._locations_of(row_group, names)
+        if locations is None:
             return False
-        return (layout.byte_count if rows is None else selected_bytes(layout, rows)) <= self.gap
+        return (locations.byte_count if rows is None else selected_bytes(locations, rows)) <= self.gap
 
     @cached_property
     def page_reader(self) -> PageReader:
         """The reader for row groups whose page locations are all known."""
 
-        def layout(row_group: int, leaves: Sequence[int]) -> ChunkLocations:
-            found = self._layout(row_group, leaves)
+        def locations(row_group: int, leaves: Sequence[int]) -> ChunkLocations:
+            found = self._locations(row_group, leaves)
             assert found is not None
             return found
 
-        return PageReader(self.path, self.file, self.head, layout, self.gap)
+        return PageReader(self.path, self.file, self.head, locations, self.gap)
 
-    def _layout_of(self, row_group: int, names: Sequence[str]) -> ChunkLocations | None:
+    def _locations_of(self, row_group: int, names: Sequence[str]) -> ChunkLocations | None:
         """Return the locations of some columns; None if only pyarrow can read them."""
         try:
-            return self._layout(row_group, self.head.leaves(names))
+            return self._locations(row_group, self.head.leaves(names))
         except InvalidParquet:
             return None
 
-    def _layout(self, row_group: int, leaves: Sequence[int]) -> ChunkLocations | None:
-        stored = self._stored_layout(row_group)
+    def _locations(self, row_group: int, leaves: Sequence[int]) -> ChunkLocations | None:
+        stored = self._stored_locations(row_group)
         found = None if stored is None else stored.of(leaves)
-        return found if found is not None and found.has_pages else self._own_layout(row_group, leaves)
+        return found if found is not None and found.has_pages else self._own_locations(row_group, leaves)
 
-    def _stored_layout(self, row_group: int) -> ChunkLocations | None:
+    def _stored_locations(self, row_group: int) -> ChunkLocations | None:
         """Return the index's page locations of a row group; None if it has none."""
         if self.stored is None:
             return None
         if row_group not in self._decoded:
-            data = self.stored.layouts.get(row_group)
+            data = self.stored.page_locations.get(row_group)
             self._decoded[row_group] = None
             with suppress(IndexFault):  # the footer has them, too
-                self._decoded[row_group] = decode_layout(data, self.file.size(), "a layout") if data else None
+                self._decoded[row_group] = decode_locations(data, self.file.size(), "page locations") if data else None
         return self._decoded[row_group]
 
     @cached_property
     def _decoded(self) -> dict[int, ChunkLocations | None]:
         return {}
 
-    def _own_layout(self, row_group: int, leaves: Sequence[int]) -> ChunkLocations | None:
+    def _own_locations(self, row_group: int, leaves: Sequence[int]) -> ChunkLocations | None:
         """Return page locations from the file itself; None if one of these leaves has none."""
         opened = self.opened
-        known = opened.known_layouts.setdefault(row_group, {})
+        known = opened.known_locations.setdefault(row_group, {})
         unread = [leaf for leaf in leaves if leaf not in known]
         if unread:
-            read = read_layout(self.file, opened.footer, row_group, unread, self.gap)
+            read = read_locations(self.file, opened.footer, row_group, unread, self.gap)
             known.update({leaf: read.chunks.get(leaf) for leaf in unread})
         chunks = {leaf: chunk for leaf in leaves if (chunk := known[leaf]) is not None}
         return ChunkLocations(int(opened.row_count[row_group]), chunks).of(leaves)

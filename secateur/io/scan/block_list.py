@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from secateur.arrays import binaries
-from secateur.index.zones.page_locations import Layouts, unknown_layouts
+from secateur.index.zones.page_locations import BlockLocations, unknown_locations
 from secateur.io.parquet.row_group_reader import StoredRows
 from secateur.io.parquet.row_selection import RowSelection
 from secateur.io.tables.file_rows import FileBlocks
@@ -25,7 +25,7 @@ _ZSTD = pa.Codec("zstd")
 _PATH, _SIZE, _MODIFIED, _WITNESS, _TOLD = range(5)  # columns of the files
 _COUNT = pa.field("count", pa.int32())
 _BLOCKS = pa.schema([("row_group", pa.int32()), ("residual", pa.int32()), ("ranges", pa.int32())])
-_LAYOUTS = pa.schema([("head", pa.int32()), ("layout", pa.large_binary())])
+_LOCATIONS = pa.schema([("head", pa.int32()), ("locations", pa.large_binary())])
 _HEADS = pa.schema([("head", pa.large_binary())])
 _RANGES = pa.schema([("start", pa.int64()), ("stop", pa.int64())])
 
@@ -39,7 +39,7 @@ class BlockList:
     row_group: np.ndarray  # int32 of shape (n_blocks,)
     residual: np.ndarray  # int32 of shape (n_blocks,), indices into the reader's residuals
     ranges: RowRanges  # rows that may match; empty for a block of which all rows may
-    layouts: Layouts | None = None  # page locations; None: readers use footers
+    page_locations: BlockLocations | None = None  # page locations; None: readers use footers
 
     def __len__(self) -> int:
         return len(self.row_group)
@@ -55,7 +55,7 @@ class BlockList:
             self.row_group[start:stop],
             self.residual[start:stop],
             self.ranges.between(start, stop),
-            None if self.layouts is None else self.layouts.take(np.arange(start, stop)),
+            None if self.page_locations is None else self.page_locations.take(np.arange(start, stop)),
         )
 
     def by_file(self) -> Iterator[FileBlocks]:
@@ -82,15 +82,15 @@ class BlockList:
 
     def _stored(self, blocks: slice) -> StoredRows | None:
         """Return the index's page locations for blocks of one file, which share its file metadata."""
-        if self.layouts is None:
+        if self.page_locations is None:
             return None
-        known = dict(zip(self.row_group[blocks].tolist(), self.layouts.blocks[blocks], strict=True))
+        known = dict(zip(self.row_group[blocks].tolist(), self.page_locations.blocks[blocks], strict=True))
         if not any(known.values()):
             return None
-        return StoredRows(self.layouts.heads[int(self.layouts.head[blocks].max())], known)
+        return StoredRows(self.page_locations.heads[int(self.page_locations.head[blocks].max())], known)
 
     def to_bytes(self) -> bytes:
-        """Encode as Arrow IPC messages, compressed together: files (schema, rows), blocks, ranges, layouts, heads.
+        """Encode as Arrow IPC messages, compressed together: files (schema, rows), blocks, ranges, locations, heads.
 
         Compressing Arrow's buffers one by one takes twice the time for a task of some hundred blocks.
         """
@@ -104,18 +104,22 @@ class BlockList:
             files.serialize(),
             blocks.serialize(),
             ranges.serialize(),
-            *self._layout_messages(),
+            *self._location_messages(),
         ]
         data: bytes = _ZSTD.compress(b"".join(messages), asbytes=True)
         return data
 
-    def _layout_messages(self) -> list[pa.Buffer]:
-        """Return the messages of the layouts; none if there are no layouts."""
-        if self.layouts is None:
+    def _location_messages(self) -> list[pa.Buffer]:
+        """Return the messages of the page locations; none if there are none."""
+        if self.page_locations is None:
             return []
-        head, blocks, heads = pa.array(self.layouts.head), binaries(self.layouts.blocks), binaries(self.layouts.heads)
+        head, blocks, heads = (
+            pa.array(self.page_locations.head),
+            binaries(self.page_locations.blocks),
+            binaries(self.page_locations.heads),
+        )
         return [
-            pa.RecordBatch.from_arrays([head, blocks], schema=_LAYOUTS).serialize(),
+            pa.RecordBatch.from_arrays([head, blocks], schema=_LOCATIONS).serialize(),
             pa.RecordBatch.from_arrays([heads], schema=_HEADS).serialize(),
         ]
 
@@ -129,22 +133,22 @@ class BlockList:
         row_group, residual, counts = pa.ipc.read_record_batch(messages.read_next_message(), _BLOCKS).columns
         start, stop = pa.ipc.read_record_batch(messages.read_next_message(), _RANGES).columns
         ranges = RowRanges(offsets_of(counts.to_numpy()), start.to_numpy(), stop.to_numpy())
-        layouts = _layouts_in(messages)
+        page_locations = _locations_in(messages)
         *columns, count = counted.columns
         files = pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(schema)[:-1]))
         first = np.cumsum(np.append(0, count.to_numpy()), dtype=np.int64)
-        return BlockList(files, first, row_group.to_numpy(), residual.to_numpy(), ranges, layouts)
+        return BlockList(files, first, row_group.to_numpy(), residual.to_numpy(), ranges, page_locations)
 
 
-def _layouts_in(messages: pa.ipc.MessageReader) -> Layouts | None:
-    """Read layouts from the remaining messages; None if there are none."""
+def _locations_in(messages: pa.ipc.MessageReader) -> BlockLocations | None:
+    """Read page locations from the remaining messages; None if there are none."""
     try:
         message = messages.read_next_message()
     except (StopIteration, EOFError):
         return None
-    head, blocks = pa.ipc.read_record_batch(message, _LAYOUTS).columns
+    head, blocks = pa.ipc.read_record_batch(message, _LOCATIONS).columns
     (heads,) = pa.ipc.read_record_batch(messages.read_next_message(), _HEADS).columns
-    return Layouts(heads.to_pylist(), head.to_numpy(), unknown_layouts(len(blocks)).placed, blocks.to_pylist())
+    return BlockLocations(heads.to_pylist(), head.to_numpy(), unknown_locations(len(blocks)).placed, blocks.to_pylist())
 
 
 def reading_order(file: np.ndarray, row_group: np.ndarray) -> np.ndarray:
@@ -162,7 +166,7 @@ def block_list(
     row_group: np.ndarray,
     residual: np.ndarray,
     ranges: RowRanges | None = None,
-    layouts: Layouts | None = None,
+    page_locations: BlockLocations | None = None,
 ) -> BlockList:
     """Build a list of blocks in reading order, from the positions of their files in the listing.
 
@@ -179,5 +183,5 @@ def block_list(
         row_group.astype(np.int32, copy=False),
         residual.astype(np.int32),
         no_ranges(len(file)) if ranges is None else ranges,
-        layouts,
+        page_locations,
     )

@@ -252,7 +252,7 @@ class SegmentAuditor:
     def _blocks(self) -> BlockTable:
         """The block table of the segment. Raises IndexFault."""
         self.memory.row_count(self.segment)
-        group, within = self.memory.layout.place(self.segment)
+        group, within = self.memory.groups.place(self.segment)
         (resident,) = self.memory.blocks([(group, np.array([self.segment]))])
         return resident.of(within)
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from secateur.arrays import from_numpy
 from secateur.index.build.options import called_in_table, hashed_type
 from secateur.index.model import NGRAM, POSTINGS, Filter, is_tuple_column
-from secateur.index.segments.segment_file import CODE, PAGE, PLACE, POSTING, ZONE
+from secateur.index.segments.segment_file import PAGE, PLACE, POSTING, SIZE_CLASS, ZONE
 from secateur.index.segments.segment_table import Directory
 from secateur.index.segments.snapshot import Snapshot
 from secateur.index.zones.sort_key import parse_sort_key
@@ -245,17 +245,19 @@ def _filter_bytes(opened: OpenedTable, snapshot: Snapshot, f: int, each: Filter)
         found = memory.postings(f, np.arange(len(snapshot.segments)))
         rows = sum(stored.rows.nbytes for stored in found if stored is not None)
         return _bytes(snapshot.filter_directory(POSTING, f)) + rows
-    slabs = snapshot.slabs(f)
-    return _bytes(snapshot.filter_directory(CODE, f)) + (0 if slabs is None else int(slabs.file_size.sum()))
+    bloom_matrices = snapshot.bloom_matrices(f)
+    return _bytes(snapshot.filter_directory(SIZE_CLASS, f)) + (
+        0 if bloom_matrices is None else int(bloom_matrices.file_size.sum())
+    )
 
 
 def _has_filter(snapshot: Snapshot, f: int, each: Filter) -> np.ndarray | None:
     """Return the segments that have a filter: postings are in the segments, other filters in bloom matrices."""
     if each.kind == POSTINGS:
         return _has(snapshot.filter_directory(POSTING, f))
-    slabs = snapshot.slabs(f)
-    if slabs is None:
+    bloom_matrices = snapshot.bloom_matrices(f)
+    if bloom_matrices is None:
         return None
     found = np.zeros(len(snapshot.segments), bool)
-    found[slabs.segment[slabs.segment >= 0]] = True
+    found[bloom_matrices.segment[bloom_matrices.segment >= 0]] = True
     return found

@@ -11,34 +11,34 @@ from dataclasses import dataclass, replace
 
 from secateur.errors import IndexFault, InvalidParquet
 from secateur.index.read.blocks import OpenedBlocks
-from secateur.index.zones.page_locations import Layouts
+from secateur.index.zones.page_locations import BlockLocations
 from secateur.io.parquet.file_metadata import FileMetadata, known_head
-from secateur.io.parquet.location_codec import decode_layout, encode_layout
+from secateur.io.parquet.location_codec import decode_locations, encode_locations
 from secateur.io.parquet.thrift import MalformedThrift
 from secateur.io.scan.opened_table import OpenedTable
 
-SHORT = 1 << 10  # bytes of a layout; shortening a smaller one saves hardly anything
+SHORT = 1 << 10  # bytes of page locations; shortening a smaller one saves hardly anything
 Leaves = Collection[int]  # by ordinal
 Wanted = Callable[[FileMetadata], Leaves]  # leaves to read of files with this file metadata
 
 
 @dataclass(frozen=True, eq=False)
-class StoredLayouts:
+class StoredLocations:
     """The encoded page locations of some blocks, in order, for readers in any process."""
 
-    layouts: Layouts
+    page_locations: BlockLocations
     degraded: tuple[str, ...] = ()  # why some could not be read; those are unknown
 
 
-def layouts_of(opened: OpenedTable, blocks: OpenedBlocks, wanted: Wanted) -> StoredLayouts:
+def locations_of(opened: OpenedTable, blocks: OpenedBlocks, wanted: Wanted) -> StoredLocations:
     """Load the page locations and file metadata of some blocks, in one round of exact ranges of index files.
 
-    Ranges read before come from the table's cache. Of a long layout only the `wanted` leaves are kept, to send less;
-    one that cannot be read by pages may be missing. A block that the index does not cover, or whose layout cannot be
-    read, has no bytes, and its reader uses the file's footer. Everything returned can be decoded. Raises IndexFault for
-    corrupt data if the plan is strict.
+    Ranges read before come from the table's cache. Of long page locations only the `wanted` leaves are kept, to send
+    less; a leaf that cannot be read by pages may be missing. A block that the index does not cover, or whose locations
+    cannot be read, has no bytes, and its reader uses the file's footer. Everything returned can be decoded. Raises
+    IndexFault for corrupt data if the plan is strict.
     """
-    faults, found = opened.catalog.faults, blocks.layouts()
+    faults, found = opened.catalog.faults, blocks.page_locations()
     leaves: list[Leaves | None] = []
     for head in found.heads:
         leaves.append(None)
@@ -51,7 +51,7 @@ def layouts_of(opened: OpenedTable, blocks: OpenedBlocks, wanted: Wanted) -> Sto
         kept.append(b"")
         with faults.tolerated():
             kept[-1] = _part(data, mine, size) if data and mine is not None else b""
-    return StoredLayouts(replace(found, blocks=kept), faults.drain())
+    return StoredLocations(replace(found, blocks=kept), faults.drain())
 
 
 def _leaves(head: bytes, wanted: Wanted) -> Leaves:
@@ -63,6 +63,6 @@ def _leaves(head: bytes, wanted: Wanted) -> Leaves:
 
 
 def _part(data: bytes, leaves: Leaves, file_size: int) -> bytes:
-    """Return a layout with at least the given leaves. Raises IndexFault."""
-    part = decode_layout(data, file_size, "a layout", leaves)
-    return encode_layout(part) if len(data) > SHORT else data
+    """Return page locations with at least the given leaves. Raises IndexFault."""
+    part = decode_locations(data, file_size, "page locations", leaves)
+    return encode_locations(part) if len(data) > SHORT else data

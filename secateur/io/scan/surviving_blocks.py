@@ -12,18 +12,18 @@ import pyarrow as pa
 from secateur.errors import IndexFault
 from secateur.index.naming import ByFieldId
 from secateur.index.read.blocks import OpenedBlocks
-from secateur.index.zones.page_locations import Layouts
+from secateur.index.zones.page_locations import BlockLocations
 from secateur.io.parquet.file_metadata import FileMetadata
 from secateur.io.scan.block_list import BlockList, block_list
 from secateur.io.scan.block_reader import BlockReader
 from secateur.io.scan.opened_table import OpenedTable
-from secateur.io.scan.stored_locations import layouts_of
+from secateur.io.scan.stored_locations import locations_of
 from secateur.pruning.residual import Residuals
 from secateur.pruning.stages.survivors import RowRanges, Survivors
 
 _log = logging.getLogger("secateur")
 
-MOST_LAYOUTS = 256  # blocks; for more, readers use footers, many in parallel
+MOST_LOCATED = 256  # blocks; for more, readers use footers, many in parallel
 
 
 class ReadablePlan(Protocol):
@@ -48,7 +48,7 @@ def surviving_blocks(scan: ReadablePlan, positions: np.ndarray, reader: BlockRea
         blocks.row_group[positions],
         scan.residuals.of_block[positions],
         _ranges(scan, positions),
-        _layouts(scan, positions, [field.name for field in reader.needed]),
+        _locations(scan, positions, [field.name for field in reader.needed]),
     )
 
 
@@ -59,10 +59,10 @@ def _ranges(scan: ReadablePlan, positions: np.ndarray) -> RowRanges | None:
     return None if ranges is None else ranges.take(positions).partial(blocks.row_count[positions])
 
 
-def _layouts(scan: ReadablePlan, positions: np.ndarray, names: Sequence[str]) -> Layouts | None:
+def _locations(scan: ReadablePlan, positions: np.ndarray, names: Sequence[str]) -> BlockLocations | None:
     """Return the page locations of some columns from the index; None if there are too many blocks."""
     blocks = scan.survivors.blocks
-    if not isinstance(blocks, OpenedBlocks) or len(positions) > MOST_LAYOUTS:
+    if not isinstance(blocks, OpenedBlocks) or len(positions) > MOST_LOCATED:
         return None
     order = np.argsort(positions)
     wanted = {name.lower() for name in names}
@@ -73,9 +73,9 @@ def _layouts(scan: ReadablePlan, positions: np.ndarray, names: Sequence[str]) ->
         return head.leaves(own if by_id else [name for name in own if name.lower() in wanted])
 
     try:
-        found = layouts_of(scan.opened, blocks.take(positions[order]), leaves)
+        found = locations_of(scan.opened, blocks.take(positions[order]), leaves)
     except IndexFault:  # of a strict plan: it needs no index once made
         return None
     for reason in found.degraded:
         _log.warning("%s is read by footers: %s", scan.opened.table.location, reason)
-    return found.layouts.take(np.argsort(order))
+    return found.page_locations.take(np.argsort(order))

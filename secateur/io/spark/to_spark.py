@@ -65,7 +65,7 @@ __all__ = [
     "to_spark",
 ]
 
-ROADS = ("auto", "local", "blocks", "native", "iceberg")
+READ_PATHS = ("auto", "local", "blocks", "native", "iceberg")
 
 
 @dataclass(frozen=True)
@@ -85,20 +85,20 @@ def to_spark(scan: PlannedScan, spark: SparkSession, columns: Sequence[str] | No
     mode, or if Spark's own reader would read a file that is gone or replaced. Tasks of the read path ``blocks`` detect
     the latter when they run: the error of the action names the StalePlan.
     """
-    if via not in ROADS:
-        raise ValueError(f"via is one of {', '.join(ROADS)}, not {via!r}")
+    if via not in READ_PATHS:
+        raise ValueError(f"via is one of {', '.join(READ_PATHS)}, not {via!r}")
     _require_time_zone(scan, spark)
     _require_mode(scan, spark)
     fields = scan.fields(columns)
-    road = choose_read_path(scan, fields).name if via == "auto" else via
-    if needs_collations(scan, fields) and not (road == "native" and is_read_by_spark(scan)):
+    read_path = choose_read_path(scan, fields).name if via == "auto" else via
+    if needs_collations(scan, fields) and not (read_path == "native" and is_read_by_spark(scan)):
         _refuse_collations(scan, fields)
-    if asks_hidden_metadata(scan) and not (road == "native" and is_read_by_spark(scan)):
+    if asks_hidden_metadata(scan) and not (read_path == "native" and is_read_by_spark(scan)):
         raise UnsupportedPredicate(
             f"{brief(scan.written)} asks of _metadata what only Spark's own reader tells (via='native'), "
             "of a directory that it finds, without wildcards in names"
         )
-    frame = _by(road, scan, spark, fields) if via != "auto" else _by_the_best(road, scan, spark, fields)
+    frame = _by(read_path, scan, spark, fields) if via != "auto" else _by_the_best(read_path, scan, spark, fields)
     selected = frame.where(scan.sql).select(*[quoted_name(field.name) for field in fields])
     return selected if scan.limit is None else selected.limit(scan.limit)
 
@@ -108,12 +108,12 @@ def _refuse_collations(scan: PlannedScan, fields: Sequence[pa.Field]) -> NoRetur
     if asks_a_collation(scan):
         raise UnsupportedPredicate(f"{brief(scan.written)} compares strings by a collation, and {reads}")
     names = ", ".join(field.name for field in fields if holds_collation(field.type))
-    raise UnsupportedTable(f"{names} has a collation, and {reads}: leave it out of the columns, or use that road")
+    raise UnsupportedTable(f"{names} has a collation, and {reads}: leave it out of the columns, or use that read path")
 
 
-def _by(road: str, scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
+def _by(read_path: str, scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
     """Read by one read path, for Spark to filter. Raises ValueError if ``native`` or ``iceberg`` is not available."""
-    match road:
+    match read_path:
         case "local":
             return _local(scan, spark, fields, math.inf)
         case "native":
@@ -130,20 +130,20 @@ def _by(road: str, scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.F
             return _blocks(scan, spark, fields)
 
 
-def _by_the_best(road: str, scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
+def _by_the_best(read_path: str, scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) -> DataFrame:
     """Read by the chosen read path, or by another one if this session or the data turns out not to support it."""
-    if road == "local":
+    if read_path == "local":
         try:
             return _local(scan, spark, fields, LOCAL_MEMORY)
         except (TooMuch, OldCalendar):
-            road = "native" if is_read_by_spark(scan) else "blocks"
-    staged = _read_by_iceberg(scan, spark) if road == "blocks" else None
+            read_path = "native" if is_read_by_spark(scan) else "blocks"
+    staged = _read_by_iceberg(scan, spark) if read_path == "blocks" else None
     if staged is not None:
         return staged
     needs_native = needs_collations(scan, fields) or asks_hidden_metadata(scan)
-    if road == "native" and not (needs_native or has_filesystem(spark, scan.opened.table.location)):
-        road = "blocks"
-    return _by(road, scan, spark, fields)
+    if read_path == "native" and not (needs_native or has_filesystem(spark, scan.opened.table.location)):
+        read_path = "blocks"
+    return _by(read_path, scan, spark, fields)
 
 
 class TooMuch(Exception):

@@ -6,6 +6,7 @@ argument (for example ``negate`` of ``NOT LIKE``) counts as having no node: noth
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -77,6 +78,18 @@ _OPENING = frozenset(  # tokens followed by an operand, not by an operator
         *(TokenType.CASE, TokenType.WHEN, TokenType.THEN, TokenType.ELSE),
     }
 )
+# Spark's aggregate functions, but for those that the parser reads as something else: any, some and every.
+_AGGREGATES = frozenset(
+    {
+        *("any_value", "approx_count_distinct", "approx_percentile", "array_agg", "avg", "bit_and", "bit_or"),
+        *("bit_xor", "bool_and", "bool_or", "collect_list", "collect_set", "corr", "count", "count_if"),
+        *("covar_pop", "covar_samp", "first", "first_value", "kurtosis", "last", "last_value", "listagg", "max"),
+        *("max_by", "mean", "median", "min", "min_by", "mode", "percentile", "percentile_approx", "regr_count"),
+        *("skewness", "std", "stddev", "stddev_pop", "stddev_samp", "string_agg", "sum", "try_avg", "try_sum"),
+        *("var_pop", "var_samp", "variance"),
+    }
+)
+_MISSING_OPERAND = re.compile("Required keyword: '(this|expression)' missing for ")
 _UNIT_FUNCTIONS = {  # of 3 arguments, the first an unquoted unit of time
     **dict.fromkeys(("timestampadd", "dateadd", "date_add"), "timestampadd"),
     **dict.fromkeys(("timestampdiff", "datediff", "date_diff", "timediff"), "timestampdiff"),
@@ -121,10 +134,26 @@ def _read(text: str) -> Predicate:
     tree = sqlglot.parse_one(text, dialect=Dialect)
     if not isinstance(tree, exp.Condition):
         raise InvalidPredicate(f"{text!r} is not one boolean expression: it reads as {type(tree).__name__.upper()}")
+    _require_condition_on_rows(tree)
     predicate = _predicate(tree)  # type: ignore[arg-type]
     for left in opaque(predicate):
         left.read()  # here, where there is room for recursion
     return predicate
+
+
+def _require_condition_on_rows(tree: exp.Condition) -> None:
+    """Raise InvalidPredicate for what Spark's WHERE refuses, and for parameters, which have no value here."""
+    for node in tree.walk(prune=lambda node: isinstance(node, exp.Query)):  # a subquery has rows of its own
+        match node:
+            case exp.Placeholder() | exp.Parameter():
+                what = "a parameter without a value: put the value in its place"
+            case exp.Window():
+                what = "a window function: a predicate, as after WHERE, is about a single row"
+            case exp.Anonymous(this=str(name)) if name.lower() in _AGGREGATES:
+                what = "an aggregate: a predicate, as after WHERE, is about a single row"
+            case _:
+                continue
+        raise InvalidPredicate(f"{node.sql(Dialect)} is {what}")
 
 
 def _explain(text: str, error: ParseError) -> str:
@@ -134,9 +163,9 @@ def _explain(text: str, error: ParseError) -> str:
         return f"cannot parse the predicate {text!r}: {error}"
     marker = " " * max(0, column - len(str(detail.get("highlight") or " "))) + "^"
     source = text.splitlines()[line - 1] if text.splitlines() else text
-    return (
-        f"cannot parse the predicate at line {line}, column {column}: {detail['description']}\n  {source}\n  {marker}"
-    )
+    missing = _MISSING_OPERAND.match(detail["description"])
+    what = "an operand is missing" if missing else detail["description"]
+    return f"cannot parse the predicate at line {line}, column {column}: {what}\n  {source}\n  {marker}"
 
 
 def _predicate(node: exp.Expression) -> Predicate:

@@ -18,26 +18,26 @@ from secateur.pruning.functions.zone_names import zone_of
 from secateur.pruning.predicate.nodes import Truth
 from secateur.pruning.report import Faults
 
-ROADS = ("auto", "transparent", "public")
+READ_PATHS = ("auto", "transparent", "public")
 
 
 def dataframe(spark: SparkSession, table: Table, via: str, uses_index: Callable[[], bool]) -> DataFrame:
     """Return the whole table as a DataFrame. Parameters and errors: see :func:`secateur.dataframe`."""
-    if via not in ROADS:
-        raise ValueError(f"via is one of {', '.join(ROADS)}, not {via!r}")
+    if via not in READ_PATHS:
+        raise ValueError(f"via is one of {', '.join(READ_PATHS)}, not {via!r}")
     time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
     settings = Settings(use_index=uses_index(), session_time_zone=time_zone, ansi=is_ansi(spark))
     zone = zone_of(time_zone)
     if zone is None:
         raise ValueError(f"unknown time zone {time_zone!r}")
     opened = open_snapshot_of(table, zone, Faults(), use_index=settings.use_index)
-    found = "a public road was asked for" if via == "public" else of_table(opened, spark, uses_index)
+    found = "a public read path was asked for" if via == "public" else of_table(opened, spark, uses_index)
     if isinstance(found, DataFrame):
         return found
     if via == "transparent":
         raise ValueError(f"via='transparent' is not there: {found}")
     plan = plan_scan(table, Truth(True), Truth(True), settings, opened)
-    return _public(spark, plan).alias(f"secateur reads by a public road: {found}")
+    return _public(spark, plan).alias(f"secateur reads by a public read path: {found}")
 
 
 def _public(spark: SparkSession, plan: PlannedScan) -> DataFrame:

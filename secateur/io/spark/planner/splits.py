@@ -63,9 +63,9 @@ def byte_ranges(scan: PlannedScan) -> ByteRanges:
     placed = _placed(blocks, order, np.repeat(partly, np.diff(ends)))
     stored = [stored_ranges(placed[:, ends[i] : ends[i + 1]]) if partly[i] else None for i in range(len(files))]
     unknown = files[partly & np.array([each is None for each in stored], bool)]
-    layouts = dict(zip(unknown.tolist(), _layouts(scan, unknown), strict=True))
+    starts = dict(zip(unknown.tolist(), _read_starts(scan, unknown), strict=True))
     found = [
-        known if known is not None else chosen(layouts.get(number, _WHOLE), row_group[begin:end], int(sizes[number]))
+        known if known is not None else chosen(starts.get(number, _WHOLE), row_group[begin:end], int(sizes[number]))
         for number, known, begin, end in zip(files.tolist(), stored, ends[:-1], ends[1:], strict=True)
     ]
     counts = np.array([ranges.shape[1] for ranges in found], np.int64)
@@ -95,12 +95,12 @@ def stored_ranges(placed: np.ndarray) -> np.ndarray | None:
     return np.stack([begin[first], stop[last]])
 
 
-def _layouts(scan: PlannedScan, files: np.ndarray) -> Iterator[np.ndarray]:
+def _read_starts(scan: PlannedScan, files: np.ndarray) -> Iterator[np.ndarray]:
     """Yield for each file the start and size in bytes of its row groups: int64 of shape (2, n_row_groups)."""
     table, listing = scan.opened.table, scan.opened.listing
     assert isinstance(table, ParquetDirectory)
 
-    def layout(number: int) -> np.ndarray:
+    def starts(number: int) -> np.ndarray:
         path, identity = listing.paths[number].as_py(), listing.identity(number)
 
         def read() -> np.ndarray:
@@ -111,10 +111,10 @@ def _layouts(scan: PlannedScan, files: np.ndarray) -> Iterator[np.ndarray]:
             except InvalidParquet:  # Spark's reader reports it better
                 return _WHOLE
 
-        return table.cache.get(("layout", path, *identity), read)
+        return table.cache.get(("row group starts", path, *identity), read)
 
     with ThreadPoolExecutor(FOOTER_THREADS) as threads:
-        yield from threads.map(layout, files[:MOST_FOOTERS].tolist())
+        yield from threads.map(starts, files[:MOST_FOOTERS].tolist())
     yield from (_WHOLE for _ in files[MOST_FOOTERS:])
 
 

@@ -14,7 +14,7 @@ from secateur.index.filters.parquet_bloom import NativeFilters
 from secateur.index.model import IndexedColumn
 from secateur.index.naming import Path
 from secateur.index.zones import zonemap
-from secateur.index.zones.page_locations import FileLayouts
+from secateur.index.zones.page_locations import FileLocations
 from secateur.index.zones.page_statistics import PageTable
 from secateur.index.zones.zonemap import ZoneMap
 from secateur.io.parquet.bloom_filter import no_filters
@@ -135,9 +135,9 @@ class IcebergFile:
         """0: a data file is never written twice."""
         return 0
 
-    def layouts(self) -> FileLayouts:
+    def page_locations(self) -> FileLocations:
         """Return what is needed to read single pages of all row groups."""
-        return self.source.layouts()
+        return self.source.page_locations()
 
     def native_filters(self, path: Path, type_: pa.DataType, fpr: float) -> NativeFilters:
         """Return the file's own bloom filters of a column."""

@@ -15,8 +15,8 @@ all others            the same condition of SQL                  NULL, which lea
 ``Not`` is first pushed to the leaves, as Iceberg does before it evaluates: ``Not(LessThan)`` is ``GreaterThanOrEqual``,
 FALSE on NULL. A datetime becomes text with the zone UTC, which is the instant beside a column with time zone and the
 time of the clock beside one without, as in Iceberg. (PyIceberg's own scans filter with Arrow, whose ``!=`` drops NULL:
-that is not followed.) In two things the rows are Spark's: NaN is above all numbers, and
-a Python float beside a ``float`` column is compared as a double (``FloatLiteral`` is the literal for those).
+that is not followed.) In two things the rows are Spark's: NaN is above all numbers, and a Python float beside a
+``float`` column is compared as a double (``FloatLiteral`` is the literal for those).
 """
 
 from __future__ import annotations

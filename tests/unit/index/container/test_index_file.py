@@ -292,7 +292,7 @@ def test_what_is_not_there() -> None:
 # ---- golden ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_layout_golden() -> None:
+def test_the_locations_golden() -> None:
     """The frame of every file, byte by byte: docs/format.md."""
     writer = Writer(SEGMENT, {"x": 1})
     writer.add("a", [np.array([1, 2, 3], np.int32), np.full(9, -1, np.int64)])

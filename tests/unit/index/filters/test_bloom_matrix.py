@@ -1,7 +1,7 @@
-"""Slabs: filters from slivers to look-ups, against the filters themselves, block by block.
+"""Bloom matrices: filters from fragments to look-ups, against the filters themselves, block by block.
 
-Whatever the sizes of filters, slivers, parts and slabs, and wherever segments have gone since: a column of a matrix is
-the filter of its block, bit by bit, and a look-up finds the columns that a look at every column finds.
+Whatever the sizes of filters, fragments, parts and bloom matrices, and wherever segments have gone since: a column of a
+matrix is the filter of its block, bit by bit, and a look-up finds the columns that a look at every column finds.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from secateur.index.container.checked_matrix import Range, read_rows
 from secateur.index.container.index_file import SNAPSHOT
 from secateur.index.filters import probe
 from secateur.index.filters.bloom import positions
-from secateur.index.filters.bloom_fragment import Sliver, SliverWriter, read_sliver
+from secateur.index.filters.bloom_fragment import BloomFragment, BloomFragmentWriter, read_fragment
 from secateur.index.filters.bloom_matrix import (
     NONE,
     OWN_ENCODINGS,
-    Slabs,
-    code_of,
+    BloomMatrices,
+    bloom_matrices_of,
     encoding_and_size,
-    no_slabs,
-    slabs_of,
+    no_bloom_matrices,
+    size_class_of,
 )
 from secateur.index.filters.hashing import hash_canonical
 from secateur.index.filters.probe import columns_with
@@ -41,16 +41,16 @@ from secateur.index.filters.transpose import JOINED_SHARE, plan_files, plan_matr
 from secateur.index.read.lookup import holders
 from secateur.pruning.report import Faults
 from tests.support.filter_files import (
+    FRAGMENT_BYTES,
     JOINED_BYTES,
+    MATRIX_BLOCKS,
     PART_BYTES,
-    SLAB_BLOCKS,
-    SLIVER_BYTES,
     Cuts,
     bits_of,
+    bloom_matrices_in,
     own_shape,
     positions_of,
     probes_of,
-    slabs_in,
 )
 from tests.support.index_files import (
     ASKED,
@@ -72,15 +72,15 @@ WHERE = "here"
 
 @dataclass(frozen=True)
 class World:
-    """Filters of the blocks of some segments, and the slabs that were made of them."""
+    """Filters of the blocks of some segments, and the bloom matrices that were made of them."""
 
     store: Memory
     fpr: float
     segments: list[list[tuple[int, bitarray | None]]]  # of every block the code and the bits of its filter
     values: list[bytes]  # that some block holds
-    slivers: list[list[Sliver]]
-    codes: list[np.ndarray]
-    slabs: Slabs
+    fragments: list[list[BloomFragment]]
+    size_classes: list[np.ndarray]
+    bloom_matrices: BloomMatrices
 
     @property
     def block_count(self) -> np.ndarray:
@@ -106,7 +106,7 @@ shapes = st.builds(
     counts=st.lists(st.sampled_from([0, 1, 2, 7, 8, 9, 17, 40]), min_size=1, max_size=6),
     pool=st.sampled_from([[3], [0, 5, 30], [1, 100], [0, 1, 4, 16, 60, 250]]),
     fpr=st.sampled_from([0.5, 0.1, 0.01]),
-    cuts=st.builds(Cuts, *map(st.sampled_from, (SLAB_BLOCKS, PART_BYTES, SLIVER_BYTES, JOINED_BYTES))),
+    cuts=st.builds(Cuts, *map(st.sampled_from, (MATRIX_BLOCKS, PART_BYTES, FRAGMENT_BYTES, JOINED_BYTES))),
     seed=st.integers(0, 2**32 - 1),
 )
 
@@ -114,11 +114,11 @@ shapes = st.builds(
 def world_of(shape: Shape) -> World:
     """Blocks without a filter, with one of their own values, and with one that their file had, in any order."""
     random, store, values = np.random.default_rng(shape.seed), Memory(), set()
-    segments, slivers, codes = [], [], []
+    segments, fragments, size_classes = [], [], []
     unknown, foreign = random.choice([0.0, 0.2, 1.0], p=[0.5, 0.4, 0.1]), random.choice([0.0, 0.3])
     with shape.cuts.prevailing():
         for s, count in enumerate(shape.counts):
-            writer = SliverWriter(store, f"slivers/{s}", shape.fpr)
+            writer = BloomFragmentWriter(store, f"fragments/{s}", shape.fpr)
             blocks: list[tuple[int, bitarray | None]] = []
             for _ in range(count):
                 held = [b"%d" % v for v in random.choice(1000, int(random.choice(shape.pool)), replace=False)]
@@ -129,20 +129,20 @@ def world_of(shape: Shape) -> World:
                     log2_bits = int(random.integers(8, 10))
                     bits = bits_of((positions_of(value, 8, log2_bits) for value in held), log2_bits)
                     writer.add_bits(NATIVE, np.array(bits.tolist(), np.uint8))
-                    blocks.append((code_of(NATIVE, log2_bits), bits))
+                    blocks.append((size_class_of(NATIVE, log2_bits), bits))
                 else:
                     writer.add(hash_canonical(held))
-                    code, probes, log2_bits = own_shape(len(held), shape.fpr)
+                    size_class, probes, log2_bits = own_shape(len(held), shape.fpr)
                     bits = bits_of((positions_of(value, probes, log2_bits) for value in held), log2_bits)
-                    blocks.append((code, bits))
+                    blocks.append((size_class, bits))
                     values |= set(held)
             segments.append(blocks)
-            codes.append(writer.finish())
-            slivers.append(writer.slivers)
+            size_classes.append(writer.finish())
+            fragments.append(writer.fragments)
         kept = dict(store.data)
-        slabs = slabs_in(store, "slab", slivers, shape.fpr) or no_slabs()
-    store.data |= kept  # to look at the slivers too
-    return World(store, shape.fpr, segments, sorted(values), slivers, codes, slabs)
+        bloom_matrices = bloom_matrices_in(store, "bloom matrix", fragments, shape.fpr) or no_bloom_matrices()
+    store.data |= kept  # to look at the fragments too
+    return World(store, shape.fpr, segments, sorted(values), fragments, size_classes, bloom_matrices)
 
 
 worlds = shapes.map(world_of)
@@ -154,118 +154,136 @@ def column_of(bits: bitarray, log2_bits: int) -> np.ndarray:
     return np.tile(array, (1 << log2_bits) // len(array))
 
 
-def dense(world: World, slabs: Slabs, m: int, segments: Sequence[int]) -> np.ndarray:
-    """A matrix as its runs say it is: bool of shape (rows, columns); `segments` are those of the slabs' numbers.
+def dense(world: World, bloom_matrices: BloomMatrices, m: int, segments: Sequence[int]) -> np.ndarray:
+    """A matrix as its runs say it is: bool of shape (rows, columns); `segments` has their numbers.
 
     A run of a segment that is no more is left out.
     """
-    log2_bits = encoding_and_size(int(slabs.code[m]))[1]
-    found = np.zeros((1 << log2_bits, 8 * int(slabs.width[m])), bool)
-    for run in np.flatnonzero((slabs.run_matrix == m) & (slabs.segment >= 0)).tolist():
-        blocks = world.segments[segments[int(slabs.segment[run])]]
-        mine = [bits for code, bits in blocks if code == slabs.run_code[run] and bits is not None]
-        assert len(mine) == slabs.count[run]
+    log2_bits = encoding_and_size(int(bloom_matrices.size_class[m]))[1]
+    found = np.zeros((1 << log2_bits, 8 * int(bloom_matrices.width[m])), bool)
+    for run in np.flatnonzero((bloom_matrices.run_matrix == m) & (bloom_matrices.segment >= 0)).tolist():
+        blocks = world.segments[segments[int(bloom_matrices.segment[run])]]
+        mine = [
+            bits for size_class, bits in blocks if size_class == bloom_matrices.run_size_class[run] and bits is not None
+        ]
+        assert len(mine) == bloom_matrices.count[run]
         for i, bits in enumerate(mine):
-            found[:, int(slabs.begin[run]) + i] = column_of(bits, log2_bits)
+            found[:, int(bloom_matrices.begin[run]) + i] = column_of(bits, log2_bits)
     return found
 
 
-# ---- slivers, side by side -------------------------------------------------------------------------------------------
+# ---- fragments, side by side -----------------------------------------------------------------------------------------
 
 
 @examples(150)
 @given(shapes)
-def test_slivers_hold_the_filters_of_their_blocks(shape: Shape) -> None:
-    """All blocks of one code, in order; whole columns but in the last sliver. Any rows of them are read."""
+def test_fragments_hold_the_filters_of_their_blocks(shape: Shape) -> None:
+    """All blocks of one size class, in order; whole columns but in the last fragment. Any rows of them are read."""
     world, random = world_of(shape), np.random.default_rng(shape.seed)
-    for blocks, slivers, codes in zip(world.segments, world.slivers, world.codes, strict=True):
-        assert codes.dtype == np.int16
-        assert codes.tolist() == [code for code, _ in blocks]
-        for code in {code for code, _ in blocks} - {NONE}:
-            mine, bits = [sliver for sliver in slivers if sliver.code == code], [b for c, b in blocks if c == code]
-            assert sum(sliver.blocks for sliver in mine) == len(bits)
-            assert all(sliver.blocks % 8 == 0 for sliver in mine[:-1])
-            assert all((sliver.width - 1) << sliver.log2_bits < shape.cuts.sliver_bytes for sliver in mine)
-            for sliver in mine:
-                here, bits = bits[: sliver.blocks], bits[sliver.blocks :]
-                expected = np.stack([column_of(each, sliver.log2_bits) for each in here if each is not None], axis=1)
-                first, end = sorted(random.integers(0, (1 << sliver.log2_bits) + 1, 2).tolist())
-                rows = read_sliver(world.store, sliver, first, end)
-                assert rows.shape == (end - first, sliver.width)
+    for blocks, fragments, size_classes in zip(world.segments, world.fragments, world.size_classes, strict=True):
+        assert size_classes.dtype == np.int16
+        assert size_classes.tolist() == [size_class for size_class, _ in blocks]
+        for size_class in {size_class for size_class, _ in blocks} - {NONE}:
+            mine, bits = (
+                [fragment for fragment in fragments if fragment.size_class == size_class],
+                [b for c, b in blocks if c == size_class],
+            )
+            assert sum(fragment.blocks for fragment in mine) == len(bits)
+            assert all(fragment.blocks % 8 == 0 for fragment in mine[:-1])
+            assert all((fragment.width - 1) << fragment.log2_bits < shape.cuts.fragment_bytes for fragment in mine)
+            for fragment in mine:
+                here, bits = bits[: fragment.blocks], bits[fragment.blocks :]
+                expected = np.stack([column_of(each, fragment.log2_bits) for each in here if each is not None], axis=1)
+                first, end = sorted(random.integers(0, (1 << fragment.log2_bits) + 1, 2).tolist())
+                rows = read_fragment(world.store, fragment, first, end)
+                assert rows.shape == (end - first, fragment.width)
                 found = np.unpackbits(rows, axis=1, bitorder="little")
-                assert np.array_equal(found[:, : sliver.blocks], expected[first:end])
-                assert not found[:, sliver.blocks :].any()
+                assert np.array_equal(found[:, : fragment.blocks], expected[first:end])
+                assert not found[:, fragment.blocks :].any()
 
 
 @examples(200)
 @given(worlds)
 def test_columns_of_matrices_are_the_filters_of_blocks(world: World) -> None:
     """Bit by bit, repeated where sizes are joined; nothing is set elsewhere."""
-    slabs = world.slabs
-    for m in range(len(slabs.code)):
-        parts = np.flatnonzero(slabs.part_matrix == m).tolist()
+    bloom_matrices = world.bloom_matrices
+    for m in range(len(bloom_matrices.size_class)):
+        parts = np.flatnonzero(bloom_matrices.part_matrix == m).tolist()
         rows = []
         for p in parts:
-            name = slabs.file_name[int(slabs.file[p])]
+            name = bloom_matrices.file_name[int(bloom_matrices.file[p])]
 
             def read(ranges: Sequence[Range], name: str = name) -> list[bytes]:
                 return world.read(name, ranges)
 
-            rows.append(read_rows(slabs.part(p), np.arange(slabs.rows[p]), read, WHERE))
+            rows.append(read_rows(bloom_matrices.part(p), np.arange(bloom_matrices.rows[p]), read, WHERE))
         found = np.unpackbits(np.concatenate(rows), axis=1, bitorder="little")
-        assert np.array_equal(found, dense(world, slabs, m, range(len(world.segments))))
+        assert np.array_equal(found, dense(world, bloom_matrices, m, range(len(world.segments))))
 
 
 @examples(200)
 @given(shapes)
-def test_slabs_are_laid_as_they_should_be(shape: Shape) -> None:
-    """Every filter has one column; slabs, parts and files are no larger than they may be."""
+def test_bloom_matrices_are_laid_as_they_should_be(shape: Shape) -> None:
+    """Every filter has one column; bloom matrices, parts and files are no larger than they may be."""
     world = world_of(shape)
-    slabs, cuts = world.slabs, shape.cuts
-    runs = list(zip(slabs.segment.tolist(), slabs.run_code.tolist(), slabs.count.tolist(), strict=True))
-    codes = [(s, code) for s, blocks in enumerate(world.segments) for code, _ in blocks if code != NONE]
-    assert sorted(runs) == sorted((s, code, codes.count((s, code))) for s, code in set(codes))
-    in_matrix = [slabs.segment[slabs.run_matrix == m] for m in range(len(slabs.code))]
+    bloom_matrices, cuts = world.bloom_matrices, shape.cuts
+    runs = list(
+        zip(
+            bloom_matrices.segment.tolist(),
+            bloom_matrices.run_size_class.tolist(),
+            bloom_matrices.count.tolist(),
+            strict=True,
+        )
+    )
+    size_classes = [
+        (s, size_class) for s, blocks in enumerate(world.segments) for size_class, _ in blocks if size_class != NONE
+    ]
+    assert sorted(runs) == sorted(
+        (s, size_class, size_classes.count((s, size_class))) for s, size_class in set(size_classes)
+    )
+    in_matrix = [bloom_matrices.segment[bloom_matrices.run_matrix == m] for m in range(len(bloom_matrices.size_class))]
     for m, segments in enumerate(in_matrix):
         held = sum(count for s, _, count in runs if segments.min() <= s <= segments.max())
-        assert held <= cuts.slab_blocks or len(set(segments.tolist())) == 1
-        own = slabs.run_code[slabs.run_matrix == m]
-        assert (own <= slabs.code[m]).all()
-        assert int(slabs.code[m]) in own.tolist()
-        assert slabs.probes[m] == probes_of(int(slabs.code[m]), world.fpr)
-    of_parts = slabs.rows * slabs.width[slabs.part_matrix]
-    assert ((of_parts <= cuts.part_bytes) | (slabs.rows == 1)).all()
-    in_files = np.bincount(slabs.file, of_parts, minlength=len(slabs.file_name))
-    assert ((in_files <= cuts.part_bytes) | (np.bincount(slabs.file) == 1)).all()
-    assert [world.store.size(name) for name in slabs.file_name] == slabs.file_size.tolist()
+        assert held <= cuts.matrix_blocks or len(set(segments.tolist())) == 1
+        own = bloom_matrices.run_size_class[bloom_matrices.run_matrix == m]
+        assert (own <= bloom_matrices.size_class[m]).all()
+        assert int(bloom_matrices.size_class[m]) in own.tolist()
+        assert bloom_matrices.probes[m] == probes_of(int(bloom_matrices.size_class[m]), world.fpr)
+    of_parts = bloom_matrices.rows * bloom_matrices.width[bloom_matrices.part_matrix]
+    assert ((of_parts <= cuts.part_bytes) | (bloom_matrices.rows == 1)).all()
+    in_files = np.bincount(bloom_matrices.file, of_parts, minlength=len(bloom_matrices.file_name))
+    assert ((in_files <= cuts.part_bytes) | (np.bincount(bloom_matrices.file) == 1)).all()
+    assert [world.store.size(name) for name in bloom_matrices.file_name] == bloom_matrices.file_size.tolist()
 
 
 @examples(100)
 @given(st.dictionaries(st.integers(6, 14), st.integers(1, 3000), min_size=1, max_size=6), st.sampled_from([0, 1 << 16]))
 def test_few_small_filters_join_larger_ones(counts: dict[int, int], least: int) -> None:
-    """Where that costs little: a slab grows by a twentieth for a size, or by what does not matter."""
+    """Where that costs little: a bloom matrix grows by a twentieth for a size, or by what does not matter."""
     cuts = Cuts(joined_bytes=least)
     with cuts.prevailing():
         rows = checked_matrix.Matrix(0, 1, 1, 0)
-        plans = plan_matrices([[Sliver("p", code, blocks, rows) for code, blocks in sorted(counts.items())]])
-    total = sum(blocks << code for code, blocks in counts.items()) // 8
-    stored = sum(run.count << plan.code for plan in plans for run in plan.runs) // 8
-    assert sorted((run.code, run.count) for plan in plans for run in plan.runs) == sorted(counts.items())
+        plans = plan_matrices(
+            [[BloomFragment("p", size_class, blocks, rows) for size_class, blocks in sorted(counts.items())]]
+        )
+    total = sum(blocks << size_class for size_class, blocks in counts.items()) // 8
+    stored = sum(run.count << plan.size_class for plan in plans for run in plan.runs) // 8
+    assert sorted((run.size_class, run.count) for plan in plans for run in plan.runs) == sorted(counts.items())
     assert stored <= total + (len(counts) - 1) * max(JOINED_SHARE * total, least)
-    kept = {plan.code for plan in plans}
-    codes = sorted(counts)
-    for code, greater in pairwise(codes):
-        if code in kept:  # with all that joined it, moving on would have cost more
-            held = sum(run.count for plan in plans for run in plan.runs if plan.code == code)
-            assert held * ((1 << greater) - (1 << code)) // 8 > max(JOINED_SHARE * total, least)
+    kept = {plan.size_class for plan in plans}
+    size_classes = sorted(counts)
+    for size_class, greater in pairwise(size_classes):
+        if size_class in kept:  # with all that joined it, moving on would have cost more
+            held = sum(run.count for plan in plans for run in plan.runs if plan.size_class == size_class)
+            assert held * ((1 << greater) - (1 << size_class)) // 8 > max(JOINED_SHARE * total, least)
 
 
-def test_no_filters_make_no_slabs() -> None:
-    for slivers in ([], [[]], [[], []]):
-        assert plan_matrices(slivers) == []
+def test_no_filters_make_no_bloom_matrices() -> None:
+    for fragments in ([], [[]], [[], []]):
+        assert plan_matrices(fragments) == []
         assert plan_files([]) == []
-        assert slabs_in(Memory(), "slab", slivers, 0.1) is None
-    assert no_slabs().take(np.array([0, 2]), 3).arrays()[1].tolist() == []
+        assert bloom_matrices_in(Memory(), "bloom matrix", fragments, 0.1) is None
+    assert no_bloom_matrices().take(np.array([0, 2]), 3).arrays()[1].tolist() == []
 
 
 # ---- looking for values ----------------------------------------------------------------------------------------------
@@ -283,7 +301,7 @@ class Rows:
     """A matrix of its own: rows of random bits, of several strips, in several parts."""
 
     bits: np.ndarray  # bool
-    slabs: Slabs
+    bloom_matrices: BloomMatrices
     store: Memory = field(repr=False)
 
     def read(self, name: str, ranges: Sequence[Range]) -> list[bytes]:
@@ -303,7 +321,7 @@ def random_rows(seed: int, log2_rows: int, width: int, share: float, parts: int)
     run = [np.array([each]) for each in (0, 0, log2_rows, 0, 8 * width)]
     sizes = np.array([store.size(name) for name in store.data])
     one = [np.array([each]) for each in (log2_rows, 3, width)]
-    return Rows(bits, Slabs(list(store.data), sizes, *one, *np.array(table, np.int64).T.copy(), *run), store)
+    return Rows(bits, BloomMatrices(list(store.data), sizes, *one, *np.array(table, np.int64).T.copy(), *run), store)
 
 
 @examples(250)
@@ -329,7 +347,7 @@ def test_columns_with_all_rows_of_some_alternative(
         if data.draw(st.booleans()):
             wanted = [np.unique(random.integers(0, 64, random.integers(1, 7))) for _ in range(min(n, 40))]
         first, end = sorted(data.draw(st.tuples(*2 * [st.integers(0, 8 * width)])))
-        found = columns_with(rows.slabs, 0, wanted, (first, end), rows.read)
+        found = columns_with(rows.bloom_matrices, 0, wanted, (first, end), rows.read)
     has_all = np.zeros(8 * width, bool)
     for each in wanted:
         has_all |= rows.bits[each].all(axis=0)
@@ -345,7 +363,7 @@ def test_of_wide_rows_only_the_strips_asked_for_are_read() -> None:
         return rows.read(name, wanted)
 
     bits = 8 * checked_matrix.STRIP
-    found = columns_with(rows.slabs, 0, np.array([[3, 60]]), (3 * bits + 5, 4 * bits), read)
+    found = columns_with(rows.bloom_matrices, 0, np.array([[3, 60]]), (3 * bits + 5, 4 * bits), read)
     expected = np.flatnonzero(rows.bits[[3, 60]].all(axis=0))
     assert found.tolist() == expected[(expected >= 3 * bits + 5) & (expected < 4 * bits)].tolist()
     assert [size for _, size in ranges] == [checked_matrix.STRIP + checked_matrix.CHECKSUM] * 2
@@ -362,14 +380,14 @@ def test_rows_that_many_values_share_are_read_once() -> None:
 
     wanted = np.random.default_rng(1).integers(0, 64, (5_000, 12))
     with patch.object(probe, "MOST_READ", 64 * 64):
-        columns_with(rows.slabs, 0, wanted, (0, 512), read)
-    assert sum(size for _, size in ranges) == rows.slabs.part(0).nbytes
+        columns_with(rows.bloom_matrices, 0, wanted, (0, 512), read)
+    assert sum(size for _, size in ranges) == rows.bloom_matrices.part(0).nbytes
 
 
 def test_no_column_at_all() -> None:
     rows = random_rows(1, 6, 16, 1.0, 1)
-    assert columns_with(rows.slabs, 0, np.array([[3]]), (128, 128), rows.read).tolist() == []
-    assert columns_with(rows.slabs, 0, np.array([[3]]), (0, 0), rows.read).tolist() == []
+    assert columns_with(rows.bloom_matrices, 0, np.array([[3]]), (128, 128), rows.read).tolist() == []
+    assert columns_with(rows.bloom_matrices, 0, np.array([[3]]), (0, 0), rows.read).tolist() == []
 
 
 @examples(60)
@@ -377,17 +395,17 @@ def test_no_column_at_all() -> None:
 def test_a_flipped_bit_is_a_fault_where_it_is_read(seed: int, part: int, bit: int, row: int) -> None:
     with narrow():
         rows = random_rows(seed, 6, 24, 0.5, 4)
-        name = rows.slabs.file_name[part]
+        name = rows.bloom_matrices.file_name[part]
         data = bytearray(rows.store.data[name])
         at = 8 + bit // 8 % (len(data) - 8)
         data[at] ^= 1 << bit % 8
         rows.store.data[name] = bytes(data)
-        placed = rows.slabs.part(part)
+        placed = rows.bloom_matrices.part(part)
         if row == part * 16 + (at - placed.at) // placed.stride:
             with pytest.raises(IndexFault, match=name):
-                columns_with(rows.slabs, 0, np.array([[row]]), (0, 192), rows.read)
+                columns_with(rows.bloom_matrices, 0, np.array([[row]]), (0, 192), rows.read)
         else:
-            found = columns_with(rows.slabs, 0, np.array([[row]]), (0, 192), rows.read)
+            found = columns_with(rows.bloom_matrices, 0, np.array([[row]]), (0, 192), rows.read)
             assert found.tolist() == np.flatnonzero(rows.bits[row]).tolist()
 
 
@@ -396,42 +414,48 @@ def test_a_flipped_bit_is_a_fault_where_it_is_read(seed: int, part: int, bit: in
 
 @dataclass(frozen=True)
 class Version:
-    """Slabs as some segments of a world see them, in their order."""
+    """Bloom matrices as some segments of a world see them, in their order."""
 
-    slabs: Slabs
+    bloom_matrices: BloomMatrices
     segments: list[tuple[World, int]]
 
     def blocks(self) -> list[tuple[int, int, int, bitarray | None]]:
         """Segment, position, code and bits of all blocks."""
         return [
-            (s, i, code, bits)
+            (s, i, size_class, bits)
             for s, (world, segment) in enumerate(self.segments)
-            for i, (code, bits) in enumerate(world.segments[segment])
+            for i, (size_class, bits) in enumerate(world.segments[segment])
         ]
 
     def holders(
         self, values: Sequence[bytes], read: Callable[[str, Sequence[Range]], Sequence[bytes]]
     ) -> list[tuple[int, int]]:
         """Segment and position of the blocks with a filter of their own values that may hold one of them."""
-        hashes, found, slabs = hash_canonical(values), [], self.slabs
-        for m in range(len(slabs.code)):
-            encoding, log2_bits = encoding_and_size(int(slabs.code[m]))
+        hashes, found, bloom_matrices = hash_canonical(values), [], self.bloom_matrices
+        for m in range(len(bloom_matrices.size_class)):
+            encoding, log2_bits = encoding_and_size(int(bloom_matrices.size_class[m]))
             if encoding not in OWN_ENCODINGS:
                 continue
-            wanted = positions(hashes, int(slabs.probes[m]), log2_bits)
-            runs = np.flatnonzero((slabs.run_matrix == m) & (slabs.segment >= 0)).tolist()
-            columns = columns_with(slabs, m, wanted, (0, 8 * int(slabs.width[m])), read).tolist()
+            wanted = positions(hashes, int(bloom_matrices.probes[m]), log2_bits)
+            runs = np.flatnonzero((bloom_matrices.run_matrix == m) & (bloom_matrices.segment >= 0)).tolist()
+            columns = columns_with(bloom_matrices, m, wanted, (0, 8 * int(bloom_matrices.width[m])), read).tolist()
             for run in runs:
-                segment, begin = int(slabs.segment[run]), int(slabs.begin[run])
+                segment, begin = int(bloom_matrices.segment[run]), int(bloom_matrices.begin[run])
                 world, number = self.segments[segment]
-                members = np.flatnonzero(world.codes[number] == slabs.run_code[run]).tolist()
-                assert len(members) == slabs.count[run]
+                members = np.flatnonzero(world.size_classes[number] == bloom_matrices.run_size_class[run]).tolist()
+                assert len(members) == bloom_matrices.count[run]
                 found += [(segment, members[c - begin]) for c in columns if begin <= c < begin + len(members)]
         return sorted(found)
 
     def expected(self, values: Sequence[bytes], fpr: float) -> list[tuple[int, int]]:
-        own = [(s, i, code, bits) for s, i, code, bits in self.blocks() if code // 64 in OWN_ENCODINGS]
-        return [(s, i) for s, i, code, bits in own if bits is not None and _holds(bits, values, probes_of(code, fpr))]
+        own = [
+            (s, i, size_class, bits) for s, i, size_class, bits in self.blocks() if size_class // 64 in OWN_ENCODINGS
+        ]
+        return [
+            (s, i)
+            for s, i, size_class, bits in own
+            if bits is not None and _holds(bits, values, probes_of(size_class, fpr))
+        ]
 
 
 def _holds(bits: bitarray, values: Sequence[bytes], probes: int) -> bool:
@@ -450,7 +474,7 @@ def some_values(data: st.DataObject, *worlds: World) -> list[bytes]:
 @given(worlds, st.data())
 def test_values_are_found_where_they_are(world: World, data: st.DataObject) -> None:
     """Exactly where the bits of a block's own filter say so: one value, some, or all that there are."""
-    version = Version(world.slabs, [(world, i) for i in range(len(world.segments))])
+    version = Version(world.bloom_matrices, [(world, i) for i in range(len(world.segments))])
     for _ in range(3):
         values = some_values(data, world)
         assert version.holders(values, world.read) == version.expected(values, world.fpr)
@@ -460,37 +484,39 @@ def taken(version: Version, random: np.random.Generator) -> Version:
     """Most of the segments, in any order."""
     n = len(version.segments)
     chosen = random.permutation(n)[: int(np.ceil(n * random.choice([0.0, 0.5, 0.8, 1.0], p=[0.1, 0.3, 0.3, 0.3])))]
-    return Version(version.slabs.take(chosen, n), [version.segments[i] for i in chosen.tolist()])
+    return Version(version.bloom_matrices.take(chosen, n), [version.segments[i] for i in chosen.tolist()])
 
 
 @examples(100)
 @given(shapes, shapes, st.lists(st.sampled_from(["take", "join", "join and take"]), max_size=4))
-def test_slabs_through_refreshes(first: Shape, second: Shape, steps: list[str]) -> None:
+def test_bloom_matrices_through_refreshes(first: Shape, second: Shape, steps: list[str]) -> None:
     """Segments dropped, put into another order and joined with those of another build, again and again."""
     one, random = world_of(first), np.random.default_rng(second.seed)
     other = world_of(Shape(second.counts, second.pool, first.fpr, second.cuts, second.seed))
     stores = Memory({**one.store.data, **{f"{name}/other": d for name, d in other.store.data.items()}})
-    renamed = replace(other.slabs, file_name=[f"{name}/other" for name in other.slabs.file_name])
-    version = Version(one.slabs, [(one, i) for i in range(len(one.segments))])
+    renamed = replace(other.bloom_matrices, file_name=[f"{name}/other" for name in other.bloom_matrices.file_name])
+    version = Version(one.bloom_matrices, [(one, i) for i in range(len(one.segments))])
     added = taken(Version(renamed, [(other, i) for i in range(len(other.segments))]), random)
     for step in steps:
         if "join" in step and all(world is one for world, _ in version.segments):
             segments = [*version.segments, *added.segments]
-            version = Version(version.slabs.followed_by(added.slabs, len(version.segments)), segments)
+            version = Version(version.bloom_matrices.followed_by(added.bloom_matrices, len(version.segments)), segments)
         if "take" in step:
             version = taken(version, random)
-    slabs = version.slabs
-    assert set(slabs.run_matrix[slabs.segment >= 0].tolist()) == {*range(len(slabs.code))}
-    assert set(slabs.file.tolist()) == {*range(len(slabs.file_name))}
+    bloom_matrices = version.bloom_matrices
+    assert set(bloom_matrices.run_matrix[bloom_matrices.segment >= 0].tolist()) == {
+        *range(len(bloom_matrices.size_class))
+    }
+    assert set(bloom_matrices.file.tolist()) == {*range(len(bloom_matrices.file_name))}
     counts = np.array([len(world.segments[i]) for world, i in version.segments], np.int64)
-    assert_same(slabs, slabs_of(slabs.file_name, slabs.arrays(), counts, WHERE))
+    assert_same(bloom_matrices, bloom_matrices_of(bloom_matrices.file_name, bloom_matrices.arrays(), counts, WHERE))
     held = sorted({*one.values, *other.values})
     for n in (1, 1, 3, len(held)):
         values = [b"absent", *random.permutation(np.array(held, object))[:n].tolist()][n == 3 :]
         assert version.holders(values or [b"-"], stores.read_many) == version.expected(values or [b"-"], one.fpr)
 
 
-def assert_same(a: Slabs, b: Slabs) -> None:
+def assert_same(a: BloomMatrices, b: BloomMatrices) -> None:
     assert list(a.file_name) == list(b.file_name)
     assert [each.tolist() for each in a.arrays()] == [each.tolist() for each in b.arrays()]
 
@@ -498,18 +524,20 @@ def assert_same(a: Slabs, b: Slabs) -> None:
 @examples(100)
 @given(worlds)
 def test_arrays_there_and_back(world: World) -> None:
-    slabs = world.slabs
-    again = slabs_of(slabs.file_name, slabs.arrays(), world.block_count, WHERE)
-    assert_same(slabs, again)
-    assert [again.part(p) for p in range(len(again.at))] == [slabs.part(p) for p in range(len(slabs.at))]
-    assert again.nbytes == sum(each.nbytes for each in slabs.arrays())
+    bloom_matrices = world.bloom_matrices
+    again = bloom_matrices_of(bloom_matrices.file_name, bloom_matrices.arrays(), world.block_count, WHERE)
+    assert_same(bloom_matrices, again)
+    assert [again.part(p) for p in range(len(again.at))] == [
+        bloom_matrices.part(p) for p in range(len(bloom_matrices.at))
+    ]
+    assert again.nbytes == sum(each.nbytes for each in bloom_matrices.arrays())
 
 
 # ---- lies ------------------------------------------------------------------------------------------------------------
 
-NAMES = ("file_size", "code", "probes", "width")
+NAMES = ("file_size", "size-class", "probes", "width")
 NAMES += ("part_matrix", "first_row", "rows", "file", "at", "salt")
-NAMES += ("run_matrix", "segment", "run_code", "begin", "count")
+NAMES += ("run_matrix", "segment", "run_size_class", "begin", "count")
 AWKWARD = [0, 1, -1, 2, 7, 8, 9, 64, 2**31, 2**40, 2**40 + 8, 2**59, 2**60, 2**62, 2**63 - 1, -(2**63), 64 * 1024 + 8]
 
 
@@ -528,7 +556,7 @@ def put(i: int, value: int) -> Callable[[np.ndarray], np.ndarray]:
 
 REFUSED = {
     "file_size": [put(0, 0), put(0, -1), put(0, 100)],
-    "code": [put(0, -1), put(0, 5), put(0, 31), put(0, 7), put(0, 2**40), put(0, 2**62)],
+    "size-class": [put(0, -1), put(0, 5), put(0, 31), put(0, 7), put(0, 2**40), put(0, 2**62)],
     "probes": [put(0, 0), put(0, -1), put(0, 31), put(0, 2**62)],
     "width": [put(0, 0), put(0, -8), put(0, 9), put(0, 2**40 + 8), put(0, 2**40), put(0, 2**36), put(0, 2**62)],
     "part_matrix": [put(0, 1), put(0, -1), put(0, 2**62)],
@@ -538,31 +566,35 @@ REFUSED = {
     "at": [put(0, -8), put(0, 3000), put(0, 2**60), put(0, 2**62), put(0, 2**63 - 1)],
     "run_matrix": [put(0, 1), put(0, -1), put(1, 2**62)],
     "segment": [put(0, 1), put(1, -2), put(0, 2**62)],
-    "run_code": [put(0, 9), put(0, -1), put(0, 64 + 6), put(1, 2**62)],
+    "run_size_class": [put(0, 9), put(0, -1), put(0, 64 + 6), put(1, 2**62)],
     "begin": [put(0, 1), put(0, -8), put(1, 0), put(1, 64), put(0, 2**62)],
     "count": [put(0, 0), put(0, -1), put(0, 9), put(0, 4), put(1, 60), put(1, 2**40), put(1, 2**62)],
 }
 LIES = [{name: change} for name, changes in REFUSED.items() for change in changes]
 LIES += [  # each of which fits the others
-    {"code": put(0, 30), "rows": put(0, 2**30), "width": put(0, 2**40), "file_size": put(0, 2**62)},
-    {"code": put(0, 30), "rows": put(0, 2**30), "width": put(0, 2**33 - 8), "at": put(0, 2**60)},
+    {"size-class": put(0, 30), "rows": put(0, 2**30), "width": put(0, 2**40), "file_size": put(0, 2**62)},
+    {"size-class": put(0, 30), "rows": put(0, 2**30), "width": put(0, 2**33 - 8), "at": put(0, 2**60)},
     {"width": put(0, 2**40), "file_size": put(0, 2**62)},
     {"width": put(0, 2**36), "file_size": put(0, 2**62)},
-    {"code": put(0, 64 + 6), "rows": put(0, 64), "run_code": lambda a: a * 0 + 64 + 6},  # smaller than native ones are
+    {
+        "size-class": put(0, 64 + 6),
+        "rows": put(0, 64),
+        "run_size_class": lambda a: a * 0 + 64 + 6,
+    },  # smaller than native ones are
 ]
 
 
 @pytest.mark.parametrize("lie", range(len(LIES)), ids=[f"{'+'.join(lie)}-{i}" for i, lie in enumerate(LIES)])
-def test_slabs_that_lie_are_a_fault(lie: int) -> None:
+def test_bloom_matrices_that_lie_are_a_fault(lie: int) -> None:
     """Two runs of one segment of four blocks, in a matrix of 256 rows of eight bytes, in one part."""
-    good = opened(sound_store()).slabs(0)
+    good = opened(sound_store()).bloom_matrices(0)
     assert good is not None
     assert (good.count.tolist(), good.rows.tolist(), good.width.tolist()) == ([2, 1], [256], [8])
     arrays = good.arrays()
     for name, change in LIES[lie].items():
         arrays = changed(arrays, NAMES.index(name), change)
     with pytest.raises(IndexFault, match=WHERE):
-        slabs_of(good.file_name, arrays, np.array([4]), WHERE)
+        bloom_matrices_of(good.file_name, arrays, np.array([4]), WHERE)
 
 
 @pytest.mark.parametrize("which", range(len(NAMES)))
@@ -577,37 +609,39 @@ def test_slabs_that_lie_are_a_fault(lie: int) -> None:
     ],
     ids=["none", "twice", "narrow", "unsigned", "endless"],
 )
-def test_arrays_of_slabs_that_do_not_fit_are_a_fault(which: int, change: Callable[[np.ndarray], np.ndarray]) -> None:
-    good = opened(sound_store()).slabs(0)
+def test_arrays_of_bloom_matrices_that_do_not_fit_are_a_fault(
+    which: int, change: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    good = opened(sound_store()).bloom_matrices(0)
     assert good is not None
     with pytest.raises(IndexFault, match=WHERE):
-        slabs_of(good.file_name, changed(good.arrays(), which, change), np.array([4]), WHERE)
+        bloom_matrices_of(good.file_name, changed(good.arrays(), which, change), np.array([4]), WHERE)
 
 
 @pytest.mark.parametrize("names", [NAMES[1:4], NAMES[4:10], NAMES[10:]], ids=["matrices", "parts", "runs"])
 def test_endless_arrays_are_a_fault(names: Sequence[str]) -> None:
     """That agree in length, and take no memory: nobody may look at all of them."""
-    good = opened(sound_store()).slabs(0)
+    good = opened(sound_store()).bloom_matrices(0)
     assert good is not None
     arrays = good.arrays()
     for name in names:
         arrays = changed(arrays, NAMES.index(name), lambda a: np.broadcast_to(a[:1], 1 << 50))
-    with pytest.raises(IndexFault, match=f"{WHERE}: the slabs claim"):
-        slabs_of(good.file_name, arrays, np.array([4]), WHERE)
+    with pytest.raises(IndexFault, match=f"{WHERE}: the bloom matrices claim"):
+        bloom_matrices_of(good.file_name, arrays, np.array([4]), WHERE)
 
 
 def test_c36_an_encoding_that_nobody_knows_refutes_nothing() -> None:
     """As a newer version may write it: the blocks of its matrix are kept, and it is told."""
-    store, code = sound_store(), code_of(9, 8)
-    changes = {name: lambda a: a * 0 + code for name in ("code", "run_code")}
+    store, size_class = sound_store(), size_class_of(9, 8)
+    changes = {name: lambda a: a * 0 + size_class for name in ("size-class", "run_size_class")}
 
     def newer(arrays: Arrays) -> Arrays:
         for name, change in changes.items():
             arrays = changed(arrays, 2 + NAMES.index(name), change)
         return arrays
 
-    store.data[SNAPSHOT_NAME] = with_arrays(store.data[SNAPSHOT_NAME], SNAPSHOT, {"slabs/0": newer}).data
-    assert opened(store).slabs(0) is not None
+    store.data[SNAPSHOT_NAME] = with_arrays(store.data[SNAPSHOT_NAME], SNAPSHOT, {"bloom-matrices/0": newer}).data
+    assert opened(store).bloom_matrices(0) is not None
     with pytest.raises(IndexFault, match="unknown encoding 9"):
         everything_of_filters(store)
     faults = Faults(strict=False)
@@ -617,9 +651,9 @@ def test_c36_an_encoding_that_nobody_knows_refutes_nothing() -> None:
     assert "unknown encoding 9" in faults.drain()[0]
 
 
-def test_slabs_of_another_snapshot_are_a_fault() -> None:
+def test_bloom_matrices_of_another_snapshot_are_a_fault() -> None:
     """Of fewer files, of fewer arrays, or over other segments."""
-    good = opened(sound_store()).slabs(0)
+    good = opened(sound_store()).bloom_matrices(0)
     assert good is not None
     for names, arrays, counts in (
         ([], good.arrays(), [4]),
@@ -629,14 +663,14 @@ def test_slabs_of_another_snapshot_are_a_fault() -> None:
         (good.file_name, good.arrays(), []),
     ):
         with pytest.raises(IndexFault, match=WHERE):
-            slabs_of(names, arrays, np.array(counts, np.int64), WHERE)
+            bloom_matrices_of(names, arrays, np.array(counts, np.int64), WHERE)
 
 
 @examples(300)
 @given(
     st.lists(st.tuples(st.integers(0, 14), st.integers(0, 1), st.sampled_from(AWKWARD)), min_size=1, max_size=3),
 )
-def test_whatever_slabs_say_is_a_fault_or_an_answer(changes: list[tuple[int, int, int]]) -> None:
+def test_whatever_bloom_matrices_say_is_a_fault_or_an_answer(changes: list[tuple[int, int, int]]) -> None:
     """Never another error, nor more memory than the file has; blocks that are there, ascending."""
     store = sound_store()
 
@@ -647,7 +681,7 @@ def test_whatever_slabs_say_is_a_fault_or_an_answer(changes: list[tuple[int, int
 
     tracemalloc.start()
     try:
-        data = with_arrays(store.data[SNAPSHOT_NAME], SNAPSHOT, {"slabs/0": lie}).data
+        data = with_arrays(store.data[SNAPSHOT_NAME], SNAPSHOT, {"bloom-matrices/0": lie}).data
         store.data[SNAPSHOT_NAME] = data
         numbers, _ = everything_of_filters(store)
     except IndexFault:

@@ -18,7 +18,7 @@ from secateur.index.container.checked_matrix import Matrix, read_rows
 from secateur.index.container.index_file import SEGMENT, Contents, Writer, read_contents
 from secateur.index.filters.postings import (
     PAGE_PAIRS,
-    SLAB,
+    PAIRS_AT_ONCE,
     STEP,
     Form,
     Postings,
@@ -191,10 +191,10 @@ def test_steps_as_wide_as_can_be(extra: int) -> None:
 def test_more_pairs_than_are_in_work_at_once(values: int, each: int) -> None:
     random = np.random.default_rng(8)
     pool = random.integers(0, 2**64, values, np.uint64)
-    blocks = [pool[random.choice(values, each, replace=False)] for _ in range(3 * SLAB // each // 2)]
+    blocks = [pool[random.choice(values, each, replace=False)] for _ in range(3 * PAIRS_AT_ONCE // each // 2)]
     postings = postings_of(blocks)
     assert postings.table.form is (Form.BITMAPS if values == 500 else Form.PAIRS)
-    assert postings.table.pairs > SLAB
+    assert postings.table.pairs > PAIRS_AT_ONCE
     held, holder = np.concatenate(blocks), np.repeat(np.arange(len(blocks)), each)
     some = [held[i : i + 1] for i in range(0, len(held), len(held) // 20)]
     of_every_page = [np.sort(held)[k::PAGE_PAIRS] for k in range(0, PAGE_PAIRS, 50)]

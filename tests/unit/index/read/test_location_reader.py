@@ -22,16 +22,22 @@ from secateur.errors import IndexFault
 from secateur.index.container.index_file import decode_chunk, encode_chunk
 from secateur.index.model import BuildOptions
 from secateur.index.read.blocks import OpenedBlocks
-from secateur.index.segments.segment_file import LAYOUT_TABLE, LAYOUTS
-from secateur.index.zones.page_locations import Layouts, concat_layouts, layout_table_of, table_arrays, unknown_layouts
+from secateur.index.segments.segment_file import LOCATION_TABLE, PAGE_LOCATIONS
+from secateur.index.zones.page_locations import (
+    BlockLocations,
+    concat_locations,
+    location_table_of,
+    table_arrays,
+    unknown_locations,
+)
 from secateur.io.parquet.chunk_locations import ChunkLocations
-from secateur.io.parquet.file_locations import file_layouts, layouts_of_file, read_layout
+from secateur.io.parquet.file_locations import file_locations, locations_of_file, read_locations
 from secateur.io.parquet.file_metadata import FileMetadata
 from secateur.io.parquet.footer import read_footer
-from secateur.io.parquet.location_codec import decode_layout, encode_layout
+from secateur.io.parquet.location_codec import decode_locations, encode_locations
 from secateur.io.parquet.page_reader import PageReader
 from secateur.io.parquet.row_selection import all_rows, chosen_rows
-from secateur.io.scan.stored_locations import layouts_of
+from secateur.io.scan.stored_locations import locations_of
 from secateur.io.storage.byte_ranges import REMOTE_GAP
 from secateur.io.storage.locations import resolve_location
 from secateur.io.tables.directory.table import ParquetDirectory
@@ -44,38 +50,38 @@ from tests.support.s3_server import S3Server
 from tests.support.tables import WriteTable, write_file
 
 
-def plain(layout: ChunkLocations | None) -> Any:
-    """A layout as values that compare."""
-    if layout is None:
+def plain(locations: ChunkLocations | None) -> Any:
+    """Page locations as values that compare."""
+    if locations is None:
         return None
-    chunks = {leaf: dict(vars(chunk)) for leaf, chunk in layout.chunks.items()}
+    chunks = {leaf: dict(vars(chunk)) for leaf, chunk in locations.chunks.items()}
     for chunk in chunks.values():
         pages = chunk.pop("pages")
         chunk["pages"] = pages and {name: array.tolist() for name, array in vars(pages).items()}
-    return layout.row_count, chunks
+    return locations.row_count, chunks
 
 
 @examples(100)
 @given(tables(), OPTIONS, st.booleans(), st.data())
-def test_an_encoded_layout_is_that_of_the_files_footer(
+def test_an_encoded_locations_is_that_of_the_files_footer(
     table: pa.Table, options: dict[str, Any], index: bool, data: st.DataObject
 ) -> None:
     """Of all leaves, and of some; what the footer does not tell of pages may be known by their headers."""
     file = parquet(table, write_page_index=index, **options)
     footer = read_footer(file)
-    found = file_layouts(file, footer)
+    found = file_locations(file, footer)
     assert found.head == footer.head.data
     assert found.placed.tolist() == footer.placed.tolist()
     for row_group, encoded in enumerate(found.blocks):
         leaves = data.draw(st.sets(st.integers(0, len(footer.head.columns) - 1)))
-        own = read_layout(file, footer, row_group, sorted(leaves)).of(leaves)
-        mine = decode_layout(encoded, file.size(), "it", leaves)
+        own = read_locations(file, footer, row_group, sorted(leaves)).of(leaves)
+        mine = decode_locations(encoded, file.size(), "it", leaves)
         if own is None:  # of no rows, for which there may be no chunk
             assert not footer.row_count[row_group]
             continue
         if index:
             assert plain(mine) == plain(own)
-        assert plain(decode_layout(encode_layout(mine), file.size(), "it")) == plain(mine)
+        assert plain(decode_locations(encode_locations(mine), file.size(), "it")) == plain(mine)
         assert {leaf: chunk.start for leaf, chunk in mine.chunks.items()} == {
             leaf: chunk.start for leaf, chunk in own.chunks.items()
         }
@@ -83,26 +89,26 @@ def test_an_encoded_layout_is_that_of_the_files_footer(
 
 @examples(60)
 @given(tables(), OPTIONS, st.booleans(), st.data())
-def test_rows_read_by_stored_layouts_are_those_of_a_full_read(
+def test_rows_read_by_stored_locations_are_those_of_a_full_read(
     table: pa.Table, options: dict[str, Any], index: bool, data: st.DataObject
 ) -> None:
     file = parquet(table, write_page_index=index, **options)
-    found = file_layouts(file, read_footer(file))
+    found = file_locations(file, read_footer(file))
     whole = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
     for row_group, encoded in enumerate(found.blocks):
         expected = whole.read_row_group(row_group)
         names = data.draw(st.lists(st.sampled_from(table.schema.names), min_size=1, unique=True))
-        layout = with_pages(encoded, file.size(), FileMetadata(found.head).leaves(names))
-        if layout is None or not len(expected):
+        locations = with_pages(encoded, file.size(), FileMetadata(found.head).leaves(names))
+        if locations is None or not len(expected):
             continue
         rows = data.draw(st.sets(st.integers(0, len(expected) - 1), min_size=1, max_size=9).map(sorted))
-        read = pa.concat_tables(reader(file, found.head, layout).read(row_group, names, chosen_rows(np.array(rows))))
+        read = pa.concat_tables(reader(file, found.head, locations).read(row_group, names, chosen_rows(np.array(rows))))
         assert read.equals(expected.select(read.column_names).take(rows))
         assert {*read.column_names} == {*names}
 
 
-def reader(file: pa.NativeFile, head: bytes, layout: ChunkLocations) -> PageReader:
-    return PageReader("it", file, FileMetadata(head), lambda row_group, leaves: layout)
+def reader(file: pa.NativeFile, head: bytes, locations: ChunkLocations) -> PageReader:
+    return PageReader("it", file, FileMetadata(head), lambda row_group, leaves: locations)
 
 
 # ---- in an index -----------------------------------------------------------------------------------------------------
@@ -118,24 +124,24 @@ def everything(head: FileMetadata) -> Sequence[int]:
     return range(len(head.columns))
 
 
-def stored(table: ParquetDirectory, predicate: str = "true") -> tuple[Scan, Layouts]:
+def stored(table: ParquetDirectory, predicate: str = "true") -> tuple[Scan, BlockLocations]:
     """The plan of a predicate, and what the index has of its blocks."""
     plan = sc.prune(table, predicate, strict=True)
-    found = layouts_of(plan.opened, opened_blocks(plan), everything)
+    found = locations_of(plan.opened, opened_blocks(plan), everything)
     assert not found.degraded
-    return plan, found.layouts
+    return plan, found.page_locations
 
 
 def require_own(root: Path, table: ParquetDirectory, predicate: str = "true") -> int:
-    """Every block's layout and place is that of its file; the number of blocks."""
+    """Every block's page locations and place are those of its file; the number of blocks."""
     plan, found = stored(table, predicate)
     blocks = opened_blocks(plan)
     placed = blocks.placed
     for i, (file, row_group) in enumerate(zip(blocks.file.tolist(), blocks.row_group.tolist(), strict=True)):
         with pa.OSFile(str(root / plan.opened.listing.paths[file].as_py())) as opened:
             footer = read_footer(opened)
-            assert plain(decode_layout(found.blocks[i], opened.size(), "it")) == plain(
-                layouts_of_file(opened, footer)[row_group]
+            assert plain(decode_locations(found.blocks[i], opened.size(), "it")) == plain(
+                locations_of_file(opened, footer)[row_group]
             )
             assert found.heads[found.head[i]] == footer.head.data
             assert placed[:, i].tolist() == footer.placed[:, row_group].tolist()
@@ -152,7 +158,7 @@ def rows_of(first: int, **more: Any) -> pa.Table:
 
 @examples(10, shrink=False)
 @given(st.lists(st.tuples(st.integers(1, 3), st.booleans(), st.booleans()), min_size=1, max_size=4), st.data())
-def test_layouts_stay_with_their_blocks(appends: list[tuple[int, bool, bool]], data: st.DataObject) -> None:
+def test_locations_stay_with_their_blocks(appends: list[tuple[int, bool, bool]], data: st.DataObject) -> None:
     """Through refreshes, added columns, removed files and optimizations."""
     with tempfile.TemporaryDirectory() as name:
         root, files = Path(name), 0
@@ -186,12 +192,12 @@ def lake(write_table: WriteTable) -> Iterator[Path]:
 
 
 def test_a_read_opens_no_footer(lake: Path) -> None:
-    """Of the data file only bytes of the pages are read, and of the index the layouts of the blocks alone."""
+    """Of the data file only bytes of the pages are read, and of the index the page locations of the blocks alone."""
     plan, found = stored(sc.open_table(str(lake)), "id = 777")
     (file,), (row_group,) = opened_blocks(plan).file.tolist(), opened_blocks(plan).row_group.tolist()
     path = lake / plan.opened.listing.paths[file].as_py()
-    layout = with_pages(found.blocks[0], path.stat().st_size, [0, 1])
-    assert layout is not None
+    locations = with_pages(found.blocks[0], path.stat().st_size, [0, 1])
+    assert locations is not None
     data, read = path.read_bytes(), []
 
     class Recording(io.BytesIO):
@@ -205,9 +211,9 @@ def test_a_read_opens_no_footer(lake: Path) -> None:
 
     opened = pa.PythonFile(Recording(data), mode="r")
     rows = chosen_rows(np.array([777 % 100]))
-    (found_rows,) = reader(opened, found.heads[0], layout).read(row_group, ["id", "text"], rows)
+    (found_rows,) = reader(opened, found.heads[0], locations).read(row_group, ["id", "text"], rows)
     assert found_rows.to_pylist() == [{"id": 777, "text": "text 777"}]
-    pages = [(chunk.start, chunk.stop) for chunk in layout.chunks.values()]
+    pages = [(chunk.start, chunk.stop) for chunk in locations.chunks.values()]
     first, last = min(start for start, _ in pages), max(stop for _, stop in pages)
     assert read and all(first <= at and at + size <= last for at, size in read)
 
@@ -219,18 +225,18 @@ def test_only_what_is_asked_for_is_read(lake: Path) -> None:
     reads = plan.opened.catalog.reads
     before = reads.stored_bytes + reads.cached_bytes
     for _ in range(2):
-        layouts_of(plan.opened, opened_blocks(plan), everything)
+        locations_of(plan.opened, opened_blocks(plan), everything)
     memory = plan.opened.catalog.memory
     assert memory is not None
-    table_bytes = memory.snapshot.directory(LAYOUT_TABLE, None)
-    every = memory.snapshot.directory(LAYOUTS, None)
+    table_bytes = memory.snapshot.directory(LOCATION_TABLE, None)
+    every = memory.snapshot.directory(PAGE_LOCATIONS, None)
     assert table_bytes is not None and every is not None
-    (block,) = opened_blocks(plan).layouts().blocks
-    (head,) = opened_blocks(plan).layouts().heads
+    (block,) = opened_blocks(plan).page_locations().blocks
+    (head,) = opened_blocks(plan).page_locations().heads
     assert reads.stored_bytes + reads.cached_bytes - before <= table_bytes.size.max() + len(block) + len(head)
     assert len(block) + len(head) < every.size.min() / 2
     again = sc.prune(table, "id = 778", strict=True)
-    assert opened_blocks(again).layouts().blocks == [block]
+    assert opened_blocks(again).page_locations().blocks == [block]
     assert not again.opened.catalog.reads.stored
 
 
@@ -241,26 +247,26 @@ def test_heads_are_there_once_for_files_of_one_writer(lake: Path) -> None:
 
 
 def test_only_the_columns_that_are_read_are_kept(lake: Path) -> None:
-    """Of a layout of many pages; a short one is left as it is."""
+    """Of many pages; few pages are left as they are."""
     texts = {f"text {i}": [str(hash((i, j)) % 10**9) * (j % 7) for j in range(3000)] for i in range(6)}
     write_file(lake / "wide.parquet", pa.table(texts), data_page_size=300, write_batch_size=20, use_dictionary=False)
     sc.refresh_index(sc.open_table(str(lake)))
     for predicate, column, kept in (("id = 777", "text", [0, 1]), ("`text 3` IS NOT NULL", "text 3", [3])):
         plan = sc.prune(sc.open_table(str(lake)), predicate, strict=True)
-        (data,) = layouts_of(
+        (data,) = locations_of(
             plan.opened, opened_blocks(plan), partial(FileMetadata.leaves, names=[column])
-        ).layouts.blocks
+        ).page_locations.blocks
         size = int(plan.opened.listing.size[opened_blocks(plan).file[0]])
-        assert [*decode_layout(data, size, "it").chunks] == kept
+        assert [*decode_locations(data, size, "it").chunks] == kept
         assert with_pages(data, size, kept[-1:]) is not None
-        assert len(opened_blocks(plan).layouts().blocks[0]) >= len(data)
+        assert len(opened_blocks(plan).page_locations().blocks[0]) >= len(data)
 
 
-def test_an_index_without_layouts_gets_them_by_a_refresh(write_table: WriteTable) -> None:
+def test_an_index_without_locations_gets_them_by_a_refresh(write_table: WriteTable) -> None:
     root = write_table({"0.parquet": rows_of(0)}, row_group_size=100)
     table = sc.open_table(str(root))
-    without = sc.build_index(table, layouts=False, bloom=["id"])
-    assert not without.layout_bytes
+    without = sc.build_index(table, page_locations=False, bloom=["id"])
+    assert not without.location_bytes
     plan, found = stored(table)
     assert not found.heads and found.blocks == [b""] * 5
     assert (opened_blocks(plan).placed == -1).all()
@@ -268,9 +274,9 @@ def test_an_index_without_layouts_gets_them_by_a_refresh(write_table: WriteTable
     sc.refresh_index(table)
     assert not stored(table)[1].heads
     write_file(root / "2.parquet", rows_of(2 * ROWS), row_group_size=100)
-    done = sc.refresh_index(table, layouts=True)
+    done = sc.refresh_index(table, page_locations=True)
     assert done.segments_amended == 2
-    assert 0 < done.index.layout_bytes < done.index.index_bytes
+    assert 0 < done.index.location_bytes < done.index.index_bytes
     assert require_own(root, table) == 15
     assert sc.verify_index(table).sound
     assert sc.refresh_index(table).is_current
@@ -286,17 +292,17 @@ def test_iceberg(catalog: Catalog) -> None:
     table = sc.open_table(made)
     index_here(table, BuildOptions())
     plan = sc.prune(table, f"id = {ROWS + 7}", strict=True)
-    found = layouts_of(plan.opened, opened_blocks(plan), everything).layouts
+    found = locations_of(plan.opened, opened_blocks(plan), everything).page_locations
     (uri,) = plan.files
     with pa.OSFile(uri.removeprefix("file://")) as file:
-        layout = with_pages(found.blocks[0], file.size(), [1])
-        assert layout is not None
-        (read,) = reader(file, found.heads[0], layout).read(0, ["text"], chosen_rows(np.array([7])))
+        locations = with_pages(found.blocks[0], file.size(), [1])
+        assert locations is not None
+        (read,) = reader(file, found.heads[0], locations).read(0, ["text"], chosen_rows(np.array([7])))
     assert read.to_pylist() == [{"text": f"text {ROWS + 7}"}]
 
 
 def test_object_store(s3: S3Server, tmp_path: Path) -> None:
-    """Of files without a page index chunks are read by some megabytes, and of the index the layouts of the blocks."""
+    """Of files without a page index chunks are read by megabytes, and of the index the blocks' page locations."""
     location = f"s3://{s3.bucket}/{tmp_path.name}/events"
     _, filesystem, root = resolve_location(location, None)
     filesystem.create_dir(root, recursive=True)
@@ -313,14 +319,14 @@ def test_object_store(s3: S3Server, tmp_path: Path) -> None:
     assert not before.opened.catalog.reads.stored
     assert before.opened.catalog.reads.cached
     with filesystem.open_input_file(f"{root}/0.parquet") as file:
-        layout = with_pages(one.blocks[0], file.size(), [0])
-        assert layout is not None
-        own = PageReader("it", file, FileMetadata(one.heads[0]), lambda row_group, leaves: layout, REMOTE_GAP)
+        locations = with_pages(one.blocks[0], file.size(), [0])
+        assert locations is not None
+        own = PageReader("it", file, FileMetadata(one.heads[0]), lambda row_group, leaves: locations, REMOTE_GAP)
         (read,) = own.read(2, ["id"], chosen_rows(np.array([50])))
     assert read.to_pylist() == [{"id": 250}]
 
 
-def test_a_file_that_the_index_does_not_know_has_no_layout(lake: Path) -> None:
+def test_a_file_that_the_index_does_not_know_has_no_locations(lake: Path) -> None:
     write_file(lake / "new.parquet", rows_of(9 * ROWS), row_group_size=500)
     _, found = stored(sc.open_table(str(lake)), f"id >= {3 * ROWS - 1}")
     assert found.head.tolist() == [0, -1]
@@ -331,7 +337,7 @@ def test_a_column_that_cannot_be_read_by_pages_keeps_the_others() -> None:
     """A repeated column in pages of version 1, without a page index."""
     table = pa.table({"a": np.arange(1000), "b": [[i, i] for i in range(1000)]})
     file = parquet(table, data_page_size=100, write_batch_size=10)
-    found = file_layouts(file, read_footer(file))
+    found = file_locations(file, read_footer(file))
     assert with_pages(found.blocks[0], file.size(), [0]) is not None
     assert with_pages(found.blocks[0], file.size(), [1]) is None
 
@@ -339,8 +345,8 @@ def test_a_column_that_cannot_be_read_by_pages_keeps_the_others() -> None:
 # ---- trouble ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("chunk", [LAYOUTS, LAYOUT_TABLE])
-def test_broken_layouts_cost_time_and_no_rows(lake: Path, chunk: str, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("chunk", [PAGE_LOCATIONS, LOCATION_TABLE])
+def test_broken_locations_cost_time_and_no_rows(lake: Path, chunk: str, caplog: pytest.LogCaptureFixture) -> None:
     snapshot = snapshot_of(lake / "_secateur")
     directory = snapshot.directory(chunk, None)
     assert directory is not None
@@ -350,27 +356,27 @@ def test_broken_layouts_cost_time_and_no_rows(lake: Path, chunk: str, caplog: py
     path.write_bytes(bytes(data))
     table = sc.open_table(str(lake))
     plan = sc.prune(table, "true")
-    found = layouts_of(plan.opened, opened_blocks(plan), everything)
+    found = locations_of(plan.opened, opened_blocks(plan), everything)
     assert "does not match its checksum" in found.degraded[0]
-    assert b"" in found.layouts.blocks
-    assert any(found.layouts.blocks)
+    assert b"" in found.page_locations.blocks
+    assert any(found.page_locations.blocks)
     assert plan.to_arrow()["id"].to_pylist() == [*range(3 * ROWS)]
     assert "is read by footers: " in caplog.text
     assert not sc.verify_index(table).sound
     strict = sc.prune(table, "true", strict=True)
     with pytest.raises(IndexFault, match="checksum"):
-        layouts_of(strict.opened, opened_blocks(strict), everything)
+        locations_of(strict.opened, opened_blocks(strict), everything)
 
 
-def test_a_table_of_layouts_that_lies_is_found(lake: Path) -> None:
-    """Another checksum of the first layout, with all other checksums right."""
-    lie_in_segment(lake / "_secateur", LAYOUT_TABLE, element(5, 0, 1))
+def test_a_table_of_locations_that_lies_is_found(lake: Path) -> None:
+    """Another checksum of the first page locations, with all other checksums right."""
+    lie_in_segment(lake / "_secateur", LOCATION_TABLE, element(5, 0, 1))
     table = sc.open_table(str(lake))
-    assert "layout-table does not match its checksum" in sc.verify_index(table).faults[0]
+    assert "location-table does not match its checksum" in sc.verify_index(table).faults[0]
     plan = sc.prune(table, "true")
-    found = layouts_of(plan.opened, opened_blocks(plan), everything)
+    found = locations_of(plan.opened, opened_blocks(plan), everything)
     assert len(found.degraded) == 1
-    assert [bool(data) for data in found.layouts.blocks].count(False) == 1
+    assert [bool(data) for data in found.page_locations.blocks].count(False) == 1
 
 
 TABLES: dict[str, Callable[[list[np.ndarray]], list[np.ndarray]]] = {
@@ -390,12 +396,12 @@ TABLES: dict[str, Callable[[list[np.ndarray]], list[np.ndarray]]] = {
 
 
 @pytest.mark.parametrize("lie", TABLES)
-def test_a_malformed_table_of_layouts_is_refused(lie: str) -> None:
-    layouts = Layouts([b"h"], np.zeros(3, np.int32), np.zeros((2, 3), np.int64), [b"0", b"1", b""])
-    arrays = table_arrays(layouts, 0)
-    assert layout_table_of(arrays, 3, 1 << 20, "it").place(1).size == 1
+def test_a_malformed_table_of_locations_is_refused(lie: str) -> None:
+    page_locations = BlockLocations([b"h"], np.zeros(3, np.int32), np.zeros((2, 3), np.int64), [b"0", b"1", b""])
+    arrays = table_arrays(page_locations, 0)
+    assert location_table_of(arrays, 3, 1 << 20, "it").place(1).size == 1
     with pytest.raises(IndexFault, match="it: "):
-        layout_table_of(TABLES[lie](arrays), 3, 1 << 20, "it")
+        location_table_of(TABLES[lie](arrays), 3, 1 << 20, "it")
 
 
 LIES: dict[str, tuple[int, int, int]] = {  # array, element, what is added
@@ -415,7 +421,7 @@ LIES: dict[str, tuple[int, int, int]] = {  # array, element, what is added
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_layout_that_contradicts_itself_is_not_believed(
+def test_a_locations_that_contradicts_itself_is_not_believed(
     write_table: WriteTable, monkeypatch: pytest.MonkeyPatch, lie: str
 ) -> None:
     """With all checksums right."""
@@ -426,44 +432,44 @@ def test_a_layout_that_contradicts_itself_is_not_believed(
         array[element] += more
         return [*arrays[:number], array, *arrays[number + 1 :]]
 
-    def lying(layout: ChunkLocations) -> bytes:
-        data = encode_layout(layout)
-        return data if layout.row_count != 7 else encode_chunk(change(decode_chunk(data, "it")))
+    def lying(locations: ChunkLocations) -> bytes:
+        data = encode_locations(locations)
+        return data if locations.row_count != 7 else encode_chunk(change(decode_chunk(data, "it")))
 
     root = write_table({"0.parquet": rows_of(0)}, row_group_size=100)
     write_file(root / "1.parquet", rows_of(0).slice(0, 7), use_dictionary=["id"])
     monkeypatch.setattr("secateur.io.parquet.file_locations.encode_layout", lying)
     sc.build_index(sc.open_table(str(root)))
     plan = sc.prune(sc.open_table(str(root)), "true")
-    found = layouts_of(plan.opened, opened_blocks(plan), everything)
+    found = locations_of(plan.opened, opened_blocks(plan), everything)
     assert found.degraded
-    assert [bool(data) for data in found.layouts.blocks] == [*[True] * 5, False]
+    assert [bool(data) for data in found.page_locations.blocks] == [*[True] * 5, False]
     strict = sc.prune(sc.open_table(str(root)), "true", strict=True)
-    with pytest.raises(IndexFault, match="a layout"):
-        layouts_of(strict.opened, opened_blocks(strict), everything)
+    with pytest.raises(IndexFault, match="page locations"):
+        locations_of(strict.opened, opened_blocks(strict), everything)
 
 
-def test_layouts_of_parts_are_those_of_the_whole() -> None:
+def test_locations_of_parts_are_those_of_the_whole() -> None:
     """Heads that several parts have are one, and those that no block has any more are gone."""
     placed = np.arange(6).reshape(2, 3)
-    first = Layouts([b"h", b"i"], np.array([0, 1, -1], np.int32), placed, [b"0", b"1", b""])
-    second = Layouts([b"i", b"j"], np.array([1, 0, 1], np.int32), placed + 6, [b"2", b"3", b"4"])
-    both = concat_layouts([first, unknown_layouts(1), second])
+    first = BlockLocations([b"h", b"i"], np.array([0, 1, -1], np.int32), placed, [b"0", b"1", b""])
+    second = BlockLocations([b"i", b"j"], np.array([1, 0, 1], np.int32), placed + 6, [b"2", b"3", b"4"])
+    both = concat_locations([first, unknown_locations(1), second])
     assert [both.heads[i] if i >= 0 else b"" for i in both.head] == [b"h", b"i", b"", b"", b"j", b"i", b"j"]
     assert both.blocks == [b"0", b"1", b"", b"", b"2", b"3", b"4"]
     some = both.take(np.array([5, 0, 3]))
     assert sorted(some.heads) == [b"h", b"i"]
     assert [some.heads[i] if i >= 0 else b"" for i in some.head] == [b"i", b"h", b""]
     assert some.placed.tolist() == [[7, 0, -1], [10, 3, -1]]
-    assert len(concat_layouts([])) == 0
+    assert len(concat_locations([])) == 0
 
 
 def test_all_rows_of_a_file_without_a_page_index_are_read_by_pages() -> None:
     table = pa.table({"a": np.arange(3000), "b": [f"text {i % 7}" for i in range(3000)]})
     file = parquet(table, data_page_size=500, write_batch_size=50, row_group_size=1000)
-    found = file_layouts(file, read_footer(file))
+    found = file_locations(file, read_footer(file))
     for row_group, data in enumerate(found.blocks):
-        layout = with_pages(data, file.size(), [0, 1])
-        assert layout is not None
-        read = pa.concat_tables(reader(file, found.head, layout).read(row_group, ["a", "b"], all_rows(1000)))
+        locations = with_pages(data, file.size(), [0, 1])
+        assert locations is not None
+        read = pa.concat_tables(reader(file, found.head, locations).read(row_group, ["a", "b"], all_rows(1000)))
         assert read.equals(table.slice(row_group * 1000, 1000))

@@ -59,12 +59,12 @@ readers = pytest.mark.parametrize(("name", "kind", "read_all"), READERS, ids=["s
 
 def test_a_segment_is_read_as_it_was_written(store: Memory) -> None:
     written = segment_data()
-    blocks, *rest, codes, postings, answers = everything_of_segment(store)
+    blocks, *rest, size_classes, postings, answers = everything_of_segment(store)
     assert blocks == plain(written.blocks)
     assert rest[0::3] == [plain(z.zones(ROWS)) for z in written.zone_maps]
     assert rest[1::3] == [plain(replace(written.pages[0], places=None)), None, None]
     assert rest[2::3] == [plain(written.pages[0].places), None, None]
-    assert codes == [6, 6, 8, -1]
+    assert size_classes == [6, 6, 8, -1]
     assert postings["table"] == plain(written.postings[1].table)
     assert answers == [[0, 2, 3], [0, 1]]
 
@@ -113,12 +113,12 @@ def test_a_snapshot_says_where_every_chunk_of_a_segment_lies(store: Memory) -> N
 
 def test_a_snapshot_says_where_every_filter_lies(store: Memory) -> None:
     """The same places as the filter file's own table of contents."""
-    slabs = opened(store).slabs(0)
-    assert slabs is not None
-    assert (slabs.file_name, slabs.file_size.tolist()) == ([FILTER_NAME], [store.size(FILTER_NAME)])
+    bloom_matrices = opened(store).bloom_matrices(0)
+    assert bloom_matrices is not None
+    assert (bloom_matrices.file_name, bloom_matrices.file_size.tolist()) == ([FILTER_NAME], [store.size(FILTER_NAME)])
     parts = store.contents(FILTER_NAME, index_file.FILTERS).matrices
-    assert [slabs.part(i) for i in range(len(slabs.at))] == list(parts.values())
-    assert opened(store).slabs(1) is None
+    assert [bloom_matrices.part(i) for i in range(len(bloom_matrices.at))] == list(parts.values())
+    assert opened(store).bloom_matrices(1) is None
 
 
 def test_a_snapshot_of_no_segments(store: Memory) -> None:

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secateur.index.container.index_file import Place
-from secateur.index.filters.bloom_matrix import Slabs
+from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.identity import FileIdentity
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, Filter, IndexedColumn
-from secateur.index.segments.segment_file import CODE, COLUMN_KINDS, POSTING
+from secateur.index.segments.segment_file import COLUMN_KINDS, POSTING, SIZE_CLASS
 from secateur.index.segments.segment_table import (
     BLOCK_TABLE,
     Segments,
@@ -54,7 +54,7 @@ class Record:
     blocks: Place
     chunks: tuple[tuple[str, str, Place], ...]  # path, kind, place
     zones: tuple[tuple[str, Any], ...]  # path; lower, upper, null count, NaN count
-    codes: tuple[tuple[str, Place], ...]  # by filter
+    size_classes: tuple[tuple[str, Place], ...]  # by filter
     runs: tuple[tuple[str, tuple[Any, ...]], ...]  # of filters: the filter, the matrix with its parts, the columns
 
 
@@ -82,7 +82,7 @@ def _record(segments: Segments, i: int) -> Record:
         for kind in COLUMN_KINDS
         if (place := _place(segments, (kind, number), i)) is not None
     ]
-    codes = [
+    size_classes = [
         (named(each), place)
         for f, each in enumerate(segments.filters)
         if (place := _place(segments, (chunk_of(each), f), i)) is not None
@@ -90,13 +90,13 @@ def _record(segments: Segments, i: int) -> Record:
     runs = [
         (named(each), run)
         for f, each in enumerate(segments.filters)
-        for run in (runs_of(segments.slabs[f], i) if f in segments.slabs else ())
+        for run in (runs_of(segments.bloom_matrices[f], i) if f in segments.bloom_matrices else ())
     ]
     counts = (int(segments.size[i]), int(segments.block_count[i]), int(segments.row_count[i]))
     blocks = _place(segments, BLOCK_TABLE, i)
     assert blocks is not None
     zones = [(c.path[0], zone_of(z, i)) for c, z in zip(segments.columns, segments.zone_maps, strict=True)]
-    return Record(segments.name[i], counts, tuple(rows), blocks, *map(tuple, (chunks, zones, codes, runs)))
+    return Record(segments.name[i], counts, tuple(rows), blocks, *map(tuple, (chunks, zones, size_classes, runs)))
 
 
 def _place(segments: Segments, chunk: tuple[str, int], i: int) -> Place | None:
@@ -112,25 +112,29 @@ def named(each: Filter) -> str:
 
 
 def chunk_of(each: Filter) -> str:
-    return POSTING if each.kind == POSTINGS else CODE
+    return POSTING if each.kind == POSTINGS else SIZE_CLASS
 
 
-def runs_of(slabs: Slabs, segment: int) -> list[tuple[Any, ...]]:
-    """All that slabs say of a segment, whatever the numbers of matrices and files."""
+def runs_of(bloom_matrices: BloomMatrices, segment: int) -> list[tuple[Any, ...]]:
+    """All that bloom matrices say of a segment, whatever the numbers of matrices and files."""
     found = []
-    for run in np.flatnonzero(slabs.segment == segment).tolist():
-        m = int(slabs.run_matrix[run])
+    for run in np.flatnonzero(bloom_matrices.segment == segment).tolist():
+        m = int(bloom_matrices.run_matrix[run])
         parts = [
             (
-                slabs.file_name[slabs.file[p]],
-                int(slabs.file_size[slabs.file[p]]),
-                int(slabs.first_row[p]),
-                slabs.part(p),
+                bloom_matrices.file_name[bloom_matrices.file[p]],
+                int(bloom_matrices.file_size[bloom_matrices.file[p]]),
+                int(bloom_matrices.first_row[p]),
+                bloom_matrices.part(p),
             )
-            for p in np.flatnonzero(slabs.part_matrix == m).tolist()
+            for p in np.flatnonzero(bloom_matrices.part_matrix == m).tolist()
         ]
-        columns = (int(slabs.run_code[run]), int(slabs.begin[run]), int(slabs.count[run]))
-        found.append((int(slabs.code[m]), int(slabs.probes[m]), *columns, *parts))
+        columns = (
+            int(bloom_matrices.run_size_class[run]),
+            int(bloom_matrices.begin[run]),
+            int(bloom_matrices.count[run]),
+        )
+        found.append((int(bloom_matrices.size_class[m]), int(bloom_matrices.probes[m]), *columns, *parts))
     return found
 
 
@@ -146,14 +150,26 @@ def well_formed(segments: Segments) -> bool:
     arrays += [each for d in segments.directory.values() for each in (d.at, d.size, d.crc)]
     ascending = bool((np.diff(segments.files.segment) >= 0).all())
     about = all(len(a) == n for a in arrays) and all(len(z) == n for z in segments.zone_maps)
-    return ascending and about and all(f < len(segments.filters) and well_laid(s) for f, s in segments.slabs.items())
+    return (
+        ascending
+        and about
+        and all(f < len(segments.filters) and well_laid(s) for f, s in segments.bloom_matrices.items())
+    )
 
 
-def well_laid(slabs: Slabs) -> bool:
+def well_laid(bloom_matrices: BloomMatrices) -> bool:
     """Whether no matrix is without a segment, and no file without a part; runs and parts follow their matrices."""
-    used = set(slabs.run_matrix[slabs.segment >= 0].tolist()) == {*range(len(slabs.code))}
-    held = set(slabs.file.tolist()) == {*range(len(slabs.file_name))} and len(slabs.file_size) == len(slabs.file_name)
-    return used and held and all((np.diff(each) >= 0).all() for each in (slabs.part_matrix, slabs.run_matrix))
+    used = set(bloom_matrices.run_matrix[bloom_matrices.segment >= 0].tolist()) == {
+        *range(len(bloom_matrices.size_class))
+    }
+    held = set(bloom_matrices.file.tolist()) == {*range(len(bloom_matrices.file_name))} and len(
+        bloom_matrices.file_size
+    ) == len(bloom_matrices.file_name)
+    return (
+        used
+        and held
+        and all((np.diff(each) >= 0).all() for each in (bloom_matrices.part_matrix, bloom_matrices.run_matrix))
+    )
 
 
 # ---- random segments -------------------------------------------------------------------------------------------------
@@ -189,8 +205,8 @@ def segments_of(draw: st.DrawFn, shape: Shape, prefix: str) -> tuple[Segments, l
     summaries = [
         draw(summary_of(shape, f"segments/{prefix * 12}-{i:06d}.segment")) for i in range(draw(st.integers(0, 5)))
     ]
-    slabs = {f: draw(slabs_over(summaries, f"{prefix * 11}{f:x}")) for f in range(len(shape[1]))}
-    known = {f: each for f, each in slabs.items() if each is not None}
+    bloom_matrices = {f: draw(bloom_matrices_over(summaries, f"{prefix * 11}{f:x}")) for f in range(len(shape[1]))}
+    known = {f: each for f, each in bloom_matrices.items() if each is not None}
     return summarised(*shape, summaries, known), [_expected(shape, known, i, s) for i, s in enumerate(summaries)]
 
 
@@ -215,31 +231,31 @@ def summary_of(draw: st.DrawFn, shape: Shape, name: str) -> SegmentSummary:
 
 
 @st.composite
-def slabs_over(draw: st.DrawFn, summaries: Sequence[SegmentSummary], prefix: str) -> Slabs | None:
+def bloom_matrices_over(draw: st.DrawFn, summaries: Sequence[SegmentSummary], prefix: str) -> BloomMatrices | None:
     """A few matrices over some of the segments, each in one part or two; None where no segment has a filter."""
     room = [summary.block_count for summary in summaries]
     matrices, parts, runs = [], [], []
     for m in range(draw(st.integers(0, 3))):
-        code, end = draw(st.integers(6, 9)), 0
+        size_class, end = draw(st.integers(6, 9)), 0
         for segment in range(len(summaries)):
             if room[segment] and draw(st.booleans()):
                 count = draw(st.integers(1, min(20, room[segment])))
                 room[segment] -= count
-                runs.append((len(matrices), segment, draw(st.integers(6, code)), end, count))
+                runs.append((len(matrices), segment, draw(st.integers(6, size_class)), end, count))
                 end += -(-count // 8) * 8
         if end:
-            rows = (1 << code) // draw(st.sampled_from([1, 2]))
-            for first in range(0, 1 << code, rows):
+            rows = (1 << size_class) // draw(st.sampled_from([1, 2]))
+            for first in range(0, 1 << size_class, rows):
                 salt = draw(st.integers(-(2**63), 2**63 - 1))
                 parts.append((len(matrices), first, rows, draw(st.sampled_from([m, 0])), draw(numbers), salt))
-            matrices.append((code, draw(st.integers(1, 30)), -(-end // 64) * 8))
+            matrices.append((size_class, draw(st.integers(1, 30)), -(-end // 64) * 8))
     if not matrices:
         return None
     used = sorted({file for _, _, _, file, _, _ in parts})
     parts = [(*part[:3], used.index(part[3]), *part[4:]) for part in parts]
     columns = [np.array(table, np.int64).T.copy() for table in (matrices, parts, runs)]
     sizes = np.full(len(used), 2**60, np.int64)
-    return Slabs(
+    return BloomMatrices(
         [f"filters/{prefix}-{file:06d}.filter" for file in used], sizes, *(each for table in columns for each in table)
     )
 
@@ -252,7 +268,7 @@ def zone_map_of(draw: st.DrawFn, column: IndexedColumn) -> ZoneMap:
     return found
 
 
-def _expected(shape: Shape, slabs: Mapping[int, Slabs], i: int, summary: SegmentSummary) -> Record:
+def _expected(shape: Shape, bloom_matrices: Mapping[int, BloomMatrices], i: int, summary: SegmentSummary) -> Record:
     columns, filters = shape
     chunks = [
         (c.path[0], kind, summary.places[f"{kind}/{number}"])
@@ -261,16 +277,20 @@ def _expected(shape: Shape, slabs: Mapping[int, Slabs], i: int, summary: Segment
         if f"{kind}/{number}" in summary.places
     ]
     names = [f"{chunk_of(each)}/{f}" for f, each in enumerate(filters)]
-    codes = [(named(e), summary.places[n]) for e, n in zip(filters, names, strict=True) if n in summary.places]
+    size_classes = [(named(e), summary.places[n]) for e, n in zip(filters, names, strict=True) if n in summary.places]
     runs = [
-        (named(each), run) for f, each in enumerate(filters) for run in (runs_of(slabs[f], i) if f in slabs else ())
+        (named(each), run)
+        for f, each in enumerate(filters)
+        for run in (runs_of(bloom_matrices[f], i) if f in bloom_matrices else ())
     ]
     files = tuple(
         (*astuple(file), *counts) for file, counts in zip(summary.files, summary.file_counts.tolist(), strict=True)
     )
     counts = (summary.size, summary.block_count, summary.row_count)
     zones = [(c.path[0], zone_of(z, 0)) for c, z in zip(columns, summary.zone_maps, strict=True)]
-    return Record(summary.name, counts, files, summary.places["blocks"], *map(tuple, (chunks, zones, codes, runs)))
+    return Record(
+        summary.name, counts, files, summary.places["blocks"], *map(tuple, (chunks, zones, size_classes, runs))
+    )
 
 
 def under(record: Record, before: Shape, after: Shape) -> Record:
@@ -282,10 +302,10 @@ def under(record: Record, before: Shape, after: Shape) -> Record:
     zones = tuple((c.path[0], known[c.path[0]] if c in served else nothing_of(c)) for c in after[0])
     types = {named(each): each.type for each in before[1]}
     kept = [named(each) for each in after[1] if named(each) in types and same_keys(types[named(each)], each.type)]
-    codes, runs = (
-        tuple(each for f in kept for each in of_all if each[0] == f) for of_all in (record.codes, record.runs)
+    size_classes, runs = (
+        tuple(each for f in kept for each in of_all if each[0] == f) for of_all in (record.size_classes, record.runs)
     )
-    return replace(record, chunks=chunks, zones=zones, codes=codes, runs=runs)
+    return replace(record, chunks=chunks, zones=zones, size_classes=size_classes, runs=runs)
 
 
 def nothing_of(column: IndexedColumn) -> Any:

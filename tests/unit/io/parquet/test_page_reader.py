@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from secateur.io.parquet import page_reader
 from secateur.io.parquet.chunk_locations import ChunkLocations
-from secateur.io.parquet.file_locations import read_layout
+from secateur.io.parquet.file_locations import read_locations
 from secateur.io.parquet.footer import read_footer
 from secateur.io.parquet.page_reader import PageReader
 from secateur.io.parquet.row_selection import chosen_rows
@@ -34,16 +34,16 @@ SETTINGS = st.tuples(st.sampled_from([200, 5000, 64 << 20]), st.sampled_from([0,
 
 
 def reader_of(data: bytes, gap: int = LOCAL_GAP) -> PageReader:
-    """A reader of a file in memory, whose layouts come from its footer."""
+    """A reader of a file in memory, whose page locations come from its footer."""
     file = pa.BufferReader(data)
     footer = read_footer(file)
 
-    def layout(row_group: int, leaves: Sequence[int]) -> ChunkLocations:
-        found = read_layout(file, footer, row_group, leaves).of(leaves)
+    def locations(row_group: int, leaves: Sequence[int]) -> ChunkLocations:
+        found = read_locations(file, footer, row_group, leaves).of(leaves)
         assert found is not None
         return found
 
-    return PageReader("it", file, footer.head, layout, gap)
+    return PageReader("it", file, footer.head, locations, gap)
 
 
 def opened(data: bytes) -> pq.ParquetFile:
@@ -53,7 +53,7 @@ def opened(data: bytes) -> pq.ParquetFile:
 
 def has_pages(reader: PageReader, row_group: int, names: Sequence[str]) -> bool:
     """Whether the pages of all these columns are known."""
-    return reader.layout(row_group, reader.head.leaves(names)).has_pages
+    return reader.locations(row_group, reader.head.leaves(names)).has_pages
 
 
 def check(reader: PageReader, row_group: int, whole: pa.Table, names: Sequence[str], rows: np.ndarray) -> None:

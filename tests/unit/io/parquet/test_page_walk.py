@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secateur.io.parquet.file_locations import file_layouts, read_layout
+from secateur.io.parquet.file_locations import file_locations, read_locations
 from secateur.io.parquet.file_metadata import FileMetadata
 from secateur.io.parquet.footer import Footer, read_footer
 from secateur.io.parquet.page_index import PageLocations
@@ -57,9 +57,9 @@ def check(file: pa.NativeFile, is_version_2: bool, gap: int) -> int:
     footer, count = read_footer(file), 0
     columns = footer.head.columns
     for row_group in np.flatnonzero(footer.row_count).tolist():
-        layout = read_layout(file, footer, row_group, range(len(columns)))
+        locations = read_locations(file, footer, row_group, range(len(columns)))
         for leaf, column in enumerate(columns):
-            known, found = layout.chunks[leaf].pages, walk(file, footer, row_group, leaf, gap)
+            known, found = locations.chunks[leaf].pages, walk(file, footer, row_group, leaf, gap)
             untold = column.repetition and not is_version_2
             if known is None or (untold and len(known.rows) > 1):  # None: some page has no row of its own
                 assert found is None
@@ -132,12 +132,12 @@ def test_files_without_a_page_index_are_read_by_pages(tmp_path: Path, write: Cal
     with pa.OSFile(path) as file:
         footer = read_footer(file)
         assert not any(chunk.offset_index for chunk in footer.chunks(0))
-        found = file_layouts(file, footer)
+        found = file_locations(file, footer)
         parts = []
         for row_group, data in enumerate(found.blocks):
-            layout = with_pages(data, file.size(), range(len(FLAT)))
-            assert layout is not None
-            reader = PageReader(path, file, FileMetadata(found.head), lambda row_group, leaves, own=layout: own)  # type: ignore[misc]
+            locations = with_pages(data, file.size(), range(len(FLAT)))
+            assert locations is not None
+            reader = PageReader(path, file, FileMetadata(found.head), lambda row_group, leaves, own=locations: own)  # type: ignore[misc]
             parts += reader.read(row_group, [*FLAT], all_rows(int(footer.row_count[row_group])))
     assert pa.concat_tables(parts).equals(pq.read_table(path))
 

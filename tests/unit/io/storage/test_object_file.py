@@ -22,7 +22,7 @@ from secateur.errors import IndexFault, InvalidParquet, StalePlan
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.index.read.blocks import OpenedBlocks
 from secateur.index.read.loader import FEW_READ, SHORT, IndexMemory
-from secateur.index.segments.segment_file import LAYOUT_TABLE, LAYOUTS
+from secateur.index.segments.segment_file import LOCATION_TABLE, PAGE_LOCATIONS
 from secateur.io.scan.block_reader import block_reader
 from secateur.io.storage.byte_ranges import REMOTE_GAP, read_ranges
 from secateur.io.storage.object_file import ObjectFile, open_file
@@ -238,7 +238,9 @@ def test_few_round_trips(table: ParquetDirectory, s3: S3Server) -> None:
         assert found(plan) == [2007]
     assert planning.counts["LIST"] == 2
     assert planning.counts.keys() == reading.counts.keys() | {"LIST"} == {"GET", "LIST"}
-    assert planning.round_trips <= 4  # listings; snapshot; filters; what else is known of the segment, layouts too
+    assert (
+        planning.round_trips <= 4
+    )  # listings; snapshot; filters; what else is known of the segment, page locations too
     assert reading.round_trips == 1  # pages
     assert len(reading.requests) <= 2
     with s3.traffic(LATENCY) as again:
@@ -270,9 +272,9 @@ def memory_of(plan: Scan) -> IndexMemory:
     return plan.opened.catalog.memory
 
 
-def layouts_asked_for(plan: Scan, traffic: Traffic) -> int:
-    """How many requests were for bytes of layouts."""
-    directory = memory_of(plan).snapshot.directory(LAYOUTS, None)
+def locations_asked_for(plan: Scan, traffic: Traffic) -> int:
+    """How many requests were for bytes of page locations."""
+    directory = memory_of(plan).snapshot.directory(PAGE_LOCATIONS, None)
     assert directory is not None
     places = zip(memory_of(plan).snapshot.segments.name, directory.at.tolist(), directory.size.tolist(), strict=True)
     asked = [(request.name, int(request.range.split("-")[0])) for request in traffic.requests if request.range]
@@ -285,7 +287,7 @@ def layouts_asked_for(plan: Scan, traffic: Traffic) -> int:
     (f"id IN (7, {ROWS + 7}, {2 * ROWS + 7}, {3 * ROWS + 7})", SHORT, FEW_READ),
     (f"id IN (7, {ROWS + 7}, {2 * ROWS + 7}, {3 * ROWS + 7}, {4 * ROWS + 7})", SHORT, 0),
 ], ids=["one", "long", "few", "many"])  # fmt: skip
-def test_only_few_and_short_layouts_are_read_along(
+def test_only_few_and_short_locations_are_read_along(
     filesystem: pafs.S3FileSystem,
     folder: str,
     s3: S3Server,
@@ -299,16 +301,16 @@ def test_only_few_and_short_layouts_are_read_along(
     cold = unread(filesystem, folder)
     with s3.traffic() as planning:
         plan = sc.prune(cold, predicate, strict=True)
-    assert layouts_asked_for(plan, planning) == along
+    assert locations_asked_for(plan, planning) == along
     blocks = plan.survivors.blocks
     assert isinstance(blocks, OpenedBlocks)
     with s3.traffic() as reading:
-        mine = blocks.layouts()
-    assert bool(layouts_asked_for(plan, reading)) == (not along)
+        mine = blocks.page_locations()
+    assert bool(locations_asked_for(plan, reading)) == (not along)
     monkeypatch.setattr("secateur.index.read.loader.SHORT", 0)
     other = sc.prune(sc.open_table(cold.location), predicate, strict=True).survivors.blocks
     assert isinstance(other, OpenedBlocks)
-    alone = other.layouts()
+    alone = other.page_locations()
     assert all(mine.blocks)
     assert [*mine.blocks] == [*alone.blocks]
     assert [*mine.heads] == [*alone.heads]
@@ -317,10 +319,15 @@ def test_only_few_and_short_layouts_are_read_along(
 
 @pytest.mark.parametrize(
     ("chunk", "keeps", "sound"),
-    [(LAYOUTS, None, {500}), (LAYOUT_TABLE, None, set()), (LAYOUTS, -9, set()), (LAYOUT_TABLE, -9, set())],
-    ids=["layouts", "table", "cut off in layouts", "cut off in the table"],
+    [
+        (PAGE_LOCATIONS, None, {500}),
+        (LOCATION_TABLE, None, set()),
+        (PAGE_LOCATIONS, -9, set()),
+        (LOCATION_TABLE, -9, set()),
+    ],
+    ids=["page-locations", "table", "cut off in page locations", "cut off in the table"],
 )
-def test_broken_layouts_that_are_read_along_disturb_no_plan(
+def test_broken_locations_that_are_read_along_disturb_no_plan(
     filesystem: pafs.S3FileSystem, folder: str, chunk: str, keeps: int | None, sound: set[int]
 ) -> None:
     """Who reads finds them again: those that are sound are there, and the others are told. No row is lost."""
@@ -335,15 +342,18 @@ def test_broken_layouts_that_are_read_along_disturb_no_plan(
     data[end - 9] ^= 1
     put(filesystem, path, bytes(data[: None if keeps is None else end + keeps]))
     harmed = sc.open_table(indexed.location)
-    for first in (500, 1_500):  # the second block of the segment, and the last, whose layout has the broken byte
+    for first in (
+        500,
+        1_500,
+    ):  # the second block of the segment, and the last, whose page locations has the broken byte
         plan = sc.prune(harmed, f"user = {user(first + 7)}", strict=True)
         blocks = plan.survivors.blocks
         assert isinstance(blocks, OpenedBlocks)
         if first in sound:
-            assert all(blocks.layouts().blocks)
+            assert all(blocks.page_locations().blocks)
         else:
             with pytest.raises(IndexFault):
-                blocks.layouts()
+                blocks.page_locations()
         assert found(sc.prune(harmed, f"user = {user(first + 7)}")) == [first + 7]
 
 

@@ -150,7 +150,7 @@ def pickled(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return found
 
 
-def test_no_road_to_executors_carries_credentials(
+def test_no_read_path_to_executors_carries_credentials(
     spark: SparkSession, keyed: tuple[pafs.S3FileSystem, str], pickled: list[bytes], s3: S3Server
 ) -> None:
     """Build, prune on executors, and read: what is sent has no secret, and executors use those they find."""

@@ -20,7 +20,7 @@ from tests.support.tables import WriteTable
 
 
 @st.composite
-def layouts(draw: st.DrawFn) -> tuple[np.ndarray, list[int]]:
+def page_locations(draw: st.DrawFn) -> tuple[np.ndarray, list[int]]:
     """Where row groups lie, in any order, overlapping and empty ones too, and which of them survive."""
     sizes = draw(st.lists(st.integers(0, 9), min_size=1, max_size=8))
     begin = np.cumsum([4, *sizes[:-1]])
@@ -32,10 +32,10 @@ def layouts(draw: st.DrawFn) -> tuple[np.ndarray, list[int]]:
     return np.stack([begin, np.array(sizes)]), sorted(survivors)
 
 
-@given(layouts())
+@given(page_locations())
 @example((np.array([[4, 4], [0, 6]]), [1]))
-def test_ranges_hold_the_middles_of_survivors_once(layout: tuple[np.ndarray, list[int]]) -> None:
-    placed, survivors = layout
+def test_ranges_hold_the_middles_of_survivors_once(locations: tuple[np.ndarray, list[int]]) -> None:
+    placed, survivors = locations
     start, stop = chosen(placed, np.array(survivors), 100)
     assert (start < stop).all()
     assert (stop[:-1] < start[1:]).all(), "ranges that meet are one"
@@ -45,9 +45,9 @@ def test_ranges_hold_the_middles_of_survivors_once(layout: tuple[np.ndarray, lis
     assert times.tolist() == same.astype(int).tolist()
 
 
-@given(layouts())
-def test_ranges_by_what_the_index_keeps_hold_survivors_once(layout: tuple[np.ndarray, list[int]]) -> None:
-    placed, survivors = layout
+@given(page_locations())
+def test_ranges_by_what_the_index_keeps_hold_survivors_once(locations: tuple[np.ndarray, list[int]]) -> None:
+    placed, survivors = locations
     found = stored_ranges(placed[:, survivors])
     if found is not None:
         start, stop = found
@@ -56,7 +56,7 @@ def test_ranges_by_what_the_index_keeps_hold_survivors_once(layout: tuple[np.nda
         assert ((start[:, None] <= middles) & (middles < stop[:, None])).sum(axis=0).tolist() == [1] * len(survivors)
 
 
-def test_an_unknown_or_impossible_layout_is_the_whole_file() -> None:
+def test_an_unknown_or_impossible_locations_is_the_whole_file() -> None:
     for placed in ([[], []], [[4], [5]], [[4, -9], [5, 5]]):
         assert chosen(np.array(placed, np.int64), np.array([1]), 77).tolist() == [[0], [77]]
 
@@ -87,7 +87,7 @@ def test_footers_are_read_for_files_that_survive_in_part(write_table: WriteTable
     assert 4 == ranges.start[2] < ranges.stop[2] < sizes[2]
     listing = plan.opened.listing
     keys = [(path, *listing.identity(i)) for i, path in enumerate(listing.paths.to_pylist())]
-    assert [table.cache.holds(("layout", *key)) for key in keys] == [True, False, True, False]
+    assert [table.cache.holds(("row group starts", *key)) for key in keys] == [True, False, True, False]
 
 
 def test_beyond_so_many_footers_files_are_read_whole(write_table: WriteTable, monkeypatch: pytest.MonkeyPatch) -> None:

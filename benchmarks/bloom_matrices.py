@@ -1,4 +1,4 @@
-"""Filters of tables that are all index: slivers of many small blocks at once, laid side by side in this process."""
+"""Filters of tables that are all index: fragments of many small blocks at once, laid side by side in this process."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from secateur.index.filters import transpose
 from secateur.index.filters.bloom import positions, probes_for, shape_for
-from secateur.index.filters.bloom_fragment import FOLDER, SliverWriter
-from secateur.index.filters.bloom_matrix import FEWER, OWN, Slabs
+from secateur.index.filters.bloom_fragment import FOLDER, BloomFragmentWriter
+from secateur.index.filters.bloom_matrix import FEWER, OWN, BloomMatrices
 from secateur.index.filters.hashing import Hashes, hash_keys
 from secateur.index.filters.transpose import MatrixPlan, PartPlan
 from secateur.index.model import Store
@@ -20,7 +20,7 @@ from secateur.values import Kind
 AT_ONCE = 1 << 25  # bits in memory, each in a byte
 
 
-def add_keys(writer: SliverWriter, keys: np.ndarray) -> None:
+def add_keys(writer: BloomFragmentWriter, keys: np.ndarray) -> None:
     """The filters of blocks with few keys each, int64 of shape (n_blocks, n_keys): as ``writer.add`` makes them.
 
     That takes 50 microseconds per block; this takes a tenth.
@@ -51,20 +51,22 @@ def _hashes(keys: np.ndarray) -> Hashes:
     return hash_keys(keys, Kind.WORD)  # type: ignore[arg-type]
 
 
-def lay_slivers(store: Store, summaries: Sequence[SegmentSummary], rates: Sequence[float]) -> dict[int, Slabs]:
-    """The third pass of a build: the slivers of all segments as slabs, by filter, each with its false-positive rate.
+def lay_fragments(
+    store: Store, summaries: Sequence[SegmentSummary], rates: Sequence[float]
+) -> dict[int, BloomMatrices]:
+    """Run the third pass of a build: merge the fragments of all segments, by filter with its false-positive rate.
 
-    The slivers are removed.
+    The fragments are removed.
     """
     found = {}
     for f, rate in enumerate(rates):
-        matrices = transpose.plan_matrices([summary.slivers.get(f, ()) for summary in summaries])
+        matrices = transpose.plan_matrices([summary.fragments.get(f, ()) for summary in summaries])
         files = []
         for i, parts in enumerate(transpose.plan_files(matrices)):
             name = f"{transpose.FOLDER}/000000000000-{f:03d}{i:06d}.filter"
             files.append((parts, transpose.write_file(store, name, parts, partial(_rows_of, store, matrices))))
         if matrices:
-            found[f] = transpose.slabs_written(matrices, rate, files)
+            found[f] = transpose.written_matrices(matrices, rate, files)
     for file in store.files(FOLDER):
         store.delete(file.name)
     return found

@@ -25,7 +25,7 @@ PREDICATES = (
 )
 PUSH_DOWN = "spark.sql.parquet.filterPushdown"
 LOST_BY_PUSH_DOWN = ("x > 5", "`a.b` = 'n7'", "`a.b` IS NULL")  # where Spark's reader filters, as is its default
-ROADS = ("auto", "local", "blocks", "native")
+READ_PATHS = ("auto", "local", "blocks", "native")
 
 
 def answer(frame: DataFrame) -> tuple[str, list[str]]:
@@ -46,10 +46,10 @@ def main(root: str) -> None:
         wanted = answer(whole.where(predicate))
         narrow_wanted = answer(whole.where(predicate).select("name", "id"))
         plan = sc.prune(table, predicate)
-        for road in ROADS:
-            told[f"{road}: {predicate}"] = answer(plan.to_spark(spark, via=road)) == wanted
-            narrow = plan.to_spark(spark, ["name", "id"], via=road)
-            told[f"{road}: {predicate}: columns"] = answer(narrow) == narrow_wanted
+        for read_path in READ_PATHS:
+            told[f"{read_path}: {predicate}"] = answer(plan.to_spark(spark, via=read_path)) == wanted
+            narrow = plan.to_spark(spark, ["name", "id"], via=read_path)
+            told[f"{read_path}: {predicate}: columns"] = answer(narrow) == narrow_wanted
         source = spark.read.format("secateur").load(root).where(predicate)
         told[f"format: {predicate}"] = answer(source) == wanted
     frame = sc.dataframe(spark, table)
