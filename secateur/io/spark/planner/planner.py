@@ -28,6 +28,7 @@ from secateur.io.spark.planner.protocol import (
     figures_of,
     no_answer,
     question_of,
+    text_of,
 )
 from secateur.io.spark.planner.splits import byte_ranges, whole_files
 from secateur.io.storage.redaction import explained
@@ -128,7 +129,7 @@ class Planner:
             raise ValueError(f"unknown time zone {zone_name!r}")
         listing = self.table.fresh_listing(zone)
         size = int(listing.size.sum())
-        figures = struct.pack(">4q", -1, -1, size, size)
+        figures = struct.pack(">4q", -1, -1, size, size) + text_of("")
         text = f"all row groups of {len(listing.size):,} files ({reason})"
         return ScanReply(text, next(self._numbers), size, -1, figures, whole_files(listing.size), listing)
 

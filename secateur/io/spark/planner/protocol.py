@@ -97,7 +97,17 @@ def figures_of(scan: PlannedScan, others: np.ndarray | None = None) -> bytes:
     kept_blocks, all_blocks = (len(blocks), before.blocks) if is_known else (None, None)
     all_bytes = None if before.bytes is None else before.bytes + more
     numbers = (kept_blocks, all_blocks, int(blocks.byte_count.sum()) + more, all_bytes)
-    return struct.pack(">4q", *(-1 if number is None else number for number in numbers))
+    return struct.pack(">4q", *(-1 if number is None else number for number in numbers)) + text_of(_stages(scan))
+
+
+def _stages(scan: PlannedScan) -> str:
+    """Return how many row groups each stage pruned, for ``EXPLAIN FORMATTED``."""
+    pruned = (
+        (stage.name, stage.before.blocks - stage.after.blocks)
+        for stage in scan.report.stages
+        if stage.before.blocks is not None and stage.after.blocks is not None
+    )
+    return ", ".join(f"{name} pruned {count:,}" for name, count in pruned if count)
 
 
 def no_answer(text: str, number: int) -> bytes:

@@ -115,7 +115,10 @@ final class NarrowedScan implements Scan, SupportsReportStatistics, SupportsRunt
 
     public StructType readSchema() { return scan.readSchema(); }
 
-    public String description() { return scan.description() + ", IndexPruning: " + text; }
+    public String description() {
+        String stages = figures.stages.isEmpty() ? "" : ", IndexStages: " + figures.stages;
+        return scan.description() + ", IndexPruning: " + text + stages;
+    }
 
     public Statistics estimateStatistics() { return ((SupportsReportStatistics) scan).estimateStatistics(); }
 

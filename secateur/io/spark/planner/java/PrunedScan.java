@@ -70,7 +70,9 @@ public final class PrunedScan
     public String description() { return parquet.description() + ", IndexPruning: " + answer().text + narrowed; }
 
     public Map getMetaData() {
-        return (Map) parquet.getMetaData().$plus(new Tuple2("IndexPruning", answer().text + narrowed));
+        String text = answer().text + narrowed;
+        Map told = (Map) parquet.getMetaData().$plus(new Tuple2("IndexPruning", text));
+        return figures.stages.isEmpty() ? told : (Map) told.$plus(new Tuple2("IndexStages", figures.stages));
     }
 
     public CustomMetric[] supportedCustomMetrics() { return Figures.supported(); }
