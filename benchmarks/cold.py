@@ -48,7 +48,7 @@ def _secateur(directory: str, files: str, sql: str) -> dict[str, float]:
     return {
         "importing": imported - started,
         "answering": answered - ready,
-        "kept": len(plan.survivors.blocks or ()),
+        "kept": len(plan.survivors.blocks),
         "chunk_bytes": plan.report.reads.stored_bytes,
         "all_bytes": after - before,
     }
@@ -85,7 +85,7 @@ def _memory(directory: str, files: str, sql: str, small_directory: str, small_fi
     return {
         "grown": _resident() - before,
         "cached": table.cache.counters.bytes,
-        "kept": len(plan.survivors.blocks or ()),
+        "kept": len(plan.survivors.blocks),
     }
 
 

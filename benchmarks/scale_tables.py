@@ -126,7 +126,6 @@ def duckdb_of(setting: Setting, bounds: Mapping[str, Bounds]) -> Path:
 def numbers(plan: Scan) -> np.ndarray:
     """The numbers of the blocks that a plan keeps, ascending: files are listed in the order of their blocks."""
     blocks = plan.survivors.blocks
-    assert blocks is not None
     return blocks.file * FILE_BLOCKS + blocks.row_group
 
 

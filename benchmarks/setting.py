@@ -54,5 +54,5 @@ class Setting:
 def index_code() -> str:
     """A digest of the code that lays an index out: what other code wrote may mean something else."""
     package = Path(secateur.__file__).parent
-    sources = [*sorted((package / "index").glob("*.py")), package / "values.py"]
+    sources = [*sorted((package / "index").rglob("*.py")), package / "values.py"]
     return f"{zlib.crc32(b''.join(source.read_bytes() for source in sources)):08x}"

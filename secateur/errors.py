@@ -106,5 +106,9 @@ class IndexFault(SecateurError):
     """
 
 
+class PackageMissing(SecateurError):
+    """The executors of Spark cannot import this package, or what it needs."""
+
+
 class JavaNotFound(SecateurError):
     """No Java that can run Spark was found."""

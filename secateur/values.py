@@ -70,7 +70,7 @@ def kind_of(type_: pa.DataType) -> Kind | None:
 def ordered_kind(type_: pa.DataType) -> Kind:
     """Return the kind of the keys of an ordered type."""
     kind = kind_of(type_)
-    assert kind is not None
+    assert kind is not None, f"{type_} is not ordered"
     return kind
 
 
@@ -121,7 +121,7 @@ def successor(key: Key, kind: Kind) -> Key | None:
     """Return the least key greater than `key`, or None if `key` is the greatest."""
     match kind:
         case Kind.BYTES:
-            assert isinstance(key, bytes)
+            assert isinstance(key, bytes), "keys of BYTES are bytes"
             return key + b"\0"
         case Kind.WORD:
             return None if key == INT64_MAX else key + 1  # type: ignore[operator]

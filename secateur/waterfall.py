@@ -91,7 +91,7 @@ def _draw_head(figure: object, trials: Sequence[Trial], height: float) -> None:
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-    assert isinstance(figure, Figure)
+    assert isinstance(figure, Figure), "typed as object, so that matplotlib is imported late"
     rows = trials[0].report.stages[0].before.rows or 0
     figure.text(
         0.012, 1 - 0.22 / height, "What is left to read after each stage of pruning", fontsize=12, weight="bold"

@@ -75,7 +75,7 @@ def inspect(source: TableArguments, what: str | None, as_json: bool) -> None:
         return
     described = sc.describe_index(table)
     opened = open_snapshot_of(table, dt.UTC, Faults(strict=True))
-    assert opened.catalog.snapshot is not None
+    assert opened.catalog.snapshot is not None, "describe_index raises without an index"
     columns = _columns(opened.catalog.snapshot, opened.table.naming)
     live = len(opened.catalog.files)
     covered = live - len(opened.catalog.coverage.uncovered)

@@ -119,7 +119,7 @@ def _fastest(run: Callable[[], T]) -> tuple[T, float]:
 def answer_of(frame: DataFrame) -> DemoAnswer:
     """Return the fingerprint of a DataFrame's rows."""
     row = frame.agg(F.count("*"), F.sum("l_extendedprice"), *_hash_sums(F.xxhash64(*frame.columns))).first()
-    assert row is not None
+    assert row is not None, "an aggregate without groups has one row"
     return _answer(list(row))
 
 

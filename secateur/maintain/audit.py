@@ -150,7 +150,7 @@ def compared(
     draw = np.random.default_rng(seed)
     catalog, found = opened.catalog, AuditFindings()
     snapshot = catalog.snapshot
-    if snapshot is None or catalog.memory is None:
+    if snapshot is None:
         return found, 0
     runs = catalog.runs(None, catalog.everywhere(None))
     numbers = np.concatenate([np.zeros(0, np.int64), *(run.begin + np.arange(len(run)) for run in runs)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,7 +27,7 @@ class Difference:
     """
 
     kept: Segments
-    live: set[FileIdentity]
+    live: AbstractSet[FileIdentity]
     new: Sequence[FileIdentity]
     added: int
     changed: int

@@ -36,7 +36,7 @@ _log = logging.getLogger("secateur")
 def declared_schema(table: TableSnapshot) -> pa.Schema:
     """Return the schema that the table's format declares."""
     schema = table.declared_schema
-    assert schema is not None
+    assert schema is not None, "asked only of formats with snapshots, which declare one"
     return schema
 
 

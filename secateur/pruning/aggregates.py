@@ -129,7 +129,7 @@ class Side:
 
 def side_of(each: Aggregate, blocks: Blocks, sure: np.ndarray) -> Side:
     """Return the bounds for MIN or MAX; all rows of `sure` blocks count."""
-    assert each.field is not None
+    assert each.field is not None, "MIN and MAX are of a field"
     kind, greatest = ordered_kind(each.field.type), each.function == MAX
     zones = blocks.zones(each.field) or unknown_zones(kind, len(blocks))
     nulls = null_counts(each.field, blocks)
@@ -246,7 +246,7 @@ class Answers:
         self.in_doubt = np.flatnonzero(doubtful)
         self.found: dict[Aggregate, Result] = {each: int(counts[~doubtful].sum()) for each, counts in known.items()}
         for each, side in self._sides.items():
-            assert each.field is not None
+            assert each.field is not None, "MIN and MAX are of a field"
             best = side.best()
             self.found[each] = None if best is None else scalar_of(best, each.field.type)
 

@@ -103,7 +103,7 @@ class Function:
 
 def _remade(make: Callable[..., Function | None], arguments: tuple[object, ...]) -> Function:
     function = make(*arguments)
-    assert function is not None  # it made this function before
+    assert function is not None, "it made this function before"
     return replace(function, source=(make, arguments))
 
 

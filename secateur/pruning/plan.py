@@ -48,7 +48,6 @@ class ScanPlan:
     def blocks(self) -> pa.Table:
         """One row per block: file (a dictionary), row_group, row_count, row_ranges, bytes, fully_matching."""
         blocks = self.survivors.blocks
-        assert blocks is not None
         ranges = self.survivors.row_ranges or whole_blocks(blocks.row_count)
         spans = pa.StructArray.from_arrays([from_numpy(ranges.start), from_numpy(ranges.stop)], ["start", "stop"])
         return pa.table(
@@ -73,7 +72,6 @@ class ScanPlan:
     @cached_property
     def file_ordinals(self) -> np.ndarray:
         """The positions in `paths` of files with a surviving block, ascending."""
-        assert self.survivors.blocks is not None
         return np.flatnonzero(np.bincount(self.survivors.blocks.file))
 
     @property
@@ -83,7 +81,6 @@ class ScanPlan:
     @cached_property
     def residuals(self) -> Residuals:
         """What must still be checked on the rows of each block, as bound predicates."""
-        assert self.survivors.blocks is not None
         return residuals_of(self.predicate, self.survivors.blocks, self.survivors.fully_matching)
 
     @property

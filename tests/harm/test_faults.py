@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,9 @@ import secateur as sc
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import SEGMENT, read_contents
 from secateur.index.read.index_view import IndexView
+from secateur.pruning.stages import filters, zone_maps
+from secateur.pruning.stages.survivors import LeftBlocks
+from secateur.scan import Scan
 from tests.support.filter_files import without_bands
 from tests.support.index_faults import IDS, PREDICATE, TEXTS, ask, index_files, is_refused
 from tests.support.make_golden import GOLDEN, stamp
@@ -187,6 +191,32 @@ def test_a_fault_that_no_part_of_a_stage_confines(
     assert plan.to_arrow(columns=["id"]).sort_by("id") == expected.sort_by("id")
     with pytest.raises(IndexFault, match="broken"):
         sc.prune(sc.open_table(str(golden)), predicate, strict=True)
+
+
+def left_by_filters(plan: Scan) -> set[tuple[int, int]]:
+    """The blocks that filters left: file and row group."""
+    (left,) = (each for each in plan.trail if each.stage == "filters")
+    assert isinstance(left, LeftBlocks)
+    return set(zip(left.blocks.file.tolist(), left.blocks.row_group.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("predicate", ["id = 52", "part = 1 AND id >= 0 AND id IN (3, 17, 41, 52, 79)"])
+def test_what_filters_left_stays_known_when_the_index_is_given_up(
+    golden: Path, predicate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks are numbered in the index, and mean others, or none, once it is given up."""
+
+    def broken(*_: object) -> None:
+        raise IndexFault("broken")
+
+    monkeypatch.setattr(filters, "SELECTIVE", 1.0)
+    sound = sc.prune(sc.open_table(str(golden)), predicate)
+    monkeypatch.setattr(zone_maps, "_of_chosen", broken)
+    plan = sc.prune(sc.open_table(str(golden)), predicate)
+    assert plan.report.degraded == ("broken",)
+    assert left_by_filters(plan) == left_by_filters(sound) == left_by_filters(pickle.loads(pickle.dumps(plan)))
+    assert all(plan.why(block).survives for block in plan.blocks.to_pylist())
+    assert plan.to_arrow(columns=["id"]) == sound.to_arrow(columns=["id"])
 
 
 @pytest.mark.parametrize("name", ["segment 0", "segment 1", "filter 0", "filter 4", "snapshot 0"])

@@ -249,6 +249,33 @@ def test_blocks_that_are_claimed_take_no_memory(tmp_path: Path, number: int) -> 
     assert peak < 16_000_000
 
 
+@pytest.mark.parametrize("gone", [True, False])
+@pytest.mark.parametrize("number", [2**26, 2**20])
+def test_blocks_of_a_file_that_is_gone_take_no_memory(tmp_path: Path, number: int, gone: bool) -> None:
+    """An entry may claim any size for a file that is not there: its blocks are bounded by the files that are."""
+    for name in ("a", "b"):
+        pq.write_table(pa.table({"id": range(20)}), tmp_path / f"{name}.parquet", row_group_size=20)
+    sc.prune(sc.open_table(str(tmp_path)), "id = 7", use_index=False).to_arrow()  # as above
+    sc.build_index(sc.open_table(str(tmp_path)))
+    (path,) = tmp_path.rglob("*.snapshot")
+
+    def huge(arrays: Arrays) -> Arrays:
+        return array(4, lambda blocks: np.where(np.arange(2) == 1, number, blocks))(to(0, 2**40, 2**40)(arrays))
+
+    claims = {"segments": to(3, number + 1), "files": huge}
+    path.write_bytes(with_arrays(path.read_bytes(), SNAPSHOT, claims).data)
+    if gone:
+        (tmp_path / "b.parquet").unlink()
+    tracemalloc.start()
+    plan = sc.prune(sc.open_table(str(tmp_path)), "id = 7")
+    found = plan.to_arrow()["id"].to_pylist()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == [7] * (1 if gone else 2)
+    assert plan.report.degraded
+    assert peak < 16_000_000
+
+
 @pytest.mark.parametrize("change", [to(0, -8), to(0, 2**40), to(0, 2**63 - 1), to(1, -1), to(1, 2**62), to(1, 10**6)])
 def test_no_store_is_asked_for_what_lies_outside_of_a_file(store: Memory, change: Callable[[Arrays], Arrays]) -> None:
     """It might take memory for it first."""

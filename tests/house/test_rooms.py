@@ -29,7 +29,10 @@ ORDER = {  # within a layer: a room imports from itself and from rooms of a lowe
 }
 FORMATS = "secateur.io.tables"  # a table format is a folder here, and knows no other
 MOST_MODULES = 30  # in a folder: as many as one can look over
-TWICE: dict[str, str] = {}  # class name -> why it stands in two modules
+TWICE = {  # class name -> why it stands in two modules
+    "PageHeader": "Thrift's structure in parquet.thrift, and what is decoded of it",
+    "Statistics": "a structure in parquet.thrift, whose names thrift_fields keeps; and what pruning needs to know",
+}
 
 
 def module_graph(root: Path) -> dict[str, set[str]]:

@@ -194,6 +194,14 @@ def work_of(text: str) -> dict[str, int]:
     }
 
 
+@pytest.mark.parametrize("template", LADDERS[-2:])
+def test_to_say_why_is_linear_in_the_levels(table: sc.Table, template: str) -> None:
+    """Also where each level is a condition of its own, in which all below it are nested."""
+    plans = [sc.prune(table, ladder(template, levels), strict=True) for levels in (30, 60)]
+    few, many = (calls(lambda plan=plan: str(plan.why("a.parquet"))) for plan in plans)  # type: ignore[misc]
+    assert many <= 2.6 * few
+
+
 @examples(60, shrink=False)
 @given(seed=st.integers(0, 2**40), depth=st.integers(1, 60))
 def test_nodes_are_fewer_than_characters(seed: int, depth: int) -> None:

@@ -117,7 +117,6 @@ def test_c35_filters_and_zone_maps_leave_what_each_block_allows(
             everything = np.concatenate([np.zeros(0, np.int64), *(run.begin + each_of(run) for run in runs)])
             blocks = flat.open(everything, None)
             expected = places(blocks.take(np.flatnonzero(allowed(each, predicate, blocks, blocks.numbers))))
-            assert survivors.blocks is not None
             left = places(survivors.blocks)
             partial = [s for s, part in enumerate(each.parts) if any(c.startswith("zone/") for c in part.missing)]
             assert set(left) <= set(expected), text
@@ -148,8 +147,6 @@ def test_c25_filters_only_ever_take_truth_from_leaves(seed: int, segments: int, 
         with_filters = run(query(index, kept, seed, strict=True), predicate)
         without = run(query(index, kept, seed, strict=True), predicate, [name for name in STAGES if name != "filters"])
         check_rows(index, with_filters)
-        assert with_filters.blocks is not None
-        assert without.blocks is not None
         assert set(places(with_filters.blocks)) <= set(places(without.blocks))
 
 

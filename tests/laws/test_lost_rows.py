@@ -85,7 +85,6 @@ def test_zone_maps_keep_what_a_flat_evaluation_keeps(
         everything = [run.begin + each_of(run) for run in runs]
         blocks = flat.open(np.concatenate([np.zeros(0, np.int64), *everything]), None)
         alive = np.flatnonzero(survives(evaluate(predicate, blocks)))
-    assert survivors.blocks is not None
     left, allowed = places(survivors.blocks), places(blocks.take(alive))
     partial = [s for s, part in enumerate(index.parts) if any(chunk.startswith("zone/") for chunk in part.missing)]
     assert set(left) <= set(allowed), predicate

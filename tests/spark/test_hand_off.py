@@ -203,7 +203,7 @@ def with_survivors(plan: Scan, files: int, per_file: int, block_bytes: int) -> S
         byte_count=np.full(n, block_bytes),
     )
     outcomes = np.full(n, EVERYTHING, np.uint8)
-    survivors = Survivors(plan.predicate, None, np.zeros(1, np.int64), blocks=blocks, known=outcomes)
+    survivors = Survivors(plan.predicate, blocks, known=outcomes)
     bare = replace(plan, paths=listing.paths, survivors=survivors, opened=replace(plan.opened, listing=listing))
     # what is left to check is that of no block in particular
     bare.__dict__["residuals"] = replace(plan.residuals, of_block=np.zeros(n, np.int64))

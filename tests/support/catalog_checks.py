@@ -341,7 +341,7 @@ class Query:
     def run_in_doubt(self, all_fail_in_the_end: bool = False) -> None:
         """What a pipeline asks while reads fail."""
         index, files = self.index, self.some_files()
-        if self.catalog.memory is None:
+        if self.catalog.snapshot is None:
             self.check_without_index(files)
             return
         segments = self.some(self.catalog.everywhere(files).tolist())

@@ -30,7 +30,7 @@ from secateur.io.parquet.footer import read_footer
 from secateur.io.parquet.page_index import PageLocations
 from secateur.io.parquet.page_reader import PageReader
 from secateur.io.parquet.row_selection import RowSelection, chosen_rows
-from secateur.io.parquet.thrift import decode_leading
+from secateur.io.parquet.thrift import I32, STRUCT, decode_leading
 
 MOST_ADDRESSES = 1 << 30  # bytes that may be claimed beyond what the process has
 ROWS = 120
@@ -270,9 +270,9 @@ def encoded(fields: Mapping[int, Any]) -> bytes:
             case bool():
                 found.append((number, 1 if value else 2, b""))
             case int():
-                found.append((number, thrift.I32, thrift.integer(value)))
+                found.append((number, I32, thrift.integer(value)))
             case _:
-                found.append((number, thrift.STRUCT, encoded(value)))
+                found.append((number, STRUCT, encoded(value)))
     return thrift.structure(found)
 
 

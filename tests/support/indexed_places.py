@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from secateur.pruning.stages.survivors import Query as Asked
 from secateur.pruning.stages.survivors import Survivors
 from secateur.pruning.statistics import Blocks, Run
 from tests.support.catalog_checks import Query
+from tests.support.chosen_stages import ALL_STAGES, only_stages
 from tests.support.random_index import Block, Index
 from tests.support.strategies import array_of
 
@@ -31,7 +31,6 @@ def rows_of(index: Index, file: int, block: Block) -> pa.RecordBatch:
 
 def check_rows(index: Index, survivors: Survivors) -> None:
     """Every row that may match is in a block that survives, in its ranges of rows; blocks that surely match do."""
-    assert survivors.blocks is not None
     ranges, kept = survivors.row_ranges, {}
     for i, place in enumerate(zip(survivors.blocks.file.tolist(), survivors.blocks.row_group.tolist(), strict=True)):
         rows = np.ones(int(survivors.blocks.row_count[i]), bool)
@@ -53,14 +52,11 @@ def check_rows(index: Index, survivors: Survivors) -> None:
             assert not sure or (outcomes == TRUE).all(), (survivors.predicate, file, group)
 
 
-ALL_STAGES = tuple(stage.name for stage in pipeline.STAGES)
-
-
 def run(asked: Query, predicate: Predicate, names: Sequence[str] = ALL_STAGES) -> Survivors:
     """The survivors of some stages."""
-    with patch.object(pipeline, "STAGES", [stage for stage in pipeline.STAGES if stage.name in names]):
-        survivors, _ = pipeline.run(Asked(predicate, asked.catalog), asked.faults, predicate=str(predicate), index="")
-    return survivors
+    with only_stages(names):
+        found = pipeline.run(Asked(predicate, asked.catalog), asked.faults, predicate=str(predicate), index="")
+    return found.survivors
 
 
 def each_of(run: Run) -> np.ndarray:

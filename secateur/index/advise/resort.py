@@ -29,7 +29,7 @@ from secateur.values import Kind, is_float, kind_of
 MOST_SLICES = 1 << 14
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Sorted:
     """The rows of sampled blocks sorted by a column, cut into blocks and slices, with statistics over the slices."""
 

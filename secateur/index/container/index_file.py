@@ -168,7 +168,7 @@ class Contents:
     """The table of contents of one index file."""
 
     name: str
-    meta: dict[str, Any]
+    meta: Mapping[str, Any]
     chunks: Mapping[str, Place]
     matrices: Mapping[str, Matrix]
     at: int  # where it begins, after all chunks and matrices

@@ -243,7 +243,7 @@ class OpenedBlocks:
         if all(table is None for table in found):
             return None
         zones = self.zones(column)
-        assert zones is not None
+        assert zones is not None, "a column with pages is indexed"
         tables, at = [], 0
         for (_, within), table in zip(parts, found, strict=True):
             here = slice(at, at + len(within))

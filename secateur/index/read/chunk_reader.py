@@ -47,7 +47,7 @@ class IndexChunk:
         return f"{self.segment}: chunk {self.kind} at {self.place.at}"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class ChunkReader:
     """Reads chunks from a store, or from the local disk cache, which keeps them unencoded."""
 

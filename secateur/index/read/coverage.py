@@ -16,13 +16,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secateur.errors import IndexFault
 from secateur.index.segments.segment_table import FileCounts, FileTable
-from secateur.index.segments.snapshot import Snapshot
+from secateur.index.segments.snapshot import LEAST_BLOCK, Snapshot
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.questions import Question
 from secateur.pruning.report import Counts
 from secateur.pruning.zones import Zones
 from secateur.ragged import offsets_of
+
+MOST_GONE = 1 << 16  # blocks of files that are gone that are believed of any table, however small it is now
 
 
 class LiveFiles(Protocol):
@@ -225,8 +228,24 @@ def covered(live: LiveFiles, snapshot: Snapshot) -> Coverage:
     matched = snapshot.live if live.id == snapshot.listing_id else _matched(live, snapshot.files)
     known = np.zeros(len(live.size), bool)
     known[matched[matched >= 0]] = True
+    _require_room(live, entries, matched)
     begin = snapshot.segments.file_begin
     return Coverage(live.size, np.flatnonzero(~known), matched, begin, entries)
+
+
+def _require_room(live: LiveFiles, entries: FileCounts, matched: np.ndarray) -> None:
+    """Raise IndexFault where entries have more blocks than the listed files can describe; those that are gone too.
+
+    The size that an entry claims is bounded by nothing if no file has it, and arrays are allocated for its blocks.
+    """
+    room, is_live = live.size // LEAST_BLOCK, matched >= 0
+    if (entries.block_count[is_live] > room[matched[is_live]]).any():
+        raise IndexFault("a file of the table has more blocks in the index than its bytes can describe")
+    gone = float(entries.block_count[~is_live].sum(dtype=np.float64))
+    if gone > max(MOST_GONE, float(room.sum(dtype=np.float64))):
+        raise IndexFault(
+            f"{gone:,.0f} blocks in the index are of files that are gone, more than the table can have had"
+        )
 
 
 def _matched(live: LiveFiles, entries: FileTable) -> np.ndarray:

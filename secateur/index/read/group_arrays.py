@@ -138,11 +138,12 @@ class ResidentZones:
 
     def _write_gaps(self, chunk: slice, gaps: GapTable) -> None:
         """Write the gaps of one segment; unused slots of a block stay empty."""
-        if self.zones.gaps is None:
+        kept = self.zones.gaps
+        if kept is None:
             shape = (MOST_GAPS, int(self._begin[-1]))
-            self.zones = replace(self.zones, gaps=(np.full(shape, INT64_MAX), np.full(shape, INT64_MAX)))
-        assert self.zones.gaps is not None
-        for mine, theirs in zip(self.zones.gaps, (gaps.low, gaps.high), strict=True):
+            kept = np.full(shape, INT64_MAX), np.full(shape, INT64_MAX)
+            self.zones = replace(self.zones, gaps=kept)
+        for mine, theirs in zip(kept, (gaps.low, gaps.high), strict=True):
             mine[: len(theirs), chunk] = theirs
 
     def _widen(self, words: int) -> None:

@@ -23,9 +23,9 @@ from secateur.index.read.location_reader import locations_at, placed_at
 from secateur.index.read.lookup import ZonesOf, answers, holders
 from secateur.index.read.memory_cache import ByteCache
 from secateur.index.read.runs import LooseRun, SegmentRun
-from secateur.index.segments.snapshot import Snapshot, open_snapshot, snapshot_files
+from secateur.index.segments.snapshot import Snapshot, no_segments, open_snapshot, snapshot_files
 from secateur.index.zones import segment_tree
-from secateur.index.zones.page_locations import BlockLocations, concat_locations
+from secateur.index.zones.page_locations import BlockLocations
 from secateur.index.zones.page_statistics import PageTable
 from secateur.pruning.predicate.bound import Field
 from secateur.pruning.predicate.nodes import Predicate
@@ -56,20 +56,20 @@ class IndexView:
         self,
         live: LiveFiles,
         coverage: Coverage,
-        memory: IndexMemory | None,
+        memory: IndexMemory,
         read_footers: FooterReader,
         faults: Faults,
     ) -> None:
         self.coverage, self.memory = coverage, memory
         self._live, self._read_footers, self._faults = live, read_footers, faults
-        self.reads = Reads() if memory is None else memory.chunks.reads
+        self.reads = memory.chunks.reads
         self.loose: LooseBlocks | None = None
         self._undecided: set[int] = set()  # segments whose blocks were all taken as candidates
 
     @property
     def snapshot(self) -> Snapshot | None:
         """The index snapshot; None if there is none or it is unreadable."""
-        return None if self.memory is None else self.memory.snapshot
+        return None if self.memory.snapshot is no_segments() else self.memory.snapshot
 
     @property
     def files(self) -> CoveredFiles:
@@ -99,8 +99,8 @@ class IndexView:
 
     def descend(self, predicate: Predicate, implied: Predicate | None) -> Descent:
         """Return the segments that may hold a match, by the tree above them; `implied` only rules out more."""
-        snapshot = self.snapshot
-        if snapshot is None or not len(snapshot.segments):
+        snapshot = self.memory.snapshot
+        if not len(snapshot.segments):
             return Descent(_NOTHING, _NOTHING, "no index")
         found = segment_tree.descend(predicate, snapshot.tree, self._tree_zones, implied)
         note = f"tree of fan-out {snapshot.tree.fan_out}, {found.visited:,} nodes visited"
@@ -108,18 +108,15 @@ class IndexView:
         return Descent(found.segments, found.whole, note + whole)
 
     def _tree_zones(self, column: Field) -> Zones | None:
-        assert self.memory is not None
-        snapshot = self.memory.snapshot
         if self.file_zones(column) is not None:  # these are exact, even where files have a column of that name too
             return None
         with self._faults.tolerated():
             zone_map = self.memory.tree_zones(column)
-            return None if zone_map is None else zone_map.zones(snapshot.tree.row_count)
+            return None if zone_map is None else zone_map.zones(self.memory.snapshot.tree.row_count)
         return None
 
     def merged(self, segments: np.ndarray) -> Statistics:
         """Return the merged zone maps of some segments, on which the tree decides."""
-        assert self.memory is not None
         return segment_tree.Nodes(self.memory.snapshot.tree.row_count[segments], segments, self._tree_zones)
 
     def segment_of_file(self, file: int) -> int:
@@ -132,7 +129,7 @@ class IndexView:
     def runs(self, files: np.ndarray | None, segments: np.ndarray) -> Sequence[Run]:
         """Return the blocks of the surviving files in the given segments."""
         runs: list[Run] = []
-        if self.memory is not None and len(segments):
+        if len(segments):
             complete = self.coverage.complete_under(files)
             for group, mine in self.memory.by_group(segments):
                 runs += self._runs_of(group, mine, files, complete)
@@ -147,7 +144,6 @@ class IndexView:
         self, group: int, segments: np.ndarray, files: np.ndarray | None, complete: np.ndarray
     ) -> Iterator[SegmentRun]:
         """Yield runs of neighbouring segments of a group; a single run over all of them if there are many."""
-        assert self.memory is not None
         begin = self.memory.groups.block_begin
         cuts = np.flatnonzero(np.diff(segments) != 1) + 1
         for part in np.split(segments, cuts) if len(cuts) < FEW_RUNS else (segments,):
@@ -161,7 +157,6 @@ class IndexView:
         self, first: int, end: int, segments: np.ndarray, files: np.ndarray | None, complete: np.ndarray
     ) -> np.ndarray:
         """Mark which of the blocks [first, end) are in the segments and of surviving files."""
-        assert self.memory is not None
         begin = self.memory.groups.block_begin
         candidates = np.zeros(end - first, bool)
         for segment in segments.tolist():
@@ -171,7 +166,6 @@ class IndexView:
 
     def _survive(self, segment: int, files: np.ndarray | None) -> np.ndarray | bool:
         """Mark the blocks of a segment that belong to surviving files; all if unreadable: opening them decides."""
-        assert self.memory is not None
         group, within = self.memory.groups.place(segment)
         (resident,) = self.memory.blocks([(group, np.array([segment]))])
         if not resident.loaded[within]:
@@ -184,7 +178,7 @@ class IndexView:
         """Load the zone maps of columns over some runs into memory, all at once."""
         mine = [run for run in runs if isinstance(run, SegmentRun)]
         for column in columns:
-            if self.memory is not None and self.file_zones(column) is None and self.is_indexed(column):
+            if self.file_zones(column) is None and self.is_indexed(column):
                 new = [run for run in mine if column not in run.columns]
                 residents = self.memory.zones(column, [(run.group, run.segments) for run in new])
                 for run, resident in zip(new, residents, strict=True):
@@ -192,27 +186,26 @@ class IndexView:
 
     def expect(self, columns: Sequence[Field]) -> None:
         """Announce the columns of a query: if it touches few segments, their chunks are read together."""
-        if self.memory is not None:
-            known = (own for column in columns if (own := self.memory.called(column)) is not None)
-            self.memory.expected[:] = dict.fromkeys(known)
+        known = (own for column in columns if (own := self.memory.called(column)) is not None)
+        self.memory.expected[:] = dict.fromkeys(known)
 
     # ---- look-ups
 
     def block_count(self, segments: np.ndarray) -> int:
         """Return the number of blocks in the given segments."""
-        return 0 if self.memory is None else int(np.diff(self.memory.groups.block_begin)[segments].sum())
+        return int(np.diff(self.memory.groups.block_begin)[segments].sum())
 
     def holders(self, question: Question, segments: np.ndarray) -> np.ndarray | None:
         """Return the blocks of some segments, ascending, that may hold a match; None where no filter answers."""
         asked = self._asked_of_index(question, segments)
-        if self.memory is None or asked is None:
+        if asked is None:
             return None
         return holders(self.memory, asked, segments, self._zones_of(question))
 
     def answers(self, question: Question, segments: np.ndarray) -> list[FilterHits]:
         """Return one answer per filter that covers any of `segments`."""
         asked = self._asked_of_index(question, segments)
-        if self.memory is None or asked is None:
+        if asked is None:
             return []
         return answers(self.memory, asked, segments, self._zones_of(question))
 
@@ -221,14 +214,13 @@ class IndexView:
 
     def _asked_of_index(self, question: Question, segments: np.ndarray) -> Question | None:
         """Return the question with the index's own name for its column; None where filters cannot answer."""
-        if self.memory is None or self.file_zones(question.column) is not None or not len(segments):
+        if self.file_zones(question.column) is not None or not len(segments):
             return None
         column = self.memory.called(question.column)
         return None if column is None else replace(question, column=column)
 
     def choose(self, numbers: np.ndarray, whole: np.ndarray, files: np.ndarray | None) -> OpenedBlocks:
         """Return the blocks of surviving files among these numbers, those of whole segments, and the loose blocks."""
-        assert self.memory is not None
         begin = self.memory.groups.block_begin
         chosen = np.union1d(numbers, elements_of(begin, whole)) if len(whole) else numbers
         loose = [np.arange(run.begin, run.begin + len(run)) for run in self.loose_runs(files)]
@@ -251,30 +243,29 @@ class IndexView:
 
         Blocks of segments come first, then those whose footers a query has read.
         """
-        parts = []
-        if self.memory is not None:
-            wanted = list(self.memory.by_group(self.coverage.everywhere))
-            begin, blocks = self.memory.groups.group_begin, self.memory.groups.block_begin
-            loaded = [
-                mine[resident.loaded[mine - begin[group]]]
-                for resident, (group, mine) in zip(self.memory.blocks(wanted), wanted, strict=True)
-            ]
-            found = OpenedBlocks(self, elements_of(blocks, np.concatenate([_NOTHING, *loaded])))
-            parts.append(found.take(np.flatnonzero((found.file >= 0) & (found.row_count > 0))))
+        wanted = list(self.memory.by_group(self.coverage.everywhere))
+        begin, blocks = self.memory.groups.group_begin, self.memory.groups.block_begin
+        loaded = [
+            mine[resident.loaded[mine - begin[group]]]
+            for resident, (group, mine) in zip(self.memory.blocks(wanted), wanted, strict=True)
+        ]
+        found = OpenedBlocks(self, elements_of(blocks, np.concatenate([_NOTHING, *loaded])))
+        parts = [found.take(np.flatnonzero((found.file >= 0) & (found.row_count > 0)))]
         if self.loose is not None:
             found = OpenedBlocks(self, self.total + np.arange(len(self.loose.blocks)))
             parts.append(found.take(np.flatnonzero(found.row_count)))
         read = _NOTHING if self.loose is None else self.loose.blocks.file
-        return parts, len(np.setdiff1d(self.coverage.uncovered, read))
+        return [part for part in parts if len(part)], len(np.setdiff1d(self.coverage.uncovered, read))
 
     @property
     def total(self) -> int:
         """The number of blocks in segments; loose blocks follow."""
-        return 0 if self.memory is None else int(self.memory.groups.block_begin[-1])
+        return int(self.memory.groups.block_begin[-1])
 
     def by_footers(self, files: np.ndarray | None) -> OpenedBlocks:
         """Return all blocks of the surviving files from their footers; the index is given up."""
-        self.memory, self.coverage, self.loose = None, uncovered(self._live), None
+        self.memory, self.coverage, self.loose = self.memory.without_segments(), uncovered(self._live), None
+        self._undecided.clear()
         runs = self.loose_runs(files)
         return self.open(np.arange(sum(map(len, runs))), files)
 
@@ -282,18 +273,16 @@ class IndexView:
         """Return the non-empty blocks with these numbers; an unreadable block table is replaced by all blocks of its
         files.
         """
-        has_empty = False
-        if self.memory is not None:
-            wanted = list(self.memory.by_group(self.segments_of(numbers)))
-            residents = self.memory.blocks(wanted)
-            begin = self.memory.groups.group_begin
-            unread = [
-                mine[~resident.loaded[mine - begin[group]]]
-                for resident, (group, mine) in zip(residents, wanted, strict=True)
-            ]
-            if any(map(len, unread)) or self._undecided:
-                numbers = self._replaced(numbers, np.concatenate([_NOTHING, *unread]), files)
-            has_empty = any(resident.has_empty for resident in residents)
+        wanted = list(self.memory.by_group(self.segments_of(numbers)))
+        residents = self.memory.blocks(wanted)
+        begin = self.memory.groups.group_begin
+        unread = [
+            mine[~resident.loaded[mine - begin[group]]]
+            for resident, (group, mine) in zip(residents, wanted, strict=True)
+        ]
+        if any(map(len, unread)) or self._undecided:
+            numbers = self._replaced(numbers, np.concatenate([_NOTHING, *unread]), files)
+        has_empty = any(resident.has_empty for resident in residents)
         blocks = OpenedBlocks(self, numbers)
         return blocks.take(np.flatnonzero(blocks.row_count)) if has_empty or self.loose is not None else blocks
 
@@ -329,8 +318,6 @@ class IndexView:
 
     def segments_of(self, numbers: np.ndarray) -> np.ndarray:
         """Return the segments that hold any of the blocks, ascending."""
-        if self.memory is None:
-            return _NOTHING
         return np.flatnonzero(np.diff(np.searchsorted(numbers, self.memory.groups.block_begin)))
 
     def file_zones(self, column: Field) -> Zones | None:
@@ -339,22 +326,20 @@ class IndexView:
 
     def is_indexed(self, column: Field) -> bool:
         """Whether segments may have zone maps of a column."""
-        return self.memory is not None and self.memory.knows(column)
+        return self.memory.knows(column)
 
     def has(self, kind: str, column: Field) -> bool:
         """Whether some segment has a chunk of a kind for a column."""
-        return self.memory is not None and self.memory.has(kind, column)
+        return self.memory.has(kind, column)
 
     def segment_of(self, numbers: np.ndarray) -> np.ndarray:
         """Return the segment of every block in `numbers`, which ascend and lie in segments."""
-        if self.memory is None:
-            return np.zeros(len(numbers), np.int64)
         counts = np.diff(np.searchsorted(numbers, self.memory.groups.block_begin))
         return np.repeat(np.arange(len(counts)), counts)
 
     def tables_at(self, numbers: np.ndarray) -> list[tuple[int, BlockTable, np.ndarray | slice]]:
         """Return the block tables of the given blocks of segments: (group, its table, positions in the table)."""
-        if self.memory is None or not len(numbers):
+        if not len(numbers):
             return []
         wanted = list(self.memory.by_group(self.segments_of(numbers)))
         tables = [resident.table for resident in self.memory.blocks(wanted)]
@@ -363,32 +348,29 @@ class IndexView:
 
     def live_of(self, group: int, file: np.ndarray) -> np.ndarray:
         """Return the live files of files of a group."""
-        assert self.memory is not None
         return self.coverage.live[int(self.memory.groups.files_of(group)[0]) + file.astype(np.int64)]
 
     def zones_at(self, column: Field, numbers: np.ndarray) -> list[Zones]:
         """Return the zone maps of an indexed column for the given blocks of segments, in parts."""
-        if self.memory is None:
-            return []
         residents = self.memory.zones(column, list(self.memory.by_group(self.segments_of(numbers))))
         within = self._within_groups(numbers)
         return [resident.zones.take(each) for resident, each in zip(residents, within, strict=True)]
 
     def null_counts(self, column: Field, segments: np.ndarray) -> Sequence[np.ndarray | None]:
         """Return an indexed column's NULL counts in the blocks of every segment; None where unreadable."""
-        return [None] * len(segments) if self.memory is None else self.memory.null_counts(column, segments)
+        return self.memory.null_counts(column, segments)
 
     def pages(self, column: Field, segments: np.ndarray) -> Sequence[PageTable | None]:
         """Return the pages of a column in the given segments; None where absent or unreadable."""
-        return self.memory.pages(column, segments) if self.memory is not None else []
+        return self.memory.pages(column, segments)
 
     def page_locations(self, segments: Sequence[tuple[int, np.ndarray]]) -> BlockLocations:
         """Return the page locations of chosen blocks of some segments; unknown where absent or unreadable."""
-        return concat_locations([]) if self.memory is None else locations_at(self.memory, segments)
+        return locations_at(self.memory, segments)
 
     def placed(self, segments: Sequence[tuple[int, np.ndarray]]) -> np.ndarray:
         """Return where split readers see chosen blocks of some segments begin, and their bytes; -1 = unknown."""
-        return concat_locations([]).placed if self.memory is None else placed_at(self.memory, segments)
+        return placed_at(self.memory, segments)
 
     @property
     def faults(self) -> Faults:
@@ -397,12 +379,10 @@ class IndexView:
 
     def block_begin(self, segment: int) -> int:
         """Return the number of the first block of a segment."""
-        assert self.memory is not None
         return int(self.memory.groups.block_begin[segment])
 
     def _within_groups(self, numbers: np.ndarray) -> list[np.ndarray | slice]:
         """Return the positions of the blocks within their groups, group by group, ascending."""
-        assert self.memory is not None
         begin = self.memory.groups.group_block_begin
         cuts = np.searchsorted(numbers, begin)
         groups = np.flatnonzero(np.diff(cuts)).tolist()
@@ -424,16 +404,18 @@ def open_catalog(
     naming: ColumnNaming = BY_NAME,
 ) -> IndexView:
     """Open the catalog of a table with these live files, without the index if its snapshot has a fault."""
+    cache, chunks = caches.memory, ChunkReader(caches.store, caches.disk, Reads())
     with faults.tolerated():
         if snapshot is not None:
-            memory, version = caches.memory, (caches.store.location, snapshot.number, snapshot.created)
+            version = (caches.store.location, snapshot.number, snapshot.created)
             segments = snapshot.segments  # read here, where faults are tolerated; later code relies on them
-            groups = memory.get((*version, "groups"), lambda: segment_groups(segments))
-            coverage = memory.get((*version, "coverage", live.id), lambda: covered(live, snapshot))
-            chunks = ChunkReader(caches.store, caches.disk, Reads())
-            found = IndexMemory(caches.store, memory, chunks, faults, snapshot, groups, naming)
-            return IndexView(live, coverage, found, read_footers, faults)
-    return IndexView(live, uncovered(live), None, read_footers, faults)
+            groups = cache.get((*version, "groups"), lambda: segment_groups(segments))
+            coverage = cache.get((*version, "coverage", live.id), lambda: covered(live, snapshot))
+            memory = IndexMemory(caches.store, cache, chunks, faults, snapshot, groups, naming)
+            return IndexView(live, coverage, memory, read_footers, faults)
+    empty = no_segments()
+    memory = IndexMemory(caches.store, cache, chunks, faults, empty, segment_groups(empty.segments), naming)
+    return IndexView(live, uncovered(live), memory, read_footers, faults)
 
 
 def current_snapshot(store: Store, cache: ByteCache | None = None) -> Snapshot | None:

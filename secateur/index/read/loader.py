@@ -7,7 +7,7 @@ pages segment by segment. All share one cache; users hold references to the arra
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TypeVar
 
@@ -20,7 +20,7 @@ from secateur.index.filters.bloom_matrix import BloomMatrices
 from secateur.index.model import Filter, Store
 from secateur.index.naming import BY_NAME, ColumnNaming
 from secateur.index.read.chunk_reader import Arrays, ChunkReader, IndexChunk
-from secateur.index.read.group_arrays import ResidentBlocks, ResidentZones, SegmentGroups
+from secateur.index.read.group_arrays import ResidentBlocks, ResidentZones, SegmentGroups, segment_groups
 from secateur.index.read.memory_cache import ByteCache
 from secateur.index.segments.segment_file import (
     BLOCKS,
@@ -38,7 +38,7 @@ from secateur.index.segments.segment_file import (
     zone_map_of,
 )
 from secateur.index.segments.segment_table import Directory
-from secateur.index.segments.snapshot import Snapshot
+from secateur.index.segments.snapshot import Snapshot, no_segments
 from secateur.index.zones.page_locations import LocationTable, location_table_of
 from secateur.index.zones.page_statistics import PageTable
 from secateur.index.zones.zonemap import ZoneMap, unknown
@@ -57,7 +57,7 @@ SHORT = (
 Wanted = Sequence[tuple[int, np.ndarray]]  # groups, and segments of each
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class IndexMemory:
     """The statistics of one snapshot's segments. What cannot be read is noted as a fault and is unknown."""
 
@@ -70,6 +70,11 @@ class IndexMemory:
     naming: ColumnNaming = BY_NAME
     tables: dict[int, ResidentBlocks] = field(default_factory=dict)  # by group: a query keeps what it has read
     expected: list[Field] = field(default_factory=list)  # columns the query will ask for, as named in the index
+
+    def without_segments(self) -> IndexMemory:
+        """Return the same for a table without an index."""
+        empty = no_segments()
+        return replace(self, snapshot=empty, groups=segment_groups(empty.segments), tables={}, expected=[])
 
     def called(self, column: Field) -> Field | None:
         """Return the column under its name in the index; None where the index cannot know it."""
@@ -108,8 +113,9 @@ class IndexMemory:
             kind = BLOCKS if column is None else ZONE
             what: tuple[Hashable, ...] = (kind,) if column is None else (kind, column)
             directory = self._directory(kind, column)
-            for group, mine in self.by_group(segments) if directory is not None else ():
-                assert directory is not None
+            if directory is None:
+                continue
+            for group, mine in self.by_group(segments):
                 resident = self.cache.peek(self._group_key(what, group))
                 if resident is not None:
                     mine = mine[~resident.loaded[mine - self.groups.group_begin[group]]]
@@ -121,7 +127,7 @@ class IndexMemory:
     def zones(self, column: Field, wanted: Wanted) -> list[ResidentZones]:
         """Return the zone maps of an indexed column over groups, with the wanted segments loaded."""
         own = self.called(column)
-        assert own is not None
+        assert own is not None, "asked only for columns that `knows` knows"
         return self._zones(own, wanted)
 
     def _zones(self, column: Field, wanted: Wanted) -> list[ResidentZones]:
@@ -135,11 +141,11 @@ class IndexMemory:
             if directory is None or not directory.size[segment]:
                 nothing = unknown(kind, self._block_count(segment))
                 resident.fill(within, nothing, None, for_good=directory is not None)
-        for part in _batches(there) if directory is not None else ():
-            assert directory is not None
-            read = self._read(ZONE, directory, [segment for _, _, segment in part])
-            for (resident, within, segment), arrays in zip(part, read, strict=True):
-                self._fill_zones(resident, within, segment, column, arrays)
+        if directory is not None:
+            for part in _batches(there):
+                read = self._read(ZONE, directory, [segment for _, _, segment in part])
+                for (resident, within, segment), arrays in zip(part, read, strict=True):
+                    self._fill_zones(resident, within, segment, column, arrays)
         for group, _ in wanted:
             self.cache.measure(self._group_key((ZONE, column), group))
         return residents
@@ -161,8 +167,9 @@ class IndexMemory:
         residents = [self._tables(group) for group, _ in wanted]
         missing = list(self._missing(residents, wanted))
         directory = self._directory(BLOCKS, None) if missing else None
-        for part in _batches(missing) if directory is not None else ():
-            assert directory is not None
+        if directory is None:
+            return residents
+        for part in _batches(missing):
             read = self._read(BLOCKS, directory, [segment for _, _, segment in part])
             for (resident, within, segment), arrays in zip(part, read, strict=True):
                 with self.faults.tolerated():

@@ -7,7 +7,7 @@ are live and what file names say, and applies filters, zone maps and pages.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,14 @@ from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.report import Faults, Reads
 from secateur.pruning.stages.filters import prune_by_filters
 from secateur.pruning.stages.pages import prune_pages
-from secateur.pruning.stages.survivors import Query, RowRanges, Survivors, joined_ranges, whole_blocks
+from secateur.pruning.stages.survivors import (
+    Query,
+    RowRanges,
+    SurvivingSegments,
+    Survivors,
+    joined_ranges,
+    whole_blocks,
+)
 from secateur.pruning.stages.zone_maps import prune_blocks
 from secateur.pruning.zones import Zones
 from secateur.ragged import elements_of
@@ -71,22 +78,21 @@ class _ShareFiles(NamesOnly):
         return self.share.names.get(column)
 
 
-def shares_of(catalog: IndexView, query: Query, survivors: Survivors, count: int) -> list[tuple[Share, np.ndarray]]:
+def shares_of(catalog: IndexView, query: Query, left: SurvivingSegments, count: int) -> list[tuple[Share, np.ndarray]]:
     """Cut the surviving segments into shares of about equally many blocks, each with the live files of its entries."""
-    assert catalog.memory is not None
     snapshot, coverage, naming = catalog.memory.snapshot, catalog.coverage, catalog.memory.naming
-    segments = np.union1d(survivors.segments, survivors.whole)
+    segments = left.all_segments
     done = np.cumsum(snapshot.segments.block_count[segments])
     cuts = np.searchsorted(done, np.arange(1, count) * (done[-1] / count)) if len(done) else _NOTHING
-    alive = coverage.live >= 0 if survivors.files is None else coverage.surviving(survivors.files)
+    alive = coverage.live >= 0 if left.files is None else coverage.surviving(left.files)
     shares = []
     for mine in np.split(segments, np.unique(cuts)):
         if len(mine):
             entries = elements_of(coverage.begin, mine)
             live = coverage.live[entries]
-            named = {f: zones for f in fields(survivors.predicate) if (zones := catalog.file_zones(f)) is not None}
+            named = {f: zones for f in fields(left.predicate) if (zones := catalog.file_zones(f)) is not None}
             names = {f: zones.take(np.maximum(live, 0)).where(live >= 0) for f, zones in named.items()}
-            whole = np.intersect1d(mine, survivors.whole, assume_unique=True)
+            whole = np.intersect1d(mine, left.whole, assume_unique=True)
             shares.append(
                 (
                     Share(snapshot.number, snapshot.created, mine, whole, alive[entries], names, query.implied, naming),
@@ -101,13 +107,16 @@ def prune_share(share: Share, store: Store, cache: ByteCache, predicate: Predica
     faults = Faults(strict)
     catalog = _catalog_of(share, store, cache, faults)
     segments = np.setdiff1d(share.segments, share.whole, assume_unique=True)
-    survivors = Survivors(predicate, None, segments, share.whole)
+    left, survivors = SurvivingSegments(predicate, None, segments, share.whole), None
     query = Query(predicate, catalog, implied=share.implied)
-    for stage in (prune_by_filters, prune_blocks, prune_pages):
-        with faults.tolerated():
-            survivors = stage(query, survivors)
-    if survivors.blocks is None:
+    with faults.tolerated():
+        left = prune_by_filters(query, left)
+    with faults.tolerated():
+        survivors = prune_blocks(query, left)
+    if survivors is None:
         raise IndexFault("; ".join(faults.drain()))
+    with faults.tolerated():
+        survivors = prune_pages(query, survivors)
     blocks = survivors.blocks
     ranges = survivors.row_ranges or whole_blocks(blocks.row_count)
     reads = catalog.reads
@@ -141,12 +150,12 @@ def _no_footers(files: np.ndarray) -> LooseBlocks:
 
 
 def gathered(
-    results: Sequence[bytes], live: Sequence[np.ndarray], survivors: Survivors, faults: Faults, reads: Reads
+    results: Sequence[bytes], live: Sequence[np.ndarray], left: SurvivingSegments, faults: Faults, reads: Reads
 ) -> Survivors:
     """Join the survivors of all shares, in order; `live` has the live files of every share. Raises IndexFault."""
     found = [_decoded(*pair, faults, reads) for pair in zip(results, live, strict=True)]
     blocks, outcomes, ranges = zip(*found, strict=True)
-    return replace(survivors, blocks=joined(blocks), known=np.concatenate(outcomes), row_ranges=joined_ranges(ranges))
+    return left.opened(joined(blocks), np.concatenate(outcomes), joined_ranges(ranges))
 
 
 def _decoded(data: bytes, live: np.ndarray, faults: Faults, reads: Reads) -> tuple[PlainBlocks, np.ndarray, RowRanges]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ from secateur.index.segments.segment_table import (
     FileTable,
     Segments,
     chunk_names,
+    summarised,
     written_name,
 )
 from secateur.index.zones import segment_tree
@@ -122,7 +123,7 @@ def encode_snapshot(
 class SegmentTable:
     """The segments of a snapshot in key order: arrays of shape (n_segments,)."""
 
-    name: list[str]
+    name: Sequence[str]
     size: np.ndarray  # bytes of the file
     block_count: np.ndarray
     row_count: np.ndarray
@@ -418,6 +419,17 @@ def open_snapshot(store: Store, number: int, size: int | None = None) -> Snapsho
     if snapshot.number != number:
         raise IndexFault(f"{name} says that it is number {snapshot.number}")
     return snapshot
+
+
+@cache
+def no_segments() -> Snapshot:
+    """Return a snapshot without segments: a table without an index is read with it."""
+    data = encode_snapshot(0, 0.0, summarised([], [], [], {}), BuildOptions(), pa.schema([]))
+
+    def read(offset: int, count: int) -> bytes:
+        return data[offset : offset + count]
+
+    return Snapshot(read_contents("no index", SNAPSHOT, len(data), read), read, len(data))
 
 
 def _with_end(read: ReadRange, size: int) -> ReadRange:

@@ -234,8 +234,7 @@ def tuple_contradictions(
     rows = encode_rows(columns, components)
     for statistic, recorded, found in unit.outside(rows):
         name = ", ".join(map(str, sort_key))
-        assert isinstance(recorded, bytes)
-        assert isinstance(found, bytes)
+        assert isinstance(recorded, bytes) and isinstance(found, bytes), "tuples are encoded as bytes"
         yield Contradiction(
             name, f"the {statistic} bound of the tuples of the sort key", recorded.hex(), found[:MOST_SHOWN].hex()
         )

@@ -53,8 +53,8 @@ def widest_gaps(values: pa.Array, g: int) -> Gaps:
 
     `values` are all values of the block, of a type with WORD keys. An interval without a key in it is no gap.
     """
-    assert kind_of(values.type) is Kind.WORD
-    assert 1 <= g <= MOST_GAPS
+    assert kind_of(values.type) is Kind.WORD, "gaps are recorded for types with WORD keys only"
+    assert 1 <= g <= MOST_GAPS, f"{g} gaps"
     keys = sorted_distinct(keys_of(values.drop_null()).words[0])
     low, high = keys[:-1], keys[1:]
     widths = _widths(low, high) if is_float(values.type) else _distances(low, high)

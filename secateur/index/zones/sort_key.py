@@ -158,7 +158,7 @@ def _row_at(columns: Sequence[pa.Array], components: Sequence[Component], greate
         rows = tied if rows is None else rows[tied]
         if len(rows) == 1:
             break
-    assert rows is not None
+    assert rows is not None, "a sort key has a column"
     return int(rows[0])
 
 

@@ -18,6 +18,7 @@ from secateur.errors import InvalidParquet
 from secateur.index.filters import parquet_bloom
 from secateur.index.filters.bloom import MOST_LOG2_BITS
 from secateur.index.filters.parquet_bloom import MOST_WIDTH, Encoding, NativeFilters, NativeForm
+from secateur.io.parquet import thrift_fields as spec
 from secateur.io.parquet.column_chunk import Chunk
 from secateur.io.parquet.footer import Footer, Leaf, stored_chunks
 from secateur.io.parquet.schema import INT32, INT64, SchemaColumn
@@ -83,10 +84,11 @@ def read_filter(file: pa.NativeFile, offset: int, length: int | None) -> np.ndar
 
 def _size(header: Struct) -> int:
     """Return the bytes of a filter, from its BloomFilterHeader, whose unions have one known member each."""
-    for field, name in ((2, "algorithm"), (3, "hash"), (4, "compression")):
-        if required(header, field, dict, f"BloomFilterHeader.{name}").keys() != {1}:
-            raise InvalidParquet(f"a bloom filter has an unknown {name}")
-    size = required(header, 1, int, "BloomFilterHeader.numBytes")
+    of_header = spec.BloomFilterHeader
+    for field in (of_header.algorithm, of_header.hash, of_header.compression):
+        if required(header, field).keys() != {1}:
+            raise InvalidParquet(f"a bloom filter has an unknown {field.name.partition('.')[2]}")
+    size = required(header, spec.BloomFilterHeader.numBytes)
     if size % _BLOCK or not _BLOCK <= size <= _MOST_BYTES:
         raise InvalidParquet(f"a bloom filter has {size} bytes")
     return size

@@ -11,14 +11,20 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from secateur.errors import InvalidParquet
+from secateur.io.parquet import thrift_fields as spec
 from secateur.io.parquet.bounds import bounds_type, offers_bounds
 from secateur.io.parquet.schema import INT32, INT64, Leaf, SchemaColumn, display
-from secateur.io.parquet.thrift import Struct, optional, optional_list, required, required_list
+from secateur.io.parquet.thrift import Struct, ThriftField, optional, optional_list, required, required_list
 from secateur.io.parquet.writer_bugs import Doubt
 from secateur.io.storage.byte_ranges import Range
 
 _DATA_PAGES = frozenset((0, 3))  # PageType: DATA_PAGE, DATA_PAGE_V2
 _DICTIONARIES = frozenset((2, 8))  # Encoding: PLAIN_DICTIONARY, RLE_DICTIONARY
+_OWN = spec.ColumnMetaData
+_STORED = (_OWN.codec, _OWN.num_values, _OWN.total_uncompressed_size, _OWN.data_page_offset)
+_EXACT = (spec.Statistics.is_max_value_exact, spec.Statistics.is_min_value_exact)
+_EITHER = (spec.Statistics.max, spec.Statistics.min, spec.Statistics.max_value, spec.Statistics.min_value)
+_BOUNDS = frozenset(each.id for each in _EITHER)
 FilterPlace: TypeAlias = tuple[
     int, int | None
 ]  # offset and bytes of a bloom filter with its header; None = not recorded
@@ -103,21 +109,21 @@ def read_chunk(chunk: Struct, column: SchemaColumn, trust: Trust, row_count: int
     field that is missing or of the wrong type.
     """
     metadata = _metadata(chunk, column)
-    byte_count = required(metadata, 7, int, "ColumnMetaData.total_compressed_size")
+    byte_count = required(metadata, spec.ColumnMetaData.total_compressed_size)
     if byte_count < 0:
         raise InvalidParquet(f"the column chunk of {display(column.names)} has {byte_count} bytes")
-    if 8 in chunk:  # ColumnChunk.crypto_metadata: its pages and indexes are encrypted
+    if spec.ColumnChunk.crypto_metadata.id in chunk:  # its pages and indexes are encrypted
         return Chunk(byte_count, None, None, -1, None, None, None, None)
     stored = _stored(metadata, byte_count)
-    offset_index, column_index = _range(chunk, 4, 5), _range(chunk, 6, 7)
+    offset_index, column_index = _ranges(chunk)
     if column.leaf is None:  # repeated: statistics count elements, not rows
         return Chunk(byte_count, None, None, -1, offset_index, None, None, stored)
-    bloom_filter = _filter_place(metadata) if 14 in metadata else None
-    statistics = optional(metadata, 12, dict, "ColumnMetaData.statistics")
+    bloom_filter = _filter_place(metadata) if spec.ColumnMetaData.bloom_filter_offset.id in metadata else None
+    statistics = optional(metadata, spec.ColumnMetaData.statistics)
     if statistics is None:
         return Chunk(byte_count, None, None, -1, offset_index, column_index, bloom_filter, stored)
     lower, upper = _bounds(statistics, trust, column.leaf)
-    value_count = required(metadata, 5, int, "ColumnMetaData.num_values")
+    value_count = required(metadata, spec.ColumnMetaData.num_values)
     counted = trust.null_counts and value_count == row_count  # not repeated: one value or NULL per row
     null_count = _null_count(statistics, column.leaf, row_count) if counted else -1
     return Chunk(byte_count, lower, upper, null_count, offset_index, column_index, bloom_filter, stored)
@@ -125,8 +131,8 @@ def read_chunk(chunk: Struct, column: SchemaColumn, trust: Trust, row_count: int
 
 def _stored(metadata: Struct, size: int) -> StoredChunk | None:
     """Return the location of the chunk; None if it is not recorded."""
-    codec, value_count, uncompressed, data = (metadata.get(field) for field in (4, 5, 6, 9))
-    dictionary = metadata.get(11, 0)
+    codec, value_count, uncompressed, data = (metadata.get(field.id) for field in _STORED)
+    dictionary = metadata.get(spec.ColumnMetaData.dictionary_page_offset.id, 0)
     if not (
         isinstance(codec, int)
         and isinstance(value_count, int)
@@ -143,13 +149,13 @@ def _page_counts(metadata: Struct) -> tuple[int, int]:
     """Return how many data pages need the dictionary, and how many there are, by PageEncodingStats; -1 = not
     recorded.
     """
-    stats = optional_list(metadata, 13, dict, "ColumnMetaData.encoding_stats")
+    stats = optional_list(metadata, spec.ColumnMetaData.encoding_stats)
     if stats is None:
         return -1, -1
     pages = [
-        (required(each, 2, int, "PageEncodingStats.encoding"), required(each, 3, int, "PageEncodingStats.count"))
+        (required(each, spec.PageEncodingStats.encoding), required(each, spec.PageEncodingStats.count))
         for each in stats
-        if each.get(1) in _DATA_PAGES
+        if each.get(spec.PageEncodingStats.page_type.id) in _DATA_PAGES
     ]
     return sum(count for encoding, count in pages if encoding in _DICTIONARIES), sum(count for _, count in pages)
 
@@ -157,15 +163,15 @@ def _page_counts(metadata: Struct) -> tuple[int, int]:
 def _metadata(chunk: Struct, column: SchemaColumn) -> Struct:
     """Return ColumnChunk.meta_data, after checking that it belongs to this column and this file."""
     name = display(column.names)
-    if file_path := optional(chunk, 1, bytes, "ColumnChunk.file_path"):
+    if file_path := optional(chunk, spec.ColumnChunk.file_path):
         raise InvalidParquet(f"column {name} has its data in another file, {file_path[:99]!r}: not supported")
-    metadata = optional(chunk, 3, dict, "ColumnChunk.meta_data")
+    metadata = optional(chunk, spec.ColumnChunk.meta_data)
     if metadata is None:
         raise InvalidParquet(f"column {name} has no metadata: encrypted columns are not supported")
-    names = required_list(metadata, 3, bytes, "ColumnMetaData.path_in_schema")
+    names = required_list(metadata, spec.ColumnMetaData.path_in_schema)
     if tuple(names) != column.names:
         raise InvalidParquet(f"the column chunk of {name} says that it is of {display(names)}")
-    physical = required(metadata, 1, int, "ColumnMetaData.type")
+    physical = required(metadata, spec.ColumnMetaData.type)
     if physical != column.physical:
         raise InvalidParquet(f"column {name} has physical type {column.physical}, its chunk {physical}")
     return metadata
@@ -177,38 +183,44 @@ def _bounds(statistics: Struct, trust: Trust, leaf: Leaf) -> tuple[bytes | None,
     So known bounds of these types are values of the chunk and answer min and max (pruning/aggregates.py). No writer is
     known that loosens them.
     """
-    lower = optional(statistics, 6, bytes, "Statistics.min_value")
-    upper = optional(statistics, 5, bytes, "Statistics.max_value")
+    lower = optional(statistics, spec.Statistics.min_value)
+    upper = optional(statistics, spec.Statistics.max_value)
     if trust.bounds and not (lower is upper is None):
         if bounds_type(leaf) == pa.binary():
             return lower, upper
-        is_upper_loose, is_lower_loose = (statistics.get(field) is False for field in (7, 8))  # is_max_value_exact, ...
+        is_upper_loose, is_lower_loose = (statistics.get(field.id) is False for field in _EXACT)
         return None if is_lower_loose else lower, None if is_upper_loose else upper
     if trust.signed_bounds:
-        lower = optional(statistics, 2, bytes, "Statistics.min")
-        upper = optional(statistics, 1, bytes, "Statistics.max")
+        lower = optional(statistics, spec.Statistics.min)
+        upper = optional(statistics, spec.Statistics.max)
         return lower, upper
     return None, None
 
 
 def _null_count(statistics: Struct, leaf: Leaf, row_count: int) -> int:
     """Return the NULLs of a chunk, -1 if unknown or impossible."""
-    count = optional(statistics, 3, int, "Statistics.null_count")
+    count = optional(statistics, spec.Statistics.null_count)
     if count is None or not 0 <= count <= row_count:
         return -1
     # Old CDH files record 0 if nothing was counted, and have no bounds either (apache/iceberg#1635).
-    unbounded = statistics.keys().isdisjoint((1, 2, 5, 6))
+    unbounded = statistics.keys().isdisjoint(_BOUNDS)
     return -1 if count == 0 and unbounded and row_count > 0 and offers_bounds(leaf) else count
 
 
-def _range(chunk: Struct, offset_field: int, length_field: int) -> Range | None:
-    offset = optional(chunk, offset_field, int, "an index offset of ColumnChunk") or 0
-    length = optional(chunk, length_field, int, "an index length of ColumnChunk") or 0
+def _ranges(chunk: Struct) -> tuple[Range | None, Range | None]:
+    """Return where the OffsetIndex and the ColumnIndex lie."""
+    own = spec.ColumnChunk
+    offset_index = _range(chunk, own.offset_index_offset, own.offset_index_length)
+    return offset_index, _range(chunk, own.column_index_offset, own.column_index_length)
+
+
+def _range(chunk: Struct, offset_field: ThriftField[int], length_field: ThriftField[int]) -> Range | None:
+    offset, length = optional(chunk, offset_field) or 0, optional(chunk, length_field) or 0
     return (offset, length) if offset > 0 and length > 0 else None
 
 
 def _filter_place(metadata: Struct) -> FilterPlace | None:
     """Return the location of the bloom filter; some writers without one record offset 0 (PARQUET-1979)."""
-    offset = required(metadata, 14, int, "ColumnMetaData.bloom_filter_offset")
-    length = optional(metadata, 15, int, "ColumnMetaData.bloom_filter_length")
+    offset = required(metadata, spec.ColumnMetaData.bloom_filter_offset)
+    length = optional(metadata, spec.ColumnMetaData.bloom_filter_length)
     return (offset, length) if offset > 0 else None

@@ -89,7 +89,7 @@ def _walked(
 ) -> ColumnLocations | None:
     """Return the location of a chunk by its page headers; None if they are not consistent."""
     stored = footer.chunks(row_group)[leaf].stored
-    assert stored is not None  # of the leaves that have page locations
+    assert stored is not None, "so it is for the leaves that have locations"
     found = walked(file, stored, columns[leaf], int(footer.row_count[row_group]), gap)
     return None if found is None else column_locations(*found, file.size())
 

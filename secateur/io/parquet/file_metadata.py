@@ -15,14 +15,27 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from secateur.errors import InvalidParquet
-from secateur.io.parquet import thrift_encoding as thrift
+from secateur.io.parquet import thrift_encoding
+from secateur.io.parquet import thrift_fields as spec
 from secateur.io.parquet.page_header import PLAIN, RLE
 from secateur.io.parquet.schema import SchemaColumn, read_columns
-from secateur.io.parquet.thrift import Struct, WireField, optional, optional_list, required, required_list, wire_fields
+from secateur.io.parquet.thrift import (
+    BINARY,
+    I32,
+    STRUCT,
+    Struct,
+    WireField,
+    optional,
+    optional_list,
+    required,
+    required_list,
+    wire_fields,
+)
+from secateur.io.parquet.thrift_encoding import encoded, integer, list_of, structure
 
 MAGIC = b"PAR1"
-_VERSION, _SCHEMA, _ROW_COUNT, _ROW_GROUPS, _METADATA, _CREATED_BY, _COLUMN_ORDERS = range(1, 8)
-_KEPT = (_VERSION, _SCHEMA, _METADATA, _CREATED_BY, _COLUMN_ORDERS)
+_OWN = spec.FileMetaData
+_KEPT = {each.id for each in (_OWN.version, _OWN.schema, _OWN.key_value_metadata, _OWN.created_by, _OWN.column_orders)}
 
 
 @dataclass(frozen=True)
@@ -46,10 +59,14 @@ class FileMetadata:
     def _fields(self) -> dict[int, WireField]:
         return wire_fields(self.data)
 
+    @property
+    def _values(self) -> Struct:
+        return {number: field.value for number, field in self._fields.items()}
+
     @cached_property
     def columns(self) -> tuple[SchemaColumn, ...]:
         """The leaf columns, by ordinal."""
-        return read_columns(required_list({_SCHEMA: self._fields[_SCHEMA].value}, _SCHEMA, dict, "FileMetaData.schema"))
+        return read_columns(required_list(self._values, _OWN.schema))
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -62,8 +79,7 @@ class FileMetadata:
     @cached_property
     def metadata(self) -> dict[bytes, bytes]:
         """The key_value_metadata."""
-        fields = {number: field.value for number, field in self._fields.items()}
-        return _key_values(optional_list(fields, _METADATA, dict, "FileMetaData.key_value_metadata") or [])
+        return _key_values(optional_list(self._values, spec.FileMetaData.key_value_metadata) or [])
 
     def schema_of(self, names: Collection[str]) -> pa.Schema:
         """Return the schema of some top-level columns, in file order."""
@@ -94,11 +110,11 @@ class FileMetadata:
         for ordinal, place in chunks.items():
             described[ordinal] = _column_chunk(self._own[ordinal], place)
         group = [
-            (1, thrift.LIST, thrift.list_of(thrift.STRUCT, described)),
-            (2, thrift.I64, thrift.integer(sum(place.size for place in chunks.values()))),
-            (3, thrift.I64, thrift.integer(row_count)),
+            encoded(spec.RowGroup.columns, list_of(STRUCT, described)),
+            encoded(spec.RowGroup.total_byte_size, integer(sum(place.size for place in chunks.values()))),
+            encoded(spec.RowGroup.num_rows, integer(row_count)),
         ]
-        footer = _footer(self._fields, row_count, [thrift.structure(group)] if chunks else [])
+        footer = _footer(self._fields, row_count, [structure(group)] if chunks else [])
         return footer + len(footer).to_bytes(4, "little") + MAGIC
 
     @cached_property
@@ -125,41 +141,40 @@ def head_of(footer: Mapping[int, WireField]) -> FileMetadata:
 
 def _footer(fields: Mapping[int, WireField], row_count: int, row_groups: Sequence[bytes]) -> bytes:
     """Encode a FileMetaData with other row groups."""
-    groups = thrift.list_of(thrift.STRUCT, row_groups)
-    own = [(_ROW_COUNT, thrift.I64, thrift.integer(row_count)), (_ROW_GROUPS, thrift.LIST, groups)]
+    groups = list_of(STRUCT, row_groups)
+    own = [encoded(_OWN.num_rows, integer(row_count)), encoded(_OWN.row_groups, groups)]
     kept = [(number, field.kind, field.data) for number, field in fields.items() if number in _KEPT]
-    return thrift.structure(sorted([*kept, *own]))
+    return structure(sorted([*kept, *own]))
 
 
 def _key_values(pairs: Sequence[Struct]) -> dict[bytes, bytes]:
-    return {
-        required(pair, 1, bytes, "KeyValue.key"): optional(pair, 2, bytes, "KeyValue.value") or b"" for pair in pairs
-    }
+    return {required(pair, spec.KeyValue.key): optional(pair, spec.KeyValue.value) or b"" for pair in pairs}
 
 
 def _own_metadata(column: SchemaColumn) -> bytes:
-    encodings = [thrift.integer(PLAIN), thrift.integer(RLE)]
-    fields = [
-        (1, thrift.I32, thrift.integer(column.physical)),
-        (2, thrift.LIST, thrift.list_of(thrift.I32, encodings)),
-        (3, thrift.LIST, thrift.list_of(thrift.BINARY, [thrift.binary(name) for name in column.names])),
-    ]
-    return thrift.fields(fields)
+    of_column = spec.ColumnMetaData
+    return thrift_encoding.fields(
+        [
+            encoded(of_column.type, integer(column.physical)),
+            encoded(of_column.encodings, list_of(I32, [integer(PLAIN), integer(RLE)])),
+            encoded(of_column.path_in_schema, list_of(BINARY, [thrift_encoding.binary(name) for name in column.names])),
+        ]
+    )
 
 
 def _column_chunk(own: bytes, place: ChunkPlace) -> bytes:
-    start, size = thrift.integer(place.start), thrift.integer(place.size)
+    start, size, of_column = integer(place.start), integer(place.size), spec.ColumnMetaData
     metadata = [
-        (4, thrift.I32, thrift.integer(place.codec)),
-        (5, thrift.I64, thrift.integer(place.value_count)),
-        (6, thrift.I64, size),
-        (7, thrift.I64, size),
-        (9, thrift.I64, thrift.integer(place.start + place.dictionary)),
+        encoded(of_column.codec, integer(place.codec)),
+        encoded(of_column.num_values, integer(place.value_count)),
+        encoded(of_column.total_uncompressed_size, size),
+        encoded(of_column.total_compressed_size, size),
+        encoded(of_column.data_page_offset, integer(place.start + place.dictionary)),
     ]
     if place.dictionary:
-        metadata.append((11, thrift.I64, start))
-    described = own + thrift.structure(metadata, behind=3)
-    return thrift.structure([(2, thrift.I64, start), (3, thrift.STRUCT, described)])
+        metadata.append(encoded(of_column.dictionary_page_offset, start))
+    described = own + structure(metadata, behind=of_column.path_in_schema.id)
+    return structure([encoded(spec.ColumnChunk.file_offset, start), encoded(spec.ColumnChunk.meta_data, described)])
 
 
 def opened_small_file(data: bytes) -> pq.ParquetFile:

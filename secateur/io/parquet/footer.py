@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from secateur.errors import InvalidParquet
+from secateur.io.parquet import thrift_fields as spec
 from secateur.io.parquet.bounds import Bounds, decode_bounds
 from secateur.io.parquet.column_chunk import Chunk, Trust, column_trust, read_chunk
 from secateur.io.parquet.file_metadata import FileMetadata, head_of
@@ -169,12 +170,12 @@ def _read(file: pa.NativeFile, offset: int, length: int) -> bytes:
 
 def _file_metadata(fields: Mapping[int, WireField], file_size: int) -> Footer:
     metadata = {number: field.value for number, field in fields.items()}
-    columns = read_columns(required_list(metadata, 2, dict, "FileMetaData.schema"))
-    created_by = (optional(metadata, 6, bytes, "FileMetaData.created_by") or b"").decode(errors="replace")
+    columns = read_columns(required_list(metadata, spec.FileMetaData.schema))
+    created_by = (optional(metadata, spec.FileMetaData.created_by) or b"").decode(errors="replace")
     doubted = doubts(created_by)
     ordered = _type_ordered(metadata, len(columns))
     trust = tuple(column_trust(column, known, doubted) for column, known in zip(columns, ordered, strict=True))
-    groups = required_list(metadata, 4, dict, "FileMetaData.row_groups")
+    groups = required_list(metadata, spec.FileMetaData.row_groups)
     row_counts = [_row_count(group) for group in groups]
     chunks = tuple(_row_group(*group, columns, trust) for group in zip(groups, row_counts, strict=True))
     byte_counts = [sum(chunk.byte_count for chunk in group) for group in chunks]
@@ -195,7 +196,7 @@ def _file_metadata(fields: Mapping[int, WireField], file_size: int) -> Footer:
 
 
 def _row_count(group: Struct) -> int:
-    count = required(group, 3, int, "RowGroup.num_rows")
+    count = required(group, spec.RowGroup.num_rows)
     if count < 0:
         raise InvalidParquet(f"a row group has {count} rows")
     return count
@@ -204,7 +205,7 @@ def _row_count(group: Struct) -> int:
 def _row_group(
     group: Struct, row_count: int, columns: Sequence[SchemaColumn], trust: Sequence[Trust]
 ) -> tuple[Chunk, ...]:
-    chunks = required_list(group, 1, dict, "RowGroup.columns")
+    chunks = required_list(group, spec.RowGroup.columns)
     if len(chunks) != len(columns):
         raise InvalidParquet(f"a row group has {len(chunks)} column chunks for {len(columns)} columns")
     return tuple(read_chunk(*chunk, row_count) for chunk in zip(chunks, columns, trust, strict=True))
@@ -216,19 +217,19 @@ def _place(group: Struct, byte_count: int) -> tuple[int, int]:
     Source: ``ParquetMetadataConverter.filterFileMetaDataByMidpoint`` and ``getOffset``: the first page of the first
     column chunk, and the row group's own size if it is stated.
     """
-    size = optional(group, 6, int, "RowGroup.total_compressed_size")
-    chunks = required_list(group, 1, dict, "RowGroup.columns")
+    size = optional(group, spec.RowGroup.total_compressed_size)
+    chunks = required_list(group, spec.RowGroup.columns)
     if not chunks:
         return 0, 0
-    first = required(chunks[0], 3, dict, "ColumnChunk.meta_data")
-    data = required(first, 9, int, "ColumnMetaData.data_page_offset")
-    dictionary = optional(first, 11, int, "ColumnMetaData.dictionary_page_offset")
+    first = required(chunks[0], spec.ColumnChunk.meta_data)
+    data = required(first, spec.ColumnMetaData.data_page_offset)
+    dictionary = optional(first, spec.ColumnMetaData.dictionary_page_offset)
     return data if dictionary is None else min(data, dictionary), byte_count if size is None else size
 
 
 def _type_ordered(metadata: Struct, n_columns: int) -> list[bool]:
     """Return per column whether its bounds have the order of its type: ColumnOrder.TYPE_ORDER, field 1."""
-    orders = optional_list(metadata, 7, dict, "FileMetaData.column_orders") or []
+    orders = optional_list(metadata, spec.FileMetaData.column_orders) or []
     if len(orders) != n_columns:
         return [False] * n_columns
     return [order.keys() == {1} for order in orders]
@@ -239,7 +240,7 @@ def _leaf_page_index(footer: Footer, leaf: Leaf, data: dict[Range, bytes]) -> Pa
     pages: list[PageLocations] = []
     statistics: list[PageStatistics] = []
     for chunk, rows in zip(_chunks(footer, leaf), footer.row_count.tolist(), strict=True):
-        assert chunk.offset_index is not None  # guaranteed by read_page_index
+        assert chunk.offset_index is not None, "checked by read_page_index"
         try:
             found = read_pages(decode_struct(data[chunk.offset_index]), rows, footer._file_size)
             if found is None:

@@ -62,7 +62,7 @@ def _paged(chunks: Sequence[ColumnLocations]) -> list[ColumnLocations]:
 
 def _with_first(chunk: ColumnLocations, gaps: np.ndarray) -> np.ndarray:
     """Return the gaps before all pages of a chunk, from those between them."""
-    assert chunk.pages is not None
+    assert chunk.pages is not None, "called for `_paged` chunks"
     first = chunk.pages.offset[:1] - (chunk.start + chunk.dictionary)
     return np.append(first, gaps)[: len(chunk.pages.rows)]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from secateur.errors import InvalidParquet
+from secateur.io.parquet import thrift_fields as spec
 from secateur.io.parquet.thrift import MalformedThrift, decode_leading, optional, required
 
 DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 2, 3  # PageType
@@ -37,20 +38,20 @@ def page_header(data: memoryview) -> PageHeader:
     """Decode the header at the first byte. Raises InvalidParquet."""
     try:
         fields, size = decode_leading(data)
-        type_ = required(fields, 1, int, "PageHeader.type")
+        type_ = required(fields, spec.PageHeader.type)
         place = _SPECIFIC.get(type_)
         if place is None:
             raise InvalidParquet(f"a page of type {type_}")
-        number, name, encoding = place
-        own = required(fields, number, dict, f"PageHeader.{name}")
+        field, num_values, encoding = place
+        own = required(fields, field)
         header = PageHeader(
             type=type_,
             size=size,
-            compressed=required(fields, 3, int, "PageHeader.compressed_page_size"),
-            uncompressed=required(fields, 2, int, "PageHeader.uncompressed_page_size"),
-            value_count=required(own, 1, int, f"{name}.num_values"),
-            row_count=optional(own, 3, int, f"{name}.num_rows") if type_ == DATA_PAGE_V2 else None,
-            encoding=required(own, encoding, int, f"{name}.encoding"),
+            compressed=required(fields, spec.PageHeader.compressed_page_size),
+            uncompressed=required(fields, spec.PageHeader.uncompressed_page_size),
+            value_count=required(own, num_values),
+            row_count=optional(own, spec.DataPageHeaderV2.num_rows) if type_ == DATA_PAGE_V2 else None,
+            encoding=required(own, encoding),
         )
     except MalformedThrift as error:
         raise InvalidParquet(f"the page header is malformed: {error}") from error
@@ -62,8 +63,16 @@ def page_header(data: memoryview) -> PageHeader:
     return header
 
 
-_SPECIFIC = {  # by PageType: the field of PageHeader, its name, and the field of the encoding within it
-    DATA_PAGE: (5, "data_page_header", 2),
-    DICTIONARY_PAGE: (7, "dictionary_page_header", 2),
-    DATA_PAGE_V2: (8, "data_page_header_v2", 4),
+_SPECIFIC = {  # by PageType: the field of PageHeader, and the fields of the count and the encoding within it
+    DATA_PAGE: (spec.PageHeader.data_page_header, spec.DataPageHeader.num_values, spec.DataPageHeader.encoding),
+    DICTIONARY_PAGE: (
+        spec.PageHeader.dictionary_page_header,
+        spec.DictionaryPageHeader.num_values,
+        spec.DictionaryPageHeader.encoding,
+    ),
+    DATA_PAGE_V2: (
+        spec.PageHeader.data_page_header_v2,
+        spec.DataPageHeaderV2.num_values,
+        spec.DataPageHeaderV2.encoding,
+    ),
 }

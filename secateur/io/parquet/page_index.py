@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from secateur.io.parquet import thrift_fields as spec
 from secateur.io.parquet.bounds import Bounds, decode_bounds
 from secateur.io.parquet.schema import BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY, Leaf, SchemaColumn
-from secateur.io.parquet.thrift import Struct, optional_list, required, required_list
+from secateur.io.parquet.thrift import Struct, ThriftField, optional_list, required, required_list
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +59,10 @@ def read_pages(offset_index: Struct, row_count: int, file_size: int) -> PageLoca
     Pages must start at row 0, hold a row each, follow one another in the file and lie inside it. Raises MalformedThrift
     for a field that is missing or of the wrong type.
     """
-    locations = required_list(offset_index, 1, dict, "OffsetIndex.page_locations")
-    offset = _column(locations, 1, "PageLocation.offset")
-    size = _column(locations, 2, "PageLocation.compressed_page_size")
-    first_row = _column(locations, 3, "PageLocation.first_row_index")
+    locations = required_list(offset_index, spec.OffsetIndex.page_locations)
+    offset = _column(locations, spec.PageLocation.offset)
+    size = _column(locations, spec.PageLocation.compressed_page_size)
+    first_row = _column(locations, spec.PageLocation.first_row_index)
     if not locations:
         return PageLocations(offset, size, first_row, first_row) if row_count == 0 else None
     # Limit the values first: differences of values near the ends of int64 could overflow.
@@ -76,8 +77,8 @@ def read_pages(offset_index: Struct, row_count: int, file_size: int) -> PageLoca
     return PageLocations(offset, size, first_row, rows)
 
 
-def _column(locations: Sequence[Struct], field: int, name: str) -> npt.NDArray[np.int64]:
-    return np.array([required(location, field, int, name) for location in locations], np.int64)
+def _column(locations: Sequence[Struct], field: ThriftField[int]) -> npt.NDArray[np.int64]:
+    return np.array([required(location, field) for location in locations], np.int64)
 
 
 def read_page_statistics(column_index: Struct, column: SchemaColumn, pages: PageLocations) -> PageStatistics | None:
@@ -85,10 +86,10 @@ def read_page_statistics(column_index: Struct, column: SchemaColumn, pages: Page
 
     Raises MalformedThrift for a field that is missing or of the wrong type.
     """
-    null_page = required_list(column_index, 1, bool, "ColumnIndex.null_pages")
-    lower = required_list(column_index, 2, bytes, "ColumnIndex.min_values")
-    upper = required_list(column_index, 3, bytes, "ColumnIndex.max_values")
-    null_count = optional_list(column_index, 5, int, "ColumnIndex.null_counts")
+    null_page = required_list(column_index, spec.ColumnIndex.null_pages)
+    lower = required_list(column_index, spec.ColumnIndex.min_values)
+    upper = required_list(column_index, spec.ColumnIndex.max_values)
+    null_count = optional_list(column_index, spec.ColumnIndex.null_counts)
     lists = (null_page, lower, upper) if null_count is None else (null_page, lower, upper, null_count)
     if any(len(values) != len(pages.rows) for values in lists):
         return None

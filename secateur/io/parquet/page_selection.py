@@ -125,7 +125,7 @@ class PageSelection:
 def chosen_pages(place: str, column: SchemaColumn, chunk: ColumnLocations, rows: RowSelection) -> PageSelection:
     """Return the pages of a chunk that hold some of these rows; there are some, and the chunk's pages are known."""
     pages = chunk.pages
-    assert pages is not None  # required by the caller
+    assert pages is not None, "required of the caller"
     return _chosen(place, column, chunk, pages, np.flatnonzero(selected_pages(pages, rows.start, rows.stop)))
 
 

@@ -41,7 +41,7 @@ from secateur.io.storage.witness import end_of
 from secateur.values import is_float, ordered_kind, same_keys
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ParquetFile:
     """An open Parquet file; errors name it."""
 

@@ -172,7 +172,7 @@ class RowGroupReader(Generic[OpenFile]):
 
         def locations(row_group: int, leaves: Sequence[int]) -> ChunkLocations:
             found = self._locations(row_group, leaves)
-            assert found is not None
+            assert found is not None, "asked only for row groups whose locations are known"
             return found
 
         return PageReader(self.path, self.file, self.head, locations, self.gap)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from secateur.errors import InvalidParquet
-from secateur.io.parquet.thrift import Struct, optional, required
+from secateur.io.parquet import thrift_fields as spec
+from secateur.io.parquet.thrift import MalformedThrift, Struct, optional, required
 
 BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY = range(8)
 
@@ -122,7 +123,7 @@ def read_columns(elements: Sequence[Struct]) -> tuple[SchemaColumn, ...]:
         node = _node(parent, element)
         if node.children_left:
             groups.append(node)
-        elif 1 in element:
+        elif spec.SchemaElement.type.id in element:
             columns.append(_column(node, element, len(columns)))
         if len(groups) > _MAX_LEVELS:
             raise InvalidParquet(f"the schema has more than {_MAX_LEVELS} levels of groups")
@@ -133,17 +134,17 @@ def read_columns(elements: Sequence[Struct]) -> tuple[SchemaColumn, ...]:
 
 
 def _children(element: Struct) -> int:
-    children = optional(element, 5, int, "SchemaElement.num_children") or 0
-    if children < 0 or (children and 1 in element):
-        raise InvalidParquet(f"a schema element has {children} children and type {element.get(1)}")
+    children, physical = optional(element, spec.SchemaElement.num_children) or 0, spec.SchemaElement.type.id
+    if children < 0 or (children and physical in element):
+        raise InvalidParquet(f"a schema element has {children} children and type {element.get(physical)}")
     return children
 
 
 def _node(parent: _Group, element: Struct) -> _Group:
     """Return the element as a child of its parent, with Dremel levels; it is a variant if any ancestor is."""
-    name = required(element, 4, bytes, "SchemaElement.name")
-    repetition = required(element, 3, int, "SchemaElement.repetition_type")
-    logical = optional(element, 10, dict, "SchemaElement.logicalType") or {}
+    name = required(element, spec.SchemaElement.name)
+    repetition = required(element, spec.SchemaElement.repetition_type)
+    logical = optional(element, spec.SchemaElement.logicalType) or {}
     return _Group(
         (*parent.names, name),
         parent.definition + (repetition != _REQUIRED),
@@ -154,12 +155,12 @@ def _node(parent: _Group, element: Struct) -> _Group:
 
 
 def _column(node: _Group, element: Struct, ordinal: int) -> SchemaColumn:
-    physical = required(element, 1, int, "SchemaElement.type")
+    physical = required(element, spec.SchemaElement.type)
     if physical not in _PLAIN:
         raise InvalidParquet(f"column {display(node.names)} has the unknown physical type {physical}")
     width = 0
     if physical == FIXED_LEN_BYTE_ARRAY:
-        width = required(element, 2, int, "SchemaElement.type_length")
+        width = required(element, spec.SchemaElement.type_length)
         if width <= 0:
             raise InvalidParquet(f"column {display(node.names)} has values of {width} bytes")
     if node.repetition:
@@ -182,31 +183,32 @@ def _without_ambiguous(columns: list[SchemaColumn]) -> tuple[SchemaColumn, ...]:
 
 def _arrow_type(element: Struct, physical: int) -> pa.DataType:
     """Return the type by LogicalType, else by ConvertedType, else by the physical type."""
-    logical = optional(element, 10, dict, "SchemaElement.logicalType")
+    logical = optional(element, spec.SchemaElement.logicalType)
     if logical is not None:
         return _logical_type(logical, physical)
-    converted = optional(element, 6, int, "SchemaElement.converted_type")
+    converted = optional(element, spec.SchemaElement.converted_type)
     if converted is None:
         return _PLAIN[physical]
     if converted == _CONVERTED_DECIMAL:
-        scale = optional(element, 7, int, "SchemaElement.scale") or 0
-        return _decimal(required(element, 8, int, "SchemaElement.precision"), scale, physical)
+        scale = optional(element, spec.SchemaElement.scale) or 0
+        return _decimal(required(element, spec.SchemaElement.precision), scale, physical)
     return _CONVERTED.get((physical, converted), pa.null())
 
 
 def _logical_type(logical: Struct, physical: int) -> pa.DataType:
     if len(logical) != 1:
         return pa.null()
-    ((field, _),) = logical.items()
-    parameters = required(logical, field, dict, "SchemaElement.logicalType")
+    ((field, parameters),) = logical.items()
+    if not isinstance(parameters, dict):
+        raise MalformedThrift(f"{spec.SchemaElement.logicalType.name} holds a {type(parameters).__name__}")
     if field == _LOGICAL_DECIMAL:
-        scale = required(parameters, 1, int, "DecimalType.scale")
-        return _decimal(required(parameters, 2, int, "DecimalType.precision"), scale, physical)
+        scale = required(parameters, spec.DecimalType.scale)
+        return _decimal(required(parameters, spec.DecimalType.precision), scale, physical)
     if field == _LOGICAL_TIMESTAMP:
         return _timestamp(parameters, physical)
     if field == _LOGICAL_INTEGER:
-        width = required(parameters, 1, int, "IntType.bitWidth")
-        signed = required(parameters, 2, bool, "IntType.isSigned")
+        width = required(parameters, spec.IntType.bitWidth)
+        signed = required(parameters, spec.IntType.isSigned)
         return _INTEGER.get((physical, width, signed), pa.null())
     return _LOGICAL.get((physical, field), pa.null())
 
@@ -219,8 +221,8 @@ def _decimal(precision: int, scale: int, physical: int) -> pa.DataType:
 
 
 def _timestamp(parameters: Struct, physical: int) -> pa.DataType:
-    utc = required(parameters, 1, bool, "TimestampType.isAdjustedToUTC")
-    unit = required(parameters, 2, dict, "TimestampType.unit")
+    utc = required(parameters, spec.TimestampType.isAdjustedToUTC)
+    unit = required(parameters, spec.TimestampType.unit)
     name = _TIME_UNIT.get(next(iter(unit), 0))
     if physical != INT64 or len(unit) != 1 or name is None:
         return pa.null()

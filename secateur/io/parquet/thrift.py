@@ -8,10 +8,11 @@ Source: Apache Thrift, "Thrift Compact protocol encoding".
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar, cast
+from functools import partial
+from struct import unpack_from
+from typing import Generic, TypeAlias, TypeVar, cast
 
 Struct: TypeAlias = dict[int, object]
 Data: TypeAlias = bytes | memoryview
@@ -70,37 +71,74 @@ def wire_fields(data: bytes) -> dict[int, WireField]:
     return found
 
 
-def optional(fields: Struct, field: int, kind: type[T], name: str) -> T | None:
+class ThriftField(Generic[T]):
+    """A field of a structure: its id, wire type and Python type. Its class names it: ``ColumnMetaData.codec``."""
+
+    __slots__ = ("id", "kind", "name", "wire")
+
+    def __init__(self, id: int, kind: type[T], wire: int) -> None:
+        self.id, self.kind, self.wire = id, kind, wire
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = f"{owner.__name__}.{name}"
+
+
+class ThriftListField(ThriftField[T]):
+    """A field that is a list; the type is that of its elements."""
+
+    __slots__ = ()
+
+
+def optional(fields: Struct, field: ThriftField[T]) -> T | None:
     """Return the field's value, None if it is absent. Raises MalformedThrift for a value of another type."""
-    value = fields.get(field)
-    if value is not None and type(value) is not kind:
-        raise MalformedThrift(f"{name} is a {type(value).__name__} instead of a {kind.__name__}")
+    value = fields.get(field.id)
+    if value is not None and type(value) is not field.kind:
+        raise MalformedThrift(f"{field.name} is a {type(value).__name__} instead of a {field.kind.__name__}")
     return value
 
 
-def required(fields: Struct, field: int, kind: type[T], name: str) -> T:
+def required(fields: Struct, field: ThriftField[T]) -> T:
     """Return the field's value. Raises MalformedThrift if it is absent or of another type."""
-    value = optional(fields, field, kind, name)
+    value = optional(fields, field)
     if value is None:
-        raise MalformedThrift(f"{name} is missing")
+        raise MalformedThrift(f"{field.name} is missing")
     return value
 
 
-def optional_list(fields: Struct, field: int, kind: type[T], name: str) -> list[T] | None:
+def optional_list(fields: Struct, field: ThriftListField[T]) -> list[T] | None:
     """Return the field's elements, None if it is absent. Raises MalformedThrift for an element of another type."""
-    values = optional(fields, field, list, name)
-    for value in values or ():
-        if type(value) is not kind:
-            raise MalformedThrift(f"{name} holds a {type(value).__name__} instead of a {kind.__name__}")
-    return values
-
-
-def required_list(fields: Struct, field: int, kind: type[T], name: str) -> list[T]:
-    """Return the field's elements. Raises MalformedThrift if it is absent or an element is of another type."""
-    values = optional_list(fields, field, kind, name)
+    values = fields.get(field.id)
     if values is None:
-        raise MalformedThrift(f"{name} is missing")
+        return None
+    if type(values) is not list:
+        raise MalformedThrift(f"{field.name} is a {type(values).__name__} instead of a list")
+    for value in values:
+        if type(value) is not field.kind:
+            raise MalformedThrift(f"{field.name} holds a {type(value).__name__} instead of a {field.kind.__name__}")
     return values
+
+
+def required_list(fields: Struct, field: ThriftListField[T]) -> list[T]:
+    """Return the field's elements. Raises MalformedThrift if it is absent or an element is of another type."""
+    values = optional_list(fields, field)
+    if values is None:
+        raise MalformedThrift(f"{field.name} is missing")
+    return values
+
+
+BOOL, I32, I64, BINARY, LIST, STRUCT = 1, 5, 6, 8, 9, 12  # wire types; a bool that is false has another one
+
+# ---- for tables of fields
+
+boolean = partial(ThriftField, kind=bool, wire=BOOL)
+i32 = partial(ThriftField, kind=int, wire=I32)
+i64 = partial(ThriftField, kind=int, wire=I64)
+binary = partial(ThriftField, kind=bytes, wire=BINARY)
+struct = partial(ThriftField[Struct], kind=dict, wire=STRUCT)
+booleans = partial(ThriftListField, kind=bool, wire=LIST)
+i32s = i64s = partial(ThriftListField, kind=int, wire=LIST)
+binaries = partial(ThriftListField, kind=bytes, wire=LIST)
+structs = partial(ThriftListField[Struct], kind=dict, wire=LIST)
 
 
 def _struct(data: Data, position: int, depth: int) -> tuple[Struct, int]:
@@ -200,7 +238,7 @@ def _byte(data: Data, position: int, depth: int) -> tuple[int, int]:
 
 def _double(data: Data, position: int, depth: int) -> tuple[float, int]:
     _check_size(8, data, position)
-    return float(struct.unpack_from("<d", data, position)[0]), position + 8
+    return float(unpack_from("<d", data, position)[0]), position + 8
 
 
 def _uuid(data: Data, position: int, depth: int) -> tuple[bytes, int]:

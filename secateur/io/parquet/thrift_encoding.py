@@ -6,19 +6,24 @@ Source: Apache Thrift, "Thrift Compact protocol encoding".
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-I32, I64, BINARY, LIST, STRUCT = 5, 6, 8, 9, 12
+from secateur.io.parquet.thrift import ThriftField
 
-Field: TypeAlias = tuple[int, int, bytes]  # its id, its wire type, its encoded value
+Encoded: TypeAlias = tuple[int, int, bytes]  # a field's id, wire type and encoded value
 
 
-def structure(values: Iterable[Field], behind: int = 0) -> bytes:
+def encoded(field: ThriftField[Any], value: bytes) -> Encoded:
+    """Return a field with its encoded value."""
+    return field.id, field.wire, value
+
+
+def structure(values: Iterable[Encoded], behind: int = 0) -> bytes:
     """Encode a structure with fields of ascending ids, or the rest of one after the field with id `behind`."""
     return fields(values, behind) + b"\0"
 
 
-def fields(values: Iterable[Field], behind: int = 0) -> bytes:
+def fields(values: Iterable[Encoded], behind: int = 0) -> bytes:
     """Encode fields of ascending ids that follow the field with id `behind`, without the end of their structure."""
     parts, last = [], behind
     for number, kind, value in values:

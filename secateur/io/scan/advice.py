@@ -60,9 +60,7 @@ class _Table:
     @property
     def every(self) -> Blocks:
         """All blocks of the table."""
-        blocks = self.whole.survivors.blocks
-        assert blocks is not None
-        return blocks
+        return self.whole.survivors.blocks
 
     def question(self, own: Sample) -> QueryCost:
         """Return what a predicate reads, and the least that it could read."""

@@ -11,7 +11,7 @@ from secateur.io.scan.block_reader import block_reader
 from secateur.io.scan.planned_scan import PlannedScan, read_ahead
 from secateur.io.scan.surviving_blocks import surviving_blocks
 from secateur.pruning.aggregates import COUNT, Aggregate, AggregateCall, Answers, bind_aggregate, over_rows
-from secateur.pruning.functions.zone_names import zone_of
+from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate.resolve import Binder
 
 BY_METADATA, READ = b"blocks_by_metadata", b"blocks_read"  # in the metadata of the schema
@@ -20,9 +20,7 @@ FIRST, MOST = 1, 64  # blocks read at once for MIN or MAX, doubled each time
 
 def bound(plan: PlannedScan, calls: Sequence[AggregateCall], *, case_sensitive: bool) -> list[Aggregate]:
     """Bind aggregate calls to a plan's table. Raises UnknownColumn, AmbiguousColumn, InvalidAggregate."""
-    zone = zone_of(plan.session_time_zone)
-    assert zone is not None
-    binder = Binder(plan.opened.binding_schema, zone, case_sensitive)
+    binder = Binder(plan.opened.binding_schema, known_zone(plan.session_time_zone), case_sensitive)
     return [bind_aggregate(call, binder) for call in calls]
 
 
@@ -32,7 +30,6 @@ def aggregated(plan: PlannedScan, asked: Sequence[Aggregate]) -> pa.Table:
     Raises UnsupportedPredicate if a block must be read that only Spark can decide, StalePlan, InvalidParquet.
     """
     blocks = plan.survivors.blocks
-    assert blocks is not None
     answers = Answers(asked, blocks, plan.sure)
     _read(plan, answers, answers.asked, answers.in_doubt)
     at_once = FIRST
@@ -55,7 +52,6 @@ def _read(plan: PlannedScan, answers: Answers, asked: Sequence[Aggregate], posit
         return
     plan.require_supported()
     blocks, opened = plan.survivors.blocks, plan.opened
-    assert blocks is not None
     schema = opened.readable_schema
     names = dict.fromkeys(each.field.path[0] for each in asked if each.field is not None)
     ordinals = np.unique(blocks.file[positions])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,7 +30,7 @@ class _Match:
 
     row_group: int
     position: int
-    row: dict[str, str]
+    row: Mapping[str, str]
 
 
 @dataclass(frozen=True)

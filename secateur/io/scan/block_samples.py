@@ -50,9 +50,7 @@ class Sample:
     @property
     def blocks(self) -> Blocks:
         """All blocks of the plan."""
-        blocks = self.plan.survivors.blocks
-        assert blocks is not None
-        return blocks
+        return self.plan.survivors.blocks
 
     @cached_property
     def chosen(self) -> Blocks:
@@ -83,7 +81,6 @@ class Sample:
 def sample(plan: PlannedScan, most: int, number: int = -1) -> Sample:
     """Sample at most `most` blocks of a plan, pseudo-randomly; plans that share blocks share them in their samples."""
     blocks = plan.survivors.blocks
-    assert blocks is not None
     file, group = blocks.file.astype(np.uint64), blocks.row_group.astype(np.uint64)
     mixed = (file * np.uint64(0x9E3779B97F4A7C15)) ^ (group * np.uint64(0xC2B2AE3D27D4EB4F))
     mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)

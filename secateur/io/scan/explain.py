@@ -82,10 +82,11 @@ def _why(plan: PlannedScan, path: str, file: int, blocks: Blocks) -> list[Why]:
     answers = answers_of(plan.predicate, catalog, segments)
     evidence, implied = evidence_in(answers), implied_by(plan.predicate, plan.opened)
     stages = _stages(plan, file, segment, blocks.row_group)
+    conditions_by_block = conditions_of(plan.predicate, blocks, evidence)
     found = []
     for i, (row_group, stage) in enumerate(zip(blocks.row_group.tolist(), stages, strict=True)):
         block = blocks.take(np.array([i]))
-        conditions = conditions_of(plan.predicate, block, evidence)
+        conditions = conditions_by_block[i]
         if stage is None:
             found.append(Why(path, row_group, True, None, None, _residual(plan, file, row_group), conditions))
             continue
@@ -107,7 +108,6 @@ def _stages(plan: PlannedScan, file: int, segment: int, row_groups: np.ndarray) 
 
 def _residual(plan: PlannedScan, file: int, row_group: int) -> str | None:
     kept = plan.survivors.blocks
-    assert kept is not None
     at = np.flatnonzero((kept.file == file) & (kept.row_group == row_group))
     text: str | None = plan.residual_by_block[int(at[0])].as_py()
     return text

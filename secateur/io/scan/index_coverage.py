@@ -240,9 +240,7 @@ def _bytes(*directories: Directory | None) -> int:
 def _filter_bytes(opened: OpenedTable, snapshot: Snapshot, f: int, each: Filter) -> int:
     """Return the bytes of a filter: its chunks plus the rows of postings, or the bloom matrix files."""
     if each.kind == POSTINGS:
-        memory = opened.catalog.memory
-        assert memory is not None
-        found = memory.postings(f, np.arange(len(snapshot.segments)))
+        found = opened.catalog.memory.postings(f, np.arange(len(snapshot.segments)))
         rows = sum(stored.rows.nbytes for stored in found if stored is not None)
         return _bytes(snapshot.filter_directory(POSTING, f)) + rows
     bloom_matrices = snapshot.bloom_matrices(f)

@@ -26,7 +26,7 @@ from secateur.io.tables.field_ids import called_by_id
 from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.table import Table
 from secateur.pruning.affected import Affected, affected_files
-from secateur.pruning.functions.zone_names import zone_of
+from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.metrics import FileMetrics
 from secateur.pruning.pipeline import run
 from secateur.pruning.plan import ScanPlan
@@ -101,7 +101,6 @@ class PlannedScan(ScanPlan):
 
     def __repr__(self) -> str:
         blocks = self.survivors.blocks
-        assert blocks is not None
         return (
             f"{type(self).__name__}({brief(self.written)}: {len(blocks):,} blocks of {len(self.file_ordinals):,} files)"
         )
@@ -145,7 +144,6 @@ class PlannedScan(ScanPlan):
     def count(self) -> int:
         """Count the matching rows; reads only blocks that are neither dead nor fully matching."""
         blocks = self.survivors.blocks
-        assert blocks is not None
         sure = self.sure
         total = int(blocks.row_count[sure].sum())
         if not sure.all() and (self.limit is None or total < self.limit):
@@ -160,7 +158,6 @@ class PlannedScan(ScanPlan):
     def sure(self) -> np.ndarray:
         """Which blocks hold only rows of the plan: fully matching and without deletes, bool of shape (n_blocks,)."""
         blocks, touched = self.survivors.blocks, self.opened.listing.touched
-        assert blocks is not None
         matching = self.survivors.fully_matching
         return matching if touched is None else matching & ~touched[blocks.file]
 
@@ -173,7 +170,6 @@ class PlannedScan(ScanPlan):
         if self.limit is not None:
             raise ValueError(f"a plan with limit={self.limit} does not tell which files hold matching rows")
         blocks = self.survivors.blocks
-        assert blocks is not None
         rows, deleted = self.opened.catalog.file_rows, self.survivors.deleted_rows
         live = rows if deleted is None else np.where(rows >= 0, rows - deleted, rows)
         return affected_files(self.paths, live, blocks, self.survivors.fully_matching)
@@ -184,8 +180,7 @@ class PlannedScan(ScanPlan):
 
         If rows were added to or deleted from the table since, the plan still returns those of its own snapshot.
         """
-        zone = zone_of(self.session_time_zone)
-        assert zone is not None
+        zone = known_zone(self.session_time_zone)
         now, then, own = self.origin.table.snapshot(fresh=True).fresh_listing(zone), self.opened.listing, self._files
         found = pc.index_in(then.paths.take(own), value_set=now.paths)
         if found.null_count:
@@ -196,8 +191,7 @@ class PlannedScan(ScanPlan):
 
     def means_the_same(self, *, ansi: bool) -> bool:
         """Return whether the predicate has the plan's meaning also in a session with (or without) ANSI mode."""
-        zone, asked = zone_of(self.session_time_zone), self.origin
-        assert zone is not None
+        zone, asked = known_zone(self.session_time_zone), self.origin
         here = Binder(self.opened.binding_schema, zone, asked.settings.case_sensitive, self.ansi)
         try:
             return bound_by(asked.predicate, here) == bound_by(asked.predicate, replace(here, ansi=ansi))
@@ -213,8 +207,7 @@ class PlannedScan(ScanPlan):
         schema = self.opened.schema
         if columns is None:
             return list(schema)
-        zone = zone_of(self.session_time_zone)
-        assert zone is not None
+        zone = known_zone(self.session_time_zone)
         found = [resolve(Column(split_name(name)), Binder(schema, zone)) for name in columns]
         return [schema.field(field.path[0]) for field in found]
 
@@ -223,14 +216,12 @@ class PlannedScan(ScanPlan):
         from secateur.io.scan.block_list import reading_order
 
         blocks = self.survivors.blocks
-        assert blocks is not None
         return reading_order(blocks.file, blocks.row_group)
 
     def blocks_at(self, positions: np.ndarray, reader: BlockReader) -> BlockList:
         """Return the reader's description of surviving blocks, given their positions in :meth:`order`."""
         from secateur.io.scan.surviving_blocks import surviving_blocks
 
-        assert self.survivors.blocks is not None
         files = np.unique(self.survivors.blocks.file[positions])
         told = self.delivery.told.take(from_numpy(np.searchsorted(self.file_ordinals, files)))
         return surviving_blocks(self, positions, reader, told)
@@ -279,9 +270,7 @@ def plan_scan(
     started = time.perf_counter()
     deadline = None if settings.budget_ms is None else started + settings.budget_ms / 1000
     time_zone = settings.session_time_zone
-    zone = zone_of(time_zone)
-    if zone is None:
-        raise ValueError(f"unknown time zone {time_zone!r}")
+    zone = known_zone(time_zone)
     faults = Faults(settings.strict)
     if opened is None:
         opened = open_snapshot_of(table, zone, faults, use_index=settings.use_index)
@@ -290,15 +279,18 @@ def plan_scan(
     rewritten = rewrite(bound)
     opened.catalog.expect(fields(rewritten))
     query = Query(rewritten, opened.catalog, settings.limit, deadline, executors, implied_by(rewritten, opened))
-    survivors, report = run(query, faults, predicate=brief(sql), index=_describe(opened))
+    pruned = run(query, faults, predicate=brief(sql), index=_describe(opened))
     binder = Binder(opened.binding_schema, zone, settings.case_sensitive)
     named = tuple(dict.fromkeys(named_columns(predicate, binder)))
-    report = replace(
-        report,
-        table=opened.table.location,
-        snapshot_id=opened.table.id,
-        planning_seconds=time.perf_counter() - started,
-        measure=lambda: _file_metrics(opened, survivors),
+    survivors, report = (
+        pruned.survivors,
+        replace(
+            pruned.report,
+            table=opened.table.location,
+            snapshot_id=opened.table.id,
+            planning_seconds=time.perf_counter() - started,
+            measure=lambda: _file_metrics(opened, survivors),
+        ),
     )
     tell(report)
     return PlannedScan(
@@ -307,7 +299,7 @@ def plan_scan(
         named=named,
         paths=opened.listing.paths,
         survivors=survivors,
-        trail=tuple(query.trail),
+        trail=pruned.trail,
         report=report,
         limit=settings.limit,
         session_time_zone=time_zone,
@@ -319,7 +311,6 @@ def plan_scan(
 
 def _file_metrics(opened: OpenedTable, survivors: Survivors) -> FileMetrics:
     """Return a plan's metrics of files and manifests."""
-    assert survivors.blocks is not None
     ordinals = np.flatnonzero(np.bincount(survivors.blocks.file))
     manifests, read = opened.table.metadata_tables.manifest_counts, opened.manifests_read
     deletes = opened.listing.delete_counts(ordinals)

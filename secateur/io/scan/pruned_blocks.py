@@ -64,7 +64,6 @@ def excluded_by(plan: PlannedScan) -> PrunedBlocks:
     """Return all blocks of live files that a plan does not read completely; opens files' footers."""
     survivors = plan.survivors
     kept = survivors.blocks
-    assert kept is not None
     everything = plan.opened.catalog.blocks_of(np.ones(len(plan.paths), bool))
     order = reading_order(everything.file, everything.row_group)
     file, row_group, row_count = (getattr(everything, name)[order] for name in ("file", "row_group", "row_count"))
@@ -77,7 +76,6 @@ def excluded_by(plan: PlannedScan) -> PrunedBlocks:
 def _read_in_part(plan: PlannedScan) -> PrunedBlocks:
     """Return the surviving blocks of which not all rows are read."""
     blocks, ranges = plan.survivors.blocks, plan.survivors.row_ranges
-    assert blocks is not None
     if ranges is None:
         nothing = np.zeros(0, np.int64)
         return PrunedBlocks(nothing, nothing, nothing, no_ranges(0))

@@ -69,7 +69,6 @@ def _whole(scan: PlannedScan) -> int:
 def surviving_bytes(scan: PlannedScan) -> np.ndarray:
     """Return the compressed bytes of every block's surviving rows, pro rata by row count: int64, all columns."""
     blocks, ranges = scan.survivors.blocks, scan.survivors.row_ranges
-    assert blocks is not None
     if ranges is None:
         return blocks.byte_count
     return (blocks.byte_count * (ranges.row_counts / np.maximum(blocks.row_count, 1))).astype(np.int64)

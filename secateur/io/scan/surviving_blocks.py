@@ -40,7 +40,6 @@ class ReadablePlan(Protocol):
 def surviving_blocks(scan: ReadablePlan, positions: np.ndarray, reader: BlockReader, told: pa.Array) -> BlockList:
     """List surviving blocks by position, file by file; `told` has the reader options of their files, in order."""
     blocks = scan.survivors.blocks
-    assert blocks is not None
     return block_list(
         scan.opened.listing,
         told,
@@ -55,7 +54,6 @@ def surviving_blocks(scan: ReadablePlan, positions: np.ndarray, reader: BlockRea
 def _ranges(scan: ReadablePlan, positions: np.ndarray) -> RowRanges | None:
     """Return the row ranges of blocks of which not all rows may match; None if no pages were checked."""
     blocks, ranges = scan.survivors.blocks, scan.survivors.row_ranges
-    assert blocks is not None
     return None if ranges is None else ranges.take(positions).partial(blocks.row_count[positions])
 
 

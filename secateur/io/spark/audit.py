@@ -6,7 +6,7 @@ numbers of the plans that leave it out, and only Spark decides whether it matche
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
@@ -66,7 +66,7 @@ class Proof:
     """Spark's findings; `undecided` has the reason for every plan, by number, that could not be decided."""
 
     matches: tuple[Match, ...]
-    undecided: dict[int, str]
+    undecided: Mapping[int, str]
 
 
 def matches_left_out(spark: SparkSession, asked: Sequence[Asked]) -> Proof:

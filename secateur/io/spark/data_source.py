@@ -44,7 +44,7 @@ from secateur.io.spark.to_spark import descriptors
 from secateur.io.storage.redaction import ENVIRONMENT, shown_location, tells_secrets
 from secateur.io.tables.open import Moment, open_at
 from secateur.io.tables.table import Table
-from secateur.pruning.functions.zone_names import zone_of
+from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.bound import is_supported
 from secateur.pruning.predicate.nodes import And, Predicate, Truth, quoted_name
@@ -104,9 +104,7 @@ class SecateurDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the table's schema. Raises UnsupportedTable for strings with a collation, which would lose it."""
-        zone = zone_of("UTC")
-        assert zone is not None
-        opened = open_snapshot_of(_opened(self._location), zone, Faults())
+        opened = open_snapshot_of(_opened(self._location), known_zone("UTC"), Faults())
         collated = [field.name for field in opened.schema if holds_collation(field.type)]
         if collated:
             raise UnsupportedTable(

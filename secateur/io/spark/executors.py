@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from secateur.errors import IndexFault
+from secateur.errors import IndexFault, PackageMissing
 from secateur.index.build.spark_tasks import run_tasks, task_count
 from secateur.index.read.index_view import IndexView
 from secateur.index.read.memory_cache import ByteCache
@@ -21,7 +19,7 @@ from secateur.io.storage.cache_directory import memory_cache
 from secateur.io.storage.index_store import FileStore
 from secateur.pruning.predicate.bound import fields
 from secateur.pruning.report import Faults, human_bytes
-from secateur.pruning.stages.survivors import Query, Survivors
+from secateur.pruning.stages.survivors import Query, SurvivingSegments, Survivors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,15 +39,15 @@ class SparkExecutors:
     faults: Faults
     place: str  # auto, driver or executors
 
-    def prune(self, query: Query, survivors: Survivors) -> Survivors | None:
+    def prune(self, query: Query, left: SurvivingSegments) -> Survivors | None:
         """Return the blocks of the surviving segments; None if pruning on the driver is faster, or Spark fails."""
-        segments = np.union1d(survivors.segments, survivors.whole)
-        if self.place == "driver" or self.catalog.memory is None or not len(segments):
+        segments = left.all_segments
+        if self.place == "driver" or not len(segments):
             return None
         chunks, size = self.catalog.memory.missing_bytes(fields(query.predicate), segments)
         if self.place == "auto" and self._seconds(chunks, size) < JOB_SECONDS:
             return None
-        shares = shares_of(self.catalog, query, survivors, task_count(self.spark, len(segments)))
+        shares = shares_of(self.catalog, query, left, task_count(self.spark, len(segments)))
         sent, store, predicate, strict = [share for share, _ in shares], self.store, query.predicate, self.faults.strict
 
         def work(mine: Sequence[int]) -> Iterator[bytes]:
@@ -58,7 +56,7 @@ class SparkExecutors:
 
         with self.faults.tolerated():
             ordered = self._results(work, len(sent))
-            found = gathered(ordered, [live for _, live in shares], survivors, self.faults, self.catalog.reads)
+            found = gathered(ordered, [live for _, live in shares], left, self.faults, self.catalog.reads)
             query.notes.append(
                 f"{len(segments):,} segments, {human_bytes(size)} of them not in memory, "
                 f"pruned by {len(sent)} tasks of Spark, with their filters and pages"
@@ -74,7 +72,7 @@ class SparkExecutors:
 
         try:
             found = {int.from_bytes(each[:4], "little"): each[4:] for each in run_tasks(self.spark, work, count)}
-        except PySparkException as error:
+        except (PySparkException, PackageMissing) as error:
             raise IndexFault(f"pruning on executors failed: {str(error).splitlines()[0]}") from error
         return [found[i] for i in range(count)]
 

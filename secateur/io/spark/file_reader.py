@@ -67,7 +67,7 @@ def _reader(spark: SparkSession, opened: OpenedTable) -> DataFrameReader:
 
 def _read(opened: OpenedTable, files: np.ndarray, spark: SparkSession, reader: DataFrameReader) -> DataFrame:
     table, listing = opened.table, opened.listing
-    assert isinstance(table, ParquetDirectory)
+    assert isinstance(table, ParquetDirectory), "Spark reads no other tables by their paths: is_read_by_spark"
     paths = [table.full_path(path) for path in listing.paths.take(from_numpy(files)).to_pylist()]
     try:
         with _looked_up_by_the_driver(spark, len(paths)):
@@ -99,7 +99,7 @@ def has_filesystem(spark: SparkSession, location: str) -> bool:
     try:
         context = spark.sparkContext
         jvm, configuration = context._jvm, context._jsc.hadoopConfiguration()
-        assert jvm is not None
+        assert jvm is not None, "the session is one of Spark Classic"
         jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, configuration)
     except (PySparkException, Py4JError):
         return False

@@ -28,6 +28,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from secateur.errors import OldCalendar, StalePlan, UnsupportedPredicate, UnsupportedTable
+from secateur.index.build.spark_tasks import require_package
 from secateur.io.scan.block_list import BlockList
 from secateur.io.scan.block_reader import BlockReader, block_reader
 from secateur.io.scan.planned_scan import read_ahead
@@ -236,6 +237,7 @@ def _blocks(scan: PlannedScan, spark: SparkSession, fields: Sequence[pa.Field]) 
     schema = spark_schema(pa.schema(reader.fields))
     if not work.tasks:
         return spark.createDataFrame([], schema)
+    require_package(spark)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle()
@@ -260,7 +262,6 @@ def descriptors(scan: PlannedScan, fields: Sequence[pa.Field]) -> Descriptors:
     `scan.sql`.
     """
     opened = scan.opened
-    assert scan.survivors.blocks is not None
     reader = block_reader(opened, scan.delivery, fields, scan.residuals, scan.named)
     order = scan.order()
     blocks = scan.blocks_at(order, reader)

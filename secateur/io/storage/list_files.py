@@ -49,7 +49,7 @@ class ListedFiles:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class _Found:
     """The content of one filesystem response."""
 

@@ -93,7 +93,7 @@ class _Object:
         """Size from a suffix request, which also caches the footer bytes that the caller reads next."""
         if self.known_size is None:
             end = self._answer(lambda store, key: _get(store, key, {"suffix": END}))
-            assert self.known_size is not None
+            assert self.known_size is not None, "`_get` sets it"
             self.end = (self.known_size - len(end), end)
         return self.known_size
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from secateur.pruning.evaluate import leaf_outcomes
+from secateur.pruning.evaluate import all_leaf_outcomes
 from secateur.pruning.interval import key_range
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
-from secateur.pruning.predicate.bound import Constant, Field, Leaf, all_leaves, fields
+from secateur.pruning.predicate.abbreviation import shortened
+from secateur.pruning.predicate.bound import Constant, Field, Leaf, Operand, children, fields
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.predicate.operands import literal_of
+from secateur.pruning.predicate.trees import Steps, each_of, unrolled
 from secateur.pruning.statistics import Blocks, Statistics
 from secateur.values import Key, Keys, Kind, greatest_keys, least_key, ordered_kind
 
@@ -113,16 +116,38 @@ def verdict(why: Why) -> str:
     return f"is read, {f'and {why.residual} is left to check' if why.residual else 'and every row matches'}"
 
 
-def conditions_of(predicate: Predicate, block: Blocks, evidence: Evidence) -> tuple[ConditionOutcomes, ...]:
-    """Return the possible outcomes of every leaf of a predicate in a block."""
-    return tuple(_condition(leaf, block, evidence) for leaf in dict.fromkeys(all_leaves(predicate)))
+def conditions_of(predicate: Predicate, blocks: Blocks, evidence: Evidence) -> list[tuple[ConditionOutcomes, ...]]:
+    """Return for each block the possible outcomes of every leaf of a predicate.
+
+    Linear in the size of the predicate, however its leaves are nested.
+    """
+    outcomes = all_leaf_outcomes(predicate, blocks)
+    refuted = {leaf: ~blocks.among(evidence[leaf]) for leaf in outcomes if leaf in evidence}
+    parts: dict[tuple[Any, ...], tuple[object, Any]] = {}
+    shown = [(leaf, shortened(leaf), unrolled(_named, leaf, parts)) for leaf in outcomes]
+    described = []
+    for i in range(len(blocks)):
+        block = blocks.take(np.array([i]))
+        known = {field: known_of(field, block) for field in fields(predicate)}
+        described.append(
+            tuple(
+                ConditionOutcomes(
+                    text,
+                    "; ".join(known[field] for field in named),
+                    _words(int(outcomes[leaf][i])),
+                    leaf in refuted and bool(refuted[leaf][i]),
+                )
+                for leaf, text, named in shown
+            )
+        )
+    return described
 
 
-def _condition(leaf: Leaf, block: Blocks, evidence: Evidence) -> ConditionOutcomes:
-    columns = "; ".join(known_of(field, block) for field in fields(leaf))
-    outcomes = int(leaf_outcomes(leaf, block)[0])
-    refuted = leaf in evidence and not block.among(evidence[leaf])[0]
-    return ConditionOutcomes(str(leaf), columns, _words(outcomes), refuted)
+def _named(node: Predicate | Operand) -> Steps[tuple[Field, ...]]:
+    if isinstance(node, Field):
+        return (node,)
+    below = yield from each_of(children(node))
+    return tuple(dict.fromkeys(field for fields in below for field in fields))
 
 
 def _words(outcomes: int) -> str:
@@ -174,5 +199,5 @@ def is_unbounded(field: Field, keys: Keys, key: Key, end: int) -> bool:
     if kind is Kind.BYTES:
         ends = greatest_keys(kind, 1)
         return bool(keys.words[-1][0] == ends.words[-1][0])
-    assert isinstance(key, int)
+    assert isinstance(key, int), "keys of WORD and WIDE are integers"
     return key > key_range(field.type)[1]

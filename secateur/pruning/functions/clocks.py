@@ -209,7 +209,7 @@ def _change(low: int, high: int, after: int, zone: dt.tzinfo) -> int:
 
 def _offset(instant: int, zone: dt.tzinfo) -> int:
     offset = dt.datetime.fromtimestamp(instant, zone).utcoffset()
-    assert offset is not None
+    assert offset is not None, "the moment has a zone"
     return offset.days * DAY_SECONDS + offset.seconds
 
 

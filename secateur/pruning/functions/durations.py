@@ -17,6 +17,7 @@ import pyarrow as pa
 from secateur.pruning.functions import calendar
 from secateur.pruning.functions.calendar import DAY, SECOND, Map
 from secateur.pruning.functions.clocks import FARTHEST, clock
+from secateur.pruning.functions.or_null import null_on_error
 from secateur.pruning.functions.spans import (
     DATE,
     Span,
@@ -30,7 +31,6 @@ from secateur.pruning.functions.spans import (
     within,
     zone_if,
 )
-from secateur.pruning.functions.tried import tried
 from secateur.pruning.functions.types import INSTANT, INTEGERS, LOCAL, is_temporal
 from secateur.pruning.interval import Argument, Function, Rule
 from secateur.values import INT64_MAX, INT64_MIN
@@ -64,7 +64,9 @@ def _plus_interval(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function |
 
 def _try_plus_interval(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:
     plain = _plus_interval(arguments, zone)
-    return None if plain is None else tried(plain)
+    if plain is None:
+        return None
+    return null_on_error(plain, f"try_{plain.name}", certain=False, keeps_order=False)
 
 
 def _timestampadd(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | None:

@@ -56,7 +56,7 @@ def _between(text: bytes, before: bytes, after: bytes) -> Iterator[RangeSet]:
 
 def _without_prefix(key: Key, prefix: bytes) -> Key | None:
     """Return the first text that is at least a key once the prefix is prepended."""
-    assert isinstance(key, bytes)
+    assert isinstance(key, bytes), "keys of strings are bytes"
     if key.startswith(prefix):
         return key[len(prefix) :]
     return b"" if key < prefix else None

@@ -9,15 +9,14 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce
 
 import numpy as np
 import pyarrow as pa
 
 from secateur.pruning.functions import casts
+from secateur.pruning.functions.or_null import all_points, any_fails, null_on_error
 from secateur.pruning.functions.types import INSTANT, is_decimal, is_integer
 from secateur.pruning.interval import Function, Interval, key_range, keys_of_numbers, numbers, strict, widened
-from secateur.pruning.outcomes import NULL
 from secateur.values import is_float
 
 _NULL_AT_ZERO = ("/", "%")
@@ -28,7 +27,7 @@ _LOW = 2**64
 def without_errors(name: str, function: Function) -> Function:
     """Return the non-ANSI form of an arithmetic function, by its name in SQL; others have one form."""
     if name in _NULL_AT_ZERO or (name in ("+", "-", "*") and is_decimal(function.type)):
-        return null_on_error(function)
+        return null_on_error(function, f"{function.name}[or null]")
     if name in ("+", "-", "*", "negative", "abs") and is_integer(function.type):
         return wrapping(function)
     return function
@@ -40,7 +39,7 @@ def cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Function 
     if plain is None or source == target:
         return plain
     if is_decimal(target):
-        return null_on_error(plain)
+        return null_on_error(plain, f"{plain.name}[or null]")
     if not is_integer(target):
         return plain
     if is_float(source):
@@ -51,7 +50,7 @@ def cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Function 
         return _converted(plain, lambda x: _wrapped(x, target))
     if source == INSTANT and target != pa.int64():
         seconds = casts.cast(source, pa.int64(), zone)
-        assert seconds is not None
+        assert seconds is not None, "an instant can be cast to a bigint"
         return _converted(plain, lambda x: _wrapped(x, target), seconds)
     return plain
 
@@ -59,25 +58,7 @@ def cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Function 
 def try_cast(source: pa.DataType, target: pa.DataType, zone: dt.tzinfo) -> Function | None:
     """Return the function of ``TRY_CAST``, in every session: NULL where CAST fails under ANSI."""
     plain = casts.cast(source, target, zone)
-    return None if plain is None else replace(null_on_error(plain), name=f"try_{plain.name}")
-
-
-# ---- NULL ------------------------------------------------------------------------------------------------------------
-
-
-def null_on_error(plain: Function) -> Function:
-    """Return the function that is NULL where `plain` fails."""
-
-    def bounds(arguments: Sequence[Interval]) -> Interval:
-        found = plain.bounds(arguments)
-        before = _fails(arguments)
-        failing = found.fails & ~before
-        surely = failing & _are_points(arguments) & found.is_point
-        null = np.where(failing, found.null | np.uint8(NULL), found.null)
-        value = np.where(surely, np.uint8(0), found.value)
-        return Interval(plain.type, *widened(found, failing & ~surely), value, null, before)
-
-    return replace(plain, name=f"{plain.name}[or null]", bounds=bounds, strict=plain)
+    return None if plain is None else null_on_error(plain, f"try_{plain.name}")
 
 
 # ---- wrapping around -------------------------------------------------------------------------------------------------
@@ -91,12 +72,12 @@ def wrapping(plain: Function) -> Function:
 
     def bounds(arguments: Sequence[Interval]) -> Interval:
         found = plain.bounds(arguments)
-        before = _fails(arguments)
+        before = any_fails(arguments)
         failing = found.fails & ~before
         value = _wrapped(found.lower.words[0], plain.type)
         low, high = (np.where(failing, value, keys.words[0]) for keys in (found.lower, found.upper))
         kept = replace(found, lower=keys_of_numbers(low, plain.type), upper=keys_of_numbers(high, plain.type))
-        lower, upper = widened(kept, failing & ~_are_points(arguments))
+        lower, upper = widened(kept, failing & ~all_points(arguments))
         return replace(kept, lower=lower, upper=upper, fails=before)
 
     return replace(plain, name=f"{plain.name}[wraps]", bounds=bounds, strict=plain)
@@ -120,7 +101,7 @@ def _converted(plain: Function, values: Callable[[np.ndarray], np.ndarray], firs
         failing = plain.bounds(arguments).fails & ~a.fails
         low, high = (keys_of_numbers(values(numbers(keys, a.type)), plain.type) for keys in (a.lower, a.upper))
         kept = strict(plain.type, [a], low, high)
-        lower, upper = widened(kept, failing & ~_are_points(arguments))
+        lower, upper = widened(kept, failing & ~all_points(arguments))
         return replace(kept, lower=lower, upper=upper)
 
     return replace(plain, name=f"{plain.name}[wraps]", bounds=bounds, strict=plain)
@@ -149,14 +130,3 @@ def _whole(source: pa.DataType, target: pa.DataType) -> Callable[[np.ndarray], n
         return _wrapped(np.where(x < 0, -(-x // unit), x // unit), target)
 
     return values
-
-
-# ---- shared ----------------------------------------------------------------------------------------------------------
-
-
-def _fails(arguments: Sequence[Interval]) -> np.ndarray:
-    return reduce(np.logical_or, [a.fails for a in arguments])
-
-
-def _are_points(arguments: Sequence[Interval]) -> np.ndarray:
-    return reduce(np.logical_and, [a.is_point for a in arguments])

@@ -249,7 +249,7 @@ def steadiness(step: Step, source: pa.DataType, zone: dt.tzinfo | None) -> Calla
     least, greatest = key_range(source)
 
     def is_steady(key: Key) -> bool:
-        assert isinstance(key, int)
+        assert isinstance(key, int), "keys of moments are integers"
         if not least < key <= greatest:
             return False
         lower, upper = np.array([least, key - 1, key, key]), np.array([key - 1, key - 1, key, greatest])

@@ -42,7 +42,7 @@ def _substring(arguments: Sequence[Argument], zone: dt.tzinfo) -> Function | Non
         return strict(pa.string(), args, _first_bytes(text.lower, count), text.upper)
 
     def inverse(key: Key) -> Key | None:
-        assert isinstance(key, bytes)
+        assert isinstance(key, bytes), "keys of strings are bytes"
         kept = first_characters(key, count)
         return key if kept == key else prefix_successor(kept)
 

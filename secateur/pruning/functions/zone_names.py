@@ -21,3 +21,11 @@ def zone_of(name: str) -> dt.tzinfo | None:
         return ZoneInfo(name)
     except (ValueError, OSError, KeyError):
         return None
+
+
+def known_zone(name: str) -> dt.tzinfo:
+    """Return a time zone by a name that Spark accepts. Raises ValueError for another name."""
+    zone = zone_of(name)
+    if zone is None:
+        raise ValueError(f"unknown time zone {name!r}")
+    return zone

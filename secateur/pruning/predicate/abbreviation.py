@@ -12,11 +12,18 @@ from secateur.pruning.predicate.trees import Node, joined, written
 
 MOST_SHOWN = 20  # values of a list; a longer one shows only the first few
 _FIRST = 3
+MOST_CHARACTERS = 1000  # of a condition among others
 
 
 def brief(sql: Sql) -> str:
     """Print a predicate with long lists cut short; predicates given as text stay as they are."""
     return sql if isinstance(sql, str) else written(sql, _brief_pieces)
+
+
+def shortened(node: Node) -> str:
+    """Print at most the first characters of a predicate: those nested 100 deep would be a book if each were printed."""
+    text = written(node, _brief_pieces, MOST_CHARACTERS)
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} ..."
 
 
 def _brief_pieces(node: Node) -> Iterable[object]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from secateur.pruning import rangeset
 from secateur.pruning.functions.text import TRIMS, unfolded
 from secateur.pruning.functions.types import is_integer
-from secateur.pruning.functions.zone_names import zone_of
+from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.interval import constant
 from secateur.pruning.predicate import nodes, without_ansi
 from secateur.pruning.predicate.abbreviation import brief
@@ -107,9 +107,7 @@ def bind(
 
     Raises UnknownColumn, AmbiguousColumn, IncomparableLiteral, and ValueError for an unknown time zone.
     """
-    zone = zone_of(session_time_zone)
-    if zone is None:
-        raise ValueError(f"unknown time zone {session_time_zone!r}")
+    zone = known_zone(session_time_zone)
     return bound_by(predicate, Binder(schema, zone, case_sensitive, ansi, fold=fold))
 
 

@@ -121,7 +121,7 @@ def _joined(spans: Sequence[Sequence[_Span]]) -> list[tuple[bytes, bytes | None]
     found: list[tuple[bytes, bytes | None]] = []
     for span in spans[0]:
         if span.is_point:
-            assert span.first is not None
+            assert span.first is not None, "a point has a first key"
             ends = ((start, _continued(span.first, stop, span.stop)) for start, stop in rest)
             found += [(span.first + start, stop) for start, stop in ends]
         else:
@@ -219,5 +219,5 @@ def _before(key: Key) -> Key | None:
 def _after(component: bytes) -> bytes:
     """Return the least byte string greater than all that begin with a component."""
     found = prefix_successor(component)
-    assert found is not None  # the first byte is at most 2
+    assert found is not None, "the first byte is at most 2"
     return found

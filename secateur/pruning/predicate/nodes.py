@@ -8,10 +8,10 @@ other libraries all produce this tree. Bound predicates use the same connectives
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, TypeAlias, TypeGuard
+from typing import TypeAlias, TypeGuard
 
 from secateur.pruning.predicate.trees import Node, joined, preorder
 
@@ -115,30 +115,7 @@ class Opaque(Predicate):
     """An expression kept as text: only Spark evaluates it; pruning knows only its column names."""
 
     sql: str
-    columns: tuple[Column, ...] = field(default_factory=tuple)  # no class attribute, which would hide what is not read
-
-    @staticmethod
-    def of(read: Callable[[], tuple[str, tuple[Column, ...]]]) -> Opaque:
-        """Keep an expression whose text and columns are read when they are first asked for.
-
-        The parser makes one for every part that has no node, and drops those that lie within another. If each were
-        written out, its work would be quadratic in the depth.
-        """
-        found = object.__new__(Opaque)
-        found.__dict__["_read"] = read
-        return found
-
-    def read(self) -> None:
-        """Read text and columns, and let go of what they are read from."""
-        str(self.sql)
-        self.__dict__.pop("_read", None)
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in ("sql", "columns") or "_read" not in self.__dict__:
-            raise AttributeError(name)
-        sql, columns = self.__dict__["_read"]()
-        self.__dict__.update(sql=sql, columns=columns)
-        return self.__dict__[name]
+    columns: tuple[Column, ...] = ()
 
     def pieces(self) -> Iterable[object]:
         return (f"({self.sql})",)

@@ -7,6 +7,8 @@ argument (for example ``negate`` of ``NOT LIKE``) counts as having no node: noth
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -46,12 +48,13 @@ from secateur.pruning.predicate.nodes import (
     Truth,
     as_expression,
     as_predicate,
+    children,
     compare,
     integer,
-    opaque,
 )
 from secateur.pruning.predicate.recursion import room_for_recursion
 from secateur.pruning.predicate.syntax import call_of, has_only, longhand
+from secateur.pruning.predicate.trees import preorder, rebuilt
 from secateur.pruning.predicate.value_lists import compact
 
 _COMPARISONS: dict[type[exp.Expression], str] = {
@@ -136,9 +139,13 @@ def _read(text: str) -> Predicate:
         raise InvalidPredicate(f"{text!r} is not one boolean expression: it reads as {type(tree).__name__.upper()}")
     _require_condition_on_rows(tree)
     predicate = _predicate(tree)  # type: ignore[arg-type]
-    for left in opaque(predicate):
-        left.read()  # here, where there is room for recursion
-    return predicate
+    if not _has_unread(predicate):
+        return predicate
+    return rebuilt(predicate, lambda part: _opaque(part.node) if isinstance(part, _Unread) else part)  # type: ignore[return-value]
+
+
+def _has_unread(predicate: Predicate | Expression) -> bool:
+    return any(isinstance(part, _Unread) for part in preorder(predicate, children))
 
 
 def _require_condition_on_rows(tree: exp.Condition) -> None:
@@ -184,7 +191,7 @@ def _predicate(node: exp.Expression) -> Predicate:
             condition = _condition(node)
             found = _value(node) if condition is None else condition
             if found is None:
-                return _opaque(node)
+                return _Unread(node)
             return found if isinstance(found, Predicate) else as_predicate(found)
 
 
@@ -254,11 +261,11 @@ def _is(node: exp.Expression, value: exp.Expression) -> Predicate:
             if _is_condition(node):
                 return Is(_predicate(node), None)
             operand = _expression(node)
-            return Is(_opaque(_inside(node)), None) if operand is None else IsNull(operand)
+            return Is(_Unread(_inside(node)), None) if operand is None else IsNull(operand)
         case exp.Boolean():
             return Is(_predicate(node), bool(value.this))
         case _:
-            return _opaque(exp.Is(this=node, expression=value))
+            return _Unread(exp.Is(this=node, expression=value))
 
 
 def _is_condition(node: exp.Expression) -> bool:
@@ -397,7 +404,7 @@ def _when(when: exp.Expression, subject: exp.Expression | None, compared: Expres
         return _predicate(when)
     value = None if compared is None else _expression(when)
     if compared is None or value is None:
-        return _opaque(exp.EQ(this=subject.copy(), expression=when.copy()))
+        return _Unread(exp.EQ(this=subject.copy(), expression=when.copy()))
     return compare(compared, "=", value)
 
 
@@ -541,16 +548,25 @@ def _inside(node: exp.Expression) -> exp.Expression:
     return node
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class _Unread(Predicate):
+    """A part of the syntax tree that has no node of its own, until it is known to stay in the predicate.
+
+    Most lie within another one. If each were written out, that would be quadratic in the depth.
+    """
+
+    node: exp.Expression
+
+    def pieces(self) -> Iterable[object]:
+        return _opaque(self.node).pieces()
+
+
 def _opaque(node: exp.Expression) -> Opaque:
     """Keep an expression as text with its column names (none if a lambda's names could be among them)."""
-
-    def read() -> tuple[str, tuple[Column, ...]]:
-        has_lambda = node.find(exp.Lambda) is not None
-        named = [found for found in node.find_all(exp.Column) if not _is_unit(found)]
-        columns = [] if has_lambda else [column_of(found) for found in named]
-        return node.sql(dialect="spark"), tuple(column for column in columns if column is not None)
-
-    return Opaque.of(read)
+    has_lambda = node.find(exp.Lambda) is not None
+    named = [found for found in node.find_all(exp.Column) if not _is_unit(found)]
+    columns = [] if has_lambda else [column_of(found) for found in named]
+    return Opaque(node.sql(dialect="spark"), tuple(column for column in columns if column is not None))
 
 
 def _is_unit(column: exp.Column) -> bool:

@@ -75,7 +75,7 @@ def instant_micros(moment: dt.datetime, zone: dt.tzinfo) -> int:
     """Return the microseconds since the epoch of a wall clock in a zone."""
     aware = moment.replace(tzinfo=zone, fold=0)
     offset = aware.utcoffset()
-    assert offset is not None
+    assert offset is not None, "the moment has a zone"
     return local_micros(moment) - offset // dt.timedelta(microseconds=1)
 
 

@@ -6,6 +6,7 @@ here except text visits each node once; a tree of copies could be exponential in
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Generator, Hashable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import cache
@@ -43,16 +44,20 @@ class Node:
 # ---- text ------------------------------------------------------------------------------------------------------------
 
 
-def written(root: Node, pieces: Callable[[Node], Iterable[object]] = lambda node: node.pieces()) -> str:
-    """Print a tree as text, by the pieces of each node."""
+def written(
+    root: Node, pieces: Callable[[Node], Iterable[object]] = lambda node: node.pieces(), most: float = math.inf
+) -> str:
+    """Print a tree as text, by the pieces of each node; of a long text at least the first `most` characters."""
     texts: list[str] = []
     pending: list[object] = [root]
-    while pending:
+    length = 0
+    while pending and length <= most:
         part = pending.pop()
         if isinstance(part, Node):
             pending.extend(reversed(tuple(pieces(part))))
         else:
             texts.append(str(part))
+            length += len(texts[-1])
     return "".join(texts)
 
 
@@ -179,6 +184,17 @@ def _placed(value: object, made: list[Node]) -> object:
             return tuple(_placed(item, made) for item in value)
         case _:
             return value
+
+
+# ---- copies ----------------------------------------------------------------------------------------------------------
+
+
+def rebuilt(root: Node, change: Callable[[Node], Node]) -> Node:
+    """Copy a tree from its leaves up, with `change` of every node; a node with several parents stays one."""
+    made: list[Node] = []
+    for class_, values in _flattened(root):
+        made.append(change(class_(*(_placed(value, made) for value in values))))
+    return made[-1]
 
 
 # ---- walks -----------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ def prune_deleted(query: Query, survivors: Survivors) -> Survivors:
     Equality deletes are ignored: they depend on the values of rows.
     """
     files, blocks = query.catalog.files, survivors.blocks
-    assert blocks is not None and files.touched is not None
+    assert files.touched is not None, "the stage runs only where has_deletes"
     surviving = np.unique(blocks.file)
     touched = surviving[files.touched[surviving]]
     most = np.zeros(len(files), np.int64)

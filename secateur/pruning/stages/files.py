@@ -11,11 +11,11 @@ from secateur.pruning.outcomes import TRUE
 from secateur.pruning.predicate.bound import Leaf, fields, leaves
 from secateur.pruning.predicate.nodes import Predicate
 from secateur.pruning.questions import questions
-from secateur.pruning.stages.survivors import Query, Survivors, evaluate_with
+from secateur.pruning.stages.survivors import Query, SurvivingSegments, evaluate_with
 from secateur.pruning.statistics import Files
 
 
-def prune_files(query: Query, survivors: Survivors) -> Survivors:
+def prune_files(query: Query, left: SurvivingSegments) -> SurvivingSegments:
     """Keep the files that may satisfy the predicate according to the table's own metadata.
 
     Sound: a partition value is the column's value in every row of the file, or bounds it; all rows whose values fall
@@ -30,8 +30,8 @@ def prune_files(query: Query, survivors: Survivors) -> Survivors:
     if evidence:
         survives &= (evaluate_with(query.predicate, files, evidence) & TRUE) != 0
     if survives.all():
-        return survivors
-    return replace(survivors, files=survives, segments=query.catalog.everywhere(survives))
+        return left
+    return replace(left, files=survives, segments=query.catalog.everywhere(survives))
 
 
 def evidence_of_files(predicate: Predicate, files: Files) -> dict[Leaf, np.ndarray]:

@@ -14,7 +14,7 @@ from secateur.pruning.predicate.nodes import And, Not, Or, Predicate
 from secateur.pruning.predicate.trees import Steps, each_of, unrolled
 from secateur.pruning.questions import questions
 from secateur.pruning.rangeset import RangeSet
-from secateur.pruning.stages.survivors import Query, Survivors
+from secateur.pruning.stages.survivors import Query, SurvivingSegments
 from secateur.pruning.statistics import Catalog
 from secateur.values import in_all
 
@@ -23,24 +23,24 @@ SELECTIVE = 1 / 8  # share of blocks: if filters leave more, zone maps come firs
 Evidence = Mapping[Leaf, np.ndarray]
 
 
-def prune_by_filters(query: Query, survivors: Survivors) -> Survivors:
+def prune_by_filters(query: Query, left: SurvivingSegments) -> SurvivingSegments:
     """Keep the blocks that may hold what the predicate asks for; zone maps are then read only for those.
 
     A filter answers for all blocks of many segments at once, so it costs no more than comparing all bounds of one
     column. Sound under AND, OR and NOT alike: where filters refute a leaf it cannot be TRUE; they claim nothing else.
     """
-    catalog, segments = query.catalog, survivors.segments
+    catalog, segments = query.catalog, left.segments
     evidence = evidence_of(query.predicate, catalog, segments)
     if not evidence:
-        return survivors
-    found = replace(survivors, evidence=evidence)
+        return left
+    found = replace(left, evidence=evidence)
     numbers = unrolled(partial(_may_be, evidence=evidence), (query.predicate, TRUE), {})
     total = catalog.block_count(segments)
-    left = total if numbers is None else len(numbers)
-    query.notes.append(f"{len(evidence)} conditions looked up, {left:,} of {total:,} blocks may hold what they ask for")
-    if numbers is None or left > SELECTIVE * total:
+    kept = total if numbers is None else len(numbers)
+    query.notes.append(f"{len(evidence)} conditions looked up, {kept:,} of {total:,} blocks may hold what they ask for")
+    if numbers is None or kept > SELECTIVE * total:
         return found
-    return replace(found, blocks=catalog.choose(numbers, survivors.whole, survivors.files))
+    return replace(found, chosen=catalog.choose(numbers, left.whole, left.files))
 
 
 def evidence_of(predicate: Predicate, catalog: Catalog, segments: np.ndarray) -> Evidence:

@@ -15,7 +15,6 @@ def prune_by_limit(query: Query, survivors: Survivors) -> Survivors:
     """
     if query.limit is None:
         return survivors
-    assert survivors.blocks is not None
     matching = survivors.fully_matching
     touched = query.catalog.files.touched
     sure = np.flatnonzero(matching if touched is None else matching & ~touched[survivors.blocks.file])

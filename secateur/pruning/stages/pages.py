@@ -70,7 +70,7 @@ def prune_pages(query: Query, survivors: Survivors) -> Survivors:
     """
     blocks = survivors.blocks
     columns = fields(query.predicate)
-    if blocks is None or not any(blocks.has_pages(column) for column in columns):
+    if not any(blocks.has_pages(column) for column in columns):
         return survivors
     unsure = np.flatnonzero(~survivors.fully_matching)
     spans = [_whole(blocks, np.flatnonzero(survivors.fully_matching))]

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from secateur.pruning.stages.survivors import Query, Survivors
+from secateur.pruning.stages.survivors import Query, SurvivingSegments
 
 
-def prune_segments(query: Query, survivors: Survivors) -> Survivors:
+def prune_segments(query: Query, left: SurvivingSegments) -> SurvivingSegments:
     """Keep the segments that the tree cannot rule out, and separate those that match fully.
 
     Sound: a node's zone map contains those of all blocks below it.
     """
     found = query.catalog.descend(query.predicate, query.implied)
     query.notes.append(found.note)
-    everywhere = survivors.segments
+    everywhere = left.segments
     segments, whole = (np.intersect1d(everywhere, each, assume_unique=True) for each in (found.segments, found.whole))
-    return replace(survivors, segments=segments, whole=whole)
+    return replace(left, segments=segments, whole=whole)

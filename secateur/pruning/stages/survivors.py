@@ -25,18 +25,18 @@ NO_SEGMENTS = np.zeros(0, np.int64)
 class Executors(Protocol):
     """Other processes that can prune segments that are not in memory here."""
 
-    def prune(self, query: Query, survivors: Survivors) -> Survivors | None:
+    def prune(self, query: Query, left: SurvivingSegments) -> Survivors | None:
         """Prune the blocks of the surviving segments with all their statistics, pages included.
 
         Returns None if that is not worthwhile or was not possible.
         """
 
 
-@dataclass(frozen=True)
+@dataclass
 class Query:
     """A bound predicate over the blocks of a table; `limit` is the number of rows wanted, in any order.
 
-    After `deadline` (a time of ``time.perf_counter``) nothing more is pruned.
+    After `deadline` (a time of ``time.perf_counter``) nothing more is pruned. Stages write `notes` for the report.
     """
 
     predicate: Predicate
@@ -45,8 +45,7 @@ class Query:
     deadline: float | None = None
     executors: Executors | None = None
     implied: Within | None = None  # what the predicate implies for sort key tuples; used only to prune
-    notes: list[str] = field(default_factory=list)
-    trail: list[Left] = field(default_factory=list)  # survivors after each stage, in pipeline order
+    notes: list[str] = field(default_factory=list)  # of the stage that runs
 
     @property
     def is_late(self) -> bool:
@@ -118,52 +117,92 @@ class PageCounts:
 
 
 @dataclass(frozen=True)
-class Left:
-    """What a stage left, without the statistics it used."""
+class LeftSegments:
+    """What a stage left before blocks were opened."""
 
     stage: str
     files: np.ndarray | None  # bool over the live files; None: all of them
     segments: np.ndarray  # int64, ascending
-    blocks: Blocks | None  # None if only files and segments were decided
 
     @property
-    def settled(self) -> Left:
-        """Return a copy with plain arrays, which does not keep the index in memory."""
-        return self if self.blocks is None else replace(self, blocks=loose(self.blocks))
+    def settled(self) -> LeftSegments:
+        """Return itself: it holds plain arrays only."""
+        return self
 
     def holds(self, file: int, segment: int, row_groups: np.ndarray) -> np.ndarray:
         """Return which row groups of a file are left, given its segment (-1: none): bool of shape (n,)."""
-        if self.blocks is not None:
-            return np.isin(row_groups, self.blocks.row_group[self.blocks.file == file])
         alive = self.files is None or bool(self.files[file])
         return np.full(len(row_groups), alive and (segment < 0 or segment in self.segments))
 
 
 @dataclass(frozen=True)
-class Survivors:
-    """What no stage has proven dead yet."""
+class LeftBlocks:
+    """The blocks that a stage left, without the statistics it used."""
+
+    stage: str
+    blocks: Blocks
+
+    @property
+    def settled(self) -> LeftBlocks:
+        """Return a copy with plain arrays, which does not keep the index in memory."""
+        return replace(self, blocks=loose(self.blocks))
+
+    def holds(self, file: int, segment: int, row_groups: np.ndarray) -> np.ndarray:
+        """Return which row groups of a file are left: bool of shape (n,)."""
+        return np.isin(row_groups, self.blocks.row_group[self.blocks.file == file])
+
+
+Left = LeftSegments | LeftBlocks
+
+
+@dataclass(frozen=True)
+class SurvivingSegments:
+    """Files and segments that no stage has proven dead, before their blocks are opened."""
 
     predicate: Predicate
     files: np.ndarray | None  # bool over the live files; None: all of them
     segments: np.ndarray  # int64, ascending: segments to examine
     whole: np.ndarray = field(default_factory=lambda: NO_SEGMENTS)  # segments in which every row matches
-    blocks: Blocks | None = None  # None until zone maps are evaluated
-    known: np.ndarray | None = None  # outcomes of the blocks, if a stage computed them
     evidence: Mapping[Leaf, np.ndarray] = field(default_factory=dict)  # by leaf, the blocks that may hold what it asks
+    chosen: Blocks | None = None  # the blocks that filters left, if these are few
+
+    @property
+    def all_segments(self) -> np.ndarray:
+        """Return the segments to examine and those that match fully, ascending."""
+        return np.union1d(self.segments, self.whole) if len(self.whole) else self.segments
+
+    def opened(self, blocks: Blocks, known: np.ndarray | None = None, ranges: RowRanges | None = None) -> Survivors:
+        """Return blocks of these segments and files as survivors, with their outcomes and row ranges if known."""
+        return Survivors(self.predicate, blocks, self.whole, self.evidence, known, ranges)
+
+    def left_by(self, stage: str, before: Left | None) -> Left:
+        """Return what a stage left, given what the stage before it left."""
+        if self.chosen is None:
+            return LeftSegments(stage, self.files, self.all_segments)
+        return _blocks_left(stage, self.chosen, before)
+
+
+@dataclass(frozen=True)
+class Survivors:
+    """The blocks that no stage has proven dead, and what of them."""
+
+    predicate: Predicate
+    blocks: Blocks
+    whole: np.ndarray = field(default_factory=lambda: NO_SEGMENTS)  # segments in which every row matches
+    evidence: Mapping[Leaf, np.ndarray] = field(default_factory=dict)  # by leaf, the blocks that may hold what it asks
+    known: np.ndarray | None = None  # outcomes of the blocks, if a stage computed them
     row_ranges: RowRanges | None = None  # None: all rows of every block
     pages: PageCounts | None = None  # None until pages are examined
     deleted_rows: np.ndarray | None = None  # by live file, rows in blocks dropped as fully deleted; None: none
 
     def take(self, indices: np.ndarray) -> Survivors:
         """Select the given blocks, in ascending order."""
-        assert self.blocks is not None
         ranges = None if self.row_ranges is None else self.row_ranges.take(indices)
         return replace(self, blocks=self.blocks.take(indices), known=self.outcomes[indices], row_ranges=ranges)
 
     @cached_property
     def outcomes(self) -> np.ndarray:
         """Return the possible outcomes of the predicate in each block: uint8 of shape (n_blocks,)."""
-        assert self.blocks is not None
         if self.known is not None:
             return self.known
         outcomes = np.full(len(self.blocks), TRUE, np.uint8)
@@ -174,28 +213,18 @@ class Survivors:
         )
         return outcomes
 
-    def left_by(self, stage: str, before: Left | None) -> Left:
-        """Return what a stage left, given what the stages before it left."""
-        blocks = None if before is None else before.blocks
-        if self.blocks is not None and (blocks is None or len(blocks) != len(self.blocks)):
-            blocks = self.blocks.take(slice(None))  # drops the statistics gathered for them
-        return Left(stage, self.files, self.all_segments, blocks)
+    def left_by(self, stage: str, before: Left | None) -> LeftBlocks:
+        """Return what a stage left, given what the stage before it left."""
+        return _blocks_left(stage, self.blocks, before)
 
     @property
     def settled(self) -> Survivors:
         """Return a copy as plain arrays with everything about the blocks computed, which does not hold the index."""
-        assert self.blocks is not None
         return replace(self, blocks=loose(self.blocks), known=self.outcomes, evidence={})
-
-    @property
-    def all_segments(self) -> np.ndarray:
-        """Return the segments to examine and those that match fully, ascending."""
-        return np.union1d(self.segments, self.whole) if len(self.whole) else self.segments
 
     @property
     def _of_whole_segments(self) -> np.ndarray:
         """Return which blocks lie in a fully matching segment."""
-        assert self.blocks is not None
         if not len(self.whole):
             return np.zeros(len(self.blocks), bool)
         return np.isin(self.blocks.segment, self.whole)
@@ -204,6 +233,13 @@ class Survivors:
     def fully_matching(self) -> np.ndarray:
         """Return which blocks hold only matching rows: bool of shape (n_blocks,)."""
         return fully_matching(self.outcomes)
+
+
+def _blocks_left(stage: str, blocks: Blocks, before: Left | None) -> LeftBlocks:
+    """Return the blocks that a stage left; those of the stage before it where none was dropped."""
+    if isinstance(before, LeftBlocks) and len(before.blocks) == len(blocks):
+        return LeftBlocks(stage, before.blocks)
+    return LeftBlocks(stage, blocks.take(slice(None)))  # without the statistics gathered for them
 
 
 def evaluate_with(predicate: Predicate, blocks: Numbered, evidence: Mapping[Leaf, np.ndarray]) -> np.ndarray:
@@ -228,12 +264,13 @@ def evaluate_refuted(predicate: Predicate, units: Statistics, refuted: Mapping[L
     return fold(predicate, units.row_count, outcomes_of)
 
 
-def count(query: Query, survivors: Survivors) -> Counts:
+def count(survivors: SurvivingSegments | Survivors, catalog: Catalog) -> Counts:
     """Count what survives."""
-    blocks, ranges = survivors.blocks, survivors.row_ranges
-    if blocks is None:
-        return query.catalog.counts(survivors.files, survivors.all_segments)
+    if isinstance(survivors, SurvivingSegments):
+        chosen = survivors.chosen
+        return catalog.counts(survivors.files, survivors.all_segments) if chosen is None else chosen.counts
+    counts, ranges = survivors.blocks.counts, survivors.row_ranges
     if ranges is None:
-        return blocks.counts
-    pages = survivors.pages.after if survivors.pages else None
-    return replace(blocks.counts, pages=pages, rows=int((ranges.stop - ranges.start).sum()))
+        return counts
+    pages = None if survivors.pages is None else survivors.pages.after
+    return replace(counts, pages=pages, rows=int((ranges.stop - ranges.start).sum()))

@@ -14,28 +14,34 @@ from secateur.pruning.outcomes import survives
 from secateur.pruning.plain_blocks import joined, plain
 from secateur.pruning.predicate.bound import fields
 from secateur.pruning.predicate.nodes import Predicate
-from secateur.pruning.stages.survivors import NO_SEGMENTS, Query, Survivors, joined_ranges, whole_blocks
+from secateur.pruning.stages.survivors import (
+    NO_SEGMENTS,
+    Query,
+    SurvivingSegments,
+    Survivors,
+    joined_ranges,
+    whole_blocks,
+)
 from secateur.pruning.statistics import Run
 
 
-def prune_blocks(query: Query, survivors: Survivors) -> Survivors:
-    """Keep the blocks that their own zone maps and partition values cannot rule out.
+def prune_blocks(query: Query, left: SurvivingSegments) -> Survivors:
+    """Open the surviving segments, and keep the blocks that their own zone maps and partition values cannot rule out.
 
     It goes conjunct by conjunct over the runs that still have a candidate: dead blocks are not examined again, and a
     column is loaded only where needed, for all runs at once.
     """
-    if survivors.blocks is not None:
-        return _of_chosen(query, survivors)
-    elsewhere = None if query.executors is None else query.executors.prune(query, survivors)
+    if left.chosen is not None:
+        return _of_chosen(query, left.opened(left.chosen))
+    elsewhere = None if query.executors is None else query.executors.prune(query, left)
     if elsewhere is None:
-        return _pruned(query, survivors)
-    return _beside(elsewhere, _pruned(query, replace(survivors, segments=NO_SEGMENTS, whole=NO_SEGMENTS)))
+        return _pruned(query, left)
+    return _beside(elsewhere, _pruned(query, replace(left, segments=NO_SEGMENTS, whole=NO_SEGMENTS)))
 
 
 def _of_chosen(query: Query, survivors: Survivors) -> Survivors:
     """Return the blocks that neither filters nor zone maps rule out."""
     blocks = survivors.blocks
-    assert blocks is not None
     alive = survives(survivors.outcomes)
     if query.implied is not None:
         alive &= may_match(query.implied, blocks)
@@ -43,33 +49,31 @@ def _of_chosen(query: Query, survivors: Survivors) -> Survivors:
     return survivors.take(np.flatnonzero(alive))
 
 
-def _pruned(query: Query, survivors: Survivors) -> Survivors:
+def _pruned(query: Query, left: SurvivingSegments) -> Survivors:
     """Return the blocks of surviving segments, and of files without a segment, that zone maps cannot rule out."""
-    catalog, files = query.catalog, survivors.files
-    runs = [*catalog.runs(files, survivors.segments), *catalog.loose_runs(files)]
+    catalog, files = query.catalog, left.files
+    runs = [*catalog.runs(files, left.segments), *catalog.loose_runs(files)]
     candidates = [Candidates(len(run), mask=run.candidates) for run in runs]
     order = _order(query, runs)
     for conjunct in (*order, query.implied) if query.implied is not None else order:
-        left = [i for i, each in enumerate(candidates) if each.mask is None or each.mask.any()]
+        some = [i for i, each in enumerate(candidates) if each.mask is None or each.mask.any()]
         if query.is_late:
             query.notes.append(f"the time is spent before {shorten(str(conjunct), 60)}")
             break
-        catalog.load(fields(conjunct), [runs[i] for i in left])
-        for i in left:
+        catalog.load(fields(conjunct), [runs[i] for i in some])
+        for i in some:
             candidates[i] = candidates[i].without_dead(conjunct, runs[i])
-    numbers = _numbers(runs, candidates, catalog.runs(files, survivors.whole))
+    numbers = _numbers(runs, candidates, catalog.runs(files, left.whole))
     query.notes.append(_note(runs, order))
-    opened = replace(survivors, blocks=catalog.open(numbers, files))
-    return opened.take(np.flatnonzero(survives(opened.outcomes))) if survivors.evidence else opened
+    opened = left.opened(catalog.open(numbers, files))
+    return opened.take(np.flatnonzero(survives(opened.outcomes))) if left.evidence else opened
 
 
 def _beside(elsewhere: Survivors, here: Survivors) -> Survivors:
     """Combine two sets of survivors, without their statistics."""
-    assert elsewhere.blocks is not None
-    assert here.blocks is not None
     if not len(here.blocks):
         return elsewhere
-    ranges = [part.row_ranges or whole_blocks(part.blocks.row_count) for part in (elsewhere, here) if part.blocks]
+    ranges = [part.row_ranges or whole_blocks(part.blocks.row_count) for part in (elsewhere, here)]
     return replace(
         elsewhere,
         blocks=joined([plain(elsewhere.blocks), plain(here.blocks)]),

@@ -20,7 +20,7 @@ from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.spark.iceberg.task_json import byte_ranges
 from secateur.io.spark.planner.file_list import Reader
 from secateur.io.spark.planner.protocol import figures_of, text_of
-from secateur.io.tables.iceberg.listing import IcebergListing
+from secateur.io.tables.iceberg.listing import of_iceberg
 from secateur.io.tables.iceberg.snapshot import IcebergSnapshot
 from secateur.io.tables.open import Moment, open_at
 from secateur.io.tables.table import Table
@@ -75,7 +75,7 @@ def opened(table: Table, zone_name: str) -> OpenedTable:
 
 def common_columns(files: DataFiles, found: OpenedTable) -> pa.Schema:
     """Return the columns that have the same name, field id and type in Iceberg's scan and in the open snapshot."""
-    assert isinstance(found.table, IcebergSnapshot)
+    assert isinstance(found.table, IcebergSnapshot), "opened as Iceberg's scan told"
     scanned = {each.name: each for each in Schema.model_validate_json(files.schema).fields}
     known = {each.name: each for each in found.table.schema_of.fields}
     return pa.schema(
@@ -92,9 +92,7 @@ def common_columns(files: DataFiles, found: OpenedTable) -> pa.Schema:
 
 def reply(files: DataFiles, scan: PlannedScan, number: int) -> bytes:
     """Encode for every file of the request the ranges to read; -1 for a file that the snapshot does not have."""
-    listing, blocks, report = scan.opened.listing, scan.survivors.blocks, scan.report
-    assert isinstance(listing, IcebergListing)
-    assert blocks is not None
+    listing, blocks, report = of_iceberg(scan.opened.listing), scan.survivors.blocks, scan.report
     ordinals = pc.fill_null(pc.index_in(files.paths, value_set=listing.paths.cast(files.paths.type)), -1).to_numpy()
     order = scan.order()
     file, row_group = blocks.file[order], blocks.row_group[order]

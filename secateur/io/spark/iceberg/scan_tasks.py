@@ -15,7 +15,7 @@ from pyiceberg.transforms import DayTransform
 from pyiceberg.types import DateType, IcebergType, PrimitiveType, UUIDType
 
 from secateur.io.spark.iceberg.task_json import DataFile, DeleteFile, ReadTask, Spec, byte_ranges, spec_of, task_texts
-from secateur.io.tables.iceberg.listing import IcebergListing
+from secateur.io.tables.iceberg.listing import IcebergListing, of_iceberg
 from secateur.io.tables.iceberg.manifest_arrays import EQUALITY_DELETES
 from secateur.io.tables.iceberg.schema import all_fields
 from secateur.io.tables.iceberg.snapshot import IcebergSnapshot
@@ -29,8 +29,7 @@ PartitionTypes = Mapping[int, Mapping[int, PrimitiveType]]  # by spec and partit
 
 def texts_of(scan: PlannedScan, table: IcebergSnapshot) -> list[str]:
     """Return the surviving row groups of a plan, with the deletes of their files, as JSON: one text per range."""
-    listing = scan.opened.listing
-    assert isinstance(listing, IcebergListing)
+    listing = of_iceberg(scan.opened.listing)
     specs = table.metadata.specs()
     schemas = [json.loads(schema.model_dump_json()) for schema in table.metadata.schemas]
     types = {number: _types(spec, table) for number, spec in specs.items()}
@@ -50,7 +49,7 @@ def _types(spec: PartitionSpec, table: IcebergSnapshot) -> dict[int, PrimitiveTy
         source = sources.get(each.source_id)
         if source is not None:
             type_ = DateType() if isinstance(each.transform, DayTransform) else each.transform.result_type(source)
-            assert isinstance(type_, PrimitiveType)
+            assert isinstance(type_, PrimitiveType), "transforms give primitive values"
             found[each.field_id] = type_
     return found
 
@@ -58,13 +57,11 @@ def _types(spec: PartitionSpec, table: IcebergSnapshot) -> dict[int, PrimitiveTy
 def _read_tasks(scan: PlannedScan, listing: IcebergListing, types: PartitionTypes) -> Iterator[ReadTask]:
     """Yield a task per surviving file: its surviving row groups, or the whole file if its row groups are unknown."""
     blocks = scan.survivors.blocks
-    assert blocks is not None
     order = scan.order()
     file, row_group = blocks.file[order], blocks.row_group[order]
     chosen = scan.file_ordinals
     rows = listing.files.take(pa.array(chosen)).to_pylist()
     partitions = _partitions(listing, chosen, types)
-    assert listing.deletes is not None
     matches = listing.deletes.matches(chosen)
     needed = np.unique(matches.delete)
     deletes = dict(zip(needed.tolist(), listing.deletes.files.take(pa.array(needed)).to_pylist(), strict=True))

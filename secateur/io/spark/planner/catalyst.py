@@ -205,12 +205,12 @@ def _of_values(node: Catalyst, children: Sequence[Expression]) -> Node:
 
 
 def _condition(node: Expression | Predicate | None) -> Predicate:
-    assert node is not None
+    assert node is not None, "build_node returns before for a child without a node"
     return node if isinstance(node, Predicate) else as_predicate(node)
 
 
 def _value(node: Expression | Predicate | None) -> Expression:
-    assert node is not None
+    assert node is not None, "build_node returns before for a child without a node"
     return as_expression(node) if isinstance(node, Predicate) else node
 
 

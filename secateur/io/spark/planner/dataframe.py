@@ -14,7 +14,7 @@ from secateur.io.spark.file_reader import by_files, has_filesystem, with_collati
 from secateur.io.spark.planner.relation import of_table
 from secateur.io.spark.to_spark import is_ansi, to_spark
 from secateur.io.tables.table import Table
-from secateur.pruning.functions.zone_names import zone_of
+from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate.nodes import Truth
 from secateur.pruning.report import Faults
 
@@ -27,10 +27,7 @@ def dataframe(spark: SparkSession, table: Table, via: str, uses_index: Callable[
         raise ValueError(f"via is one of {', '.join(READ_PATHS)}, not {via!r}")
     time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
     settings = Settings(use_index=uses_index(), session_time_zone=time_zone, ansi=is_ansi(spark))
-    zone = zone_of(time_zone)
-    if zone is None:
-        raise ValueError(f"unknown time zone {time_zone!r}")
-    opened = open_snapshot_of(table, zone, Faults(), use_index=settings.use_index)
+    opened = open_snapshot_of(table, known_zone(time_zone), Faults(), use_index=settings.use_index)
     found = "a public read path was asked for" if via == "public" else of_table(opened, spark, uses_index)
     if isinstance(found, DataFrame):
         return found

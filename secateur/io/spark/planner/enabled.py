@@ -80,7 +80,7 @@ class Remembered(OrderedDict[object, object]):
                 self.popitem(last=False)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Enabled:
     """Answers the optimizer rule of one driver, for all its sessions. Each call comes in its own thread."""
 
@@ -139,7 +139,7 @@ class Enabled:
         if table is None:
             table = open_directory(location)
             self._tables.keep(location, table)
-        assert isinstance(table, ParquetDirectory)
+        assert isinstance(table, ParquetDirectory), "no other tables are kept"
         return table
 
     def _answered(self, digest: bytes, question: ScanRequest) -> bytes:
@@ -246,7 +246,6 @@ def _iceberg() -> Any:
 def _reply(asked: Answered, scan: PlannedScan, number: int) -> bytes:
     """Encode row groups for Java's ``FileList.read``: files are ordinals in Spark's list."""
     blocks, report, known, size = scan.survivors.blocks, scan.report, asked.known, asked.files.size
-    assert blocks is not None
     before = report.stages[0].before
     of_all = f"{before.files:,} files" if before.blocks is None else f"{before.blocks:,} row groups"
     others = f", and all of {len(known.others):,} files without an entry" if len(known.others) else ""

@@ -33,7 +33,7 @@ from secateur.io.spark.planner.protocol import (
 from secateur.io.spark.planner.splits import byte_ranges, whole_files
 from secateur.io.storage.redaction import explained
 from secateur.io.tables.directory.table import ParquetDirectory
-from secateur.pruning.functions.zone_names import zone_of
+from secateur.pruning.functions.zone_names import known_zone
 from secateur.pruning.predicate.bind import bind
 from secateur.pruning.predicate.nodes import And, Predicate, Truth
 
@@ -51,7 +51,7 @@ class Earlier:
     settings: Settings
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Planner:
     """Answers the scans of one DataFrame. Java calls it as a Function; each scan has its own thread."""
 
@@ -124,10 +124,7 @@ class Planner:
 
     def _everything(self, zone_name: str, reason: str) -> ScanReply:
         """Return a reply with every live file as a whole."""
-        zone = zone_of(zone_name)
-        if zone is None:
-            raise ValueError(f"unknown time zone {zone_name!r}")
-        listing = self.table.fresh_listing(zone)
+        listing = self.table.fresh_listing(known_zone(zone_name))
         size = int(listing.size.sum())
         figures = struct.pack(">4q", -1, -1, size, size) + text_of("")
         text = f"all row groups of {len(listing.size):,} files ({reason})"
@@ -151,7 +148,7 @@ class Planned:
     def apply(self, data: bytes) -> bytes:
         """Answer an encoded request. The query fails if a file of the plan is gone or replaced."""
         table = self.plan.opened.table
-        assert isinstance(table, ParquetDirectory)
+        assert isinstance(table, ParquetDirectory), "called for directories only"
         try:
             if question_of(data).earlier:
                 return no_answer("", UNKNOWN)
@@ -191,7 +188,6 @@ def _in_one_zone(filters: Iterable[PushedFilter], settings: Settings) -> tuple[l
 
 def _answer(scan: PlannedScan, number: int) -> ScanReply:
     blocks, report = scan.survivors.blocks, scan.report
-    assert blocks is not None
     before = report.stages[0].before  # blocks is None if the row groups of some file are not counted
     of_all = f" row groups of {before.files:,} files" if before.blocks is None else f" of {before.blocks:,} row groups"
     degraded = "".join(f"; degraded: {reason}" for reason in report.degraded)

@@ -92,7 +92,6 @@ def figures_of(scan: PlannedScan, others: np.ndarray | None = None) -> bytes:
     `others`: sizes of files that are read whole and are no part of the plan.
     """
     before, blocks = scan.report.stages[0].before, scan.survivors.blocks
-    assert blocks is not None
     more, is_known = (0, True) if others is None else (int(others.sum()), not len(others))
     kept_blocks, all_blocks = (len(blocks), before.blocks) if is_known else (None, None)
     all_bytes = None if before.bytes is None else before.bytes + more

@@ -77,7 +77,7 @@ def of_plan(plan: PlannedScan, spark: SparkSession) -> DataFrame | None:
 
 
 def _parts(opened: OpenedTable) -> tuple[ParquetDirectory, pa.Schema, tuple[pa.Field, ...]]:
-    assert isinstance(opened.table, ParquetDirectory)
+    assert isinstance(opened.table, ParquetDirectory), "called for directories only"
     return opened.table, opened.schema, opened.listing.partitions.fields
 
 
@@ -88,7 +88,8 @@ def _over(spark: SparkSession, opened: OpenedTable, asked: Planner | Planned) ->
     """
     context, table = spark.sparkContext, opened.table
     gateway, jvm = context._gateway, context._jvm
-    assert gateway is not None and jvm is not None and isinstance(table, ParquetDirectory)
+    assert gateway is not None and jvm is not None, "the session is one of Spark Classic"
+    assert isinstance(table, ParquetDirectory), "called for directories only"
     made = compiled(gateway, TABLE)
     ensure_callback_server_started(gateway)
     schema, partitions = spark_schema(opened.schema), opened.listing.partitions.fields

@@ -53,7 +53,6 @@ def byte_ranges(scan: PlannedScan) -> ByteRanges:
     and the table's cache does not either. Raises StalePlan if a file is not the one that was listed.
     """
     blocks, sizes = scan.survivors.blocks, scan.opened.listing.size
-    assert blocks is not None
     order = scan.order()
     file, row_group = blocks.file[order], blocks.row_group[order]
     files, first = np.unique(file, return_index=True)
@@ -98,7 +97,7 @@ def stored_ranges(placed: np.ndarray) -> np.ndarray | None:
 def _read_starts(scan: PlannedScan, files: np.ndarray) -> Iterator[np.ndarray]:
     """Yield for each file the start and size in bytes of its row groups: int64 of shape (2, n_row_groups)."""
     table, listing = scan.opened.table, scan.opened.listing
-    assert isinstance(table, ParquetDirectory)
+    assert isinstance(table, ParquetDirectory), "scans of other formats are cut by Iceberg"
 
     def starts(number: int) -> np.ndarray:
         path, identity = listing.paths[number].as_py(), listing.identity(number)

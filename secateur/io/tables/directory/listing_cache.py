@@ -16,7 +16,7 @@ from secateur.io.tables.directory.hive_partitions import read_partitions
 from secateur.io.tables.listing import Listing
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class _Dated:
     """Listed files, the time their listing began, and the listings derived from them by time zone."""
 

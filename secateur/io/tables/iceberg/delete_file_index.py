@@ -8,8 +8,8 @@ its file. Source: Iceberg's specification, "Scan Planning", and ``DeleteFileInde
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
 import numpy as np
@@ -45,7 +45,12 @@ class DeleteFileIndex:
     deletes: Entries
     data: Entries
     order: np.ndarray  # of the data files among their entries
-    specs: dict[int, Sequence[PartitionField]]
+    specs: Mapping[int, Sequence[PartitionField]]
+
+    @property
+    def emptied(self) -> DeleteFileIndex:
+        """Return the same data files without deletes."""
+        return replace(self, deletes=Entries(()))
 
     @cached_property
     def files(self) -> pa.RecordBatch:

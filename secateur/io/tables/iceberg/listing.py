@@ -49,7 +49,9 @@ class IcebergListing(Listing):
     entries: Entries = field(default_factory=lambda: Entries(()))
     order: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # of the entries, by path
     specs: Specs = field(default_factory=dict)
-    deletes: DeleteFileIndex | None = None
+    deletes: DeleteFileIndex = field(
+        default_factory=lambda: DeleteFileIndex(Entries(()), Entries(()), np.zeros(0, np.int64), {})
+    )
     read_positions: Callable[[IcebergListing, np.ndarray], list[np.ndarray] | None] | None = None
     robbed: frozenset[int] = frozenset()  # columns whose manifest statistics may be those of another column
 
@@ -78,17 +80,17 @@ class IcebergListing(Listing):
     @property
     def touched(self) -> np.ndarray | None:
         """Which files some delete file applies to."""
-        return self.deletes.touched if self.deletes is not None and len(self.deletes.deletes) else None
+        return self.deletes.touched if len(self.deletes.deletes) else None
 
     def delete_counts(self, ordinals: np.ndarray) -> DeleteCounts:
         """Return the delete files of the snapshot, and how far they apply to some files, given ascending."""
-        return DeleteCounts(touched=0) if self.deletes is None else self.deletes.counts(ordinals)
+        return self.deletes.counts(ordinals)
 
     def most_deleted(self, files: np.ndarray) -> np.ndarray:
         """Return an upper bound of the rows deleted by position in some files, given ascending, from record counts
         only.
         """
-        return np.zeros(len(files), np.int64) if self.deletes is None else self.deletes.most_deleted(files)
+        return self.deletes.most_deleted(files)
 
     def deleted(self, files: np.ndarray, among: np.ndarray) -> list[np.ndarray] | None:
         """Return the deleted positions of some files, ascending; None if they cannot be read.
@@ -96,7 +98,7 @@ class IcebergListing(Listing):
         A delete file is read for all files `among` that it applies to, and their positions are cached: the reader of
         the plan will need them.
         """
-        if self.deletes is None or self.read_positions is None:
+        if self.read_positions is None:
             return None
         wanted = self.deletes.sharing(files, among)
         found = self.read_positions(self, wanted)
@@ -268,6 +270,12 @@ class IcebergListing(Listing):
         at = np.full(len(self.order), -1)
         at[self._position[rows]] = np.arange(len(rows))
         return told.take(pa.array(at, mask=at < 0))
+
+
+def of_iceberg(listing: Listing) -> IcebergListing:
+    """Return the listing of an Iceberg table by its own type."""
+    assert isinstance(listing, IcebergListing), "a listing is given to the table that made it"
+    return listing
 
 
 def _scattered(zone_map: ZoneMap, at: np.ndarray, n: int) -> ZoneMap:

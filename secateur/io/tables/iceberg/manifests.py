@@ -128,7 +128,7 @@ def _places(schema: Schema) -> dict[int, int]:
 
 def _columnar(entries: Sequence[Any], places: Mapping[int, int], schema: Schema, manifest: ManifestFile) -> Manifest:
     struct = schema.find_field(_DATA_FILE).field_type
-    assert isinstance(struct, StructType)
+    assert isinstance(struct, StructType), "by the specification"
     files = [entry[places[_DATA_FILE]] for entry in entries]
     own = {field.field_id: i for i, field in enumerate(struct.fields)}
 
@@ -168,7 +168,7 @@ def _inherited(entries: Sequence[Any], places: Mapping[int, int], manifest: Mani
 
 def _partition(struct: StructType, own: Mapping[int, int], files: Sequence[Any]) -> dict[int, pa.Array]:
     tuple_type = struct.fields[own[_PARTITION]].field_type
-    assert isinstance(tuple_type, StructType)
+    assert isinstance(tuple_type, StructType), "by the specification"
     tuples = [file[own[_PARTITION]] for file in files]
     return {
         field.field_id: _partition_values(field.field_type, [values[i] for values in tuples])

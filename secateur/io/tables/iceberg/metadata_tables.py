@@ -19,7 +19,7 @@ from pyiceberg.types import IcebergType, UnknownType
 
 from secateur.arrays import from_numpy
 from secateur.io.tables.iceberg import partition_transforms
-from secateur.io.tables.iceberg.listing import IcebergListing
+from secateur.io.tables.iceberg.listing import of_iceberg
 from secateur.io.tables.iceberg.manifest_arrays import DATA, Entries
 from secateur.io.tables.iceberg.partition_transforms import typed
 from secateur.io.tables.iceberg.projection import uuid_texts
@@ -132,13 +132,12 @@ class IcebergTables:
 
     def files(self, listing: Listing) -> pa.Table:
         """Return the manifest entries of the live files."""
-        assert isinstance(listing, IcebergListing) and listing.deletes is not None
-        deletes = listing.deletes
-        n = len(listing.size)
-        of_each = np.bincount(deletes.matches(np.arange(n)).data, minlength=n)
-        data = self._files(listing.entries, listing.order, from_numpy(of_each))
-        own = deletes.deletes
-        return pa.concat_tables([data, self._files(own, np.arange(len(own)), pa.nulls(len(own)))]).combine_chunks()
+        listed = of_iceberg(listing)
+        deletes, n = listed.deletes.deletes, len(listed.size)
+        of_each = np.bincount(listed.deletes.matches(np.arange(n)).data, minlength=n)
+        data = self._files(listed.entries, listed.order, from_numpy(of_each))
+        rest = self._files(deletes, np.arange(len(deletes)), pa.nulls(len(deletes)))
+        return pa.concat_tables([data, rest]).combine_chunks()
 
     def _files(self, entries: Entries, order: np.ndarray, delete_files: pa.Array) -> pa.Table:
         files = entries.files.take(pa.array(order))

@@ -167,12 +167,10 @@ class DeleteFiles:
     @cached_property
     def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
         """Pairs of a delete file and the place among `ordinals` of a data file that it applies to."""
-        assert self.listing.deletes is not None
         matches = self.listing.deletes.matches(self.ordinals)
         return matches.delete, np.searchsorted(self.ordinals, matches.data)
 
     def _row(self, delete: int) -> dict[str, object]:
-        assert self.listing.deletes is not None
         row: dict[str, object] = self.listing.deletes.files.slice(delete, 1).to_pylist()[0]
         return row
 
@@ -254,7 +252,6 @@ class DeleteFiles:
 
     @property
     def _content(self) -> np.ndarray:
-        assert self.listing.deletes is not None
         found: np.ndarray = self.listing.deletes.files.column("content").to_numpy()
         return found
 

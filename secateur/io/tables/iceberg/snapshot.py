@@ -42,7 +42,7 @@ from secateur.io.tables.field_ids import called_by_id, fields_by_id, names_by_id
 from secateur.io.tables.file_rows import Delivery
 from secateur.io.tables.iceberg.data_file import IcebergFile, View
 from secateur.io.tables.iceberg.delete_file_index import DeleteFileIndex
-from secateur.io.tables.iceberg.listing import IcebergListing
+from secateur.io.tables.iceberg.listing import IcebergListing, of_iceberg
 from secateur.io.tables.iceberg.manifest_arrays import DATA, Entries, Manifest
 from secateur.io.tables.iceberg.manifest_cache import ManifestKey, decode_manifests, encode_manifests
 from secateur.io.tables.iceberg.manifests import read_manifest
@@ -277,13 +277,12 @@ class IcebergSnapshot:
 
     def delivery(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
         """Return how the live rows of some files are read; applicable delete files are read now."""
-        assert isinstance(listing, IcebergListing)
-        return delivered(listing, ordinals, self.reader, self._historical_fields, self.cache)
+        return delivered(of_iceberg(listing), ordinals, self.reader, self._historical_fields, self.cache)
 
     def delivery_of_all(self, listing: Listing, ordinals: np.ndarray) -> Delivery:
         """Return how all rows of some files are read, deleted ones included."""
-        assert isinstance(listing, IcebergListing)
-        return self.delivery(replace(listing, deletes=None), ordinals)
+        own = of_iceberg(listing)
+        return self.delivery(replace(own, deletes=own.deletes.emptied), ordinals)
 
     def _positions(self, listing: IcebergListing, ordinals: np.ndarray) -> list[np.ndarray] | None:
         """Return the deleted positions of some files, ascending; None if they cannot be read here (Spark may be able

@@ -54,7 +54,7 @@ def selected(table: PyIcebergTable, selection: Selection) -> tuple[Snapshot | No
             names = ", ".join(sorted(table.metadata.refs)) or "none"
             raise UnknownSnapshot(f"the table has no branch or tag {selection.ref!r}: there are {names}")
         chosen = table.metadata.snapshot_by_id(ref.snapshot_id)
-        assert chosen is not None
+        assert chosen is not None, "PyIceberg rejects metadata whose refs name no snapshot"
         return chosen, _schema_at(table, chosen) if ref.snapshot_ref_type == "tag" else table.schema()
     return table.current_snapshot(), table.schema()
 

@@ -227,7 +227,6 @@ def test_only_what_is_asked_for_is_read(lake: Path) -> None:
     for _ in range(2):
         locations_of(plan.opened, opened_blocks(plan), everything)
     memory = plan.opened.catalog.memory
-    assert memory is not None
     table_bytes = memory.snapshot.directory(LOCATION_TABLE, None)
     every = memory.snapshot.directory(PAGE_LOCATIONS, None)
     assert table_bytes is not None and every is not None
@@ -438,7 +437,7 @@ def test_a_locations_that_contradicts_itself_is_not_believed(
 
     root = write_table({"0.parquet": rows_of(0)}, row_group_size=100)
     write_file(root / "1.parquet", rows_of(0).slice(0, 7), use_dictionary=["id"])
-    monkeypatch.setattr("secateur.io.parquet.file_locations.encode_layout", lying)
+    monkeypatch.setattr("secateur.io.parquet.file_locations.encode_locations", lying)
     sc.build_index(sc.open_table(str(root)))
     plan = sc.prune(sc.open_table(str(root)), "true")
     found = locations_of(plan.opened, opened_blocks(plan), everything)

@@ -268,7 +268,6 @@ def unread(filesystem: pafs.S3FileSystem, folder: str) -> ParquetDirectory:
 
 
 def memory_of(plan: Scan) -> IndexMemory:
-    assert plan.opened.catalog.memory is not None
     return plan.opened.catalog.memory
 
 

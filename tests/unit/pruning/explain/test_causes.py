@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 import secateur as sc
 from secateur.index.model import NGRAM, POSTINGS, FilterOption
 from secateur.io.tables.table import Table
-from secateur.pruning import pipeline
+from secateur.pruning.stages.survivors import LeftSegments
 from secateur.scan import Scan
+from tests.support.chosen_stages import only_stages
 from tests.support.deleted_rows import histories, made
 from tests.support.made_tables import MADE, PREDICATES, Made, table_of
 from tests.support.profiles import examples
@@ -19,14 +18,20 @@ from tests.support.profiles import examples
 Place = tuple[str, int]
 
 
-def places_after(plan: Scan, segments: dict[Place, int | None]) -> set[Place]:
-    """The blocks that the stages of a plan have left."""
-    left = plan.survivors
-    if left.blocks is not None:
-        return {(block["file"], block["row_group"]) for block in plan.blocks.to_pylist()}
+def places_of(plan: Scan) -> set[Place]:
+    """The blocks that a plan reads."""
+    return {(block["file"], block["row_group"]) for block in plan.blocks.to_pylist()}
+
+
+def places_after(stage: str, plan: Scan, segments: dict[Place, int | None]) -> set[Place]:
+    """The blocks that the last stage of a plan has left, whether or not it opens blocks."""
+    (left,) = (each for each in plan.trail if each.stage == stage)
     files = plan.paths.to_pylist()
+    if not isinstance(left, LeftSegments):
+        places = zip(left.blocks.file.tolist(), left.blocks.row_group.tolist(), strict=True)
+        return {(files[file], row_group) for file, row_group in places}
     alive = {file for at, file in enumerate(files) if left.files is None or left.files[at]}
-    into = {None, *left.segments.tolist(), *left.whole.tolist()}
+    into = {None, *left.segments.tolist()}
     return {place for place, segment in segments.items() if place[0] in alive and segment in into}
 
 
@@ -35,12 +40,13 @@ def check(table: Table, predicate: str, limit: int | None) -> set[str]:
     blocks = sc.inspect.blocks(table).to_pylist()
     segments = {(block["file"], block["row_group"]): block["segment"] for block in blocks}
     plan = sc.prune(table, predicate, limit=limit, strict=True)
-    stages = [stage for stage in pipeline.STAGES if stage.name in {each.name for each in plan.report.stages}]
+    stages = [stage.name for stage in plan.report.stages]
     gone: dict[Place, str] = {}
     for i, stage in enumerate(stages):
-        with patch.object(pipeline, "STAGES", stages[: i + 1]):
-            left = places_after(sc.prune(table, predicate, limit=limit, strict=True), segments)
-        gone |= dict.fromkeys(set(segments) - left - set(gone), stage.name)
+        with only_stages(stages[: i + 1]):
+            left = places_after(stage, sc.prune(table, predicate, limit=limit, strict=True), segments)
+        gone |= dict.fromkeys(set(segments) - left - set(gone), stage)
+    assert set(segments) - set(gone) == places_of(plan)
     for file, row_group in segments:
         why = plan.why(file, row_group)
         assert (why.stage, why.survives) == (gone.get((file, row_group)), (file, row_group) not in gone), str(why)
@@ -48,7 +54,7 @@ def check(table: Table, predicate: str, limit: int | None) -> set[str]:
         assert why.survives == (why.cause is None)
         if why.cause is not None and why.cause.conjunct is not None and limit is None:
             alone = sc.prune(table, why.cause.conjunct, strict=True)
-            assert (file, row_group) not in places_after(alone, segments), str(why)
+            assert (file, row_group) not in places_of(alone), str(why)
         assert why.cause is None or "cannot be read again" not in why.cause.statistic, str(why)
     for file in {file for file, _ in segments}:
         mine = [place for place in sorted(segments) if place[0] == file]
