@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from benchmarks.appends import appends
 from benchmarks.building import build_filters, build_read
 from benchmarks.delta import open_delta, plan_delta
+from benchmarks.enabled_sql import lookup_sql
 from benchmarks.expressions import expressions_1m
 from benchmarks.footers import footers
 from benchmarks.hashing import hashing
@@ -27,6 +28,7 @@ from benchmarks.s3_lookup import lookup_s3
 from benchmarks.scale import plan_nothing_pruned, plan_range
 from benchmarks.scale_cold import plan_cold, plan_memory
 from benchmarks.scale_shapes import plan_clustered, plan_in_100k, plan_threads
+from benchmarks.session_overhead import session_overhead
 from benchmarks.setting import Setting
 from benchmarks.spark_scans import join_small_side, lookup_spark, scan_spark
 from benchmarks.top_n import topn_clustered, topn_filtered, topn_unclustered
@@ -86,6 +88,8 @@ WORKLOADS = (
     Workload("plan_cold", "prune() in a new process: two columns of 50 over 1M blocks", plan_cold),
     Workload("plan_memory", "prune(): what two columns of 20M blocks take of memory", plan_memory),
     Workload("lookup_spark", "a value of an unclustered column in Spark, 200 files of 10 row groups", lookup_spark),
+    Workload("lookup_sql", "the same by plain SQL with enable(), on a directory and on Iceberg", lookup_sql),
+    Workload("session_overhead", "planning with enable(): no index, and an index of 100k files", session_overhead),
     Workload("scan_spark", "queries in Spark that need all of 20M rows", scan_spark),
     Workload("join_small_side", "20M rows in Spark joined with a few on an unclustered column", join_small_side),
     Workload("tpch_needles", "order keys and parts of comments in TPC-H, scale factor 0.1: blocks kept", tpch_needles),

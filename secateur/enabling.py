@@ -28,8 +28,9 @@ def enable(
     This covers ``spark.read.parquet``, catalog tables in Parquet, views, joins, subqueries, CTAS and INSERT ... SELECT,
     unchanged; in this session of Spark Classic, in sessions that ``spark.newSession()`` makes from it, and in those of
     a Connect server in the same driver. ``EXPLAIN`` shows ``IndexPruning: 1 of 500 row groups``; :func:`last_plans` has
-    details. ``SET secateur.enabled=false`` or :func:`disable` switches pruning off for a session, the environment
-    variable ``SECATEUR_DISABLE=1`` for the process.
+    details. ``SET secateur.enabled=false`` or :func:`disable` switches pruning off for a session,
+    ``SET secateur.enabled.<table or path>=false`` for one table, the environment variable ``SECATEUR_DISABLE=1`` for
+    the process. With ``SET secateur.audit=<share>``, a share of what queries leave out is checked in the background.
 
     Parameters
     ----------

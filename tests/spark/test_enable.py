@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -125,6 +126,9 @@ def test_explain_and_last_plans_tell(spark: SparkSession, lake: str) -> None:
         "IndexPruning: 1 of 30 row groups"
         in spark.sql("EXPLAIN FORMATTED SELECT * FROM events WHERE id = 5").first()[0]
     )
+    told = spark.sql("EXPLAIN FORMATTED SELECT * FROM events WHERE id > 100 AND uid = 77").first()[0]
+    assert re.search(r"IndexStages: .*(zone maps|segments|filters) pruned \d+", told)
+    spark.sql("SELECT * FROM events WHERE id = 5").collect()
     last = sc.last_plans(spark)[-1]
     assert last.plan is not None
     assert len(last.plan.blocks) == 1

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur as sc
+from secateur.io.spark.planner import session_rule
 from tests.support.enabled_session import enabled, plan_of, pruning, reasons, require_same
 from tests.support.iceberg_spark import metadata_file
 
@@ -73,6 +74,33 @@ def test_only_row_groups_that_can_match_are_read(iceberg: SparkSession, table: s
     rows = leaf.metrics().apply("numOutputRows").value()
     assert 0 < rows < 500
     assert sc.last_plans(iceberg)[-1].plan is not None
+
+
+def test_one_table_is_switched_off_by_name(iceberg: SparkSession, table: str) -> None:
+    query = f"SELECT * FROM {table} WHERE id = 7"
+    for key in ("enabled", "db.enabled", "lake.db.enabled"):
+        iceberg.sql(f"SET secateur.enabled.{key}=false")
+        try:
+            assert pruning(iceberg.sql(query)) == []
+            assert reasons(iceberg)[-1] == f"secateur.enabled.{key} is off"
+        finally:
+            iceberg.conf.unset(f"secateur.enabled.{key}")
+        assert len(pruning(iceberg.sql(query))) == 1
+
+
+def test_a_share_of_what_is_pruned_is_audited(iceberg: SparkSession, table: str) -> None:
+    iceberg.conf.set("secateur.audit", "1")
+    try:
+        iceberg.sql(f"SELECT * FROM {table} WHERE id = 7").collect()
+        rule = session_rule._rule_of(iceberg)
+        assert rule is not None
+        rule.python.audits.wait()
+        plan = sc.last_plans(iceberg)[-1].plan
+        assert plan is not None
+        assert plan.report.audit is not None
+        assert plan.report.audit.blocks > 10
+    finally:
+        iceberg.conf.unset("secateur.audit")
 
 
 def test_row_level_changes_are_not_touched(iceberg: SparkSession, table: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import secateur as sc
-from secateur.io.spark.planner import session_rule
+from secateur.io.spark.planner import compiled, session_rule
 from secateur.io.spark.planner.enabled import Enabled
-from tests.support.enabled_session import enabled, new_rule, plan_of, pruning, reasons
+from tests.support.enabled_session import answer, enabled, new_rule, plan_of, pruning, reasons, require_same
 from tests.support.tables import WriteTable
 
 
@@ -65,6 +66,27 @@ def test_another_file_of_the_same_length_is_read_whole(spark: SparkSession, root
     time.sleep(0.01)
     assert write(120) == size
     assert ids(spark, tmp_path, "id > 115") == list(range(120, 140))
+
+
+def test_a_file_is_overwritten_under_a_listing_that_spark_keeps(spark: SparkSession, tmp_path: Path) -> None:
+    def write(start: int) -> int:
+        path = tmp_path / "a.parquet"
+        pq.write_table(numbered(start, start + 20), path, row_group_size=10, compression="none", use_dictionary=False)
+        return path.stat().st_size
+
+    size = write(100)
+    sc.build_index(sc.open_table(str(tmp_path)), spark=spark)
+    with enabled(spark):
+        spark.read.parquet(str(tmp_path)).createOrReplaceTempView("listed")
+        query = "SELECT id FROM listed WHERE id > 115"
+        for _ in range(2):
+            assert pruning(spark.sql(query)) == ["1 of 2"]
+        before = (tmp_path / "a.parquet").stat()
+        assert write(120) == size
+        os.utime(tmp_path / "a.parquet", ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert len(answer(spark, query, pruned=False)) == 21
+        require_same(spark, query)
+        assert "0 of 0 row groups, and all of 1 files" in plan_of(spark.sql(query))
 
 
 def test_a_frame_reads_the_files_that_it_listed(spark: SparkSession, root: Path) -> None:
@@ -145,7 +167,7 @@ def test_an_index_that_is_built_later_is_found(
 
 
 def test_other_internals_of_spark(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "Other.java").write_text("package secateur; public final class EnableRule extends Missing {}")
-    monkeypatch.setattr(session_rule, "RULE_SOURCE", tmp_path / "Other.java")
+    (tmp_path / "EnableRule.java").write_text("package secateur; public final class EnableRule extends Missing {}")
+    monkeypatch.setattr(compiled, "SOURCES", tmp_path)
     with pytest.raises(ValueError, match="other internals"), new_rule(spark):
         raise AssertionError

@@ -15,7 +15,7 @@ from pyiceberg.catalog import Catalog
 from pyspark.sql import DataFrame, SparkSession
 
 import secateur as sc
-from secateur.io.spark.planner import planner, relation
+from secateur.io.spark.planner import compiled, planner
 from tests.support.tables import WriteTable
 
 TOLD = "IndexPruning: "
@@ -225,8 +225,8 @@ def test_a_public_read_path_gives_the_same_rows(
 def test_another_spark_takes_a_public_read_path(
     spark: SparkSession, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
-    (tmp_path / "Other.java").write_text(source)
-    monkeypatch.setattr(relation, "SOURCE", tmp_path / "Other.java")
+    (tmp_path / "PrunedTable.java").write_text(source)
+    monkeypatch.setattr(compiled, "SOURCES", tmp_path)
     frame = sc.dataframe(spark, sc.open_table(str(root)))
     assert "other internals" in reason(frame)
     assert ids(frame.where("id > 37")) == [38, 39]

@@ -1,6 +1,6 @@
 """The data files of an Iceberg scan, and the ranges of them that can hold a match.
 
-Java sends the files of a scan once (``NarrowedScan`` in IcebergScan.java), and refers to them by a digest afterwards.
+Java sends the files of a scan once (NarrowedScan.java), and refers to them by a digest afterwards.
 Sound: data files are immutable, so a reply about a file holds for every snapshot that the scan may read.
 """
 
@@ -19,7 +19,7 @@ from secateur.io.scan.opened_table import OpenedTable, open_snapshot_of
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.spark.iceberg.task_json import byte_ranges
 from secateur.io.spark.planner.file_list import Reader
-from secateur.io.spark.planner.protocol import text_of
+from secateur.io.spark.planner.protocol import figures_of, text_of
 from secateur.io.tables.iceberg.listing import of_iceberg
 from secateur.io.tables.iceberg.snapshot import IcebergSnapshot
 from secateur.io.tables.open import Moment, open_at
@@ -111,4 +111,5 @@ def reply(files: DataFiles, scan: PlannedScan, number: int) -> bytes:
     before = report.stages[0].before
     of_all = f"row groups of {before.files:,} files" if before.blocks is None else f"{before.blocks:,} row groups"
     degraded = "".join(f"; degraded: {reason}" for reason in report.degraded)
-    return text_of(f"{len(blocks):,} of {of_all}{degraded}") + struct.pack(">q", number) + b"".join(parts)
+    text = text_of(f"{len(blocks):,} of {of_all}{degraded}")
+    return b"".join([text, struct.pack(">q", number), figures_of(scan), *parts])

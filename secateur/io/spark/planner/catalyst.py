@@ -1,7 +1,7 @@
 """Convert the filters of a Spark scan to predicate nodes.
 
 The filters are Catalyst expressions after analysis and optimization: names are resolved and casts are explicit. Java
-writes every tree in postfix order (``Question`` in PrunedTable.java), so deep nesting needs no recursion here.
+writes every tree in postfix order (Question.java), so deep nesting needs no recursion here.
 
 An expression is recognised by the name of its class; only the classes below are known. Anything else is opaque: it
 keeps every block, and so does a condition on it. The evaluation mode does not matter: where ANSI mode would fail and

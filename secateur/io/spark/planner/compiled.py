@@ -1,36 +1,63 @@
-"""Compile the planner's Java classes in the driver, once per JVM, with Janino, the compiler that Spark ships."""
+"""Compile the planner's Java classes in the driver, once per JVM, with Janino, the compiler that Spark ships.
+
+Every file of the directory ``java`` is one class. A class loader gets the sources of all of them, and compiles a class
+with those that it uses when it is loaded. So the classes for Iceberg harm nothing where Iceberg's runtime is missing.
+"""
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-_ROOM = files("secateur.io.spark.planner")
-SOURCE, RULE_SOURCE, ICEBERG_SOURCE = (_ROOM / f"{name}.java" for name in ("PrunedTable", "EnableRule", "IcebergScan"))
+SOURCES = files("secateur.io.spark.planner") / "java"
+TABLE, RULE, ICEBERG = "PrunedTable", "EnableRule", "IcebergScan"
+METRICS = ("CountMetric", "SizeMetric", "MillisMetric")  # Spark's UI looks for their classes by name
+
+_shown: set[Any] = set()  # gateways
+
+
+def compiled(gateway: Any, name: str) -> Any:
+    """Return a class and, by its loader, those that it uses. Raises Py4JError if Spark's classes do not fit."""
+    sources = ((each.name, each.read_text(encoding="utf-8")) for each in SOURCES.iterdir())
+    return _compiled(gateway, name, tuple(sorted(sources)))
+
+
+def compiled_beside(other: Any, name: str) -> Any:
+    """Return a class by the loader of another one. Raises Py4JError if Spark's or Iceberg's classes do not fit."""
+    return other.getClassLoader().loadClass(f"secateur.{name}")
 
 
 @lru_cache(maxsize=4)
-def table_class(gateway: Any, source: str) -> Any:
-    """Compile ``PrunedTable``. Raises Py4JError if Spark's classes do not fit."""
-    loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    return _compiled(gateway, source, loader, "secateur.PrunedTable")
+def _compiled(gateway: Any, name: str, sources: tuple[tuple[str, str], ...]) -> Any:
+    jvm, told = gateway.jvm, dict(sources)
+    parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    _show_to_spark(gateway, parent, {name: told[f"{name}.java"] for name in METRICS if f"{name}.java" in told})
+    found = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder()
+    for file, text in sources:
+        found.addResource(f"secateur/{file}", text)
+    return jvm.org.codehaus.janino.JavaSourceClassLoader(parent, found, "UTF-8").loadClass(f"secateur.{name}")
 
 
-@lru_cache(maxsize=4)
-def rule_class(gateway: Any, source: str, table_source: str) -> Any:
-    """Compile ``EnableRule``, which uses ``PrunedTable``. Raises Py4JError if Spark's classes do not fit."""
-    loader = table_class(gateway, table_source).getClassLoader()
-    return _compiled(gateway, source, loader, "secateur.EnableRule")
+def _show_to_spark(gateway: Any, loader: Any, sources: Mapping[str, str]) -> None:
+    """Compile classes into a temporary directory, and add it to Spark's own class loader.
 
-
-def iceberg_class(gateway: Any, rule: Any, source: str) -> Any:
-    """Compile ``IcebergScan``, which uses the class `rule`. Raises Py4JError if Iceberg's classes do not fit."""
-    return _compiled(gateway, source, rule.getClassLoader(), "secateur.IcebergScan")
-
-
-def _compiled(gateway: Any, source: str, loader: Any, name: str) -> Any:
-    compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(loader)
-    compiler.cook(source)
-    return compiler.getClassLoader().loadClass(name)
+    Where that is another loader, Spark's UI shows no values for them.
+    """
+    if loader.getClass().getSimpleName() != "MutableURLClassLoader" or gateway in _shown:
+        return
+    directory = Path(tempfile.mkdtemp(prefix="secateur-classes-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    (directory / "secateur").mkdir()
+    for name, source in sources.items():
+        compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(loader)
+        compiler.cook(source)
+        (directory / "secateur" / f"{name}.class").write_bytes(compiler.getBytecodes().get(f"secateur.{name}"))
+    loader.addURL(gateway.jvm.java.io.File(f"{directory}/").toURI().toURL())
+    _shown.add(gateway)

@@ -8,35 +8,33 @@ from __future__ import annotations
 
 import itertools
 import logging
-import os
 import struct
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.fs as pafs
-from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from secateur.errors import SecateurError
+from secateur.errors import AuditFailed, SecateurError
 from secateur.forks import lock_for
 from secateur.index.read.index_view import Caches, current_snapshot, open_catalog
 from secateur.index.segments.snapshot import Snapshot
 from secateur.io.scan.opened_table import FooterBlocks, OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
+from secateur.io.spark.planner.background_audit import BackgroundAudit, PlanCheck, share_of
 from secateur.io.spark.planner.catalyst import filters_of
-from secateur.io.spark.planner.file_list import ChangeTimes, FileList, KnownFiles, file_list
+from secateur.io.spark.planner.file_list import FileList, KnownFiles, file_list
+from secateur.io.spark.planner.matches import MatchedList, match
 from secateur.io.spark.planner.planner import usable_filters
 from secateur.io.spark.planner.protocol import (
     FAILED,
     UNKNOWN,
     UNREGISTERED,
     ScanRequest,
+    figures_of,
     no_answer,
     question_of,
     text_of,
@@ -44,16 +42,15 @@ from secateur.io.spark.planner.protocol import (
 from secateur.io.spark.planner.splits import byte_ranges
 from secateur.io.storage.redaction import explained
 from secateur.io.tables.directory.table import ParquetDirectory, open_directory
-from secateur.io.tables.partitions import overlapping
 from secateur.pruning.predicate.nodes import And, Predicate
 from secateur.pruning.report import Faults
 from secateur.values import kind_of
 
 _log = logging.getLogger("secateur")
 
-LOOK, FILES, QUESTION, DATA_FILES = 0, 1, 2, 3  # kinds of requests; see Asker in EnableRule.java
+LOOK, FILES, QUESTION, DATA_FILES = 0, 1, 2, 3  # kinds of requests; see Asker.java
 METADATA_FILE = ".metadata.json"
-MOST_LISTS, MOST_TABLES, MOST_PLANS = 64, 256, 100
+MOST_LISTS, MOST_MATCHES, MOST_TABLES, MOST_PLANS = 64, 16, 256, 100
 _RANGE = np.dtype([("file", ">i4"), ("start", ">i8"), ("length", ">i8")])
 
 
@@ -91,6 +88,8 @@ class Enabled:
     named: dict[str, ParquetDirectory] = field(default_factory=dict)  # tables whose index lies elsewhere, by location
     _tables: Remembered = field(default_factory=lambda: Remembered(MOST_TABLES))
     _lists: Remembered = field(default_factory=lambda: Remembered(MOST_LISTS))
+    _matches: Remembered = field(default_factory=lambda: Remembered(MOST_MATCHES))
+    audits: BackgroundAudit = field(default_factory=BackgroundAudit)
     _asked: Remembered = field(default_factory=lambda: Remembered(MOST_PLANS))
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
@@ -155,12 +154,17 @@ class Enabled:
         if not isinstance(files, FileList):
             return self._of_iceberg(files, question)
         settings = Settings(session_time_zone=question.zone, case_sensitive=True)
-        opened, known = self._opened(files)
+        opened, known = self._opened(digest, files)
         predicate, settings = usable_filters(filters_of(question.filters), opened.schema, settings)
         scan = plan_scan(opened.table, predicate, predicate, settings, opened)
         number = next(self._numbers)
         asked = Answered(scan, known, files, predicate, settings)
         self._asked.keep(number, asked)
+
+        def keep(found: PlannedScan) -> None:
+            self._asked.keep(number, replace(asked, scan=found))
+
+        self._audit(question, scan, predicate, settings, keep)
         return _reply(asked, scan, number)
 
     def _of_iceberg(self, files: Any, question: ScanRequest) -> bytes:
@@ -172,6 +176,7 @@ class Enabled:
         scan = plan_scan(opened.table, predicate, predicate, settings, opened)
         number = next(self._numbers)
         self._asked.keep(number, scan)
+        self._audit(question, scan, predicate, settings, lambda found: self._asked.keep(number, found))
         found: bytes = room.reply(files, scan, number)
         return found
 
@@ -182,18 +187,21 @@ class Enabled:
             self._tables.keep((metadata, snapshot_id), table)
         return table
 
-    def _opened(self, files: FileList) -> tuple[OpenedTable, KnownFiles]:
+    def _opened(self, digest: bytes, files: FileList) -> tuple[OpenedTable, KnownFiles]:
         """Open the index over the files that it covers. Raises SecateurError if there is no index to use."""
         table = self._table(files.location)
         snapshot = current_snapshot(table.store, table.cache)
         if snapshot is None:
             raise SecateurError("the index is gone")
-        known = files.known_to(snapshot, change_times(table))
+        found = self._matches.get(digest)
+        if not isinstance(found, MatchedList) or found.snapshot is not snapshot or found.table is not table:
+            found = match(files, table, snapshot)
+        self._matches.keep(digest, found)
+        known = found.current()
         caches = Caches(table.store, table.cache, table.disk)
         footers = FooterBlocks(table, known.listing)
         catalog = open_catalog(known.listing, caches, snapshot, footers.open, Faults(), table.naming)
-        schema = overlapping(common_schema(files.columns, snapshot.schema), known.listing.partitions.fields)
-        return OpenedTable(table, known.listing, schema, catalog, table.metadata_tables.manifests_read), known
+        return OpenedTable(table, known.listing, found.schema, catalog, table.metadata_tables.manifests_read), known
 
     def _narrowed(self, question: ScanRequest) -> bytes:
         """Narrow an earlier reply; UNKNOWN if that reply is no longer kept."""
@@ -204,28 +212,24 @@ class Enabled:
         values, _ = usable_filters(filters_of(question.filters), opened.schema, asked.settings)
         predicate = And((asked.predicate, values))
         scan = plan_scan(opened.table, predicate, predicate, asked.settings, opened)
+        self._audit(question, scan, predicate, asked.settings, lambda found: None)
         return _reply(asked, scan, question.earlier)
 
-
-def change_times(table: ParquetDirectory) -> ChangeTimes | None:
-    """Return a function that reads the change times of a table's files; None unless they are on a local disk.
-
-    Only on a local disk can a tool set a modification time back.
-    """
-    if not isinstance(table.filesystem, pafs.LocalFileSystem):
-        return None
-
-    def changed(paths: pa.Array) -> np.ndarray:
-        return np.array([_changed(os.path.join(table.root, path)) for path in paths.to_pylist()], np.int64)
-
-    return changed
-
-
-def _changed(path: str) -> int:
-    try:
-        return os.stat(path).st_ctime_ns
-    except OSError:
-        return -1
+    def _audit(
+        self,
+        question: ScanRequest,
+        scan: PlannedScan,
+        predicate: Predicate,
+        settings: Settings,
+        done: Callable[[PlannedScan], None],
+    ) -> None:
+        """Audit the share of pruned blocks that the session asks for. Raises AuditFailed if one has failed."""
+        failure = self.audits.failed.get(scan.opened.table.location)
+        if failure is not None:
+            raise AuditFailed(failure)
+        share = share_of(question.audit)
+        if share:
+            self.audits.submit(PlanCheck(scan, predicate, settings, share, done))
 
 
 def as_opened_here(location: str) -> str:
@@ -237,52 +241,6 @@ def as_opened_here(location: str) -> str:
 def _iceberg() -> Any:
     """Import the module for Iceberg scans, which needs PyIceberg."""
     return import_module("secateur.io.spark.iceberg.listed_files")
-
-
-def common_schema(relation: StructType, indexed: pa.Schema) -> pa.Schema:
-    """Return the columns that the relation and the index share: names in the same case, and equal types.
-
-    A struct of the relation may have fewer fields. Columns whose names differ only in case are left out.
-    """
-    counts: dict[str, int] = {}
-    for name in indexed.names:
-        counts[name.lower()] = counts.get(name.lower(), 0) + 1
-    types: Mapping[str, DataType] = {each.name: each.dataType for each in relation}
-    return pa.schema(
-        [
-            each
-            for each in indexed
-            if each.name in types and counts[each.name.lower()] == 1 and _is_part(types[each.name], each.type)
-        ]
-    )
-
-
-def _is_part(type_: DataType, indexed: pa.DataType) -> bool:
-    """Return whether a Spark type equals the indexed type, or is a struct with some of its fields."""
-    if isinstance(type_, StructType):
-        known = {each.name: each.type for each in indexed} if pa.types.is_struct(indexed) else {}
-        return all(each.name in known and _is_part(each.dataType, known[each.name]) for each in type_)
-    try:
-        found = from_arrow_type(indexed, prefer_timestamp_ntz=True)
-    except Exception:  # an Arrow type that Spark does not have
-        return False
-    return _nullable(found) == _nullable(type_)
-
-
-def _nullable(type_: DataType) -> DataType:
-    """Return a type with every part nullable."""
-    match type_:
-        case ArrayType():
-            return ArrayType(_nullable(type_.elementType))
-        case MapType():
-            return MapType(_nullable(type_.keyType), _nullable(type_.valueType))
-        case StructType():
-            found = StructType()
-            for each in type_:
-                found = found.add(each.name, _nullable(each.dataType))
-            return found
-        case _:
-            return type_
 
 
 def _reply(asked: Answered, scan: PlannedScan, number: int) -> bytes:
@@ -305,6 +263,7 @@ def _reply(asked: Answered, scan: PlannedScan, number: int) -> bytes:
         [
             text_of(f"{len(blocks):,} of {of_all}{others}{degraded}"),
             struct.pack(">qqq", number, byte_count, row_count),
+            figures_of(scan, size[known.others]),
             struct.pack(">i", len(chosen)),
             chosen.astype(">i4").tobytes(),
             struct.pack(">i", len(told)),

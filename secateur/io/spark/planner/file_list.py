@@ -1,16 +1,16 @@
 """The files that Spark listed for a scan, matched with the files that the index covers.
 
-Java sends every list once (``FileList`` in EnableRule.java), and refers to it by its digest afterwards. Files match by
-path, length and modification time in milliseconds, because Spark knows no more; on a local disk also by change time.
+Java sends every list once (FileList.java), and refers to it by its digest afterwards. Files match by
+path, length and modification time in milliseconds, because Spark knows no more.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +23,6 @@ from secateur.index.segments.snapshot import Snapshot
 from secateur.io.tables.listing import Listing
 from secateur.io.tables.partitions import Partitions
 from secateur.pruning.functions.types import INSTANT, LOCAL
-
-ChangeTimes: TypeAlias = Callable[[pa.Array], np.ndarray]  # paths below the table -> nanoseconds, -1 = unknown
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _NANOSECONDS = 1_000_000  # of a millisecond
@@ -41,11 +39,8 @@ class FileList:
     modified: np.ndarray  # milliseconds since the epoch
     partitions: Partitions  # only columns of types that `_values` decodes
 
-    def known_to(self, snapshot: Snapshot, changed: ChangeTimes | None = None) -> KnownFiles:
-        """Match the files with the entries of the index by identity.
-
-        `changed` returns change times for a local disk, where a tool can set the modification time back.
-        """
+    def known_to(self, snapshot: Snapshot) -> KnownFiles:
+        """Match the files with the entries of the index by path, length and modification time."""
         files = snapshot.files
         at = pc.fill_null(pc.index_in(files.path, value_set=self.paths.cast(files.path.type)), -1)
         at = at.to_numpy().astype(np.int64)
@@ -55,9 +50,6 @@ class FileList:
         entries = np.flatnonzero(same)
         count = np.bincount(at[entries], minlength=len(self.size))
         entries = entries[count[at[entries]] == 1]  # two entries of one millisecond are ambiguous
-        if changed is not None:
-            unchanged = changed(self.paths.take(from_numpy(at[entries]))) == files.witness[entries]
-            entries = entries[unchanged]
         entries = entries[pc.sort_indices(self.paths.take(from_numpy(at[entries]))).to_numpy()]
         order = at[entries]
         partitions = Partitions(
@@ -76,6 +68,15 @@ class KnownFiles:
     listing: Listing  # the files with an entry
     ordinals: np.ndarray  # of these files in Spark's list
     others: np.ndarray  # ordinals of the files without an entry, ascending
+
+    def among(self, kept: np.ndarray) -> KnownFiles:
+        """Return the same files; of those with an entry, only those where `kept` (bool, one per such file)."""
+        chosen, listing = from_numpy(np.flatnonzero(kept)), self.listing
+        values = tuple(each.take(chosen) for each in listing.partitions.values)
+        identity = listing.size[kept], listing.modified[kept], listing.witness[kept]
+        partitions = Partitions(listing.partitions.fields, values)
+        found = Listing(listing.paths.take(chosen), *identity, partitions, own_metadata=listing.own_metadata)
+        return KnownFiles(found, self.ordinals[kept], np.union1d(self.others, self.ordinals[~kept]))
 
 
 def file_list(data: bytes) -> FileList:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -19,7 +20,16 @@ from secateur.errors import SecateurError, StalePlan
 from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan, Settings, plan_scan
 from secateur.io.spark.planner.catalyst import PushedFilter, filters_of
-from secateur.io.spark.planner.protocol import FAILED, UNKNOWN, ScanReply, ScanRequest, no_answer, question_of
+from secateur.io.spark.planner.protocol import (
+    FAILED,
+    UNKNOWN,
+    ScanReply,
+    ScanRequest,
+    figures_of,
+    no_answer,
+    question_of,
+    text_of,
+)
 from secateur.io.spark.planner.splits import byte_ranges, whole_files
 from secateur.io.storage.redaction import explained
 from secateur.io.tables.directory.table import ParquetDirectory
@@ -115,8 +125,10 @@ class Planner:
     def _everything(self, zone_name: str, reason: str) -> ScanReply:
         """Return a reply with every live file as a whole."""
         listing = self.table.fresh_listing(known_zone(zone_name))
+        size = int(listing.size.sum())
+        figures = struct.pack(">4q", -1, -1, size, size) + text_of("")
         text = f"all row groups of {len(listing.size):,} files ({reason})"
-        return ScanReply(text, next(self._numbers), int(listing.size.sum()), -1, whole_files(listing.size), listing)
+        return ScanReply(text, next(self._numbers), size, -1, figures, whole_files(listing.size), listing)
 
     def _require_partitions(self, answer: ScanReply) -> None:
         """Raise StalePlan if the partition columns or their types differ from those of the DataFrame."""
@@ -181,4 +193,4 @@ def _answer(scan: PlannedScan, number: int) -> ScanReply:
     degraded = "".join(f"; degraded: {reason}" for reason in report.degraded)
     text = f"{len(blocks):,}{of_all}{'' if report.index != 'none' else ', without an index'}{degraded}"
     size, rows = int(blocks.byte_count.sum()), int(blocks.row_count.sum())
-    return ScanReply(text, number, size, rows, byte_ranges(scan), scan.opened.listing)
+    return ScanReply(text, number, size, rows, figures_of(scan), byte_ranges(scan), scan.opened.listing)

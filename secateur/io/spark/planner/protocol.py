@@ -1,8 +1,8 @@
 """Encode requests of Java and their replies as bytes, because Py4J needs a millisecond for every object.
 
-A request has the number of an earlier reply to narrow (0 for none), the session's time zone, and filters
-(:mod:`.catalyst`). A reply has a text for ``explain()``, its number, and row groups as byte ranges of files. Numbers
-are big-endian; a text is its length in bytes and its UTF-8. ``Answer`` in PrunedTable.java decodes replies.
+A request has the number of an earlier reply to narrow (0 for none), the session's time zone, its setting
+``secateur.audit``, and filters (:mod:`.catalyst`). A reply has a text for ``explain()``, its number, and row groups as
+byte ranges of files. Numbers are big-endian; a text is its length in bytes and its UTF-8. Answer.java decodes replies.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -20,6 +21,9 @@ from secateur.arrays import from_numpy
 from secateur.io.spark.planner.splits import ByteRanges
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.io.tables.listing import Listing
+
+if TYPE_CHECKING:
+    from secateur.io.scan.planned_scan import PlannedScan
 
 # Numbers of replies without row groups: fail the query; use the earlier reply; send the list of files first.
 FAILED, UNKNOWN, UNREGISTERED = -1, -2, -3
@@ -32,13 +36,22 @@ class ScanRequest:
 
     earlier: int
     zone: str
+    audit: str  # the share of pruned blocks to audit, as the session has it; may be empty or no number
     filters: bytes
 
 
 def question_of(data: bytes) -> ScanRequest:
     """Decode a request."""
-    earlier, size = struct.unpack_from(">qi", data)
-    return ScanRequest(earlier, data[12 : 12 + size].decode(), data[12 + size :])
+    (earlier,) = struct.unpack_from(">q", data)
+    zone, at = _text_at(data, 8)
+    audit, at = _text_at(data, at)
+    return ScanRequest(earlier, zone, audit, data[at:])
+
+
+def _text_at(data: bytes, at: int) -> tuple[str, int]:
+    """Decode a text; return it and where it ends."""
+    (size,) = struct.unpack_from(">i", data, at)
+    return data[at + 4 : at + 4 + size].decode(), at + 4 + size
 
 
 @dataclass(frozen=True)
@@ -49,6 +62,7 @@ class ScanReply:
     number: int
     size: int
     rows: int
+    figures: bytes
     ranges: ByteRanges
     listing: Listing
 
@@ -58,7 +72,7 @@ class ScanReply:
         ranges = np.zeros(len(of_range), _RANGE)
         ranges["file"], ranges["start"] = of_range, self.ranges.start
         ranges["length"] = self.ranges.stop - self.ranges.start
-        head = text_of(self.text) + struct.pack(">qqq", self.number, self.size, self.rows)
+        head = text_of(self.text) + struct.pack(">qqq", self.number, self.size, self.rows) + self.figures
         place = b"".join(map(text_of, place_of(table)))
         return b"".join(
             [
@@ -70,6 +84,29 @@ class ScanReply:
                 ranges.tobytes(),
             ]
         )
+
+
+def figures_of(scan: PlannedScan, others: np.ndarray | None = None) -> bytes:
+    """Encode for Figures.java how much is read of how much: row groups, all of them, bytes, all of them; -1 = unknown.
+
+    `others`: sizes of files that are read whole and are no part of the plan.
+    """
+    before, blocks = scan.report.stages[0].before, scan.survivors.blocks
+    more, is_known = (0, True) if others is None else (int(others.sum()), not len(others))
+    kept_blocks, all_blocks = (len(blocks), before.blocks) if is_known else (None, None)
+    all_bytes = None if before.bytes is None else before.bytes + more
+    numbers = (kept_blocks, all_blocks, int(blocks.byte_count.sum()) + more, all_bytes)
+    return struct.pack(">4q", *(-1 if number is None else number for number in numbers)) + text_of(_stages(scan))
+
+
+def _stages(scan: PlannedScan) -> str:
+    """Return how many row groups each stage pruned, for ``EXPLAIN FORMATTED``."""
+    pruned = (
+        (stage.name, stage.before.blocks - stage.after.blocks)
+        for stage in scan.report.stages
+        if stage.before.blocks is not None and stage.after.blocks is not None
+    )
+    return ", ".join(f"{name} pruned {count:,}" for name, count in pruned if count)
 
 
 def no_answer(text: str, number: int) -> bytes:

@@ -24,7 +24,7 @@ from secateur.io.scan.opened_table import OpenedTable
 from secateur.io.scan.planned_scan import PlannedScan
 from secateur.io.scan.read_path import holds_collation, is_found_by_spark
 from secateur.io.spark.file_reader import has_filesystem, spark_schema
-from secateur.io.spark.planner.compiled import SOURCE, table_class
+from secateur.io.spark.planner.compiled import TABLE, compiled
 from secateur.io.spark.planner.planner import Planned, Planner
 from secateur.io.spark.planner.protocol import is_local, place_of
 from secateur.io.tables.directory.table import ParquetDirectory
@@ -90,7 +90,7 @@ def _over(spark: SparkSession, opened: OpenedTable, asked: Planner | Planned) ->
     gateway, jvm = context._gateway, context._jvm
     assert gateway is not None and jvm is not None, "the session is one of Spark Classic"
     assert isinstance(table, ParquetDirectory), "called for directories only"
-    made = table_class(gateway, SOURCE.read_text(encoding="utf-8"))
+    made = compiled(gateway, TABLE)
     ensure_callback_server_started(gateway)
     schema, partitions = spark_schema(opened.schema), opened.listing.partitions.fields
     named = {field.name for field in partitions}

@@ -15,7 +15,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from secateur.io.scan.planned_scan import PlannedScan
-from secateur.io.spark.planner.compiled import ICEBERG_SOURCE, RULE_SOURCE, SOURCE, iceberg_class, rule_class
+from secateur.io.spark.planner.compiled import ICEBERG, RULE, compiled, compiled_beside
 from secateur.io.spark.planner.enabled import Enabled, as_opened_here
 from secateur.io.spark.planner.relation import first_line, listed
 from secateur.io.tables.directory.table import ParquetDirectory
@@ -91,7 +91,7 @@ def _rule_of(spark: SparkSession) -> SessionRule | None:
 
 def _made(gateway: Any, uses_index: Callable[[], bool]) -> SessionRule:
     """Compile and register the rule. Raises Py4JError or TypeError if Spark's internals do not fit."""
-    made = rule_class(gateway, RULE_SOURCE.read_text(encoding="utf-8"), SOURCE.read_text(encoding="utf-8"))
+    made = compiled(gateway, RULE)
     ensure_callback_server_started(gateway)
     python = Enabled(uses_index)
     arguments = gateway.new_array(gateway.jvm.java.lang.Object, 1)
@@ -110,7 +110,6 @@ def _also_iceberg(gateway: Any, rule: SessionRule, made: Any) -> None:
     if find_spec("pyiceberg") is None or not isinstance(jvm.org.apache.iceberg.spark.ScanTaskSetManager, JavaClass):
         return
     try:
-        found = iceberg_class(gateway, made, ICEBERG_SOURCE.read_text(encoding="utf-8"))
-        rule.java.alsoAsk(found.newInstance())
+        rule.java.alsoAsk(compiled_beside(made, ICEBERG).newInstance())
     except (Py4JError, PySparkException) as error:
         _log.warning("tables of Iceberg are read unpruned: %s", first_line(error))

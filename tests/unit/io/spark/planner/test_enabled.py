@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from secateur.io.spark.planner.enabled import LOOK, QUESTION, Enabled, as_opened_here, common_schema
+from secateur.io.spark.planner.enabled import LOOK, QUESTION, Enabled, as_opened_here
+from secateur.io.spark.planner.matches import common_schema
 from secateur.io.spark.planner.protocol import UNREGISTERED
 
 Columns = list[tuple[str, Any]]  # name, and type or the fields of a struct
@@ -77,6 +78,6 @@ def test_no_index_and_no_files(tmp_path: Path) -> None:
     for location in (str(tmp_path), str(tmp_path / "none"), "nothing://x/y"):
         asked = struct.pack(">bi", LOOK, len(location.encode())) + location.encode()
         assert enabled.apply(asked) == struct.pack(">i", -1)
-    question = struct.pack(">qi", 0, 3) + b"UTC" + struct.pack(">i", 0)
+    question = struct.pack(">qi", 0, 3) + b"UTC" + struct.pack(">ii", 0, 0)
     found = enabled.apply(struct.pack(">bi", QUESTION, 4) + b"none" + question)
     assert struct.unpack(">q", found[4:]) == (UNREGISTERED,)

@@ -28,9 +28,9 @@ def listed(files: list[tuple[str, int, int]]) -> FileList:
     return FileList("lake", StructType(), pa.array(paths, pa.string()), *numbers, values)
 
 
-@given(files=FILES, entries=ENTRIES)
+@given(files=FILES, entries=ENTRIES, chosen=st.data())
 def test_a_file_is_known_by_its_whole_identity(
-    files: list[tuple[str, int, int]], entries: list[tuple[str, int, int]]
+    files: list[tuple[str, int, int]], entries: list[tuple[str, int, int]], chosen: st.DataObject
 ) -> None:
     paths, size, modified = (list(column) for column in zip(*entries, strict=True)) if entries else ([], [], [])
     table = SimpleNamespace(
@@ -53,6 +53,11 @@ def test_a_file_is_known_by_its_whole_identity(
         assert (told[position], known.listing.size[position]) == files[i][:2]
         assert known.listing.modified[position] == fits[i][0][2]
         assert known.listing.partitions.values[0][position].as_py() == i
+    kept = np.array([chosen.draw(st.booleans()) for _ in known.ordinals], bool)
+    some = known.among(kept)
+    assert some.listing.paths.to_pylist() == [path for path, is_kept in zip(told, kept, strict=True) if is_kept]
+    assert some.ordinals.tolist() == some.listing.partitions.values[0].to_pylist() == known.ordinals[kept].tolist()
+    assert sorted([*some.ordinals, *some.others]) == list(range(len(files)))
 
 
 def text(value: str) -> bytes:

@@ -1,0 +1,173 @@
+"""TPC-H and TPC-DS in SQL: the row groups that Spark reads alone, and with ``enable()``.
+
+``python -m benchmarks.tpc_sql`` writes docs/tpc.md. Each query runs with and without pruning, and the answers have to
+be equal. What is counted are row groups whose rows leave a scan, which Spark's metrics tell as rows: every row group
+has the same number of rows.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import secateur as sc
+from benchmarks.enabled_sql import SWITCH, enabled
+from benchmarks.sessions import spark_session
+from benchmarks.tpch import generated
+from tests.support import tpcds
+from tests.support.tpch_queries import QUERIES as TPCH
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAGE = Path(__file__).parent.parent / "docs" / "tpc.md"
+TPCH_TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
+SORTED_BY = {"lineitem": "l_shipdate", "orders": "o_orderdate"}  # others lie as they were generated
+KEYS = ("key", "_sk")  # how names of columns end that get a bloom filter
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Tables as they are measured, and queries."""
+
+    name: str
+    rows: int  # of a row group
+    tables: Mapping[str, pa.Table]
+    queries: Mapping[int, str]
+
+
+@dataclass(frozen=True)
+class Line:
+    """Row groups of one query's scans: all, those that Spark alone reads, and those with the index."""
+
+    number: int
+    all: int
+    alone: int
+    indexed: int
+
+
+def tpch(directory: Path) -> Bench:
+    """Scale factor 0.05; the two large tables by date, as a pipeline that loads day by day leaves them."""
+    tables = {}
+    for name in TPCH_TABLES:
+        data = generated(directory, 0.05, name)
+        tables[name] = data.sort_by(SORTED_BY[name]) if name in SORTED_BY else data
+    return Bench("TPC-H, scale factor 0.05", 1000, tables, TPCH)
+
+
+def tpc_ds(directory: Path, every: int) -> Bench:
+    """Scale factor 0.01; sales and returns by date."""
+    generator = tpcds.generator()
+    if generator.python is None:
+        raise click.ClickException(generator.reason)
+    generator.generate(0.01, directory)
+    tables = {path.stem: pq.read_table(path) for path in directory.glob("*.parquet")}
+    ordered = {name: _by_date(data) for name, data in tables.items()}
+    queries = {number: query for number, query in tpcds.queries(directory).items() if number % every == 1 % every}
+    return Bench("TPC-DS, scale factor 0.01", 500, ordered, queries)
+
+
+def _by_date(data: pa.Table) -> pa.Table:
+    dates = [each for each in data.column_names if each.endswith(("sold_date_sk", "returned_date_sk"))]
+    return data.sort_by(dates[0]) if dates else data
+
+
+def write(bench: Bench, directory: Path, spark: SparkSession) -> None:
+    """Write and index the tables, and name them in the session."""
+    for name, data in bench.tables.items():
+        (directory / name).mkdir()
+        pq.write_table(data, directory / name / "a.parquet", row_group_size=bench.rows)
+        keys = [each.name for each in data.schema if each.name.endswith(KEYS) and pa.types.is_integer(each.type)]
+        sc.build_index(sc.open_table(str(directory / name)), bloom=keys)
+        spark.read.parquet(str(directory / name)).createOrReplaceTempView(name)
+
+
+def measured(bench: Bench, spark: SparkSession) -> Iterator[Line]:
+    """Run the queries both ways. Raises AssertionError if answers differ."""
+    for number, query in bench.queries.items():
+        found = {}
+        for switch in ("false", "true"):
+            spark.conf.set(SWITCH, switch)
+            frame = spark.sql(query)
+            rows = sorted(map(repr, frame.collect()))
+            found[switch] = rows, list(_rows_read(frame._jdf.queryExecution().executedPlan()))
+        (own, alone), (ours, indexed) = found["false"], found["true"]
+        if own != ours:
+            raise AssertionError(f"query {number} of {bench.name} has other rows with pruning")
+        everything = [bench.tables[name].num_rows for name, _ in alone]
+        scans = (everything, *([rows for _, rows in each] for each in (alone, indexed)))
+        yield Line(number, *(sum(-(-rows // bench.rows) for rows in each) for each in scans))
+
+
+def _rows_read(plan: Any) -> Iterator[tuple[str, int]]:
+    """The tables that a plan scans, with the rows that left each scan; those of its subqueries too."""
+    subqueries = plan.subqueriesAll()
+    for each in (plan, *(subqueries.apply(i) for i in range(subqueries.length()))):
+        leaves = each.collectLeaves()
+        for leaf in (leaves.apply(i) for i in range(leaves.length())):
+            kind = leaf.getClass().getSimpleName()
+            if kind == "FileSourceScanExec":
+                yield leaf.relation().location().rootPaths().head().getName(), _output(leaf)
+            elif kind == "BatchScanExec":
+                yield Path(leaf.table().name()).name, _output(leaf)
+
+
+def _output(leaf: Any) -> int:
+    return int(leaf.metrics().apply("numOutputRows").value())
+
+
+@click.command()
+@click.option("--only", type=click.Choice(["tpch", "tpcds"]), multiple=True, default=["tpch", "tpcds"])
+@click.option("--every", type=click.IntRange(min=1), default=3, show_default=True, help="Of TPC-DS, each n-th query.")
+@click.option("--page", type=click.Path(path_type=Path), default=PAGE, show_default=True, help="What is written.")
+def main(only: tuple[str, ...], every: int, page: Path) -> None:
+    """Measure all queries, and write the page."""
+    parts = [INTRODUCTION]
+    with tempfile.TemporaryDirectory() as home, spark_session() as spark, enabled(spark, []):
+        spark.conf.set("spark.sql.adaptive.enabled", "false")  # so that a plan shows all of its scans
+        for name in only:
+            directory = Path(home) / name
+            (directory / "made").mkdir(parents=True)
+            bench = tpch(directory / "made") if name == "tpch" else tpc_ds(directory / "made", every)
+            write(bench, directory, spark)
+            parts.append(table_of(bench, list(measured(bench, spark))))
+    page.write_text("\n".join(parts))
+    click.echo(f"{page} is written")
+
+
+INTRODUCTION = """# Row groups read by the queries of TPC-H and TPC-DS
+
+Every query runs twice in one session, with `sc.enable(spark)` and with `SET secateur.enabled=false`; the answers are
+equal. Counted are the row groups whose rows leave a scan, in all scans of a query. Spark alone prunes by the bounds and
+dictionaries in the files, after it has opened each of them; with the index, files and row groups that cannot match are
+not opened. The index has zone maps of all columns, and bloom filters of the keys. The two large tables of TPC-H, and
+the sales and returns of TPC-DS, lie by date. Scans that are pruned by different values are different scans: where Spark
+alone reads a small table once for several branches of a query, it may be read for each of them (query 76 of TPC-DS).
+`python -m benchmarks.tpc_sql` writes this page.
+"""
+
+
+def table_of(bench: Bench, lines: list[Line]) -> str:
+    """The results in Markdown."""
+    rows = [f"| {each.number} | {each.all:,} | {each.alone:,} | {each.indexed:,} |" for each in lines]
+    all_, alone, indexed = (sum(getattr(each, name) for each in lines) for name in ("all", "alone", "indexed"))
+    return "\n".join(
+        [
+            f"## {bench.name}, row groups of {bench.rows:,} rows\n",
+            "| query | row groups | Spark alone | with the index |",
+            "|---|---|---|---|",
+            *rows,
+            f"| all | {all_:,} | {alone:,} | {indexed:,} |\n",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m benchmarks.tpc_sql")

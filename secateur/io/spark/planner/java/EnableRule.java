@@ -1,0 +1,84 @@
+package secateur;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Function;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.SparkSession;
+import scala.collection.Iterator;
+
+/**
+ * A rule of Spark's optimizer: of an indexed relation, only row groups that can match are read.
+ *
+ * Compiled in the driver by Janino, with the other classes of this directory. Sound: the relation's own list of files
+ * decides what is read, except row groups that the index proves to have no match. A relation that is not fully
+ * understood stays as it is; so does one for which Python fails or does not answer in time.
+ */
+public final class EnableRule extends Rule {
+    final Asker asker;
+    final Events events = new Events();
+    final Lookups lookups;
+    final Listings listings = new Listings();
+    volatile boolean isOn = true; // for sessions that are made later
+    volatile Function other; // prunes scans of another source, see IcebergScan.java; or null
+
+    /** Parts: a Function of Python, the limit of one call in ms, and how long a lookup of an index is cached, in ms. */
+    public EnableRule(List parts) {
+        long lookMillis = ((Number) parts.get(2)).longValue();
+        asker = new Asker((Function) parts.get(0), ((Number) parts.get(1)).longValue(), lookMillis);
+        lookups = new Lookups(asker, events, lookMillis);
+    }
+
+    public String ruleName() { return "secateur.EnableRule"; }
+
+    /** Prune scans of another source too. */
+    public void alsoAsk(Function other) { this.other = other; }
+
+    /** Prune the queries of this session and of sessions made from it later; `session` is of Spark Classic. */
+    public void enable(SparkSession session) {
+        List rules = without(session);
+        rules.add(this);
+        session.experimental().extraOptimizations_$eq(PrunedTable.seq(rules));
+        isOn = true;
+        lookups.forget();
+        asker.resume();
+    }
+
+    /** Stop pruning the queries of this session, and of sessions made later. */
+    public void disable(SparkSession session) {
+        isOn = false;
+        session.experimental().extraOptimizations_$eq(PrunedTable.seq(without(session)));
+    }
+
+    /** Give sessions that are made later this rule, from their first query on. */
+    public void enableLater(SparkSession session) { session.extensions().injectOptimizerRule(new InNewSessions(this)); }
+
+    /** The session's rules without this one, and without rules of an earlier class with the same name. */
+    private static List without(SparkSession session) {
+        List rules = new ArrayList();
+        for (Iterator all = session.experimental().extraOptimizations().iterator(); all.hasNext();) {
+            Rule rule = (Rule) all.next();
+            if (!rule.ruleName().equals("secateur.EnableRule")) rules.add(rule);
+        }
+        return rules;
+    }
+
+    /** Results for the last relations, oldest first: session, location, number of a reply or "", and a text. */
+    public List events() { return events.all(); }
+
+    public TreeNode apply(TreeNode plan) {
+        try {
+            if (!Switches.isOn()) return plan;
+            return pruned((LogicalPlan) plan);
+        } catch (VirtualMachineError fatal) {
+            throw fatal;
+        } catch (Throwable error) {
+            events.warn("a query", String.valueOf(error));
+            return plan;
+        }
+    }
+
+    LogicalPlan pruned(LogicalPlan plan) { return new Rewriting(this, SparkSession.active(), plan).result(); }
+}

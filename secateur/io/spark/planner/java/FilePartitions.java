@@ -1,0 +1,83 @@
+package secateur;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Comparator;
+import java.util.List;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.paths.SparkPath;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.FilePartition;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.types.StructField;
+import scala.collection.immutable.Map;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractFunction0;
+
+/** Splits and packs the ranges of an answer into the partitions of a scan, as Spark does with files. */
+final class FilePartitions {
+    /** The partitions of a scan, or all ranges in one partition. */
+    static FilePartition[] of(Answer answer, PrunedScan scan, boolean inOne) {
+        SparkSession spark = scan.table.spark;
+        long most = inOne ? Long.MAX_VALUE : FilePartition.maxSplitBytes(spark, new Total(answer, spark));
+        List pieces = pieces(answer, scan, most);
+        if (inOne) {
+            if (pieces.isEmpty()) return new FilePartition[0];
+            PartitionedFile[] all = (PartitionedFile[]) pieces.toArray(new PartitionedFile[0]);
+            return new FilePartition[] {new FilePartition(0, all)};
+        }
+        Collections.sort(pieces, new Comparator() {
+            public int compare(Object a, Object b) {
+                return Long.compare(((PartitionedFile) b).length(), ((PartitionedFile) a).length());
+            }
+        });
+        List found = CollectionConverters.asJava(
+            FilePartition.getFilePartitions(spark, PrunedTable.seq(pieces), most));
+        return (FilePartition[]) found.toArray(new FilePartition[0]);
+    }
+
+    /** The ranges as files, none longer than `most` bytes. */
+    private static List pieces(Answer answer, PrunedScan scan, long most) {
+        Path[] paths = answer.paths;
+        InternalRow[] rows = new InternalRow[paths.length];
+        SparkPath[] names = new SparkPath[paths.length];
+        for (int i = 0; i < paths.length; i++) {
+            rows[i] = row(scan, answer.told[i]);
+            names[i] = SparkPath.fromPath(paths[i]);
+        }
+        List pieces = new ArrayList(answer.start.length);
+        for (int i = 0; i < answer.start.length; i++) {
+            int file = answer.file[i];
+            for (long done = 0; done < answer.length[i]; done += most) {
+                long size = Math.min(most, answer.length[i] - done);
+                pieces.add(new PartitionedFile(
+                    rows[file], names[file], answer.start[i] + done, size, new String[0], answer.modified[file],
+                    answer.sizes[file], (Map) scala.collection.immutable.Map$.MODULE$.empty()));
+                if (most == Long.MAX_VALUE) break;
+            }
+        }
+        return pieces;
+    }
+
+    private static InternalRow row(PrunedScan scan, Object[] all) {
+        StructField[] read = scan.parquet.readPartitionSchema().fields();
+        Object[] values = new Object[read.length];
+        for (int i = 0; i < read.length; i++) {
+            values[i] = all[((Integer) scan.table.partitionSchema.getFieldIndex(read[i].name()).get()).intValue()];
+        }
+        return new GenericInternalRow(values);
+    }
+}
+
+/** Bytes to read plus the cost of opening files, from which Spark computes the size of a split. */
+final class Total extends AbstractFunction0 {
+    private final long bytes;
+
+    Total(Answer answer, SparkSession spark) {
+        bytes = answer.lengths() + answer.start.length * spark.sessionState().conf().filesOpenCostInBytes();
+    }
+
+    public Object apply() { return bytes; }
+}

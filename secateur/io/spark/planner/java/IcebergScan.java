@@ -1,0 +1,36 @@
+package secateur;
+
+import java.util.List;
+import java.util.function.Function;
+import org.apache.iceberg.HasTableOperations;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.spark.source.SparkTable;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+
+/**
+ * Replaces a scan: returns the pruned scan, a reason (a String) to leave it, or null if it is not Iceberg's.
+ *
+ * Compiled only if the session has Iceberg's runtime. Snapshot, deletes, columns, grouping and run-time filters are
+ * Iceberg's; only file ranges without a match leave its tasks. Sound: data files are immutable, so what the index
+ * proves about a file holds in every snapshot that has the file.
+ */
+public final class IcebergScan implements Function {
+    public Object apply(Object given) {
+        Object[] parts = (Object[]) given;
+        DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) parts[1];
+        Scan scan = relation.scan();
+        if (!scan.getClass().getName().equals("org.apache.iceberg.spark.source.SparkBatchQueryScan")) return null;
+        if (relation.keyGroupedPartitioning().isDefined()) return "its tasks are grouped by partition keys";
+        if (!(relation.relation().table() instanceof SparkTable)) return "not a table of Iceberg's catalog";
+        Table table = ((SparkTable) relation.relation().table()).table();
+        if (!(table instanceof HasTableOperations)) return "a table without metadata of its own";
+        try {
+            return NarrowedScan.of((SparkSession) parts[0], table, scan, (List) parts[2], (EnableRule) parts[3]);
+        } catch (Exception error) {
+            ((EnableRule) parts[3]).events.warn(table.name(), String.valueOf(error));
+            return String.valueOf(error.getMessage());
+        }
+    }
+}

@@ -1,0 +1,34 @@
+package secateur;
+
+import java.util.Arrays;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.execution.datasources.FilePartition;
+
+final class PrunedBatch implements Batch {
+    private final PrunedScan scan;
+    private final byte[] more; // values of a join, or null
+
+    PrunedBatch(PrunedScan scan, byte[] more) {
+        this.scan = scan;
+        this.more = more;
+    }
+
+    public InputPartition[] planInputPartitions() {
+        FilePartition[] all = FilePartitions.of(scan.answer(), scan, false);
+        if (more == null) return all;
+        boolean inOne = all.length <= 1; // one stays one: Spark has planned with that
+        return FilePartitions.of(scan.narrowed(more), scan, inOne);
+    }
+
+    public PartitionReaderFactory createReaderFactory() { return scan.parquet.createReaderFactory(); }
+
+    public boolean equals(Object other) {
+        if (!(other instanceof PrunedBatch)) return false;
+        PrunedBatch batch = (PrunedBatch) other;
+        return scan.equals(batch.scan) && Arrays.equals(more, batch.more);
+    }
+
+    public int hashCode() { return scan.hashCode(); }
+}

@@ -1,0 +1,125 @@
+package secateur;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.Set;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan;
+import org.apache.spark.sql.internal.connector.SupportsMetadata;
+import org.apache.spark.sql.types.StructType;
+import scala.Tuple2;
+import scala.collection.immutable.Map;
+
+public final class PrunedScan
+        implements Scan, SupportsReportStatistics, SupportsMetadata, SupportsRuntimeV2Filtering {
+    public final PrunedTable table;
+    private final BlockSource source;
+    final ParquetScan parquet;
+    final byte[] question; // the filters of the query
+    private Answer answer; // to the question; requested once
+    private volatile Figures figures; // of the last answer
+    private volatile String narrowed = ""; // what is left after run-time filters, for explain()
+    private final ThreadLocal values = new ThreadLocal(); // of a join, for the next batch that this thread makes
+
+    PrunedScan(PrunedTable table, BlockSource source, ParquetScan parquet, byte[] question) {
+        this.table = table;
+        this.source = source;
+        this.parquet = parquet;
+        this.question = question;
+    }
+
+    public synchronized Answer answer() {
+        if (answer == null) {
+            answer = timed(0, question);
+            figures = answer.figures;
+        }
+        return answer;
+    }
+
+    private Answer timed(long earlier, byte[] asked) {
+        long started = System.nanoTime();
+        Answer found = source.answer(earlier, asked);
+        if (!found.isUnknown) found.figures.setNanos(System.nanoTime() - started);
+        return found;
+    }
+
+    /** The answer narrowed by the values of a join, over the same files. */
+    Answer narrowed(byte[] more) {
+        Answer all = answer();
+        Answer found = timed(all.number, more);
+        if (found.isUnknown) return all;
+        figures = found.figures;
+        narrowed = ", " + found.text + " after run-time filters";
+        return found;
+    }
+
+    public StructType readSchema() { return parquet.readSchema(); }
+
+    public String description() { return parquet.description() + ", IndexPruning: " + answer().text + narrowed; }
+
+    public Map getMetaData() {
+        String text = answer().text + narrowed;
+        Map told = (Map) parquet.getMetaData().$plus(new Tuple2("IndexPruning", text));
+        return figures.stages.isEmpty() ? told : (Map) told.$plus(new Tuple2("IndexStages", figures.stages));
+    }
+
+    public CustomMetric[] supportedCustomMetrics() { return Figures.supported(); }
+
+    public CustomTaskMetric[] reportDriverMetrics() {
+        answer();
+        return figures.reported();
+    }
+
+    /** Bytes of the surviving row groups, times the share of a row that the query's columns take. */
+    public Statistics estimateStatistics() {
+        final Answer found = answer();
+        final double share = (double) readSchema().defaultSize() / Math.max(1, table.schema.defaultSize());
+        return new Statistics() {
+            public OptionalLong sizeInBytes() { return OptionalLong.of((long) Math.ceil(share * found.bytes)); }
+
+            public OptionalLong numRows() {
+                return found.rows < 0 ? OptionalLong.empty() : OptionalLong.of(found.rows);
+            }
+        };
+    }
+
+    public NamedReference[] filterAttributes() {
+        Set read = new HashSet(Arrays.asList(readSchema().fieldNames()));
+        List found = new ArrayList();
+        for (int i = 0; i < table.filterable.length; i++) {
+            if (read.contains(table.filterable[i])) {
+                found.add(Expressions.column("`" + table.filterable[i].replace("`", "``") + "`"));
+            }
+        }
+        return (NamedReference[]) found.toArray(new NamedReference[0]);
+    }
+
+    public void filter(Predicate[] predicates) { values.set(Question.ofValues(predicates)); }
+
+    /** A scan can be in a plan twice, once with values of a join: the values apply only to the next batch. */
+    public Batch toBatch() {
+        byte[] more = (byte[]) values.get();
+        values.remove();
+        return new PrunedBatch(this, more);
+    }
+
+    public boolean equals(Object other) {
+        if (!(other instanceof PrunedScan)) return false;
+        PrunedScan scan = (PrunedScan) other;
+        return source.equals(scan.source) && parquet.equals(scan.parquet) && Arrays.equals(question, scan.question);
+    }
+
+    public int hashCode() { return 31 * source.hashCode() + Arrays.hashCode(question); }
+}

@@ -1,0 +1,84 @@
+package secateur;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
+import org.apache.spark.sql.execution.datasources.NoopCache$;
+import org.apache.spark.sql.execution.datasources.PartitionSpec;
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScanBuilder;
+import org.apache.spark.sql.internal.connector.SupportsPushDownCatalystFilters;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Option;
+import scala.collection.Iterator;
+import scala.collection.immutable.Map;
+import scala.collection.immutable.Seq;
+
+/** Builds a scan: Spark's own builder gets the columns and exact filters, Python gets all deterministic filters. */
+final class PrunedScanBuilder
+        implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownCatalystFilters {
+    private final PrunedTable table;
+    private final ParquetScanBuilder parquet;
+    private List filters = new ArrayList();
+
+    PrunedScanBuilder(PrunedTable table, CaseInsensitiveStringMap options) {
+        this.table = table;
+        InMemoryFileIndex noFiles = new InMemoryFileIndex(
+            table.spark, PrunedTable.seq(new ArrayList()), (Map) scala.collection.immutable.Map$.MODULE$.empty(),
+            Option.empty(), NoopCache$.MODULE$,
+            Option.apply(new PartitionSpec(table.partitionSchema, PrunedTable.seq(new ArrayList()))), Option.empty());
+        parquet = new ParquetScanBuilder(table.spark, noFiles, table.schema, table.dataSchema, options);
+    }
+
+    public void pruneColumns(StructType required) { parquet.pruneColumns(required); }
+
+    /** Return all filters, so that Spark applies them; push into Spark's reader only those that lose no row there. */
+    public Seq pushFilters(Seq given) {
+        List pushed = new ArrayList();
+        for (Iterator all = given.iterator(); all.hasNext();) {
+            Expression filter = (Expression) all.next();
+            if (filter.deterministic()) {
+                filters.add(filter);
+                if (isExact(filter)) pushed.add(filter);
+            }
+        }
+        parquet.pushFilters(PrunedTable.seq(pushed));
+        return given;
+    }
+
+    public Predicate[] pushedFilters() { return parquet.pushedFilters(); }
+
+    public Scan build() {
+        return new PrunedScan(table, table.source(filters), parquet.build(), Question.of(filters));
+    }
+
+    /**
+     * Whether Spark's reader loses no row by a filter. It can lose rows by filters on NULL, if null counts in the files
+     * are missing or wrong; on names with a dot, which it reads as struct fields; on floats, whose bounds ignore NaN.
+     */
+    private static boolean isExact(Expression expression) {
+        String type = expression.dataType().catalogString();
+        if (!EXACT.contains(expression.getClass().getSimpleName())) return false;
+        if (type.contains("float") || type.contains("double")) return false;
+        if (expression instanceof AttributeReference) return !((AttributeReference) expression).name().contains(".");
+        for (Iterator all = expression.children().iterator(); all.hasNext();) {
+            if (!isExact((Expression) all.next())) return false;
+        }
+        return true;
+    }
+
+    private static final Set EXACT = new HashSet(Arrays.asList(new String[] {
+        "And", "Or", "EqualTo", "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "In", "InSet",
+        "StartsWith", "IsNotNull", "Literal", "AttributeReference"}));
+}

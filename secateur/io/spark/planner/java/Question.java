@@ -1,0 +1,144 @@
+package secateur;
+
+import java.io.ByteArrayOutputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BinaryArithmetic;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.Like;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.TimeZoneAwareExpression;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.Option;
+import scala.collection.Iterator;
+
+/** Encodes expressions: trees in postfix order, a node after its children. */
+public final class Question {
+    private final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    private final DataOutputStream out = new DataOutputStream(bytes);
+
+    public static byte[] of(List filters) {
+        try {
+            Question question = new Question();
+            question.out.writeInt(filters.size());
+            for (int i = 0; i < filters.size(); i++) {
+                question.tree((Expression) filters.get(i));
+                question.out.writeBoolean(false);
+            }
+            return question.bytes.toByteArray();
+        } catch (IOException impossible) {
+            throw new IllegalStateException(impossible);
+        }
+    }
+
+    /** Encode the IN lists among run-time filters, the values of a join's other side; other predicates are ignored. */
+    static byte[] ofValues(Predicate[] predicates) {
+        try {
+            Question question = new Question();
+            List lists = new ArrayList();
+            for (int i = 0; i < predicates.length; i++) if (isList(predicates[i])) lists.add(predicates[i]);
+            question.out.writeInt(lists.size());
+            for (int i = 0; i < lists.size(); i++) question.list(((Predicate) lists.get(i)).children());
+            return question.bytes.toByteArray();
+        } catch (IOException impossible) {
+            throw new IllegalStateException(impossible);
+        }
+    }
+
+    private static boolean isList(Predicate predicate) {
+        org.apache.spark.sql.connector.expressions.Expression[] children = predicate.children();
+        if (!predicate.name().equals("IN") || children.length < 2) return false;
+        if (!(children[0] instanceof NamedReference)) return false;
+        if (((NamedReference) children[0]).fieldNames().length != 1) return false;
+        for (int i = 1; i < children.length; i++) {
+            if (!(children[i] instanceof org.apache.spark.sql.connector.expressions.Literal)) return false;
+        }
+        return true;
+    }
+
+    private void list(org.apache.spark.sql.connector.expressions.Expression[] children) throws IOException {
+        List found = new ArrayList();
+        DataType type = null;
+        for (int i = 1; i < children.length; i++) {
+            org.apache.spark.sql.connector.expressions.Literal literal =
+                (org.apache.spark.sql.connector.expressions.Literal) children[i];
+            type = literal.dataType();
+            found.add(literal.value());
+        }
+        String column = ((NamedReference) children[0]).fieldNames()[0];
+        node("AttributeReference", type, column, "", new ArrayList(), 0);
+        out.writeBoolean(true);
+        node("InSet", type, "", "", found, 1);
+        out.writeBoolean(false);
+    }
+
+    private void tree(Expression expression) throws IOException {
+        int children = 0;
+        for (Iterator all = expression.children().iterator(); all.hasNext(); children++) {
+            tree((Expression) all.next());
+            out.writeBoolean(true); // more of the tree follows
+        }
+        String detail = "", zone = "";
+        DataType type = expression.dataType();
+        List found = new ArrayList();
+        if (expression instanceof AttributeReference) detail = ((AttributeReference) expression).name();
+        else if (expression instanceof GetStructField) {
+            GetStructField field = (GetStructField) expression; // its own name is spelled as in the query
+            detail = field.childSchema().apply(field.ordinal()).name();
+        }
+        else if (expression instanceof Like) detail = String.valueOf(((Like) expression).escapeChar());
+        else if (expression instanceof Literal) found.add(((Literal) expression).value());
+        else if (expression instanceof InSet) {
+            InSet in = (InSet) expression;
+            type = in.child().dataType();
+            for (Iterator all = in.hset().iterator(); all.hasNext();) found.add(all.next());
+        }
+        if (expression instanceof TimeZoneAwareExpression) {
+            Option own = ((TimeZoneAwareExpression) expression).timeZoneId();
+            if (own.isDefined()) zone = (String) own.get();
+        }
+        // This setting changes the precision and rounding of decimal results, which Python does not model.
+        boolean isRounded = type instanceof DecimalType && expression instanceof BinaryArithmetic
+            && !SQLConf.get().decimalOperationsAllowPrecisionLoss();
+        node(isRounded ? "?" : expression.getClass().getSimpleName(), type, detail, zone, found, children);
+    }
+
+    private void node(String kind, DataType type, String detail, String zone, List found, int children)
+            throws IOException {
+        text(kind);
+        text(type.simpleString());
+        text(detail);
+        text(zone);
+        List texts = new ArrayList(found.size());
+        for (int i = 0; i < found.size(); i++) texts.add(bytesOf(found.get(i)));
+        out.writeInt(texts.size());
+        for (int i = 0; i < texts.size(); i++) out.writeInt(texts.get(i) == null ? -1 : ((byte[]) texts.get(i)).length);
+        for (int i = 0; i < texts.size(); i++) if (texts.get(i) != null) out.write((byte[]) texts.get(i));
+        out.writeInt(children);
+    }
+
+    /** A value in Spark's internal form: text and bytes unchanged, anything else as printed. */
+    private static byte[] bytesOf(Object value) {
+        if (value == null) return null;
+        if (value instanceof byte[]) return (byte[]) value;
+        if (value instanceof UTF8String) return ((UTF8String) value).getBytes();
+        return String.valueOf(value).getBytes(StandardCharsets.UTF_8);
+    }
+
+    private void text(String text) throws IOException {
+        byte[] encoded = text.getBytes(StandardCharsets.UTF_8);
+        out.writeInt(encoded.length);
+        out.write(encoded);
+    }
+}

@@ -1,0 +1,121 @@
+package secateur;
+
+import java.util.ArrayList;
+import java.util.IdentityHashMap;
+import java.util.List;
+import org.apache.spark.sql.catalyst.optimizer.PushDownPredicates$;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.execution.datasources.v2.V2ScanRelationPushDown$;
+import org.apache.spark.sql.execution.dynamicpruning.CleanupDynamicPruningFilters$;
+import org.apache.spark.sql.execution.dynamicpruning.PartitionPruning$;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Option;
+import scala.collection.Iterator;
+
+/** Rewrites one plan. */
+final class Rewriting {
+    private final EnableRule rule;
+    private final SparkSession session;
+    private final LogicalPlan plan;
+    private final IdentityHashMap failed = new IdentityHashMap(); // relations for which Python gave no reply
+    private final IdentityHashMap tables = new IdentityHashMap(); // relation -> table, or why it is unchanged
+    private boolean isChanged, hasJoin;
+    private String unrepeatable; // why this plan's relations must keep their partitioning, or null
+
+    Rewriting(EnableRule rule, SparkSession session, LogicalPlan plan) {
+        this.rule = rule;
+        this.session = session;
+        this.plan = plan;
+    }
+
+    /** The plan with pruned scans; the same plan if there is nothing to prune. */
+    LogicalPlan result() {
+        unrepeatable = PlanObstacles.of(plan);
+        if (PlanObstacles.changesRows(plan)) return plan;
+        while (true) {
+            isChanged = false;
+            LogicalPlan replaced = replaced(plan);
+            if (!isChanged) return replaced; // its subqueries may have changed
+            LogicalPlan pushed = V2ScanRelationPushDown$.MODULE$.apply(replaced);
+            List scans = new ArrayList();
+            collect(pushed, scans);
+            if (!areAnswered(scans)) continue;
+            for (int i = 0; i < scans.size(); i++) {
+                PrunedScan scan = (PrunedScan) scans.get(i);
+                rule.events.add(session, scan.table.name, String.valueOf(scan.answer().number), scan.answer().text);
+            }
+            return hasJoin ? withRuntimeFilters(pushed) : pushed;
+        }
+    }
+
+    /** Let the values of a join's small side prune its big side while the query runs. */
+    private static LogicalPlan withRuntimeFilters(LogicalPlan pushed) {
+        LogicalPlan filtered = PartitionPruning$.MODULE$.apply(pushed);
+        if (filtered.fastEquals(pushed)) return pushed;
+        return CleanupDynamicPruningFilters$.MODULE$.apply(PushDownPredicates$.MODULE$.apply(filtered));
+    }
+
+    private boolean areAnswered(List scans) {
+        boolean all = true;
+        for (int i = 0; i < scans.size(); i++) {
+            PrunedScan scan = (PrunedScan) scans.get(i);
+            try {
+                scan.answer();
+            } catch (Exception error) {
+                rule.events.warn(scan.table.name, String.valueOf(error.getMessage()));
+                rule.events.add(session, scan.table.name, "", String.valueOf(error.getMessage()));
+                failed.put(((RelationTable) scan.table).relation, "");
+                all = false;
+            }
+        }
+        return all;
+    }
+
+    private LogicalPlan replaced(LogicalPlan node) {
+        if (node instanceof LogicalRelation) return relation((LogicalRelation) node);
+        if (node instanceof Join) hasJoin = true;
+        List children = new ArrayList();
+        boolean differs = false;
+        for (Iterator all = node.children().iterator(); all.hasNext();) {
+            LogicalPlan child = (LogicalPlan) all.next();
+            LogicalPlan found = replaced(child);
+            differs |= found != child;
+            children.add(found);
+        }
+        LogicalPlan found = differs ? (LogicalPlan) node.withNewChildren(PrunedTable.seq(children)) : node;
+        if (found instanceof Filter) found = OtherScans.pruned(rule, session, (Filter) found, unrepeatable);
+        return (LogicalPlan) found.mapExpressions(new InSubqueries(rule));
+    }
+
+    private LogicalPlan relation(LogicalRelation relation) {
+        if (!(relation.relation() instanceof HadoopFsRelation)) return relation;
+        HadoopFsRelation files = (HadoopFsRelation) relation.relation();
+        if (failed.containsKey(files)) return relation;
+        Object known = tables.get(files);
+        if (known == null) {
+            known = RelationTable.of(rule, session, relation, unrepeatable);
+            tables.put(files, known);
+            if (known instanceof String) rule.events.add(session, Roots.place(relation), "", (String) known);
+        }
+        if (known instanceof String) return relation;
+        isChanged = true;
+        return new DataSourceV2Relation(
+            (RelationTable) known, relation.output(), Option.empty(), Option.empty(),
+            CaseInsensitiveStringMap.empty(), Option.empty());
+    }
+
+    private static void collect(LogicalPlan node, List scans) {
+        if (node instanceof DataSourceV2ScanRelation) {
+            Object scan = ((DataSourceV2ScanRelation) node).scan();
+            if (scan instanceof PrunedScan && ((PrunedScan) scan).table instanceof RelationTable) scans.add(scan);
+        }
+        for (Iterator all = node.children().iterator(); all.hasNext();) collect((LogicalPlan) all.next(), scans);
+    }
+}

@@ -1,0 +1,88 @@
+"""A program: a session with Hive's catalog, an indexed table of Hive's, and a client of its Thrift server by JDBC.
+
+Prints what it saw as JSON: ``hive_session.py DIRECTORY PORT``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+import secateur as sc
+from tests.support.enabled_session import answer, pruning
+
+QUERIES = {  # and what EXPLAIN says
+    "SELECT * FROM plain WHERE id = 5": "1 of 10",
+    "SELECT count(*), max(name) FROM plain WHERE id BETWEEN 150 AND 250": "2 of 10",
+}
+
+
+def session(home: str, port: str) -> SparkSession:
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.warehouse.dir": f"{home}/warehouse",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",
+        "spark.hadoop.hive.server2.thrift.port": port,
+        "spark.hadoop.hive.server2.thrift.bind.host": "127.0.0.1",
+    }
+    builder = SparkSession.builder.master("local[2]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.enableHiveSupport().getOrCreate()
+
+
+def make_table(spark: SparkSession, home: str) -> None:
+    spark.sql("CREATE TABLE plain (id BIGINT, name STRING) STORED AS PARQUET")
+    spark.sql(
+        "INSERT INTO plain SELECT /*+ REPARTITION_BY_RANGE(10, id) */ id, concat('name-', id) FROM range(0, 1000, 1, 1)"
+    )
+    sc.build_index(sc.open_table(f"{home}/warehouse/plain"))
+
+
+def by_jdbc(spark: SparkSession, port: str) -> dict[str, Any]:
+    """The server is in this process, and so is the client."""
+    jvm = spark._jvm
+    jvm.org.apache.spark.sql.hive.thriftserver.HiveThriftServer2.startWithContext(spark._jsparkSession.sqlContext())
+    url = f"jdbc:hive2://127.0.0.1:{port}/default"
+    connection = jvm.org.apache.hive.jdbc.HiveDriver().connect(url, jvm.java.util.Properties())
+
+    def asked(sql: str, columns: int = 1) -> list[str]:
+        statement = connection.createStatement()
+        found, rows = statement.executeQuery(sql), []
+        while found.next():
+            rows.append(" ".join(str(found.getString(i + 1)) for i in range(columns)))
+        statement.close()
+        return rows
+
+    query = "SELECT * FROM plain WHERE id = 5"
+    told: dict[str, Any] = {"rows": asked(query, 2), "plan": "\n".join(asked(f"EXPLAIN {query}"))}
+    asked("SET secateur.enabled=false", 2)
+    told["plan when off"] = "\n".join(asked(f"EXPLAIN {query}"))
+    connection.close()
+    return told
+
+
+def main(home: str, port: str) -> None:
+    spark = session(home, port)
+    spark.sparkContext.setLogLevel("ERROR")
+    make_table(spark, home)
+    sc.enable(spark)
+    queries = {
+        query: {
+            "on": answer(spark, query, pruned=True),
+            "off": answer(spark, query, pruned=False),
+            "pruning": pruning(spark.sql(query)),
+            "expected": expected,
+        }
+        for query, expected in QUERIES.items()
+    }
+    print(json.dumps({"queries": queries, "jdbc": by_jdbc(spark, port)}), flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
