@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import secateur as sc
+import secateur as sec
 from benchmarks.results import Kept, Ratio, Result, timed, unpaired
 from benchmarks.setting import Setting
 from benchmarks.timing import once, race
@@ -29,37 +29,37 @@ def appends(setting: Setting) -> Result:
     shutil.rmtree(root / "_optimized again", ignore_errors=True)
     shutil.copytree(root / "_appended", root / "_optimized again")
     shutil.rmtree(root / "_built again", ignore_errors=True)
-    optimizing, _ = once(lambda: sc.optimize_index(_opened(root, "optimized again")))
+    optimizing, _ = once(lambda: sec.optimize_index(_opened(root, "optimized again")))
     building, _ = once(lambda: _build(_opened(root, "built again")))
     ratios: list[Ratio] = [unpaired("optimize_index() after all appends", optimizing, "a build at once", building)]
     kept = []
     middle = n // 2 * ROWS
     for predicate in (f"ts BETWEEN {middle} AND {middle + 10}", f"id = {_ids(n // 2)[7]}", f"name = 'n{_ids(1)[3]}'"):
         grown, optimized, built = race(
-            [partial(sc.prune, tables[kind], predicate) for kind in KINDS], setting.repetitions
+            [partial(sec.prune, tables[kind], predicate) for kind in KINDS], setting.repetitions
         )
         ratios += [
             timed(f"prune(), {predicate}, after appends", grown, "the same index built at once", built),
             timed(f"prune(), {predicate}, optimized", optimized, "the same index built at once", built, goal=1.2),
         ]
-        left = {kind: len(sc.prune(table, predicate).blocks) for kind, table in tables.items()}
-        matching = sc.prune(tables["built at once"], predicate, use_index=False).to_arrow(columns=["id"])
-        assert {sc.prune(table, predicate).count() for table in tables.values()} == {len(matching)}
+        left = {kind: len(sec.prune(table, predicate).blocks) for kind, table in tables.items()}
+        matching = sec.prune(tables["built at once"], predicate, use_index=False).to_arrow(columns=["id"])
+        assert {sec.prune(table, predicate).count() for table in tables.values()} == {len(matching)}
         left["secateur"] = left.pop("optimized")
         kept.append(Kept("appends", predicate, "blocks", 2 * n, None, left))
-    segments = {kind: sc.describe_index(table).segments for kind, table in tables.items()}
+    segments = {kind: sec.describe_index(table).segments for kind, table in tables.items()}
     notes = tuple(f"{kind}: {number:,} segments" for kind, number in segments.items())
     return Result({"files": n, "rows": n * ROWS}, tuple(ratios), tuple(kept), notes)
 
 
 def _opened(root: Path, kind: str) -> ParquetDirectory:
-    found = sc.open_table(str(root), index_location=str(root / f"_{kind}"), freshness=float("inf"))
+    found = sec.open_table(str(root), index_location=str(root / f"_{kind}"), freshness=float("inf"))
     assert isinstance(found, ParquetDirectory)
     return found
 
 
 def _build(table: ParquetDirectory) -> None:
-    sc.build_index(table, sort_key=["ts"], bloom=["id"], postings=["name"])
+    sec.build_index(table, sort_key=["ts"], bloom=["id"], postings=["name"])
 
 
 def _ids(i: int) -> np.ndarray:
@@ -72,8 +72,8 @@ def _write(path: Path, n: int) -> None:
         ids = _ids(i)
         rows = {"ts": i * ROWS + np.arange(ROWS) * 3 // 2, "id": ids, "name": [f"n{each}" for each in ids]}
         pq.write_table(pa.table(rows), path / f"{i:06}.parquet", row_group_size=ROWS // 2)
-        _build(grown) if not i else sc.refresh_index(grown)
+        _build(grown) if not i else sec.refresh_index(grown)
     shutil.copytree(path / "_appended", path / "_optimized")
-    sc.optimize_index(_opened(path, "optimized"))
-    sc.vacuum_index(_opened(path, "optimized"), grace_seconds=-1)  # a query lists the snapshots that are there
+    sec.optimize_index(_opened(path, "optimized"))
+    sec.vacuum_index(_opened(path, "optimized"), grace_seconds=-1)  # a query lists the snapshots that are there
     _build(_opened(path, "built at once"))

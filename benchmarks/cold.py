@@ -37,13 +37,13 @@ def _run(command: list[str]) -> str:
 
 def _secateur(directory: str, files: str, sql: str) -> dict[str, float]:
     started = time.perf_counter()
-    import secateur as sc
+    import secateur as sec
     from benchmarks.synthetic_table import table_at
 
     imported = time.perf_counter()
     table = table_at(Path(directory), int(files))
     before, ready = _bytes_read(), time.perf_counter()
-    plan = sc.prune(table, sql, strict=True, session_time_zone="UTC")
+    plan = sec.prune(table, sql, strict=True, session_time_zone="UTC")
     answered, after = time.perf_counter(), _bytes_read()
     return {
         "importing": imported - started,
@@ -75,13 +75,13 @@ def _libraries() -> dict[str, float]:
 
 
 def _memory(directory: str, files: str, sql: str, small_directory: str, small_files: str) -> dict[str, float]:
-    import secateur as sc
+    import secateur as sec
     from benchmarks.synthetic_table import table_at
 
-    sc.prune(table_at(Path(small_directory), int(small_files)), sql, strict=True, session_time_zone="UTC")
+    sec.prune(table_at(Path(small_directory), int(small_files)), sql, strict=True, session_time_zone="UTC")
     table = table_at(Path(directory), int(files))
     before = _resident()
-    plan = sc.prune(table, sql, strict=True, session_time_zone="UTC")
+    plan = sec.prune(table, sql, strict=True, session_time_zone="UTC")
     return {
         "grown": _resident() - before,
         "cached": table.cache.counters.bytes,

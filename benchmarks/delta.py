@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-import secateur as sc
+import secateur as sec
 from benchmarks.results import Kept, Ratio, Result, timed
 from benchmarks.setting import Setting
 from benchmarks.timing import race
@@ -33,10 +33,10 @@ def open_delta(setting: Setting) -> Result:
     ratios: list[Ratio] = []
     for form in FORMS:
         path = str(setting.prepared(f"delta-{form}-{n}", partial(_write, n=n, form=form)))
-        handle = sc.open_table(path)
+        handle = sec.open_table(path)
         ours, again, theirs = race(
             [
-                lambda path=path: sc.open_table(path).snapshot().listing(dt.UTC),  # type: ignore[misc]
+                lambda path=path: sec.open_table(path).snapshot().listing(dt.UTC),  # type: ignore[misc]
                 lambda handle=handle: handle.snapshot().listing(dt.UTC),  # type: ignore[misc]
                 lambda path=path: deltalake.DeltaTable(path).file_uris(),  # type: ignore[misc]
             ],
@@ -56,18 +56,18 @@ def plan_delta(setting: Setting) -> Result:
     path = str(setting.prepared(f"delta-checkpoint-{n}", partial(_write, n=n, form="checkpoint")))
     value = _asked(n) * ROWS + 7
     predicate, expression = f"id = {value}", ds.field("id") == value
-    handle = sc.open_table(path)
+    handle = sec.open_table(path)
     dataset = deltalake.DeltaTable(path).to_pyarrow_dataset()
     plan, cold, fragments = race(
         [
-            lambda: sc.prune(handle, predicate),
-            lambda: sc.prune(sc.open_table(path), predicate),
+            lambda: sec.prune(handle, predicate),
+            lambda: sec.prune(sec.open_table(path), predicate),
             lambda: list(dataset.get_fragments(filter=expression)),
         ],
         setting.repetitions,
     )
     kept = {
-        "secateur": len(sc.prune(handle, predicate).files),
+        "secateur": len(sec.prune(handle, predicate).files),
         "deltalake": len(list(dataset.get_fragments(filter=expression))),
     }
     reference = "fragments of deltalake's open dataset"

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-import secateur as sc
+import secateur as sec
 from benchmarks.results import Ratio, Result, timed
 from benchmarks.scale_tables import changing
 from benchmarks.sessions import iceberg_trouble, spark_session
@@ -45,11 +45,11 @@ def lookup_sql(setting: Setting) -> Result:
 def enabled(spark: SparkSession, tables: list[object]) -> Iterator[None]:
     """Pruning, for as long as it is measured."""
     for table in tables or [None]:
-        sc.enable(spark, None if table is None else [table])  # type: ignore[list-item]
+        sec.enable(spark, None if table is None else [table])  # type: ignore[list-item]
     try:
         yield
     finally:
-        sc.disable(spark)
+        sec.disable(spark)
         spark.conf.unset(SWITCH)
 
 
@@ -77,4 +77,4 @@ def _make_iceberg(spark: SparkSession, data: SparkTable) -> None:
         f"'write.parquet.row-group-size-bytes'='{ROW_GROUP_BYTES}') AS "
         f"SELECT /*+ REPARTITION_BY_RANGE({data.files}, id) */ * FROM {VIEW}"
     )
-    sc.build_index(sc.open_table(metadata_file(spark, ICEBERG)), bloom=["uid"])
+    sec.build_index(sec.open_table(metadata_file(spark, ICEBERG)), bloom=["uid"])

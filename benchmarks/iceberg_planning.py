@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-import secateur as sc
+import secateur as sec
 from benchmarks.iceberg import METADATA, iceberg_keeps, open_iceberg, write_iceberg
 from benchmarks.results import Kept, Ratio, Result, timed, unpaired
 from benchmarks.scale_tables import CALLS, Windows, by_numpy, changing, in_iceberg, in_sql, ranges, require_equal
@@ -117,11 +117,11 @@ class Contest:
 
 
 def _prune(table: IcebergTable, windows: Windows) -> Scan:
-    return sc.prune(table, in_sql(windows), strict=True, session_time_zone="UTC")
+    return sec.prune(table, in_sql(windows), strict=True, session_time_zone="UTC")
 
 
 def _open(metadata: Path, index: Path) -> IcebergTable:
-    table = sc.open_table(str(metadata), index_location=str(index))
+    table = sec.open_table(str(metadata), index_location=str(index))
     assert isinstance(table, IcebergTable)
     return table
 

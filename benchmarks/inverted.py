@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-import secateur as sc
+import secateur as sec
 from benchmarks.results import Kept, Ratio, Result, against, timed
 from benchmarks.scale_tables import changing, numbers
 from benchmarks.setting import Setting
@@ -69,7 +69,7 @@ def postings(setting: Setting) -> Result:
     whole, keys = race(
         [
             changing(lambda call: _find(table, values[call % len(values)])),
-            changing(lambda call: sc.prune(table, f"key = {values[call % len(values)]}", strict=True)),
+            changing(lambda call: sec.prune(table, f"key = {values[call % len(values)]}", strict=True)),
         ],
         setting.repetitions,
     )
@@ -93,7 +93,7 @@ def postings(setting: Setting) -> Result:
 
 
 def _find(table: SyntheticTable, value: int) -> Scan:
-    return sc.prune(table, sc.col("key") == int(value), strict=True, session_time_zone="UTC")
+    return sec.prune(table, sec.col("key") == int(value), strict=True, session_time_zone="UTC")
 
 
 def _wrong(table: SyntheticTable, values: np.ndarray, blocks: np.ndarray) -> float:

@@ -10,7 +10,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import secateur as sc
+import secateur as sec
 from benchmarks.page_reads import PageTable, page_table
 from benchmarks.results import Result, timed
 from benchmarks.setting import Setting
@@ -34,10 +34,10 @@ STRAIGHT = "all columns, then a filter"
 def read_late(setting: Setting) -> Result:
     """Predicates that keep from nothing to nearly all."""
     table = page_table(setting)
-    opened = sc.open_table(str(table.path.parent))
+    opened = sec.open_table(str(table.path.parent))
     ratios = []
     for name, predicate in PREDICATES.items():
-        plan = sc.prune(opened, predicate)
+        plan = sec.prune(opened, predicate)
         late, straight = partial(_late, plan), partial(_straight, table, plan)
         if late() != straight():
             raise AssertionError(f"{predicate} has {late()} rows when it is read late, and {straight()} straight")

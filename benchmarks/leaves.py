@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import sqlglot
 
-import secateur as sc
+import secateur as sec
 from benchmarks.arrays import statistics_of
 from benchmarks.results import Ratio, Result, timed
 from benchmarks.setting import Setting
@@ -198,7 +198,7 @@ def _bindings(field: Field, values: list[int]) -> tuple[list[Ratio], list[str]]:
             expected = times[-1] * growth
             return ratios, [f"bind() of {length:,} keys left out: it grows so fast that it would take {expected:.0f} s"]
         head = values[:length]
-        predicate = sc.col(str(field)).isin(head)
+        predicate = sec.col(str(field)).isin(head)
         timing, _ = once(partial(bind, predicate, schema))
         floor, _ = once(partial(np.unique, head))
         times.append(timing.seconds)
@@ -221,7 +221,7 @@ def _plannings(field: Field, values: list[int], setting: Setting) -> list[Ratio]
 
 def _planning(name: str, type_: pa.DataType, given: Any, array: np.ndarray, setting: Setting) -> Ratio:
     schema = pa.schema([("id", type_)])
-    contenders = [lambda: rewrite(bind(sc.col("id").isin(given), schema)), lambda: np.sort(array)]
+    contenders = [lambda: rewrite(bind(sec.col("id").isin(given), schema)), lambda: np.sort(array)]
     timing, floor = race(contenders, setting.repetitions)
     subject = f"IN list of {len(array):,}, {name}: isin(), bind() and rewrite()"
     return timed(subject, timing, "np.sort of the integers", floor)

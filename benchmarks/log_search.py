@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-import secateur as sc
+import secateur as sec
 from benchmarks.indexing import filter_bytes
 from benchmarks.log_tables import (
     LEAST,
@@ -71,8 +71,8 @@ def _named(option: FilterOption) -> str:
 
 def _asking(option: FilterOption) -> Ask:
     if option.kind == TOKEN:
-        return lambda text: sc.has_token("message", text)
-    return lambda text: sc.col("message").contains(text)
+        return lambda text: sec.has_token("message", text)
+    return lambda text: sec.col("message").contains(text)
 
 
 def _pruned(logs: LogTable, option: FilterOption) -> tuple[list[Ratio], Kept]:
@@ -84,7 +84,7 @@ def _pruned(logs: LogTable, option: FilterOption) -> tuple[list[Ratio], Kept]:
     held = sum(map(len, needles.values()))
     left = 0
     for text, blocks in needles.items():
-        found = sc.prune(table, ask(text), strict=True).blocks
+        found = sec.prune(table, ask(text), strict=True).blocks
         numbers_found = _ordinals(found, logs.blocks)
         if not set(blocks) <= set(numbers_found):
             raise AssertionError(f"of the blocks that hold {text!r} some are lost")
@@ -144,7 +144,7 @@ def _timed(many: int, option: FilterOption, setting: Setting) -> tuple[list[Rati
 
 
 def _find(table: SyntheticTable, ask: Ask, text: str) -> Scan:
-    return sc.prune(table, ask(text), strict=True, session_time_zone="UTC")
+    return sec.prune(table, ask(text), strict=True, session_time_zone="UTC")
 
 
 def _rare(many: int, option: FilterOption) -> Mapping[str, Sequence[int]]:

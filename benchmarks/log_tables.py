@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-import secateur as sc
+import secateur as sec
 from benchmarks.bloom_matrices import lay_fragments
 from benchmarks.logs import RARE, UNIT, log_lines
 from benchmarks.setting import Setting, index_code
@@ -54,7 +54,7 @@ class LogTable:
     def open(self, option: FilterOption) -> tuple[Table, bool]:
         """The table with the index of its own that a filter has, and whether there is one."""
         name = f"{option.kind}-{option.gram}-{index_code()}"
-        table = sc.open_table(str(self.directory / "data"), index_location=str(self.directory / name))
+        table = sec.open_table(str(self.directory / "data"), index_location=str(self.directory / name))
         return table, (self.directory / name).exists()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import secateur as sc
+import secateur as sec
 from benchmarks.needle_table import NeedleTable, needle_table
 from benchmarks.results import Kept, Ratio, Result, timed
 from benchmarks.scale_tables import changing
@@ -102,7 +102,7 @@ def _beside_files(setting: Setting) -> tuple[list[Ratio], Kept]:
             return len(frame.where(f"key = {value}").collect())
 
         def by_secateur(value: int) -> int:
-            return len(sc.prune(table, sc.col("key") == value, strict=True).to_arrow(["key", "amount"]))
+            return len(sec.prune(table, sec.col("key") == value, strict=True).to_arrow(["key", "amount"]))
 
         ratios = []
         for value, name, rows in ((there, "a value that is there", 1), (absent, "an absent value", 0)):
@@ -114,7 +114,7 @@ def _beside_files(setting: Setting) -> tuple[list[Ratio], Kept]:
                 timed(f"plan and read, {name}", ours, "DuckDB, by the files' own filters", in_duckdb),
                 timed(f"plan and read, {name}", ours, "Spark, by the files' own filters", in_spark),
             ]
-    left = len(sc.prune(table, sc.col("key") == there, strict=True).blocks)
+    left = len(sec.prune(table, sec.col("key") == there, strict=True).blocks)
     return ratios, Kept("Parquet files", "a value that is there", "blocks", groups, 1, {"secateur": left})
 
 
@@ -134,7 +134,7 @@ def _write(directory: Path, groups: int) -> None:
 
 def _open(directory: Path) -> Table:
     index = directory / f"index-{index_code()}"
-    table = sc.open_table(str(directory / "data"), index_location=str(index))
+    table = sec.open_table(str(directory / "data"), index_location=str(index))
     if not index.exists():
         index_here(table, BuildOptions(filters=filter_options(bloom=["key"])))
     return table

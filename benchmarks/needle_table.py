@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-import secateur as sc
+import secateur as sec
 from benchmarks.setting import Setting
 from benchmarks.synthetic import KEY_SPACE, Shape, blocks_between, open_synthetic, write_index
 from benchmarks.synthetic_table import FILE_BLOCKS, SyntheticTable
@@ -46,11 +46,11 @@ class NeedleTable:
 
     def prune(self, predicate: str | Predicate) -> Scan:
         """The whole call that is measured."""
-        return sc.prune(self.table, predicate, strict=True, session_time_zone="UTC")
+        return sec.prune(self.table, predicate, strict=True, session_time_zone="UTC")
 
     def find(self, value: int) -> Scan:
         """The plan for one value."""
-        return self.prune(sc.col("user_id") == value)
+        return self.prune(sec.col("user_id") == value)
 
     def warm(self) -> None:
         """Have the zone maps of `user_id` and the tables of all blocks in memory."""

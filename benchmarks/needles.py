@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-import secateur as sc
+import secateur as sec
 from benchmarks.needle_table import NeedleTable, and_of_rows, needle_table, rows_of
 from benchmarks.results import Kept, Ratio, Result, against, timed
 from benchmarks.scale_cold import drop_cached
@@ -93,7 +93,7 @@ def needle_in_1000(setting: Setting) -> Result:
         start = call * length % len(needles.value)
         return rolled[start : start + length]
 
-    scan = needles.prune(sc.col("user_id").isin(values(0)))
+    scan = needles.prune(sec.col("user_id").isin(values(0)))
     blocks = np.unique(np.concatenate([needles.block, needles.block])[:length])
     lost = np.setdiff1d(blocks, numbers(scan))
     if len(lost):
@@ -102,7 +102,7 @@ def needle_in_1000(setting: Setting) -> Result:
     bloom_matrices = needles.bloom_matrices()
     whole, probe, one_by_one, floor = race(
         [
-            changing(lambda call: needles.prune(sc.col("user_id").isin(values(call)))),
+            changing(lambda call: needles.prune(sec.col("user_id").isin(values(call)))),
             changing(lambda call: needles.probe(scan, values(call))),
             changing(lambda call: [needles.probe(scan, value[None]) for value in values(call)[: length // 10]]),
             changing(

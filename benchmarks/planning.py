@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-import secateur as sc
+import secateur as sec
 from benchmarks.peers import (
     LIKELY,
     Question,
@@ -63,7 +63,7 @@ def _write(directory: Path, n: int) -> None:
 
 
 def _prune(table: SyntheticTable, question: Question) -> Scan:
-    return sc.prune(table, question.sql, strict=True, session_time_zone="UTC")
+    return sec.prune(table, question.sql, strict=True, session_time_zone="UTC")
 
 
 def _warm(

@@ -20,7 +20,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-import secateur as sc
+import secateur as sec
 from benchmarks.partners import partner
 from benchmarks.results import Ratio, Result, unpaired
 from benchmarks.s3_process import BUCKET, RemoteServer
@@ -54,11 +54,11 @@ def lookup_s3(setting: Setting) -> Result:
         filesystem, location = pafs.FileSystem.from_uri(f"s3://{PATH}")[0], f"s3://{PATH}"
         for number in range(files):
             pq.write_table(_rows(number), f"{PATH}/{number:05d}.parquet", filesystem=filesystem, row_group_size=ROWS)
-        index_here(sc.open_table(location), BuildOptions(filters=(FilterOption(BLOOM, "user_id"),)))
-        table = sc.open_table(location, disk_cache=DiskCache(Path(folder), DISK_BYTES))
+        index_here(sec.open_table(location), BuildOptions(filters=(FilterOption(BLOOM, "user_id"),)))
+        table = sec.open_table(location, disk_cache=DiskCache(Path(folder), DISK_BYTES))
 
         def find(key: int) -> int:
-            return sc.prune(table, f"user_id = {key}", strict=True).to_arrow().num_rows
+            return sec.prune(table, f"user_id = {key}", strict=True).to_arrow().num_rows
 
         cold, _ = _measured(server, find, keys, 1)
         warm, own = _measured(server, find, keys, 2 * setting.repetitions)

@@ -82,8 +82,8 @@ def _ranges(table: ScaleTable, seconds: float, setting: Setting) -> tuple[list[R
     ratios = [
         timed(f"prune(), {name}", in_text, NUMPY, floor, RANGE_GOAL),
         against(f"prune(), {name}", in_text, seconds),
-        timed(f"prune(), {name}, on sc.col", as_object, NUMPY, floor, RANGE_GOAL),
-        against(f"prune(), {name}, on sc.col", as_object, seconds),
+        timed(f"prune(), {name}, on sec.col", as_object, NUMPY, floor, RANGE_GOAL),
+        against(f"prune(), {name}, on sec.col", as_object, seconds),
         timed(f"prune(), {name}", in_text, "DuckDB over a table of the bounds", duckdb),
         timed(f"prune().blocks, {name}", as_blocks, "prune() alone", in_text),
     ]

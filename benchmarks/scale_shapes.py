@@ -8,7 +8,7 @@ from itertools import count
 import numpy as np
 import pyarrow as pa
 
-import secateur as sc
+import secateur as sec
 from benchmarks.results import Kept, Ratio, Result, against, timed
 from benchmarks.scale_tables import (
     BLOCKS,
@@ -85,10 +85,10 @@ def plan_in_100k(setting: Setting) -> Result:
     for where, keys in lists.items():
         name = f"IN list of {length:,} keys {where}"
         expected = _searched(lower, upper, np.sort(keys))
-        require_equal(numbers(table.prune(sc.col("distance").isin(keys))), expected, name)
+        require_equal(numbers(table.prune(sec.col("distance").isin(keys))), expected, name)
         ours, floor = race(
             [
-                changing(lambda call, keys=keys: table.prune(sc.col("distance").isin(keys + call))),  # type: ignore[misc]
+                changing(lambda call, keys=keys: table.prune(sec.col("distance").isin(keys + call))),  # type: ignore[misc]
                 changing(lambda call, keys=keys: _searched(lower, upper, np.sort(keys + call))),  # type: ignore[misc]
             ],
             setting.repetitions,

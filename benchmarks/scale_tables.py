@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 
-import secateur as sc
+import secateur as sec
 from benchmarks.peers import write_duckdb
 from benchmarks.setting import Setting
 from benchmarks.synthetic import SCATTERED, SPACE, WIDTH, Bounds, Shape, bounds_of, open_synthetic, write_index
@@ -54,8 +54,8 @@ def in_sql(windows: Windows) -> str:
 
 
 def in_python(windows: Windows) -> Predicate:
-    """The ranges as an expression on ``sc.col``."""
-    return reduce(and_, (sc.col(name).between(low, high) for name, (low, high) in windows.items()))
+    """The ranges as an expression on ``sec.col``."""
+    return reduce(and_, (sec.col(name).between(low, high) for name, (low, high) in windows.items()))
 
 
 def in_duckdb(windows: Windows) -> str:
@@ -98,7 +98,7 @@ class ScaleTable:
 
     def prune(self, predicate: str | Predicate) -> Scan:
         """The whole call that is measured."""
-        return sc.prune(self.table, predicate, strict=True, session_time_zone="UTC")
+        return sec.prune(self.table, predicate, strict=True, session_time_zone="UTC")
 
     def bounds(self, *names: str) -> dict[str, Bounds]:
         """The bounds of some columns; of the three unclustered ones where none is named."""

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import secateur as sc
+import secateur as sec
 from benchmarks.enabled_sql import SWITCH, enabled
 from benchmarks.results import Ratio, Result, against
 from benchmarks.scale_tables import changing
@@ -49,7 +49,7 @@ def _without(spark: SparkSession, setting: Setting) -> Ratio:
 
 def _beside_prune(spark: SparkSession, setting: Setting, table: Table, files: int) -> Ratio:
     def prune(call: int) -> None:
-        sc.prune(table, f"id + 0 = {call * 7}")
+        sec.prune(table, f"id + 0 = {call * 7}")
 
     plans = [changing(partial(_plan, spark, "many", pruned=pruned)) for pruned in (True, False)]
     on, off, pruned = race([*plans, changing(prune)], setting.repetitions, _warming(setting))
@@ -75,7 +75,7 @@ def _table(setting: Setting, files: int) -> tuple[Table, str]:
     """Files of a few rows each, with an index."""
     directory = setting.prepared(f"many-files-{files}", partial(_write, files=files))
     location, index = directory / "data", directory / f"index-{index_code()}"
-    table = sc.open_table(str(location), index_location=str(index))
+    table = sec.open_table(str(location), index_location=str(index))
     if not index.exists():
         index_here(table, BuildOptions())
     return table, str(location)

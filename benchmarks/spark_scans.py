@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import secateur as sc
+import secateur as sec
 from benchmarks.results import Kept, Result, timed
 from benchmarks.scale_tables import changing
 from benchmarks.sessions import spark_session
@@ -37,7 +37,7 @@ def lookup_spark(setting: Setting) -> Result:
             return [row.id for row in frame.where(f"uid = {_key(data, call)}").collect()]
 
         def planned(call: int, via: str) -> list[int]:
-            plan = sc.prune(data.table, f"uid = {_key(data, call)}")
+            plan = sec.prune(data.table, f"uid = {_key(data, call)}")
             return [row.id for row in plan.to_spark(spark, via=via).collect()]
 
         for call in range(3):
@@ -55,7 +55,7 @@ def lookup_spark(setting: Setting) -> Result:
             timed(f"{name}, one value", time, SPARK, peer, goal)
             for (name, goal), time in zip(goals.items(), times, strict=True)
         )
-    left = len(sc.prune(data.table, f"uid = {_key(data, 0)}").blocks)
+    left = len(sec.prune(data.table, f"uid = {_key(data, 0)}").blocks)
     kept = Kept("events", "one value", "blocks", data.files * ROW_GROUPS, 1, {"secateur": left})
     return Result(_sizes(data), ratios, (kept,))
 
@@ -106,7 +106,7 @@ def _warming(setting: Setting) -> float:
 
 
 def _frames(spark: SparkSession, data: SparkTable) -> tuple[DataFrame, DataFrame]:
-    return sc.dataframe(spark, data.table, via="transparent"), spark.read.parquet(data.location)
+    return sec.dataframe(spark, data.table, via="transparent"), spark.read.parquet(data.location)
 
 
 def _key(data: SparkTable, call: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import secateur as sc
+import secateur as sec
 from benchmarks.setting import Setting, index_code
 from secateur.index.build.options import filter_options
 from secateur.index.model import BuildOptions
@@ -40,7 +40,7 @@ def spark_table(setting: Setting) -> SparkTable:
     files = setting.scaled(FILES, least=2)
     directory = setting.prepared(f"spark-{files}", partial(_write, files=files))
     location, index = directory / "data", directory / f"index-{index_code()}"
-    table = sc.open_table(str(location), index_location=str(index))
+    table = sec.open_table(str(location), index_location=str(index))
     if not index.exists():
         index_here(table, BuildOptions(filters=filter_options(bloom=["uid"])))
     return SparkTable(table, str(location), files, np.load(directory / "keys.npy"))

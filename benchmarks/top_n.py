@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-import secateur as sc
+import secateur as sec
 from benchmarks.log_tables import log_table
 from benchmarks.results import Kept, Ratio, Result, against, timed
 from benchmarks.scale_tables import BLOCKS, MANY_BLOCKS, ScaleTable, numbers, require_equal, scale_table
@@ -48,7 +48,7 @@ def topn_unclustered(setting: Setting) -> Result:
 
 
 def _plan(table: ScaleTable, column: str) -> Scan:
-    return sc.prune(table.table, "TRUE", order_by=f"{column} DESC", limit=N, strict=True, session_time_zone="UTC")
+    return sec.prune(table.table, "TRUE", order_by=f"{column} DESC", limit=N, strict=True, session_time_zone="UTC")
 
 
 def _by_bounds(table: ScaleTable, column: str) -> tuple[np.ndarray, Kept]:
@@ -86,7 +86,7 @@ def topn_filtered(setting: Setting) -> Result:
         )
         subject = f"plan and read the newest {N} of {name}"
         ratios += [timed(subject, ours, peer, other) for peer, other in zip(peers, others, strict=True)]
-        plan = sc.prune(table, where, order_by="ts DESC", limit=N)
+        plan = sec.prune(table, where, order_by="ts DESC", limit=N)
         search = FirstRows(plan, plan.fields())
         search.run()
         read = int(np.count_nonzero(~search.unread))
@@ -97,14 +97,14 @@ def topn_filtered(setting: Setting) -> Result:
 def _indexed(directory: Path) -> Table:
     """The log table with an index of bounds alone."""
     own = directory / f"by-time-{index_code()}"
-    table = sc.open_table(str(directory / "data"), index_location=str(own))
+    table = sec.open_table(str(directory / "data"), index_location=str(own))
     if not own.exists():
-        sc.build_index(table, sort_key=["ts"])
+        sec.build_index(table, sort_key=["ts"])
     return table
 
 
 def _ours(table: Table, where: str) -> pa.Table:
-    return sc.prune(table, where, order_by="ts DESC", limit=N).to_arrow()
+    return sec.prune(table, where, order_by="ts DESC", limit=N).to_arrow()
 
 
 def _in_duckdb(data: Path) -> Callable[[str], pa.Table]:

@@ -17,7 +17,7 @@ import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import secateur as sc
+import secateur as sec
 from benchmarks.enabled_sql import SWITCH, enabled
 from benchmarks.sessions import spark_session
 from benchmarks.tpch import generated
@@ -85,7 +85,7 @@ def write(bench: Bench, directory: Path, spark: SparkSession) -> None:
         (directory / name).mkdir()
         pq.write_table(data, directory / name / "a.parquet", row_group_size=bench.rows)
         keys = [each.name for each in data.schema if each.name.endswith(KEYS) and pa.types.is_integer(each.type)]
-        sc.build_index(sc.open_table(str(directory / name)), bloom=keys)
+        sec.build_index(sec.open_table(str(directory / name)), bloom=keys)
         spark.read.parquet(str(directory / name)).createOrReplaceTempView(name)
 
 
@@ -144,7 +144,7 @@ def main(only: tuple[str, ...], every: int, page: Path) -> None:
 
 INTRODUCTION = """# Row groups read by the queries of TPC-H and TPC-DS
 
-Every query runs twice in one session, with `sc.enable(spark)` and with `SET secateur.enabled=false`; the answers are
+Every query runs twice in one session, with `sec.enable(spark)` and with `SET secateur.enabled=false`; the answers are
 equal. Counted are the row groups whose rows leave a scan, in all scans of a query. Spark alone prunes by the bounds and
 dictionaries in the files, after it has opened each of them; with the index, files and row groups that cannot match are
 not opened. The index has zone maps of all columns, and bloom filters of the keys. The two large tables of TPC-H, and

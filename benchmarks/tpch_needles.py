@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-import secateur as sc
+import secateur as sec
 from benchmarks.indexing import filter_bytes
 from benchmarks.results import Kept, Ratio, Result
 from benchmarks.setting import Setting, index_code
@@ -40,7 +40,7 @@ class Indexed:
     def open(self) -> Table:
         """The table with its index, which is made where it is missing."""
         index = self.directory.parent / f"needles-{self.index}-{index_code()}"
-        table = sc.open_table(str(self.directory), index_location=str(index))
+        table = sec.open_table(str(self.directory), index_location=str(index))
         if not index.exists():
             index_here(table, self.options)
         return table
@@ -103,8 +103,8 @@ def _rows(each: Indexed) -> pa.Table:
 
 
 def _kept(each: Indexed, table: Table, rows: pa.Table, sql: str, expression: pc.Expression) -> Kept:
-    plan = sc.prune(table, sql, strict=True)
-    bounds = sc.prune(table, sql, strict=True, use_index=False)
+    plan = sec.prune(table, sql, strict=True)
+    bounds = sec.prune(table, sql, strict=True, use_index=False)
     total = int(rows["block"][-1].as_py()) + 1
     ideal = len(pc.unique(rows.filter(expression)["block"]))
     found = plan.report.stages[-1].after.blocks or 0

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-import secateur as sc
+import secateur as sec
 from benchmarks.results import Kept, Ratio, Result, timed
 from benchmarks.sessions import spark_session
 from benchmarks.setting import Setting, index_code
@@ -49,7 +49,7 @@ def tpch_pruning(setting: Setting) -> Result:
 
 
 def _prune(table: ParquetDirectory, question: Question) -> Scan:
-    return sc.prune(table, question.sql, strict=True, session_time_zone="UTC")
+    return sec.prune(table, question.sql, strict=True, session_time_zone="UTC")
 
 
 def _kept(
@@ -135,13 +135,13 @@ def _require_indexes(tables: Mapping[Layout, ParquetDirectory]) -> None:
         return
     with spark_session() as spark:
         for layout in missing:
-            sc.drop_index(tables[layout])
-            sc.build_index(tables[layout], spark=spark, sort_key=layout.order_by or ("l_orderkey",), bloom=BLOOM)
+            sec.drop_index(tables[layout])
+            sec.build_index(tables[layout], spark=spark, sort_key=layout.order_by or ("l_orderkey",), bloom=BLOOM)
 
 
 def _is_indexed(table: ParquetDirectory) -> bool:
     try:
-        found = sc.verify_index(table)
+        found = sec.verify_index(table)
     except IndexMissing:
         return False
     return found.sound and not found.files_uncovered

@@ -1,9 +1,9 @@
 """secateur: a pruning engine for big tables on Spark.
 
->>> import secateur as sc
->>> table = sc.open_table("lake/events")                              # doctest: +SKIP
->>> sc.build_index(table, spark=spark, sort_key=["ts"], bloom=["user_id"])  # doctest: +SKIP
->>> plan = sc.prune(table, "user_id = 42")                            # doctest: +SKIP
+>>> import secateur as sec
+>>> table = sec.open_table("lake/events")                              # doctest: +SKIP
+>>> sec.build_index(table, spark=spark, sort_key=["ts"], bloom=["user_id"])  # doctest: +SKIP
+>>> plan = sec.prune(table, "user_id = 42")                            # doctest: +SKIP
 >>> plan.to_spark(spark)                                              # doctest: +SKIP
 """
 

@@ -1,8 +1,8 @@
-"""Tables about a table: ``sc.inspect.files(table)`` and others, each a ``pyarrow.Table``.
+"""Tables about a table: ``sec.inspect.files(table)`` and others, each a ``pyarrow.Table``.
 
->>> import secateur as sc
->>> table = sc.open_table("lake/events")                              # doctest: +SKIP
->>> sc.inspect.coverage(table)                                        # doctest: +SKIP
+>>> import secateur as sec
+>>> table = sec.open_table("lake/events")                              # doctest: +SKIP
+>>> sec.inspect.coverage(table)                                        # doctest: +SKIP
 
 They describe the snapshot that the handle's queries read, which may be a past one.
 """

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import secateur as sc
+import secateur as sec
 from conformance.engine import Hints, Place
 from conformance.engines.secateur_scan import SecateurScan
 from conformance.engines.spark_reader import SparkReader
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SecateurFrame(SparkReader):
-    """``sc.dataframe(spark, table).where(...)``, with Spark's filter push-down on, as is its default.
+    """``sec.dataframe(spark, table).where(...)``, with Spark's filter push-down on, as is its default.
 
     By its own read path, or by the public one, which is there for Spark Connect.
     """
@@ -25,7 +25,7 @@ class SecateurFrame(SparkReader):
 
     def __init__(self, spark: SparkSession, via: str = "auto") -> None:
         super().__init__(spark)
-        self.version = f"secateur {sc.__version__}"
+        self.version = f"secateur {sec.__version__}"
         self._scan, self._via = SecateurScan(spark), via
 
     def index(self, place: Place, hints: Hints) -> None:
@@ -41,4 +41,4 @@ class SecateurFrame(SparkReader):
         return self._scan.index_files(place)
 
     def _frame(self, place: Place) -> DataFrame:
-        return sc.dataframe(self.spark, self._scan.table(place), via=self._via)
+        return sec.dataframe(self.spark, self._scan.table(place), via=self._via)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.functions import lit
 
-import secateur as sc
+import secateur as sec
 from conformance.engine import (
     DELTA,
     FORMATS,
@@ -44,8 +44,8 @@ def options_of(place: Place) -> dict[str, object]:
 
 def _opened(place: Place) -> Table:
     if place.format == DELTA:
-        return sc.open_table(place.directory, version=place.snapshot_id)
-    return sc.open_table(place.directory, snapshot_id=place.snapshot_id)
+        return sec.open_table(place.directory, version=place.snapshot_id)
+    return sec.open_table(place.directory, snapshot_id=place.snapshot_id)
 
 
 class SecateurScan:
@@ -57,19 +57,19 @@ class SecateurScan:
         self.spark = spark
         self.through_spark = through_spark
         self.name = "secateur-spark" if through_spark else "secateur"
-        self.version = f"secateur {sc.__version__}"
+        self.version = f"secateur {sec.__version__}"
         self._opened: dict[tuple[Path, int | None], Table] = {}
 
     def index(self, place: Place, hints: Hints) -> None:
         bloom: dict[str, str | None] = {**dict.fromkeys(hints.look_up), **dict.fromkeys(hints.filtered, "native")}
         options = {"bloom": bloom, "sort_key": hints.clustered_by, "segment_blocks": SEGMENT_BLOCKS}
-        sc.build_index(self.table(place), spark=self.spark, **options)  # type: ignore[arg-type]
+        sec.build_index(self.table(place), spark=self.spark, **options)  # type: ignore[arg-type]
 
     def refresh(self, place: Place) -> None:
-        sc.refresh_index(self.table(place), spark=self.spark)
+        sec.refresh_index(self.table(place), spark=self.spark)
 
     def drop(self, place: Place) -> None:
-        sc.drop_index(self.table(place))
+        sec.drop_index(self.table(place))
 
     def index_files(self, place: Place) -> Sequence[Path]:
         return [path for path in (place.directory / "_secateur").rglob("*") if path.is_file()]
@@ -95,7 +95,7 @@ class SecateurScan:
         order_by = question.order_by if isinstance(question, FirstRows) else ()
         options = {"limit": limit, "order_by": order_by, **options_of(place)}
         try:
-            return sc.prune(table, question.where, **options)  # type: ignore[arg-type]
+            return sec.prune(table, question.where, **options)  # type: ignore[arg-type]
         except SecateurError as error:
             return Refused(str(error))
 
@@ -123,7 +123,7 @@ class SecateurScan:
             case _, Refused():
                 return plan
             case Aggregate(calls=calls, where=where), _:
-                found = sc.aggregate(table, ", ".join(calls), where, **options_of(place))  # type: ignore[arg-type]
+                found = sec.aggregate(table, ", ".join(calls), where, **options_of(place))  # type: ignore[arg-type]
                 return tuple(found.to_pylist()[0].values())
             case Rows() | FirstRows(), Scan() if self.through_spark:
                 raise UnsupportedPredicate("all rows are to be read through Spark")

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-import secateur as sc
+import secateur as sec
 from secateur.advising import SAMPLE_BLOCKS
 from secateur.cli.options import TableArguments, json_option, session_options, table_options
 from secateur.cli.output import print_json
@@ -45,7 +45,7 @@ def advise(
       secateur advise lake/events "user_id = 42" "message LIKE '%timeout%'" --sample-blocks 200
     """
     table = source.open()
-    advice = sc.advise(table, predicates, sample_blocks=sample_blocks, session_time_zone=time_zone, ansi=ansi)
+    advice = sec.advise(table, predicates, sample_blocks=sample_blocks, session_time_zone=time_zone, ansi=ansi)
     if as_json:
         print_json({**asdict(advice), "bytes_now": advice.bytes_now})
     else:

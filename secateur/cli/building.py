@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-import secateur as sc
+import secateur as sec
 from secateur.cli.options import TableArguments, columns_option, json_option, table_options
 from secateur.cli.output import count, print_json, share, show_facts
 from secateur.cli.spark import build_progress, spark_for_build
@@ -86,7 +86,7 @@ def index(
         spark_for_build(table, with_spark, verbose) as spark,
         build_progress("indexing") as progress,
     ):
-        built = sc.build_index(
+        built = sec.build_index(
             table,
             spark=spark,
             sort_key=sort_key,
@@ -148,14 +148,14 @@ def refresh(
     table = source.open()
     structures = {"bloom": bloom, "postings": postings, "ngram": ngram, "tokens": tokens, "gaps": gaps}
     asked: dict[str, Any] = {**structures, "page_locations": page_locations, "repair": repair}
-    done = sc.refresh_index(table, dry_run=True, **asked)
+    done = sec.refresh_index(table, dry_run=True, **asked)
     if not dry_run and not (done.is_current and not any(structures.values()) and not page_locations):
         with (
             _told_if_interrupted(table),
             spark_for_build(table, with_spark, verbose) as spark,
             build_progress("indexing") as progress,
         ):
-            done = sc.refresh_index(table, spark=spark, on_survey=progress[0], on_progress=progress[1], **asked)
+            done = sec.refresh_index(table, spark=spark, on_survey=progress[0], on_progress=progress[1], **asked)
     if as_json:
         print_json({**asdict(done.index), **{key: value for key, value in asdict(done).items() if key != "index"}})
     else:
@@ -191,14 +191,14 @@ def optimize(verbose: bool, source: TableArguments, dry_run: bool, as_json: bool
       secateur optimize lake/events --dry-run
     """
     table = source.open()
-    done = sc.optimize_index(table, dry_run=True)
+    done = sec.optimize_index(table, dry_run=True)
     if not dry_run and not done.is_in_order:
         with (
             _told_if_interrupted(table),
             spark_for_build(table, False, verbose) as spark,
             build_progress("merging") as progress,
         ):
-            done = sc.optimize_index(table, spark=spark, on_survey=progress[0], on_progress=progress[1])
+            done = sec.optimize_index(table, spark=spark, on_survey=progress[0], on_progress=progress[1])
     if as_json:
         print_json({**asdict(done.index), **{key: value for key, value in asdict(done).items() if key != "index"}})
         return

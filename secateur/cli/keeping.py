@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 import click
 
-import secateur as sc
+import secateur as sec
 from secateur.cli.building import index_facts
 from secateur.cli.options import TableArguments, json_option, table_options
 from secateur.cli.output import (
@@ -71,9 +71,9 @@ def inspect(source: TableArguments, what: str | None, as_json: bool) -> None:
     """
     table = source.open()
     if what is not None:
-        show_table(getattr(sc.inspect, what)(table), as_json)
+        show_table(getattr(sec.inspect, what)(table), as_json)
         return
-    described = sc.describe_index(table)
+    described = sec.describe_index(table)
     opened = open_snapshot_of(table, dt.UTC, Faults(strict=True))
     assert opened.catalog.snapshot is not None, "describe_index raises without an index"
     columns = _columns(opened.catalog.snapshot, opened.table.naming)
@@ -185,7 +185,7 @@ def verify(
     with ExitStack() as stack:
         is_audit = with_spark or sample is not None or bool(predicates)
         spark = stack.enter_context(spark_session(context.obj)) if is_audit else None
-        found = sc.verify_index(
+        found = sec.verify_index(
             table,
             spark=spark,
             sample=sample,
@@ -252,7 +252,7 @@ def vacuum(source: TableArguments, dry_run: bool, grace_hours: float, as_json: b
     Example:
       secateur vacuum lake/events --dry-run
     """
-    removed = sc.vacuum_index(source.open(), dry_run=dry_run, grace_seconds=grace_hours * 3600)
+    removed = sec.vacuum_index(source.open(), dry_run=dry_run, grace_seconds=grace_hours * 3600)
     _show_removed(removed, dry_run, as_json)
 
 
@@ -273,7 +273,7 @@ def drop(source: TableArguments, dry_run: bool, yes: bool, as_json: bool) -> Non
         if not is_terminal(sys.stdin):
             raise click.UsageError(f"nothing was removed: add --yes to remove the index at {table.store.location}")
         click.confirm(f"Remove the index at {table.store.location}?", abort=True, err=True)
-    _show_removed(sc.drop_index(table, dry_run=dry_run), dry_run, as_json)
+    _show_removed(sec.drop_index(table, dry_run=dry_run), dry_run, as_json)
 
 
 def _show_removed(removed: list[StoredFile], dry_run: bool, as_json: bool) -> None:

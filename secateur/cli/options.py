@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import SecateurError
 from secateur.io.storage.redaction import without_secrets
 from secateur.pruning.functions.zone_names import zone_of
@@ -36,7 +36,7 @@ class TableArguments:
     def open(self) -> Table:
         """Open the table. Raises as :func:`secateur.open_table`, and click.UsageError for options that do not fit."""
         try:
-            return sc.open_table(
+            return sec.open_table(
                 self.path,
                 catalog=self.catalog,
                 snapshot_id=self.snapshot_id,

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-import secateur as sc
+import secateur as sec
 from secateur.cli.options import TableArguments, json_option, session_options, table_options
 from secateur.cli.output import (
     CAUTION,
@@ -89,7 +89,7 @@ def prune(
     if order_by is not None and limit is None:
         raise click.UsageError("--order-by needs --limit")
     table = source.open()
-    plan = sc.prune(
+    plan = sec.prune(
         table,
         predicate,
         limit=limit,

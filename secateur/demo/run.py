@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import secateur as sc
+import secateur as sec
 from secateur.demo.lineitem import Copy, locked, make_copies
 from secateur.demo.questions import DATE_RANGES, LOOK_UP, questions
 from secateur.demo.trials import Trial, answer_of, ask, references
@@ -96,10 +96,10 @@ def run_demo(
 
 
 def _index(spark: SparkSession, copy: Copy, events: Events) -> Indexed:
-    table = sc.open_table(str(copy.path))
+    table = sec.open_table(str(copy.path))
     started = time.perf_counter()
     with events.indexing(copy) as (on_survey, on_progress):
-        built = sc.build_index(
+        built = sec.build_index(
             table,
             spark=spark,
             sort_key=[copy.sort_key],
@@ -108,19 +108,19 @@ def _index(spark: SparkSession, copy: Copy, events: Events) -> Indexed:
             on_progress=on_progress,
         )
     indexed = Indexed(copy, built, time.perf_counter() - started)
-    sc.vacuum_index(table, grace_seconds=0)  # removes files of earlier runs; nobody else reads this table
+    sec.vacuum_index(table, grace_seconds=0)  # removes files of earlier runs; nobody else reads this table
     events.on_indexed(indexed)
     return indexed
 
 
 def _try_all(spark: SparkSession, copies: Sequence[Copy], scale_factor: float, events: Events) -> tuple[Trial, ...]:
     asked = questions(scale_factor)
-    tables = [sc.open_table(str(copy.path)) for copy in copies]
+    tables = [sec.open_table(str(copy.path)) for copy in copies]
     known = []
     for copy, table in zip(copies, tables, strict=True):
         events.on_step(f"computing the reference answers, {copy.name}")
         known.append(references(spark, copy, asked))
-        answer_of(sc.prune(table, asked[0].sql, session_time_zone="UTC").to_spark(spark))  # warms up both engines
+        answer_of(sec.prune(table, asked[0].sql, session_time_zone="UTC").to_spark(spark))  # warms up both engines
     trials = []
     for i, question in enumerate(asked):
         for copy, table, reference in zip(copies, tables, known, strict=True):

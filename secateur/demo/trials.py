@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (its customary name)
 
-import secateur as sc
+import secateur as sec
 from secateur.demo.lineitem import Copy
 from secateur.demo.questions import DemoQuery
 from secateur.io.tables.table import Table
@@ -99,7 +99,7 @@ def ask(spark: SparkSession, copy: Copy, table: Table, question: DemoQuery, refe
 
 
 def _plan(table: Table, question: DemoQuery) -> Scan:
-    return sc.prune(table, question.sql, session_time_zone="UTC")
+    return sec.prune(table, question.sql, session_time_zone="UTC")
 
 
 def _spark_alone(spark: SparkSession, copy: Copy) -> DataFrame:

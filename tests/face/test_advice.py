@@ -1,4 +1,4 @@
-"""``sc.advise``: estimates against the index, or the table, that is then really made."""
+"""``sec.advise``: estimates against the index, or the table, that is then really made."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur import advising
 from secateur.advising import SAMPLE_BLOCKS
 from secateur.cli import main
@@ -70,7 +70,7 @@ def write(root: Path, data: pa.Table) -> Table:
     for file in range(FILES):
         part = data.slice(file * GROUPS * ROWS, GROUPS * ROWS)
         write_file(root / f"half={2 * file // FILES}/{file:02d}.parquet", part, row_group_size=ROWS)
-    return sc.open_table(str(root))
+    return sec.open_table(str(root))
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def made(table: Table, proposal: Proposal, root: Path) -> Table:
         ordered = write(root / "lake", rows().sort_by(proposal.column))
         index_here(ordered, BuildOptions())
         return ordered
-    other = sc.open_table(table.location, index_location=str(root / "index"))
+    other = sec.open_table(table.location, index_location=str(root / "index"))
     if proposal.structure == "gaps":
         index_here(other, BuildOptions(gaps=(proposal.column,)))
     else:
@@ -118,19 +118,19 @@ def test_the_best_is_best_and_saves_what_it_is_said_to(
     lake: Table, tmp_path: Path, predicates: Sequence[str], structure: str, column: str
 ) -> None:
     asked = [predicate.format(user=user(12_345)) for predicate in predicates]
-    advice = sc.advise(lake, asked)
+    advice = sec.advise(lake, asked)
     best = advice.proposals[0]
     assert (best.structure, best.column) == (structure, column), str(advice)
     assert advice.sampled < BLOCKS
     table = made(lake, best, tmp_path)
     for predicate, question, left in zip(asked, advice.questions, best.left, strict=True):
-        assert question.now.blocks == len(sc.prune(lake, predicate).blocks)
-        real = len(sc.prune(table, predicate, strict=True).blocks)
+        assert question.now.blocks == len(sec.prune(lake, predicate).blocks)
+        real = len(sec.prune(table, predicate, strict=True).blocks)
         assert close(left.blocks, real), (predicate, left, real)
         assert real <= question.now.blocks / 2, "it is worth making"
         if structure != "clustering":
             assert question.least is not None
-            times = sc.prune(lake, predicate).to_arrow(columns=["ts"])["ts"].to_numpy()
+            times = sec.prune(lake, predicate).to_arrow(columns=["ts"])["ts"].to_numpy()
             assert close(question.least.blocks, len(np.unique(times // ROWS)))
 
 
@@ -142,7 +142,7 @@ def close(estimate: float, real: float) -> bool:
 
 def test_sizes_are_about_what_structures_take(lake: Table, tmp_path: Path) -> None:
     """Within a factor of two: sizes are powers of two, and how often values come again is estimated."""
-    advice = sc.advise(lake, [f"user = {ABSENT}", "text LIKE '%node77 %'", "shop = 7"])
+    advice = sec.advise(lake, [f"user = {ABSENT}", "text LIKE '%node77 %'", "shop = 7"])
     found = {(each.structure, each.column): each.bytes for each in advice.proposals}
     plain = index_bytes(lake)
     for structure, column in (("bloom", "user"), ("ngram", "text"), ("postings", "shop")):
@@ -161,9 +161,9 @@ def test_a_sample_of_all_blocks_is_exact(how: Made, predicate: str) -> None:
     """Of structures without false positives; of the others at most those come in addition."""
     how = replace(how, indexed=how.files, filters=(), gaps=False)
     with table_of(how) as table:
-        advice = sc.advise(table, [predicate], sample_blocks=1000)
+        advice = sec.advise(table, [predicate], sample_blocks=1000)
         (question,) = advice.questions
-        assert question.now.blocks == question.sampled == len(sc.prune(table, predicate).blocks)
+        assert question.now.blocks == question.sampled == len(sec.prune(table, predicate).blocks)
         assert question.least is not None
         assert question.least.blocks <= question.now.blocks
         for each in advice.proposals:
@@ -173,7 +173,7 @@ def test_a_sample_of_all_blocks_is_exact(how: Made, predicate: str) -> None:
                 if (each.structure == "ngram" and "'ngram" in each.call) or "{" in each.call:
                     continue
                 with table_of(replace(how, filters=(option,))) as other:
-                    real = len(sc.prune(other, predicate, strict=True).blocks)
+                    real = len(sec.prune(other, predicate, strict=True).blocks)
                 assert question.least.blocks <= left.blocks
                 assert left.blocks == pytest.approx(real) if each.structure == "postings" else left.blocks <= real + 1
 
@@ -206,7 +206,7 @@ def test_columns_of_every_type(
 ) -> None:
     """Whatever is tried lies between what must be read and what is read now."""
     with written(chosen, covered) as table:
-        advice = sc.advise(table, predicates, sample_blocks=sample_blocks)
+        advice = sec.advise(table, predicates, sample_blocks=sample_blocks)
         assert advice.to_table().num_rows == len(advice.proposals) * len(predicates)
         for proposal in advice.proposals:
             for question, left in zip(advice.questions, proposal.left, strict=True):
@@ -217,11 +217,11 @@ def test_columns_of_every_type(
 
 
 def test_what_is_there_is_not_proposed(lake: Table, tmp_path: Path) -> None:
-    other = sc.open_table(lake.location, index_location=str(tmp_path))
+    other = sec.open_table(lake.location, index_location=str(tmp_path))
     index_here(other, BuildOptions(filters=(FilterOption(BLOOM, "user"),), gaps=("far",)))
     found = {
         (each.structure, each.column)
-        for each in sc.advise(other, [f"user = {ABSENT}", "far = 7", "half = 0"]).proposals
+        for each in sec.advise(other, [f"user = {ABSENT}", "far = 7", "half = 0"]).proposals
     }
     assert found == {
         ("postings", "user"),
@@ -234,7 +234,7 @@ def test_what_is_there_is_not_proposed(lake: Table, tmp_path: Path) -> None:
 
 def test_a_clustering_that_takes_away_another_is_not_best(lake: Table) -> None:
     """Sorted by `price`, what is read by `ts` now would lie everywhere."""
-    advice = sc.advise(lake, ["price < 0.01", *["ts < 1000"] * 3])
+    advice = sec.advise(lake, ["price < 0.01", *["ts < 1000"] * 3])
     clustering = next(each for each in advice.proposals if (each.structure, each.column) == ("clustering", "price"))
     assert clustering.left[0].blocks <= 6
     assert clustering.left[1].blocks >= BLOCKS / 2
@@ -242,20 +242,20 @@ def test_a_clustering_that_takes_away_another_is_not_best(lake: Table) -> None:
 
 
 def test_partitions_stay(lake: Table) -> None:
-    advice = sc.advise(lake, ["price BETWEEN 0.5 AND 0.52 AND half = 1"])
+    advice = sec.advise(lake, ["price BETWEEN 0.5 AND 0.52 AND half = 1"])
     best = advice.proposals[0]
     assert (best.structure, best.column, advice.questions[0].now.blocks) == ("clustering", "price", BLOCKS / 2)
     assert best.left[0].blocks <= BLOCKS / 2 * 0.02 * FACTOR + SLACK
 
 
 def test_without_an_index(lake: Table, tmp_path: Path) -> None:
-    bare = sc.open_table(lake.location, index_location=str(tmp_path))
-    best = sc.advise(bare, [sc.col("user") == ABSENT]).proposals[0]
+    bare = sec.open_table(lake.location, index_location=str(tmp_path))
+    best = sec.advise(bare, [sec.col("user") == ABSENT]).proposals[0]
     assert best.call == "build_index(table, spark=spark, bloom=['user'])"
 
 
 def test_what_only_spark_can_tell(lake: Table) -> None:
-    advice = sc.advise(lake, ["rand() > 2", f"user = {ABSENT} AND rand() > 2"], sample_blocks=8)
+    advice = sec.advise(lake, ["rand() > 2", f"user = {ABSENT} AND rand() > 2"], sample_blocks=8)
     assert [each.least for each in advice.questions] == [None, None]
     assert advice.proposals[0].structure == "bloom"
     assert "only Spark can tell the least" in str(advice)
@@ -263,7 +263,7 @@ def test_what_only_spark_can_tell(lake: Table) -> None:
 
 def test_text_table_and_command_line(lake: Table) -> None:
     asked = [f"user = {ABSENT}", "ts < 1000"]
-    advice = sc.advise(lake, asked, sample_blocks=16)
+    advice = sec.advise(lake, asked, sample_blocks=16)
     table = advice.to_table()
     assert table.num_rows == len(advice.proposals) * 2
     assert table["predicate"].to_pylist()[:2] == asked
@@ -290,15 +290,15 @@ def test_files_that_come_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(advising, "prune", prune)
     with pytest.raises(StalePlan, match="ask again"):
-        sc.advise(sc.open_table(str(tmp_path)), ["x = 1"])
+        sec.advise(sec.open_table(str(tmp_path)), ["x = 1"])
 
 
 @pytest.mark.parametrize("predicates", [f"user = {ABSENT}", []])
 def test_what_is_no_list_of_predicates(lake: Table, predicates: Sequence[str]) -> None:
     with pytest.raises(ValueError, match="predicates is"):
-        sc.advise(lake, predicates)
+        sec.advise(lake, predicates)
     with pytest.raises(ValueError, match="sample_blocks is 0"):
-        sc.advise(lake, [f"user = {ABSENT}"], sample_blocks=0)
+        sec.advise(lake, [f"user = {ABSENT}"], sample_blocks=0)
 
 
 @given(st.integers(0, 64), st.integers(64, 10_000), st.none() | st.floats(0, 10_000))

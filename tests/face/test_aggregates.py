@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import EvaluationError, InvalidAggregate, UnknownColumn, UnsupportedPredicate
 from secateur.index.model import BuildOptions
 from secateur.values import key_of, scalar_of
@@ -57,8 +57,8 @@ def test_aggregates_are_those_of_the_rows(
 ) -> None:
     rows = [row for row in rows_of(chosen) if where.holds(row)]
     with written(chosen, data.draw(st.integers(0, len(chosen)))) as table:
-        result = sc.aggregate(table, ", ".join(calls), where.sql, strict=True)
-        blocks = len(sc.prune(table, where.sql or "true").blocks)
+        result = sec.aggregate(table, ", ".join(calls), where.sql, strict=True)
+        blocks = len(sec.prune(table, where.sql or "true").blocks)
     assert result.column_names == calls
     for call, found in zip(calls, result.columns, strict=True):
         name = call[:-1].split("(")[1]
@@ -101,25 +101,25 @@ EXTREMES = "count(x), min(x), max(x)"
 def test_values_that_bounds_do_not_tell(
     write_table: WriteTable, indexed: bool, values: pa.Array, least: str, greatest: str
 ) -> None:
-    table = sc.open_table(str(write_table({"a.parquet": {"x": values}})))
+    table = sec.open_table(str(write_table({"a.parquet": {"x": values}})))
     if indexed:
         index_here(table, BuildOptions())
-    found = sc.aggregate(table, EXTREMES, strict=True)
+    found = sec.aggregate(table, EXTREMES, strict=True)
     assert [str(column[0].as_py()) for column in found.columns] == [str(len(values.drop_null())), least, greatest]
 
 
 def test_a_column_without_bounds(write_table: WriteTable) -> None:
     days = pa.array([dt.datetime(2026, 1, day, tzinfo=dt.UTC) for day in (2, 1, 3)], pa.timestamp("us", "UTC"))
     for options in ({"use_deprecated_int96_timestamps": True}, {"write_statistics": False}):
-        table = sc.open_table(str(write_table({"a.parquet": {"x": days}}, **options)))
-        assert list(sc.aggregate(table, EXTREMES).to_pylist()[0].values()) == [3, days[1].as_py(), days[2].as_py()]
+        table = sec.open_table(str(write_table({"a.parquet": {"x": days}}, **options)))
+        assert list(sec.aggregate(table, EXTREMES).to_pylist()[0].values()) == [3, days[1].as_py(), days[2].as_py()]
 
 
 # ---- what is read ----------------------------------------------------------------------------------------------------
 
 
 def blocks_read(table: Any, calls: str, where: str | None = None, **options: Any) -> int:
-    return int(sc.aggregate(table, calls, where, **options).schema.metadata[b"blocks_read"])
+    return int(sec.aggregate(table, calls, where, **options).schema.metadata[b"blocks_read"])
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def events(write_table: WriteTable) -> Any:
         "zero": [0.0] * n,
         "st": [{"x": i} if i % 2 else None for i in range(n)],
     }
-    return sc.open_table(str(write_table({"a.parquet": data}, row_group_size=100)))
+    return sec.open_table(str(write_table({"a.parquet": data}, row_group_size=100)))
 
 
 @pytest.mark.parametrize("indexed", [False, True])
@@ -180,8 +180,8 @@ def test_a_bound_that_is_said_to_be_loose_is_not_taken_for_a_value(
         return real({**statistics, 5: (9).to_bytes(8, "little"), 7: False}, *rest)
 
     monkeypatch.setattr(column_chunk, "_bounds", loose)
-    table = sc.open_table(str(root))
-    result = sc.aggregate(table, "max(i)")
+    table = sec.open_table(str(root))
+    result = sec.aggregate(table, "max(i)")
     assert result.to_pylist() == [{"max(i)": 3}]
     assert result.schema.metadata == {b"blocks_by_metadata": b"0", b"blocks_read": b"1"}
     assert blocks_read(table, "min(i)") == 0
@@ -191,13 +191,13 @@ def test_a_bound_that_is_said_to_be_loose_is_not_taken_for_a_value(
 
 
 def test_columns_are_named_as_written(events: Any) -> None:
-    result = sc.aggregate(events, "COUNT( * ), max(`i`) AS last, min(ST.x) first, count(1), Max(i)")
+    result = sec.aggregate(events, "COUNT( * ), max(`i`) AS last, min(ST.x) first, count(1), Max(i)")
     assert result.column_names == ["COUNT( * )", "last", "first", "count(1)", "Max(i)"]
     assert [column[0].as_py() for column in result.columns] == [1000, 999, 1, 1000, 999]
 
 
 def test_an_expression_says_which_rows(events: Any) -> None:
-    assert sc.aggregate(events, "count(*)", sc.col("i") < 10).to_pylist() == [{"count(*)": 10}]
+    assert sec.aggregate(events, "count(*)", sec.col("i") < 10).to_pylist() == [{"count(*)": 10}]
 
 
 @pytest.mark.parametrize(
@@ -220,20 +220,20 @@ def test_an_expression_says_which_rows(events: Any) -> None:
 )
 def test_what_is_not_answered_is_named(events: Any, text: str, words: list[str]) -> None:
     with pytest.raises(InvalidAggregate) as caught:
-        sc.aggregate(events, text)
+        sec.aggregate(events, text)
     assert all(word in str(caught.value) for word in words)
 
 
 def test_mistakes_in_names_and_rows_are_told(events: Any) -> None:
     with pytest.raises(UnknownColumn, match="some"):
-        sc.aggregate(events, "max(som)")
+        sec.aggregate(events, "max(som)")
     with pytest.raises(UnsupportedPredicate):
-        sc.aggregate(events, "count(*)", "hash(i) = 1")
+        sec.aggregate(events, "count(*)", "hash(i) = 1")
     with pytest.raises(EvaluationError):
-        sc.aggregate(events, "count(*)", "1 / i > 1")
+        sec.aggregate(events, "count(*)", "1 / i > 1")
 
 
 def test_a_table_of_no_rows(tmp_path: Path) -> None:
     pq.write_table(pa.table({"i": pa.array([], pa.int64())}), tmp_path / "a.parquet")
-    result = sc.aggregate(sc.open_table(str(tmp_path)), "count(*), count(i), max(i)")
+    result = sec.aggregate(sec.open_table(str(tmp_path)), "count(*), count(i), max(i)")
     assert [column[0].as_py() for column in result.columns] == [0, 0, None]

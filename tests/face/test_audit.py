@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.cli import main
 from secateur.errors import AuditFailed
 from secateur.index.model import BLOOM, POSTINGS, BuildOptions, FilterOption
@@ -53,7 +53,7 @@ def root(write_table: WriteTable) -> Path:
         "write_batch_size": 5,
     }
     root = write_table({"a.parquet": rows(), "b.parquet": rows().slice(0, 10)}, **options)
-    index_here(sc.open_table(str(root)), OPTIONS)
+    index_here(sec.open_table(str(root)), OPTIONS)
     return root
 
 
@@ -62,7 +62,7 @@ def root(write_table: WriteTable) -> Path:
 def test_what_a_plan_leaves_out_holds_no_match(chosen: list[Any], where: Where, data: st.DataObject) -> None:
     """Of tables of every type, of which the index covers some files: all excluded blocks are read."""
     with written(chosen, data.draw(st.integers(0, len(chosen)))) as table:
-        plan = sc.prune(table, where.sql or "TRUE", strict=True, audit=1.0)
+        plan = sec.prune(table, where.sql or "TRUE", strict=True, audit=1.0)
         told = plan.report.audit
         assert told is not None
         total = sum(-(-len(part) // size) for _, part, size in chosen)
@@ -75,21 +75,21 @@ def test_what_a_plan_leaves_out_holds_no_match(chosen: list[Any], where: Where, 
 
 
 def test_a_share_of_the_pruned_blocks_is_read_and_told(root: Path) -> None:
-    table = sc.open_table(str(root))
-    plan = sc.prune(table, "id = 35", strict=True, audit=0.5)
+    table = sec.open_table(str(root))
+    plan = sec.prune(table, "id = 35", strict=True, audit=0.5)
     assert plan.report.audit is not None
     assert plan.report.audit.excluded == 5  # four blocks, and half of the one that survives
     assert plan.report.audit.blocks == 3
     assert "audit: 3 of 5 pruned blocks read" in plan.explain()
     assert '"excluded": 5' in plan.explain("json")
-    least = sc.prune(table, "id = 35", strict=True, audit=1e-9).report.audit
+    least = sec.prune(table, "id = 35", strict=True, audit=1e-9).report.audit
     assert least is not None
     assert least.blocks == 1
     assert plan.to_arrow()["id"].to_pylist() == [35]
 
 
 def test_a_plan_that_leaves_out_nothing_has_nothing_to_prove(root: Path) -> None:
-    told = sc.prune(sc.open_table(str(root)), "TRUE", strict=True, audit=1.0).report.audit
+    told = sec.prune(sec.open_table(str(root)), "TRUE", strict=True, audit=1.0).report.audit
     assert told is not None
     assert (told.blocks, told.excluded, told.rows) == (0, 0, 0)
 
@@ -110,49 +110,49 @@ LIES: dict[str, Callable[[Path], None]] = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_row_that_is_left_out_and_matches_is_named(root: Path, lie: str) -> None:
-    table = sc.open_table(str(root))
-    assert sc.prune(table, "id = 14", strict=True, audit=1.0).count() == 1
+    table = sec.open_table(str(root))
+    assert sec.prune(table, "id = 14", strict=True, audit=1.0).count() == 1
     LIES[lie](root / "_secateur")
-    fresh = sc.open_table(str(root))
+    fresh = sec.open_table(str(root))
     with pytest.raises(AuditFailed, match=r"row 4 of row group 1 of a\.parquet matches id = 14.*id = 14") as found:
-        sc.prune(fresh, "id = 14", strict=True, audit=1.0)
+        sec.prune(fresh, "id = 14", strict=True, audit=1.0)
     assert "Drop the index and build it anew" in str(found.value)
     with pytest.raises(AuditFailed):
-        sc.prune(fresh, "id = 14", limit=1, strict=True, audit=1.0)
-    assert sc.prune(fresh, "id = 14", use_index=False, audit=1.0).count() == 1
+        sec.prune(fresh, "id = 14", limit=1, strict=True, audit=1.0)
+    assert sec.prune(fresh, "id = 14", use_index=False, audit=1.0).count() == 1
 
 
 def test_a_lie_about_nulls_is_found(root: Path) -> None:
     lie_in_segment(root / "_secateur", "zone/2", element(NULLS, 0, 0))
     with pytest.raises(AuditFailed, match=r"matches maybe IS NULL.*maybe = NULL"):
-        sc.prune(sc.open_table(str(root)), "maybe IS NULL", strict=True, audit=1.0)
+        sec.prune(sec.open_table(str(root)), "maybe IS NULL", strict=True, audit=1.0)
 
 
 def test_the_index_is_not_looked_at_where_it_is_switched_off(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     LIES["lower"](root / "_secateur")
     monkeypatch.setenv("SECATEUR_DISABLE", "1")
-    assert sc.prune(sc.open_table(str(root)), "id = 14", strict=True, audit=1.0).count() == 1
+    assert sec.prune(sec.open_table(str(root)), "id = 14", strict=True, audit=1.0).count() == 1
 
 
 def test_a_limit_is_not_taken_for_a_loss(root: Path) -> None:
-    plan = sc.prune(sc.open_table(str(root)), "id >= 10", limit=1, strict=True, audit=1.0)
+    plan = sec.prune(sec.open_table(str(root)), "id >= 10", limit=1, strict=True, audit=1.0)
     assert plan.to_arrow().num_rows == 1
     assert plan.report.audit is not None
     assert plan.report.audit.excluded == 2  # blocks without a match, not those that the limit makes needless
 
 
 def test_what_only_spark_can_tell_is_skipped_and_said(root: Path) -> None:
-    told = sc.prune(sc.open_table(str(root)), "id = 35 AND rand() < 2", strict=True, audit=1.0).report.audit
+    told = sec.prune(sec.open_table(str(root)), "id = 35 AND rand() < 2", strict=True, audit=1.0).report.audit
     assert told is not None
     assert told.blocks == 0
     assert "only Spark can evaluate" in told.skipped[0]
 
 
 def test_a_pruned_file_that_is_gone_is_said(root: Path) -> None:
-    table = sc.open_table(str(root), freshness=float("inf"))
-    sc.prune(table, "TRUE")
+    table = sec.open_table(str(root), freshness=float("inf"))
+    sec.prune(table, "TRUE")
     (root / "b.parquet").unlink()
-    told = sc.prune(table, "id = 35", strict=True, audit=1.0).report.audit
+    told = sec.prune(table, "id = 35", strict=True, audit=1.0).report.audit
     assert told is not None
     assert told.blocks == 4
     assert "b.parquet has vanished" in told.skipped[0]
@@ -161,7 +161,7 @@ def test_a_pruned_file_that_is_gone_is_said(root: Path) -> None:
 @pytest.mark.parametrize("share", [0, -0.5, 1.5, float("nan")])
 def test_a_share_is_more_than_none_and_at_most_all(root: Path, share: float) -> None:
     with pytest.raises(ValueError, match="share of pruned blocks"):
-        sc.prune(sc.open_table(str(root)), "TRUE", audit=share)
+        sec.prune(sec.open_table(str(root)), "TRUE", audit=share)
 
 
 def test_rows_that_iceberg_deleted_are_no_matches(tmp_path: Path) -> None:
@@ -171,15 +171,15 @@ def test_rows_that_iceberg_deleted_are_no_matches(tmp_path: Path) -> None:
     made.append(rows())
     (path,) = (task.file.file_path for task in made.scan().plan_files())
     deleted = committed(made, [position_deletes(made, [(path, 14)]), equality_deletes(made, "id", [16])])
-    index_here(sc.open_table(deleted), BuildOptions())
+    index_here(sec.open_table(deleted), BuildOptions())
     lie_in_segment(Path(made.location().removeprefix("file://")) / "_secateur", "zone/0", element(UPPER, 1, INT64_MIN))
     for gone in (14, 16):
-        plan = sc.prune(sc.open_table(deleted), f"id = {gone}", strict=True, audit=1.0)
+        plan = sec.prune(sec.open_table(deleted), f"id = {gone}", strict=True, audit=1.0)
         assert plan.count() == 0
         assert plan.report.audit is not None
         assert plan.report.audit.blocks == plan.report.audit.excluded == 4
     with pytest.raises(AuditFailed, match="row 5 of row group 1"):
-        sc.prune(sc.open_table(deleted), "id = 15", strict=True, audit=1.0)
+        sec.prune(sec.open_table(deleted), "id = 15", strict=True, audit=1.0)
 
 
 def test_the_command_line_audits(root: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import (
     AmbiguousColumn,
     IncomparableLiteral,
@@ -47,7 +47,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def table(root: Path) -> ParquetDirectory:
-    return sc.open_table(str(root))
+    return sec.open_table(str(root))
 
 
 PREDICATES = [
@@ -73,13 +73,13 @@ PREDICATES = [
 @pytest.mark.parametrize(("predicate", "error", "message"), PREDICATES)
 def test_predicates(table: ParquetDirectory, predicate: str, error: type[SecateurError], message: str) -> None:
     with pytest.raises(error) as caught:
-        sc.prune(table, predicate)
+        sec.prune(table, predicate)
     assert message in str(caught.value)
 
 
 def test_the_position_is_marked(table: ParquetDirectory) -> None:
     with pytest.raises(InvalidPredicate) as caught:
-        sc.prune(table, "user_id = = 1")
+        sec.prune(table, "user_id = = 1")
     _, source, marker = str(caught.value).splitlines()
     assert source[marker.index("^")] == "="
     assert marker.index("^") == source.rindex("=")
@@ -88,61 +88,61 @@ def test_the_position_is_marked(table: ParquetDirectory) -> None:
 def test_names_that_differ_in_case_alone(tmp_path: Path) -> None:
     schema = pa.schema([("Id", pa.int64()), ("id", pa.int64())])
     pq.write_table(pa.table({"Id": [1]}), tmp_path / "rows.parquet")
-    declared = sc.open_table(str(tmp_path), schema=schema)
+    declared = sec.open_table(str(tmp_path), schema=schema)
     with pytest.raises(AmbiguousColumn, match="could be any of Id, id: pass case_sensitive=True"):
-        sc.prune(declared, "ID = 1")
+        sec.prune(declared, "ID = 1")
 
 
 def test_other_things_than_predicates(table: ParquetDirectory) -> None:
     with pytest.raises(InvalidPredicate, match="use SQL text or a comparison"):
-        sc.prune(table, 5)  # type: ignore[arg-type]
+        sec.prune(table, 5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="unknown time zone 'Mars/Base'"):
-        sc.prune(table, "user_id = 1", session_time_zone="Mars/Base")
+        sec.prune(table, "user_id = 1", session_time_zone="Mars/Base")
     with pytest.raises(ValueError, match="limit is -1"):
-        sc.prune(table, "user_id = 1", limit=-1)
+        sec.prune(table, "user_id = 1", limit=-1)
     with pytest.raises(TypeError, match=r"combine with &, \| and ~"):
-        bool(sc.col("user_id") == 1)
+        bool(sec.col("user_id") == 1)
 
 
 def test_orders(table: ParquetDirectory) -> None:
     with pytest.raises(ValueError, match="order_by needs a limit"):
-        sc.prune(table, "user_id = 1", order_by="user_id")
+        sec.prune(table, "user_id = 1", order_by="user_id")
     with pytest.raises(InvalidOrder, match="cannot order by 'user_id \\+ 1'"):
-        sc.prune(table, "user_id = 1", order_by="user_id + 1", limit=1)
+        sec.prune(table, "user_id = 1", order_by="user_id + 1", limit=1)
     with pytest.raises(UnknownColumn, match="did you mean user_id"):
-        sc.prune(table, "user_id = 1", order_by=["user_idd DESC"], limit=1)
+        sec.prune(table, "user_id = 1", order_by=["user_idd DESC"], limit=1)
 
 
 def test_columns_of_the_result(table: ParquetDirectory) -> None:
     with pytest.raises(UnknownColumn, match="did you mean name"):
-        sc.prune(table, "user_id = 1").to_arrow(columns=["nam"])
+        sec.prune(table, "user_id = 1").to_arrow(columns=["nam"])
 
 
 def test_what_only_spark_can_evaluate(table: ParquetDirectory) -> None:
     with pytest.raises(UnsupportedPredicate, match=r"reverse\(`name`\) = 'x'.*to_spark"):
-        sc.prune(table, "reverse(name) = 'x'").to_arrow()
+        sec.prune(table, "reverse(name) = 'x'").to_arrow()
     with pytest.raises(UnsupportedPredicate, match=r"upper\(`name`\) = 'A'.*to_spark"):
-        sc.prune(table, "upper(name) = 'A'").to_arrow()
+        sec.prune(table, "upper(name) = 'A'").to_arrow()
 
 
 def test_no_such_path(tmp_path: Path) -> None:
     with pytest.raises(TableNotFound, match="absent does not exist"):
-        sc.open_table(str(tmp_path / "absent"))
+        sec.open_table(str(tmp_path / "absent"))
 
 
 def test_a_file_instead_of_a_directory(root: Path) -> None:
     with pytest.raises(TableNotFound, match="open the directory that holds"):
-        sc.open_table(str(root / "rows.parquet"))
+        sec.open_table(str(root / "rows.parquet"))
 
 
 def test_an_unknown_kind_of_uri() -> None:
     with pytest.raises(TableNotFound, match="cannot open gopher://lake"):
-        sc.open_table("gopher://lake")
+        sec.open_table("gopher://lake")
 
 
 def test_an_empty_directory(tmp_path: Path) -> None:
     with pytest.raises(TableNotFound, match="holds no Parquet file"):
-        sc.prune(sc.open_table(str(tmp_path)), "a = 1")
+        sec.prune(sec.open_table(str(tmp_path)), "a = 1")
 
 
 def not_parquet(root: Path) -> None:
@@ -164,18 +164,18 @@ def empty(root: Path) -> None:
 def test_broken_data_files(spark: SparkSession, root: Path, harm: Callable[[Path], None], name: str) -> None:
     """They are data, not index: never passed over in silence, by a query or a build."""
     harm(root)
-    table = sc.open_table(str(root))
+    table = sec.open_table(str(root))
     with pytest.raises(InvalidParquet, match=name):
-        sc.prune(table, "user_id = 1")
+        sec.prune(table, "user_id = 1")
     with pytest.raises(InvalidParquet, match=name):
-        sc.build_index(table, spark=spark)
+        sec.build_index(table, spark=spark)
     assert not list((root / "_secateur" / "segments").iterdir())
 
 
 def test_files_whose_columns_no_type_holds(root: Path) -> None:
     pq.write_table(pa.table({"user_id": ["one"]}), root / "words.parquet")
     with pytest.raises(IncompatibleSchemas, match=r"words\.parquet has column user_id as string, other files as int64"):
-        sc.prune(sc.open_table(str(root)), "name = 'a'")
+        sec.prune(sec.open_table(str(root)), "name = 'a'")
 
 
 def test_directories_that_name_different_partition_columns(tmp_path: Path) -> None:
@@ -183,32 +183,32 @@ def test_directories_that_name_different_partition_columns(tmp_path: Path) -> No
         (tmp_path / folder).mkdir()
         pq.write_table(pa.table({"x": [1]}), tmp_path / folder / "rows.parquet")
     with pytest.raises(IncompatibleSchemas, match="conflicting partition columns in the directory names: a; b"):
-        sc.prune(sc.open_table(str(tmp_path)), "x = 1")
+        sec.prune(sec.open_table(str(tmp_path)), "x = 1")
 
 
 def test_an_index_directory_that_cannot_be_written(spark: SparkSession, root: Path) -> None:
     (root / "_secateur").write_text("a file where the directory should be")
     with pytest.raises(IndexNotWritable, match="index_location="):
-        sc.build_index(sc.open_table(str(root)), spark=spark)
-    assert sc.prune(sc.open_table(str(root)), "user_id = 2").count() == 1
+        sec.build_index(sec.open_table(str(root)), spark=spark)
+    assert sec.prune(sec.open_table(str(root)), "user_id = 2").count() == 1
 
 
 @pytest.mark.parametrize("argument", ["sort_key", "bloom", "gaps", "auto"])
 def test_one_text_is_no_list_of_columns(table: ParquetDirectory, argument: str) -> None:
     with pytest.raises(InvalidOption, match=r"write a list of columns: \['day'\]"):
-        sc.build_index(table, **{argument: "day"})
+        sec.build_index(table, **{argument: "day"})
 
 
 def test_columns_to_index(spark: SparkSession, table: ParquetDirectory) -> None:
     with pytest.raises(UnknownColumn, match="did you mean user_id"):
-        sc.build_index(table, spark=spark, bloom=["userid"])
+        sec.build_index(table, spark=spark, bloom=["userid"])
     with pytest.raises(UnknownColumn, match="did you mean day"):
-        sc.build_index(table, spark=spark, sort_key=["dya"])
-    assert sc.prune(table, "user_id = 1").report.index == "none"
+        sec.build_index(table, spark=spark, sort_key=["dya"])
+    assert sec.prune(table, "user_id = 1").report.index == "none"
 
 
 def test_read_paths_and_formats(spark: SparkSession, table: ParquetDirectory) -> None:
-    plan = sc.prune(table, "user_id = 1")
+    plan = sec.prune(table, "user_id = 1")
     with pytest.raises(ValueError, match="via is one of auto, local, blocks, native, iceberg, not 'bus'"):
         plan.to_spark(spark, via="bus")
     with pytest.raises(ValueError, match="'text' or 'json', not 'xml'"):

@@ -1,4 +1,4 @@
-"""Tables about a table: what ``sc.inspect`` says of directories and of Iceberg tables, and the command line of it."""
+"""Tables about a table: what ``sec.inspect`` says of directories and of Iceberg tables, and the command line of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-import secateur as sc
+import secateur as sec
 from secateur.cli import main
 from secateur.cli.tables import TABLES
 from secateur.index.model import BuildOptions, FilterOption
@@ -75,7 +75,7 @@ def events(catalog: Catalog) -> Table:
     """30 rows in 4 files, which are indexed; 30 more in 4 others; two rows of the first file deleted, by positions."""
     table = catalog.create_table("db.events", SCHEMA, partition_spec=SPEC)
     table.append(rows(0, 30))
-    index_here(sc.open_table(table), OPTIONS)
+    index_here(sec.open_table(table), OPTIONS)
     with table.manage_snapshots() as update:
         update.create_tag(snapshot_of(table), "indexed")
     table.append(rows(30, 30))
@@ -96,7 +96,7 @@ def lake(tmp_path: Path) -> Path:
     for day in (1, 2, 3):
         write_day(root, day, 40)
     options = BuildOptions(filters=(FilterOption("postings", "id"),), sort_key=("id",), segment_blocks=2)
-    index_here(sc.open_table(str(root)), options)
+    index_here(sec.open_table(str(root)), options)
     write_day(root, 2, 50)
     write_day(root, 4, 40)
     return root
@@ -118,7 +118,7 @@ def by_name(table: pa.Table, **where: Any) -> dict[str, Any]:
 
 
 def test_snapshots_are_those_of_iceberg(events: Table) -> None:
-    found = sc.inspect.snapshots(sc.open_table(events))
+    found = sec.inspect.snapshots(sec.open_table(events))
     theirs = events.inspect.snapshots()
     assert found["committed_at"].cast(pa.timestamp("ms")).equals(theirs["committed_at"])
     for name in ("snapshot_id", "parent_id", "operation", "manifest_list", "summary"):
@@ -126,12 +126,12 @@ def test_snapshots_are_those_of_iceberg(events: Table) -> None:
     assert found["sequence_number"].to_pylist() == [1, 2, 3]
     assert found["refs"].to_pylist() == [["indexed"], [], ["main"]]
     assert found["selected"].to_pylist() == [False, False, True]
-    past = sc.open_table(events, ref="indexed")
-    assert sc.inspect.snapshots(past)["selected"].to_pylist() == [True, False, False]
+    past = sec.open_table(events, ref="indexed")
+    assert sec.inspect.snapshots(past)["selected"].to_pylist() == [True, False, False]
 
 
 def test_manifests_are_those_of_iceberg(events: Table) -> None:
-    found = sc.inspect.manifests(sc.open_table(events)).to_pylist()
+    found = sec.inspect.manifests(sec.open_table(events)).to_pylist()
     theirs = events.inspect.manifests().to_pylist()
     for mine, their in zip(found, theirs, strict=True):
         kind = "data" if their["content"] == 0 else "delete"
@@ -145,23 +145,23 @@ def test_manifests_are_those_of_iceberg(events: Table) -> None:
         assert summaries == expected
         assert [each["field"] for each in mine["partitions"]] == ["day", "b"]
     assert [each["added_rows"] for each in found] == [30, 30, 2]
-    past = sc.inspect.manifests(sc.open_table(events, ref="indexed"))
+    past = sec.inspect.manifests(sec.open_table(events, ref="indexed"))
     assert past["manifest"].to_pylist() == [theirs[1]["path"]]
 
 
 def test_a_directory_has_neither(lake: Path, events: Table) -> None:
     for name in ("snapshots", "manifests"):
-        table_of = getattr(sc.inspect, name)
-        empty = table_of(sc.open_table(str(lake)))
+        table_of = getattr(sec.inspect, name)
+        empty = table_of(sec.open_table(str(lake)))
         assert len(empty) == 0
-        assert empty.schema == table_of(sc.open_table(events)).schema
+        assert empty.schema == table_of(sec.open_table(events)).schema
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------
 
 
 def assert_files_are_icebergs(table: Table) -> pa.Table:
-    found = sc.inspect.files(sc.open_table(table))
+    found = sec.inspect.files(sec.open_table(table))
     theirs = {row["file_path"]: row for row in table.inspect.files().to_pylist()}
     partitions = {
         row["data_file"]["file_path"]: (row["data_file"]["partition"], row["snapshot_id"], row["sequence_number"])
@@ -191,7 +191,7 @@ def test_files_are_those_of_iceberg(events: Table) -> None:
 
 
 def test_files_of_the_past(events: Table) -> None:
-    found = sc.inspect.files(sc.open_table(events, ref="indexed"))
+    found = sec.inspect.files(sec.open_table(events, ref="indexed"))
     assert found["row_count"].to_pylist() == [10, 14, 4, 2]
     assert found["indexed"].to_pylist() == [True] * 4
     assert found["delete_files"].to_pylist() == [0] * 4
@@ -234,7 +234,7 @@ def test_files_of_many_partition_specs(catalog: Catalog) -> None:
     assert found.schema.field("partition").type.names == ["p1", "p2", "p4", "name_is"]
     with table.update_spec() as update:
         update.rename_field("p1", "money")
-    renamed = sc.inspect.files(sc.open_table(table))["partition"].to_pylist()
+    renamed = sec.inspect.files(sec.open_table(table))["partition"].to_pylist()
     assert [each["money"] for each in renamed] == [each["p1"] for each in found["partition"].to_pylist()]
 
 
@@ -243,19 +243,19 @@ def test_partitions_by_uuids(catalog: Catalog) -> None:
     schema, spec = Schema(NestedField(1, "code", UUIDType())), PartitionField(1, 1000, IdentityTransform(), "code")
     table = catalog.create_table("db.coded", schema, partition_spec=PartitionSpec(spec))
     table.append(pa.table({"code": pa.array([UUID(int=7).bytes, None], pa.binary(16))}))
-    found = sc.inspect.files(sc.open_table(table))["partition"].to_pylist()
+    found = sec.inspect.files(sec.open_table(table))["partition"].to_pylist()
     assert sorted(found, key=str) == [{"code": str(UUID(int=7))}, {"code": None}]
 
 
 def test_tables_without_rows(catalog: Catalog) -> None:
-    empty = sc.open_table(catalog.create_table("db.empty", SCHEMA))
+    empty = sec.open_table(catalog.create_table("db.empty", SCHEMA))
     for name in ("snapshots", "manifests", "files", "blocks", "segments"):
-        assert len(getattr(sc.inspect, name)(empty)) == 0, name
-    assert set(sc.inspect.coverage(empty)["why"].to_pylist()) == {"there is no index"}
+        assert len(getattr(sec.inspect, name)(empty)) == 0, name
+    assert set(sec.inspect.coverage(empty)["why"].to_pylist()) == {"there is no index"}
 
 
 def test_files_of_a_directory(lake: Path) -> None:
-    found = sc.inspect.files(sc.open_table(str(lake)))
+    found = sec.inspect.files(sec.open_table(str(lake)))
     assert found["file"].to_pylist() == [f"day=2024-01-0{day}/rows.parquet" for day in (1, 2, 3, 4)]
     assert found["partition"].to_pylist() == [{"day": dt.date(2024, 1, day)} for day in (1, 2, 3, 4)]
     assert found["indexed"].to_pylist() == [True, False, True, False]
@@ -270,26 +270,26 @@ def test_files_of_a_directory(lake: Path) -> None:
 
 @pytest.mark.parametrize("format_", ["directory", "iceberg"])
 def test_blocks_are_those_of_a_plan_of_everything(lake: Path, events: Table, format_: str) -> None:
-    table: Any = sc.open_table(str(lake)) if format_ == "directory" else sc.open_table(events)
-    found = sc.inspect.blocks(table)
-    plan = sc.prune(table, "TRUE", strict=True).blocks
+    table: Any = sec.open_table(str(lake)) if format_ == "directory" else sec.open_table(events)
+    found = sec.inspect.blocks(table)
+    plan = sec.prune(table, "TRUE", strict=True).blocks
     columns = ["file", "row_group", "row_count", "bytes"]
     assert found.select(columns).to_pylist() == sorted(
         plan.select(columns).to_pylist(), key=lambda row: [*row.values()]
     )
-    indexed = dict(zip(*(sc.inspect.files(table)[name].to_pylist() for name in ("file", "indexed")), strict=True))
+    indexed = dict(zip(*(sec.inspect.files(table)[name].to_pylist() for name in ("file", "indexed")), strict=True))
     for block in found.to_pylist():
         assert (block["segment"] is not None) == indexed[block["file"]]
 
 
 def test_segments(lake: Path, events: Table) -> None:
-    found = sc.inspect.segments(sc.open_table(str(lake))).to_pylist()
+    found = sec.inspect.segments(sec.open_table(str(lake))).to_pylist()
     assert [each["files"] for each in found] == [1, 1, 1]
     assert [each["live_files"] for each in found] == [1, 0, 1]  # one was changed since
     assert [(each["lower"]["id"], each["upper"]["id"]) for each in found] == [(100, 139), (200, 239), (300, 339)]
     sizes = [(lake / "_secateur" / each["name"]).stat().st_size for each in found]
     assert [each["bytes"] for each in found] == sizes
-    of_iceberg = sc.inspect.segments(sc.open_table(events)).to_pylist()
+    of_iceberg = sec.inspect.segments(sec.open_table(events)).to_pylist()
     assert [(each["lower"], each["upper"]) for each in of_iceberg] == [
         ({"id": 0}, {"id": 23}),
         ({"id": 24}, {"id": 29}),
@@ -300,16 +300,16 @@ def test_segments(lake: Path, events: Table) -> None:
 def test_an_index_calls_columns_as_the_table_does_now(events: Table) -> None:
     with events.update_schema() as update:
         update.rename_column("id", "number")
-    table = sc.open_table(events)
-    assert sc.inspect.segments(table).schema.field("lower").type.names == ["number"]
-    assert by_name(sc.inspect.coverage(table), column="number", structure="bloom")["files"] == 4
+    table = sec.open_table(events)
+    assert sec.inspect.segments(table).schema.field("lower").type.names == ["number"]
+    assert by_name(sec.inspect.coverage(table), column="number", structure="bloom")["files"] == 4
 
 
 # ---- coverage --------------------------------------------------------------------------------------------------------
 
 
 def test_coverage_of_a_directory(lake: Path) -> None:
-    found = sc.inspect.coverage(sc.open_table(str(lake)))
+    found = sec.inspect.coverage(sec.open_table(str(lake)))
     assert {(row["column"], row["structure"]) for row in found.to_pylist()} == {
         *((name, what) for name in ("id", "name", "ts") for what in ("zone map", "pages")),
         ("id", "postings"),
@@ -321,30 +321,30 @@ def test_coverage_of_a_directory(lake: Path) -> None:
 
 
 def test_coverage_of_an_iceberg_table(events: Table) -> None:
-    table = sc.open_table(events)
-    found = sc.inspect.coverage(table)
+    table = sec.open_table(events)
+    found = sec.inspect.coverage(table)
     ngram = by_name(found, column="name", structure="ngram")
     assert (ngram["setting"], ngram["files"], ngram["row_count"]) == ("3 bytes", 4, 30)
     assert ngram["why"] == "4 files not in the index"
     assert "have no order" in by_name(found, column="tags")["why"]
-    past = sc.inspect.coverage(sc.open_table(events, ref="indexed"))
+    past = sec.inspect.coverage(sec.open_table(events, ref="indexed"))
     assert by_name(past, column="id", structure="bloom")["why"] is None
 
 
 def test_a_column_that_came_later_is_not_indexed(events: Table) -> None:
     with events.update_schema() as update:
         update.add_column("more", LongType())
-    row = by_name(sc.inspect.coverage(sc.open_table(events)), column="more")
+    row = by_name(sec.inspect.coverage(sec.open_table(events)), column="more")
     assert (row["files"], row["files_without_structure"]) == (0, 4)
     assert "does not have the column" in row["why"]
 
 
 def test_without_an_index_nothing_is_covered(lake: Path) -> None:
-    table = sc.open_table(str(lake))
-    sc.drop_index(table)
-    assert len(sc.inspect.segments(table)) == 0
-    assert sc.inspect.blocks(table)["segment"].null_count == len(sc.inspect.blocks(table)) == 9
-    row = by_name(sc.inspect.coverage(table), column="id")
+    table = sec.open_table(str(lake))
+    sec.drop_index(table)
+    assert len(sec.inspect.segments(table)) == 0
+    assert sec.inspect.blocks(table)["segment"].null_count == len(sec.inspect.blocks(table)) == 9
+    row = by_name(sec.inspect.coverage(table), column="id")
     assert (row["files"], row["files_without_entry"], row["why"]) == (0, 4, "there is no index")
 
 
@@ -358,7 +358,7 @@ def run(*arguments: str | Path) -> Any:
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_is_shown(lake: Path, events: Table, name: str) -> None:
     for place in (str(lake), events.metadata_location):
-        table = getattr(sc.inspect, name)(sc.open_table(place))
+        table = getattr(sec.inspect, name)(sec.open_table(place))
         told = json.loads(run("inspect", place, name, "--json").stdout)
         assert [list(row) for row in told] == [table.column_names] * len(table)
         text = run("inspect", place, name)

@@ -18,7 +18,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField
 
-import secateur as sc
+import secateur as sec
 from secateur.index.model import BuildOptions
 from secateur.pruning.report import Report
 from tests.support.iceberg_deletes import delete_positions
@@ -33,7 +33,7 @@ def numbers(tmp_path: Path) -> Table:
     table = catalog.create_table("db.numbers", Schema(NestedField(1, "n", LongType())))
     for first in (0, 10, 20):
         table.append(pa.table({"n": range(first, first + 10)}))
-    index_here(sc.open_table(table), BuildOptions())
+    index_here(sec.open_table(table), BuildOptions())
     for first in (30, 40):
         table.append(pa.table({"n": range(first, first + 10)}))
     path = next(task.file.file_path for task in table.scan("n < 10").plan_files())
@@ -57,9 +57,9 @@ def lake(tmp_path: Path) -> Path:
 def told() -> Iterator[list[Report]]:
     """The reports of all plans."""
     reports: list[Report] = []
-    sc.add_reporter(reports.append)
+    sec.add_reporter(reports.append)
     yield reports
-    sc.remove_reporter(reports.append)
+    sec.remove_reporter(reports.append)
 
 
 def values(report: Report) -> dict[str, Any]:
@@ -78,8 +78,8 @@ def values(report: Report) -> dict[str, Any]:
 
 
 def test_metrics_of_an_iceberg_table(numbers: Table) -> None:
-    table = sc.open_table(numbers)
-    found = values(sc.prune(table, "n < 15", strict=True).report)
+    table = sec.open_table(numbers)
+    found = values(sec.prune(table, "n < 15", strict=True).report)
     planned = list(numbers.scan("n < 15").plan_files())
     deletes = [delete for task in planned for delete in task.delete_files]
     expected = {
@@ -107,34 +107,34 @@ def test_metrics_of_an_iceberg_table(numbers: Table) -> None:
 
 
 def test_manifests_in_memory_are_not_scanned(numbers: Table) -> None:
-    table = sc.open_table(numbers)
-    sc.drop_index(table)
-    found = values(sc.prune(table, "TRUE").report)
+    table = sec.open_table(numbers)
+    sec.drop_index(table)
+    found = values(sec.prune(table, "TRUE").report)
     assert (found["scanned-data-manifests"], found["skipped-data-manifests"]) == (5, 0)
-    found = values(sc.prune(table, "TRUE").report)
+    found = values(sec.prune(table, "TRUE").report)
     assert (found["scanned-data-manifests"], found["skipped-data-manifests"]) == (0, 5)
     assert (found["scanned-delete-manifests"], found["skipped-delete-manifests"]) == (0, 2)
     numbers.append(pa.table({"n": [99]}))
-    found = values(sc.prune(table, "TRUE").report)
+    found = values(sec.prune(table, "TRUE").report)
     assert (found["scanned-data-manifests"], found["skipped-data-manifests"]) == (1, 5)
 
 
 def test_deletes_that_no_file_of_the_plan_needs_are_skipped(numbers: Table) -> None:
-    found = values(sc.prune(sc.open_table(numbers), "n >= 40").report)
+    found = values(sec.prune(sec.open_table(numbers), "n >= 40").report)
     assert (found["indexed-delete-files"], found["result-delete-files"], found["skipped-delete-files"]) == (2, 0, 2)
     assert found["total-delete-file-size-in-bytes"] == 0
 
 
 def test_metrics_of_a_directory(lake: Path) -> None:
-    table = sc.open_table(str(lake))
-    found = values(sc.prune(table, "n < 15", strict=True).report)
+    table = sec.open_table(str(lake))
+    found = values(sec.prune(table, "n < 15", strict=True).report)
     assert found["result-data-files"] == 1
     assert found["total-file-size-in-bytes"] == (lake / "0.parquet").stat().st_size
     assert not any(value for name, value in found.items() if "manifest" in name or "delete" in name)
     assert "total-row-groups" not in found  # a plan without an index does not know it before
     assert found["result-row-groups"] == 2
     index_here(table, BuildOptions())
-    found = values(sc.prune(table, "n < 15", strict=True).report)
+    found = values(sec.prune(table, "n < 15", strict=True).report)
     names = ("total", "result", "skipped")
     assert [found[f"{name}-row-groups"] for name in names] == [30, 2, 28]
     assert [found[f"{name}-rows"] for name in names] == [300, 20, 280]
@@ -143,12 +143,12 @@ def test_metrics_of_a_directory(lake: Path) -> None:
 
 
 def test_a_plan_of_nothing_has_metrics(numbers: Table) -> None:
-    found = values(sc.prune(sc.open_table(numbers), "n > 1000").report)
+    found = values(sec.prune(sec.open_table(numbers), "n > 1000").report)
     assert (found["result-data-files"], found["total-file-size-in-bytes"], found["result-row-groups"]) == (0, 0, 0)
 
 
 def test_a_report_is_a_value(numbers: Table) -> None:
-    report = sc.prune(sc.open_table(numbers), "n < 15").report
+    report = sec.prune(sec.open_table(numbers), "n < 15").report
     assert json.loads(report.to_json())["metrics"] == report.metrics()
     assert json.loads(json.dumps(asdict(report)))["snapshot_id"] == report.snapshot_id
     assert pickle.loads(pickle.dumps(report)).metrics() == report.metrics()
@@ -158,32 +158,32 @@ def test_a_report_is_a_value(numbers: Table) -> None:
 
 
 def test_a_reporter_is_told_of_every_plan_once(lake: Path, told: list[Report]) -> None:
-    table = sc.open_table(str(lake))
-    plan = sc.prune(table, "n = 1")
+    table = sec.open_table(str(lake))
+    plan = sec.prune(table, "n = 1")
     assert plan.to_arrow().num_rows == plan.count() == 1
     assert told == [plan.report]
     assert (told[0].predicate, told[0].table) == ("n = 1", str(lake))
-    sc.add_reporter(told.append)
-    sc.prune(table, "n = 2")
+    sec.add_reporter(told.append)
+    sec.prune(table, "n = 2")
     assert [report.predicate for report in told] == ["n = 1", "n = 2"]
-    sc.remove_reporter(told.append)
-    sc.prune(table, "n = 3")
+    sec.remove_reporter(told.append)
+    sec.prune(table, "n = 3")
     assert len(told) == 2
-    sc.remove_reporter(told.append)
+    sec.remove_reporter(told.append)
 
 
 def test_a_reporter_that_fails_fails_no_query(lake: Path, told: list[Report], caplog: pytest.LogCaptureFixture) -> None:
     def broken(report: Report) -> None:
         raise RuntimeError(f"cannot report {report.predicate}")
 
-    sc.remove_reporter(told.append)
-    sc.add_reporter(broken)
-    sc.add_reporter(told.append)
+    sec.remove_reporter(told.append)
+    sec.add_reporter(broken)
+    sec.add_reporter(told.append)
     try:
         with caplog.at_level(logging.INFO, "secateur"):
-            assert sc.prune(sc.open_table(str(lake)), "n = 1").count() == 1
+            assert sec.prune(sec.open_table(str(lake)), "n = 1").count() == 1
     finally:
-        sc.remove_reporter(broken)
+        sec.remove_reporter(broken)
     assert len(told) == 1
     (record,) = (record for record in caplog.records if record.levelno == logging.ERROR)
     assert "broken" in record.getMessage()
@@ -200,26 +200,26 @@ def lines(plan: Any) -> dict[str, str]:
 
 
 def test_an_iceberg_table_is_explained_with_its_snapshot(numbers: Table) -> None:
-    table = sc.open_table(numbers)
+    table = sec.open_table(numbers)
     snapshot = numbers.current_snapshot()
     assert snapshot is not None
-    told = lines(sc.prune(table, "n < 15"))
+    told = lines(sec.prune(table, "n < 15"))
     assert (
         told["table"] == f"{table.location}, snapshot {snapshot.snapshot_id}, 5 files, at most 1 of them with deletes"
     )
     first, _, indexed, *_ = (each.snapshot_id for each in numbers.metadata.snapshots)
     index, made_of = "snapshot 1, 1 segments", f"made of table snapshot {indexed}"
     assert told["index"] == f"{index}, covers 3 of 5 files; 3 of its 3 files are live, {made_of}"
-    told = lines(sc.prune(sc.open_table(numbers, snapshot_id=first), "n < 15"))
+    told = lines(sec.prune(sec.open_table(numbers, snapshot_id=first), "n < 15"))
     assert told["table"] == f"{table.location}, snapshot {first}, 1 files"
     assert told["index"] == f"{index}, covers 1 of 1 files; 1 of its 3 files are live, {made_of}"
 
 
 def test_a_directory_is_explained_by_its_location(lake: Path) -> None:
-    table = sc.open_table(str(lake))
+    table = sec.open_table(str(lake))
     index_here(table, BuildOptions())
-    told = lines(sc.prune(table, "n < 15"))
+    told = lines(sec.prune(table, "n < 15"))
     assert (told["table"], told["index"]) == (str(lake), "snapshot 1, 1 segments, covers 3 of 3 files")
     (lake / "0.parquet").unlink()
-    told = lines(sc.prune(table, "n < 15"))
+    told = lines(sec.prune(table, "n < 15"))
     assert told["index"] == "snapshot 1, 1 segments, covers 2 of 2 files; 2 of its 3 files are live"

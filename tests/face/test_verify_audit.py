@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from pyspark.sql import SparkSession
 
-import secateur as sc
+import secateur as sec
 from secateur.cli import main
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, FilterOption
 from secateur.io.scan.index_audit import AuditFindings
@@ -72,7 +72,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for i in range(3):
         options: dict[str, Any] = {"row_group_size": GROUP, "write_page_index": True}
         write_file(root / f"{i}.parquet", rows(100 * i), data_page_size=1, write_batch_size=PAGE, **options)
-    index_here(sc.open_table(str(root)), OPTIONS)
+    index_here(sec.open_table(str(root)), OPTIONS)
     return root
 
 
@@ -95,7 +95,7 @@ def found_in(table: Table, share: float | None = 1.0) -> AuditFindings:
 
 
 def test_a_true_index_is_found_true(built: Path) -> None:
-    found = found_in(sc.open_table(str(built)))
+    found = found_in(sec.open_table(str(built)))
     assert found.faults == []
     assert found.skipped == []
     assert (found.blocks, found.rows) == (18, 180)
@@ -104,8 +104,8 @@ def test_a_true_index_is_found_true(built: Path) -> None:
 
 
 def test_a_share_of_the_blocks_is_read(built: Path) -> None:
-    assert found_in(sc.open_table(str(built)), 0.3).blocks == 6
-    assert found_in(sc.open_table(str(built)), None).blocks == 18
+    assert found_in(sec.open_table(str(built)), 0.3).blocks == 6
+    assert found_in(sec.open_table(str(built)), None).blocks == 18
 
 
 @examples(25)
@@ -189,7 +189,7 @@ LIES: dict[str, tuple[Callable[[Path], None], str, str]] = {
 def test_every_kind_of_lie_is_named(root: Path, lie: str) -> None:
     lay, column, statistic = LIES[lie]
     lay(root / "_secateur")
-    faults = found_in(sc.open_table(str(root))).faults
+    faults = found_in(sec.open_table(str(root))).faults
     named = [fault for fault in faults if (fault.column, fault.statistic) == (column, statistic)]
     assert named, faults
     assert named[0].file in ("0.parquet", "1.parquet", "2.parquet")
@@ -201,15 +201,15 @@ def test_every_kind_of_lie_is_named(root: Path, lie: str) -> None:
 def test_a_node_that_denies_its_segments_is_told_without_spark(root: Path) -> None:
     tree = snapshot_of(root / "_secateur").tree
     assert len(tree.begin) > 2
-    assert sc.verify_index(sc.open_table(str(root))).sound
+    assert sec.verify_index(sec.open_table(str(root))).sound
     lie_in_snapshot(root / "_secateur", "tree/0", element(1, tree.begin[1], 0))
-    found = sc.verify_index(sc.open_table(str(root)))
+    found = sec.verify_index(sec.open_table(str(root)))
     assert any(f"node {tree.begin[1]} of the tree of id denies what is below it" in fault for fault in found.faults)
 
 
 def test_progress_is_told(built: Path) -> None:
     steps: list[tuple[str, int, int]] = []
-    found = sc.verify_index(sc.open_table(str(built)), on_progress=lambda *step: steps.append(step))
+    found = sec.verify_index(sec.open_table(str(built)), on_progress=lambda *step: steps.append(step))
     assert found.sound
     assert [done for what, done, _ in steps if what == "index files"] == list(range(1, len(steps) + 1))
     assert steps[-1][1] == steps[-1][2] > found.segments
@@ -218,15 +218,15 @@ def test_progress_is_told(built: Path) -> None:
 @pytest.mark.parametrize("arguments", [{"sample": 0.0}, {"sample": 1.5}, {"sample": 0.5}, {"predicates": ["id = 1"]}])
 def test_an_audit_needs_spark_and_a_share(built: Path, arguments: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"share|pass spark="):
-        sc.verify_index(sc.open_table(str(built)), **arguments)
+        sec.verify_index(sec.open_table(str(built)), **arguments)
 
 
 GIVEN = ["id = 14", "maybe IS NULL AND id < 30", "text LIKE '%25 at%'", "name = 'name 3' OR real > 100", "1 / id = 7"]
 
 
 def test_spark_proves_statistics_and_plans(spark: SparkSession, built: Path) -> None:
-    found = sc.verify_index(
-        sc.open_table(str(built)), spark=spark, sample=1.0, predicates=GIVEN, random_predicates=8, seed=3
+    found = sec.verify_index(
+        sec.open_table(str(built)), spark=spark, sample=1.0, predicates=GIVEN, random_predicates=8, seed=3
     )
     audit = found.audit
     assert audit is not None
@@ -241,8 +241,8 @@ def test_spark_proves_statistics_and_plans(spark: SparkSession, built: Path) -> 
 def test_spark_names_the_rows_that_a_lie_loses(spark: SparkSession, root: Path) -> None:
     lie_in_segment(root / "_secateur", "zone/0", element(0, 1, 15))
     lie_in_segment(root / "_secateur", "page/0", element(2, 0, 3))
-    table = sc.open_table(str(root))
-    found = sc.verify_index(table, spark=spark, sample=1.0, predicates=["id = 14", "id = 1"], random_predicates=0)
+    table = sec.open_table(str(root))
+    found = sec.verify_index(table, spark=spark, sample=1.0, predicates=["id = 14", "id = 1"], random_predicates=0)
     assert found.audit is not None
     assert not found.sound
     lost = {(row.predicate, row.file, row.row_group, row.position) for row in found.audit.lost_rows}
@@ -256,7 +256,7 @@ def test_spark_names_the_rows_that_a_lie_loses(spark: SparkSession, root: Path) 
 def test_what_is_random_finds_lies_too(spark: SparkSession, root: Path) -> None:
     """Bloom filters without a bit: a few of the random predicates ask for a value."""
     lie_in_filters(root / "_secateur", 0, np.zeros_like)
-    found = sc.verify_index(sc.open_table(str(root)), spark=spark, sample=1.0, random_predicates=24, seed=1)
+    found = sec.verify_index(sec.open_table(str(root)), spark=spark, sample=1.0, random_predicates=24, seed=1)
     assert found.audit is not None
     assert found.audit.lost_rows
     assert all("`id`" in row.predicate for row in found.audit.lost_rows)
@@ -266,10 +266,10 @@ def test_files_beside_the_index_and_values_of_directories(spark: SparkSession, t
     root = tmp_path / "table"
     for i in range(3):
         write_file(root / f"p={i}" / "a.parquet", rows(100 * i), row_group_size=GROUP)
-    index_here(sc.open_table(str(root)), OPTIONS)
+    index_here(sec.open_table(str(root)), OPTIONS)
     write_file(root / "p=7" / "new.parquet", rows(700), row_group_size=GROUP)
     told = {"predicates": ["p = 2", "p = 7 AND id < 705"], "random_predicates": 2, "seed": 5}
-    found = sc.verify_index(sc.open_table(str(root)), spark=spark, **told)
+    found = sec.verify_index(sec.open_table(str(root)), spark=spark, **told)
     assert found.audit is not None
     assert found.audit.faults == found.audit.skipped == ()
     assert (found.files_covered, found.files_uncovered, found.audit.covered_blocks) == (3, 1, 18)
@@ -284,15 +284,15 @@ def test_rows_that_iceberg_deleted_stay_deleted(spark: SparkSession, tmp_path: P
     made.append(own)
     (path,) = (task.file.file_path for task in made.scan().plan_files())
     deleted = committed(made, [position_deletes(made, [(path, 14)]), equality_deletes(made, "id", [16])])
-    index_here(sc.open_table(deleted), BuildOptions())
+    index_here(sec.open_table(deleted), BuildOptions())
     told: dict[str, Any] = {"spark": spark, "sample": 1.0, "random_predicates": 6, "seed": 5}
-    found = sc.verify_index(sc.open_table(deleted), **told)
+    found = sec.verify_index(sec.open_table(deleted), **told)
     assert found.audit is not None
     assert found.sound, found.audit.faults
     assert (found.audit.blocks, found.audit.skipped) == (6, ())
     lie_in_segment(Path(made.location().removeprefix("file://")) / "_secateur", "zone/0", element(1, 1, 12))
     told |= {"predicates": ["id = 14", "id = 16", "id = 15"], "random_predicates": 0}
-    wrong = sc.verify_index(sc.open_table(deleted), **told).audit
+    wrong = sec.verify_index(sec.open_table(deleted), **told).audit
     assert wrong is not None
     assert [(row.predicate, row.position) for row in wrong.lost_rows] == [("id = 15", 5)]
     assert [fault.column for fault in wrong.contradictions] == ["id"]

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import Catalog
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IndexFault, SecateurError
 from secateur.index.container.index_file import SNAPSHOT
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
@@ -39,7 +39,7 @@ PATHS = ["../outside.parquet", "a/../../outside.parquet", "{tmp}/outside.parquet
 def lake(write_table: WriteTable, tmp_path: Path) -> Path:
     """A table of two files with an index, and a file beside it with other rows."""
     root = write_table({"a.parquet": ROWS.slice(0, 100), "b.parquet": ROWS.slice(100, 100)}, row_group_size=10)
-    index_here(sc.open_table(root), OPTIONS)
+    index_here(sec.open_table(root), OPTIONS)
     pq.write_table(pa.table({"id": np.arange(10**6, 10**6 + 100)}), tmp_path / "outside.parquet", row_group_size=10)
     return root
 
@@ -70,7 +70,7 @@ def texts(*values: str) -> Callable[[Arrays], Arrays]:
 
 
 def matching(root: Path, predicate: str) -> list[int]:
-    return sorted(sc.prune(sc.open_table(root), predicate).to_arrow()["id"].to_pylist())
+    return sorted(sec.prune(sec.open_table(root), predicate).to_arrow()["id"].to_pylist())
 
 
 @pytest.mark.parametrize("listed", [True, False], ids=["same files", "other files"])
@@ -86,8 +86,8 @@ def test_entries_for_files_outside_are_not_followed(
     assert matching(lake, "id >= 0") == list(range(200))
     assert matching(lake, "id = 42 OR id = 142 OR id > 999999") == [42, 142]
     with suppress(SecateurError):
-        sc.verify_index(sc.open_table(lake))
-        sc.inspect.blocks(sc.open_table(lake))
+        sec.verify_index(sec.open_table(lake))
+        sec.inspect.blocks(sec.open_table(lake))
     assert {Path(each).resolve().parent for each in opened} == {lake}
 
 
@@ -103,15 +103,15 @@ def test_names_that_lead_out_are_neither_read_nor_removed(lake: Path, tmp_path: 
         rewrite(lake, lambda data: with_contents(data, lambda told: told["meta"].update(made_of=made_of)))
     else:
         rewrite(lake, lambda data: with_arrays(data, SNAPSHOT, {chunk: first_named(wrong)}).data)
-    table = sc.open_table(lake)
+    table = sec.open_table(lake)
     assert matching(lake, "id = 42") == [42]
     with pytest.raises(IndexFault, match=re.escape(f"{wrong!r} is no name of an index file")):
-        sc.prune(table, "id = 42", strict=True)
-    assert not sc.verify_index(table).sound
+        sec.prune(table, "id = 42", strict=True)
+    assert not sec.verify_index(table).sound
     with suppress(SecateurError):
-        sc.vacuum_index(table, grace_seconds=0)
+        sec.vacuum_index(table, grace_seconds=0)
     assert secret.exists()
-    sc.drop_index(table)
+    sec.drop_index(table)
     assert secret.exists()
     assert matching(lake, "id = 42") == [42]
 
@@ -134,8 +134,8 @@ def test_kept_manifests_lead_to_no_file_outside_of_the_table(catalog: Catalog, t
     """Where they name one, the manifests themselves are read."""
     catalog.create_table("db.t", schema=ROWS.schema).append(ROWS)
     pq.write_table(pa.table({"id": np.arange(10**6, 10**6 + 100)}), tmp_path / "outside.parquet")
-    index_here(sc.open_table("db.t", catalog=catalog), BuildOptions())
-    snapshot = sc.open_table("db.t", catalog=catalog).snapshot()
+    index_here(sec.open_table("db.t", catalog=catalog), BuildOptions())
+    snapshot = sec.open_table("db.t", catalog=catalog).snapshot()
     assert isinstance(snapshot, IcebergSnapshot)
     ((key, good),) = snapshot._read_manifests.items()
     assert snapshot.read == ([], [])
@@ -144,12 +144,12 @@ def test_kept_manifests_lead_to_no_file_outside_of_the_table(catalog: Catalog, t
         column = good.files.schema.get_field_index("path")
         wrong = replace(good, files=good.files.set_column(column, FILES.field("path"), pa.array([path])))
         keep(snapshot.store, {key: wrong})
-        opened = sc.open_table("db.t", catalog=catalog)
-        assert sorted(sc.prune(opened, "id >= 0").to_arrow()["id"].to_pylist()) == list(range(200))
+        opened = sec.open_table("db.t", catalog=catalog)
+        assert sorted(sec.prune(opened, "id >= 0").to_arrow()["id"].to_pylist()) == list(range(200))
         assert opened.snapshot().read == ([key.path], [])
     keep(snapshot.store, {key: good})
-    opened = sc.open_table("db.t", catalog=catalog)
-    assert sorted(sc.prune(opened, "id >= 0").to_arrow()["id"].to_pylist()) == list(range(200))
+    opened = sec.open_table("db.t", catalog=catalog)
+    assert sorted(sec.prune(opened, "id >= 0").to_arrow()["id"].to_pylist()) == list(range(200))
     assert opened.snapshot().read == ([], [])
 
 

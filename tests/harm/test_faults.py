@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import SEGMENT, read_contents
 from secateur.index.read.index_view import IndexView
@@ -35,7 +35,7 @@ def golden(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("predicate", [PREDICATE, TEXTS])
 def test_the_whole_index_answers(golden: Path, predicate: str) -> None:
     assert ask(golden, predicate) == (IDS[predicate], ())
-    assert len(sc.prune(sc.open_table(str(golden)), "id = 1000").blocks) == 0
+    assert len(sec.prune(sec.open_table(str(golden)), "id = 1000").blocks) == 0
 
 
 READ = [
@@ -71,7 +71,7 @@ def test_any_length_may_be_cut_off(golden: Path, name: str, predicate: str) -> N
         ids, degraded = ask(golden, predicate)
         assert ids == IDS[predicate], length
         assert bool(degraded) == is_refused(golden, predicate), length
-        assert not sc.verify_index(sc.open_table(str(golden))).sound, length
+        assert not sec.verify_index(sec.open_table(str(golden))).sound, length
         noticed.append(bool(degraded))
     assert noticed == sorted(noticed, reverse=True)  # the more is gone, the more is missed
     assert all(noticed) == (file.suffix == ".snapshot")
@@ -141,7 +141,7 @@ def test_c04_trouble_with_one_segment_leaves_the_other_of_use(golden: Path, chun
     """What could not be read keeps its blocks, and only its blocks."""
 
     def blocks_of_second_part() -> list[int]:
-        blocks = sc.prune(sc.open_table(str(golden)), predicate).blocks.to_pylist()
+        blocks = sec.prune(sec.open_table(str(golden)), predicate).blocks.to_pylist()
         return [block["row_group"] for block in blocks if block["file"].startswith("part=1")]
 
     before = blocks_of_second_part()
@@ -159,7 +159,7 @@ def test_c04_trouble_with_one_filter_leaves_the_others_of_use(golden: Path) -> N
     """Of the two columns that are looked up one rules the block out alone."""
     file = index_files(golden)["filter 0"]
     file.write_bytes(without_bands(file.name, file.read_bytes()))
-    plan = sc.prune(sc.open_table(str(golden)), "id = 17 AND wide = 1700000000000000000001")
+    plan = sec.prune(sec.open_table(str(golden)), "id = 17 AND wide = 1700000000000000000001")
     assert len(plan.blocks) == 0
     assert len(plan.report.degraded) == 1
     assert file.name in plan.report.degraded[0]
@@ -180,17 +180,17 @@ def test_a_fault_that_no_part_of_a_stage_confines(
     golden: Path, predicate: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of which none is known: all blocks come from footers then."""
-    expected = sc.prune(sc.open_table(str(golden)), predicate).to_arrow(columns=["id"])
+    expected = sec.prune(sec.open_table(str(golden)), predicate).to_arrow(columns=["id"])
 
     def broken(*_: object) -> None:
         raise IndexFault("broken")
 
     monkeypatch.setattr(IndexView, "runs", broken)
-    plan = sc.prune(sc.open_table(str(golden)), predicate)
+    plan = sec.prune(sec.open_table(str(golden)), predicate)
     assert plan.report.degraded == ("broken",)
     assert plan.to_arrow(columns=["id"]).sort_by("id") == expected.sort_by("id")
     with pytest.raises(IndexFault, match="broken"):
-        sc.prune(sc.open_table(str(golden)), predicate, strict=True)
+        sec.prune(sec.open_table(str(golden)), predicate, strict=True)
 
 
 def left_by_filters(plan: Scan) -> set[tuple[int, int]]:
@@ -210,9 +210,9 @@ def test_what_filters_left_stays_known_when_the_index_is_given_up(
         raise IndexFault("broken")
 
     monkeypatch.setattr(filters, "SELECTIVE", 1.0)
-    sound = sc.prune(sc.open_table(str(golden)), predicate)
+    sound = sec.prune(sec.open_table(str(golden)), predicate)
     monkeypatch.setattr(zone_maps, "_of_chosen", broken)
-    plan = sc.prune(sc.open_table(str(golden)), predicate)
+    plan = sec.prune(sec.open_table(str(golden)), predicate)
     assert plan.report.degraded == ("broken",)
     assert left_by_filters(plan) == left_by_filters(sound) == left_by_filters(pickle.loads(pickle.dumps(plan)))
     assert all(plan.why(block).survives for block in plan.blocks.to_pylist())
@@ -225,7 +225,7 @@ def test_verify_names_the_fault(golden: Path, name: str) -> None:
     data = bytearray(file.read_bytes())
     data[40] ^= 1
     file.write_bytes(bytes(data))
-    found = sc.verify_index(sc.open_table(str(golden)))
+    found = sec.verify_index(sec.open_table(str(golden)))
     assert not found.sound
     assert "checksum" in found.faults[0]
     assert file.name in found.faults[0]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.catalog import Catalog
 
-import secateur as sc
+import secateur as sec
 from tests.support.crash_lake import build
 from tests.support.index_faults import IDS, PREDICATE, TEXTS, ask, index_files, is_refused
 from tests.support.limits import within
@@ -92,7 +92,7 @@ def test_every_file_may_become_anything(golden: Path, name: str, harm: str) -> N
     unseen = NOT_SEEN if name == "snapshot 0" else NOT_READ
     assert check(golden, FOR.get(name, (PREDICATE, TEXTS))) == (harm not in unseen)
     if harm not in NOT_SEEN or name != "snapshot 0":
-        assert not sc.verify_index(sc.open_table(str(golden))).sound
+        assert not sec.verify_index(sec.open_table(str(golden))).sound
 
 
 def test_every_file_may_be_swapped_with_every_other(golden: Path) -> None:
@@ -181,14 +181,14 @@ def test_what_is_kept_of_manifests_may_be_harmed(catalog: Catalog) -> None:
     for first in (0, 20):
         ids = range(first, first + 20)
         table.append(pa.table({"id": ids, "word": [f"w{i % 7}" for i in ids]}, schema))
-    build(sc.open_table(table), bloom=["id"], postings=["word"])  # type: ignore[arg-type]
-    root = Path(sc.open_table(table).store.root)
+    build(sec.open_table(table), bloom=["id"], postings=["word"])  # type: ignore[arg-type]
+    root = Path(sec.open_table(table).store.root)
     (kept,) = (root / "manifests").iterdir()
     data = kept.read_bytes()
 
     def found() -> list[int]:
-        opened = sc.open_table(catalog.load_table("db.t"))
-        plan = sc.prune(opened, "word = 'w3' AND id > 5", strict=True)
+        opened = sec.open_table(catalog.load_table("db.t"))
+        plan = sec.prune(opened, "word = 'w3' AND id > 5", strict=True)
         assert plan.report.degraded == ()
         assert len(plan.blocks) == 2
         return sorted(plan.to_arrow(columns=["id"])["id"].to_pylist())

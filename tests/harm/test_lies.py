@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import MANIFESTS, SEGMENT, SNAPSHOT, Writer
 from secateur.index.filters.postings_build import postings_of
@@ -233,14 +233,14 @@ def test_chunks_of_a_snapshot_may_lie(store: Memory, lie: int) -> None:
 def test_blocks_that_are_claimed_take_no_memory(tmp_path: Path, number: int) -> None:
     """A few bytes of a constant stand for any number of blocks: no more are believed than the file can describe."""
     pq.write_table(pa.table({"id": range(20)}), tmp_path / "a.parquet", row_group_size=5)
-    table = sc.open_table(str(tmp_path))
-    sc.prune(table, "id = 7", use_index=False).to_arrow()  # what is imported for it is not counted
-    sc.build_index(table)
+    table = sec.open_table(str(tmp_path))
+    sec.prune(table, "id = 7", use_index=False).to_arrow()  # what is imported for it is not counted
+    sec.build_index(table)
     (path,) = tmp_path.rglob("*.snapshot")
     claims = {"segments": to(3, number), "files": to(4, number)}
     path.write_bytes(with_arrays(path.read_bytes(), SNAPSHOT, claims).data)
     tracemalloc.start()
-    plan = sc.prune(sc.open_table(str(tmp_path)), "id = 7")
+    plan = sec.prune(sec.open_table(str(tmp_path)), "id = 7")
     found = plan.to_arrow()["id"].to_pylist()
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -255,8 +255,8 @@ def test_blocks_of_a_file_that_is_gone_take_no_memory(tmp_path: Path, number: in
     """An entry may claim any size for a file that is not there: its blocks are bounded by the files that are."""
     for name in ("a", "b"):
         pq.write_table(pa.table({"id": range(20)}), tmp_path / f"{name}.parquet", row_group_size=20)
-    sc.prune(sc.open_table(str(tmp_path)), "id = 7", use_index=False).to_arrow()  # as above
-    sc.build_index(sc.open_table(str(tmp_path)))
+    sec.prune(sec.open_table(str(tmp_path)), "id = 7", use_index=False).to_arrow()  # as above
+    sec.build_index(sec.open_table(str(tmp_path)))
     (path,) = tmp_path.rglob("*.snapshot")
 
     def huge(arrays: Arrays) -> Arrays:
@@ -267,7 +267,7 @@ def test_blocks_of_a_file_that_is_gone_take_no_memory(tmp_path: Path, number: in
     if gone:
         (tmp_path / "b.parquet").unlink()
     tracemalloc.start()
-    plan = sc.prune(sc.open_table(str(tmp_path)), "id = 7")
+    plan = sec.prune(sec.open_table(str(tmp_path)), "id = 7")
     found = plan.to_arrow()["id"].to_pylist()
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

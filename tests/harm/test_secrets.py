@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 from pyiceberg.catalog import load_catalog
 
-import secateur as sc
+import secateur as sec
 from secateur.cli import main
 from secateur.errors import AccessDenied, IndexMissing, InvalidOption, SecateurError, TableNotFound, UnknownColumn
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
@@ -66,23 +66,23 @@ def test_nothing_says_what_a_location_carries(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     reports: list[Any] = []
-    sc.add_reporter(reports.append)
+    sec.add_reporter(reports.append)
     try:
-        table = sc.open_table(uri, index_location=place("index"))
+        table = sec.open_table(uri, index_location=place("index"))
         index_here(table, OPTIONS)
-        table = sc.open_table(uri, index_location=place("index"))
-        plan = sc.prune(table, "id = 42 AND s LIKE 'text 4%'")
+        table = sec.open_table(uri, index_location=place("index"))
+        plan = sec.prune(table, "id = 42 AND s LIKE 'text 4%'")
         rows = plan.to_arrow()
     finally:
-        sc.remove_reporter(reports.append)
+        sec.remove_reporter(reports.append)
     assert rows.to_pylist() == [{"id": 42, "s": "text 42"}]
     assert table.location == f"s3://{s3.bucket}/{tmp_path.name}/table"
     silent(table, table.location, table.store, table.store.location, table.snapshot())
     silent(plan, plan.explain(), plan.explain("json"), plan.report, values_of(plan.report), plan.files, reports)
     silent(plan.blocks.to_pylist(), *(plan.why(file, 0) for file in plan.files))
-    silent(sc.describe_index(table), sc.verify_index(table), sc.vacuum_index(table, dry_run=True))
-    tables = (sc.inspect.snapshots, sc.inspect.manifests, sc.inspect.files, sc.inspect.blocks, sc.inspect.segments)
-    silent(*(each(table).to_pylist() for each in (*tables, sc.inspect.coverage)))
+    silent(sec.describe_index(table), sec.verify_index(table), sec.vacuum_index(table, dry_run=True))
+    tables = (sec.inspect.snapshots, sec.inspect.manifests, sec.inspect.files, sec.inspect.blocks, sec.inspect.segments)
+    silent(*(each(table).to_pylist() for each in (*tables, sec.inspect.coverage)))
     silent(caplog.text)
     names = s3.names(f"{tmp_path.name}/index")
     assert len(names) >= 3
@@ -108,7 +108,7 @@ def test_nothing_says_what_a_location_carries(
     ids=" ".join,
 )
 def test_no_command_says_what_a_location_carries(uri: str, arguments: list[str]) -> None:
-    index_here(sc.open_table(uri), OPTIONS)
+    index_here(sec.open_table(uri), OPTIONS)
     before = 2 if arguments[0].startswith("--") else 1
     found = CliRunner().invoke(main, [*arguments[:before], uri, *arguments[before:]])
     silent(
@@ -119,28 +119,28 @@ def test_no_command_says_what_a_location_carries(uri: str, arguments: list[str])
 
 def test_a_table_that_is_not_indexed_or_not_there(uri: str, place: Callable[[str], str]) -> None:
     for error, ask in (
-        (IndexMissing, lambda: sc.describe_index(sc.open_table(uri))),
-        (TableNotFound, lambda: sc.open_table(place("nowhere"))),
-        (TableNotFound, lambda: sc.open_table(place("table/0.parquet"))),
-        (TableNotFound, lambda: sc.open_table(uri.replace("@lake/", "@no-such-bucket/"))),
-        (TableNotFound, lambda: sc.open_table(uri.replace("canary-secret", "canary/secret"))),
-        (TableNotFound, lambda: sc.open_table(f"{uri}&secret_key=canary")),
-        (TableNotFound, lambda: sc.open_table(uri.replace("s3://", "s4://"))),
-        (TableNotFound, lambda: sc.open_table(str(uri), index_location=uri.replace("s3://", "s4://"))),
-        (ValueError, lambda: sc.open_table(uri, snapshot_id=1)),
-        (UnknownColumn, lambda: sc.prune(sc.open_table(uri), "nothing = 1")),
+        (IndexMissing, lambda: sec.describe_index(sec.open_table(uri))),
+        (TableNotFound, lambda: sec.open_table(place("nowhere"))),
+        (TableNotFound, lambda: sec.open_table(place("table/0.parquet"))),
+        (TableNotFound, lambda: sec.open_table(uri.replace("@lake/", "@no-such-bucket/"))),
+        (TableNotFound, lambda: sec.open_table(uri.replace("canary-secret", "canary/secret"))),
+        (TableNotFound, lambda: sec.open_table(f"{uri}&secret_key=canary")),
+        (TableNotFound, lambda: sec.open_table(uri.replace("s3://", "s4://"))),
+        (TableNotFound, lambda: sec.open_table(str(uri), index_location=uri.replace("s3://", "s4://"))),
+        (ValueError, lambda: sec.open_table(uri, snapshot_id=1)),
+        (UnknownColumn, lambda: sec.prune(sec.open_table(uri), "nothing = 1")),
     ):
         silent(said(error, ask))
 
 
 def test_a_store_that_denies_access(uri: str, s3: S3Server) -> None:
-    table = sc.open_table(uri)
+    table = sec.open_table(uri)
     with s3.failing(lambda method, path: True, "denied"):
         for error, ask in (
-            (AccessDenied, lambda: sc.open_table(uri)),
-            (AccessDenied, lambda: sc.prune(table, "id = 1")),
-            (SecateurError, lambda: sc.describe_index(table)),
-            (SecateurError, lambda: sc.drop_index(table)),
+            (AccessDenied, lambda: sec.open_table(uri)),
+            (AccessDenied, lambda: sec.prune(table, "id = 1")),
+            (SecateurError, lambda: sec.describe_index(table)),
+            (SecateurError, lambda: sec.drop_index(table)),
             (SecateurError, lambda: index_here(table, OPTIONS)),
         ):
             told = said(error, ask)
@@ -169,24 +169,26 @@ def test_the_properties_of_a_catalog_stay_in_it(s3: S3Server, tmp_path: Path, ca
     catalog = load_catalog("default", **properties)
     catalog.create_namespace("db")
     catalog.create_table("db.t", schema=ROWS.schema).append(ROWS)
-    table: Table = sc.open_table("db.t", catalog=properties)
+    table: Table = sec.open_table("db.t", catalog=properties)
     index_here(table, BuildOptions())
-    plan = sc.prune(sc.open_table("db.t", catalog=properties), "id = 7", strict=True)
+    plan = sec.prune(sec.open_table("db.t", catalog=properties), "id = 7", strict=True)
     assert plan.to_arrow().to_pylist() == [{"id": 7, "s": "text 7"}]
     silent(table, table.snapshot(), table.location, plan, plan.explain(), plan.explain("json"), plan.report)
-    silent(sc.describe_index(table), sc.inspect.snapshots(table).to_pylist(), sc.inspect.manifests(table).to_pylist())
-    silent(sc.register_index(table), caplog.text)
+    silent(
+        sec.describe_index(table), sec.inspect.snapshots(table).to_pylist(), sec.inspect.manifests(table).to_pylist()
+    )
+    silent(sec.register_index(table), caplog.text)
     for name in s3.names(tmp_path.name):
         assert not leaks(s3.client.get_object(Bucket=s3.bucket, Key=name)["Body"].read())
-    silent(said(TableNotFound, lambda: sc.open_table("db.nothing", catalog=properties)))
-    silent(said(TypeError, lambda: sc.open_table("db.t", catalog=list(properties.items()))))
+    silent(said(TableNotFound, lambda: sec.open_table("db.nothing", catalog=properties)))
+    silent(said(TypeError, lambda: sec.open_table("db.t", catalog=list(properties.items()))))
     wrong = {"uri": "oracle://user:canary@host/db"}
-    silent(said(ValueError, lambda: sc.open_table("db.t", catalog=wrong)))
+    silent(said(ValueError, lambda: sec.open_table("db.t", catalog=wrong)))
 
 
 def test_a_location_of_an_iceberg_table_carries_no_credentials() -> None:
     location = "s3://AKIACANARY:canary-secret@lake/table/metadata/v1.metadata.json"
-    silent(said(InvalidOption, lambda: sc.open_table(location)))
+    silent(said(InvalidOption, lambda: sec.open_table(location)))
 
 
 # ---- the texts themselves --------------------------------------------------------------------------------------------

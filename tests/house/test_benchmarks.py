@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from benchmarks import s3_lookup
 from benchmarks.__main__ import main
 from benchmarks.bloom_matrices import add_keys
@@ -249,13 +249,13 @@ def test_an_index_made_here_answers_as_the_table_does(option: FilterOption, tmp_
     lines = log_lines(0, 2 * UNIT)
     for part in range(2):
         pq.write_table(lines.slice(part * UNIT, UNIT), tmp_path / f"{part}.parquet", row_group_size=UNIT // 10)
-    table = sc.open_table(str(tmp_path))
+    table = sec.open_table(str(tmp_path))
     index_here(table, BuildOptions(filters=(option,)))
-    assert sc.verify_index(table).sound
+    assert sec.verify_index(table).sound
     text = re.findall(r"request=(\w+)", lines["message"][UNIT + 5].as_py())[0]
-    for ask in (sc.col("message").contains(f"={text}"), sc.has_token("message", text)):
-        plan = sc.prune(table, ask, strict=True)
-        assert plan.count() == sc.prune(table, ask, strict=True, use_index=False).count() > 0
+    for ask in (sec.col("message").contains(f"={text}"), sec.has_token("message", text)):
+        plan = sec.prune(table, ask, strict=True)
+        assert plan.count() == sec.prune(table, ask, strict=True, use_index=False).count() > 0
     assert len(plan.blocks) < 5
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import secateur as sc
+import secateur as sec
 from secateur.index.read.blocks import OpenedBlocks
 from tests.support.make_golden import GOLDEN, stamp
 
@@ -42,7 +42,7 @@ def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("predicate", "ids", "blocks"), CASES)
 def test_golden_index(golden: Path, predicate: str, ids: list[int], blocks: list[tuple[int, int]]) -> None:
-    plan = sc.prune(sc.open_table(str(golden)), predicate, strict=True)
+    plan = sec.prune(sec.open_table(str(golden)), predicate, strict=True)
     assert plan.report.index == "snapshot 1, 2 segments, covers 2 of 2 files"
     found = zip(plan.blocks["file"].to_pylist(), plan.blocks["row_group"].to_pylist(), strict=True)
     assert [(int(file[5]), group) for file, group in found] == blocks
@@ -50,24 +50,24 @@ def test_golden_index(golden: Path, predicate: str, ids: list[int], blocks: list
 
 
 def test_golden_index_is_sound(golden: Path) -> None:
-    assert sc.verify_index(sc.open_table(str(golden))).sound
+    assert sec.verify_index(sec.open_table(str(golden))).sound
 
 
 def test_an_index_without_locations_gets_them(golden: Path) -> None:
     """Readers look at footers until a refresh is asked for them."""
-    table = sc.open_table(str(golden))
-    assert not sc.describe_index(table).location_bytes
-    plan = sc.prune(table, "id = 17", strict=True)
+    table = sec.open_table(str(golden))
+    assert not sec.describe_index(table).location_bytes
+    plan = sec.prune(table, "id = 17", strict=True)
     blocks = plan.survivors.blocks
     assert isinstance(blocks, OpenedBlocks)
     assert blocks.page_locations().blocks == [b""]
     assert (blocks.placed == -1).all()
-    assert sc.refresh_index(table).is_current
-    assert sc.refresh_index(table, page_locations=True).segments_amended == 2
-    blocks = sc.prune(table, "id = 17", strict=True).survivors.blocks
+    assert sec.refresh_index(table).is_current
+    assert sec.refresh_index(table, page_locations=True).segments_amended == 2
+    blocks = sec.prune(table, "id = 17", strict=True).survivors.blocks
     assert isinstance(blocks, OpenedBlocks)
     assert all(blocks.page_locations().blocks)
-    assert sc.verify_index(table).sound
+    assert sec.verify_index(table).sound
 
 
 def test_a_newer_version_is_refused_and_costs_only_time(golden: Path) -> None:
@@ -75,8 +75,8 @@ def test_a_newer_version_is_refused_and_costs_only_time(golden: Path) -> None:
     data = bytearray(snapshot.read_bytes())
     data[-12] += 1  # the version in the trailer
     snapshot.write_bytes(bytes(data))
-    plan = sc.prune(sc.open_table(str(golden)), "id = 17")
+    plan = sec.prune(sec.open_table(str(golden)), "id = 17")
     assert "newer than 1" in plan.report.degraded[0]
     assert plan.to_arrow()["id"].to_pylist() == [17]
-    with pytest.raises(sc.SecateurError, match="upgrade secateur"):
-        sc.prune(sc.open_table(str(golden)), "id = 17", strict=True)
+    with pytest.raises(sec.SecateurError, match="upgrade secateur"):
+        sec.prune(sec.open_table(str(golden)), "id = 17", strict=True)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IncomparableLiteral, StalePlan
 from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning.predicate.nodes import Literal
@@ -71,18 +71,18 @@ def test_plans_without_ansi_are_right(
 
 
 def test_the_mode_is_an_argument(lake: Path) -> None:
-    table = sc.open_table(lake)
-    assert values(sc.prune(table, "g = 16777217", ansi=False), "g") == [16777216.0]
-    assert values(sc.prune(table, "g = 16777217", ansi=True), "g") == []
-    assert sc.prune(table, "g = 16777217").ansi
-    assert sc.aggregate(table, "count(*) AS n", "g = 16777217", ansi=False)["n"].to_pylist() == [1]
-    assert sc.advise(table, ["i = '1.5'"], ansi=False)
+    table = sec.open_table(lake)
+    assert values(sec.prune(table, "g = 16777217", ansi=False), "g") == [16777216.0]
+    assert values(sec.prune(table, "g = 16777217", ansi=True), "g") == []
+    assert sec.prune(table, "g = 16777217").ansi
+    assert sec.aggregate(table, "count(*) AS n", "g = 16777217", ansi=False)["n"].to_pylist() == [1]
+    assert sec.advise(table, ["i = '1.5'"], ansi=False)
     with pytest.raises(IncomparableLiteral):
-        sc.prune(table, "i = '1.5'", ansi=True)
+        sec.prune(table, "i = '1.5'", ansi=True)
 
 
 def test_a_plan_made_again_keeps_the_mode(lake: Path) -> None:
-    plan = sc.prune(sc.open_table(lake), "i + 1 < 0", ansi=False)
+    plan = sec.prune(sec.open_table(lake), "i + 1 < 0", ansi=False)
     assert values(plan, "i") == [2**31 - 1]
     again = plan.replanned()
     assert not again.ansi
@@ -94,37 +94,37 @@ def test_zone_maps_are_asked_in_a_mode() -> None:
     none = pa.array([0])
     zone_maps = pa.table({"g.lower": bound, "g.upper": bound, "g.nan_count": none, "g.null_count": none})
     for ansi in (True, False):
-        found = sc.evaluate("g = 16777217", zone_maps, ansi=ansi)
+        found = sec.evaluate("g = 16777217", zone_maps, ansi=ansi)
         assert found["may_be_true"].to_pylist() == [not ansi]
 
 
 def test_the_session_tells_the_mode(spark: SparkSession, lake: Path) -> None:
-    table = sc.open_table(lake)
+    table = sec.open_table(lake)
     spark.conf.set("spark.sql.ansi.enabled", "false")
-    plan = sc.prune(table, "g = 16777217")
+    plan = sec.prune(table, "g = 16777217")
     assert not plan.ansi
     assert [row.g for row in plan.to_spark(spark).collect()] == [16777216.0]
-    assert [row.g for row in sc.dataframe(spark, table).where("g = 16777217").collect()] == [16777216.0]
+    assert [row.g for row in sec.dataframe(spark, table).where("g = 16777217").collect()] == [16777216.0]
 
 
 def test_a_plan_goes_to_sessions_where_it_means_the_same(spark: SparkSession, lake: Path) -> None:
-    table = sc.open_table(lake)
-    other = sc.prune(table, "g = 16777217", ansi=False)
+    table = sec.open_table(lake)
+    other = sec.prune(table, "g = 16777217", ansi=False)
     with pytest.raises(StalePlan, match="ansi=True"):
         other.to_spark(spark)
-    refused = sc.prune(table, "i = 'x'", ansi=False)
+    refused = sec.prune(table, "i = 'x'", ansi=False)
     with pytest.raises(StalePlan):
         refused.to_spark(spark)
-    same = sc.prune(table, "g >= 2.0 AND i IN (1, 2) OR now() IS NULL", ansi=False)
+    same = sec.prune(table, "g >= 2.0 AND i IN (1, 2) OR now() IS NULL", ansi=False)
     assert [row.g for row in same.to_spark(spark).collect()] == [16777216.0]
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_columns_of_pyspark_mean_what_they_mean_in_the_session(spark: SparkSession, lake: Path, ansi: str) -> None:
-    table, frame = sc.open_table(lake), spark.read.parquet(str(lake))
+    table, frame = sec.open_table(lake), spark.read.parquet(str(lake))
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     for condition in (~frame.i.isin([]), frame.i.isin([]).isNull(), frame.g == 16777217, frame.i <= 2):
-        plan = sc.prune(table, condition)
+        plan = sec.prune(table, condition)
         assert plan.count() == plan.to_spark(spark).count() == frame.where(condition).count()
 
 

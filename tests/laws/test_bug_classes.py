@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-import secateur as sc
+import secateur as sec
 from conformance.table import numbered
 from secateur.errors import IndexFault, OldCalendar
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def outcomes(predicate: str, **statistics: list[Any]) -> list[int]:
     """What the kernel says of blocks with these statistics of a column ``a``."""
     table = pa.table({name.replace("a_", "a."): values for name, values in statistics.items()})
-    found = sc.evaluate(predicate, table, schema=pa.schema([("a", pa.int64())]))
+    found = sec.evaluate(predicate, table, schema=pa.schema([("a", pa.int64())]))
     bits = zip(*(found[name].to_pylist() for name in ("may_be_true", "may_be_false", "may_be_null")), strict=True)
     return [t * TRUE | f * FALSE | n * NULL for t, f, n in bits]
 
@@ -35,8 +35,8 @@ def outcomes(predicate: str, **statistics: list[Any]) -> list[int]:
 def test_c04_a_segment_in_the_place_of_another(spark: SparkSession, write_table: WriteTable) -> None:
     """Whole and sound, and of the size that the snapshot names: the checksums in the snapshot tell."""
     root = write_table({f"{i:02}.parquet": numbered(i * 2, a=[i, i + 100]) for i in range(20)})
-    table = sc.open_table(str(root))
-    sc.build_index(table, spark=spark, bloom=["a"], segment_blocks=1)
+    table = sec.open_table(str(root))
+    sec.build_index(table, spark=spark, bloom=["a"], segment_blocks=1)
     by_size: dict[int, list[Path]] = {}
     for path in sorted((root / "_secateur" / "segments").iterdir()):
         by_size.setdefault(path.stat().st_size, []).append(path)
@@ -45,12 +45,12 @@ def test_c04_a_segment_in_the_place_of_another(spark: SparkSession, write_table:
     first.write_bytes(second.read_bytes())
     second.write_bytes(held)
     between = "a IS NOT NULL AND a <> 7"  # within the bounds of every segment, and nothing that filters tell of
-    degraded = sc.prune(sc.open_table(str(root)), between).report.degraded
+    degraded = sec.prune(sec.open_table(str(root)), between).report.degraded
     for path in (first, second):
         assert any(path.name in reason for reason in degraded)
     assert all("does not match its checksum" in reason for reason in degraded)
     with pytest.raises(IndexFault, match="does not match its checksum"):
-        sc.prune(sc.open_table(str(root)), between, strict=True)
+        sec.prune(sec.open_table(str(root)), between, strict=True)
 
 
 def test_c08_an_absent_null_count_is_unknown() -> None:
@@ -110,26 +110,26 @@ def test_c20_the_calendar_of_old_files(spark: SparkSession, tmp_path: Path, time
         "ts > TIMESTAMP '2000-01-01 00:00:00'",
     ]
     answers = ask(spark.read.parquet(str(tmp_path)), predicates)
-    table = sc.open_table(str(tmp_path))
-    sc.build_index(table, spark=spark, bloom=["d", "ts"])
+    table = sec.open_table(str(tmp_path))
+    sec.build_index(table, spark=spark, bloom=["d", "ts"])
     for predicate in predicates:
         wanted = sorted(rid for rid, value in answers.truth[predicate].items() if value)
-        plan = sc.prune(table, predicate, strict=True)
+        plan = sec.prune(table, predicate, strict=True)
         found = plan.to_spark(spark, ["rid"], via="native").collect()
         assert sorted(row.rid for row in found) == wanted, predicate
-        recent = sc.prune(table, f"({predicate}) AND part = 1", strict=True)
+        recent = sec.prune(table, f"({predicate}) AND part = 1", strict=True)
         assert recent.to_arrow()["rid"].to_pylist() == [rid for rid in wanted if rid == 2]
     with pytest.raises(OldCalendar, match="via='native'"):
-        sc.prune(table, "TRUE").to_arrow()
+        sec.prune(table, "TRUE").to_arrow()
 
 
 def test_c26_an_empty_list_holds_nothing(spark: SparkSession, write_table: WriteTable) -> None:
     """``isin([])`` is FALSE, on NULL too, as in Spark; so its NOT matches every row."""
     root = write_table({"a.parquet": numbered(a=[1, None])})
-    table, frame = sc.open_table(str(root)), spark.read.parquet(str(root))
-    assert sc.prune(table, sc.col("a").isin([])).count() == frame.where(frame.a.isin([])).count() == 0
-    assert sc.prune(table, ~sc.col("a").isin([])).count() == frame.where(~frame.a.isin([])).count() == 2
-    assert sc.prune(table, ~sc.col("a").isin([])).to_spark(spark).count() == 2
+    table, frame = sec.open_table(str(root)), spark.read.parquet(str(root))
+    assert sec.prune(table, sec.col("a").isin([])).count() == frame.where(frame.a.isin([])).count() == 0
+    assert sec.prune(table, ~sec.col("a").isin([])).count() == frame.where(~frame.a.isin([])).count() == 2
+    assert sec.prune(table, ~sec.col("a").isin([])).to_spark(spark).count() == 2
 
 
 def test_c28_a_column_with_a_dot_in_its_name_is_no_field(spark: SparkSession, tmp_path: Path) -> None:
@@ -138,8 +138,8 @@ def test_c28_a_column_with_a_dot_in_its_name_is_no_field(spark: SparkSession, tm
         columns: dict[str, Any] = {"rid": [i * 2, i * 2 + 1], "st": st, "st.v": [i + 300, i + 400]}
         names = list(columns) if i % 2 else list(reversed(columns))
         write_file(tmp_path / f"{i}.parquet", {name: columns[name] for name in names})
-    sc.build_index(sc.open_table(str(tmp_path)), spark=spark, bloom=["`st.v`", "st.w.v"], segment_blocks=1)
-    plan = sc.prune(sc.open_table(str(tmp_path)), "st.w.v = 202", strict=True)
+    sec.build_index(sec.open_table(str(tmp_path)), spark=spark, bloom=["`st.v`", "st.w.v"], segment_blocks=1)
+    plan = sec.prune(sec.open_table(str(tmp_path)), "st.w.v = 202", strict=True)
     assert plan.to_arrow(["rid", "`st.v`"]).to_pylist() == [{"rid": 4, "st.v": 302}]
     assert [tuple(row) for row in plan.to_spark(spark, ["`st.v`"], via="blocks").collect()] == [(302,)]
 
@@ -149,10 +149,10 @@ def test_c39_addresses_of_blocks(spark: SparkSession, write_table: WriteTable) -
     root = write_table(
         {f"{i}.parquet": numbered(i * 100, a=range(i * 100, i * 100 + 100)) for i in range(4)}, row_group_size=10
     )
-    table = sc.open_table(str(root))
+    table = sec.open_table(str(root))
     for segment_blocks in (1000, 15):
-        sc.build_index(table, spark=spark, sort_key=["a"], segment_blocks=segment_blocks)
+        sec.build_index(table, spark=spark, sort_key=["a"], segment_blocks=segment_blocks)
         for value in (0, 9, 10, 99, 100, 257, 399):
-            (block,) = sc.prune(table, f"a = {value}", strict=True).blocks.to_pylist()
+            (block,) = sec.prune(table, f"a = {value}", strict=True).blocks.to_pylist()
             assert (block["file"], block["row_group"]) == (f"{value // 100}.parquet", value % 100 // 10)
-            assert sc.prune(table, f"a = {value}", strict=True).to_arrow()["rid"].to_pylist() == [value]
+            assert sec.prune(table, f"a = {value}", strict=True).to_arrow()["rid"].to_pylist() == [value]

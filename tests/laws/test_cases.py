@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import SecateurError
 from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning.functions import types
@@ -203,7 +203,7 @@ def letters(may_be_true: bool, may_be_false: bool, may_be_null: bool) -> str:
 def said_of(table: Table, predicate: str) -> tuple[list[str], str]:
     """The outcomes over all blocks and the bound form, or why the predicate is refused."""
     try:
-        found = sc.evaluate(
+        found = sec.evaluate(
             predicate, table.zone_maps(), schema=table.schema, session_time_zone=table.zone, ansi=table.ansi
         )
     except SecateurError as error:

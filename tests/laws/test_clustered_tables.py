@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-import secateur as sc
+import secateur as sec
 from secateur.index.build.survey import FileSurvey, cut
 from secateur.index.identity import FileIdentity
 from secateur.io.tables.directory.table import ParquetDirectory
@@ -42,8 +42,8 @@ def build(root: Path, spark: SparkSession, sort_key: tuple[str, ...]) -> Parquet
     for i in range(FILES):
         part = data.slice(i * len(data) // FILES, len(data) // FILES)
         pq.write_table(part, root / f"{i}.parquet", row_group_size=90)
-    table = sc.open_table(str(root))
-    sc.build_index(table, spark=spark, sort_key=sort_key, segment_blocks=5, pages=False)
+    table = sec.open_table(str(root))
+    sec.build_index(table, spark=spark, sort_key=sort_key, segment_blocks=5, pages=False)
     return table
 
 
@@ -53,7 +53,7 @@ def table(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Parq
 
 
 def ids(predicate: str, table: ParquetDirectory) -> list[int]:
-    return sorted(sc.prune(table, predicate, strict=True).to_arrow(columns=["id"])["id"].to_pylist())
+    return sorted(sec.prune(table, predicate, strict=True).to_arrow(columns=["id"])["id"].to_pylist())
 
 
 CONDITIONS = st.one_of(
@@ -71,7 +71,7 @@ CONDITIONS = st.one_of(
 @given(st.lists(CONDITIONS, min_size=1, max_size=3), st.sampled_from([" AND ", " OR "]))
 def test_rows_are_those_without_an_index(table: ParquetDirectory, conditions: list[str], connective: str) -> None:
     predicate = connective.join(f"({condition})" for condition in conditions)
-    found = sc.prune(table, predicate, use_index=False).to_arrow(columns=["id"])["id"].to_pylist()
+    found = sec.prune(table, predicate, use_index=False).to_arrow(columns=["id"])["id"].to_pylist()
     assert ids(predicate, table) == sorted(found)
 
 
@@ -80,7 +80,7 @@ def test_rows_are_those_without_an_index(table: ParquetDirectory, conditions: li
     [("day = 5 AND user = 150", 1), ("day = 5 AND user = 299", 1), ("day IN (3, 9) AND user = 7", 2), ("day = 5", 4)],
 )
 def test_tuples_find_the_block(table: ParquetDirectory, predicate: str, blocks: int) -> None:
-    plan = sc.prune(table, predicate, strict=True)
+    plan = sec.prune(table, predicate, strict=True)
     assert len(plan.blocks) == blocks
     assert "`user`" in str(plan.residual) or "user" not in predicate
 
@@ -88,19 +88,19 @@ def test_tuples_find_the_block(table: ParquetDirectory, predicate: str, blocks: 
 def test_zone_maps_alone_keep_more(table: ParquetDirectory) -> None:
     """Blocks do not end where a day does: one that ends a day and begins the next spans nearly all users."""
     predicate = f"day IN ({', '.join(map(str, range(DAYS)))}) AND user = 150"
-    by_tuples, by_zone_maps = (sc.prune(table, predicate, use_index=used) for used in (True, False))
+    by_tuples, by_zone_maps = (sec.prune(table, predicate, use_index=used) for used in (True, False))
     assert len(by_tuples.blocks) == DAYS
     assert len(by_zone_maps.blocks) > DAYS + DAYS // 2
 
 
 def test_a_block_matches_whole_as_without_a_sort_key(table: ParquetDirectory) -> None:
-    plan = sc.prune(table, "day = 5 AND id >= 0", strict=True)
+    plan = sec.prune(table, "day = 5 AND id >= 0", strict=True)
     assert plan.survivors.fully_matching.tolist() == [False, True, True, False], "days begin and end within blocks"
 
 
 def places(predicate: str, table: ParquetDirectory, *, use_index: bool) -> set[tuple[str, int]]:
     """File and row group of the blocks that are kept."""
-    kept = sc.prune(table, predicate, use_index=use_index).blocks.select(["file", "row_group"]).to_pylist()
+    kept = sec.prune(table, predicate, use_index=use_index).blocks.select(["file", "row_group"]).to_pylist()
     return {(block["file"], block["row_group"]) for block in kept}
 
 
@@ -109,7 +109,7 @@ def test_why_a_block_is_ruled_out_by_tuples(table: ParquetDirectory) -> None:
     predicate = "day = 5 AND user = 150"
     by_tuples, by_zone_maps = (places(predicate, table, use_index=used) for used in (True, False))
     assert by_tuples < by_zone_maps
-    plan = sc.prune(table, predicate, strict=True)
+    plan = sec.prune(table, predicate, strict=True)
     assert {plan.why(*place).stage for place in by_zone_maps - by_tuples} == {"zone maps"}
     assert all(plan.why(*place).survives for place in by_tuples)
     because = {str(plan.why(*place).cause) for place in by_zone_maps - by_tuples}
@@ -123,17 +123,17 @@ def test_why_a_block_is_ruled_out_by_tuples(table: ParquetDirectory) -> None:
 
 
 def test_the_fan_out_of_the_tree(spark: SparkSession, table: ParquetDirectory, tmp_path: Path) -> None:
-    other = sc.open_table(table.location, index_location=str(tmp_path / "index"))
-    sc.build_index(other, spark=spark, sort_key=["day"], segment_blocks=2, fan_out=3)
+    other = sec.open_table(table.location, index_location=str(tmp_path / "index"))
+    sec.build_index(other, spark=spark, sort_key=["day"], segment_blocks=2, fan_out=3)
     for predicate in ("day = 5", "day > 17 OR user = 3", "id >= 0"):
         assert ids(predicate, other) == ids(predicate, table)
-    assert "tree of fan-out 3" in sc.prune(other, "day = 5").explain()
+    assert "tree of fan-out 3" in sec.prune(other, "day = 5").explain()
     with pytest.raises(ValueError, match="fan_out is 1"):
-        sc.build_index(other, spark=spark, fan_out=1)
+        sec.build_index(other, spark=spark, fan_out=1)
 
 
 def test_the_key_is_kept_as_it_is_spelled(table: ParquetDirectory, spark: SparkSession) -> None:
-    described = sc.describe_index(table)
+    described = sec.describe_index(table)
     assert described.sort_key == ("day", "user DESC", "word")
     assert described.columns == ("day", "user", "word", "id")
 
@@ -143,19 +143,19 @@ def test_a_refresh_keeps_the_order_of_keys(spark: SparkSession, tmp_path: Path) 
     early = rows().slice(0, 300)
     early = early.set_column(0, "day", pa.array(np.full(300, -4), pa.int32()))
     pq.write_table(early, tmp_path / "lake/9.parquet", row_group_size=100)
-    before = sc.prune(table, "day = -4 AND user = 40", strict=True)
+    before = sec.prune(table, "day = -4 AND user = 40", strict=True)
     assert before.count() == 1, "nothing is known of the tuples of a file without an entry"
     assert before.why("9.parquet", 2).stage in (None, "zone maps")
-    sc.refresh_index(table, spark=spark)
-    plan = sc.prune(table, "day = -4 AND user = 40", strict=True)
+    sec.refresh_index(table, spark=spark)
+    plan = sec.prune(table, "day = -4 AND user = 40", strict=True)
     assert len(plan.blocks) == 1
     assert plan.survivors.blocks.segment.tolist() == [0], "the segment with the least keys is the first"
-    assert ids("day = 5 AND user = 150", table) == ids("day = 5 AND user = 150", sc.open_table(table.location))
+    assert ids("day = 5 AND user = 150", table) == ids("day = 5 AND user = 150", sec.open_table(table.location))
 
 
 @pytest.mark.parametrize("text", ["day DOWN", "", "day ASC NULLS", "no_such_column"])
 def test_what_is_no_sort_key(spark: SparkSession, tmp_path: Path, text: str) -> None:
-    with pytest.raises((ValueError, sc.SecateurError), match=r"sort column|no_such_column"):
+    with pytest.raises((ValueError, sec.SecateurError), match=r"sort column|no_such_column"):
         build(tmp_path / "lake", spark, ("day", text))
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from conformance.delta_log import DeltaLog, inline_vector, metadata, protocol, schema_text, stored_vectors
 from secateur.errors import (
     InvalidParquet,
@@ -34,7 +34,7 @@ CHECKPOINTS = ("classic", "parts", "json", "parquet", "inline")
 
 def ids(table: Any, predicate: str = "true", **options: Any) -> list[int]:
     """The ids of the rows of a predicate; every way to them says the same."""
-    plan = sc.prune(table, predicate, strict=True, **options)
+    plan = sec.prune(table, predicate, strict=True, **options)
     found = sorted(plan.to_arrow(["rid"])["rid"].to_pylist())
     assert plan.count() == len(found)
     return found
@@ -88,7 +88,7 @@ def test_checkpoints_and_compactions_change_nothing(
             live[name] = made.delete(add, inline_vector(positions)), kept
         states.append(sorted(each for _, own in live.values() for each in own))
     last = made.log.version
-    handle = sc.open_table(made.directory)
+    handle = sec.open_table(made.directory)
     for kind in data.draw(st.lists(st.sampled_from(CHECKPOINTS), max_size=2), label="checkpoints"):
         version = data.draw(st.integers(0, last), label="version")
         made.log.checkpoint(kind, version)
@@ -100,7 +100,7 @@ def test_checkpoints_and_compactions_change_nothing(
         first = data.draw(st.sampled_from(kept[:-1]), label="first")
         made.log.compact(first, last)
         made.log.path(first).unlink()
-    for opened in (sc.open_table(made.directory), handle):
+    for opened in (sec.open_table(made.directory), handle):
         assert ids(opened) == states[last]
         assert ids(opened, "rid % 2 = 0 AND s <> 'text 3'") == [i for i in states[last] if i % 2 == 0 and i % 7 != 3]
 
@@ -110,19 +110,19 @@ def test_a_checkpoint_alone_gives_the_table(table: LoggedTable, kind: str) -> No
     table.log.checkpoint(kind)
     for version in range(table.log.version + 1):
         table.log.path(version).unlink()
-    assert ids(sc.open_table(table.directory)) == LIVE
-    assert ids(sc.open_table(table.directory), "rid = 16") == [16]
+    assert ids(sec.open_table(table.directory)) == LIVE
+    assert ids(sec.open_table(table.directory), "rid = 16") == [16]
 
 
 def test_versions(table: LoggedTable) -> None:
-    assert ids(sc.open_table(table.directory, version=0)) == []
-    assert ids(sc.open_table(table.directory, version=1)) == list(range(30))
+    assert ids(sec.open_table(table.directory, version=0)) == []
+    assert ids(sec.open_table(table.directory, version=1)) == list(range(30))
     with pytest.raises(UnknownSnapshot, match="no version 7: its latest is 2"):
-        sc.open_table(table.directory, version=7)
+        sec.open_table(table.directory, version=7)
     with pytest.raises(ValueError, match="version and as_of"):
-        sc.open_table(table.directory, version=1, as_of="2026-01-01")
+        sec.open_table(table.directory, version=1, as_of="2026-01-01")
     with pytest.raises(ValueError, match="choose one by version="):
-        sc.open_table(table.directory, snapshot_id=1)
+        sec.open_table(table.directory, snapshot_id=1)
 
 
 def test_times(table: LoggedTable) -> None:
@@ -131,19 +131,19 @@ def test_times(table: LoggedTable) -> None:
 
     for version in range(3):
         os.utime(table.log.path(version), ns=(0, (1_000 + version) * 10**9))
-    assert ids(sc.open_table(table.directory, as_of="1970-01-01T00:16:41.5")) == list(range(30))
-    assert ids(sc.open_table(table.directory, as_of="2030-01-01")) == LIVE
+    assert ids(sec.open_table(table.directory, as_of="1970-01-01T00:16:41.5")) == list(range(30))
+    assert ids(sec.open_table(table.directory, as_of="2030-01-01")) == LIVE
     with pytest.raises(UnknownSnapshot, match="had no version at"):
-        sc.open_table(table.directory, as_of="1970-01-01")
+        sec.open_table(table.directory, as_of="1970-01-01")
     path = table.log.path(2)
     told = path.read_text().replace('"operation"', '"inCommitTimestamp": 2000000, "operation"', 1)
     path.write_text(told)
-    assert ids(sc.open_table(table.directory, as_of="1970-01-01T00:33:19")) == list(range(30))
-    assert ids(sc.open_table(table.directory, as_of="1970-01-01T00:33:20")) == LIVE
+    assert ids(sec.open_table(table.directory, as_of="1970-01-01T00:33:19")) == list(range(30))
+    assert ids(sec.open_table(table.directory, as_of="1970-01-01T00:33:20")) == LIVE
 
 
 def test_a_handle_follows_the_log(table: LoggedTable) -> None:
-    handle = sc.open_table(table.directory)
+    handle = sec.open_table(table.directory)
     before = handle.snapshot()
     assert handle.snapshot() is before
     table.append(numbered(30, 33))
@@ -154,25 +154,25 @@ def test_a_handle_follows_the_log(table: LoggedTable) -> None:
 
 
 def test_an_index_survives_deletes_and_covers_what_was_there(table: LoggedTable) -> None:
-    handle = sc.open_table(table.directory)
-    sc.build_index(handle, bloom=["rid"], sort_key=["rid"])
+    handle = sec.open_table(table.directory)
+    sec.build_index(handle, bloom=["rid"], sort_key=["rid"])
     assert ids(handle) == LIVE
     third = table.log.state()[2]["part-00002.parquet", ""]
     table.delete(third, inline_vector(range(10)))
     left = [i for i in LIVE if i < 20]
-    plan = sc.prune(handle, "rid >= 15", strict=True)
+    plan = sec.prune(handle, "rid >= 15", strict=True)
     assert ids(handle) == left
     assert len(plan.blocks) == 2, plan.explain()  # row groups of the second file; those of the third are gone
     assert {stage.name for stage in plan.report.stages} >= {"deletes"}
     table.append(numbered(40, 50))
     assert ids(handle, "rid > 12") == [i for i in [*left, *range(40, 50)] if i > 12]
-    refreshed = sc.refresh_index(handle)
+    refreshed = sec.refresh_index(handle)
     assert (refreshed.files_added, refreshed.files_removed) == (1, 0)
-    assert sc.verify_index(handle).sound
+    assert sec.verify_index(handle).sound
 
 
 def test_a_plan_and_a_table_can_be_sent(table: LoggedTable) -> None:
-    plan = sc.prune(sc.open_table(table.directory), "rid > 5")
+    plan = sec.prune(sec.open_table(table.directory), "rid > 5")
     assert pickle.loads(pickle.dumps(plan)).to_arrow(["rid"]) == plan.to_arrow(["rid"])
 
 
@@ -188,14 +188,14 @@ def test_stored_vectors(tmp_path: Path, prefix: str, absolute: bool) -> None:
     for add, vector in zip(adds, told, strict=True):
         made.delete(add, vector)
     live = [0, *range(3, 10), 10, 11, 12]
-    handle = sc.open_table(made.directory)
+    handle = sec.open_table(made.directory)
     assert ids(handle) == live
     assert ids(handle, "rid IN (1, 3, 12, 13)") == [3, 12]
-    assert sc.prune(handle, "true", limit=9).to_arrow().num_rows == 9
-    assert sc.aggregate(handle, "count(*), max(rid), min(rid)").to_pylist() == [
+    assert sec.prune(handle, "true", limit=9).to_arrow().num_rows == 9
+    assert sec.aggregate(handle, "count(*), max(rid), min(rid)").to_pylist() == [
         {"count(*)": 11, "max(rid)": 12, "min(rid)": 0}
     ]
-    assert sc.prune(handle, "true").report.metrics()["indexed-delete-files"]["value"] == 2
+    assert sec.prune(handle, "true").report.metrics()["indexed-delete-files"]["value"] == 2
 
 
 @given(
@@ -210,7 +210,7 @@ def test_deleted_rows_are_never_read(
     (add,) = made.append(numbered(0, 100))
     made.delete(add, stored_vectors(made.directory, [sorted(positions)])[0])
     expected = [i for i in range(100) if i not in positions and HOLDS[predicate](i)]
-    assert ids(sc.open_table(made.directory), predicate) == expected
+    assert ids(sec.open_table(made.directory), predicate) == expected
 
 
 def harmed(data: bytes, how: str) -> bytes:
@@ -231,7 +231,7 @@ def test_a_vector_that_is_corrupt_is_named(tmp_path: Path, how: str) -> None:
     made.delete(add, stored_vectors(made.directory, [[1, 2]])[0])
     (path,) = made.directory.glob("*.bin")
     path.write_bytes(harmed(path.read_bytes(), how))
-    plan = sc.prune(sc.open_table(made.directory), "rid >= 0")
+    plan = sec.prune(sec.open_table(made.directory), "rid >= 0")
     with pytest.raises(InvalidParquet, match=path.name):
         plan.to_arrow()
     with pytest.raises(InvalidParquet, match=path.name):
@@ -244,14 +244,14 @@ def test_a_vector_that_is_gone_or_counts_otherwise_is_named(tmp_path: Path) -> N
     vector = stored_vectors(made.directory, [[1, 2]])[0]
     add = made.delete(add, {**vector, "cardinality": 3})
     with pytest.raises(InvalidParquet, match="has 2 rows, and the log says 3"):
-        sc.prune(sc.open_table(made.directory), "true").to_arrow()
+        sec.prune(sec.open_table(made.directory), "true").to_arrow()
     for path in made.directory.glob("*.bin"):
         path.unlink()
     with pytest.raises(StalePlan, match="deletion_vector_"):
-        sc.prune(sc.open_table(made.directory), "true").to_arrow()
+        sec.prune(sec.open_table(made.directory), "true").to_arrow()
     made.delete(add, {**vector, "storageType": "x"})
     with pytest.raises(UnsupportedTable, match="stored by 'x'"):
-        sc.prune(sc.open_table(made.directory), "true").to_arrow()
+        sec.prune(sec.open_table(made.directory), "true").to_arrow()
 
 
 # ---- trouble
@@ -261,16 +261,16 @@ def test_a_gap_is_named(table: LoggedTable) -> None:
     table.append(numbered(30, 40))
     table.log.path(1).unlink()
     with pytest.raises(TableNotFound, match=r"has a gap.*00001\.json is missing"):
-        sc.open_table(table.directory)
+        sec.open_table(table.directory)
 
 
 def test_a_missing_part_of_a_checkpoint_is_named(table: LoggedTable) -> None:
     parts = table.log.checkpoint("parts")
     parts[1].unlink()
-    assert ids(sc.open_table(table.directory)) == LIVE  # the commits tell the same
+    assert ids(sec.open_table(table.directory)) == LIVE  # the commits tell the same
     table.log.path(0).unlink()
     with pytest.raises(TableNotFound, match="part 2 of the checkpoint 2"):
-        sc.open_table(table.directory)
+        sec.open_table(table.directory)
 
 
 @pytest.mark.parametrize("kind", ["json", "parquet"])
@@ -278,14 +278,14 @@ def test_a_missing_sidecar_is_named(table: LoggedTable, kind: str) -> None:
     _, sidecar, _ = table.log.checkpoint(kind)
     sidecar.unlink()
     with pytest.raises(TableNotFound, match=sidecar.name):
-        sc.open_table(table.directory)
+        sec.open_table(table.directory)
 
 
 @pytest.mark.parametrize("text", ['{"add": {"path": "x', '{"add": {"size": 3}}', '{"add": {"path": 3}}', "no json"])
 def test_a_malformed_commit_is_named(table: LoggedTable, text: str) -> None:
-    handle = sc.open_table(table.directory)
+    handle = sec.open_table(table.directory)
     (table.log.folder / f"{3:020}.json").write_text(text + "\n")
-    for opening in (lambda: sc.open_table(table.directory), lambda: sc.prune(handle, "true")):
+    for opening in (lambda: sec.open_table(table.directory), lambda: sec.prune(handle, "true")):
         with pytest.raises(TableNotFound, match=r"00003\.json"):
             opening()
 
@@ -294,14 +294,14 @@ def test_a_malformed_checkpoint_is_named(table: LoggedTable) -> None:
     (path,) = table.log.checkpoint("classic")
     path.write_bytes(path.read_bytes()[:-50])
     with pytest.raises(TableNotFound, match=path.name):
-        sc.open_table(table.directory)
+        sec.open_table(table.directory)
 
 
 def test_a_file_that_is_gone_is_named(table: LoggedTable) -> None:
     (table.directory / "part-00002.parquet").unlink()
     with pytest.raises(StalePlan, match=r"part-00002\.parquet"):
-        ids(sc.open_table(table.directory))
-    assert ids(sc.open_table(table.directory), "rid < 15") == [i for i in LIVE if i < 15]  # by the log's bounds
+        ids(sec.open_table(table.directory))
+    assert ids(sec.open_table(table.directory), "rid < 15") == [i for i in LIVE if i < 15]  # by the log's bounds
 
 
 @pytest.mark.parametrize(
@@ -310,22 +310,22 @@ def test_a_file_that_is_gone_is_named(table: LoggedTable) -> None:
 )
 def test_unknown_features_are_named(tmp_path: Path, features: tuple[str, ...], reason: str) -> None:
     with pytest.raises(UnsupportedTable, match=reason):
-        sc.open_table(LoggedTable(tmp_path, SCHEMA, features).directory)
+        sec.open_table(LoggedTable(tmp_path, SCHEMA, features).directory)
 
 
 def test_later_protocols_and_types_are_refused(tmp_path: Path) -> None:
     log = DeltaLog(tmp_path / "a")
     log.commit({"protocol": {"minReaderVersion": 4, "minWriterVersion": 7}}, metadata(schema_text(SCHEMA)))
     with pytest.raises(UnsupportedTable, match="version 4"):
-        sc.open_table(log.directory)
+        sec.open_table(log.directory)
     log = DeltaLog(tmp_path / "b")
     log.commit(protocol(), metadata(schema_text(SCHEMA).replace('"long"', '"geometry"')))
     with pytest.raises(UnsupportedTable, match="rid of the type geometry"):
-        sc.open_table(log.directory)
+        sec.open_table(log.directory)
     log = DeltaLog(tmp_path / "c")
     log.commit(protocol())
     with pytest.raises(TableNotFound, match="no metadata"):
-        sc.open_table(log.directory)
+        sec.open_table(log.directory)
 
 
 def test_errors_are_of_the_package(table: LoggedTable) -> None:
@@ -335,7 +335,7 @@ def test_errors_are_of_the_package(table: LoggedTable) -> None:
     for i in range(0, len(data), 17):
         path.write_bytes(data[:i] + bytes([data[i] ^ 0x15]) + data[i + 1 :])
         try:
-            ids(sc.open_table(table.directory))
+            ids(sec.open_table(table.directory))
         except (SecateurError, UnicodeError) as error:
             assert str(error)
 
@@ -373,12 +373,12 @@ def test_columns_go_by_physical_names_or_ids(tmp_path: Path, mode: str) -> None:
         told = {"path": f"{i}.parquet", "partitionValues": {"col-3": value}, "size": size, "modificationTime": 5}
         adds.append({"add": {**told, "dataChange": True, "stats": json.dumps(stats)}})
     log.commit(*adds)
-    handle = sc.open_table(log.directory)
+    handle = sec.open_table(log.directory)
     assert ids(handle, "a = 50") == [5]
     assert ids(handle, "p = 'one' AND n.x > 1") == [2, 3]
     assert ids(handle, "p IS NULL") == [4, 5, 6, 7]
-    assert sc.prune(handle, "n.x = 6").report.stages[0].after.files == 1  # by the log's bounds
-    sc.build_index(handle, bloom=["a", "n.y"], sort_key=["rid"])
+    assert sec.prune(handle, "n.x = 6").report.stages[0].after.files == 1  # by the log's bounds
+    sec.build_index(handle, bloom=["a", "n.y"], sort_key=["rid"])
     assert ids(handle, "n.y = '6' AND p IS NULL") == [6]
 
     renamed = pa.schema([("rid", pa.int64()), ("b", pa.int64()), ("q", pa.string()), ("n", struct), ("a", pa.int64())])
@@ -387,7 +387,7 @@ def test_columns_go_by_physical_names_or_ids(tmp_path: Path, mode: str) -> None:
     assert ids(handle, "b = 50 AND q IS NULL") == [5]
     assert ids(handle, "a IS NULL") == list(range(8))
     assert ids(handle, "a = 50") == []
-    assert sc.prune(handle, "b = 30", strict=True).to_arrow().to_pylist() == [
+    assert sec.prune(handle, "b = 30", strict=True).to_arrow().to_pylist() == [
         {"rid": 3, "b": 30, "q": "one", "n": {"x": 3, "y": "3"}, "a": None}
     ]
-    assert sc.verify_index(handle).sound
+    assert sec.verify_index(handle).sound

@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import TableNotFound, UnknownSnapshot
 from tests.support import oracle
 from tests.support.profiles import by_profile
@@ -123,7 +123,7 @@ class History:
 def agrees(handle: Any, model: pa.Table, about: object, **options: Any) -> None:
     for predicate in PREDICATES:
         expected = oracle.rows(duckdb.from_arrow(model).filter(predicate).to_arrow_table())
-        plan = sc.prune(handle, predicate, strict=True, **options)
+        plan = sec.prune(handle, predicate, strict=True, **options)
         found = plan.to_arrow()
         assert found.schema.names == model.schema.names
         found = oracle.rows(found)
@@ -137,22 +137,22 @@ def test_every_state_is_read_as_its_writer_reads_it(tmp_path: Path, seed: int) -
     """Without an index, with a stale one, and with one that is kept in order; now and in the past."""
     path = str(tmp_path / "table")
     history = History(path, seed)
-    handles = {name: sc.open_table(path, index_location=str(tmp_path / name)) for name in ("none", "stale", "kept")}
+    handles = {name: sec.open_table(path, index_location=str(tmp_path / name)) for name in ("none", "stale", "kept")}
     for name in ("stale", "kept"):
-        sc.build_index(handles[name], bloom=["rid", "s"], sort_key=["k"])
+        sec.build_index(handles[name], bloom=["rid", "s"], sort_key=["k"])
     states = {}
     for step in range(STEPS):
         history.step()
         model = history.table.to_pyarrow_table()
         states[history.table.version()] = model
         if step % 4 == 3:
-            sc.refresh_index(handles["kept"])
+            sec.refresh_index(handles["kept"])
             for name, handle in handles.items():
                 agrees(handle, model, (name, history.log), use_index=name != "none")
-            agrees(sc.open_table(history.table), model, history.log)
+            agrees(sec.open_table(history.table), model, history.log)
     version = history.draw.choice(sorted(states))
-    agrees(sc.open_table(path, version=version), states[version], (version, history.log))
-    agrees(sc.open_table(deltalake.DeltaTable(path, version=version)), states[version], (version, history.log))
+    agrees(sec.open_table(path, version=version), states[version], (version, history.log))
+    agrees(sec.open_table(deltalake.DeltaTable(path, version=version)), states[version], (version, history.log))
 
 
 def test_statistics_prune_files(tmp_path: Path) -> None:
@@ -163,27 +163,27 @@ def test_statistics_prune_files(tmp_path: Path) -> None:
             {"a": [i], "s": [f"s{i}"], "t": pa.array([moments[i]], pa.timestamp("us", "UTC")), "x": [i / 2]}
         )
         deltalake.write_deltalake(str(tmp_path), data, mode="append")
-    handle = sc.open_table(tmp_path)
+    handle = sec.open_table(tmp_path)
     for predicate in ("a = 2", "s = 's2'", "t = TIMESTAMP '2020-01-03T00:00:00Z'", "x < 0.5", "a IN (1)"):
-        plan = sc.prune(handle, predicate)
+        plan = sec.prune(handle, predicate)
         assert plan.report.stages[0].name == "files" and plan.report.stages[0].after.files == 1, predicate
 
 
 def test_a_vacuumed_file_is_missed_by_name(tmp_path: Path) -> None:
     for i in range(2):
         deltalake.write_deltalake(str(tmp_path), pa.table({"rid": [i]}), mode="append")
-    plan = sc.prune(sc.open_table(tmp_path), "true")
+    plan = sec.prune(sec.open_table(tmp_path), "true")
     deltalake.DeltaTable(str(tmp_path)).optimize.compact()
     deltalake.DeltaTable(str(tmp_path)).vacuum(0, dry_run=False, enforce_retention_duration=False)
-    with pytest.raises(sc.errors.StalePlan, match="vanished"):
+    with pytest.raises(sec.errors.StalePlan, match="vanished"):
         plan.to_arrow()
-    assert sorted(sc.prune(sc.open_table(tmp_path), "true").to_arrow()["rid"].to_pylist()) == [0, 1]
+    assert sorted(sec.prune(sec.open_table(tmp_path), "true").to_arrow()["rid"].to_pylist()) == [0, 1]
 
 
 def test_the_past_before_the_log_begins(tmp_path: Path) -> None:
     deltalake.write_deltalake(str(tmp_path), pa.table({"rid": [0]}))
     with pytest.raises(UnknownSnapshot):
-        sc.open_table(tmp_path, as_of="1999-12-31")
+        sec.open_table(tmp_path, as_of="1999-12-31")
     (tmp_path / "empty" / "_delta_log").mkdir(parents=True)
     with pytest.raises(TableNotFound, match="without a commit"):
-        sc.open_table(tmp_path / "empty")
+        sec.open_table(tmp_path / "empty")

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IncomparableLiteral, InvalidPredicate
 from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning.evaluate import evaluate, may_match
@@ -102,24 +102,24 @@ def test_a_hundred_levels_are_ordinary(template: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> sc.Table:
+def table(tmp_path_factory: pytest.TempPathFactory) -> sec.Table:
     root = tmp_path_factory.mktemp("deep")
     rows = pa.table({"id": pa.array(range(200), pa.int32()), "s": [f"k{i}" for i in range(200)]})
     pq.write_table(rows, root / "a.parquet", row_group_size=20)
-    return sc.open_table(str(root))
+    return sec.open_table(str(root))
 
 
 @pytest.mark.parametrize("template", LADDERS)
-def test_plans_answer_at_a_hundred_levels(table: sc.Table, template: str) -> None:
+def test_plans_answer_at_a_hundred_levels(table: sec.Table, template: str) -> None:
     text = ladder(template, LEVELS)
-    plan = sc.prune(table, text, strict=True)
+    plan = sec.prune(table, text, strict=True)
     assert plan.explain(verbose=True)
     assert str(plan.why("a.parquet", 0))
     for other in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)):
         assert other.blocks == plan.blocks
         assert other.residual_by_block == plan.residual_by_block
     if plan.residuals.whole is not None and is_supported(plan.residuals.whole):
-        again = sc.prune(table, plan.residual or "TRUE")
+        again = sec.prune(table, plan.residual or "TRUE")
         assert again.count() == plan.count() == plan.to_arrow().num_rows
 
 
@@ -134,7 +134,7 @@ def test_absurd_depth_is_an_error_of_ours(template: str) -> None:
 
 
 def test_long_chains_of_operators_are_wide_and_not_deep() -> None:
-    column = sc.col("id")
+    column = sec.col("id")
     either = functools.reduce(operator.or_, [column == i for i in range(3000)])
     assert isinstance(either, Or)
     assert len(either.children) == 3000
@@ -195,9 +195,9 @@ def work_of(text: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("template", LADDERS[-2:])
-def test_to_say_why_is_linear_in_the_levels(table: sc.Table, template: str) -> None:
+def test_to_say_why_is_linear_in_the_levels(table: sec.Table, template: str) -> None:
     """Also where each level is a condition of its own, in which all below it are nested."""
-    plans = [sc.prune(table, ladder(template, levels), strict=True) for levels in (30, 60)]
+    plans = [sec.prune(table, ladder(template, levels), strict=True) for levels in (30, 60)]
     few, many = (calls(lambda plan=plan: str(plan.why("a.parquet"))) for plan in plans)  # type: ignore[misc]
     assert many <= 2.6 * few
 
@@ -316,14 +316,14 @@ def test_names_with_a_backtick(tmp_path: Path) -> None:
     names = ["a`b", "`", "``", "a``", "x.`y"]
     rows = pa.table({name: pa.array(range(10), pa.int64()) for name in names})
     pq.write_table(rows, tmp_path / "a.parquet", row_group_size=2)
-    table = sc.open_table(str(tmp_path))
+    table = sec.open_table(str(tmp_path))
     for name in names:
         quoted = "`" + name.replace("`", "``") + "`"
-        for predicate in (f"{quoted} = 5", sc.col(quoted) == 5, f"if({quoted} > 4, {quoted}, 0) = 5"):
-            plan = sc.prune(table, predicate, strict=True)
+        for predicate in (f"{quoted} = 5", sec.col(quoted) == 5, f"if({quoted} > 4, {quoted}, 0) = 5"):
+            plan = sec.prune(table, predicate, strict=True)
             assert plan.to_arrow([quoted]).to_pydict() == {name: [5]}
             assert len(plan.blocks) <= 3
-            assert sc.prune(table, plan.residual or "").count() == 1
+            assert sec.prune(table, plan.residual or "").count() == 1
             assert quoted in plan.explain()
             assert quoted in plan.explain(verbose=True)
             assert quoted in str(plan.why("a.parquet", 0))

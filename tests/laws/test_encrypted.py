@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import InvalidParquet
 
 ROWS = 1_000
@@ -38,16 +38,16 @@ def write(path: Path, **options: Any) -> None:
 
 def test_other_columns_are_read(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", plaintext_footer=True)
-    table = sc.open_table(str(tmp_path))
-    plan = sc.prune(table, "id = 707", strict=True)
+    table = sec.open_table(str(tmp_path))
+    plan = sec.prune(table, "id = 707", strict=True)
     assert plan.to_arrow(["name", "id"]).to_pylist() == [{"name": "n707", "id": 707}]
     with pytest.raises(InvalidParquet, match=r"row group 2 of .*a\.parquet: .*[Dd]ecrypt"):
         plan.to_arrow()
     with pytest.raises(InvalidParquet, match=r"a\.parquet: .*[Dd]ecrypt"):
-        sc.build_index(table)
+        sec.build_index(table)
 
 
 def test_a_file_whose_footer_is_encrypted_is_named(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", plaintext_footer=False)
     with pytest.raises(InvalidParquet, match=r"a\.parquet: encrypted footer \(PARE\) is not supported"):
-        sc.prune(sc.open_table(str(tmp_path)), "id = 707")
+        sec.prune(sec.open_table(str(tmp_path)), "id = 707")

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-import secateur as sc
+import secateur as sec
 from secateur.io.spark import executors
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.scan import Scan
@@ -42,8 +42,8 @@ def table(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Parq
     root = tmp_path_factory.mktemp("executors") / "lake"
     for i in range(FILES):
         write(root / f"half={i % 2}" / f"{i:02d}.parquet", i * ROWS)
-    table = sc.open_table(str(root))
-    sc.build_index(table, spark=spark, sort_key=["id"], bloom=["key", "id"], segment_blocks=6)
+    table = sec.open_table(str(root))
+    sec.build_index(table, spark=spark, sort_key=["id"], bloom=["key", "id"], segment_blocks=6)
     (root / "half=0/04.parquet").unlink()
     write(root / "half=1/07.parquet", 5000)
     write(root / "half=1/99.parquet", 6000)
@@ -52,8 +52,8 @@ def table(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Parq
 
 def both(table: ParquetDirectory, spark: SparkSession, predicate: str, **more: int) -> tuple[Scan, Scan]:
     """A plan made on executors, and one on the driver."""
-    there = sc.prune(table, predicate, spark=spark, prune_on="executors", strict=True, **more)  # type: ignore[arg-type]
-    return there, sc.prune(table, predicate, strict=True, **more)  # type: ignore[arg-type]
+    there = sec.prune(table, predicate, spark=spark, prune_on="executors", strict=True, **more)  # type: ignore[arg-type]
+    return there, sec.prune(table, predicate, strict=True, **more)  # type: ignore[arg-type]
 
 
 PREDICATES = st.sampled_from(
@@ -93,7 +93,7 @@ def test_the_report_says_where(table: ParquetDirectory, spark: SparkSession) -> 
 
 def test_why_a_block_is_left_out(table: ParquetDirectory, spark: SparkSession) -> None:
     """Executors look at filters and pages too: what left a block out is found, whatever it was."""
-    blocks = sc.inspect.blocks(table).select(["file", "row_group"]).to_pylist()
+    blocks = sec.inspect.blocks(table).select(["file", "row_group"]).to_pylist()
     for predicate in ("key = 'k3' AND zig > 3", "id = 40 AND zig = 28"):
         there, _ = both(table, spark, predicate)
         kept = there.blocks.select(["file", "row_group"]).to_pylist()
@@ -110,7 +110,7 @@ def test_limit_takes_of_what_executors_found(table: ParquetDirectory, spark: Spa
 
 
 def test_what_is_in_memory_is_pruned_on_the_driver(table: ParquetDirectory, spark: SparkSession) -> None:
-    plan = sc.prune(table, "zig = 5", spark=spark, strict=True)
+    plan = sec.prune(table, "zig = 5", spark=spark, strict=True)
     assert "tasks" not in " ".join(note for stage in plan.report.stages for note in stage.notes)
 
 
@@ -119,8 +119,8 @@ def test_many_cold_segments_are_pruned_on_executors(
 ) -> None:
     """By what reading takes beside a job: here a job that takes no time."""
     monkeypatch.setattr(executors, "JOB_SECONDS", 0.0)
-    cold = sc.open_table(table.location)
-    plan = sc.prune(cold, "zig = 5", spark=spark, strict=True)
+    cold = sec.open_table(table.location)
+    plan = sec.prune(cold, "zig = 5", spark=spark, strict=True)
     assert "tasks of Spark" in " ".join(note for stage in plan.report.stages for note in stage.notes)
 
 
@@ -139,14 +139,14 @@ def test_a_broken_index_costs_no_row(harmed: Path, spark: SparkSession, share: f
         data[16 + int((len(data) - 64) * share)] ^= 0x10
         file.write_bytes(bytes(data))
     for predicate in ("zig = 5", "key = 'k3'", "id > 300"):
-        table = sc.open_table(str(harmed))
-        there = sc.prune(table, predicate, spark=spark, prune_on="executors")
-        expected = sc.prune(table, predicate, use_index=False).to_arrow().sort_by("id")
+        table = sec.open_table(str(harmed))
+        there = sec.prune(table, predicate, spark=spark, prune_on="executors")
+        expected = sec.prune(table, predicate, use_index=False).to_arrow().sort_by("id")
         assert there.to_arrow().sort_by("id") == expected
 
 
 def test_without_a_session_there_are_no_executors(table: ParquetDirectory) -> None:
     with pytest.raises(ValueError, match="prune_on is"):
-        sc.prune(table, "id = 1", prune_on="executors")
+        sec.prune(table, "id = 1", prune_on="executors")
     with pytest.raises(ValueError, match="not 'cluster'"):
-        sc.prune(table, "id = 1", prune_on="cluster")
+        sec.prune(table, "id = 1", prune_on="cluster")

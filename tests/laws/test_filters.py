@@ -22,7 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IndexFault, UnsupportedPredicate
 from secateur.index.filters import transpose
 from secateur.index.filters.bloom_fragment import BloomFragmentWriter
@@ -169,13 +169,13 @@ def test_predicates_ask_every_kind_of_filter() -> None:
 
 
 def index_of(root: Path, **options: Any) -> ParquetDirectory:
-    table = sc.open_table(str(root))
-    sc.build_index(table, **options)
+    table = sec.open_table(str(root))
+    sec.build_index(table, **options)
     return table
 
 
 def refresh(root: Path) -> None:
-    sc.refresh_index(sc.open_table(str(root)))
+    sec.refresh_index(sec.open_table(str(root)))
 
 
 Row = dict[str, Any]
@@ -343,12 +343,12 @@ def blocks_of(plan: Scan) -> set[tuple[str, int]]:
 
 
 def blocks_without_index(root: Path, predicate: str) -> set[tuple[str, int]]:
-    return blocks_of(sc.prune(sc.open_table(str(root)), predicate, use_index=False))
+    return blocks_of(sec.prune(sec.open_table(str(root)), predicate, use_index=False))
 
 
 def check_files(root: Path, files: Mapping[str, Sequence[Row]], condition: Condition, **options: Any) -> Scan:
     """Every row for which a condition is TRUE is in a block of the plan, and is found where Arrow can tell."""
-    plan = sc.prune(sc.open_table(str(root)), condition.sql, **options)
+    plan = sec.prune(sec.open_table(str(root)), condition.sql, **options)
     wanted = {
         (file, i // GROUP): row["rid"] for file, own in files.items() for i, row in enumerate(own) if condition.of(row)
     }
@@ -365,10 +365,10 @@ BUILT = {f"{i}.parquet": rows(i * ROWS) for i in range(FILES)}
 
 
 def test_the_index_has_filters_of_all_kinds_in_many_files(built: Path) -> None:
-    assert sc.verify_index(sc.open_table(str(built))).sound
+    assert sec.verify_index(sec.open_table(str(built))).sound
     assert len(filter_files(built)) > 20
     assert list((built / "_secateur" / "fragments").iterdir()) == []
-    described = sc.describe_index(sc.open_table(str(built)))
+    described = sec.describe_index(sec.open_table(str(built)))
     assert (described.bloom, described.postings) == (("user", "ratio", "tags"), ("level",))
     assert (described.ngram, described.tokens) == (("message",), ("message",))
     assert described.index_bytes == sum(path.stat().st_size for path in (built / "_secateur").rglob("*.*"))
@@ -398,7 +398,7 @@ def test_rows_are_found_by_filters_of_all_kinds(built: Path, condition: Conditio
     ],
 )
 def test_absent_values_leave_hardly_a_block(built: Path, predicate: str, most: int) -> None:
-    plan = sc.prune(sc.open_table(str(built)), predicate, strict=True)
+    plan = sec.prune(sec.open_table(str(built)), predicate, strict=True)
     assert len(plan.blocks) <= most
     assert len(blocks_without_index(built, predicate)) > 20
 
@@ -451,8 +451,8 @@ def test_c01_blocks_whose_filters_cannot_be_read_are_kept(
     assert stage.degraded
     assert all(".filter" in reason for reason in stage.degraded)
     with pytest.raises(IndexFault):
-        sc.prune(sc.open_table(str(lake)), condition.sql, strict=True)
-    assert not sc.verify_index(sc.open_table(str(lake))).sound
+        sec.prune(sec.open_table(str(lake)), condition.sql, strict=True)
+    assert not sec.verify_index(sec.open_table(str(lake))).sound
 
 
 @harms
@@ -506,7 +506,7 @@ def test_c01_files_that_came_since_are_kept_and_then_indexed(lake: Path) -> None
     for condition in (user_is(user), NOTHING, either(has_word("timeout"), user_is(user))):
         check_files(lake, files, condition, strict=True)
     assert len(check_files(lake, files, NOTHING, strict=True).blocks) <= 1
-    assert sc.verify_index(sc.open_table(str(lake))).sound
+    assert sec.verify_index(sec.open_table(str(lake))).sound
 
 
 def test_c01_segments_without_the_column_keep_their_blocks(write_table: WriteTable) -> None:
@@ -529,7 +529,7 @@ def test_c01_segments_without_the_column_keep_their_blocks(write_table: WriteTab
                 either(condition, Condition("c IS NULL", lambda r: r["c"] is None)),
             ):
                 check_files(root, files, each, strict=True)
-    assert len(sc.prune(sc.open_table(str(root)), "b = 5", strict=True).blocks) == 0
+    assert len(sec.prune(sec.open_table(str(root)), "b = 5", strict=True).blocks) == 0
 
 
 def test_refreshes_drop_and_add_segments(lake: Path) -> None:
@@ -545,12 +545,12 @@ def test_refreshes_drop_and_add_segments(lake: Path) -> None:
         for row in files[f"new-{step}.parquet"][::7]:
             assert len(check_files(lake, files, user_is(row["user"] or 0), strict=True).blocks) < 8
         assert len(check_files(lake, files, NOTHING, strict=True).blocks) <= 1
-        assert sc.verify_index(sc.open_table(str(lake))).sound
+        assert sec.verify_index(sec.open_table(str(lake))).sound
 
 
 def test_c14_a_block_whose_values_are_not_known_is_kept(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its neighbours in the segment, the bloom matrix and the size class speak for themselves alone."""
-    sc.drop_index(sc.open_table(str(lake)))
+    sec.drop_index(sec.open_table(str(lake)))
     monkeypatch.setattr("os.cpu_count", lambda: 1)  # so that blocks come in order
     add, count = BloomFragmentWriter.add, iter(range(10**6))
     monkeypatch.setattr(
@@ -574,7 +574,7 @@ def test_c35_segments_that_match_whole_are_kept_beside_what_filters_leave(
     files = {name: [{"v": v, "w": 1} for v in each] for name, each in values.items()}
     root = write_table({name: pa.Table.from_pylist(each) for name, each in files.items()}, row_group_size=GROUP)
     index_of(root, bloom=["v", "w"], segment_blocks=2, fpr=1e-6)
-    plan = sc.prune(sc.open_table(str(root)), predicate, strict=True)
+    plan = sec.prune(sec.open_table(str(root)), predicate, strict=True)
     assert blocks_of(plan) == {(f"{i}.parquet", group) for i in (2, 5) for group in (0, 1)} | {("9.parquet", 0)}
     assert plan.count() == 41
     (tree,) = [stage for stage in plan.report.stages if stage.name == "segments"]
@@ -585,7 +585,7 @@ def test_c35_segments_that_match_whole_are_kept_beside_what_filters_leave(
 
 
 def files_of(root: Path, predicate: str) -> set[str]:
-    return {file for file, _ in blocks_of(sc.prune(sc.open_table(str(root)), predicate, strict=True))}
+    return {file for file, _ in blocks_of(sec.prune(sec.open_table(str(root)), predicate, strict=True))}
 
 
 def test_long_texts_are_looked_up_by_some_of_their_parts(write_table: WriteTable) -> None:
@@ -669,7 +669,7 @@ def test_a_column_that_directories_name_is_not_looked_up(tmp_path: Path) -> None
         write_file(tmp_path / f"p={part}" / "a.parquet", data)
     index_of(tmp_path, bloom=["p"])
     for predicate, expected in (("p = 1", [1]), ("p = 41", []), ("NOT p = 1", [2]), ("p IN (1, 42)", [1])):
-        plan = sc.prune(sc.open_table(str(tmp_path)), predicate, strict=True)
+        plan = sec.prune(sec.open_table(str(tmp_path)), predicate, strict=True)
         assert plan.to_arrow(columns=["rid"])["rid"].to_pylist() == expected
         assert not any("looked up" in note for stage in plan.report.stages for note in stage.notes)
 
@@ -679,7 +679,7 @@ def test_a_column_that_directories_name_is_not_looked_up(tmp_path: Path) -> None
 
 def test_an_interrupted_build_leaves_nothing(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its segments are written, its fragments too, when their filters cannot be laid side by side."""
-    sc.drop_index(sc.open_table(str(lake)))
+    sec.drop_index(sec.open_table(str(lake)))
 
     def interrupted(*_: object) -> None:
         assert list((lake / "_secateur" / "fragments").iterdir())
@@ -693,5 +693,5 @@ def test_an_interrupted_build_leaves_nothing(lake: Path, monkeypatch: pytest.Mon
 
 
 def test_a_dropped_index_leaves_nothing(lake: Path) -> None:
-    assert len(sc.drop_index(sc.open_table(str(lake)))) > 20
+    assert len(sec.drop_index(sec.open_table(str(lake)))) > 20
     assert [path for path in (lake / "_secateur").rglob("*") if path.is_file()] == []

@@ -1,4 +1,4 @@
-"""One predicate, said in SQL, on sc.col(), as a PySpark Column or in PyIceberg, is one tree and one answer."""
+"""One predicate, said in SQL, on sec.col(), as a PySpark Column or in PyIceberg, is one tree and one answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pyiceberg.typedef import Record
 from pyspark.sql import functions as classic
 from pyspark.sql.connect import functions as connect
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import InvalidPredicate, UnknownColumn
 from secateur.io.spark.column.sql import sql_of
 from secateur.io.tables.iceberg.expressions import predicate_of
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from tests.support.tables import WriteTable
 
-a, b, s, x, d, ts, local, flag = (sc.col(name) for name in ("a", "b", "s", "x", "d", "ts", "local", "flag"))
-arr, attrs = sc.col("arr"), sc.col("attrs")
+a, b, s, x, d, ts, local, flag = (sec.col(name) for name in ("a", "b", "s", "x", "d", "ts", "local", "flag"))
+arr, attrs = sec.col("arr"), sec.col("attrs")
 NOON = dt.datetime(2024, 1, 2, 12, tzinfo=dt.UTC)
 DAY = dt.date(2024, 1, 2)
 
@@ -78,8 +78,8 @@ CASES = [
     Case(
         "s = 'it\\'s \\\\ 😀'", s == "it's \\ 😀", lambda f: f.col("s") == "it's \\ 😀", ice.EqualTo("s", "it's \\ 😀")
     ),
-    Case("bin = X'00FF'", sc.col("bin") == b"\0\xff", lambda f: f.col("bin") == f.lit(b"\0\xff")),
-    Case("bin = X'FF'", sc.col("bin") == b"\xff", None, ice.EqualTo("bin", b"\xff")),
+    Case("bin = X'00FF'", sec.col("bin") == b"\0\xff", lambda f: f.col("bin") == f.lit(b"\0\xff")),
+    Case("bin = X'FF'", sec.col("bin") == b"\xff", None, ice.EqualTo("bin", b"\xff")),
     Case("d = DATE '2024-01-02'", d == DAY, lambda f: f.col("d") == DAY, ice.EqualTo("d", DAY)),
     Case("ts < TIMESTAMP '2024-01-02 12:00:00+00:00'", ts < NOON, lambda f: f.col("ts") < f.lit(NOON)),
     Case("ts < '2024-01-02 12:00:00+00:00'", ts < str(NOON), None, ice.LessThan("ts", NOON)),
@@ -90,8 +90,8 @@ CASES = [
         None,
         ice.EqualTo("x", FloatLiteral(0.1)),
     ),
-    Case("isnan(x)", sc.call_function("isnan", x), lambda f: f.isnan("x"), ice.IsNaN("x")),
-    Case("NOT isnan(x)", ~sc.call_function("isnan", x), lambda f: ~f.isnan("x"), ice.NotNaN("x")),
+    Case("isnan(x)", sec.call_function("isnan", x), lambda f: f.isnan("x"), ice.IsNaN("x")),
+    Case("NOT isnan(x)", ~sec.call_function("isnan", x), lambda f: ~f.isnan("x"), ice.NotNaN("x")),
     # connectives, NULL, sets, ranges
     Case("TRUE", None, lambda f: f.lit(True), ice.AlwaysTrue()),
     Case("FALSE", None, lambda f: f.lit(False), ice.AlwaysFalse()),
@@ -121,15 +121,15 @@ CASES = [
     Case("s RLIKE '^a.*'", s.rlike("^a.*"), lambda f: f.col("s").rlike("^a.*")),
     Case("s ILIKE 'A%'", s.ilike("A%"), lambda f: f.col("s").ilike("A%")),
     Case("s ILIKE 'A!%' ESCAPE '!'", s.ilike("A!%", "!"), lambda f: f.ilike("s", f.lit("A!%"), f.lit("!"))),
-    Case("instr(s, 'b') > 0", sc.call_function("instr", s, "b") > 0, lambda f: f.instr("s", "b") > 0),
-    Case("has_token(s, 'x')", sc.has_token("s", "x"), lambda f: f.col("s").rlike(token_pattern("x"))),
+    Case("instr(s, 'b') > 0", sec.call_function("instr", s, "b") > 0, lambda f: f.instr("s", "b") > 0),
+    Case("has_token(s, 'x')", sec.has_token("s", "x"), lambda f: f.col("s").rlike(token_pattern("x"))),
     Case("startswith(s, 'a_')", s.startswith("a_"), lambda f: f.col("s").startswith("a_"), ice.StartsWith("s", "a_")),
     Case("endswith(s, '%')", s.endswith("%"), lambda f: f.col("s").endswith("%")),
     Case("contains(s, 'b')", s.contains("b"), lambda f: f.col("s").contains("b")),
-    Case("startswith(s, t)", s.startswith(sc.col("t")), lambda f: f.col("s").startswith(f.col("t"))),
+    Case("startswith(s, t)", s.startswith(sec.col("t")), lambda f: f.col("s").startswith(f.col("t"))),
     Case("s IS NULL OR s NOT LIKE 'x%'", s.is_null() | ~s.startswith("x"), None, ice.NotStartsWith("s", "x")),
     Case("substring(s, 1, 2) = 'ab'", s.substr(1, 2) == "ab", lambda f: f.col("s").substr(1, 2) == "ab"),
-    Case("upper(s) = 'A'", sc.call_function("ucase", s) == "A", lambda f: f.upper("s") == "A"),
+    Case("upper(s) = 'A'", sec.call_function("ucase", s) == "A", lambda f: f.upper("s") == "A"),
     # arithmetic, casts, functions
     Case("a + 1 > 5", a + 1 > 5, lambda f: f.col("a") + 1 > 5),
     Case("5 < 1 + a", 5 < 1 + a, None),  # noqa: SIM300
@@ -144,61 +144,61 @@ CASES = [
         lambda f: f.col("s").try_cast("decimal(10,2)") > 1,
     ),
     Case("CAST(ts AS DATE) = DATE '2024-01-02'", ts.cast("date") == DAY, lambda f: f.to_date("ts") == DAY),
-    Case("year(ts) = 2024", sc.call_function("year", ts) == 2024, lambda f: f.year("ts") == 2024),
+    Case("year(ts) = 2024", sec.call_function("year", ts) == 2024, lambda f: f.year("ts") == 2024),
     Case(
         "EXTRACT(YEAR FROM ts) = 2024",
-        sc.call_function("YEAR", ts) == 2024,
+        sec.call_function("YEAR", ts) == 2024,
         lambda f: f.extract(f.lit("YEAR"), "ts") == 2024,
     ),
-    Case("day(d) = 2", sc.call_function("dayofmonth", d) == 2, lambda f: f.call_function("day", f.col("d")) == 2),
+    Case("day(d) = 2", sec.call_function("dayofmonth", d) == 2, lambda f: f.call_function("day", f.col("d")) == 2),
     Case(
         "date_trunc('month', ts) = ts",
-        sc.call_function("date_trunc", "month", ts) == ts,
+        sec.call_function("date_trunc", "month", ts) == ts,
         lambda f: f.date_trunc("month", "ts") == f.col("ts"),
     ),
     Case(
         "coalesce(a, b, 1) = 1",
-        sc.call_function("coalesce", a, b, 1) == 1,
+        sec.call_function("coalesce", a, b, 1) == 1,
         lambda f: f.coalesce("a", "b", f.lit(1)) == 1,
     ),
-    Case("power(x, 2) = 4", sc.call_function("power", x, 2) == 4, lambda f: f.col("x") ** 2 == 4),
+    Case("power(x, 2) = 4", sec.call_function("power", x, 2) == 4, lambda f: f.col("x") ** 2 == 4),
     Case(
         "CASE WHEN a > 1 THEN 'x' WHEN a IS NULL THEN s ELSE 'z' END = 'x'",
-        sc.when(a > 1, "x").when(a.is_null(), s).otherwise("z") == "x",
+        sec.when(a > 1, "x").when(a.is_null(), s).otherwise("z") == "x",
         lambda f: f.when(f.col("a") > 1, "x").when(f.col("a").isNull(), f.col("s")).otherwise("z") == "x",
     ),
-    Case("CASE WHEN a > 1 THEN 2 END = 2", sc.when(a > 1, 2) == 2, lambda f: f.when(f.col("a") > 1, 2) == 2),
+    Case("CASE WHEN a > 1 THEN 2 END = 2", sec.when(a > 1, 2) == 2, lambda f: f.when(f.col("a") > 1, 2) == 2),
     Case(
         "if(flag, a, b) = 1",
-        sc.call_function("if", flag, a, b) == 1,
+        sec.call_function("if", flag, a, b) == 1,
         lambda f: f.call_function("if", f.col("flag"), f.col("a"), f.col("b")) == 1,
     ),
     Case("(a > 1) = (b > 1)", None, lambda f: (f.col("a") > 1) == (f.col("b") > 1)),
     # names
-    Case("st.f = 1", sc.col("st.f") == 1, lambda f: f.col("st.f") == 1, ice.EqualTo("st.f", 1)),
-    Case("st.f = 1", sc.col("st")["f"] == 1, lambda f: f.col("st")["f"] == 1),
-    Case("st.f = 1", sc.col("st")["f"] == 1, lambda f: f.col("st").getField("f").alias("g") == 1),
-    Case("`odd ``name.x` = 1", sc.col("`odd ``name.x`") == 1, lambda f: f.col("`odd ``name.x`") == 1),
+    Case("st.f = 1", sec.col("st.f") == 1, lambda f: f.col("st.f") == 1, ice.EqualTo("st.f", 1)),
+    Case("st.f = 1", sec.col("st")["f"] == 1, lambda f: f.col("st")["f"] == 1),
+    Case("st.f = 1", sec.col("st")["f"] == 1, lambda f: f.col("st").getField("f").alias("g") == 1),
+    Case("`odd ``name.x` = 1", sec.col("`odd ``name.x`") == 1, lambda f: f.col("`odd ``name.x`") == 1),
     # elements and keys
-    Case("array_contains(arr, 1)", sc.call_function("array_contains", arr, 1), lambda f: f.array_contains("arr", 1)),
+    Case("array_contains(arr, 1)", sec.call_function("array_contains", arr, 1), lambda f: f.array_contains("arr", 1)),
     Case(
         "NOT arrays_overlap(arr, array(1, 2))",
-        ~sc.call_function("arrays_overlap", arr, sc.call_function("array", 1, 2)),
+        ~sec.call_function("arrays_overlap", arr, sec.call_function("array", 1, 2)),
         lambda f: ~f.arrays_overlap("arr", f.array(f.lit(1), f.lit(2))),
     ),
     Case(
         "map_contains_key(attrs, 'k')",
-        sc.call_function("map_contains_key", attrs, "k"),
+        sec.call_function("map_contains_key", attrs, "k"),
         lambda f: f.map_contains_key("attrs", "k"),
     ),
     Case("attrs['k'] = 'v'", attrs["k"] == "v", lambda f: f.col("attrs")["k"] == "v"),
     Case("attrs['k'] IS NOT NULL", attrs["k"].is_not_null(), lambda f: f.col("attrs").getItem("k").isNotNull()),
     Case(
         "element_at(attrs, 'k') = 'v'",
-        sc.call_function("element_at", attrs, "k") == "v",
+        sec.call_function("element_at", attrs, "k") == "v",
         lambda f: f.element_at("attrs", "k") == "v",
     ),
-    Case("st['f'] = 1", sc.col("st")["f"] == 1, lambda f: f.col("st")["f"] == 1),
+    Case("st['f'] = 1", sec.col("st")["f"] == 1, lambda f: f.col("st")["f"] == 1),
     # what has no node stays text
     Case("s LIKE ANY ('A%')", None, lambda f: f.expr("s LIKE ANY ('A%')")),
     Case("(`a` & 1) = 1", None, lambda f: f.col("a").bitwiseAND(1) == 1),
@@ -373,7 +373,7 @@ def test_columns_nested_too_deeply_are_refused() -> None:
         sql_of(column > 0)
 
 
-# ---- expressions on sc.col() -----------------------------------------------------------------------------------------
+# ---- expressions on sec.col() ----------------------------------------------------------------------------------------
 
 
 def test_expressions_have_no_truth_value_and_no_length() -> None:
@@ -392,7 +392,7 @@ def test_scalars_of_numpy_may_stand_on_the_left() -> None:
 
 def test_functions_and_types_that_are_none_are_refused() -> None:
     with pytest.raises(InvalidPredicate, match="no name of a function"):
-        sc.call_function("f(x) OR g", a)
+        sec.call_function("f(x) OR g", a)
     with pytest.raises(InvalidPredicate, match="cannot cast to"):
         a.cast("int) = 1 OR (TRUE")
 
@@ -444,8 +444,8 @@ def rows_of_iceberg(expression: ice.BooleanExpression) -> list[int]:
 @pytest.mark.parametrize("expression", ICEBERG, ids=str)
 def test_iceberg_has_the_rows_of_iceberg(write_table: WriteTable, expression: ice.BooleanExpression) -> None:
     """Also where the session's time zone is not UTC."""
-    table = sc.open_table(str(write_table({"rows.parquet": iceberg_rows().append_column("row", [range(4)])})))
-    scan = sc.prune(table, expression, session_time_zone="America/New_York")
+    table = sec.open_table(str(write_table({"rows.parquet": iceberg_rows().append_column("row", [range(4)])})))
+    scan = sec.prune(table, expression, session_time_zone="America/New_York")
     assert scan.to_arrow()["row"].to_pylist() == rows_of_iceberg(expression)
 
 
@@ -453,10 +453,10 @@ def test_datetimes_of_iceberg_are_clocks_beside_columns_without_zone(
     spark: SparkSession, write_table: WriteTable
 ) -> None:
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
-    table = sc.open_table(str(write_table({"rows.parquet": iceberg_rows().append_column("row", [range(4)])})))
+    table = sec.open_table(str(write_table({"rows.parquet": iceberg_rows().append_column("row", [range(4)])})))
     for column in ("local", "ts"):
         for expression in (ice.LessThan(column, NOON), ice.EqualTo(column, NOON.replace(hour=13))):
-            found = sorted(row.row for row in sc.prune(table, expression).to_spark(spark).collect())
+            found = sorted(row.row for row in sec.prune(table, expression).to_spark(spark).collect())
             assert found == rows_of_iceberg(expression)
 
 
@@ -471,17 +471,17 @@ def test_iceberg_expressions_that_have_no_node_are_refused() -> None:
 
 
 def test_prune_takes_predicates_of_all_front_ends(spark: SparkSession, write_table: WriteTable) -> None:
-    table = sc.open_table(str(write_table({"rows.parquet": {"a": [1, 2, None], "s": ["x", "y", "z"]}})))
+    table = sec.open_table(str(write_table({"rows.parquet": {"a": [1, 2, None], "s": ["x", "y", "z"]}})))
     for predicate in ("a = 2", a == 2, classic.col("a") == 2, connect.col("a") == 2, ice.EqualTo("a", 2)):
-        scan = sc.prune(table, predicate)
+        scan = sec.prune(table, predicate)
         assert scan.to_arrow()["s"].to_pylist() == ["y"]
         assert [row.s for row in scan.to_spark(spark).collect()] == ["y"]
-    lower = sc.prune(table, classic.col("s").ilike("Y"))  # only Spark knows it
+    lower = sec.prune(table, classic.col("s").ilike("Y"))  # only Spark knows it
     assert [row.s for row in lower.to_spark(spark).collect()] == ["y"]
     with pytest.raises(InvalidPredicate, match="no predicate"):
-        sc.prune(table, 5)  # type: ignore[arg-type]
+        sec.prune(table, 5)  # type: ignore[arg-type]
     with pytest.raises(UnknownColumn):
-        sc.prune(table, connect.col("nope") == 1)
+        sec.prune(table, connect.col("nope") == 1)
 
 
 def test_other_libraries_are_not_imported_for_the_question() -> None:

@@ -16,7 +16,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import DateType, DecimalType, DoubleType, IntegerType, LongType, NestedField, StringType, UUIDType
 
-import secateur as sc
+import secateur as sec
 from tests.support import oracle
 from tests.support.iceberg_tables import WORDS, History, catalog_in, new_history
 from tests.support.profiles import by_profile
@@ -86,7 +86,7 @@ def assert_agrees(
         if answers is not None and predicate not in answers.truth:
             continue
         expected = answers.matching(predicate) if answers is not None else Counter()
-        plan = sc.prune(opened, predicate, strict=True, **options)
+        plan = sec.prune(opened, predicate, strict=True, **options)
         got = Counter(oracle.by_row_id(plan.to_arrow()).values())
         assert got == expected, (predicate, log, plan.explain())
         assert plan.count() == expected.total(), (predicate, log)
@@ -94,7 +94,9 @@ def assert_agrees(
 
 def assert_the_read_paths_to_spark_agree(spark: SparkSession, name: str, catalog: Catalog, opened: Any) -> None:
     """Tasks of our own, and the data source, which opens the table by its metadata file."""
-    plan = sc.prune(opened, "rid % 3 = 1 OR k IS NULL" if "k" in opened.snapshot().declared_schema.names else "rid > 4")
+    plan = sec.prune(
+        opened, "rid % 3 = 1 OR k IS NULL" if "k" in opened.snapshot().declared_schema.names else "rid > 4"
+    )
     expected = Counter(oracle.by_row_id(plan.to_arrow()).values())
     assert Counter(oracle.by_row_id(plan.to_spark(spark).toArrow()).values()) == expected
     metadata = catalog.load_table(name).metadata_location
@@ -110,19 +112,19 @@ def test_every_state_of_a_history_is_read_as_iceberg_reads_it(
     """Without an index, with a fresh one, a stale one, an amended and an optimized one; then snapshots of the past."""
     catalog = catalog_in(tmp_path)
     history = new_history(catalog, seed, format_version)
-    opened = sc.open_table("db." + history.table.name()[-1], catalog=catalog)
+    opened = sec.open_table("db." + history.table.name()[-1], catalog=catalog)
     draw = random.Random(seed)
     for step in range(14):
         history.step()
         if step == 5 and history.rid:
-            sc.build_index(opened, spark=spark, bloom=["rid"], sort_key=["rid"])
+            sec.build_index(opened, spark=spark, bloom=["rid"], sort_key=["rid"])
         if step == 8 and history.rid:
             columns = [name for name in opened.snapshot().declared_schema.names if name in ("k", "day", "s")]
-            sc.refresh_index(opened, spark=spark, postings=columns, gaps=["rid"])
+            sec.refresh_index(opened, spark=spark, postings=columns, gaps=["rid"])
         if step == 10 and history.rid:
-            sc.refresh_index(opened, spark=spark)
-            sc.optimize_index(opened, spark=spark)
-            assert sc.verify_index(opened).sound
+            sec.refresh_index(opened, spark=spark)
+            sec.optimize_index(opened, spark=spark)
+            assert sec.verify_index(opened).sound
         if step in (4, 5, 8, 9, 10, 13):
             history.table.refresh()
             truth = history.table.scan().to_arrow()
@@ -130,7 +132,7 @@ def test_every_state_of_a_history_is_read_as_iceberg_reads_it(
     assert_the_read_paths_to_spark_agree(spark, "db." + history.table.name()[-1], catalog, opened)
     for past in draw.sample(history.table.metadata.snapshots, min(2, len(history.table.metadata.snapshots))):
         truth = history.table.scan(snapshot_id=past.snapshot_id).to_arrow()
-        then = sc.open_table("db." + history.table.name()[-1], catalog=catalog, snapshot_id=past.snapshot_id)
+        then = sec.open_table("db." + history.table.name()[-1], catalog=catalog, snapshot_id=past.snapshot_id)
         assert_agrees(spark, then, truth, ["true", "rid > 5", "rid IN (1, 2, 30)"], history.log)
 
 
@@ -142,8 +144,8 @@ def test_what_was_said_under_another_name_mapping_is_not_believed(tmp_path: Path
     )
     pq.write_table(pa.table({"rid": range(10), "k": [1] * 10}), tmp_path / "a.parquet")
     table.add_files([str(tmp_path / "a.parquet")])
-    opened = sc.open_table("db.mapped", catalog=catalog)
-    sc.build_index(opened, spark=spark, bloom=["k"], sort_key=["k"])
+    opened = sec.open_table("db.mapped", catalog=catalog)
+    sec.build_index(opened, spark=spark, bloom=["k"], sort_key=["k"])
     for rename in (True, False):
         with table.update_schema() as update:
             if rename:

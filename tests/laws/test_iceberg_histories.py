@@ -20,7 +20,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import UnsupportedPredicate
 from tests.support import oracle
 from tests.support.conditions import conditions
@@ -45,10 +45,10 @@ class Reader:
     use_index: bool = True
 
     def open(self) -> Any:
-        return sc.open_table(self.path, **self.options)
+        return sec.open_table(self.path, **self.options)
 
     def plan(self, predicate: str, **more: Any) -> Any:
-        return sc.prune(self.open(), predicate, strict=True, use_index=self.use_index, **more)
+        return sec.prune(self.open(), predicate, strict=True, use_index=self.use_index, **more)
 
     def format(self, spark: SparkSession, predicate: str) -> DataFrame:
         options = {name: str(value) for name, value in self.options.items()}
@@ -133,8 +133,8 @@ def test_every_state_of_a_history_is_read_as_iceberg_reads_it(
     for step in range(STEPS):
         history.step()
         if step in CHECKED:
-            sc.refresh_index(readers["kept"].open(), spark=iceberg)
-            sc.optimize_index(readers["kept"].open(), spark=iceberg)
+            sec.refresh_index(readers["kept"].open(), spark=iceberg)
+            sec.optimize_index(readers["kept"].open(), spark=iceberg)
             if step == CHECKED[-1]:
                 readers["fresh"] = Reader(path, {"index_location": str(tmp_path / "fresh")})
                 build(iceberg, readers["fresh"], history, draw)
@@ -150,7 +150,7 @@ def build(spark: SparkSession, reader: Reader, history: SparkHistory, draw: rand
     schema = history.schema
     plain = [each.name for each in schema if isinstance(each.dataType, t.IntegerType | t.StringType | t.LongType)]
     table = reader.open()
-    sc.build_index(table, spark=spark, bloom=draw.sample(plain, min(3, len(plain))), sort_key=[draw.choice(plain)])
+    sec.build_index(table, spark=spark, bloom=draw.sample(plain, min(3, len(plain))), sort_key=[draw.choice(plain)])
 
 
 def check_the_past(

@@ -17,7 +17,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, StructType
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import InvalidOption, UnknownColumn
 from secateur.index.model import BLOOM, POSTINGS, BuildOptions, FilterOption
 from secateur.io.tables.iceberg.table import IcebergTable
@@ -56,13 +56,13 @@ def rows(table: Table, part: int, **others: Any) -> pa.Table:
 
 def kept(table: Any, predicate: str, **options: Any) -> tuple[int, int]:
     """The blocks and the rows of a plan."""
-    plan = sc.prune(table, predicate, strict=True, **options)
+    plan = sec.prune(table, predicate, strict=True, **options)
     return len(plan.blocks), plan.to_arrow().num_rows
 
 
 def test_columns_are_asked_for_by_their_names(spark: SparkSession, events: Table) -> None:
-    table = sc.open_table(events)
-    found = sc.build_index(
+    table = sec.open_table(events)
+    found = sec.build_index(
         table, spark=spark, sort_key=["day", "user DESC"], bloom=["who.name"], postings=["user"], gaps=["who.age"]
     )
     assert (found.sort_key, found.bloom, found.postings, found.gaps) == (
@@ -73,38 +73,38 @@ def test_columns_are_asked_for_by_their_names(spark: SparkSession, events: Table
     )
     assert found.columns == ("day", "user", "who.name", "who.age")
     assert found.table_snapshot == events.refresh().current_snapshot().snapshot_id  # type: ignore[union-attr]
-    assert sc.describe_index(table) == found
-    assert sc.verify_index(table).sound
+    assert sec.describe_index(table) == found
+    assert sec.verify_index(table).sound
     with pytest.raises(UnknownColumn, match="nobody"):
-        sc.build_index(table, spark=spark, bloom=["nobody"])
+        sec.build_index(table, spark=spark, bloom=["nobody"])
     with pytest.raises(UnknownColumn, match="nobody"):
-        sc.build_index(table, spark=spark, auto=["nobody"])
+        sec.build_index(table, spark=spark, auto=["nobody"])
     with pytest.raises(InvalidOption, match="gaps"):
-        sc.build_index(table, spark=spark, gaps=["who.name"])
+        sec.build_index(table, spark=spark, gaps=["who.name"])
 
 
 def test_auto_says_columns_by_their_names(spark: SparkSession, events: Table) -> None:
-    table = sc.open_table(events)
-    found = sc.build_index(table, spark=spark, auto=["user", "who.name"])
+    table = sec.open_table(events)
+    found = sec.build_index(table, spark=spark, auto=["user", "who.name"])
     assert [choice.column for choice in found.choices] == ["user", "who.name"]
 
 
 def test_c12_a_renamed_column_keeps_its_index(spark: SparkSession, events: Table) -> None:
-    table = sc.open_table(events)
-    sc.build_index(table, spark=spark, sort_key=["day", "user"], bloom=["who.name"], pages=False)
+    table = sec.open_table(events)
+    sec.build_index(table, spark=spark, sort_key=["day", "user"], bloom=["who.name"], pages=False)
     before = [kept(table, "day = 3 AND user > 90"), kept(table, "who.name = 'n5-8'"), kept(table, "user = 4")]
     with events.update_schema() as update:
         update.rename_column("day", "date").rename_column("who.name", "title").rename_column("user", "day")
     after = [kept(table, "date = 3 AND day > 90"), kept(table, "who.title = 'n5-8'"), kept(table, "day = 4")]
     assert after == before == [(1, 5), (1, 1), (4, 4)]
-    assert sc.describe_index(table).sort_key == ("date", "day")
-    assert sc.describe_index(table).bloom == ("who.title",)
+    assert sec.describe_index(table).sort_key == ("date", "day")
+    assert sec.describe_index(table).bloom == ("who.title",)
 
 
 def test_c12_a_new_column_under_an_old_name_has_no_index(spark: SparkSession, events: Table) -> None:
     """The old one's statistics would say that no user is 1000. Of files that were indexed before, nothing is known."""
-    table = sc.open_table(events)
-    sc.build_index(table, spark=spark, postings=["user"], sort_key=["user"])
+    table = sec.open_table(events)
+    sec.build_index(table, spark=spark, postings=["user"], sort_key=["user"])
     with events.update_schema() as update:
         update.delete_column("user")
     with events.update_schema() as update:
@@ -113,70 +113,70 @@ def test_c12_a_new_column_under_an_old_name_has_no_index(spark: SparkSession, ev
     assert kept(table, "user = 1000") == (5, 100)
     assert kept(table, "user IS NULL") == (4, 400)
     assert kept(table, "user = 4")[1] == 0
-    assert sc.describe_index(table).postings == ("2",)
-    sc.refresh_index(table, spark=spark)
+    assert sec.describe_index(table).postings == ("2",)
+    sec.refresh_index(table, spark=spark)
     assert kept(table, "user = 1000") == (1, 100)
     assert kept(table, "user IS NULL") == (4, 400)
 
 
 def test_c13_a_promoted_column_keeps_its_index(spark: SparkSession, events: Table) -> None:
-    table = sc.open_table(events)
-    sc.build_index(table, spark=spark, postings=["day"], pages=False)
+    table = sec.open_table(events)
+    sec.build_index(table, spark=spark, postings=["day"], pages=False)
     with events.update_schema() as update:
         update.update_column("day", LongType())
     events.append(rows(events, 4, day=[2**40] * 100))
     assert kept(table, "day = 3") == (1, 50)
     assert kept(table, f"day = {2**40}") == (1, 100)
-    sc.refresh_index(table, spark=spark)
+    sec.refresh_index(table, spark=spark)
     assert kept(table, "day = 3") == (1, 50)
     assert kept(table, f"day = {2**40}") == (1, 100)
 
 
 def test_a_refresh_reads_added_files_only(spark: SparkSession, events: Table) -> None:
-    table = sc.open_table(events)
+    table = sec.open_table(events)
     assert isinstance(table, IcebergTable)
-    sc.build_index(table, spark=spark, segment_blocks=1)
+    sec.build_index(table, spark=spark, segment_blocks=1)
     segments = {file.name for file in table.store.files("segments")}
     events.append(rows(events, 4))
     assert kept(table, "day >= 6")[1] == 200
-    refreshed = sc.refresh_index(table, spark=spark).index
+    refreshed = sec.refresh_index(table, spark=spark).index
     now = {file.name for file in table.store.files("segments")}
     assert segments < now and len(now - segments) == 1
     assert (refreshed.files, refreshed.table_snapshot) == (5, events.refresh().metadata.current_snapshot_id)
     events.delete("day < 4")
-    assert sc.refresh_index(table, spark=spark).index.files == 3
-    sc.vacuum_index(table, grace_seconds=-1)
+    assert sec.refresh_index(table, spark=spark).index.files == 3
+    sec.vacuum_index(table, grace_seconds=-1)
     assert len(table.store.files("segments")) == 3
     assert len(table.store.files("manifests")) == 1
-    assert sc.verify_index(table).sound
+    assert sec.verify_index(table).sound
 
 
 def test_c02_any_snapshot_is_planned_with_the_entries_that_fit(spark: SparkSession, events: Table) -> None:
     """An index of the present, read at the past; and of the past, after rollback and overwriting."""
-    table = sc.open_table(events)
+    table = sec.open_table(events)
     past = events.refresh().current_snapshot()
     assert past is not None
     events.overwrite(rows(events, 9))
-    sc.build_index(table, spark=spark, postings=["user"])
+    sec.build_index(table, spark=spark, postings=["user"])
     assert kept(table, "day >= 0")[1] == 100
-    then = sc.open_table(events, snapshot_id=past.snapshot_id)
+    then = sec.open_table(events, snapshot_id=past.snapshot_id)
     assert kept(then, "day >= 0") == (4, 400)
-    assert "covers 0 of 4 files" in sc.prune(then, "day = 1").report.index
+    assert "covers 0 of 4 files" in sec.prune(then, "day = 1").report.index
     events.manage_snapshots().rollback_to_snapshot(past.snapshot_id).commit()
     assert kept(table, "day >= 0") == (4, 400)
-    sc.refresh_index(table, spark=spark)
-    assert "covers 4 of 4 files" in sc.prune(table, "day = 1").report.index
+    sec.refresh_index(table, spark=spark)
+    assert "covers 4 of 4 files" in sec.prune(table, "day = 1").report.index
     assert kept(table, "user = 4")[1] == 4
 
 
 def test_segments_are_pruned_on_executors_too(spark: SparkSession, events: Table) -> None:
-    table = sc.open_table(events)
-    sc.build_index(table, spark=spark, segment_blocks=1, bloom=["who.name"])
+    table = sec.open_table(events)
+    sec.build_index(table, spark=spark, segment_blocks=1, bloom=["who.name"])
     with events.update_schema() as update:
         update.rename_column("day", "date")
     for predicate in ("date = 3", "who.name = 'n5-8'", "user > 90 OR date IS NULL"):
-        here = sc.prune(table, predicate, strict=True)
-        there = sc.prune(table, predicate, strict=True, spark=spark, prune_on="executors")
+        here = sec.prune(table, predicate, strict=True)
+        there = sec.prune(table, predicate, strict=True, spark=spark, prune_on="executors")
         assert there.blocks.equals(here.blocks)
         assert "pruned by" in str(there.report.stages)
 
@@ -186,17 +186,17 @@ def test_an_index_of_another_table_covers_nothing(
 ) -> None:
     """Of the same files even: the snapshots that added them are others."""
     place = str(tmp_path / "shared-index")
-    sc.build_index(sc.open_table(events, index_location=place), spark=spark)
+    sec.build_index(sec.open_table(events, index_location=place), spark=spark)
     other = catalog.create_table("db.other", SCHEMA)
     other.add_files([file.file.file_path for file in events.scan().plan_files()], check_duplicate_files=False)
-    opened = sc.open_table(other, index_location=place)
-    plan = sc.prune(opened, "day = 3", strict=True)
+    opened = sec.open_table(other, index_location=place)
+    plan = sec.prune(opened, "day = 3", strict=True)
     assert "covers 0 of 4 files" in plan.report.index
     assert plan.count() == 50
 
 
 def test_the_plan_says_what_it_is_of(events: Table) -> None:
-    plan = sc.prune(sc.open_table(events), "day = 3")
+    plan = sec.prune(sec.open_table(events), "day = 3")
     assert plan.files[0].startswith("file://") and plan.files[0].endswith(".parquet")
     assert plan.why(plan.files[0]).survives
     assert dataclasses.is_dataclass(plan.report)
@@ -216,9 +216,9 @@ def test_a_column_that_files_lack_is_not_null_where_their_partition_tells_it(cat
         file.spec_id = spec.spec_id
         with made.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
             append.append_data_file(file)
-    table = sc.open_table(made)
+    table = sec.open_table(made)
     filters = (FilterOption(BLOOM, "p"), FilterOption(POSTINGS, "p"))
     index_here(table, BuildOptions(filters=filters, gaps=("p",)))
     for predicate, count in (("p = 5", 3), ("p >= 6 OR k = 77", 3), ("p IS NULL", 0), ("p IS NOT NULL AND k = 1", 2)):
-        assert sc.prune(table, predicate, strict=True, audit=1.0).to_arrow().num_rows == count
-    assert sc.aggregate(table, "count(p) AS n, max(p) AS p", strict=True).to_pylist() == [{"n": 6, "p": 6}]
+        assert sec.prune(table, predicate, strict=True, audit=1.0).to_arrow().num_rows == count
+    assert sec.aggregate(table, "count(p) AS n, max(p) AS p", strict=True).to_pylist() == [{"n": 6, "p": 6}]

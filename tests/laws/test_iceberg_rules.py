@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import InvalidParquet, StalePlan, UnsupportedTable
 from tests.support import oracle
 from tests.support.iceberg_histories import add_by_java, create
@@ -28,11 +28,11 @@ def name(iceberg: SparkSession) -> str:
 
 
 def opened(spark: SparkSession, name: str, **options: Any) -> Any:
-    return sc.open_table(location(spark, name), **options)
+    return sec.open_table(location(spark, name), **options)
 
 
 def index(spark: SparkSession, name: str, **options: Any) -> None:
-    sc.build_index(opened(spark, name), spark=spark, **options)
+    sec.build_index(opened(spark, name), spark=spark, **options)
 
 
 def agree(
@@ -45,7 +45,7 @@ def agree(
     for predicate in predicates:
         expected = answers.matching(predicate)
         for use_index in (True, False):
-            plan = sc.prune(table, predicate, strict=True, use_index=use_index)
+            plan = sec.prune(table, predicate, strict=True, use_index=use_index)
             assert oracle.rows(plan.to_arrow()) == expected, (predicate, use_index, plan.explain())
             assert plan.count() == expected.total(), (predicate, use_index)
 
@@ -71,7 +71,7 @@ def test_c2_an_index_of_another_snapshot_decides_nothing_for_its_files(iceberg: 
     predicates = ["true", "k = 3", "k = 100", "rid = 10", "rid = 50", "k < 100"]
     agree(iceberg, name, predicates)
     agree(iceberg, name, predicates, iceberg.sql(f"SELECT * FROM {name} VERSION AS OF {first}"), snapshot_id=first)
-    sc.refresh_index(opened(iceberg, name), spark=iceberg)
+    sec.refresh_index(opened(iceberg, name), spark=iceberg)
     agree(iceberg, name, predicates, iceberg.sql(f"SELECT * FROM {name} VERSION AS OF {first}"), snapshot_id=first)
     iceberg.sql(f"CALL lake.system.rollback_to_snapshot('{name.removeprefix('lake.')}', {first})")
     iceberg.sql(f"INSERT INTO {name} VALUES (90, 3), (91, NULL)")
@@ -108,7 +108,7 @@ def test_c12_a_column_added_under_the_name_of_a_dropped_one_is_another(
         "k <=> 2",
     ]
     agree(iceberg, name, predicates)
-    sc.refresh_index(opened(iceberg, name), spark=iceberg)
+    sec.refresh_index(opened(iceberg, name), spark=iceberg)
     agree(iceberg, name, predicates)
 
 
@@ -125,7 +125,7 @@ def test_c13_bounds_and_values_of_narrower_types_are_widened(iceberg: SparkSessi
     agree(iceberg, name, predicates)
     iceberg.sql(f"INSERT INTO {name} VALUES (50, 2147483648, 0.1D, 123456789.01), (51, -3000000000, 1e300D, NULL)")
     agree(iceberg, name, predicates)
-    sc.refresh_index(opened(iceberg, name), spark=iceberg)
+    sec.refresh_index(opened(iceberg, name), spark=iceberg)
     agree(iceberg, name, predicates)
 
 
@@ -195,8 +195,8 @@ def test_c41_partition_values_are_not_taken_from_paths(iceberg: SparkSession, na
     index(iceberg, name, bloom=["rid"], sort_key=["s"])
     agree(iceberg, name, predicates)
     for s, predicate in zip(quoted, predicates, strict=False):
-        assert len(sc.prune(opened(iceberg, name), predicate).files) == 1, s
-    plan = sc.prune(opened(iceberg, name), "s <> 'nothing'")
+        assert len(sec.prune(opened(iceberg, name), predicate).files) == 1, s
+    plan = sec.prune(opened(iceberg, name), "s <> 'nothing'")
     expected = [i for i, s in enumerate([*ODD, None] * 2) if s is not None and i not in (0, 3)]
     assert read_paths(plan, iceberg) == dict.fromkeys(("blocks", "iceberg", "arrow"), expected)
 
@@ -255,11 +255,11 @@ def test_c42_c44_deleted_rows_count_for_nothing(iceberg: SparkSession, name: str
     iceberg.sql(f"UPDATE {name} SET k = 9 WHERE rid = 36")
     agree(iceberg, name, ["k = 9", "k = 2", "rid = 36 AND k = 2", "rid = 36"])
     for limit, expected in ((1, 1), (2, 2), (5, 2)):
-        plan = sc.prune(opened(iceberg, name), "k = 1", limit=limit, strict=True)
+        plan = sec.prune(opened(iceberg, name), "k = 1", limit=limit, strict=True)
         assert plan.to_arrow().num_rows == expected
         for via in ("blocks", "iceberg"):
             assert plan.to_spark(iceberg, via=via).count() == expected
-    sc.refresh_index(opened(iceberg, name), spark=iceberg)
+    sec.refresh_index(opened(iceberg, name), spark=iceberg)
     agree(iceberg, name, ["true", "k = 1", "rid = 35"])
 
 
@@ -273,7 +273,7 @@ def test_position_deletes_leave_later_files_alone(iceberg: SparkSession, name: s
     iceberg.sql(f"DELETE FROM {name} WHERE rid = 5")
     expected = sorted([*range(2, 10), *range(0, 10), 10, 11, *range(13, 20)])
     expected = [rid for rid in expected if rid != 5]
-    plan = sc.prune(opened(iceberg, name), "k = 1", strict=True)
+    plan = sec.prune(opened(iceberg, name), "k = 1", strict=True)
     assert read_paths(plan, iceberg) == dict.fromkeys(("blocks", "iceberg", "arrow"), expected)
     assert plan.count() == len(expected)
 
@@ -294,7 +294,7 @@ def test_equality_deletes_leave_rows_of_their_own_commit_and_later_ones_alone(
     iceberg.sql(f"INSERT INTO {name} VALUES (30, 1), (31, NULL)")
     agree(iceberg, name, ["true", "k = 1", "k IS NULL", "k <> 1", "rid >= 20"])
     expected = sorted([*(rid for rid in range(10) if rid % 4 != 1), 21, 22, 23, 30, 31])
-    plan = sc.prune(opened(iceberg, name), "true", strict=True)
+    plan = sec.prune(opened(iceberg, name), "true", strict=True)
     assert read_paths(plan, iceberg) == dict.fromkeys(("blocks", "iceberg", "arrow"), expected)
 
 
@@ -323,13 +323,13 @@ def test_a_missing_delete_file_is_an_error(iceberg: SparkSession, name: str, ver
     deletes = [row[0] for row in iceberg.sql(f"SELECT file_path FROM {name}.delete_files").collect()]
     for each in deletes:
         Path(each.removeprefix("file:")).unlink()
-    plan = sc.prune(opened(iceberg, name), "k = 1", strict=True)
+    plan = sec.prune(opened(iceberg, name), "k = 1", strict=True)
     for read in (plan.to_arrow, plan.count, lambda: plan.to_spark(iceberg, via="blocks").collect()):
         with pytest.raises(StalePlan, match="has vanished"):
             read()
     with pytest.raises(Exception, match=r"delete|exist|found"):
         plan.to_spark(iceberg, via="iceberg").collect()
-    assert sc.prune(opened(iceberg, name), "k = 2").count() == 10
+    assert sec.prune(opened(iceberg, name), "k = 2").count() == 10
 
 
 # ---- files that are not read -----------------------------------------------------------------------------------------
@@ -340,7 +340,7 @@ def test_a_file_of_another_format_is_named(iceberg: SparkSession, name: str, for
     create(iceberg, name, "rid BIGINT, k INT", 2, **{"write.format.default": format_})
     iceberg.sql(f"INSERT INTO {name} VALUES (1, 2)")
     with pytest.raises(UnsupportedTable, match=rf"/data/.*\.{format_} is a file of {format_.upper()}"):
-        sc.prune(opened(iceberg, name), "k = 2").to_arrow()
+        sec.prune(opened(iceberg, name), "k = 2").to_arrow()
 
 
 def test_files_without_field_ids_or_mapping_are_named(iceberg: SparkSession, name: str, tmp_path: Path) -> None:
@@ -351,4 +351,4 @@ def test_files_without_field_ids_or_mapping_are_named(iceberg: SparkSession, nam
     iceberg.sql(f"CALL lake.system.add_files('{name.removeprefix('lake.')}', '`parquet`.`{tmp_path / 'f'}`')")
     iceberg.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES ('schema.name-mapping.default')")
     with pytest.raises(InvalidParquet, match="have no field ids"):
-        sc.prune(opened(iceberg, name), "k = 2").to_arrow()
+        sec.prune(opened(iceberg, name), "k = 2").to_arrow()

@@ -19,7 +19,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import StalePlan
 from secateur.io.storage.object_file import END
 from secateur.io.storage.witness import end_of, version_of
@@ -46,23 +46,23 @@ def root(tmp_path: Path) -> Path:
     root.mkdir()
     (root / "a.parquet").write_bytes(written(ALL))
     (root / "b.parquet").write_bytes(written(range(100, 110)))
-    build(sc.open_table(str(root)))
+    build(sec.open_table(str(root)))
     return root
 
 
 def build(opened: Any) -> None:
-    sc.build_index(opened, bloom=["id"])
+    sec.build_index(opened, bloom=["id"])
 
 
 def ids(opened: Any, where: str) -> list[int]:
-    plan = sc.prune(opened, where, strict=True)
+    plan = sec.prune(opened, where, strict=True)
     found: list[int] = sorted(plan.to_arrow()["id"].to_pylist())
     assert plan.count() == len(found)
     return found
 
 
 def covered(opened: Any) -> str:
-    told = str(sc.prune(opened, "TRUE").report.index)
+    told = str(sec.prune(opened, "TRUE").report.index)
     return told.partition("covers ")[2].partition(";")[0]
 
 
@@ -92,20 +92,20 @@ OVERWRITES: list[Callable[[Path, bytes], None]] = [in_place, renamed]
 
 @pytest.mark.parametrize("overwrite", OVERWRITES)
 def test_an_overwrite_that_keeps_size_and_time(root: Path, overwrite: Callable[[Path, bytes], None]) -> None:
-    opened, path = sc.open_table(str(root)), root / "a.parquet"
+    opened, path = sec.open_table(str(root)), root / "a.parquet"
     assert ids(opened, "id < 50") == list(ALL)
-    plan = sc.prune(opened, "id < 50")
+    plan = sec.prune(opened, "id < 50")
     before = path.stat()
     overwrite(path, written(range(20, 30)))
     assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
     assert not plan.is_current()
     with pytest.raises(StalePlan, match=r"a\.parquet has changed"):
         plan.to_arrow()
-    for each in (opened, sc.open_table(str(root))):
+    for each in (opened, sec.open_table(str(root))):
         assert ids(each, "id >= 20 AND id < 50") == list(range(20, 30))
         assert ids(each, "id = 25 OR id = 5") == [25]
         assert covered(each) == "1 of 2 files"
-    assert sc.refresh_index(opened).files_changed == 1
+    assert sec.refresh_index(opened).files_changed == 1
     assert covered(opened) == "2 of 2 files"
     assert ids(opened, "id = 25") == [25]
 
@@ -118,7 +118,7 @@ def test_histories_of_overwrites_that_keep_size_and_time(tmp_path_factory: Any, 
     path = root / "a.parquet"
     path.write_bytes(written(ALL))
     os.utime(path, ns=(0, 0))
-    opened = sc.open_table(str(root))
+    opened = sec.open_table(str(root))
     build(opened)
     for overwrite, order, shift in history:
         values = [100 * shift + each for each in order[:5]] * 2
@@ -127,7 +127,7 @@ def test_histories_of_overwrites_that_keep_size_and_time(tmp_path_factory: Any, 
         for value in {*values, 3, 205}:
             assert ids(opened, f"id = {value}") == [value] * values.count(value)
         if shift == 1:
-            sc.refresh_index(opened)
+            sec.refresh_index(opened)
 
 
 def linked(root: Path) -> Path:
@@ -146,14 +146,14 @@ def moved(root: Path) -> Path:
 
 @pytest.mark.parametrize("move", [linked, copied, moved])
 def test_an_index_that_goes_along_with_its_table_serves(root: Path, move: Callable[[Path], Path]) -> None:
-    opened = sc.open_table(str(move(root)))
+    opened = sec.open_table(str(move(root)))
     assert covered(opened) == "2 of 2 files"
     assert ids(opened, "id = 5") == [5]
-    verified = sc.verify_index(opened)
+    verified = sec.verify_index(opened)
     assert (verified.sound, verified.files_uncovered) == (True, 0)
-    assert sc.refresh_index(opened).is_current
-    assert sc.optimize_index(opened).segments_before == 1
-    snapshot = sc.prune(opened, "TRUE").opened.catalog.snapshot
+    assert sec.refresh_index(opened).is_current
+    assert sec.optimize_index(opened).segments_before == 1
+    snapshot = sec.prune(opened, "TRUE").opened.catalog.snapshot
     assert snapshot is not None
     assert opened.listing(dt.UTC).id == snapshot.listing_id  # a refresh takes the files as they are now
 
@@ -162,7 +162,7 @@ def test_an_index_that_goes_along_with_its_table_serves(root: Path, move: Callab
 def test_of_a_copy_a_file_that_is_another_is_not_served(root: Path, overwrite: Callable[[Path, bytes], None]) -> None:
     copy = copied(root)
     overwrite(copy / "a.parquet", written(range(20, 30)))
-    opened = sc.open_table(str(copy))
+    opened = sec.open_table(str(copy))
     assert covered(opened) == "1 of 2 files"
     assert ids(opened, "id = 25 OR id = 5 OR id = 105") == [25, 105]
 
@@ -200,16 +200,16 @@ def wrapped(request: pytest.FixtureRequest) -> Iterator[tuple[Any, pafs.FileSyst
 
 def test_a_filesystem_that_tells_no_time(wrapped: tuple[Any, pafs.FileSystem]) -> None:
     memory, filesystem = wrapped
-    opened = sc.open_table("/lake", filesystem=filesystem)
+    opened = sec.open_table("/lake", filesystem=filesystem)
     build(opened)
     assert covered(opened) == ("2 of 2 files" if isinstance(memory, Tagged) else "0 of 2 files")
     assert ids(opened, "id = 5") == [5]
-    plan = sc.prune(opened, "id < 50")
+    plan = sec.prune(opened, "id < 50")
     memory.pipe_file("/lake/a.parquet", written(range(20, 30)))
     if isinstance(memory, Tagged):
         with pytest.raises(StalePlan, match=r"a\.parquet has changed"):
             plan.to_arrow()
-    for each in (opened, sc.open_table("/lake", filesystem=filesystem)):
+    for each in (opened, sec.open_table("/lake", filesystem=filesystem)):
         assert ids(each, "id = 25 OR id = 5") == [25]
         assert ids(each, "id > 15 AND id < 50") == list(range(20, 30))
 
@@ -222,7 +222,7 @@ def test_a_file_of_s3_that_is_overwritten_by_as_many_bytes(s3: S3Server) -> None
             file.write(written(values))
 
     put(ALL)
-    opened = sc.open_table(f"{s3.bucket}/overwritten", filesystem=filesystem)
+    opened = sec.open_table(f"{s3.bucket}/overwritten", filesystem=filesystem)
     build(opened)
     assert (covered(opened), ids(opened, "id = 5")) == ("1 of 1 files", [5])
     put(range(20, 30))

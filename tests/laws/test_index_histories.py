@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IndexConflict, IndexFault, IndexMissing, IndexNotWritable
 from secateur.index.segments.snapshot import snapshot_numbers
 from secateur.io.tables.directory.table import ParquetDirectory
@@ -120,7 +120,7 @@ class IndexHistory(RuleBasedStateMachine):
             assert not had
             return
         if do in (build, rebuild, refresh, amend):
-            assert sc.verify_index(self.lake.open()).files_uncovered == 0
+            assert sec.verify_index(self.lake.open()).files_uncovered == 0
         if do is vacuum:
             check_leftovers(self.lake)
 
@@ -141,7 +141,7 @@ class IndexHistory(RuleBasedStateMachine):
         for table, (sql, holds) in zip((self.handle, self.lake.open()), QUESTIONS, strict=False):
             assert answers(table, sql) == matching(self.lake, holds)
         if snapshot_numbers(self.lake.store):
-            assert sc.verify_index(self.lake.open()).faults == ()
+            assert sec.verify_index(self.lake.open()).faults == ()
 
 
 TestIndexHistory = IndexHistory.TestCase

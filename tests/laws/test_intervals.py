@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.pruning.functions import clocks, durations
 from secateur.pruning.functions.types import INSTANT, LOCAL
 from secateur.pruning.functions.zone_names import zone_of
@@ -273,7 +273,7 @@ def _check_blocks(question: str, zone: str, rows: pa.Table, spark_says: np.ndarr
         columns[f"{name}.lower"] = pa.array([min(v) for v in values], type_)
         columns[f"{name}.upper"] = pa.array([max(v) for v in values], type_)
         columns[f"{name}.null_count"] = pa.array([0] * len(blocks), pa.int64())
-    found = sc.evaluate(question, pa.table(columns), session_time_zone=zone)
+    found = sec.evaluate(question, pa.table(columns), session_time_zone=zone)
     for bit, name in ((TRUE, "may_be_true"), (FALSE, "may_be_false"), (NULL, "may_be_null")):
         may = found[name].to_numpy(zero_copy_only=False)
         happens = np.array([(spark_says[start : start + size] == bit).any() for start in starts])

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import secateur as sc
+import secateur as sec
 from secateur.index.filters import bloom_fragment, bloom_matrix, transpose
 from secateur.index.filters.parquet_bloom import NativeForm
 from secateur.index.read.index_view import current_snapshot
@@ -65,8 +65,8 @@ def conditions(table: pa.Table) -> list[str]:
         "lower(line) LIKE '%epsilon user=77%'",
         "line RLIKE 'user=1234[0-9]+ zeta_9'",
         "line LIKE '%ÉTÉ user=9%'",
-        str(sc.has_token("line", str(user))),
-        str(sc.has_token("line", "über")),
+        str(sec.has_token("line", str(user))),
+        str(sec.has_token("line", "über")),
         f"array_contains(tags, '{tag}')",
         "array_contains(tags, 'nothing')",
         "map_contains_key(attrs, 'k7')",
@@ -98,8 +98,8 @@ def check(spark: SparkSession, root: Path, texts: Sequence[str], read_paths: int
 
 
 def blocks_left(root: Path, texts: Sequence[str], **options: Any) -> list[int]:
-    table = sc.open_table(str(root))
-    return [len(sc.prune(table, text, **options).blocks) for text in texts]
+    table = sec.open_table(str(root))
+    return [len(sec.prune(table, text, **options).blocks) for text in texts]
 
 
 @pytest.mark.parametrize("structures", by_profile(quick=STRUCTURES[:1], full=STRUCTURES, nightly=STRUCTURES))
@@ -109,21 +109,21 @@ def test_look_ups_are_right_through_a_refresh(
     native = {"bloom_filter_options": {"user": {"ndv": GROUP, "fpp": 0.01}, "shop": {"ndv": GROUP, "fpp": 0.01}}}
     root = write_table({f"{i}.parquet": events(i) for i in range(3)}, row_group_size=GROUP, **native)
     texts = conditions(events(1))
-    built = sc.build_index(sc.open_table(str(root)), spark=spark, segment_blocks=12, sort_key=["rid"], **structures)
+    built = sec.build_index(sec.open_table(str(root)), spark=spark, segment_blocks=12, sort_key=["rid"], **structures)
     assert built.segments == 3
     kept = check(spark, root, texts, read_paths=3)
-    assert sc.verify_index(sc.open_table(str(root))).sound
+    assert sec.verify_index(sec.open_table(str(root))).sound
     pq.write_table(events(7), root / "7.parquet", row_group_size=GROUP)
     (root / "0.parquet").unlink()
     check(spark, root, texts)  # a file that is not covered, and one that is gone
     assert sum(kept) < sum(blocks_left(root, texts, use_index=False))
-    refreshed = sc.refresh_index(sc.open_table(str(root)), spark=spark).index
+    refreshed = sec.refresh_index(sec.open_table(str(root)), spark=spark).index
     assert refreshed.files == 3
     assert (refreshed.bloom, refreshed.postings, refreshed.ngram) == (built.bloom, built.postings, built.ngram)
     check(spark, root, [*texts, f"user = {events(7)['user'][3].as_py()}"])
-    assert sc.verify_index(sc.open_table(str(root))).sound
-    sc.vacuum_index(sc.open_table(str(root)), grace_seconds=0)
-    assert sc.verify_index(sc.open_table(str(root))).sound
+    assert sec.verify_index(sec.open_table(str(root))).sound
+    sec.vacuum_index(sec.open_table(str(root)), grace_seconds=0)
+    assert sec.verify_index(sec.open_table(str(root))).sound
 
 
 def test_native_filters_are_taken_where_they_serve(spark: SparkSession, write_table: WriteTable) -> None:
@@ -131,8 +131,8 @@ def test_native_filters_are_taken_where_they_serve(spark: SparkSession, write_ta
     native = {"bloom_filter_options": {"user": {"ndv": GROUP, "fpp": 0.01}, "rid": {"ndv": 1, "fpp": 0.5}}}
     root = write_table({"with.parquet": events(1)}, row_group_size=GROUP, **native)
     pq.write_table(events(2), root / "without.parquet", row_group_size=GROUP)
-    table = sc.open_table(str(root))
-    sc.build_index(table, spark=spark, bloom={"user": "native", "rid": "native"})
+    table = sec.open_table(str(root))
+    sec.build_index(table, spark=spark, bloom={"user": "native", "rid": "native"})
     snapshot = current_snapshot(table.store)
     assert snapshot is not None
     of_user, of_rid = (snapshot.bloom_matrices(f) for f in (0, 1))
@@ -147,8 +147,8 @@ def test_native_filters_are_taken_where_they_serve(spark: SparkSession, write_ta
     }
     for number in (1, 2):
         wanted = f"user = {events(number)['user'][77].as_py()}"
-        assert sc.prune(table, wanted, strict=True).count() == 1
-        assert len(sc.prune(table, wanted, strict=True).blocks) < 4
+        assert sec.prune(table, wanted, strict=True).count() == 1
+        assert len(sec.prune(table, wanted, strict=True).blocks) < 4
 
 
 def test_a_needle_is_found_in_the_blocks_that_hold_it(spark: SparkSession, write_table: WriteTable) -> None:
@@ -157,12 +157,12 @@ def test_a_needle_is_found_in_the_blocks_that_hold_it(spark: SparkSession, write
     root = write_table({f"{i}.parquet": file for i, file in enumerate(files)}, row_group_size=GROUP)
     whole = pa.concat_tables(files)
     for structures in ({"postings": ["user"]}, {"bloom": ["user"], "fpr": 1e-6}):
-        sc.build_index(sc.open_table(str(root)), spark=spark, **structures)
-        table = sc.open_table(str(root))
+        sec.build_index(sec.open_table(str(root)), spark=spark, **structures)
+        table = sec.open_table(str(root))
         for rid in (0, 333, 1199):
-            plan = sc.prune(table, f"user = {whole['user'][rid].as_py()}", strict=True)
+            plan = sec.prune(table, f"user = {whole['user'][rid].as_py()}", strict=True)
             assert plan.blocks["row_group"].to_pylist() == [rid % ROWS // GROUP]
-        assert len(sc.prune(table, "user = 12345", strict=True).blocks) == 0
+        assert len(sec.prune(table, "user = 12345", strict=True).blocks) == 0
 
 
 def test_bloom_matrices_of_many_files_and_fragments(
@@ -170,19 +170,19 @@ def test_bloom_matrices_of_many_files_and_fragments(
 ) -> None:
     """Parts and matrices so small that a job has to write them; what is left at the end is what the snapshot names."""
     root = write_table({f"{i}.parquet": events(i) for i in range(3)}, row_group_size=GROUP)
-    table = sc.open_table(str(root))
-    whole = sc.build_index(table, spark=spark, segment_blocks=12, bloom=["user"], ngram=["line"])
+    table = sec.open_table(str(root))
+    whole = sec.build_index(table, spark=spark, segment_blocks=12, bloom=["user"], ngram=["line"])
     expected = blocks_left(root, conditions(events(1)))
     monkeypatch.setattr(transpose, "PART_BYTES", 4096)
     monkeypatch.setattr(transpose, "MATRIX_BLOCKS", 24)
-    sc.build_index(table, spark=spark, segment_blocks=12, bloom=["user"], ngram=["line"])
+    sec.build_index(table, spark=spark, segment_blocks=12, bloom=["user"], ngram=["line"])
     assert check(spark, root, conditions(events(1))) == expected
     files = [path for path in (root / "_secateur").rglob("*") if path.is_file()]
     assert not [path for path in files if path.parent.name == bloom_fragment.FOLDER]
     assert len([path for path in files if path.parent.name == transpose.FOLDER]) > 20
-    sc.vacuum_index(table, grace_seconds=0)
-    assert sc.verify_index(table).sound
-    assert len(sc.drop_index(table)) > 20
+    sec.vacuum_index(table, grace_seconds=0)
+    assert sec.verify_index(table).sound
+    assert len(sec.drop_index(table)) > 20
     assert whole.bloom == ("user",)
     assert bloom_matrix.MATRIX_BLOCKS > 24
 
@@ -191,21 +191,21 @@ def test_c04_a_filter_file_that_is_gone_or_broken_keeps_its_blocks(
     spark: SparkSession, write_table: WriteTable
 ) -> None:
     root = write_table({"a.parquet": events(1)}, row_group_size=GROUP)
-    table = sc.open_table(str(root))
-    sc.build_index(table, spark=spark, bloom=["user"])
+    table = sec.open_table(str(root))
+    sec.build_index(table, spark=spark, bloom=["user"])
     (file,) = (root / "_secateur" / transpose.FOLDER).iterdir()
     data = file.read_bytes()
     wanted = f"user = {events(1)['user'][3].as_py()}"
-    assert len(sc.prune(table, wanted, strict=True).blocks) == 1
+    assert len(sec.prune(table, wanted, strict=True).blocks) == 1
     for broken in (None, b"", data[: len(data) // 2], bytes(len(data)), data[::-1]):
         file.unlink(missing_ok=True)
         if broken is not None:
             file.write_bytes(broken)
-        plan = sc.prune(sc.open_table(str(root)), wanted)
+        plan = sec.prune(sec.open_table(str(root)), wanted)
         assert plan.count() == 1
         assert len(plan.blocks) == ROWS // GROUP
         assert plan.report.degraded
-        assert not sc.verify_index(sc.open_table(str(root))).sound
+        assert not sec.verify_index(sec.open_table(str(root))).sound
 
 
 def test_c07_a_build_that_fails_leaves_nothing(
@@ -218,5 +218,5 @@ def test_c07_a_build_that_fails_leaves_nothing(
 
     monkeypatch.setattr(transpose, "write_file", fail)
     with pytest.raises(KeyboardInterrupt):
-        sc.build_index(sc.open_table(str(root)), spark=spark, bloom=["user"])
+        sec.build_index(sec.open_table(str(root)), spark=spark, bloom=["user"])
     assert not [path for path in (root / "_secateur").rglob("*") if path.is_file()]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.index.zones import zonemap
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from tests.support.strategies import connected
@@ -88,7 +88,7 @@ def zone_maps(table: Sequence[Sequence[Row]], forgotten: frozenset[str] = frozen
 
 
 def outcomes_of(predicate: str, statistics: pa.Table) -> list[int]:
-    found = sc.evaluate(predicate, statistics, schema=SCHEMA)
+    found = sec.evaluate(predicate, statistics, schema=SCHEMA)
     bits = zip(*(found[name].to_pylist() for name in ("may_be_true", "may_be_false", "may_be_null")), strict=True)
     return [t * TRUE + f * FALSE + n * NULL for t, f, n in bits]
 

@@ -1,4 +1,4 @@
-"""Law: the answer of a random query in a session with ``sc.enable`` is that of the same session without it."""
+"""Law: the answer of a random query in a session with ``sec.enable`` is that of the same session without it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-import secateur as sc
+import secateur as sec
 from tests.support.enabled_session import enabled, pruning, require_same
 from tests.support.profiles import by_profile
 from tests.support.random_sql import RandomSql
@@ -60,7 +60,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Ite
 
 
 def index(root: Path, spark: SparkSession) -> None:
-    sc.build_index(sc.open_table(str(root)), spark=spark, sort_key=["id"], bloom=["s"], segment_blocks=7)
+    sec.build_index(sec.open_table(str(root)), spark=spark, sort_key=["id"], bloom=["s"], segment_blocks=7)
 
 
 def write_partitioned(root: Path, spark: SparkSession) -> None:

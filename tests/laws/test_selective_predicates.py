@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import UnsupportedPredicate
 from secateur.index.model import BuildOptions
 from secateur.io.tables.directory.table import ParquetDirectory
@@ -141,14 +141,14 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> ParquetDirectory:
     root: Path = tmp_path_factory.mktemp("selective") / "lake"
     root.mkdir()
     pq.write_table(rows(), root / "0.parquet", row_group_size=ROWS)
-    found = sc.open_table(str(root))
+    found = sec.open_table(str(root))
     index_here(found, BuildOptions())  # which counts NaN
     return found
 
 
 def kept(table: ParquetDirectory, predicate: str) -> list[int]:
     """The row groups of a plan."""
-    return sorted(sc.prune(table, predicate, strict=True, session_time_zone="UTC").blocks["row_group"].to_pylist())
+    return sorted(sec.prune(table, predicate, strict=True, session_time_zone="UTC").blocks["row_group"].to_pylist())
 
 
 def test_the_blocks_kept_are_those_that_hold_a_match(table: ParquetDirectory, spark: SparkSession) -> None:
@@ -160,6 +160,6 @@ def test_the_blocks_kept_are_those_that_hold_a_match(table: ParquetDirectory, sp
         matches = [rid for rid, value in enumerate(found[f"p{i}"].to_pylist()) if value]
         assert matches, f"{predicate} matches no row"
         assert kept(table, predicate) == sorted({rid // ROWS for rid in matches}), predicate
-        plan = sc.prune(table, predicate, session_time_zone="UTC")
+        plan = sec.prune(table, predicate, session_time_zone="UTC")
         with contextlib.suppress(UnsupportedPredicate):
             assert sorted(plan.to_arrow(columns=["rid"])["rid"].to_pylist()) == matches, predicate

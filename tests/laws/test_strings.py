@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import AnalysisException
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import UnsupportedPredicate, UnsupportedTable
 from secateur.pruning.functions.text import RULES
 from secateur.pruning.interval import Argument
@@ -42,9 +42,9 @@ def lake(spark: SparkSession, tmp_path: Path) -> Path:
 def test_c19_a_collation_keeps_every_block_and_compares_as_spark_does(
     spark: SparkSession, lake: Path, predicate: str
 ) -> None:
-    table = sc.open_table(str(lake))
-    sc.build_index(table, spark=spark)
-    plan = sc.prune(table, predicate)
+    table = sec.open_table(str(lake))
+    sec.build_index(table, spark=spark)
+    plan = sec.prune(table, predicate)
     assert plan.report.unsupported
     assert rows(plan.to_spark(spark).toArrow()) == rows(spark.read.parquet(str(lake)).where(predicate).toArrow())
     with pytest.raises(UnsupportedPredicate, match="collation"):
@@ -60,7 +60,7 @@ def test_c19_a_collation_is_handed_on(
 ) -> None:
     """A later filter would else compare without it, and lose rows; one file lacks the columns."""
     pq.write_table(pa.table({"id": [4]}), lake / "without.parquet")
-    plan = sc.prune(sc.open_table(str(lake)), predicate)
+    plan = sec.prune(sec.open_table(str(lake)), predicate)
     for via in ("auto", "native"):
         found = plan.to_spark(spark, columns, via=via)
         wanted = spark.read.option("mergeSchema", "true").parquet(str(lake)).where(predicate).select(*found.columns)
@@ -75,9 +75,9 @@ def test_c19_a_collation_is_handed_on(
 
 
 def test_a_table_with_collations_may_have_no_file(spark: SparkSession, tmp_path: Path) -> None:
-    table = sc.open_table(str(tmp_path), schema=pa.schema([("id", pa.int64()), ("s", COLLATED)]))
-    assert sc.dataframe(spark, table).where("s = 'name3'").collect() == []
-    assert sc.prune(table, "s = 'name3'").to_spark(spark).collect() == []
+    table = sec.open_table(str(tmp_path), schema=pa.schema([("id", pa.int64()), ("s", COLLATED)]))
+    assert sec.dataframe(spark, table).where("s = 'name3'").collect() == []
+    assert sec.prune(table, "s = 'name3'").to_spark(spark).collect() == []
 
 
 def test_c19_a_reader_that_keeps_no_collation_is_refused(spark: SparkSession, lake: Path) -> None:
@@ -87,7 +87,7 @@ def test_c19_a_reader_that_keeps_no_collation_is_refused(spark: SparkSession, la
 
 
 def test_other_columns_of_such_a_table_prune(spark: SparkSession, lake: Path) -> None:
-    plan = sc.prune(sc.open_table(str(lake)), "id = 3 AND s IS NOT NULL")
+    plan = sec.prune(sec.open_table(str(lake)), "id = 3 AND s IS NOT NULL")
     assert plan.to_arrow(["id"])["id"].to_pylist() == [3]
     assert len(plan.blocks) == 1
 

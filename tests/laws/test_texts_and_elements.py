@@ -11,7 +11,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import InvalidPredicate, UnsupportedPredicate
 from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning.predicate.bind import bind
@@ -200,16 +200,16 @@ def test_which_conditions_ask_something() -> None:
 
 
 def test_a_whole_token_is_one_for_spark_too(spark: SparkSession, write_table: WriteTable) -> None:
-    table = sc.open_table(str(write_table({"rows.parquet": some_rows()}, row_group_size=5)))
+    table = sec.open_table(str(write_table({"rows.parquet": some_rows()}, row_group_size=5)))
     for word in WORDS:
-        expected = sc.prune(table, sc.has_token("s", word)).to_arrow(["rid"])
+        expected = sec.prune(table, sec.has_token("s", word)).to_arrow(["rid"])
         assert expected.num_rows
-        for predicate in (sc.has_token("s", word), f"has_token(s, '{word}') AND rid >= 0"):
-            assert rows(sc.prune(table, predicate).to_spark(spark, columns=["rid"]).toArrow()) == rows(expected)
+        for predicate in (sec.has_token("s", word), f"has_token(s, '{word}') AND rid >= 0"):
+            assert rows(sec.prune(table, predicate).to_spark(spark, columns=["rid"]).toArrow()) == rows(expected)
     check_questions(
         spark.createDataFrame(some_rows(), spark_schema(some_rows().schema)),
         some_rows(),
-        [str(sc.has_token(text, word)) for word in WORDS for text in ("s", sc.call_function("lower", sc.col("s")))],
+        [str(sec.has_token(text, word)) for word in WORDS for text in ("s", sec.call_function("lower", sec.col("s")))],
     )
 
 
@@ -264,7 +264,7 @@ def test_texts_that_are_no_utf8_hold_the_pieces(spark: SparkSession) -> None:
         "lower(s) LIKE '%{}%'",
     ]
     conditions = [shape.format(part) for shape in shapes for part in parts]
-    conditions += [str(sc.has_token("s", word)) for word in ("a", "b", "ab")]
+    conditions += [str(sec.has_token("s", word)) for word in ("a", "b", "ab")]
     frame.createOrReplaceTempView("odd_texts")
     shown = ", ".join(f"({condition}) AS c{i}" for i, condition in enumerate(conditions))
     answers = spark.sql(f"SELECT rid, {shown} FROM odd_texts").collect()
@@ -294,17 +294,17 @@ def test_c19_elements_with_a_collation_are_left_to_spark(spark: SparkSession, tm
         f"SELECT id AS rid, array({text}) AS tags, map('k', {text}) AS attrs, named_struct('t', array({text})) AS st, "
         "array('A') AS plain FROM range(4)"
     ).coalesce(1).write.parquet(str(tmp_path / "lake"))
-    table = sc.open_table(str(tmp_path / "lake"))
+    table = sec.open_table(str(tmp_path / "lake"))
     for condition in ("array_contains(tags, 'a')", "attrs['k'] = 'a'", "array_contains(st.t, 'a')"):
-        plan = sc.prune(table, condition)
+        plan = sec.prune(table, condition)
         assert not any(isinstance(leaf, Holds) for leaf in all_leaves(plan.predicate)), condition
         assert not any(questions(leaf) for leaf in all_leaves(plan.predicate)), condition
         with pytest.raises(UnsupportedPredicate):
             plan.to_arrow()
         expected = spark.read.parquet(str(tmp_path / "lake")).where(condition)
         assert expected.count() == plan.to_spark(spark).count() == 4, condition
-    assert sc.prune(table, "array_contains(plain, 'a')").count() == 0
-    assert sc.prune(table, "array_contains(plain, 'A')").to_spark(spark).count() == 4
+    assert sec.prune(table, "array_contains(plain, 'a')").count() == 0
+    assert sec.prune(table, "array_contains(plain, 'A')").to_spark(spark).count() == 4
 
 
 def test_what_is_left_of_a_container_is_named() -> None:

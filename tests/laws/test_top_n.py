@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.index.model import BuildOptions
 from secateur.scan import Scan
 from tests.support.local_build import index_here
@@ -85,7 +85,7 @@ def test_the_first_rows_are_those_of_the_whole_order(
     items, texts = order
     rows = [row for row in rows_of(chosen) if where.holds(row)]
     with written(chosen, data.draw(st.integers(0, len(chosen)))) as table:
-        plan = sc.prune(table, where.sql or "true", order_by=texts, limit=limit, strict=True)
+        plan = sec.prune(table, where.sql or "true", order_by=texts, limit=limit, strict=True)
         check(items, rows, limit, plan.to_arrow().to_pylist())
         assert plan.count() == min(limit, len(rows))
         copy: Scan = pickle.loads(pickle.dumps(plan))
@@ -130,7 +130,7 @@ def test_the_tuples_of_the_sort_key_prune_as_the_order_does(
         covered = data.draw(st.booleans())
         if covered:
             index_here(table, BuildOptions(sort_key=tuple(key), segment_blocks=2))
-        plan = sc.prune(table, "true", order_by=texts, limit=limit, strict=True)
+        plan = sec.prune(table, "true", order_by=texts, limit=limit, strict=True)
         assert (plan.order_by is not None and plan.order_by.tuples is not None) == (covered and len(items) > 1)
         check(items, rows, limit, plan.to_arrow().to_pylist())
 
@@ -142,7 +142,7 @@ def clustered(root: WriteTable, n: int = 40, rows: int = 100) -> Any:
     path = root(
         {f"{i}.parquet": pa.table(columns).slice(i * 10 * rows, 10 * rows) for i in range(n // 10)}, row_group_size=rows
     )
-    return sc.open_table(str(path))
+    return sec.open_table(str(path))
 
 
 @pytest.mark.parametrize("indexed", [False, True])
@@ -166,7 +166,7 @@ def test_a_clustered_table_is_read_where_the_order_begins(
     table = clustered(write_table)
     if indexed:
         index_here(table, BuildOptions(segment_blocks=4))
-    plan = sc.prune(table, "true", order_by=order, limit=limit)
+    plan = sec.prune(table, "true", order_by=order, limit=limit)
     assert len(plan.blocks) == blocks
     if indexed and blocks < 40:
         (stage,) = [stage for stage in plan.report.stages if stage.name == "top-n segments"]
@@ -191,7 +191,7 @@ def test_blocks_are_read_once_best_first_until_the_answer_is_sure(
         return original(plan, positions, *others)
 
     monkeypatch.setattr(first_rows, "wave", noted)
-    plan = sc.prune(table, "z = 3 AND x % 2 = 0", order_by="x DESC", limit=20)
+    plan = sec.prune(table, "z = 3 AND x % 2 = 0", order_by="x DESC", limit=20)
     assert len(plan.blocks) == 40
     found = plan.to_arrow()["x"].to_pylist()
     assert found == [x for x in range(3999, -1, -1) if x % 7 == 3 and x % 2 == 0][:20]
@@ -201,7 +201,7 @@ def test_blocks_are_read_once_best_first_until_the_answer_is_sure(
 def test_a_plan_says_why_a_block_holds_none_of_the_first_rows(write_table: WriteTable) -> None:
     table = clustered(write_table)
     index_here(table, BuildOptions(segment_blocks=4))
-    plan = sc.prune(table, "true", order_by="x DESC", limit=3)
+    plan = sec.prune(table, "true", order_by="x DESC", limit=3)
     far, near = plan.why("0.parquet", 0), plan.why("3.parquet", 8)
     assert [far.stage, near.stage] == ["top-n segments", "top-n"]
     assert "at least 3 matching rows stand before all of its rows in the order x DESC NULLS LAST" in str(near)
@@ -212,17 +212,17 @@ def test_a_plan_says_why_a_block_holds_none_of_the_first_rows(write_table: Write
 
 
 def test_an_audit_looks_at_all_matching_rows(write_table: WriteTable) -> None:
-    plan = sc.prune(clustered(write_table), "x >= 1000", order_by="x", limit=3, audit=1.0)
+    plan = sec.prune(clustered(write_table), "x >= 1000", order_by="x", limit=3, audit=1.0)
     assert plan.report.audit is not None
     assert plan.report.audit.excluded == 10  # not the blocks that only the order rules out
     assert plan.to_arrow()["x"].to_pylist() == [1000, 1001, 1002]
 
 
 def test_when_the_time_is_spent_everything_is_read(write_table: WriteTable) -> None:
-    plan = sc.prune(clustered(write_table), "z = 2", order_by="x DESC", limit=3, budget_ms=0)
+    plan = sec.prune(clustered(write_table), "z = 2", order_by="x DESC", limit=3, budget_ms=0)
     assert len(plan.blocks) == 40
     assert plan.to_arrow()["x"].to_pylist() == [3999, 3992, 3985]
-    assert sc.prune(clustered(write_table), "z = 2", order_by="x", limit=0, budget_ms=0).to_arrow().num_rows == 0
+    assert sec.prune(clustered(write_table), "z = 2", order_by="x", limit=0, budget_ms=0).to_arrow().num_rows == 0
 
 
 def test_metadata_of_files_that_changed_does_not_lower_the_boundary(write_table: WriteTable) -> None:
@@ -230,5 +230,5 @@ def test_metadata_of_files_that_changed_does_not_lower_the_boundary(write_table:
     table = clustered(write_table)
     index_here(table, BuildOptions(segment_blocks=40))
     pq.write_table(pa.table({"x": [1], "y": [1], "z": [1]}), f"{table.location}/3.parquet")
-    plan = sc.prune(sc.open_table(table.location), "true", order_by="x DESC", limit=5)
+    plan = sec.prune(sec.open_table(table.location), "true", order_by="x DESC", limit=5)
     assert plan.to_arrow()["x"].to_pylist() == [2999, 2998, 2997, 2996, 2995]

@@ -1,4 +1,4 @@
-"""Law: queries of TPC-DS have the same answers in a session with ``sc.enable`` as without it."""
+"""Law: queries of TPC-DS have the same answers in a session with ``sec.enable`` as without it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-import secateur as sc
+import secateur as sec
 from tests.support import tpcds
 from tests.support.enabled_session import enabled, require_same
 from tests.support.profiles import by_profile
@@ -31,7 +31,7 @@ def queries(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> It
         data = pq.read_table(path)
         (root / path.stem).mkdir()
         pq.write_table(data, root / path.stem / "a.parquet", row_group_size=ROWS)
-        sc.build_index(sc.open_table(str(root / path.stem)), sort_key=data.column_names[:1])
+        sec.build_index(sec.open_table(str(root / path.stem)), sort_key=data.column_names[:1])
         spark.read.parquet(str(root / path.stem)).createOrReplaceTempView(path.stem)
     with enabled(spark):
         yield tpcds.queries(root / "made")

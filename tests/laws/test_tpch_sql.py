@@ -1,4 +1,4 @@
-"""Law: the 22 queries of TPC-H have the same answers in a session with ``sc.enable`` as without it."""
+"""Law: the 22 queries of TPC-H have the same answers in a session with ``sec.enable`` as without it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-import secateur as sc
+import secateur as sec
 from benchmarks.tpch import generated
 from tests.support.enabled_session import enabled, require_same
 from tests.support.tpch_queries import QUERIES
@@ -27,7 +27,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Ite
             data = data.sort_by(SORTED_BY[name])
         (root / name).mkdir()
         pq.write_table(data, root / name / "a.parquet", row_group_size=max(1, len(data) // 20))
-        sc.build_index(sc.open_table(str(root / name)), spark=spark, sort_key=data.column_names[:1])
+        sec.build_index(sec.open_table(str(root / name)), spark=spark, sort_key=data.column_names[:1])
         spark.read.parquet(str(root / name)).createOrReplaceTempView(name)
     with enabled(spark):
         yield

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.api import prune
 from secateur.io.tables.directory.table import ParquetDirectory
 from tests.support.profiles import examples
@@ -51,7 +51,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> ParquetDirectory:
     """Forty rows in ten row groups."""
     root = tmp_path_factory.mktemp("trees") / "lake"
     write_file(Path(root / "rows.parquet"), pa.Table.from_pylist(ROWS), row_group_size=4)
-    table = sc.open_table(str(root))
+    table = sec.open_table(str(root))
     assert isinstance(table, ParquetDirectory)
     assert prune(table, "id >= 0").to_arrow().num_rows == len(ROWS)  # what is imported once is there
     return table
@@ -125,7 +125,7 @@ def test_hundreds_of_conditions_are_joined_by_operators(lake: ParquetDirectory, 
 
 @pytest.mark.parametrize("count", [10, 300])
 def test_hundreds_of_values_are_added(lake: ParquetDirectory, count: int) -> None:
-    ids = [sc.col("id") + number for number in range(count)]
+    ids = [sec.col("id") + number for number in range(count)]
     least = sum(range(count)) + 20 * count
     check(lake, reduce(operator.add, ids) >= least, lambda row: row["id"] >= 20)
 

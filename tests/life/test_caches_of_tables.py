@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.fs as pafs
 import pytest
 
-import secateur as sc
+import secateur as sec
 from secateur.io.storage.cache_directory import disk_cache_for, memory_cache
 from secateur.io.storage.disk_cache import DiskCache
 from secateur.io.tables.directory.table import ParquetDirectory
@@ -27,7 +27,7 @@ def lake(tmp_path: Path) -> Path:
 
 
 def ids(table: ParquetDirectory, predicate: str, **more: float) -> list[int]:
-    plan = sc.prune(table, predicate, strict=True, **more)  # type: ignore[arg-type]
+    plan = sec.prune(table, predicate, strict=True, **more)  # type: ignore[arg-type]
     return sorted(plan.to_arrow(columns=["id"])["id"].to_pylist())
 
 
@@ -37,12 +37,12 @@ def ids(table: ParquetDirectory, predicate: str, **more: float) -> list[int]:
 @pytest.mark.parametrize("predicate", PREDICATES)
 @pytest.mark.parametrize("budget", [0, 0.5, 60_000])
 def test_a_budget_changes_no_row(lake: Path, predicate: str, budget: float) -> None:
-    table = sc.open_table(str(lake))
+    table = sec.open_table(str(lake))
     assert ids(table, predicate, budget_ms=budget) == ids(table, predicate)
 
 
 def test_without_time_everything_is_kept(lake: Path) -> None:
-    plan = sc.prune(sc.open_table(str(lake)), "id = 17", budget_ms=0, strict=True)
+    plan = sec.prune(sec.open_table(str(lake)), "id = 17", budget_ms=0, strict=True)
     assert len(plan.blocks) == 4
     notes = {stage.name: stage.notes for stage in plan.report.stages}
     assert notes["segments"] == notes["filters"] == notes["pages"] == ("not run: the time is spent",)
@@ -51,7 +51,7 @@ def test_without_time_everything_is_kept(lake: Path) -> None:
 
 def test_a_negative_budget_is_refused(lake: Path) -> None:
     with pytest.raises(ValueError, match="budget_ms is -1"):
-        sc.prune(sc.open_table(str(lake)), "id = 17", budget_ms=-1)
+        sec.prune(sec.open_table(str(lake)), "id = 17", budget_ms=-1)
 
 
 # ---- memory and disk -------------------------------------------------------------------------------------------------
@@ -59,9 +59,9 @@ def test_a_negative_budget_is_refused(lake: Path) -> None:
 
 @pytest.mark.parametrize("predicate", PREDICATES)
 def test_a_cache_without_room_changes_no_row(lake: Path, predicate: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    roomy = sc.open_table(str(lake))
+    roomy = sec.open_table(str(lake))
     monkeypatch.setenv("SECATEUR_MEMORY_BYTES", "0")
-    cramped = sc.open_table(str(lake))
+    cramped = sec.open_table(str(lake))
     assert ids(cramped, predicate) == ids(cramped, predicate) == ids(roomy, predicate)
     assert cramped.cache.counters.bytes == 0
 
@@ -76,13 +76,13 @@ def test_the_bound_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def opened(lake: Path, cache: Path) -> ParquetDirectory:
     """A new handle on the table, whose index is read through a cache on disk."""
-    return sc.open_table(str(lake), disk_cache=DiskCache(cache, 10**8))
+    return sec.open_table(str(lake), disk_cache=DiskCache(cache, 10**8))
 
 
 @pytest.mark.parametrize("predicate", PREDICATES)
 def test_another_handle_reads_from_disk(lake: Path, tmp_path: Path, predicate: str) -> None:
-    first = sc.prune(opened(lake, tmp_path / "cache"), predicate, strict=True)
-    second = sc.prune(opened(lake, tmp_path / "cache"), predicate, strict=True)
+    first = sec.prune(opened(lake, tmp_path / "cache"), predicate, strict=True)
+    second = sec.prune(opened(lake, tmp_path / "cache"), predicate, strict=True)
     assert second.blocks == first.blocks
     assert first.report.reads.cached == 0 < first.report.reads.stored
     assert second.report.reads.cached > 0
@@ -102,11 +102,11 @@ def test_a_broken_disk_cache_changes_nothing(lake: Path, tmp_path: Path, flip: f
 
 def test_what_is_near_is_not_cached_on_disk(lake: Path) -> None:
     assert disk_cache_for(pafs.LocalFileSystem()) is None
-    assert sc.open_table(str(lake)).disk is None
+    assert sec.open_table(str(lake)).disk is None
 
 
 def test_what_is_far_is_cached_on_disk(lake: Path) -> None:
     far = pafs.SubTreeFileSystem(str(lake.parent), pafs.LocalFileSystem())
-    table = sc.open_table("lake", filesystem=far)
+    table = sec.open_table("lake", filesystem=far)
     assert isinstance(table.disk, DiskCache)
-    assert ids(table, "id = 17") == ids(sc.open_table("lake", filesystem=far), "id = 17") == [17]
+    assert ids(table, "id = 17") == ids(sec.open_table("lake", filesystem=far), "id = 17") == [17]

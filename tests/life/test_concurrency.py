@@ -12,7 +12,7 @@ from types import UnionType
 import pyarrow.fs as pafs
 import pytest
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IndexConflict, IndexFault, IndexMissing, SecateurError
 from secateur.index.segments.snapshot import snapshot_numbers
 from secateur.io.tables.directory.table import ParquetDirectory
@@ -172,7 +172,7 @@ def test_of_two_full_builds_the_last_number_wins(tmp_path: Path) -> None:
         own, others, _ = met(lake, build, at, rebuild)
         assert (own, others) == (None, None)
         assert snapshot_numbers(lake.store) == [1, 2, 3]
-        assert sc.describe_index(lake.open()).bloom == (("user",) if at <= created else ("word",))
+        assert sec.describe_index(lake.open()).bloom == (("user",) if at <= created else ("word",))
         check_index(lake)
 
 
@@ -194,7 +194,7 @@ def test_numbers_that_begin_again_are_told_apart(tmp_path: Path) -> None:
     assert isinstance(own, IndexConflict)
     assert others is None
     assert snapshot_numbers(lake.store) == [1]
-    assert sc.describe_index(lake.open()).bloom == ("word",)
+    assert sec.describe_index(lake.open()).bloom == ("word",)
     check_index(lake)
 
 
@@ -269,7 +269,7 @@ def test_of_two_refreshes_none_is_lost(tmp_path: Path) -> None:
     assert "refresh again" in str(own)
     assert others is None
     refresh(lake.open())
-    assert sc.verify_index(lake.open()).files_uncovered == 0
+    assert sec.verify_index(lake.open()).files_uncovered == 0
     check_index(lake)
 
 
@@ -295,7 +295,7 @@ def test_readers_while_the_index_is_written(tmp_path: Path) -> None:
         try:
             for i in range(8):
                 build(lake.open(), **(OTHERWISE if i % 2 else BUILD))
-                assert all("snapshots" in f.name for f in sc.vacuum_index(lake.open(), grace_seconds=60)) or i > 0
+                assert all("snapshots" in f.name for f in sec.vacuum_index(lake.open(), grace_seconds=60)) or i > 0
         finally:
             done.set()
 
@@ -327,5 +327,5 @@ def change_again(lake: Lake) -> None:
         refresh(lake.open())
     except IndexMissing:
         build(lake.open())
-    assert sc.verify_index(lake.open()).files_uncovered == 0
+    assert sec.verify_index(lake.open()).files_uncovered == 0
     check_index(lake)

@@ -13,34 +13,34 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import secateur as sc
+import secateur as sec
 from tests.support.s3_server import REGION, S3Server
 
 FILES, ROWS = 40, 10
-SOURCES = Path(sc.__file__).parent
+SOURCES = Path(sec.__file__).parent
 
 BEGIN = """
     import multiprocessing, os, signal, threading, time
-    import secateur as sc
+    import secateur as sec
     from secateur import forks
     WHERE = "id >= 5 AND v < 1000 AND w = 3"
     def rows(table, where=WHERE):
-        plan = sc.prune(table, where, strict=True)
+        plan = sec.prune(table, where, strict=True)
         return plan.count(), plan.to_arrow(columns=["id"]).num_rows, sum(b.num_rows for b in plan.to_batches())
     def reads(opened):
         count = {files} * {rows} // 10 - 1  # not 3
-        fresh = sc.open_table({root!r})
+        fresh = sec.open_table({root!r})
         return all(
             rows(each, WHERE) == (count, count, count) and rows(each, "v = 17 OR id = 3")[0] == 2
             for each in (opened, fresh)
-        ) and sc.verify_index(fresh).sound
+        ) and sec.verify_index(fresh).sound
     def in_child(work):
         child = os.fork()
         if child == 0:
             signal.alarm(60)
             os._exit(0 if work() else 1)
         assert os.waitpid(child, 0)[1] == 0
-    opened = sc.open_table({root!r})
+    opened = sec.open_table({root!r})
 """
 
 READ_PATHS = {
@@ -70,7 +70,7 @@ READ_PATHS = {
         done = threading.Event()
         def work():
             while not done.is_set():
-                rows(sc.open_table({root!r}))
+                rows(sec.open_table({root!r}))
                 rows(opened)
         threads = [threading.Thread(target=work) for _ in range(4)]
         for thread in threads:
@@ -97,7 +97,7 @@ def root(tmp_path: Path) -> Path:
         table = pa.table({"id": ids, "v": ids, "w": ids % 10})
         (tmp_path / "lake").mkdir(exist_ok=True)
         pq.write_table(table, tmp_path / "lake" / f"{i:02d}.parquet", row_group_size=5)
-    sc.build_index(sc.open_table(str(tmp_path / "lake")), bloom=["v"], segment_blocks=1)
+    sec.build_index(sec.open_table(str(tmp_path / "lake")), bloom=["v"], segment_blocks=1)
     return tmp_path / "lake"
 
 

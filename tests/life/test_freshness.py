@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IndexConflict, IndexMissing, StalePlan
 from secateur.index.read.index_view import current_snapshot
 from secateur.io.tables.directory.table import ParquetDirectory
@@ -38,108 +38,108 @@ def root(tmp_path: Path, spark: SparkSession) -> Path:
     for part in range(3):
         extra = pa.array([None if i % 2 else i for i in range(100)], pa.int32())
         write(root, f"{part}.parquet", rows(part * 100, part * 100 + 100, extra=extra))
-    sc.build_index(sc.open_table(str(root)), spark=spark, sort_key=["id"], bloom=["id", "word"])
+    sec.build_index(sec.open_table(str(root)), spark=spark, sort_key=["id"], bloom=["id", "word"])
     return root
 
 
 def check(spark: SparkSession, root: Path, table: ParquetDirectory | None = None) -> None:
     """The rows of every predicate are Spark's, with the table opened anew or long ago."""
-    table = table or sc.open_table(str(root))
+    table = table or sec.open_table(str(root))
     frame = spark.read.option("mergeSchema", "true").parquet(str(root))
     for predicate in PREDICATES:
         expected = Counter(tuple(row) for row in frame.where(predicate).select("id", "word", "extra").collect())
-        plan = sc.prune(table, predicate, strict=True)
+        plan = sec.prune(table, predicate, strict=True)
         found = plan.to_arrow(columns=["id", "word", "extra"])
         assert Counter(tuple(row.values()) for row in found.to_pylist()) == expected, predicate
         assert plan.count() == expected.total(), predicate
 
 
 def test_a_file_is_appended(spark: SparkSession, root: Path) -> None:
-    table = sc.open_table(str(root))
+    table = sec.open_table(str(root))
     check(spark, root, table)
     write(root, "new.parquet", rows(225, 1100))
     check(spark, root, table)
-    assert sc.prune(table, "TRUE").report.index == "snapshot 1, 1 segments, covers 3 of 4 files"
-    refreshed = sc.refresh_index(table, spark=spark).index
+    assert sec.prune(table, "TRUE").report.index == "snapshot 1, 1 segments, covers 3 of 4 files"
+    refreshed = sec.refresh_index(table, spark=spark).index
     assert (refreshed.number, refreshed.files) == (2, 4)
     check(spark, root, table)
 
 
 def test_a_file_is_removed(spark: SparkSession, root: Path) -> None:
-    table = sc.open_table(str(root))
+    table = sec.open_table(str(root))
     (root / "1.parquet").unlink()
     check(spark, root, table)
-    sc.refresh_index(table, spark=spark)
+    sec.refresh_index(table, spark=spark)
     check(spark, root)
 
 
 def test_a_file_is_overwritten_in_place(spark: SparkSession, root: Path) -> None:
     """C3: the same name and size, other rows; the time of modification tells."""
-    table = sc.open_table(str(root))
+    table = sec.open_table(str(root))
     check(spark, root, table)
     size = (root / "1.parquet").stat().st_size
     extra = pa.array([None if i % 2 else i for i in range(100)], pa.int32())
     write(root, "1.parquet", rows(900, 1000, extra=extra))
     assert (root / "1.parquet").stat().st_size == size
     check(spark, root, table)
-    sc.refresh_index(table, spark=spark)
+    sec.refresh_index(table, spark=spark)
     check(spark, root, table)
-    assert sc.prune(table, "id = 950", strict=True).blocks.num_rows == 1
+    assert sec.prune(table, "id = 950", strict=True).blocks.num_rows == 1
 
 
 def test_a_column_is_added_and_another_widened(spark: SparkSession, root: Path) -> None:
     """C12: files that lack a column have NULL there, whether the index knows the column or not."""
-    table = sc.open_table(str(root))
+    table = sec.open_table(str(root))
     write(root, "new.parquet", rows(300, 350, extra=pa.array(range(50), pa.int32()), later=pa.array(range(50))))
     for _ in range(2):
-        assert sc.prune(table, "later = 7", strict=True).to_arrow()["id"].to_pylist() == [307]
-        assert sc.prune(table, "later IS NULL", strict=True).count() == 300
-        sc.refresh_index(table, spark=spark)
+        assert sec.prune(table, "later = 7", strict=True).to_arrow()["id"].to_pylist() == [307]
+        assert sec.prune(table, "later IS NULL", strict=True).count() == 300
+        sec.refresh_index(table, spark=spark)
     check(spark, root, table)
 
 
 def test_a_refresh_without_changes_publishes_nothing(spark: SparkSession, root: Path) -> None:
-    table = sc.open_table(str(root))
-    assert sc.refresh_index(table, spark=spark).index.number == 1
+    table = sec.open_table(str(root))
+    assert sec.refresh_index(table, spark=spark).index.number == 1
 
 
 def test_a_refresh_finds_what_a_listing_in_use_does_not_have(spark: SparkSession, root: Path) -> None:
-    table = sc.open_table(str(root), freshness=float("inf"))
-    assert sc.prune(table, "TRUE").count() == 300
+    table = sec.open_table(str(root), freshness=float("inf"))
+    assert sec.prune(table, "TRUE").count() == 300
     write(root, "new.parquet", rows(500, 510, extra=pa.nulls(10, pa.int32())))
-    assert sc.prune(table, "TRUE").count() == 300
-    assert sc.verify_index(table).files_uncovered == 1
+    assert sec.prune(table, "TRUE").count() == 300
+    assert sec.verify_index(table).files_uncovered == 1
     write(root, "newer.parquet", rows(510, 520, extra=pa.nulls(10, pa.int32())))
-    assert sc.refresh_index(table, spark=spark).index.files == 5
-    assert sc.prune(table, "TRUE", strict=True).count() == 320
+    assert sec.refresh_index(table, spark=spark).index.files == 5
+    assert sec.prune(table, "TRUE", strict=True).count() == 320
 
 
 def test_an_overwritten_file_is_told_though_its_listing_is_old(spark: SparkSession, root: Path) -> None:
-    table = sc.open_table(str(root), freshness=float("inf"))
-    assert sc.prune(table, "id = 150", strict=True).count() == 1
+    table = sec.open_table(str(root), freshness=float("inf"))
+    assert sec.prune(table, "id = 150", strict=True).count() == 1
     write(root, "1.parquet", rows(150, 150 + 7))
     with pytest.raises(StalePlan, match=r"1\.parquet has changed"):
-        sc.prune(table, "id = 150", strict=True).to_arrow()
+        sec.prune(table, "id = 150", strict=True).to_arrow()
 
 
 def test_a_thousand_rows_in_single_appends(spark: SparkSession, root: Path) -> None:
-    table = sc.open_table(str(root))
+    table = sec.open_table(str(root))
     for i in range(3):
         write(root, f"more-{i}.parquet", rows(400 + i * 10, 410 + i * 10, extra=pa.nulls(10, pa.int32())))
-        sc.refresh_index(table, spark=spark)
-    assert sc.describe_index(table).segments == 4
+        sec.refresh_index(table, spark=spark)
+    assert sec.describe_index(table).segments == 4
     check(spark, root, table)
 
 
 def test_a_file_vanishes_between_plan_and_read(spark: SparkSession, root: Path) -> None:
-    plan = sc.prune(sc.open_table(str(root)), "id = 150")
+    plan = sec.prune(sec.open_table(str(root)), "id = 150")
     (root / "1.parquet").unlink()
     with pytest.raises(StalePlan, match=r"1\.parquet has vanished"):
         plan.to_arrow()
 
 
 def test_a_file_changes_between_plan_and_read(spark: SparkSession, root: Path) -> None:
-    plan = sc.prune(sc.open_table(str(root)), "id = 150")
+    plan = sec.prune(sec.open_table(str(root)), "id = 150")
     write(root, "1.parquet", rows(0, 7))
     with pytest.raises(StalePlan, match=r"1\.parquet has changed"):
         plan.to_arrow()
@@ -149,23 +149,23 @@ def test_a_file_changes_between_plan_and_read(spark: SparkSession, root: Path) -
 def test_the_index_can_be_left_out(
     spark: SparkSession, root: Path, switch: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = sc.open_table(str(root))
+    table = sec.open_table(str(root))
     if switch == "environment":
         monkeypatch.setenv("SECATEUR_DISABLE", "1")
     for predicate in PREDICATES:
-        plan = sc.prune(table, predicate, use_index=switch == "environment")
+        plan = sec.prune(table, predicate, use_index=switch == "environment")
         assert plan.report.index == "none"
         assert plan.count() == spark.read.parquet(str(root)).where(predicate).count()
 
 
 def test_builders_that_publish_at_once(spark: SparkSession, root: Path) -> None:
     """C7: of two refreshes that began with the same snapshot the later is told, and nothing is lost."""
-    table = sc.open_table(str(root))
+    table = sec.open_table(str(root))
     before = current_snapshot(table.store)
     write(root, "new.parquet", rows(500, 510, extra=pa.nulls(10, pa.int32())))
-    sc.refresh_index(table, spark=spark)
+    sec.refresh_index(table, spark=spark)
     with pytest.raises(IndexConflict, match="refresh again"):
-        publish(table, "build", [], pa.schema([]), sc.describe_index(table), expected=before)  # type: ignore[arg-type]
+        publish(table, "build", [], pa.schema([]), sec.describe_index(table), expected=before)  # type: ignore[arg-type]
     check(spark, root, table)
 
 
@@ -185,32 +185,32 @@ def left_over(root: Path) -> list[Path]:
 
 
 def test_vacuum_removes_what_nobody_uses(spark: SparkSession, root: Path) -> None:
-    table = sc.open_table(str(root))
-    sc.build_index(table, spark=spark)
+    table = sec.open_table(str(root))
+    sec.build_index(table, spark=spark)
     left = left_over(root)
     old = time.time() - 7200
     for file in (root / "_secateur").rglob("*.*"):
         os.utime(file, (old, old))
-    doomed = {file.name for file in sc.vacuum_index(table, dry_run=True)}
+    doomed = {file.name for file in sec.vacuum_index(table, dry_run=True)}
     assert all(file.exists() for file in left)
     assert {"snapshots/0000000001.snapshot", *(f"{file.parent.name}/{file.name}" for file in left)} <= doomed
-    assert {file.name for file in sc.vacuum_index(table)} == doomed
+    assert {file.name for file in sec.vacuum_index(table)} == doomed
     assert not any(file.exists() for file in left)
-    assert sc.verify_index(table).sound
+    assert sec.verify_index(table).sound
     check(spark, root, table)
 
 
 def test_vacuum_spares_what_a_build_is_writing(spark: SparkSession, root: Path) -> None:
     young = left_over(root)
-    assert sc.vacuum_index(sc.open_table(str(root))) == []
+    assert sec.vacuum_index(sec.open_table(str(root))) == []
     assert all(file.exists() for file in young)
 
 
 def test_after_a_drop_there_is_no_index(spark: SparkSession, root: Path) -> None:
-    table = sc.open_table(str(root))
-    sc.drop_index(table)
+    table = sec.open_table(str(root))
+    sec.drop_index(table)
     check(spark, root, table)
     with pytest.raises(IndexMissing, match="build_index"):
-        sc.describe_index(table)
-    sc.build_index(table, spark=spark)
+        sec.describe_index(table)
+    sec.build_index(table, spark=spark)
     check(spark, root, table)

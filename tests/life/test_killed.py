@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
 
-import secateur as sc
+import secateur as sec
 from secateur.index.segments.snapshot import snapshot_numbers
 from tests.support.crash_lake import (
     ACTIONS,
@@ -78,8 +78,8 @@ def test_a_driver_is_killed_in_the_middle_of_a_spark_build(tmp_path: Path) -> No
         ids = range(i * 100, i * 100 + 100)
         write_file(root / f"{i:02d}.parquet", pa.table({"id": ids, "user": [i * 37 % 101 for i in ids]}))
     code = (
-        "import sys; import secateur as sc; from secateur.session import local_session\n"
-        "sc.build_index(sc.open_table(sys.argv[1]), spark=local_session(), bloom=['user'], segment_blocks=2)"
+        "import sys; import secateur as sec; from secateur.session import local_session\n"
+        "sec.build_index(sec.open_table(sys.argv[1]), spark=local_session(), bloom=['user'], segment_blocks=2)"
     )
     driver = subprocess.Popen(
         [sys.executable, "-c", code, str(root)], stderr=subprocess.DEVNULL, start_new_session=True
@@ -89,14 +89,14 @@ def test_a_driver_is_killed_in_the_middle_of_a_spark_build(tmp_path: Path) -> No
         time.sleep(0.002)
     driver.kill()
     assert driver.wait(60) == -signal.SIGKILL
-    assert snapshot_numbers(sc.open_table(str(root)).store) == []
-    assert sc.prune(sc.open_table(str(root)), "user = 5", strict=True).count() == 24
+    assert snapshot_numbers(sec.open_table(str(root)).store) == []
+    assert sec.prune(sec.open_table(str(root)), "user = 5", strict=True).count() == 24
     while is_written(index):
         time.sleep(0.5)
-    assert sc.vacuum_index(sc.open_table(str(root)), grace_seconds=0)
+    assert sec.vacuum_index(sec.open_table(str(root)), grace_seconds=0)
     assert not [path for path in index.rglob("*") if path.is_file()]
-    sc.build_index(sc.open_table(str(root)), bloom=["user"])
-    assert sc.prune(sc.open_table(str(root)), "user = 5", strict=True).count() == 24
+    sec.build_index(sec.open_table(str(root)), bloom=["user"])
+    assert sec.prune(sec.open_table(str(root)), "user = 5", strict=True).count() == 24
 
 
 def is_written(directory: Path) -> bool:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IndexConflict, IndexFault
 from secateur.io.tables.directory.table import ParquetDirectory
 from tests.support.profiles import examples, slow
@@ -27,27 +27,27 @@ from tests.support.tables import write_file
 def test_what_was_pruned_is_pruned(appends: list[Any], sort_key: tuple[str, ...], data: st.DataObject) -> None:
     """By an index that appends and removals have made, before and after; a second time there is nothing to do."""
     with tempfile.TemporaryDirectory() as root:
-        table = sc.open_table(root)
+        table = sec.open_table(root)
         segment_blocks = data.draw(st.sampled_from([None, 2, 5]))
         for i, append in enumerate(appends):
             for path, rows, size in append:
                 folder, _, name = path.rpartition("/")
                 write_file(Path(root) / folder / f"{i}-{name}", rows, row_group_size=size)
             if i == 0:
-                sc.build_index(table, sort_key=sort_key, segment_blocks=segment_blocks, **ALL)
+                sec.build_index(table, sort_key=sort_key, segment_blocks=segment_blocks, **ALL)
             else:
-                sc.refresh_index(table)
+                sec.refresh_index(table)
         for path in sorted(Path(root).glob("p=*/*.parquet"))[1 :: data.draw(st.integers(2, 5))]:
             path.unlink()
         before = {predicate: kept(table, predicate) for predicate in PREDICATES}
-        done = sc.optimize_index(table)
-        assert sc.verify_index(table).sound
+        done = sec.optimize_index(table)
+        assert sec.verify_index(table).sound
         assert {predicate: kept(table, predicate) for predicate in PREDICATES} == before
-        assert sc.optimize_index(table, dry_run=True).is_in_order
-        assert sc.describe_index(table).segments == done.segments_after
+        assert sec.optimize_index(table, dry_run=True).is_in_order
+        assert sec.describe_index(table).segments == done.segments_after
         for predicate in PREDICATES:
-            expected = sc.prune(table, predicate, use_index=False).count()
-            assert sc.prune(table, predicate, strict=True).count() == expected
+            expected = sec.prune(table, predicate, use_index=False).count()
+            assert sec.prune(table, predicate, strict=True).count() == expected
 
 
 ROWS = 40
@@ -57,13 +57,13 @@ APPENDS = 30
 @pytest.fixture
 def appended(tmp_path: Path) -> Iterator[ParquetDirectory]:
     """Thirty files appended one by one, the first ten times as large, every third out of key order."""
-    table = sc.open_table(str(tmp_path))
+    table = sec.open_table(str(tmp_path))
     for i in range(APPENDS):
         _append(tmp_path, i)
         if i == 0:
-            sc.build_index(table, sort_key=["ts"], bloom=["id"], ngram=["name"], segment_blocks=16)
+            sec.build_index(table, sort_key=["ts"], bloom=["id"], ngram=["name"], segment_blocks=16)
         else:
-            sc.refresh_index(table)
+            sec.refresh_index(table)
     yield table
 
 
@@ -77,14 +77,14 @@ def _append(root: Path, i: int) -> None:
 
 @slow
 def test_appends_prune_like_one_build(appended: ParquetDirectory, tmp_path: Path) -> None:
-    once = sc.open_table(appended.root, index_location=str(tmp_path / "_once"))
-    done = sc.optimize_index(appended)
-    sc.build_index(once, sort_key=["ts"], bloom=["id"], ngram=["name"], segment_blocks=16)
+    once = sec.open_table(appended.root, index_location=str(tmp_path / "_once"))
+    done = sec.optimize_index(appended)
+    sec.build_index(once, sort_key=["ts"], bloom=["id"], ngram=["name"], segment_blocks=16)
     assert (done.segments_before, done.filter_files_before) == (APPENDS, 2 * APPENDS)
     assert done.filter_files_after == 4  # the first build has a good part of the blocks, so its bloom matrices stay
-    built = sc.describe_index(once)
+    built = sec.describe_index(once)
     assert done.segments_after <= 1.5 * built.segments
-    bounds = sc.inspect.segments(appended).sort_by("segment")
+    bounds = sec.inspect.segments(appended).sort_by("segment")
     lower, upper = (bounds[side].combine_chunks().field("ts").to_pylist() for side in ("lower", "upper"))
     assert lower == sorted(lower)
     assert all(end < begin for end, begin in zip(upper, lower[1:], strict=False))
@@ -93,53 +93,53 @@ def test_appends_prune_like_one_build(appended: ParquetDirectory, tmp_path: Path
         between = f"ts BETWEEN {i * 1000} AND {i * 1000 + 5}"
         assert kept(appended, between) == kept(once, between)
         for predicate in (f"id = {value}", f"name LIKE '% {value}'", between):
-            assert sc.prune(appended, predicate).count() == sc.prune(appended, predicate, use_index=False).count()
+            assert sec.prune(appended, predicate).count() == sec.prune(appended, predicate, use_index=False).count()
 
 
 def test_what_is_in_order_stays(appended: ParquetDirectory, tmp_path: Path) -> None:
     """After an append in key order old segments and their matrices stay; with a late file one is made anew."""
-    sc.optimize_index(appended)
-    names = set(sc.inspect.segments(appended)["name"].to_pylist())
-    assert sc.optimize_index(appended).is_in_order
-    number = sc.describe_index(appended).number
+    sec.optimize_index(appended)
+    names = set(sec.inspect.segments(appended)["name"].to_pylist())
+    assert sec.optimize_index(appended).is_in_order
+    number = sec.describe_index(appended).number
     for i in (APPENDS + 1, APPENDS + 2):
         _append(Path(appended.root), i + (i % 3 == 0))
-        sc.refresh_index(appended)
-    done = sc.optimize_index(appended)
-    stayed = names & set(sc.inspect.segments(appended)["name"].to_pylist())
+        sec.refresh_index(appended)
+    done = sec.optimize_index(appended)
+    stayed = names & set(sec.inspect.segments(appended)["name"].to_pylist())
     assert done.segments_made in (1, 2)
     assert len(stayed) >= len(names) - 1
-    assert sc.describe_index(appended).number == number + 3
-    assert sc.verify_index(appended).sound
+    assert sec.describe_index(appended).number == number + 3
+    assert sec.verify_index(appended).sound
 
 
 def test_a_dry_run_tells_and_changes_nothing(appended: ParquetDirectory) -> None:
-    told = sc.optimize_index(appended, dry_run=True)
-    assert sc.describe_index(appended).segments == told.segments_before == APPENDS
-    done = sc.optimize_index(appended)
+    told = sec.optimize_index(appended, dry_run=True)
+    assert sec.describe_index(appended).segments == told.segments_before == APPENDS
+    done = sec.optimize_index(appended)
     assert (done.segments_after, done.segments_made) == (told.segments_after, told.segments_made)
 
 
 def test_files_that_are_gone_are_forgotten(appended: ParquetDirectory) -> None:
     for i in range(1, APPENDS, 2):
         (Path(appended.root) / f"{i:03}.parquet").unlink()
-    done = sc.optimize_index(appended)
+    done = sec.optimize_index(appended)
     assert done.index.files == APPENDS // 2
-    assert sc.prune(appended, "TRUE", strict=True).count() == sc.prune(appended, "TRUE", use_index=False).count()
+    assert sec.prune(appended, "TRUE", strict=True).count() == sec.prune(appended, "TRUE", use_index=False).count()
 
 
 def test_a_broken_segment_is_named_and_nothing_is_lost(appended: ParquetDirectory) -> None:
-    name = sc.inspect.segments(appended)["name"][3].as_py()
+    name = sec.inspect.segments(appended)["name"][3].as_py()
     path = Path(appended.root) / "_secateur" / name
     path.write_bytes(path.read_bytes()[:100] + bytes(1000))
-    before = sc.prune(appended, "id >= 0", use_index=False).count()
+    before = sec.prune(appended, "id >= 0", use_index=False).count()
     with pytest.raises(IndexFault, match=path.name):
-        sc.optimize_index(appended)
-    assert sc.describe_index(appended).segments == APPENDS
-    assert sc.prune(appended, "id >= 0").count() == before
-    assert sc.refresh_index(appended).files_lost == 1  # of another size than the snapshot says
-    assert not sc.optimize_index(appended).is_in_order
-    assert sc.verify_index(appended).sound
+        sec.optimize_index(appended)
+    assert sec.describe_index(appended).segments == APPENDS
+    assert sec.prune(appended, "id >= 0").count() == before
+    assert sec.refresh_index(appended).files_lost == 1  # of another size than the snapshot says
+    assert not sec.optimize_index(appended).is_in_order
+    assert sec.verify_index(appended).sound
 
 
 def test_a_refresh_that_comes_first(appended: ParquetDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,11 +150,11 @@ def test_a_refresh_that_comes_first(appended: ParquetDirectory, monkeypatch: pyt
     def refreshing(*arguments: Any) -> Any:
         found = planned(*arguments)
         _append(Path(appended.root), 77)
-        sc.refresh_index(appended)
+        sec.refresh_index(appended)
         return found
 
     monkeypatch.setattr(optimize, "regroup", refreshing)
     with pytest.raises(IndexConflict, match="Nothing was changed"):
-        sc.optimize_index(appended)
-    assert sc.verify_index(appended).sound
-    assert sc.describe_index(appended).files == APPENDS + 1
+        sec.optimize_index(appended)
+    assert sec.verify_index(appended).sound
+    assert sec.describe_index(appended).files == APPENDS + 1

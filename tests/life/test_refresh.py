@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IndexConflict, InvalidOption, StalePlan, UnknownColumn
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.maintain import entries
@@ -28,8 +28,8 @@ from tests.support.tables import WriteTable, write_file
 def table(write_table: WriteTable) -> ParquetDirectory:
     """Four files of three row groups, in two segments, without any filter."""
     root = write_table({f"{i}.parquet": _rows(i) for i in range(4)}, row_group_size=10)
-    opened = sc.open_table(str(root))
-    sc.build_index(opened, segment_blocks=6)
+    opened = sec.open_table(str(root))
+    sec.build_index(opened, segment_blocks=6)
     return opened
 
 
@@ -59,25 +59,25 @@ def test_what_is_added_later_prunes_as_what_was_there_from_the_start(
 ) -> None:
     """By files that were there already, and files that came with the refresh."""
     with tempfile.TemporaryDirectory() as root:
-        later = sc.open_table(root, index_location=f"{root}/_later")
-        fresh = sc.open_table(root, index_location=f"{root}/_fresh")
+        later = sec.open_table(root, index_location=f"{root}/_later")
+        fresh = sec.open_table(root, index_location=f"{root}/_fresh")
         for i, options in enumerate(asked):
             first, last = (i, i + 1) if one_by_one and i < len(asked) - 1 else (0 if i == 0 else i, len(written))
             for path, data, size in written[first:last] if one_by_one or i == 0 else []:
                 write_file(Path(root) / path, data, row_group_size=size)
             if i == 0:
-                sc.build_index(later, segment_blocks=2, **options)
+                sec.build_index(later, segment_blocks=2, **options)
             else:
-                sc.refresh_index(later, **options)
-        sc.build_index(fresh, segment_blocks=2, **ALL)
-        assert sc.verify_index(later).sound
+                sec.refresh_index(later, **options)
+        sec.build_index(fresh, segment_blocks=2, **ALL)
+        assert sec.verify_index(later).sound
         for predicate in PREDICATES:
             assert (
-                sc.prune(later, predicate, strict=True).count() == sc.prune(fresh, predicate, use_index=False).count()
+                sec.prune(later, predicate, strict=True).count() == sec.prune(fresh, predicate, use_index=False).count()
             )
             if not one_by_one:
                 assert kept(later, predicate) == kept(fresh, predicate), predicate
-        assert sc.refresh_index(later, dry_run=True).is_current
+        assert sec.refresh_index(later, dry_run=True).is_current
 
 
 def test_a_filter_is_added_without_reading_other_columns(
@@ -94,7 +94,7 @@ def test_a_filter_is_added_without_reading_other_columns(
         return original(self, row_group, fields)
 
     monkeypatch.setattr(ParquetFile, "read", spy)
-    done = sc.refresh_index(table, bloom=["id"])
+    done = sec.refresh_index(table, bloom=["id"])
     assert (done.files_added, done.segments_amended) == (0, 2)
     assert set(read) == {"id"}
     assert done.index.bloom == ("id",)
@@ -107,26 +107,26 @@ def test_what_a_dry_run_tells_is_done_then(table: ParquetDirectory) -> None:
     (root / "0.parquet").unlink()
     write_file(root / "1.parquet", _rows(7), row_group_size=10)
     write_file(root / "9.parquet", _rows(9), row_group_size=10)
-    told = sc.refresh_index(table, dry_run=True, postings=["id"])
+    told = sec.refresh_index(table, dry_run=True, postings=["id"])
     assert (told.files_added, told.files_changed, told.files_removed, told.segments_amended) == (1, 1, 1, 1)
     assert told.index.number == 1
-    done = sc.refresh_index(table, postings=["id"])
+    done = sec.refresh_index(table, postings=["id"])
     assert [getattr(done, n) for n in ("files_added", "files_changed", "files_removed", "segments_amended")] == [1] * 4
     assert done.index.number == 2
-    assert sc.refresh_index(table, dry_run=True).is_current
-    everything = sorted(sc.prune(table, "TRUE", use_index=False).to_arrow()["id"].to_pylist())
+    assert sec.refresh_index(table, dry_run=True).is_current
+    everything = sorted(sec.prune(table, "TRUE", use_index=False).to_arrow()["id"].to_pylist())
     for value in everything[::7]:
-        assert sc.prune(table, f"id = {value}", strict=True).count() == everything.count(value)
+        assert sec.prune(table, f"id = {value}", strict=True).count() == everything.count(value)
 
 
 def test_files_that_are_gone_keep_a_place_in_their_segment(table: ParquetDirectory) -> None:
     """A segment of which one file is gone gets filters of the other."""
     (Path(table.root) / "0.parquet").unlink()
-    done = sc.refresh_index(table, bloom=["id"], postings=["name"], gaps=["id"])
+    done = sec.refresh_index(table, bloom=["id"], postings=["name"], gaps=["id"])
     assert (done.segments_amended, done.files_removed) == (2, 0)
-    again = sc.refresh_index(table)
+    again = sec.refresh_index(table)
     assert (again.is_current, again.index.number) == (True, done.index.number)
-    assert sc.verify_index(table).sound
+    assert sec.verify_index(table).sound
     for i in range(1, 4):
         value = _rows(i)["id"][3].as_py()
         for predicate in (f"id = {value}", f"name = 'n-{value}'"):
@@ -135,33 +135,33 @@ def test_files_that_are_gone_keep_a_place_in_their_segment(table: ParquetDirecto
 
 @pytest.mark.parametrize("folder", ["segments", "filters"])
 def test_lost_index_files_are_made_anew(table: ParquetDirectory, folder: str) -> None:
-    sc.refresh_index(table, bloom=["id"], ngram=["name"])
+    sec.refresh_index(table, bloom=["id"], ngram=["name"])
     before = {p: kept(table, p) for p in (f"id = {_rows(1)['id'][0].as_py()}", "name LIKE '%n-39%'", "id > 2000")}
     lost = sorted((Path(table.root) / "_secateur" / folder).iterdir())
     used = [path for path in lost if any(path.name in name for name in _used(table))]
     used[0].unlink()
     used[-1].write_bytes(used[-1].read_bytes()[:-1])
-    done = sc.refresh_index(table)
+    done = sec.refresh_index(table)
     assert (done.files_lost > 0, done.segments_amended > 0) == (folder == "segments", folder == "filters")
-    assert sc.verify_index(table).sound
+    assert sec.verify_index(table).sound
     assert {predicate: kept(table, predicate) for predicate in before} == before
 
 
 @pytest.mark.parametrize("folder", ["segments", "filters"])
 def test_broken_index_files_are_repaired(table: ParquetDirectory, folder: str) -> None:
-    sc.refresh_index(table, bloom=["id"], ngram=["name"])
+    sec.refresh_index(table, bloom=["id"], ngram=["name"])
     before = {p: kept(table, p) for p in (f"id = {_rows(1)['id'][0].as_py()}", "name LIKE '%n-39%'", "id > 2000")}
     path = next(each for each in (Path(table.root) / "_secateur" / folder).iterdir() if each.name in str(_used(table)))
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    assert not sc.verify_index(table).sound
-    assert sc.refresh_index(table).is_current  # which does not look into files
-    told = sc.refresh_index(table, dry_run=True, repair=True)
-    done = sc.refresh_index(table, repair=True)
+    assert not sec.verify_index(table).sound
+    assert sec.refresh_index(table).is_current  # which does not look into files
+    told = sec.refresh_index(table, dry_run=True, repair=True)
+    done = sec.refresh_index(table, repair=True)
     assert (done.files_lost, done.segments_amended) == (told.files_lost, told.segments_amended)
     assert (done.files_lost > 0, done.segments_amended > 0) == (folder == "segments", folder == "filters")
-    assert sc.verify_index(table).sound
+    assert sec.verify_index(table).sound
     assert {predicate: kept(table, predicate) for predicate in before} == before
 
 
@@ -184,9 +184,9 @@ def test_a_file_that_changes_meanwhile(table: ParquetDirectory, monkeypatch: pyt
 
     monkeypatch.setattr(refresh, "difference", overwriting)
     with pytest.raises(StalePlan, match="2\\.parquet was overwritten"):
-        sc.refresh_index(table, bloom=["id"])
-    assert sc.describe_index(table).number == 1
-    assert sc.prune(table, "id >= 0", strict=True).count() == 120
+        sec.refresh_index(table, bloom=["id"])
+    assert sec.describe_index(table).number == 1
+    assert sec.prune(table, "id >= 0", strict=True).count() == 120
 
 
 def test_another_build_comes_first(table: ParquetDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,22 +196,22 @@ def test_another_build_comes_first(table: ParquetDirectory, monkeypatch: pytest.
 
     def building(*arguments: Any) -> Any:
         found = planned(*arguments)
-        sc.build_index(table, postings=["name"])
+        sec.build_index(table, postings=["name"])
         return found
 
     monkeypatch.setattr(refresh, "difference", building)
     with pytest.raises(IndexConflict, match="refresh again"):
-        sc.refresh_index(table, bloom=["id"])
-    described = sc.describe_index(table)
+        sec.refresh_index(table, bloom=["id"])
+    described = sec.describe_index(table)
     assert (described.number, described.bloom, described.postings) == (2, (), ("name",))
 
 
 def test_mistakes_are_told_before_anything_is_done(table: ParquetDirectory) -> None:
     with pytest.raises(UnknownColumn, match="nmae"):
-        sc.refresh_index(table, ngram=["nmae"])
+        sec.refresh_index(table, ngram=["nmae"])
     with pytest.raises(InvalidOption, match="ngram is of text"):
-        sc.refresh_index(table, ngram=["id"])
-    assert sc.describe_index(table).number == 1
+        sec.refresh_index(table, ngram=["id"])
+    assert sec.describe_index(table).number == 1
 
 
 def test_c03_a_file_is_overwritten_within_the_second_in_which_it_is_listed(
@@ -230,10 +230,10 @@ def test_c03_a_file_is_overwritten_within_the_second_in_which_it_is_listed(
 
     monkeypatch.setattr(entries.time, "sleep", overwriting)
     monkeypatch.setattr(entries.time, "time", lambda: second + 0.25 + sum(waited))
-    table = sc.open_table(str(tmp_path))
-    sc.build_index(table)
+    table = sec.open_table(str(tmp_path))
+    sec.build_index(table)
     assert waited == [1.75]
-    assert sc.prune(table, "id = 8", strict=True).count() == 1
+    assert sec.prune(table, "id = 8", strict=True).count() == 1
 
 
 def test_c03_a_file_is_overwritten_while_the_build_waits_for_the_second_to_be_over(
@@ -252,11 +252,11 @@ def test_c03_a_file_is_overwritten_while_the_build_waits_for_the_second_to_be_ov
 
     monkeypatch.setattr(entries.time, "sleep", overwriting)
     monkeypatch.setattr(entries.time, "time", lambda: second + 0.25 + sum(waited))
-    table = sc.open_table(str(tmp_path))
-    built = sc.build_index(table)
+    table = sec.open_table(str(tmp_path))
+    built = sec.build_index(table)
     os.utime(write_file(path, {"id": [7, 8, 9]}), (second + 2, second + 2))
-    assert sc.prune(table, "id = 8", strict=True).count() == 1
+    assert sec.prune(table, "id = 8", strict=True).count() == 1
     assert (built.files, built.coverage[0].files_without_entry) == (1, 1)
     waited.append(60.0)
-    assert sc.refresh_index(table).files_added == 1
-    assert sc.prune(table, "id = 8", strict=True).count() == 1
+    assert sec.refresh_index(table).files_added == 1
+    assert sec.prune(table, "id = 8", strict=True).count() == 1

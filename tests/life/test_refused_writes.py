@@ -17,7 +17,7 @@ from typing import IO, Any
 import pyarrow.fs as pafs
 import pytest
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IndexNotWritable, SecateurError
 from secateur.index.segments.snapshot import snapshot_numbers
 from secateur.io.storage import index_store
@@ -228,7 +228,7 @@ def test_a_disk_is_really_full(small_disk: Path, tmp_path: Path) -> None:
             refused.append(error)
             assert "Make room" in str(error)
             check_index(lake)
-            sc.vacuum_index(lake.open(), grace_seconds=0)
+            sec.vacuum_index(lake.open(), grace_seconds=0)
             build(lake.open())
         check_index(lake)
     assert refused

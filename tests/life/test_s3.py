@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import AccessDenied, IndexFault, IndexNotWritable, InvalidParquet, TableNotFound
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.io.storage.locations import resolve_location
@@ -47,7 +47,7 @@ class Lake:
         del self.data[name]
 
     def open(self) -> ParquetDirectory:
-        table = sc.open_table(self.location, index_location=self.index)
+        table = sec.open_table(self.location, index_location=self.index)
         assert isinstance(table, ParquetDirectory)
         return table
 
@@ -71,37 +71,37 @@ def lake(request: pytest.FixtureRequest, s3: S3Server, tmp_path: Path) -> Iterat
 
 
 def arrow_rows(table: ParquetDirectory, predicate: str) -> list[tuple[object, ...]]:
-    return sorted(tuple(row.values()) for row in sc.prune(table, predicate, strict=True).to_arrow().to_pylist())
+    return sorted(tuple(row.values()) for row in sec.prune(table, predicate, strict=True).to_arrow().to_pylist())
 
 
 def spark_rows(table: ParquetDirectory, predicate: str, spark: SparkSession) -> list[tuple[object, ...]]:
-    return sorted(tuple(row) for row in sc.prune(table, predicate, strict=True).to_spark(spark).collect())
+    return sorted(tuple(row) for row in sec.prune(table, predicate, strict=True).to_spark(spark).collect())
 
 
 @pytest.mark.parametrize("lake", [("s3", "s3"), ("s3", "local"), ("local", "s3")], indirect=True, ids="-".join)
 def test_the_life_of_an_index(spark: SparkSession, lake: Lake) -> None:
     table = lake.open()
-    built = sc.build_index(table, spark=spark, sort_key=["id"], bloom=["twice"])
+    built = sec.build_index(table, spark=spark, sort_key=["id"], bloom=["twice"])
     assert (built.number, built.files, built.rows) == (1, 3, 3 * ROWS)
     few, most = "id BETWEEN 395 AND 405", "id BETWEEN 10 AND 100000"
-    assert len(sc.prune(table, few, strict=True).blocks) == 2
+    assert len(sec.prune(table, few, strict=True).blocks) == 2
     assert arrow_rows(table, few) == spark_rows(table, few, spark) == lake.rows(395, 405)
     assert spark_rows(table, most, spark) == lake.rows(10, 100_000)
-    assert sc.prune(table, "twice = 1000", strict=True).to_arrow().num_rows == 1
+    assert sec.prune(table, "twice = 1000", strict=True).to_arrow().num_rows == 1
 
     lake.write("later.parquet", 5 * ROWS)
     lake.remove("part=1.parquet")
     new = "id BETWEEN 300 AND 2010"
     assert arrow_rows(table, new) == lake.rows(300, 2010)
-    refreshed = sc.refresh_index(lake.open(), spark=spark).index
+    refreshed = sec.refresh_index(lake.open(), spark=spark).index
     assert refreshed.number == 2
     assert arrow_rows(lake.open(), new) == spark_rows(lake.open(), new, spark) == lake.rows(300, 2010)
-    assert sc.verify_index(lake.open()) == sc.Verification(2, refreshed.segments, 3, 0, ())
+    assert sec.verify_index(lake.open()) == sec.Verification(2, refreshed.segments, 3, 0, ())
 
-    removed = sc.vacuum_index(lake.open(), grace_seconds=-2)  # S3 tells whole seconds
+    removed = sec.vacuum_index(lake.open(), grace_seconds=-2)  # S3 tells whole seconds
     assert "snapshots/0000000001.snapshot" in {file.name for file in removed}
     assert arrow_rows(lake.open(), new) == lake.rows(300, 2010)
-    sc.drop_index(lake.open())
+    sec.drop_index(lake.open())
     assert not [file for folder in ("snapshots", "segments", "filters") for file in table.store.files(folder)]
     assert arrow_rows(lake.open(), new) == lake.rows(300, 2010)
 
@@ -137,7 +137,7 @@ def test_failures_now_and_then_are_healed(s3: S3Server, lake: Lake) -> None:
     with s3.failing(every(10)) as gate:
         index_here(lake.open(), OPTIONS)
         assert arrow_rows(lake.open(), "twice = 1000") == lake.rows(500, 500)
-        assert sc.verify_index(lake.open()).sound
+        assert sec.verify_index(lake.open()).sound
     assert gate.failed > 3
 
 
@@ -152,7 +152,7 @@ def impatient(s3: S3Server, lake: Lake) -> ParquetDirectory:
     """The table, opened by a client that does not try again."""
     retries = pafs.AwsStandardS3RetryStrategy(max_attempts=1)
     filesystem = pafs.S3FileSystem(endpoint_override=s3.endpoint, region=REGION, retry_strategy=retries)
-    table = sc.open_table(lake.location.removeprefix("s3://"), filesystem=filesystem)
+    table = sec.open_table(lake.location.removeprefix("s3://"), filesystem=filesystem)
     assert isinstance(table, ParquetDirectory)
     return table
 
@@ -166,26 +166,26 @@ def test_an_index_that_cannot_be_read_costs_no_row(s3: S3Server, lake: Lake, end
 
     table = impatient(s3, lake)
     with s3.failing(fails) as gate:
-        plan = sc.prune(table, "twice = 1000")
+        plan = sec.prune(table, "twice = 1000")
         assert sorted(tuple(row.values()) for row in plan.to_arrow().to_pylist()) == lake.rows(500, 500)
         assert gate.failed
         assert "degraded" in plan.explain()
         with pytest.raises(IndexFault):
-            sc.prune(impatient(s3, lake), "twice = 1000", strict=True)
+            sec.prune(impatient(s3, lake), "twice = 1000", strict=True)
     assert arrow_rows(table, "twice = 1000") == lake.rows(500, 500)
 
 
 def test_data_that_cannot_be_read_is_an_error_and_not_fewer_rows(s3: S3Server, lake: Lake) -> None:
     index_here(lake.open(), OPTIONS)
     table = impatient(s3, lake)
-    plan = sc.prune(table, "id >= 0", strict=True)
+    plan = sec.prune(table, "id >= 0", strict=True)
     with (
         s3.failing(lambda method, path: path.endswith("part=1.parquet")),
         pytest.raises(InvalidParquet, match=r"part=1\.parquet"),
     ):
         plan.to_arrow()
     with s3.failing(lambda method, path: not path.endswith(".parquet")), pytest.raises(TableNotFound):
-        sc.prune(table, "id >= 0")
+        sec.prune(table, "id >= 0")
     assert plan.to_arrow().num_rows == 3 * ROWS
 
 
@@ -200,7 +200,7 @@ def gets(ending: str, fails: Fails) -> Fails:
 def hasty(s3: S3Server, lake: Lake, seconds: float) -> ParquetDirectory:
     """The table, opened by a client that waits so long for an answer."""
     filesystem = pafs.S3FileSystem(endpoint_override=s3.endpoint, region=REGION, request_timeout=seconds)
-    table = sc.open_table(lake.location.removeprefix("s3://"), filesystem=filesystem)
+    table = sec.open_table(lake.location.removeprefix("s3://"), filesystem=filesystem)
     assert isinstance(table, ParquetDirectory)
     return table
 
@@ -241,7 +241,7 @@ def test_slow_answers_are_waited_for(s3: S3Server, lake: Lake) -> None:
 def test_data_that_never_comes_is_a_clear_error(s3: S3Server, lake: Lake, how: str) -> None:
     index_here(lake.open(), OPTIONS)
     table = hasty(s3, lake, SLOW / 4)
-    plan = sc.prune(table, "id BETWEEN 300 AND 900", strict=True)
+    plan = sec.prune(table, "id BETWEEN 300 AND 900", strict=True)
     expected = AccessDenied if how == "denied" else InvalidParquet
     with s3.failing(gets("part=1.parquet", lambda method, path: True), how) as gate:
         with pytest.raises(expected, match=r"part=1\.parquet"):
@@ -257,11 +257,11 @@ def test_data_that_never_comes_is_a_clear_error(s3: S3Server, lake: Lake, how: s
 def test_an_index_that_never_comes_costs_no_row(s3: S3Server, lake: Lake, how: str, ending: str) -> None:
     index_here(lake.open(), OPTIONS)
     with s3.failing(gets(ending, lambda method, path: True), how) as gate:
-        plan = sc.prune(hasty(s3, lake, SLOW / 4), "twice = 1000")
+        plan = sec.prune(hasty(s3, lake, SLOW / 4), "twice = 1000")
         assert sorted(tuple(row.values()) for row in plan.to_arrow().to_pylist()) == lake.rows(500, 500)
         assert "degraded" in plan.explain()
         with pytest.raises(IndexFault, match=ending):
-            sc.prune(hasty(s3, lake, SLOW / 4), "twice = 1000", strict=True)
+            sec.prune(hasty(s3, lake, SLOW / 4), "twice = 1000", strict=True)
     assert gate.failed
 
 
@@ -273,19 +273,19 @@ def test_a_build_that_cannot_write_leaves_the_old_index(
     spark: SparkSession, s3: S3Server, lake: Lake, ending: str
 ) -> None:
     """Nor anything of its own."""
-    sc.build_index(lake.open(), spark=spark, bloom=["twice"])
+    sec.build_index(lake.open(), spark=spark, bloom=["twice"])
     lake.write("later.parquet", 5 * ROWS)
     before = {name for name in s3.names() if "_secateur" in name}
     with (
         s3.failing(lambda method, path: method in ("PUT", "POST") and path.endswith(ending)) as gate,
         pytest.raises(IndexNotWritable, match="injected"),
     ):
-        sc.refresh_index(lake.open(), spark=spark)
+        sec.refresh_index(lake.open(), spark=spark)
     assert gate.failed
     assert {name for name in s3.names() if "_secateur" in name and not name.endswith("/")} == {
         name for name in before if not name.endswith("/")
     }
-    plan = sc.prune(lake.open(), "id >= 1000", strict=True)
+    plan = sec.prune(lake.open(), "id >= 1000", strict=True)
     assert plan.report.index.startswith("snapshot 1")
     assert sorted(tuple(row.values()) for row in plan.to_arrow().to_pylist()) == lake.rows(1000, 10**6)
 
@@ -297,6 +297,6 @@ def test_a_write_that_is_cut_off_is_no_part_of_an_index(s3: S3Server, lake: Lake
     next_one = posixpath.join(posixpath.dirname(name), "0000000002.snapshot")
     data = s3.client.get_object(Bucket=s3.bucket, Key=name)["Body"].read()
     s3.send_half_a_put(next_one, data)
-    plan = sc.prune(lake.open(), "id = 500", strict=True)
+    plan = sec.prune(lake.open(), "id = 500", strict=True)
     assert plan.report.index.startswith("snapshot 1")
     assert [tuple(row.values()) for row in plan.to_arrow().to_pylist()] == lake.rows(500, 500)

@@ -15,7 +15,7 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyspark.errors import PySparkException
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import StalePlan
 from secateur.index.model import BuildOptions
 from secateur.io.scan.aggregate import aggregated, bound
@@ -43,7 +43,7 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     for i, name in enumerate("abc"):
         write_file(root / f"{name}.parquet", rows(10 * i), **PLAIN)
     if request.param:
-        index_here(sc.open_table(str(root)), BuildOptions())
+        index_here(sec.open_table(str(root)), BuildOptions())
     return root
 
 
@@ -115,7 +115,7 @@ READ_PATHS: dict[str, tuple[Callable[[Scan], Any], Any]] = {
 @pytest.mark.parametrize("change", [*CHANGES, *HARMLESS])
 def test_a_directory_changes_between_plan_and_read(root: Path, change: str, read_path: str) -> None:
     read, planned = READ_PATHS[read_path]
-    plan = sc.prune(sc.open_table(str(root)), WHERE, strict=True)
+    plan = sec.prune(sec.open_table(str(root)), WHERE, strict=True)
     assert read(plan) == planned
     if change in HARMLESS:
         HARMLESS[change](root)
@@ -135,8 +135,8 @@ def test_a_directory_changes_between_plan_and_read(root: Path, change: str, read
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_count_is_that_of_the_plan(root: Path, change: str) -> None:
     """Blocks that match whole are counted without a look; any other is read."""
-    plan = sc.prune(sc.open_table(str(root)), "id % 2 = 0", strict=True)
-    whole = sc.prune(sc.open_table(str(root)), WHERE, strict=True)
+    plan = sec.prune(sec.open_table(str(root)), "id % 2 = 0", strict=True)
+    whole = sec.prune(sec.open_table(str(root)), WHERE, strict=True)
     CHANGES[change](root)
     assert whole.count() == 20
     with pytest.raises(StalePlan, match="plan again"):
@@ -148,20 +148,20 @@ def test_a_plan_is_made_anew(root: Path, change: str) -> None:
     """Over the table as it is then, with the same settings; where the plan's files are as they were, it is current."""
     if change in ("garbage", "truncated", "emptied"):
         return  # no table any more
-    table = sc.open_table(str(root), freshness=float("inf"))
-    plan = sc.prune(table, WHERE, limit=1000, use_index=False, strict=True)
+    table = sec.open_table(str(root), freshness=float("inf"))
+    plan = sec.prune(table, WHERE, limit=1000, use_index=False, strict=True)
     assert plan.is_current()
     (CHANGES | HARMLESS)[change](root)
     assert plan.is_current() == (change in HARMLESS)
     again = plan.replanned()
     assert again.is_current()
     assert (again.limit, again.origin.settings) == (1000, plan.origin.settings)
-    assert ids(again.to_arrow()) == ids(sc.prune(sc.open_table(str(root)), WHERE).to_arrow())
+    assert ids(again.to_arrow()) == ids(sec.prune(sec.open_table(str(root)), WHERE).to_arrow())
 
 
 def test_a_file_that_is_overwritten_while_it_is_read_is_told(root: Path) -> None:
     """Where it lies: whoever has it open sees other bytes."""
-    plan = sc.prune(sc.open_table(str(root)), "id >= 10 AND n % 2 = 0", strict=True)
+    plan = sec.prune(sec.open_table(str(root)), "id >= 10 AND n % 2 = 0", strict=True)
     batches = plan.to_batches()
     next(batches)
     same_size(root)
@@ -170,12 +170,12 @@ def test_a_file_that_is_overwritten_while_it_is_read_is_told(root: Path) -> None
 
 
 def test_the_next_query_looks_anew(root: Path) -> None:
-    table = sc.open_table(str(root), freshness=float("inf"))
-    plan = sc.prune(table, WHERE)
+    table = sec.open_table(str(root), freshness=float("inf"))
+    plan = sec.prune(table, WHERE)
     same_size(root)
     with pytest.raises(StalePlan):
         plan.to_arrow()
-    assert ids(sc.prune(table, WHERE).to_arrow()) == [*range(5, 10), *range(20, 25)]
+    assert ids(sec.prune(table, WHERE).to_arrow()) == [*range(5, 10), *range(20, 25)]
 
 
 def told(path: Path, size: int, modified: int, filesystem: pafs.FileSystem) -> ListedFile:
@@ -234,7 +234,7 @@ def in_order(frame: Any) -> list[int]:
 
 @pytest.mark.parametrize("root", [True], indirect=True)
 def test_spark_says_that_a_plan_is_stale(spark: SparkSession, root: Path) -> None:
-    plan = sc.prune(sc.open_table(str(root)), WHERE, session_time_zone="UTC")
+    plan = sec.prune(sec.open_table(str(root)), WHERE, session_time_zone="UTC")
     frame = plan.to_spark(spark, via="blocks")
     write_file(root / "new.parquet", rows(5), **PLAIN)
     for via in ("blocks", "native"):
@@ -266,7 +266,7 @@ def made(request: pytest.FixtureRequest, own_catalog: Catalog) -> Any:
     for i in range(3):
         table.append(rows(10 * i))
     if request.param:
-        index_here(sc.open_table(table), BuildOptions())
+        index_here(sec.open_table(table), BuildOptions())
     return table
 
 
@@ -293,20 +293,20 @@ def renamed(table: Any) -> None:
 )
 def test_a_plan_reads_its_own_snapshot(made: Any, commit: str) -> None:
     """After commits, and then not, once files of it are gone."""
-    table = sc.open_table(made)
-    plan = sc.prune(table, WHERE, strict=True)
+    table = sec.open_table(made)
+    plan = sec.prune(table, WHERE, strict=True)
     old = made.current_snapshot().snapshot_id
     mine = [Path(path.removeprefix("file://")) for path in plan.files]
     expected = {read_path: planned for read_path, (_, planned) in READ_PATHS.items()}
     COMMITS[commit](made)
     assert {read_path: read(plan) for read_path, (read, _) in READ_PATHS.items()} == expected
-    past = sc.prune(sc.open_table(made, snapshot_id=old), WHERE, strict=True)
+    past = sec.prune(sec.open_table(made, snapshot_id=old), WHERE, strict=True)
     assert ids(past.to_arrow()) == list(range(5, 25))
     still_live = set(mine) <= set(files_of(made))
     assert plan.is_current() == still_live
     assert past.is_current()
-    now = sc.open_table(made)
-    assert ids(plan.replanned().to_arrow()) == ids(sc.prune(now, WHERE).to_arrow())
+    now = sec.open_table(made)
+    assert ids(plan.replanned().to_arrow()) == ids(sec.prune(now, WHERE).to_arrow())
     if not still_live:
         for path in set(mine) - set(files_of(made)):
             path.unlink()
@@ -315,12 +315,12 @@ def test_a_plan_reads_its_own_snapshot(made: Any, commit: str) -> None:
                 each.to_arrow()
             with pytest.raises(StalePlan):
                 list(each.to_batches())
-        assert ids(plan.replanned().to_arrow()) == ids(sc.prune(now, WHERE).to_arrow())
+        assert ids(plan.replanned().to_arrow()) == ids(sec.prune(now, WHERE).to_arrow())
 
 
 @pytest.mark.parametrize("change", ["shorter", "fewer row groups"])
 def test_a_data_file_that_was_overwritten_is_told(made: Any, change: str) -> None:
-    plan = sc.prune(sc.open_table(made), WHERE, strict=True)
+    plan = sec.prune(sec.open_table(made), WHERE, strict=True)
     path = next(path for path in files_of(made) if pq.read_table(path)["id"][0].as_py() == 10)
     if change == "shorter":
         path.write_bytes(path.read_bytes()[:-1])
@@ -334,7 +334,7 @@ def test_a_data_file_that_was_overwritten_is_told(made: Any, change: str) -> Non
 
 @pytest.mark.parametrize("made", [True], indirect=True)
 def test_spark_reads_the_rows_of_the_snapshot(spark: SparkSession, made: Any) -> None:
-    plan = sc.prune(sc.open_table(made), WHERE, session_time_zone="UTC")
+    plan = sec.prune(sec.open_table(made), WHERE, session_time_zone="UTC")
     gone = files_of(made)
     made.overwrite(rows(20))
     assert in_order(plan.to_spark(spark, via="blocks")) == list(range(5, 25))

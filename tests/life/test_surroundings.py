@@ -15,7 +15,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import TooManyOpenFiles
 from secateur.index.segments import snapshot as snapshots
 from secateur.io.storage.disk_cache import DEFAULT_BYTES, DiskCache
@@ -29,29 +29,29 @@ def root(tmp_path: Path) -> Iterator[Path]:
     root.mkdir()
     for i in range(3):
         pq.write_table(pa.table({"id": range(10 * i, 10 * i + 10)}), root / f"{i}.parquet", row_group_size=5)
-    sc.build_index(sc.open_table(str(root)), bloom=["id"], segment_blocks=2)
+    sec.build_index(sec.open_table(str(root)), bloom=["id"], segment_blocks=2)
     yield root
 
 
 def test_no_file_can_be_opened(root: Path) -> None:
     """The table is there: it is this process that has too many files."""
-    table = sc.open_table(str(root))
-    assert sc.prune(table, "id = 3").count() == 1  # and all modules are imported
+    table = sec.open_table(str(root))
+    assert sec.prune(table, "id = 3").count() == 1  # and all modules are imported
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     opened = os.open(root, os.O_RDONLY)
     os.close(opened)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (opened, limits[1]))
         with pytest.raises(TooManyOpenFiles, match="Too many open files"):
-            sc.prune(table, "id = 3")
+            sec.prune(table, "id = 3")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    assert sc.prune(table, "id = 3", strict=True).count() == 1
+    assert sec.prune(table, "id = 3", strict=True).count() == 1
 
 
 @pytest.mark.parametrize("error", [OSError(errno.EMFILE, "so many"), OSError("x: Too many open files")])
 def test_trouble_tells_too_many_files(error: OSError) -> None:
-    assert type(trouble("cannot list", error, sc.errors.TableNotFound)) is TooManyOpenFiles
+    assert type(trouble("cannot list", error, sec.errors.TableNotFound)) is TooManyOpenFiles
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_a_filter_of_unknown_kind_stays_as_it_is(root: Path, monkeypatch: pytest
         return replace(known(meta), kind="cuckoo")
 
     monkeypatch.setattr(snapshots, "_filter", unknown)
-    table = sc.open_table(str(root))
-    assert sc.prune(table, "id = 3", strict=True).count() == 1
-    assert sc.verify_index(table).sound
-    assert "cuckoo" in {each.structure for each in sc.describe_index(table).coverage}
-    assert sc.optimize_index(table).segments_after >= 1
-    assert sc.prune(table, "id = 3", strict=True).count() == 1
+    table = sec.open_table(str(root))
+    assert sec.prune(table, "id = 3", strict=True).count() == 1
+    assert sec.verify_index(table).sound
+    assert "cuckoo" in {each.structure for each in sec.describe_index(table).coverage}
+    assert sec.optimize_index(table).segments_after >= 1
+    assert sec.prune(table, "id = 3", strict=True).count() == 1

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import secateur as sc
+import secateur as sec
 from tests.support.connect_read_paths import LOST_BY_PUSH_DOWN, PREDICATES, READ_PATHS
 
 
@@ -38,7 +38,7 @@ def test_every_read_path_of_connect_gives_the_rows_of_sparks_own_reader(tmp_path
         rows = data.slice(part * 250, 250)
         path = tmp_path / f"{part}.parquet"
         pq.write_table(rows, path, row_group_size=100, write_page_index=True, max_rows_per_page=10)
-    sc.build_index(sc.open_table(str(tmp_path)), bloom=["name"])
+    sec.build_index(sec.open_table(str(tmp_path)), bloom=["name"])
     script = Path(__file__).parents[1] / "support" / "connect_read_paths.py"
     done = subprocess.run(
         [sys.executable, script, tmp_path], capture_output=True, text=True, timeout=300, check=False, cwd=script.parent

@@ -1,4 +1,4 @@
-"""``sc.enable``: the answers of the session without it, from the row groups that the index leaves."""
+"""``sec.enable``: the answers of the session without it, from the row groups that the index leaves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast
 
-import secateur as sc
+import secateur as sec
 from tests.support.enabled_session import answer, enabled, plan_of, pruning, reasons, require_same
 
 ROWS, FILES, BLOCKS = 3_000, 3, 30
@@ -40,14 +40,14 @@ def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Itera
             }
         )
         pq.write_table(table, root / f"part{i}.parquet", row_group_size=100)
-    sc.build_index(sc.open_table(str(root)), spark=spark, sort_key=["id"], bloom=["uid"], ngram=["name"])
+    sec.build_index(sec.open_table(str(root)), spark=spark, sort_key=["id"], bloom=["uid"], ngram=["name"])
     spark.catalog.createTable("events", path=str(root), source="parquet")
     spark.sql(
         f"CREATE TABLE days (id BIGINT, name STRING, day DATE) USING parquet PARTITIONED BY (day) "
         f"LOCATION '{root.parent}/days'"
     )
     spark.sql("INSERT INTO days SELECT id, name, DATE'2026-01-01' + CAST(id / 1000 AS INT) FROM events")
-    sc.build_index(sc.open_table(str(root.parent / "days")), spark=spark, sort_key=["id"])
+    sec.build_index(sec.open_table(str(root.parent / "days")), spark=spark, sort_key=["id"])
     with enabled(spark):
         yield str(root)
     for name in ("events", "days"):
@@ -129,13 +129,13 @@ def test_explain_and_last_plans_tell(spark: SparkSession, lake: str) -> None:
     told = spark.sql("EXPLAIN FORMATTED SELECT * FROM events WHERE id > 100 AND uid = 77").first()[0]
     assert re.search(r"IndexStages: .*(zone maps|segments|filters) pruned \d+", told)
     spark.sql("SELECT * FROM events WHERE id = 5").collect()
-    last = sc.last_plans(spark)[-1]
+    last = sec.last_plans(spark)[-1]
     assert last.plan is not None
     assert len(last.plan.blocks) == 1
     assert "zone maps" in last.explain()
     assert "part2.parquet" in str(last.why("part2.parquet", 3))
     spark.sql("SELECT rand() FROM events").collect()
-    left = sc.last_plans(spark)[-1]
+    left = sec.last_plans(spark)[-1]
     assert left.plan is None
     assert "rand depends on how rows are partitioned" in left.explain()
 
@@ -149,10 +149,10 @@ def test_it_can_be_switched_off(spark: SparkSession, lake: str, monkeypatch: pyt
     monkeypatch.setenv("SECATEUR_DISABLE", "1")
     assert pruning(spark.sql(query)) == []
     monkeypatch.undo()
-    sc.disable(spark)
+    sec.disable(spark)
     assert pruning(spark.sql(query)) == []
     assert pruning(spark.newSession().read.parquet(lake).where("id = 5")) == []
-    sc.enable(spark)
+    sec.enable(spark)
     assert pruning(spark.sql(query)) == ["1 of 30"]
 
 
@@ -160,12 +160,12 @@ def test_an_index_elsewhere(spark: SparkSession, lake: str, tmp_path: Path) -> N
     root, index = tmp_path / "data", tmp_path / "index"
     root.mkdir()
     pq.write_table(pa.table({"id": range(100)}), root / "a.parquet", row_group_size=10)
-    sc.build_index(sc.open_table(str(root), index_location=str(index)), spark=spark)
+    sec.build_index(sec.open_table(str(root), index_location=str(index)), spark=spark)
     assert pruning(spark.read.parquet(str(root)).where("id = 5")) == []
-    sc.enable(spark, [str(root)], index_location=str(index))
+    sec.enable(spark, [str(root)], index_location=str(index))
     assert pruning(spark.read.parquet(str(root)).where("id = 5")) == ["1 of 10"]
     with pytest.raises(ValueError, match="one table"):
-        sc.enable(spark, index_location=str(index))
+        sec.enable(spark, index_location=str(index))
 
 
 # ---- what is done with rows ------------------------------------------------------------------------------------------
@@ -191,8 +191,8 @@ def test_cache_and_writes(spark: SparkSession, lake: str, tmp_path: Path) -> Non
 def test_insert_into_the_indexed_table_is_seen(spark: SparkSession, lake: str, tmp_path: Path) -> None:
     spark.sql(f"CREATE TABLE grows USING parquet LOCATION '{tmp_path}/grows' AS SELECT id FROM range(100)")
     try:
-        sc.build_index(sc.open_table(str(tmp_path / "grows")), spark=spark)
-        sc.enable(spark)
+        sec.build_index(sec.open_table(str(tmp_path / "grows")), spark=spark)
+        sec.enable(spark)
         spark.sql("INSERT INTO grows SELECT id + 100 FROM grows WHERE id > 89")
         require_same(spark, "SELECT * FROM grows WHERE id > 80")
         assert spark.sql("SELECT * FROM grows WHERE id > 80").count() == 29
@@ -299,7 +299,7 @@ def test_bucketed_tables_and_streams(spark: SparkSession, lake: str) -> None:
     spark.sql("CREATE TABLE cut USING parquet CLUSTERED BY (id) INTO 2 BUCKETS AS SELECT id FROM events WHERE id < 99")
     try:
         location = spark.sql("DESCRIBE FORMATTED cut").where("col_name = 'Location'").first().data_type
-        sc.build_index(sc.open_table(location.removeprefix("file:")), spark=spark)
+        sec.build_index(sec.open_table(location.removeprefix("file:")), spark=spark)
         assert pruning(spark.table("cut").where("id = 5")) == []
         assert "a bucketed table" in reasons(spark)
     finally:
@@ -339,8 +339,8 @@ def test_defaults_of_columns_that_files_lack(spark: SparkSession, lake: str, tmp
     try:
         spark.sql("ALTER TABLE old ADD COLUMN c INT DEFAULT 5")
         spark.sql("INSERT INTO old VALUES (100, 7)")
-        sc.build_index(sc.open_table(str(tmp_path / "old")), spark=spark)
-        sc.enable(spark)
+        sec.build_index(sec.open_table(str(tmp_path / "old")), spark=spark)
+        sec.enable(spark)
         require_same(spark, "SELECT * FROM old WHERE c = 5")
         assert len(answer(spark, "SELECT * FROM old WHERE c = 5", pruned=True)) == 11
     finally:
@@ -354,8 +354,8 @@ def test_char_varchar_and_collations(spark: SparkSession, lake: str, tmp_path: P
     )
     try:
         spark.sql("INSERT INTO texts VALUES ('a', 'b', 'C'), ('abc  ', 'x  ', 'd')")
-        sc.build_index(sc.open_table(str(tmp_path / "texts")), spark=spark)
-        sc.enable(spark)
+        sec.build_index(sec.open_table(str(tmp_path / "texts")), spark=spark)
+        sec.enable(spark)
         for condition in ("c = 'a'", "c = 'abc'", "v = 'x'", "v = 'x  '", "l = 'c'", "l > 'C'", "l = 'D'"):
             require_same(spark, f"SELECT * FROM texts WHERE {condition}")
     finally:
@@ -366,7 +366,7 @@ def test_case_sensitive_names(spark: SparkSession, lake: str, tmp_path: Path) ->
     pq.write_table(pa.table({"a": range(100), "A": range(100, 200)}), tmp_path / "x.parquet", row_group_size=10)
     spark.conf.set("spark.sql.caseSensitive", "true")
     try:
-        sc.build_index(sc.open_table(str(tmp_path)), spark=spark)
+        sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
         spark.read.parquet(str(tmp_path)).createOrReplaceTempView("cases")
         for condition in ("a = 5", "A = 105", "A = 5"):
             require_same(spark, f"SELECT * FROM cases WHERE {condition}")

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-import secateur as sc
+import secateur as sec
 from secateur.cli import main
 from secateur.cli.serving import serve, settings_of
 from tests.support.enabled_session import pruning
@@ -43,9 +43,9 @@ def lake(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
     root = tmp_path / "lake"
     root.mkdir()
     pq.write_table(pa.table({"id": range(100)}), root / "a.parquet", row_group_size=10)
-    sc.build_index(sc.open_table(str(root)), spark=spark)
+    sec.build_index(sec.open_table(str(root)), spark=spark)
     yield str(root)
-    sc.disable(spark)
+    sec.disable(spark)
 
 
 def test_a_remote_client_of_a_connect_server(spark: SparkSession, lake: str) -> None:
@@ -70,7 +70,7 @@ def test_a_program_that_knows_nothing_of_it(spark: SparkSession, lake: str, tmp_
     done = CliRunner().invoke(main, ["run", str(tmp_path / "app.py"), lake, str(out)])
     assert done.exit_code == 0, done.output
     assert "IndexPruning: 1 of 10 row groups" in out.read_text()
-    sc.disable(spark)
+    sec.disable(spark)
     assert pruning(SparkSession.builder.getOrCreate().read.parquet(lake).where("id = 5")) == []
 
 

@@ -1,4 +1,4 @@
-"""``sc.enable`` in a session with Hive's catalog: its Parquet tables, and clients of a Thrift server by JDBC."""
+"""``sec.enable`` in a session with Hive's catalog: its Parquet tables, and clients of a Thrift server by JDBC."""
 
 from __future__ import annotations
 

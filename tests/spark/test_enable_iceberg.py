@@ -1,4 +1,4 @@
-"""``sc.enable`` on Iceberg tables by name: Iceberg's own scans, from the row groups that the index leaves."""
+"""``sec.enable`` on Iceberg tables by name: Iceberg's own scans, from the row groups that the index leaves."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-import secateur as sc
+import secateur as sec
 from secateur.io.spark.planner import session_rule
 from tests.support.enabled_session import enabled, plan_of, pruning, reasons, require_same
 from tests.support.iceberg_spark import metadata_file
@@ -34,7 +34,7 @@ def table(iceberg: SparkSession) -> Iterator[str]:
         )
     spark.sql(f"ALTER TABLE {NAME} CREATE TAG before")
     spark.sql(f"DELETE FROM {NAME} WHERE id IN (5, 1500)")
-    sc.build_index(sc.open_table(metadata_file(spark, NAME)), spark=spark, sort_key=["id"], bloom=["uid"])
+    sec.build_index(sec.open_table(metadata_file(spark, NAME)), spark=spark, sort_key=["id"], bloom=["uid"])
     spark.sql(f"ALTER TABLE {NAME} CREATE BRANCH other")
     spark.sql(f"INSERT INTO {NAME}.branch_other VALUES (5000, 1, 'other')")
     with enabled(spark):
@@ -73,7 +73,7 @@ def test_only_row_groups_that_can_match_are_read(iceberg: SparkSession, table: s
     leaf = frame._jdf.queryExecution().executedPlan().collectLeaves().head()
     rows = leaf.metrics().apply("numOutputRows").value()
     assert 0 < rows < 500
-    assert sc.last_plans(iceberg)[-1].plan is not None
+    assert sec.last_plans(iceberg)[-1].plan is not None
 
 
 def test_one_table_is_switched_off_by_name(iceberg: SparkSession, table: str) -> None:
@@ -95,7 +95,7 @@ def test_a_share_of_what_is_pruned_is_audited(iceberg: SparkSession, table: str)
         rule = session_rule._rule_of(iceberg)
         assert rule is not None
         rule.python.audits.wait()
-        plan = sc.last_plans(iceberg)[-1].plan
+        plan = sec.last_plans(iceberg)[-1].plan
         assert plan is not None
         assert plan.report.audit is not None
         assert plan.report.audit.blocks > 10

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast
 
-import secateur as sc
+import secateur as sec
 from tests.support.enabled_session import enabled
 
 KEPT, ALL = "row groups kept by secateur", "row groups of the files"
@@ -34,7 +34,7 @@ def metrics(spark: SparkSession, frame: DataFrame) -> dict[str, str]:
 
 def test_metrics_of_a_pruned_scan(spark: SparkSession, tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": np.arange(30_000)}), tmp_path / "a.parquet", row_group_size=10)
-    sc.build_index(sc.open_table(str(tmp_path)), spark=spark)
+    sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
     with enabled(spark):
         table = spark.read.parquet(str(tmp_path))
         told = metrics(spark, table.where("id = 5"))
@@ -52,6 +52,6 @@ def test_metrics_of_a_pruned_scan(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_metrics_of_a_frame_that_prunes_by_itself(spark: SparkSession, tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": np.arange(100)}), tmp_path / "a.parquet", row_group_size=10)
-    sc.build_index(sc.open_table(str(tmp_path)), spark=spark)
-    told = metrics(spark, sc.dataframe(spark, sc.open_table(str(tmp_path)), via="transparent").where("id < 15"))
+    sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
+    told = metrics(spark, sec.dataframe(spark, sec.open_table(str(tmp_path)), via="transparent").where("id < 15"))
     assert (told[KEPT], told[ALL]) == ("2", "10")

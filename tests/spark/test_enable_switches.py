@@ -1,4 +1,4 @@
-"""Switches of ``sc.enable``: one table, and audits of what queries have left out."""
+"""Switches of ``sec.enable``: one table, and audits of what queries have left out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-import secateur as sc
+import secateur as sec
 from secateur.io.spark.planner import session_rule
 from secateur.io.spark.planner.background_audit import share_of
 from tests.support.enabled_session import answer, enabled, plan_of, pruning, reasons
@@ -24,7 +24,7 @@ AUDIT = "secateur.audit"
 def root(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
     """An indexed table of ten row groups, also in the catalog as `switched`."""
     pq.write_table(pa.table({"id": np.arange(100), "v": np.arange(100) % 7}), tmp_path / "a.parquet", row_group_size=10)
-    sc.build_index(sc.open_table(str(tmp_path)), spark=spark)
+    sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
     spark.catalog.createTable("switched", path=str(tmp_path), source="parquet")
     with enabled(spark):
         yield str(tmp_path)
@@ -59,7 +59,7 @@ def test_a_share_of_what_is_pruned_is_audited_in_the_background(spark: SparkSess
     try:
         assert spark.sql("SELECT * FROM switched WHERE id = 5").count() == 1
         audits(spark)
-        plan = sc.last_plans(spark)[-1].plan
+        plan = sec.last_plans(spark)[-1].plan
         assert plan is not None
         assert plan.report.audit is not None
         assert (plan.report.audit.blocks, plan.report.audit.rows) == (5, 50)
@@ -71,7 +71,7 @@ def test_an_index_that_loses_rows_is_not_used_after_the_audit(
     spark: SparkSession, root: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     lie_in_segment(Path(root) / "_secateur", "zone/0", element(0, 1, 15))
-    sc.enable(spark, [root])
+    sec.enable(spark, [root])
     query = "SELECT * FROM switched WHERE id = 14"
     spark.conf.set(AUDIT, "1")
     try:

@@ -1,4 +1,4 @@
-"""``sc.enable`` where files, the index or Python are not as they were: the answer is that of the session without it."""
+"""``sec.enable`` where files, the index or Python are not as they were: the answer is that of a session without it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-import secateur as sc
+import secateur as sec
 from secateur.io.spark.planner import compiled, session_rule
 from secateur.io.spark.planner.enabled import Enabled
 from tests.support.enabled_session import answer, enabled, new_rule, plan_of, pruning, reasons, require_same
@@ -28,7 +28,7 @@ def numbered(start: int, stop: int) -> pa.Table:
 def root(spark: SparkSession, write_table: WriteTable) -> Iterator[Path]:
     """An indexed table of two files of two row groups, in a session with pruning."""
     root = write_table({"a.parquet": numbered(0, 20), "b.parquet": numbered(20, 40)}, row_group_size=10)
-    sc.build_index(sc.open_table(str(root)), spark=spark)
+    sec.build_index(sec.open_table(str(root)), spark=spark)
     with enabled(spark):
         yield root
 
@@ -60,8 +60,8 @@ def test_another_file_of_the_same_length_is_read_whole(spark: SparkSession, root
         return path.stat().st_size
 
     size = write(100)
-    sc.build_index(sc.open_table(str(tmp_path)), spark=spark)
-    sc.enable(spark)
+    sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
+    sec.enable(spark)
     assert told(spark, tmp_path, "id > 115") == "1 of 2 row groups"
     time.sleep(0.01)
     assert write(120) == size
@@ -75,7 +75,7 @@ def test_a_file_is_overwritten_under_a_listing_that_spark_keeps(spark: SparkSess
         return path.stat().st_size
 
     size = write(100)
-    sc.build_index(sc.open_table(str(tmp_path)), spark=spark)
+    sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
     with enabled(spark):
         spark.read.parquet(str(tmp_path)).createOrReplaceTempView("listed")
         query = "SELECT id FROM listed WHERE id > 115"
@@ -101,9 +101,9 @@ def test_index_that_is_dropped_or_broken(spark: SparkSession, root: Path) -> Non
     for file in (root / "_secateur").rglob("*"):
         if file.is_file():
             file.write_bytes(file.read_bytes()[:-7])
-    sc.enable(spark)
+    sec.enable(spark)
     assert ids(spark, root, "id = 5") == [5]
-    sc.drop_index(sc.open_table(str(root)))
+    sec.drop_index(sec.open_table(str(root)))
     assert ids(spark, root, "id = 5") == [5]
 
 
@@ -113,7 +113,7 @@ def test_errors_in_python(spark: SparkSession, root: Path, monkeypatch: pytest.M
         raise RuntimeError("something else")
 
     monkeypatch.setattr(Enabled, method, fail)
-    sc.enable(spark)
+    sec.enable(spark)
     assert ids(spark, root, "id = 5") == [5]
     assert pruning(spark.read.parquet(str(root)).where("id = 5")) == []
     assert method == "_look" or "RuntimeError: something else" in reasons(spark)[-1]
@@ -161,7 +161,7 @@ def test_an_index_that_is_built_later_is_found(
     with new_rule(spark):
         assert pruning(spark.read.parquet(str(tmp_path)).where("id = 5")) == []
         assert reasons(spark)[-1] == "no index"
-        sc.build_index(sc.open_table(str(tmp_path)), spark=spark)
+        sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
         time.sleep(0.3)
         assert pruning(spark.read.parquet(str(tmp_path)).where("id = 5")) == ["1 of 2"]
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.functions import spark_partition_id
 
-import secateur as sc
+import secateur as sec
 from secateur.io.scan.block_list import BlockList, block_list, reading_order
 from secateur.io.scan.read_path import MOST_LOCAL_FILES, MOST_NATIVE, choose_read_path
 from secateur.io.spark.packing import MOST_TASKS, TASK_BYTES, pack
@@ -213,7 +213,7 @@ def with_survivors(plan: Scan, files: int, per_file: int, block_bytes: int) -> S
 @pytest.fixture
 def plan(write_table: WriteTable) -> Scan:
     root = write_table({"a.parquet": {"id": [1, 2, 3], "name": ["a", "b", "c"]}})
-    return sc.prune(sc.open_table(str(root)), "id = 2")
+    return sec.prune(sec.open_table(str(root)), "id = 2")
 
 
 def test_a_million_survivors_make_no_object_each(plan: Scan) -> None:
@@ -264,7 +264,7 @@ def test_every_task_is_a_partition(spark: SparkSession, write_table: WriteTable)
         compression="none",
         use_dictionary=False,
     )
-    plan = sc.prune(sc.open_table(str(root)), "id >= 'a1'")
+    plan = sec.prune(sec.open_table(str(root)), "id >= 'a1'")
     assert len(descriptors(plan, plan.fields(["id"])).tasks) == 5
     frame = plan.to_spark(spark, columns=["id"], via="blocks")
     found = frame.select("id", spark_partition_id().alias("task")).toArrow()
@@ -280,7 +280,7 @@ def test_partition_values_reach_the_rows(tmp_path_factory: pytest.TempPathFactor
         folder = Path(root) / f"p={'__HIVE_DEFAULT_PARTITION__' if value is None else value}"
         folder.mkdir(exist_ok=True)
         pa.parquet.write_table(pa.table({"rid": [i]}), folder / f"{i}.parquet")
-    found = sc.prune(sc.open_table(str(root)), "rid >= 0").to_arrow()
+    found = sec.prune(sec.open_table(str(root)), "rid >= 0").to_arrow()
     typed = values if any(value is not None for value in values) else [None] * len(values)
     assert sorted(found.select(["rid", "p"]).to_pylist(), key=lambda row: row["rid"]) == [
         {"rid": i, "p": value} for i, value in enumerate(typed)
@@ -290,13 +290,13 @@ def test_partition_values_reach_the_rows(tmp_path_factory: pytest.TempPathFactor
 def test_sparks_own_reader_gets_the_surviving_row_groups_alone(spark: SparkSession, write_table: WriteTable) -> None:
     names = {f"{i}.parquet": {"id": range(i * 100, i * 100 + 100)} for i in range(4)}
     root = write_table(names, row_group_size=10)
-    table = sc.open_table(str(root))
-    plan = sc.prune(table, "id IN (7, 133, 139)")
+    table = sec.open_table(str(root))
+    plan = sec.prune(table, "id IN (7, 133, 139)")
     frame = plan.to_spark(spark, via="native")
     told = frame._jdf.queryExecution().toString()
     assert "IndexPruning: 2 row groups of 4 files" in told
     assert sorted(row.id for row in frame.collect()) == [7, 133, 139]
-    by_name = sc.prune(table, "_metadata.file_name = '1.parquet' AND id < 120")
+    by_name = sec.prune(table, "_metadata.file_name = '1.parquet' AND id < 120")
     hidden = by_name.to_spark(spark, via="native")
     assert "IndexPruning" not in hidden._jdf.queryExecution().toString(), "a column that such tables do not have"
     assert sorted(row.id for row in hidden.collect()) == list(range(100, 120))
@@ -305,11 +305,11 @@ def test_sparks_own_reader_gets_the_surviving_row_groups_alone(spark: SparkSessi
 def test_no_filter_is_left_to_parquet_where_spark_reads_files(spark: SparkSession, write_table: WriteTable) -> None:
     """Bounds leave NaN out, and a name with a dot is taken for a field of a struct: also by filters that come later."""
     data = {"id": [1, 2, 3], "x": [1.0, np.nan, 0.0], "a.b": ["u", "v", None], "a": [{"b": "w"}] * 3}
-    table = sc.open_table(str(write_table({"1.parquet": data})))
-    plan = sc.prune(table, "_metadata.file_name = '1.parquet' AND id > 0")
+    table = sec.open_table(str(write_table({"1.parquet": data})))
+    plan = sec.prune(table, "_metadata.file_name = '1.parquet' AND id > 0")
     spark.conf.set("spark.sql.parquet.filterPushdown", "true")
     try:
-        for frame in (plan.to_spark(spark, via="native"), sc.dataframe(spark, table, via="public")):
+        for frame in (plan.to_spark(spark, via="native"), sec.dataframe(spark, table, via="public")):
             for query, wanted in {
                 "x > 5": [2],
                 "`a.b` = 'v'": [2],
@@ -325,14 +325,14 @@ def test_no_filter_is_left_to_parquet_where_spark_reads_files(spark: SparkSessio
 
 def test_sparks_own_reader_does_not_read_what_only_a_format_knows(spark: SparkSession, catalog: Catalog) -> None:
     catalog.create_table("db.t", pa.schema([("id", pa.int64())])).append(pa.table({"id": [1, 2, 3]}))
-    plan = sc.prune(sc.open_table("db.t", catalog=catalog), "id > 1")
+    plan = sec.prune(sec.open_table("db.t", catalog=catalog), "id > 1")
     with pytest.raises(ValueError, match="via='native' needs a directory"):
         plan.to_spark(spark, via="native")
 
 
 def test_sparks_own_reader_takes_no_name_for_a_pattern(spark: SparkSession, write_table: WriteTable) -> None:
     root = write_table({"[1].parquet": {"id": [1]}, "1.parquet": {"id": [2]}})
-    plan = sc.prune(sc.open_table(str(root)), "_metadata.file_name IS NOT NULL AND id < 2")
+    plan = sec.prune(sec.open_table(str(root)), "_metadata.file_name IS NOT NULL AND id < 2")
     assert [row.id for row in plan.to_spark(spark).collect()] == [1]
     with pytest.raises(ValueError, match="without wildcards"):
         plan.to_spark(spark, via="native")

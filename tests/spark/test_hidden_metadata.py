@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import UnknownColumn, UnsupportedPredicate
 from tests.support.tables import WriteTable
 
@@ -18,7 +18,7 @@ TOLD_BY_SPARK = ("file_path", "file_block_start", "file_block_length", "file_mod
 def root(write_table: WriteTable) -> Path:
     files = {f"{i} {i}.parquet": {"id": range(i * 20, i * 20 + 20 + i), "s": ["v"] * (20 + i)} for i in range(3)}
     made = write_table(files, row_group_size=5)
-    sc.build_index(sc.open_table(str(made)))
+    sec.build_index(sec.open_table(str(made)))
     return made
 
 
@@ -51,11 +51,11 @@ def predicates(frame: DataFrame) -> list[str]:
 
 
 def test_predicates_on_hidden_metadata_give_the_rows_of_spark(spark: SparkSession, root: Path) -> None:
-    alone, table = spark.read.parquet(str(root)), sc.open_table(str(root))
-    public = sc.dataframe(spark, table, via="public")
+    alone, table = spark.read.parquet(str(root)), sec.open_table(str(root))
+    public = sec.dataframe(spark, table, via="public")
     for predicate in predicates(alone):
         expected = ids(alone.where(predicate))
-        plan = sc.prune(table, predicate, strict=True)
+        plan = sec.prune(table, predicate, strict=True)
         assert ids(plan.to_spark(spark)) == expected, predicate
         assert ids(plan.to_spark(spark, via="native")) == expected, predicate
         assert ids(public.where(predicate)) == expected, predicate
@@ -66,7 +66,7 @@ def test_predicates_on_hidden_metadata_give_the_rows_of_spark(spark: SparkSessio
 
 
 def test_what_only_spark_tells_is_asked_of_no_other_reader(spark: SparkSession, root: Path) -> None:
-    plan = sc.prune(sc.open_table(str(root)), "_metadata.row_index = 7")
+    plan = sec.prune(sec.open_table(str(root)), "_metadata.row_index = 7")
     for via in ("local", "blocks"):
         with pytest.raises(UnsupportedPredicate, match="only Spark's own reader tells"):
             plan.to_spark(spark, via=via)
@@ -74,17 +74,17 @@ def test_what_only_spark_tells_is_asked_of_no_other_reader(spark: SparkSession, 
 
 @pytest.mark.parametrize("field", TOLD_BY_SPARK)
 def test_what_only_spark_tells_keeps_blocks_here(root: Path, field: str) -> None:
-    plan = sc.prune(sc.open_table(str(root)), f"_metadata.{field} IS NULL AND id < 5", strict=True)
+    plan = sec.prune(sec.open_table(str(root)), f"_metadata.{field} IS NULL AND id < 5", strict=True)
     assert len(plan.survivors.blocks) == 1
     with pytest.raises(UnsupportedPredicate, match=r"only Spark knows|a part of _metadata"):
         plan.to_arrow()
     with pytest.raises(UnknownColumn):
-        sc.prune(sc.open_table(str(root)), f"_metadata.{field}s IS NULL")
+        sec.prune(sec.open_table(str(root)), f"_metadata.{field}s IS NULL")
 
 
 def test_the_size_of_a_file_rules_out_all_others(root: Path) -> None:
     size = (root / "1 1.parquet").stat().st_size
-    plan = sc.prune(sc.open_table(str(root)), f"_metadata.file_size = {size}", strict=True)
+    plan = sec.prune(sec.open_table(str(root)), f"_metadata.file_size = {size}", strict=True)
     assert sorted(plan.to_arrow()["id"].to_pylist()) == list(range(20, 41))
     assert plan.count() == 21
 
@@ -92,9 +92,9 @@ def test_the_size_of_a_file_rules_out_all_others(root: Path) -> None:
 def test_names_that_spark_reads_as_patterns_have_no_reader_that_tells(
     spark: SparkSession, write_table: WriteTable
 ) -> None:
-    table = sc.open_table(str(write_table({"[1].parquet": {"id": [1]}})))
+    table = sec.open_table(str(write_table({"[1].parquet": {"id": [1]}})))
     with pytest.raises(UnsupportedPredicate, match="without wildcards"):
-        sc.prune(table, "_metadata.row_index = 0").to_spark(spark)
+        sec.prune(table, "_metadata.row_index = 0").to_spark(spark)
 
 
 ONLY_SPARK = ("reverse(s) = 'v'", "s RLIKE '(?<!a)v'", "id > 30 AND reverse(s) = 'v'")

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-import secateur as sc
+import secateur as sec
 
 ROWS = 4_000
 QUERIES = [
@@ -50,7 +50,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> str:
             }
         )
         pq.write_table(table, root / f"day={day}" / "part.parquet", row_group_size=200, write_page_index=True)
-    sc.build_index(sc.open_table(str(root)), spark=spark, sort_key=["id"], bloom=["id"])
+    sec.build_index(sec.open_table(str(root)), spark=spark, sort_key=["id"], bloom=["id"])
     return str(root)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import UnknownColumn, UnsupportedPredicate
 from secateur.io.scan.surviving_blocks import surviving_bytes
 from secateur.io.spark import top_n
@@ -83,19 +83,19 @@ def check(spark: SparkSession, lake: Path, plan: Scan, where: str, order: str, l
 
 @pytest.mark.parametrize("indexed", [True, False])
 def test_every_read_path_gives_the_first_rows_of_spark(spark: SparkSession, lake: Path, indexed: bool) -> None:
-    table = sc.open_table(str(lake))
+    table = sec.open_table(str(lake))
     if indexed:
-        sc.build_index(table, spark=spark, sort_key=["d", "ts DESC"], segment_blocks=4)
+        sec.build_index(table, spark=spark, sort_key=["d", "ts DESC"], segment_blocks=4)
     for i, order in enumerate(ORDERS):
         where = WHERES[i % len(WHERES)]
-        plan = sc.prune(table, where, order_by=order, limit=7, strict=indexed)
+        plan = sec.prune(table, where, order_by=order, limit=7, strict=indexed)
         check(spark, lake, plan, where, order, 7, "arrow", "auto", *(("local", "blocks", "native")[i % 3 :][:1]))
 
 
 def test_what_takes_long_to_find_here_is_left_to_spark(
     spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = sc.prune(sc.open_table(str(lake)), "id % 2 = 0", order_by="id DESC", limit=3)
+    plan = sec.prune(sec.open_table(str(lake)), "id % 2 = 0", order_by="id DESC", limit=3)
     search = top_n.FirstRows(plan, plan.fields())
     of_first = int(surviving_bytes(plan)[search.ahead[:1]].sum())
     monkeypatch.setattr(top_n, "SEARCH_BYTES", of_first)
@@ -105,7 +105,7 @@ def test_what_takes_long_to_find_here_is_left_to_spark(
 
 
 def test_values_that_only_spark_orders(spark: SparkSession, lake: Path) -> None:
-    plan = sc.prune(sc.open_table(str(lake)), "id < 20", order_by=["tags DESC", "id"], limit=4)
+    plan = sec.prune(sec.open_table(str(lake)), "id < 20", order_by=["tags DESC", "id"], limit=4)
     with pytest.raises(UnsupportedPredicate, match="ORDER BY tags DESC NULLS LAST"):
         plan.to_arrow()
     assert plan.count() == 4
@@ -114,4 +114,4 @@ def test_values_that_only_spark_orders(spark: SparkSession, lake: Path) -> None:
 
 def test_an_order_names_columns(lake: Path) -> None:
     with pytest.raises(UnknownColumn, match="did you mean ts"):
-        sc.prune(sc.open_table(str(lake)), "TRUE", order_by="tss", limit=1)
+        sec.prune(sec.open_table(str(lake)), "TRUE", order_by="tss", limit=1)

@@ -1,4 +1,4 @@
-"""``sc.dataframe``: the rows of Spark's own reader for every query, from no more row groups than the index leaves."""
+"""``sec.dataframe``: the rows of Spark's own reader for every query, from no more row groups than the index leaves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast, lit
 
-import secateur as sc
+import secateur as sec
 from secateur.io.spark.file_reader import spark_schema
 from tests.support import expressions
 from tests.support.oracle import Answers, ask, in_order
@@ -51,7 +51,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> str:
             }
         )
         pq.write_table(table, root / f"day={day}" / "part %2F*?.parquet", row_group_size=200, write_page_index=True)
-    sc.build_index(sc.open_table(str(root)), spark=spark, sort_key=["id"], bloom=["uid"], ngram=["name"])
+    sec.build_index(sec.open_table(str(root)), spark=spark, sort_key=["id"], bloom=["uid"], ngram=["name"])
     return str(root)
 
 
@@ -63,7 +63,7 @@ def plain(lake: str, spark: SparkSession) -> DataFrame:
 
 @pytest.fixture(scope="module")
 def frame(lake: str, spark: SparkSession) -> DataFrame:
-    return sc.dataframe(spark, sc.open_table(lake), via="transparent")
+    return sec.dataframe(spark, sec.open_table(lake), via="transparent")
 
 
 def rows(found: DataFrame) -> list[str]:
@@ -139,7 +139,7 @@ def test_the_schema_is_sparks(frame: DataFrame, plain: DataFrame) -> None:
 def test_rows_are_those_of_spark_from_few_row_groups(lake: str, frame: DataFrame, plain: DataFrame, query: str) -> None:
     found = frame.where(query)
     assert rows(found) == rows(plain.where(query))
-    planned = len(sc.prune(sc.open_table(lake), query).blocks)
+    planned = len(sec.prune(sec.open_table(lake), query).blocks)
     assert pruning(found) in ([(planned, BLOCKS)], [])  # no scan at all where Spark sees that nothing can match
 
 
@@ -150,9 +150,9 @@ def test_ten_thousand_values(frame: DataFrame) -> None:
 
 
 def test_just_the_surviving_row_groups_are_read(frame: DataFrame, lake: str) -> None:
-    table = sc.open_table(lake)
+    table = sec.open_table(lake)
     for query in ("id = 5", "id = 1 OR id = 201 OR id = 5999", "id BETWEEN 150 AND 850", "day IS NULL", "id >= 0"):
-        blocks = sc.prune(table, query).blocks
+        blocks = sec.prune(table, query).blocks
         assert scanned(frame.where(query)) == sum(blocks["row_count"].to_pylist()), query
 
 
@@ -305,13 +305,13 @@ def test_random_tables(spark: SparkSession, data: st.DataObject, spec: TableSpec
     spark.conf.set("spark.sql.session.timeZone", zone)
     with tempfile.TemporaryDirectory(prefix="secateur-") as folder:
         root = spec.write(Path(folder) / "lake")
-        table = sc.open_table(str(root))
+        table = sec.open_table(str(root))
         if indexed:
             names = [kind.sql for kind in spec.kinds]
-            sc.build_index(table, spark=spark, sort_key=names[:1], bloom=names, fpr=0.2, segment_blocks=3)
+            sec.build_index(table, spark=spark, sort_key=names[:1], bloom=names, fpr=0.2, segment_blocks=3)
         answers = ask(spark.read.schema(spark_schema(spec.schema)).parquet(str(root)), texts)
         usable = [text for text in answers.truth if text != "NULL" and "_metadata" not in text]
-        check(sc.dataframe(spark, table, via="transparent"), answers, usable)
+        check(sec.dataframe(spark, table, via="transparent"), answers, usable)
 
 
 @examples(3, shrink=False)
@@ -326,10 +326,10 @@ def test_random_expressions(spark: SparkSession, seed: int, zone: str, ansi: boo
     try:
         with tempfile.TemporaryDirectory(prefix="secateur-") as folder:
             pq.write_table(data, Path(folder) / "part.parquet", row_group_size=4)
-            table = sc.open_table(folder)
-            sc.build_index(table, spark=spark, segment_blocks=5)
+            table = sec.open_table(folder)
+            sec.build_index(table, spark=spark, segment_blocks=5)
             texts = list(dict.fromkeys(expressions.predicate(chance) for _ in range(30)))
             answers = ask(spark.read.schema(spark_schema(data.schema)).parquet(folder), texts)
-            check(sc.dataframe(spark, table, via="transparent"), answers, list(answers.truth))
+            check(sec.dataframe(spark, table, via="transparent"), answers, list(answers.truth))
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")

@@ -1,4 +1,4 @@
-"""``sc.dataframe`` where files, the index or Spark are not as they were: no row is lost, and explain() tells."""
+"""``sec.dataframe`` where files, the index or Spark are not as they were: no row is lost, and explain() tells."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyspark.sql import DataFrame, SparkSession
 
-import secateur as sc
+import secateur as sec
 from secateur.io.spark.planner import compiled, planner
 from tests.support.tables import WriteTable
 
@@ -38,12 +38,12 @@ def numbered(start: int, stop: int) -> pa.Table:
 def root(spark: SparkSession, write_table: WriteTable) -> Path:
     """An indexed table of two files of two row groups."""
     root = write_table({"a.parquet": numbered(0, 20), "b.parquet": numbered(20, 40)}, row_group_size=10)
-    sc.build_index(sc.open_table(str(root)), spark=spark)
+    sec.build_index(sec.open_table(str(root)), spark=spark)
     return root
 
 
 def test_what_comes_and_goes_is_seen_by_the_next_query(spark: SparkSession, root: Path) -> None:
-    frame = sc.dataframe(spark, sc.open_table(str(root)))
+    frame = sec.dataframe(spark, sec.open_table(str(root)))
     assert ids(frame.where("id > 35")) == [36, 37, 38, 39]
     pq.write_table(numbered(40, 50), root / "c.parquet")
     assert ids(frame.where("id > 35")) == list(range(36, 50))
@@ -55,8 +55,8 @@ def test_what_comes_and_goes_is_seen_by_the_next_query(spark: SparkSession, root
 
 
 def test_a_shared_listing_with_a_file_that_is_gone_is_made_anew(spark: SparkSession, root: Path) -> None:
-    table = sc.open_table(str(root), freshness=3600)
-    frame = sc.dataframe(spark, table)
+    table = sec.open_table(str(root), freshness=3600)
+    frame = sec.dataframe(spark, table)
     assert ids(frame.where("id > 35")) == [36, 37, 38, 39]
     pq.write_table(numbered(1000, 1003), root / "b.parquet")
     assert ids(frame.where("id > 35")) == [1000, 1001, 1002]
@@ -69,7 +69,7 @@ def test_an_error_while_planning_keeps_every_row_group(
     def fails(*_: object) -> None:
         raise RuntimeError("no plan today")
 
-    frame = sc.dataframe(spark, sc.open_table(str(root)))
+    frame = sec.dataframe(spark, sec.open_table(str(root)))
     for name in ("plan_scan", "filters_of", "byte_ranges"):
         with monkeypatch.context() as patched:
             patched.setattr(planner, name, fails)
@@ -82,25 +82,25 @@ def test_an_error_while_planning_keeps_every_row_group(
 def test_an_error_at_the_values_of_a_join_leaves_the_scan_as_it_was(
     spark: SparkSession, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    frame = sc.dataframe(spark, sc.open_table(str(root)))
+    frame = sec.dataframe(spark, sec.open_table(str(root)))
     small = spark.range(10).withColumnRenamed("id", "key").where("key > 8")
     monkeypatch.setattr(planner, "MOST_KEPT", 0)
     assert ids(frame.join(small.hint("broadcast"), frame.id == small.key)) == [9]
 
 
 def test_a_broken_index_keeps_row_groups(spark: SparkSession, root: Path) -> None:
-    frame = sc.dataframe(spark, sc.open_table(str(root)))
+    frame = sec.dataframe(spark, sec.open_table(str(root)))
     for file in (root / "_secateur").rglob("*"):
         if file.is_file():
             file.write_bytes(b"\0" * file.stat().st_size)
-    found = sc.dataframe(spark, sc.open_table(str(root))).where("id = 5")
+    found = sec.dataframe(spark, sec.open_table(str(root))).where("id = 5")
     assert ids(found) == [5]
     assert ids(frame.where("id = 5")) == [5]
     assert "without an index; degraded: " in told(found)
 
 
 def test_without_an_index_footers_prune(spark: SparkSession, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    frame = sc.dataframe(spark, sc.open_table(str(root)))
+    frame = sec.dataframe(spark, sec.open_table(str(root)))
     monkeypatch.setenv("SECATEUR_DISABLE", "1")
     found = frame.where("id = 5")
     assert ids(found) == [5]
@@ -108,17 +108,17 @@ def test_without_an_index_footers_prune(spark: SparkSession, root: Path, monkeyp
 
 
 def test_a_column_that_came_since_keeps_every_row_group(spark: SparkSession, root: Path) -> None:
-    frame = sc.dataframe(spark, sc.open_table(str(root)))
+    frame = sec.dataframe(spark, sec.open_table(str(root)))
     pq.write_table(numbered(40, 50).append_column("more", pa.array(["a"] * 10)), root / "c.parquet")
     found = frame.where("id = 45")
     assert ids(found) == [45]
     assert "columns have changed" in told(found)
-    assert sc.dataframe(spark, sc.open_table(str(root))).where("more = 'a'").count() == 10
+    assert sec.dataframe(spark, sec.open_table(str(root))).where("more = 'a'").count() == 10
 
 
 def test_other_partition_columns_than_before_are_an_error(spark: SparkSession, write_table: WriteTable) -> None:
     root = write_table({"p=1/a.parquet": {"id": [1]}})
-    frame = sc.dataframe(spark, sc.open_table(str(root)))
+    frame = sec.dataframe(spark, sec.open_table(str(root)))
     assert frame.where("p = 1").count() == 1
     (root / "p=x").mkdir()
     pq.write_table(pa.table({"id": [2]}), root / "p=x" / "b.parquet")
@@ -127,15 +127,15 @@ def test_other_partition_columns_than_before_are_an_error(spark: SparkSession, w
 
 
 def test_a_table_that_is_gone_is_an_error(spark: SparkSession, root: Path) -> None:
-    frame = sc.dataframe(spark, sc.open_table(str(root)))
+    frame = sec.dataframe(spark, sec.open_table(str(root)))
     root.rename(root.parent / "elsewhere")
     with pytest.raises(Exception, match="cannot be read"):
         frame.count()
 
 
 def test_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
-    table = sc.open_table(str(tmp_path), schema=pa.schema([("id", pa.int64())]))
-    frame = sc.dataframe(spark, table, via="transparent")
+    table = sec.open_table(str(tmp_path), schema=pa.schema([("id", pa.int64())]))
+    frame = sec.dataframe(spark, table, via="transparent")
     assert frame.where("id = 1").count() == 0
     assert frame.collect() == []
     pq.write_table(numbered(0, 3).select(["id"]), tmp_path / "a.parquet")
@@ -144,7 +144,7 @@ def test_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_names_are_compared_as_the_session_compares_them(spark: SparkSession, write_table: WriteTable) -> None:
     root = write_table({"a.parquet": {"Id": [1, 2], "nested": [{"Y": 1}, {"Y": 2}]}}, row_group_size=1)
-    frame = sc.dataframe(spark, sc.open_table(str(root)))
+    frame = sec.dataframe(spark, sec.open_table(str(root)))
     for query in ("ID = 2", "id = 2", "NESTED.y = 2"):
         found = frame.where(query)
         assert found.count() == 1
@@ -159,9 +159,9 @@ def test_timestamps_of_old_writers(spark: SparkSession, tmp_path: Path) -> None:
         ).parquet(str(tmp_path / "lake"))
     finally:
         spark.conf.unset("spark.sql.parquet.outputTimestampType")
-    table = sc.open_table(str(tmp_path / "lake"))
-    sc.build_index(table, spark=spark)
-    frame = sc.dataframe(spark, table)
+    table = sec.open_table(str(tmp_path / "lake"))
+    sec.build_index(table, spark=spark)
+    frame = sec.dataframe(spark, table)
     for zone in ("UTC", "Asia/Kolkata"):
         spark.conf.set("spark.sql.session.timeZone", zone)
         wanted = spark.read.parquet(str(tmp_path / "lake"))
@@ -172,7 +172,7 @@ def test_timestamps_of_old_writers(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_query_keeps_the_zone_in_which_it_was_analysed(spark: SparkSession, write_table: WriteTable) -> None:
     moments = pa.array(range(0, 48 * 3600, 3600), pa.timestamp("s", "UTC")).cast(pa.timestamp("us", "UTC"))
     root = write_table({"a.parquet": {"id": np.arange(48), "ts": moments}}, row_group_size=1)
-    frame = sc.dataframe(spark, sc.open_table(str(root)))
+    frame = sec.dataframe(spark, sec.open_table(str(root)))
     analysed = frame.where("hour(ts) = 0")
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     assert ids(analysed) == [0, 24]
@@ -204,8 +204,8 @@ def test_a_public_read_path_gives_the_same_rows(
     spark: SparkSession, write_table: WriteTable, floats: str, columns: list[str]
 ) -> None:
     root = str(write_table({"a.parquet": pq.read_table(floats, columns=columns)}))
-    table = sc.open_table(root)
-    frame, own = sc.dataframe(spark, table, via="public"), sc.dataframe(spark, table, via="transparent")
+    table = sec.open_table(root)
+    frame, own = sec.dataframe(spark, table, via="public"), sec.dataframe(spark, table, via="transparent")
     assert frame.schema == own.schema
     assert "asked for" in reason(frame)
     spark.conf.set("spark.sql.parquet.filterPushdown", "true")
@@ -227,21 +227,21 @@ def test_another_spark_takes_a_public_read_path(
 ) -> None:
     (tmp_path / "PrunedTable.java").write_text(source)
     monkeypatch.setattr(compiled, "SOURCES", tmp_path)
-    frame = sc.dataframe(spark, sc.open_table(str(root)))
+    frame = sec.dataframe(spark, sec.open_table(str(root)))
     assert "other internals" in reason(frame)
     assert ids(frame.where("id > 37")) == [38, 39]
     with pytest.raises(ValueError, match="other internals"):
-        sc.dataframe(spark, sc.open_table(str(root)), via="transparent")
+        sec.dataframe(spark, sec.open_table(str(root)), via="transparent")
 
 
 def test_a_read_path_that_is_none_is_refused(spark: SparkSession, root: Path) -> None:
     with pytest.raises(ValueError, match="via is one of auto, transparent, public"):
-        sc.dataframe(spark, sc.open_table(str(root)), via="blocks")
+        sec.dataframe(spark, sec.open_table(str(root)), via="blocks")
 
 
 def test_iceberg_tables_take_a_public_read_path(spark: SparkSession, catalog: Catalog) -> None:
     catalog.create_table("db.t", pa.schema([("id", pa.int64()), ("x", pa.float64())])).append(numbered(0, 9))
-    frame = sc.dataframe(spark, sc.open_table("db.t", catalog=catalog))
+    frame = sec.dataframe(spark, sec.open_table("db.t", catalog=catalog))
     assert "only directories" in reason(frame)
     assert ids(frame.where("x > 3")) == [7, 8]
 
@@ -249,7 +249,7 @@ def test_iceberg_tables_take_a_public_read_path(spark: SparkSession, catalog: Ca
 def test_columns_with_a_collation_take_a_public_read_path(spark: SparkSession, tmp_path: Path) -> None:
     written = spark.sql("SELECT id, 'A' COLLATE UTF8_LCASE AS s FROM range(3)")
     written.write.parquet(str(tmp_path / "lake"))
-    frame = sc.dataframe(spark, sc.open_table(str(tmp_path / "lake")))
+    frame = sec.dataframe(spark, sec.open_table(str(tmp_path / "lake")))
     assert "collation" in reason(frame)
     assert frame.schema["s"].dataType == written.schema["s"].dataType
     assert frame.where("s = 'a'").count() == 3
@@ -258,9 +258,9 @@ def test_columns_with_a_collation_take_a_public_read_path(spark: SparkSession, t
 CONNECT = """
 import sys
 from pyspark.sql import SparkSession
-import secateur as sc
+import secateur as sec
 spark = SparkSession.builder.remote("local[1]").getOrCreate()
-frame = sc.dataframe(spark, sc.open_table(sys.argv[1]))
+frame = sec.dataframe(spark, sec.open_table(sys.argv[1]))
 print("rows", sorted(row.id for row in frame.where("id > 37 AND x > 3").collect()))
 frame.explain(True)
 spark.stop()
@@ -270,7 +270,7 @@ spark.stop()
 @pytest.mark.spark
 def test_spark_connect_takes_a_public_read_path(root: Path) -> None:
     """In a process of its own: the client of Connect and Classic do not share one."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(sc.__file__).parent.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(Path(sec.__file__).parent.parent)}
     done = subprocess.run(
         [sys.executable, "-c", CONNECT, str(root)], capture_output=True, text=True, timeout=240, env=environment
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
-import secateur as sc
+import secateur as sec
 
 
 def outcome(work: Callable[[], object]) -> object:
@@ -29,10 +29,10 @@ def main(python: str, path: str) -> None:
     builder = SparkSession.builder.master("local-cluster[1,1,1024]").config("spark.ui.enabled", "false")
     spark = builder.config("spark.task.maxFailures", "1").getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
-    table = sc.open_table(path)
-    found = {"build": outcome(lambda: sc.build_index(table, spark=spark).rows)}
-    sc.build_index(table)
-    plan = sc.prune(table, "id = 7")
+    table = sec.open_table(path)
+    found = {"build": outcome(lambda: sec.build_index(table, spark=spark).rows)}
+    sec.build_index(table)
+    plan = sec.prune(table, "id = 7")
     for via in ("local", "native", "blocks"):
         found[via] = outcome(lambda via=via: plan.to_spark(spark, via=via).count())  # type: ignore[misc]
     print(json.dumps(found))

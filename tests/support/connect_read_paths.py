@@ -12,7 +12,7 @@ import warnings
 
 from pyspark.sql import DataFrame, SparkSession
 
-import secateur as sc
+import secateur as sec
 from secateur.java import require_java
 
 PREDICATES = (
@@ -39,20 +39,20 @@ def main(root: str) -> None:
     warnings.simplefilter("ignore")  # settings of the server that a client cannot change
     spark = SparkSession.builder.remote("local[2]").getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    table = sc.open_table(root)
+    table = sec.open_table(root)
     whole = spark.read.parquet(root)
     told: dict[str, object] = {"session": type(spark).__module__}
     for predicate in PREDICATES:
         wanted = answer(whole.where(predicate))
         narrow_wanted = answer(whole.where(predicate).select("name", "id"))
-        plan = sc.prune(table, predicate)
+        plan = sec.prune(table, predicate)
         for read_path in READ_PATHS:
             told[f"{read_path}: {predicate}"] = answer(plan.to_spark(spark, via=read_path)) == wanted
             narrow = plan.to_spark(spark, ["name", "id"], via=read_path)
             told[f"{read_path}: {predicate}: columns"] = answer(narrow) == narrow_wanted
         source = spark.read.format("secateur").load(root).where(predicate)
         told[f"format: {predicate}"] = answer(source) == wanted
-    frame = sc.dataframe(spark, table)
+    frame = sec.dataframe(spark, table)
     for predicate in (*PREDICATES, *LOST_BY_PUSH_DOWN):
         spark.conf.set(PUSH_DOWN, "false")
         wanted = answer(whole.where(predicate))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-import secateur as sc
+import secateur as sec
 from secateur.index.build.build import FOLDERS
 from secateur.index.segments.snapshot import FOLDER as SNAPSHOTS
 from secateur.index.segments.snapshot import open_snapshot, snapshot_numbers
@@ -59,9 +59,9 @@ class Lake:
     def open(self, store: FileStore | None = None) -> ParquetDirectory:
         """The table opened anew, its index in a store that may fail."""
         if isinstance(self.filesystem, pafs.LocalFileSystem):
-            table = sc.open_table(self.root)
+            table = sec.open_table(self.root)
         else:
-            table = sc.open_table(self.root, filesystem=self.filesystem)
+            table = sec.open_table(self.root, filesystem=self.filesystem)
         assert isinstance(table, ParquetDirectory)
         if store is None:
             return table
@@ -134,7 +134,7 @@ def matching(lake: Lake, holds: Callable[[Row], bool]) -> list[tuple[Any, ...]]:
 
 def answers(table: ParquetDirectory, sql: str, *, strict: bool = True) -> list[tuple[Any, ...]]:
     """The rows that a query finds by the index; of trouble with it an IndexFault, where `strict`."""
-    found = sc.prune(table, sql, strict=strict).to_arrow(columns=["id", "user", "word"])
+    found = sec.prune(table, sql, strict=strict).to_arrow(columns=["id", "user", "word"])
     return sorted(tuple(row.values()) for row in found.to_pylist())
 
 
@@ -150,7 +150,7 @@ def check_index(lake: Lake) -> None:
     check_answers(lake)
     numbers = snapshot_numbers(lake.store)
     if numbers:
-        assert sc.verify_index(lake.open()).faults == ()
+        assert sec.verify_index(lake.open()).faults == ()
         assert used_files(open_snapshot(lake.store, numbers[-1])) <= lake.index_files()
 
 
@@ -158,7 +158,7 @@ def check_leftovers(lake: Lake) -> None:
     """A vacuum without grace leaves what the current snapshot needs and nothing else."""
     numbers = snapshot_numbers(lake.store)
     if lake.index_files():
-        removed = {file.name for file in sc.vacuum_index(lake.open(), grace_seconds=0)}
+        removed = {file.name for file in sec.vacuum_index(lake.open(), grace_seconds=0)}
         assert all(name.partition("/")[0] in (SNAPSHOTS, *FOLDERS, DOOMED) for name in removed)
     used = used_files(open_snapshot(lake.store, numbers[-1])) if numbers else set()
     assert lake.index_files() == used
@@ -168,7 +168,7 @@ def check_leftovers(lake: Lake) -> None:
 
 
 def build(table: ParquetDirectory, **options: Any) -> None:
-    sc.build_index(table, **(options or BUILD))
+    sec.build_index(table, **(options or BUILD))
 
 
 def rebuild(table: ParquetDirectory) -> None:
@@ -176,23 +176,23 @@ def rebuild(table: ParquetDirectory) -> None:
 
 
 def refresh(table: ParquetDirectory) -> None:
-    sc.refresh_index(table)
+    sec.refresh_index(table)
 
 
 def amend(table: ParquetDirectory) -> None:
-    sc.refresh_index(table, postings=["user"], tokens=["word"], gaps=["id"])
+    sec.refresh_index(table, postings=["user"], tokens=["word"], gaps=["id"])
 
 
 def optimize(table: ParquetDirectory) -> None:
-    sc.optimize_index(table)
+    sec.optimize_index(table)
 
 
 def vacuum(table: ParquetDirectory) -> None:
-    sc.vacuum_index(table, grace_seconds=0)
+    sec.vacuum_index(table, grace_seconds=0)
 
 
 def drop(table: ParquetDirectory) -> None:
-    sc.drop_index(table)
+    sec.drop_index(table)
 
 
 def nothing(lake: Lake) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
-import secateur as sc
+import secateur as sec
 from secateur.index.model import BuildOptions
 from tests.support.iceberg_row_deletes import committed, equality_deletes, position_deletes
 from tests.support.iceberg_tables import catalog_in
@@ -66,7 +66,7 @@ def made(
             paths.append(new)
         deletes = [position_deletes(table, [(paths[f], row) for f, row in each]) for each in positions if each]
         deletes += [equality_deletes(table, "k", keys)] if keys else []
-        opened = sc.open_table(committed(table, deletes) if deletes else table)
+        opened = sec.open_table(committed(table, deletes) if deletes else table)
         if indexed:
             index_here(opened, BuildOptions())
         gone = {place for each in positions for place in each}

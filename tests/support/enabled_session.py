@@ -1,4 +1,4 @@
-"""Switch ``sc.enable`` on and off in a session, and run the same query with it and without it."""
+"""Switch ``sec.enable`` on and off in a session, and run the same query with it and without it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-import secateur as sc
+import secateur as sec
 from secateur.io.spark.planner import session_rule
 
 SWITCH = "secateur.enabled"
@@ -18,11 +18,11 @@ SWITCH = "secateur.enabled"
 @contextmanager
 def enabled(spark: SparkSession) -> Iterator[SparkSession]:
     """The session with pruning."""
-    sc.enable(spark)
+    sec.enable(spark)
     try:
         yield spark
     finally:
-        sc.disable(spark)
+        sec.disable(spark)
         spark.conf.unset(SWITCH)
 
 
@@ -67,4 +67,4 @@ def pruning(frame: DataFrame) -> list[str]:
 
 def reasons(spark: SparkSession) -> list[str]:
     """Why the session's last relations were left as they were."""
-    return [each.reason for each in sc.last_plans(spark) if each.plan is None]
+    return [each.reason for each in sec.last_plans(spark) if each.plan is None]

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-import secateur as sc
+import secateur as sec
 from tests.support.enabled_session import answer, pruning
 
 QUERIES = {  # and what EXPLAIN says
@@ -40,7 +40,7 @@ def make_table(spark: SparkSession, home: str) -> None:
     spark.sql(
         "INSERT INTO plain SELECT /*+ REPARTITION_BY_RANGE(10, id) */ id, concat('name-', id) FROM range(0, 1000, 1, 1)"
     )
-    sc.build_index(sc.open_table(f"{home}/warehouse/plain"))
+    sec.build_index(sec.open_table(f"{home}/warehouse/plain"))
 
 
 def by_jdbc(spark: SparkSession, port: str) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def main(home: str, port: str) -> None:
     spark = session(home, port)
     spark.sparkContext.setLogLevel("ERROR")
     make_table(spark, home)
-    sc.enable(spark)
+    sec.enable(spark)
     queries = {
         query: {
             "on": answer(spark, query, pruned=True),

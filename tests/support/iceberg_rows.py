@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
-import secateur as sc
+import secateur as sec
 
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType()))
 
@@ -18,4 +18,4 @@ def rows(*ids: int) -> pa.Table:
 
 
 def ids(table: Any, predicate: str = "true", **options: Any) -> list[int]:
-    return sorted(sc.prune(table, predicate, strict=True, **options).to_arrow()["id"].to_pylist())
+    return sorted(sec.prune(table, predicate, strict=True, **options).to_arrow()["id"].to_pylist())

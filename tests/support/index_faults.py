@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IndexFault
 
 # Reads the tree, zone maps, bloom filters of three columns, pages, and partition values.
@@ -28,13 +28,13 @@ def index_files(root: Path) -> dict[str, Path]:
 
 def ask(root: Path, predicate: str = PREDICATE) -> tuple[list[int], tuple[str, ...]]:
     """The ids found, and the reasons for degradation; the index is opened anew, past any cache."""
-    plan = sc.prune(sc.open_table(str(root)), predicate)
+    plan = sec.prune(sec.open_table(str(root)), predicate)
     return sorted(plan.to_arrow(columns=["id"])["id"].to_pylist()), plan.report.degraded
 
 
 def is_refused(root: Path, predicate: str = PREDICATE) -> bool:
     try:
-        sc.prune(sc.open_table(str(root)), predicate, strict=True)
+        sec.prune(sec.open_table(str(root)), predicate, strict=True)
     except IndexFault:
         return True
     return False

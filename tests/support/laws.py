@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.functions import lit
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import EvaluationError, UnsupportedPredicate
 from secateur.io.scan.read_path import asks_hidden_metadata, is_read_by_spark
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
@@ -55,20 +55,20 @@ def check_table(
     `ansi` is told to `prune`; None leaves the mode for it to ask of the session.
     """
     answers = ask(spark.read.parquet(str(root)) if frame is None else frame, predicates)
-    table = sc.open_table(str(root))
+    table = sec.open_table(str(root))
     if build is not None:
-        sc.build_index(table, spark=spark, **build)
+        sec.build_index(table, spark=spark, **build)
     check_plans(root, answers, limit, ansi=ansi)
     wheres = [text for text in answers.truth if text != "NULL"][:read_paths]  # Spark refuses WHERE NULL
-    check_read_paths(spark, [sc.prune(table, text) for text in wheres], answers)
+    check_read_paths(spark, [sec.prune(table, text) for text in wheres], answers)
     return answers
 
 
 def check_plans(root: Path, answers: Answers, limit: int = 3, *, ansi: bool | None = None) -> None:
     """All laws on a table, by the index as it is and without it, for every predicate that Spark answers."""
-    prune = partial(sc.prune, ansi=ansi)
-    table = sc.open_table(str(root))
-    everything = sc.prune(table, "TRUE").to_arrow()
+    prune = partial(sec.prune, ansi=ansi)
+    table = sec.open_table(str(root))
+    everything = sec.prune(table, "TRUE").to_arrow()
     assert by_row_id(everything) == answers.rows
     batches = everything.combine_chunks().to_batches()
     for text, expected in answers.truth.items():
@@ -165,8 +165,10 @@ def check_source(spark: SparkSession, root: Path, predicates: Sequence[str], ans
     predicates = [text for text in predicates if "_metadata" not in text]  # a column that the format does not have
     if not predicates:
         return
-    table = sc.open_table(str(root))
-    asked = [source if sc.prune(table, text).left_to_spark else source.option("predicate", text) for text in predicates]
+    table = sec.open_table(str(root))
+    asked = [
+        source if sec.prune(table, text).left_to_spark else source.option("predicate", text) for text in predicates
+    ]
     frames = [reader.load(str(root)).where(text) for reader, text in zip(asked, predicates, strict=True)]
     numbered = [frame.withColumn(PLAN, lit(i)) for i, frame in enumerate(frames)]
     found = reduce(lambda a, b: a.unionAll(b), numbered).toArrow()

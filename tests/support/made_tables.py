@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, FilterOption
 from secateur.io.tables.table import Table
 from tests.support.local_build import index_here
@@ -94,9 +94,9 @@ def table_of(how: Made) -> Iterator[Table]:
             write_file(Path(root) / f"p={number % 3}/{number}.parquet", data, row_group_size=6, **options)
         if how.indexed >= how.files:
             _index(root, how)
-        yield sc.open_table(root)
+        yield sec.open_table(root)
 
 
 def _index(root: str, how: Made) -> None:
     gaps = ("n",) if how.gaps else ()
-    index_here(sc.open_table(root), BuildOptions(filters=how.filters, gaps=gaps, segment_blocks=4, fan_out=2))
+    index_here(sec.open_table(root), BuildOptions(filters=how.filters, gaps=gaps, segment_blocks=4, fan_out=2))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import secateur as sc
+import secateur as sec
 from secateur.index.container.index_file import VERSION
 from secateur.session import local_session
 
@@ -54,8 +54,8 @@ def main() -> None:
             table(part * 40), folder / "rows.parquet", row_group_size=20, write_page_index=True, max_rows_per_page=10
         )
     stamp(root)
-    sc.build_index(
-        sc.open_table(str(root)),
+    sec.build_index(
+        sec.open_table(str(root)),
         spark=local_session(),
         sort_key=["id"],
         bloom=["id", "name", "wide"],

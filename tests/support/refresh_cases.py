@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import secateur as sc
+import secateur as sec
 from secateur.io.tables.directory.table import ParquetDirectory
 
 ALL: dict[str, Any] = {
@@ -32,4 +32,6 @@ PREDICATES = [
 
 def kept(table: ParquetDirectory, predicate: str) -> list[dict[str, Any]]:
     """The blocks of a plan, in the order of files."""
-    return sorted(sc.prune(table, predicate, strict=True).blocks.to_pylist(), key=lambda b: (b["file"], b["row_group"]))
+    return sorted(
+        sec.prune(table, predicate, strict=True).blocks.to_pylist(), key=lambda b: (b["file"], b["row_group"])
+    )

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.index.model import BuildOptions
 from secateur.io.tables.directory.table import ParquetDirectory
 from tests.support.local_build import index_here
@@ -118,11 +118,11 @@ def written(chosen: list[tuple[str, pa.Table, int]], indexed: int) -> Iterator[P
     with tempfile.TemporaryDirectory() as root:
         for i, (path, table, size) in enumerate(chosen):
             if i == indexed and indexed:
-                index_here(sc.open_table(root), BuildOptions(gaps=("i",), segment_blocks=2))
+                index_here(sec.open_table(root), BuildOptions(gaps=("i",), segment_blocks=2))
             write_file(Path(root) / path, table, row_group_size=size)
         if indexed == len(chosen):
-            index_here(sc.open_table(root), BuildOptions())
-        yield sc.open_table(root)
+            index_here(sec.open_table(root), BuildOptions())
+        yield sec.open_table(root)
 
 
 def rows_of(chosen: list[tuple[str, pa.Table, int]]) -> list[Row]:

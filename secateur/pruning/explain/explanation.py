@@ -20,7 +20,7 @@ def spelled(structure: str) -> str:
 class Structure:
     """One structure that can support a conjunct: whether it was consulted, and what it leaves without the others."""
 
-    structure: str  # as ``sc.inspect.coverage`` names it, or "partition values", "table metadata", "gaps"
+    structure: str  # as ``sec.inspect.coverage`` names it, or "partition values", "table metadata", "gaps"
     columns: tuple[str, ...]
     state: str  # CONSULTED, IDLE or MISSING
     blocks_left: int | None = None  # of all blocks, using only this structure

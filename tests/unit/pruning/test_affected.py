@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.index.model import BuildOptions
 from secateur.pruning.affected import Affected
 from tests.support.local_build import index_here
@@ -24,7 +24,7 @@ def test_every_file_is_where_its_rows_say(
     chosen: list[tuple[str, pa.Table, int]], where: Where, data: st.DataObject
 ) -> None:
     with written(chosen, data.draw(st.integers(0, len(chosen)))) as table:
-        plan = sc.prune(table, where.sql or "true", strict=True)
+        plan = sec.prune(table, where.sql or "true", strict=True)
     found = plan.affected()
     assert sorted([*found.untouched, *found.whole, *found.rewritten]) == sorted(path for path, _, _ in chosen)
     for file in chosen:
@@ -41,7 +41,7 @@ def test_files_are_told_by_their_blocks(write_table: WriteTable, indexed: int) -
     parts = {"a": [1, 2, 3, 4], "b": [3, 4, 5, 6], "c": [5, 6, 7, 8], "d": [7, 8, 9, None], "e": []}
     data = {f"{name}.parquet": {"x": pa.array(values, pa.int64())} for name, values in parts.items()}
     root = write_table(data, row_group_size=2)
-    table = sc.open_table(str(root))
+    table = sec.open_table(str(root))
     if indexed == 1:
         hidden = root / "c.parquet"
         held = hidden.read_bytes()
@@ -50,26 +50,26 @@ def test_files_are_told_by_their_blocks(write_table: WriteTable, indexed: int) -
         hidden.write_bytes(held)
     elif indexed == 2:
         index_here(table, BuildOptions(segment_blocks=1))
-    plan = sc.prune(table, "x >= 5")
+    plan = sec.prune(table, "x >= 5")
     assert plan.affected() == Affected(
         untouched=["a.parquet", "e.parquet"], whole=["c.parquet"], rewritten=["b.parquet", "d.parquet"]
     )
-    everything = sc.prune(table, "true").affected()
+    everything = sec.prune(table, "true").affected()
     assert everything.whole == ["a.parquet", "b.parquet", "c.parquet", "d.parquet"]
     assert everything.untouched == ["e.parquet"]
 
 
 def test_a_plan_with_a_limit_does_not_tell(write_table: WriteTable) -> None:
-    table = sc.open_table(str(write_table({"a.parquet": {"x": [1]}})))
+    table = sec.open_table(str(write_table({"a.parquet": {"x": [1]}})))
     with pytest.raises(ValueError, match="limit=1"):
-        sc.prune(table, "x = 1", limit=1).affected()
+        sec.prune(table, "x = 1", limit=1).affected()
 
 
 def test_where_the_index_is_broken_files_are_told_by_their_footers(write_table: WriteTable) -> None:
     root = write_table({f"{i}.parquet": {"x": [2 * i, 2 * i + 1]} for i in range(3)})
-    index_here(sc.open_table(str(root)), BuildOptions())
+    index_here(sec.open_table(str(root)), BuildOptions())
     for segment in Path(root / "_secateur" / "segments").iterdir():
         segment.write_bytes(b"\0" * segment.stat().st_size)
-    found = sc.prune(sc.open_table(str(root)), "x >= 3").affected()
+    found = sec.prune(sec.open_table(str(root)), "x >= 3").affected()
     assert found.whole == ["2.parquet"]
     assert "1.parquet" in found.rewritten

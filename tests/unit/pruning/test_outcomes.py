@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.pruning import outcomes as sets
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from tests.support.strategies import connected
@@ -99,7 +99,7 @@ STATISTICS = [f"{c}.{s}" for c in "ab" for s in ("lower", "upper", "null_count")
 
 
 def outcomes_of(predicate: str, zone_maps: pa.Table) -> list[int]:
-    found = sc.evaluate(predicate, zone_maps, schema=SCHEMA)
+    found = sec.evaluate(predicate, zone_maps, schema=SCHEMA)
     bits = zip(*(found[name].to_pylist() for name in ("may_be_true", "may_be_false", "may_be_null")), strict=True)
     return [t * TRUE + f * FALSE + n * NULL for t, f, n in bits]
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-import secateur as sc
+import secateur as sec
 from secateur.io.tables.directory.table import ParquetDirectory
 from secateur.scan import Scan
 from tests.support.profiles import examples
@@ -30,8 +30,8 @@ def table(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Parq
         rows = slice(i * ROWS, (i + 1) * ROWS)
         data = pa.table({"id": IDS[rows], "zig": ZIG[rows], "key": pa.array([f"k{v % 7}" for v in IDS[rows]])})
         pq.write_table(data, folder / f"{i:02d}.parquet", row_group_size=30, write_page_index=True, max_rows_per_page=7)
-    table = sc.open_table(str(root))
-    sc.build_index(table, spark=spark, sort_key=["id"], bloom=["key", "id"], segment_blocks=2)
+    table = sec.open_table(str(root))
+    sec.build_index(table, spark=spark, sort_key=["id"], bloom=["key", "id"], segment_blocks=2)
     return table
 
 
@@ -56,7 +56,7 @@ def rows_in_ranges(plan: Scan) -> set[int]:
 
 
 def test_files_by_partition(table: ParquetDirectory) -> None:
-    plan = sc.prune(table, "half = 1 AND id < 1250", strict=True)
+    plan = sec.prune(table, "half = 1 AND id < 1250", strict=True)
     assert stage(plan, "files") == (80, 40)
     assert ids(plan) == list(range(1200, 1250))
 
@@ -65,7 +65,7 @@ def test_files_by_partition(table: ParquetDirectory) -> None:
     ("predicate", "leaves"), [("id = 5", 1), ("id IN (5, 2000)", 2), ("id < 0", 0), ("zig = 3", 40)]
 )
 def test_the_tree_is_descended_only_where_it_survives(table: ParquetDirectory, predicate: str, leaves: int) -> None:
-    plan = sc.prune(table, predicate, strict=True)
+    plan = sec.prune(table, predicate, strict=True)
     (report,) = [each for each in plan.report.stages if each.name == "segments"]
     assert report.after.segments == leaves
     assert (report.after.segments or 0) <= 40
@@ -75,14 +75,14 @@ def test_the_tree_is_descended_only_where_it_survives(table: ParquetDirectory, p
 
 
 def test_bloom_refutes_under_or(table: ParquetDirectory) -> None:
-    plan = sc.prune(table, "key = 'k77' OR id = 1234", strict=True)
+    plan = sec.prune(table, "key = 'k77' OR id = 1234", strict=True)
     assert stage(plan, "zone maps")[1] == 1
     assert ids(plan) == [1234]
 
 
 def test_bloom_under_not_and_is_not_refuted(table: ParquetDirectory) -> None:
     """C25: what a filter denies is FALSE, so its NOT may well be TRUE."""
-    plan = sc.prune(table, "NOT (key = 'k77')", strict=True)
+    plan = sec.prune(table, "NOT (key = 'k77')", strict=True)
     assert ids(plan) == IDS.tolist()
 
 
@@ -90,7 +90,7 @@ def test_bloom_under_not_and_is_not_refuted(table: ParquetDirectory) -> None:
 @given(limit=st.integers(0, FILES * ROWS + 5), low=st.integers(0, 2400), width=st.integers(0, 2400))
 def test_limit(table: ParquetDirectory, limit: int, low: int, width: int) -> None:
     """C31: as many rows as there are or are wanted, and all of them match."""
-    plan = sc.prune(table, f"id >= {low} AND id < {low + width}", limit=limit, strict=True)
+    plan = sec.prune(table, f"id >= {low} AND id < {low + width}", limit=limit, strict=True)
     matching = max(0, min(low + width, FILES * ROWS) - low)
     found = ids(plan)
     assert len(found) == len(set(found)) == plan.count() == min(limit, matching)
@@ -98,8 +98,8 @@ def test_limit(table: ParquetDirectory, limit: int, low: int, width: int) -> Non
 
 
 def test_limit_takes_no_more_blocks_than_surely_hold_the_rows(table: ParquetDirectory) -> None:
-    assert sc.prune(table, "id >= 7", limit=61, strict=True).blocks.num_rows == 3
-    assert sc.prune(table, "zig = 3", limit=1, strict=True).blocks.num_rows > 1, "no block is sure to hold a match"
+    assert sec.prune(table, "id >= 7", limit=61, strict=True).blocks.num_rows == 3
+    assert sec.prune(table, "zig = 3", limit=1, strict=True).blocks.num_rows > 1, "no block is sure to hold a match"
 
 
 @examples(25)
@@ -112,7 +112,7 @@ def test_limit_takes_no_more_blocks_than_surely_hold_the_rows(table: ParquetDire
 def test_pages_of_several_columns(table: ParquetDirectory, low: int, width: int, zig: int, shape: str) -> None:
     """No row that matches lies outside the row ranges, whatever connects the columns."""
     predicate = shape.format(f"(id BETWEEN {low} AND {low + width})", f"(zig > {zig})")
-    plan = sc.prune(table, predicate, strict=True)
+    plan = sec.prune(table, predicate, strict=True)
     by_id, by_zig = (low <= IDS) & (low + width >= IDS), zig < ZIG
     match shape:
         case "{} AND {}":
@@ -128,13 +128,13 @@ def test_pages_of_several_columns(table: ParquetDirectory, low: int, width: int,
 
 
 def test_pages_narrow_the_rows(table: ParquetDirectory) -> None:
-    plan = sc.prune(table, "id = 40 AND zig = 10", strict=True)
+    plan = sec.prune(table, "id = 40 AND zig = 10", strict=True)
     assert rows_in_ranges(plan) == set(range(37, 44)), "the one page of seven rows that holds it"
     assert plan.report.to_table()["pages_after"].to_pylist()[-1] == 2
 
 
 def test_blocks_of_a_plan_are_values(table: ParquetDirectory) -> None:
-    plan = sc.prune(table, "id BETWEEN 25 AND 64", strict=True)
+    plan = sec.prune(table, "id BETWEEN 25 AND 64", strict=True)
     assert plan.blocks.select(["file", "row_group", "row_count", "fully_matching"]).to_pylist() == [
         {"file": "half=0/00.parquet", "row_group": 0, "row_count": 30, "fully_matching": False},
         {"file": "half=0/00.parquet", "row_group": 1, "row_count": 30, "fully_matching": True},
@@ -145,5 +145,5 @@ def test_blocks_of_a_plan_are_values(table: ParquetDirectory) -> None:
 
 
 def test_a_residual_leaves_out_what_holds_everywhere(table: ParquetDirectory) -> None:
-    plan = sc.prune(table, "id >= 0 AND zig > 5 AND half IS NOT NULL", strict=True)
+    plan = sec.prune(table, "id >= 0 AND zig > 5 AND half IS NOT NULL", strict=True)
     assert plan.residual == "`zig` > 5"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import InvalidPredicate, UnsupportedPredicate
 from secateur.pruning.evaluate import evaluate
 from secateur.pruning.outcomes import EVERYTHING, FALSE, NULL, TRUE
@@ -330,7 +330,7 @@ words = st.text(st.sampled_from([*"abA1_", "é", "😀"]), min_size=1, max_size=
 @given(word=words, texts=st.lists(st.text(st.sampled_from([*"abA1_ .-\n", "é", "😀"]), max_size=8), max_size=5))
 def test_a_token_is_found_as_a_whole(word: str, texts: list[str]) -> None:
     texts += [f"{texts[0]} {word}.{texts[-1]}", word] if texts else []
-    predicate = rewrite(bind(sc.has_token("s", word), SCHEMA))
+    predicate = rewrite(bind(sec.has_token("s", word), SCHEMA))
     batch = pa.record_batch({"s": pa.array(texts, pa.string())})
     expected = [word.encode() in tokens(text.encode()) for text in texts]
     assert matching_rows(predicate, batch).tolist() == expected
@@ -343,13 +343,13 @@ def test_a_token_is_found_as_a_whole(word: str, texts: list[str]) -> None:
 @pytest.mark.parametrize("word", ["", "two words", "a-b", "a.", " a", "'", "\ufffd", "a\ud800", "a|b"])
 def test_what_is_not_one_token_is_refused(word: str) -> None:
     with pytest.raises(ValueError, match="is not one token"):
-        sc.has_token("s", word)
+        sec.has_token("s", word)
     with pytest.raises(InvalidPredicate, match="has_token"):
         parse(f"has_token(s, {quoted(word)})")
 
 
 def test_a_token_may_be_asked_of_an_expression_and_printed() -> None:
-    predicate = sc.has_token(sc.call_function("lower", sc.col("st.name")), "word")
+    predicate = sec.has_token(sec.call_function("lower", sec.col("st.name")), "word")
     assert parse(str(predicate)) == predicate == parse("has_token(lower(st.name), 'word')")
 
 
@@ -381,7 +381,7 @@ def test_what_says_nothing_asks_nothing() -> None:
 
 def test_long_lists_are_not_looked_up() -> None:
     for n in (MOST_POINTS, MOST_POINTS + 1):
-        leaf = rewrite(bind(sc.col("i").isin(np.arange(0, 2 * n, 2)), SCHEMA))
+        leaf = rewrite(bind(sec.col("i").isin(np.arange(0, 2 * n, 2)), SCHEMA))
         assert [type(question) for question in questions(leaf)] == ([Values] if n <= MOST_POINTS else [])
 
 

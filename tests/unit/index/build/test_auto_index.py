@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import TempPathFactory
 
-import secateur as sc
+import secateur as sec
 from secateur.index.build.auto_index import MOST_BYTES, SAMPLED_VALUES, ColumnSample, choose, sample_of
 from secateur.index.container.checked_matrix import Matrix
 from secateur.index.filters.bloom import rate_for
@@ -202,10 +202,10 @@ def test_every_column_has_a_structure_that_its_type_can_have(tmp_path_factory: T
     rows = overlapping(seed)
     root = tmp_path_factory.mktemp("choice")
     pq.write_table(rows, root / "rows.parquet", row_group_size=10)
-    table = sc.open_table(str(root))
-    index = sc.build_index(table, auto=True, segment_blocks=7)
+    table = sec.open_table(str(root))
+    index = sec.build_index(table, auto=True, segment_blocks=7)
     assert [choice.column for choice in index.choices] == rows.column_names
     for name, values in zip(rows.column_names, rows.columns, strict=True):
         value = values[seed % len(rows)]
         expected = pc.sum(pc.equal(values, value)).as_py()
-        assert sc.prune(table, sc.col(BY_NAME[name].sql) == value.as_py(), strict=True).count() == expected, name
+        assert sec.prune(table, sec.col(BY_NAME[name].sql) == value.as_py(), strict=True).count() == expected, name

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.catalog import Catalog
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IndexFault
 from secateur.index.container.index_file import decode_chunk, encode_chunk
 from secateur.index.model import BuildOptions
@@ -126,7 +126,7 @@ def everything(head: FileMetadata) -> Sequence[int]:
 
 def stored(table: ParquetDirectory, predicate: str = "true") -> tuple[Scan, BlockLocations]:
     """The plan of a predicate, and what the index has of its blocks."""
-    plan = sc.prune(table, predicate, strict=True)
+    plan = sec.prune(table, predicate, strict=True)
     found = locations_of(plan.opened, opened_blocks(plan), everything)
     assert not found.degraded
     return plan, found.page_locations
@@ -162,7 +162,7 @@ def test_locations_stay_with_their_blocks(appends: list[tuple[int, bool, bool]],
     """Through refreshes, added columns, removed files and optimizations."""
     with tempfile.TemporaryDirectory() as name:
         root, files = Path(name), 0
-        table = sc.open_table(name)
+        table = sec.open_table(name)
         for i, (count, index, other) in enumerate(appends):
             for _ in range(count):
                 more = {"other": np.full(ROWS, files)} if other else {}
@@ -170,15 +170,15 @@ def test_locations_stay_with_their_blocks(appends: list[tuple[int, bool, bool]],
                 write_file(root / f"{files}.parquet", rows_of(files * ROWS, **more), **options)
                 files += 1
             if i == 0:
-                sc.build_index(table, segment_blocks=4)
+                sec.build_index(table, segment_blocks=4)
             else:
-                sc.refresh_index(table, bloom=["id"] if data.draw(st.booleans()) else [])
+                sec.refresh_index(table, bloom=["id"] if data.draw(st.booleans()) else [])
             require_own(root, table)
         if files > 1 and data.draw(st.booleans()):
             (root / "0.parquet").unlink()
-        sc.optimize_index(table)
+        sec.optimize_index(table)
         assert require_own(root, table)
-        assert sc.verify_index(table).sound
+        assert sec.verify_index(table).sound
         require_own(root, table, f"id >= {ROWS // 2} AND id < {ROWS + 10}")
 
 
@@ -187,13 +187,13 @@ def lake(write_table: WriteTable) -> Iterator[Path]:
     """Three files of five row groups and two writers, indexed in two segments."""
     root = write_table({f"{i}.parquet": rows_of(i * ROWS) for i in range(2)}, row_group_size=100, write_page_index=True)
     write_file(root / "2.parquet", rows_of(2 * ROWS, other=np.arange(ROWS)), row_group_size=100)
-    sc.build_index(sc.open_table(str(root)), segment_blocks=10)
+    sec.build_index(sec.open_table(str(root)), segment_blocks=10)
     yield root
 
 
 def test_a_read_opens_no_footer(lake: Path) -> None:
     """Of the data file only bytes of the pages are read, and of the index the page locations of the blocks alone."""
-    plan, found = stored(sc.open_table(str(lake)), "id = 777")
+    plan, found = stored(sec.open_table(str(lake)), "id = 777")
     (file,), (row_group,) = opened_blocks(plan).file.tolist(), opened_blocks(plan).row_group.tolist()
     path = lake / plan.opened.listing.paths[file].as_py()
     locations = with_pages(found.blocks[0], path.stat().st_size, [0, 1])
@@ -220,8 +220,8 @@ def test_a_read_opens_no_footer(lake: Path) -> None:
 
 def test_only_what_is_asked_for_is_read(lake: Path) -> None:
     """Once: a second read finds it in memory. Planning reads none of it."""
-    table = sc.open_table(str(lake))
-    plan = sc.prune(table, "id = 777", strict=True)
+    table = sec.open_table(str(lake))
+    plan = sec.prune(table, "id = 777", strict=True)
     reads = plan.opened.catalog.reads
     before = reads.stored_bytes + reads.cached_bytes
     for _ in range(2):
@@ -234,13 +234,13 @@ def test_only_what_is_asked_for_is_read(lake: Path) -> None:
     (head,) = opened_blocks(plan).page_locations().heads
     assert reads.stored_bytes + reads.cached_bytes - before <= table_bytes.size.max() + len(block) + len(head)
     assert len(block) + len(head) < every.size.min() / 2
-    again = sc.prune(table, "id = 778", strict=True)
+    again = sec.prune(table, "id = 778", strict=True)
     assert opened_blocks(again).page_locations().blocks == [block]
     assert not again.opened.catalog.reads.stored
 
 
 def test_heads_are_there_once_for_files_of_one_writer(lake: Path) -> None:
-    _, found = stored(sc.open_table(str(lake)))
+    _, found = stored(sec.open_table(str(lake)))
     assert len(found.heads) == 2
     assert np.bincount(found.head).tolist() == [10, 5]
 
@@ -249,9 +249,9 @@ def test_only_the_columns_that_are_read_are_kept(lake: Path) -> None:
     """Of many pages; few pages are left as they are."""
     texts = {f"text {i}": [str(hash((i, j)) % 10**9) * (j % 7) for j in range(3000)] for i in range(6)}
     write_file(lake / "wide.parquet", pa.table(texts), data_page_size=300, write_batch_size=20, use_dictionary=False)
-    sc.refresh_index(sc.open_table(str(lake)))
+    sec.refresh_index(sec.open_table(str(lake)))
     for predicate, column, kept in (("id = 777", "text", [0, 1]), ("`text 3` IS NOT NULL", "text 3", [3])):
-        plan = sc.prune(sc.open_table(str(lake)), predicate, strict=True)
+        plan = sec.prune(sec.open_table(str(lake)), predicate, strict=True)
         (data,) = locations_of(
             plan.opened, opened_blocks(plan), partial(FileMetadata.leaves, names=[column])
         ).page_locations.blocks
@@ -263,23 +263,23 @@ def test_only_the_columns_that_are_read_are_kept(lake: Path) -> None:
 
 def test_an_index_without_locations_gets_them_by_a_refresh(write_table: WriteTable) -> None:
     root = write_table({"0.parquet": rows_of(0)}, row_group_size=100)
-    table = sc.open_table(str(root))
-    without = sc.build_index(table, page_locations=False, bloom=["id"])
+    table = sec.open_table(str(root))
+    without = sec.build_index(table, page_locations=False, bloom=["id"])
     assert not without.location_bytes
     plan, found = stored(table)
     assert not found.heads and found.blocks == [b""] * 5
     assert (opened_blocks(plan).placed == -1).all()
     write_file(root / "1.parquet", rows_of(ROWS), row_group_size=100)
-    sc.refresh_index(table)
+    sec.refresh_index(table)
     assert not stored(table)[1].heads
     write_file(root / "2.parquet", rows_of(2 * ROWS), row_group_size=100)
-    done = sc.refresh_index(table, page_locations=True)
+    done = sec.refresh_index(table, page_locations=True)
     assert done.segments_amended == 2
     assert 0 < done.index.location_bytes < done.index.index_bytes
     assert require_own(root, table) == 15
-    assert sc.verify_index(table).sound
-    assert sc.refresh_index(table).is_current
-    assert sc.optimize_index(table).segments_after == 1
+    assert sec.verify_index(table).sound
+    assert sec.refresh_index(table).is_current
+    assert sec.optimize_index(table).segments_after == 1
     assert require_own(root, table) == 15
 
 
@@ -288,9 +288,9 @@ def test_iceberg(catalog: Catalog) -> None:
     made = catalog.create_table("db.events", rows_of(0).schema)
     for first in (0, ROWS):
         made.append(rows_of(first))
-    table = sc.open_table(made)
+    table = sec.open_table(made)
     index_here(table, BuildOptions())
-    plan = sc.prune(table, f"id = {ROWS + 7}", strict=True)
+    plan = sec.prune(table, f"id = {ROWS + 7}", strict=True)
     found = locations_of(plan.opened, opened_blocks(plan), everything).page_locations
     (uri,) = plan.files
     with pa.OSFile(uri.removeprefix("file://")) as file:
@@ -308,13 +308,13 @@ def test_object_store(s3: S3Server, tmp_path: Path) -> None:
     for i in range(3):
         path = f"{root}/{i}.parquet"
         pq.write_table(rows_of(i * ROWS), path, filesystem=filesystem, row_group_size=100, data_page_size=300)
-    table = sc.open_table(location)
+    table = sec.open_table(location)
     index_here(table, BuildOptions(segment_blocks=5))
     plan, found = stored(table, f"id % {ROWS} = 250")
     assert len(found.blocks) == 3
     sizes = plan.opened.listing.size[opened_blocks(plan).file].tolist()
     assert all(with_pages(data, size, [0, 1]) for data, size in zip(found.blocks, sizes, strict=True))
-    before, one = stored(sc.open_table(location), "id = 250")  # what another process has read is on local disk
+    before, one = stored(sec.open_table(location), "id = 250")  # what another process has read is on local disk
     assert not before.opened.catalog.reads.stored
     assert before.opened.catalog.reads.cached
     with filesystem.open_input_file(f"{root}/0.parquet") as file:
@@ -327,7 +327,7 @@ def test_object_store(s3: S3Server, tmp_path: Path) -> None:
 
 def test_a_file_that_the_index_does_not_know_has_no_locations(lake: Path) -> None:
     write_file(lake / "new.parquet", rows_of(9 * ROWS), row_group_size=500)
-    _, found = stored(sc.open_table(str(lake)), f"id >= {3 * ROWS - 1}")
+    _, found = stored(sec.open_table(str(lake)), f"id >= {3 * ROWS - 1}")
     assert found.head.tolist() == [0, -1]
     assert found.blocks[1] == b""
 
@@ -353,16 +353,16 @@ def test_broken_locations_cost_time_and_no_rows(lake: Path, chunk: str, caplog: 
     data = bytearray(path.read_bytes())
     data[int(directory.at[0] + directory.size[0]) - 9] ^= 1
     path.write_bytes(bytes(data))
-    table = sc.open_table(str(lake))
-    plan = sc.prune(table, "true")
+    table = sec.open_table(str(lake))
+    plan = sec.prune(table, "true")
     found = locations_of(plan.opened, opened_blocks(plan), everything)
     assert "does not match its checksum" in found.degraded[0]
     assert b"" in found.page_locations.blocks
     assert any(found.page_locations.blocks)
     assert plan.to_arrow()["id"].to_pylist() == [*range(3 * ROWS)]
     assert "is read by footers: " in caplog.text
-    assert not sc.verify_index(table).sound
-    strict = sc.prune(table, "true", strict=True)
+    assert not sec.verify_index(table).sound
+    strict = sec.prune(table, "true", strict=True)
     with pytest.raises(IndexFault, match="checksum"):
         locations_of(strict.opened, opened_blocks(strict), everything)
 
@@ -370,9 +370,9 @@ def test_broken_locations_cost_time_and_no_rows(lake: Path, chunk: str, caplog: 
 def test_a_table_of_locations_that_lies_is_found(lake: Path) -> None:
     """Another checksum of the first page locations, with all other checksums right."""
     lie_in_segment(lake / "_secateur", LOCATION_TABLE, element(5, 0, 1))
-    table = sc.open_table(str(lake))
-    assert "location-table does not match its checksum" in sc.verify_index(table).faults[0]
-    plan = sc.prune(table, "true")
+    table = sec.open_table(str(lake))
+    assert "location-table does not match its checksum" in sec.verify_index(table).faults[0]
+    plan = sec.prune(table, "true")
     found = locations_of(plan.opened, opened_blocks(plan), everything)
     assert len(found.degraded) == 1
     assert [bool(data) for data in found.page_locations.blocks].count(False) == 1
@@ -438,12 +438,12 @@ def test_a_locations_that_contradicts_itself_is_not_believed(
     root = write_table({"0.parquet": rows_of(0)}, row_group_size=100)
     write_file(root / "1.parquet", rows_of(0).slice(0, 7), use_dictionary=["id"])
     monkeypatch.setattr("secateur.io.parquet.file_locations.encode_locations", lying)
-    sc.build_index(sc.open_table(str(root)))
-    plan = sc.prune(sc.open_table(str(root)), "true")
+    sec.build_index(sec.open_table(str(root)))
+    plan = sec.prune(sec.open_table(str(root)), "true")
     found = locations_of(plan.opened, opened_blocks(plan), everything)
     assert found.degraded
     assert [bool(data) for data in found.page_locations.blocks] == [*[True] * 5, False]
-    strict = sc.prune(sc.open_table(str(root)), "true", strict=True)
+    strict = sec.prune(sec.open_table(str(root)), "true", strict=True)
     with pytest.raises(IndexFault, match="page locations"):
         locations_of(strict.opened, opened_blocks(strict), everything)
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import SecateurError
 from secateur.io.parquet import row_group_reader
 from secateur.io.parquet.row_selection import RowSelection, all_rows, chosen_rows, intersection
@@ -52,12 +52,12 @@ def queries(draw: st.DrawFn) -> tuple[TableSpec, list[str]]:
 def test_late_reads_give_the_rows_of_whole_ones(query: tuple[TableSpec, list[str]], indexed: bool) -> None:
     spec, asked = query
     with tempfile.TemporaryDirectory() as root:
-        table = sc.open_table(str(spec.write(Path(root))))
+        table = sec.open_table(str(spec.write(Path(root))))
         if indexed:
-            sc.build_index(table)
+            sec.build_index(table)
         for predicate in asked:
             try:
-                plan = sc.prune(table, predicate, strict=True)
+                plan = sec.prune(table, predicate, strict=True)
                 wanted = read_whole(plan)
             except SecateurError:
                 continue  # a row on which Spark raises an error, or what only Spark evaluates
@@ -98,6 +98,6 @@ def test_of_other_columns_only_pages_with_a_match_are_read(tmp_path: Path, monke
         return real(self, row_group, names, chosen)
 
     monkeypatch.setattr(row_group_reader.PageReader, "read", noted)
-    found = sc.prune(sc.open_table(str(tmp_path)), "key = 777").to_arrow()
+    found = sec.prune(sec.open_table(str(tmp_path)), "key = 777").to_arrow()
     assert found.equals(data.filter(pa.array(key == 777)))
     assert asked == [1], "one read by pages, of one row; the key was read whole"

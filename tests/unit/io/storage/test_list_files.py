@@ -23,7 +23,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IncompatibleSchemas, StalePlan, TableNotFound
 from secateur.io.storage.list_files import CHUNK, WIDE, ListedFiles, list_files
 from secateur.io.tables.directory.listing_cache import LatestListing
@@ -176,7 +176,7 @@ def test_a_link_to_the_directory_around_it(tmp_path: Path) -> None:
 def test_what_cannot_be_listed(tmp_path: Path, fault: str) -> None:
     root = tmp_path / "lake"
     root.mkdir()
-    table = sc.open_table(str(root))
+    table = sec.open_table(str(root))
     if fault == "no UTF-8":
         Path(os.fsdecode(bytes(root) + b"/\xff")).touch()
     else:
@@ -242,7 +242,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_is_another_listing(root: Path, change: str) -> None:
-    table = sc.open_table(str(root))
+    table = sec.open_table(str(root))
     before = table.listing(dt.UTC)
     assert table.listing(dt.UTC) is before
     CHANGES[change](root / "day=2026-01-01" / "a.parquet")
@@ -250,11 +250,11 @@ def test_a_change_is_another_listing(root: Path, change: str) -> None:
     assert after.id != before.id
     assert rows(after) == reference(LOCAL, str(root))
     assert table.listing(dt.UTC) is after
-    assert sc.open_table(str(root)).listing(dt.UTC).id == after.id
+    assert sec.open_table(str(root)).listing(dt.UTC).id == after.id
 
 
 def test_what_is_no_data_changes_nothing(root: Path) -> None:
-    table = sc.open_table(str(root))
+    table = sec.open_table(str(root))
     before = table.listing(dt.UTC)
     write(root / "_secateur" / "snapshots" / "1")
     write(root / "day=2026-01-01" / ".a.parquet.crc")
@@ -262,7 +262,7 @@ def test_what_is_no_data_changes_nothing(root: Path) -> None:
 
 
 def test_partitions_are_read_once_for_all_zones_unless_zones_matter(root: Path) -> None:
-    table = sc.open_table(str(root))
+    table = sec.open_table(str(root))
     paris = ZoneInfo("Europe/Paris")
     assert table.listing(paris) is table.listing(dt.UTC)
     write(root / "day=2026-01-02 12:00:00" / "a.parquet")
@@ -274,7 +274,7 @@ def test_partitions_are_read_once_for_all_zones_unless_zones_matter(root: Path) 
 
 
 def test_arrays_that_are_shared_cannot_be_written(root: Path) -> None:
-    listing = sc.open_table(str(root)).listing(dt.UTC)
+    listing = sec.open_table(str(root)).listing(dt.UTC)
     for array in (listing.size, listing.modified, listing.witness):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 7
@@ -297,7 +297,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 @pytest.mark.parametrize("freshness", [10, 10.0, dt.timedelta(seconds=10)])
 def test_a_listing_serves_for_so_long(root: Path, clock: Callable[[float], None], freshness: float) -> None:
-    table = sc.open_table(str(root), freshness=freshness)
+    table = sec.open_table(str(root), freshness=freshness)
     before = table.listing(dt.UTC)
     write(root / "day=2026-01-01" / "b.parquet")
     clock(9.99)
@@ -314,7 +314,7 @@ def test_a_listing_serves_for_so_long(root: Path, clock: Callable[[float], None]
 
 
 def test_a_listing_that_finds_the_same_serves_anew(root: Path, clock: Callable[[float], None]) -> None:
-    table = sc.open_table(str(root), freshness=10)
+    table = sec.open_table(str(root), freshness=10)
     before = table.listing(dt.UTC)
     clock(10)
     assert table.listing(dt.UTC) is before
@@ -328,14 +328,14 @@ def test_a_listing_that_finds_the_same_serves_anew(root: Path, clock: Callable[[
 @pytest.mark.parametrize("freshness", [None, 0, dt.timedelta(0)])
 def test_without_freshness_every_call_lists(root: Path, clock: Callable[[float], None], freshness: None) -> None:
     """Even where the clock stands still, as a coarse one may between two calls."""
-    table = sc.open_table(str(root), freshness=freshness)
+    table = sec.open_table(str(root), freshness=freshness)
     assert len(table.listing(dt.UTC).size) == 2
     write(root / "day=2026-01-01" / "b.parquet")
     assert len(table.listing(dt.UTC).size) == 3
 
 
 def test_a_fresh_listing_is_asked_for(root: Path, clock: Callable[[float], None]) -> None:
-    table = sc.open_table(str(root), freshness=float("inf"))
+    table = sec.open_table(str(root), freshness=float("inf"))
     before = table.listing(dt.UTC)
     write(root / "day=2026-01-01" / "b.parquet")
     clock(1e9)
@@ -348,11 +348,11 @@ def test_a_fresh_listing_is_asked_for(root: Path, clock: Callable[[float], None]
 @pytest.mark.parametrize("freshness", [-1, -0.001, float("nan"), dt.timedelta(microseconds=-1)])
 def test_negative_freshness_is_refused(root: Path, freshness: float) -> None:
     with pytest.raises(ValueError, match=r"freshness is .*0 or more"):
-        sc.open_table(str(root), freshness=freshness)
+        sec.open_table(str(root), freshness=freshness)
 
 
 def test_errors_leave_what_was_listed_before(root: Path, clock: Callable[[float], None]) -> None:
-    table = sc.open_table(str(root), freshness=10)
+    table = sec.open_table(str(root), freshness=10)
     before = table.listing(dt.UTC)
     wrong = write(root / "night=1" / "a.parquet")
     with pytest.raises(IncompatibleSchemas):
@@ -369,16 +369,16 @@ def test_errors_leave_what_was_listed_before(root: Path, clock: Callable[[float]
 def test_a_listing_that_is_seen_to_be_wrong_serves_no_longer(tmp_path: Path) -> None:
     for i in range(2):
         pq.write_table(pa.table({"a": [i]}), tmp_path / f"{i}.parquet")
-    table = sc.open_table(str(tmp_path), freshness=float("inf"))
-    assert sc.prune(table, "a >= 0").count() == 2
+    table = sec.open_table(str(tmp_path), freshness=float("inf"))
+    assert sec.prune(table, "a >= 0").count() == 2
     (tmp_path / "1.parquet").unlink()
     with pytest.raises(StalePlan, match="plan again"):
-        sc.prune(table, "a >= 0")
-    assert sc.prune(table, "a >= 0").count() == 1
+        sec.prune(table, "a >= 0")
+    assert sec.prune(table, "a >= 0").count() == 1
 
 
 def test_a_handle_travels_without_what_it_remembers(root: Path) -> None:
-    table = sc.open_table(str(root), freshness=60)
+    table = sec.open_table(str(root), freshness=60)
     before = table.listing(dt.UTC)
     write(root / "day=2026-01-01" / "b.parquet")
     there = pickle.loads(pickle.dumps(table))
@@ -450,7 +450,7 @@ def test_many_who_wait_share_one_listing(threads: ThreadPoolExecutor) -> None:
 @pytest.mark.parametrize("freshness", [None, 0.02])
 def test_no_change_is_hidden_for_longer(root: Path, freshness: float | None, threads: ThreadPoolExecutor) -> None:
     """While files are added, every listing holds those that were there `freshness` before it was asked for."""
-    table = sc.open_table(str(root), freshness=freshness)
+    table = sec.open_table(str(root), freshness=freshness)
     written: list[tuple[float, str]] = []
     over = threading.Event()
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IndexConflict, UnsupportedTable
 from secateur.io.storage.index_store import FileStore
 
@@ -30,33 +30,33 @@ def lake(tmp_path: Path) -> Path:
 def test_a_table_on_another_filesystem(spark: SparkSession, lake: Path) -> None:
     """A filesystem of which nothing is known but pyarrow's interface, as an object store is."""
     store = pafs.SubTreeFileSystem(str(lake), pafs.LocalFileSystem())
-    table = sc.open_table("lake", filesystem=store)
-    built = sc.build_index(table, spark=spark, sort_key=["id"], bloom=["twice"])
+    table = sec.open_table("lake", filesystem=store)
+    built = sec.build_index(table, spark=spark, sort_key=["id"], bloom=["twice"])
     assert (built.files, built.blocks, built.rows) == (2, 20, 2000)
-    plan = sc.prune(table, "twice = 2468", strict=True)
+    plan = sec.prune(table, "twice = 2468", strict=True)
     assert plan.to_arrow().to_pylist() == [{"id": 1234, "twice": 2468}]
     assert [tuple(row) for row in plan.to_spark(spark).collect()] == [(1234, 2468)]
-    assert sc.verify_index(table).sound
-    assert len(sc.drop_index(table)) == 3  # a snapshot, a segment, and the filters of it
-    assert sc.prune(table, "twice = 2468").report.index == "none"
+    assert sec.verify_index(table).sound
+    assert len(sec.drop_index(table)) == 3  # a snapshot, a segment, and the filters of it
+    assert sec.prune(table, "twice = 2468").report.index == "none"
 
 
 def test_a_table_by_uri(spark: SparkSession, lake: Path) -> None:
-    table = sc.open_table((lake / "lake").as_uri())
-    sc.build_index(table, spark=spark)
-    plan = sc.prune(table, "id BETWEEN 995 AND 1004", strict=True)
+    table = sec.open_table((lake / "lake").as_uri())
+    sec.build_index(table, spark=spark)
+    plan = sec.prune(table, "id BETWEEN 995 AND 1004", strict=True)
     assert plan.count() == 10
     assert plan.to_spark(spark, via="native").count() == plan.to_spark(spark, via="blocks").count() == 10
 
 
 def test_an_index_apart_from_the_data(spark: SparkSession, lake: Path, tmp_path: Path) -> None:
     elsewhere = str(tmp_path / "indexes" / "lake")
-    table = sc.open_table(str(lake / "lake"), index_location=elsewhere)
-    sc.build_index(table, spark=spark)
+    table = sec.open_table(str(lake / "lake"), index_location=elsewhere)
+    sec.build_index(table, spark=spark)
     assert not (lake / "lake" / "_secateur").exists()
-    again = sc.open_table(str(lake / "lake"), index_location=elsewhere)
-    assert sc.prune(again, "id = 5", strict=True).report.index.startswith("snapshot 1")
-    assert sc.prune(sc.open_table(str(lake / "lake")), "id = 5").report.index == "none"
+    again = sec.open_table(str(lake / "lake"), index_location=elsewhere)
+    assert sec.prune(again, "id = 5", strict=True).report.index.startswith("snapshot 1")
+    assert sec.prune(sec.open_table(str(lake / "lake")), "id = 5").report.index == "none"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_tables_of_other_formats_are_refused(lake: Path, marker: str, format_: s
     file.parent.mkdir()
     file.write_text("{}")
     with pytest.raises(UnsupportedTable, match=format_):
-        sc.open_table(str(lake / "lake"))
+        sec.open_table(str(lake / "lake"))
 
 
 @pytest.mark.parametrize("remote", [False, True], ids=["local", "remote"])

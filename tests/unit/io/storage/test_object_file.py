@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IndexFault, InvalidParquet, StalePlan
 from secateur.index.model import BLOOM, BuildOptions, FilterOption
 from secateur.index.read.blocks import OpenedBlocks
@@ -184,7 +184,7 @@ def table(filesystem: pafs.S3FileSystem, folder: str, s3: S3Server) -> ParquetDi
     """Four files with an index."""
     for i in range(4):
         write(filesystem, f"{folder}/t/{i}.parquet", rows(i * ROWS))
-    opened = sc.open_table(f"s3://{folder}/t")
+    opened = sec.open_table(f"s3://{folder}/t")
     assert isinstance(opened, ParquetDirectory)
     index_here(opened, BuildOptions(filters=(FilterOption(BLOOM, "user"),)))
     return opened
@@ -202,7 +202,7 @@ def test_a_file_that_is_replaced_while_it_is_read(
     table: ParquetDirectory, filesystem: pafs.S3FileSystem, folder: str
 ) -> None:
     """By one of the same size, perhaps within the second that times of objects are exact to."""
-    plan = sc.prune(table, "id BETWEEN 2100 AND 3900", strict=True)
+    plan = sec.prune(table, "id BETWEEN 2100 AND 3900", strict=True)
     reader = block_reader(plan.opened, plan.delivery, plan.fields(), plan.residuals)
     (file,) = plan.blocks_at(plan.order(), reader).by_file()
     opened, fields = table.open_rows(file), list(plan.opened.schema)
@@ -219,7 +219,7 @@ def test_a_file_that_is_replaced_while_it_is_read(
 def test_a_file_that_is_longer_makes_a_plan_stale(
     table: ParquetDirectory, filesystem: pafs.S3FileSystem, folder: str
 ) -> None:
-    plan = sc.prune(table, f"user = {user(2007)}", strict=True)
+    plan = sec.prune(table, f"user = {user(2007)}", strict=True)
     assert found(plan) == [2007]
     write(filesystem, f"{folder}/t/1.parquet", pa.concat_tables([rows(ROWS), rows(9 * ROWS)]))
     with pytest.raises(StalePlan, match=r"1\.parquet has changed since the plan was made \(it had"):
@@ -231,9 +231,9 @@ def test_a_file_that_is_longer_makes_a_plan_stale(
 
 def test_few_round_trips(table: ParquetDirectory, s3: S3Server) -> None:
     """Of a process that knows nothing, and of one that knows the index's snapshot; each asks for another value."""
-    cold = sc.open_table(table.location)
+    cold = sec.open_table(table.location)
     with s3.traffic(LATENCY) as planning:
-        plan = sc.prune(cold, f"user = {user(2007)} AND id > 0", strict=True)
+        plan = sec.prune(cold, f"user = {user(2007)} AND id > 0", strict=True)
     with s3.traffic(LATENCY) as reading:
         assert found(plan) == [2007]
     assert planning.counts["LIST"] == 2
@@ -244,7 +244,7 @@ def test_few_round_trips(table: ParquetDirectory, s3: S3Server) -> None:
     assert reading.round_trips == 1  # pages
     assert len(reading.requests) <= 2
     with s3.traffic(LATENCY) as again:
-        assert found(sc.prune(cold, f"user = {user(7011)} AND id > 0", strict=True)) == [7011]
+        assert found(sec.prune(cold, f"user = {user(7011)} AND id > 0", strict=True)) == [7011]
     assert again.round_trips <= 3  # the listing; filters; pages
 
 
@@ -252,9 +252,9 @@ def test_a_look_up_in_another_segment_takes_four_round_trips(
     filesystem: pafs.S3FileSystem, folder: str, s3: S3Server
 ) -> None:
     known = unread(filesystem, folder)
-    assert found(sc.prune(known, f"user = {user(2007)}", strict=True)) == [2007]
+    assert found(sec.prune(known, f"user = {user(2007)}", strict=True)) == [2007]
     with s3.traffic(LATENCY) as warm:
-        assert found(sc.prune(known, f"user = {user(7011)}", strict=True)) == [7011]
+        assert found(sec.prune(known, f"user = {user(7011)}", strict=True)) == [7011]
     assert warm.round_trips <= 4  # the listing; filters; what is known of the segment; pages
 
 
@@ -262,9 +262,9 @@ def unread(filesystem: pafs.S3FileSystem, folder: str) -> ParquetDirectory:
     """Six files of four row groups, a segment each, with an index of which nothing was read yet."""
     for i in range(6):
         write(filesystem, f"{folder}/t/{i}.parquet", rows(i * ROWS))
-    indexed = sc.open_table(f"s3://{folder}/t")
+    indexed = sec.open_table(f"s3://{folder}/t")
     index_here(indexed, BuildOptions(filters=(FilterOption(BLOOM, "user"),), segment_blocks=4))
-    return sc.open_table(f"s3://{folder}/t")
+    return sec.open_table(f"s3://{folder}/t")
 
 
 def memory_of(plan: Scan) -> IndexMemory:
@@ -299,7 +299,7 @@ def test_only_few_and_short_locations_are_read_along(
     monkeypatch.setattr("secateur.index.read.loader.SHORT", short)
     cold = unread(filesystem, folder)
     with s3.traffic() as planning:
-        plan = sc.prune(cold, predicate, strict=True)
+        plan = sec.prune(cold, predicate, strict=True)
     assert locations_asked_for(plan, planning) == along
     blocks = plan.survivors.blocks
     assert isinstance(blocks, OpenedBlocks)
@@ -307,7 +307,7 @@ def test_only_few_and_short_locations_are_read_along(
         mine = blocks.page_locations()
     assert bool(locations_asked_for(plan, reading)) == (not along)
     monkeypatch.setattr("secateur.index.read.loader.SHORT", 0)
-    other = sc.prune(sc.open_table(cold.location), predicate, strict=True).survivors.blocks
+    other = sec.prune(sec.open_table(cold.location), predicate, strict=True).survivors.blocks
     assert isinstance(other, OpenedBlocks)
     alone = other.page_locations()
     assert all(mine.blocks)
@@ -331,7 +331,7 @@ def test_broken_locations_that_are_read_along_disturb_no_plan(
 ) -> None:
     """Who reads finds them again: those that are sound are there, and the others are told. No row is lost."""
     indexed = unread(filesystem, folder)
-    snapshot = memory_of(sc.prune(indexed, f"user = {user(2007)}", strict=True)).snapshot
+    snapshot = memory_of(sec.prune(indexed, f"user = {user(2007)}", strict=True)).snapshot
     directory = snapshot.directory(chunk, None)
     assert directory is not None
     path = f"{folder}/t/_secateur/{snapshot.segments.name[0]}"
@@ -340,12 +340,12 @@ def test_broken_locations_that_are_read_along_disturb_no_plan(
     end = int(directory.at[0] + directory.size[0])
     data[end - 9] ^= 1
     put(filesystem, path, bytes(data[: None if keeps is None else end + keeps]))
-    harmed = sc.open_table(indexed.location)
+    harmed = sec.open_table(indexed.location)
     for first in (
         500,
         1_500,
     ):  # the second block of the segment, and the last, whose page locations has the broken byte
-        plan = sc.prune(harmed, f"user = {user(first + 7)}", strict=True)
+        plan = sec.prune(harmed, f"user = {user(first + 7)}", strict=True)
         blocks = plan.survivors.blocks
         assert isinstance(blocks, OpenedBlocks)
         if first in sound:
@@ -353,13 +353,13 @@ def test_broken_locations_that_are_read_along_disturb_no_plan(
         else:
             with pytest.raises(IndexFault):
                 blocks.page_locations()
-        assert found(sc.prune(harmed, f"user = {user(first + 7)}")) == [first + 7]
+        assert found(sec.prune(harmed, f"user = {user(first + 7)}")) == [first + 7]
 
 
 def test_columns_apart_are_read_at_once(filesystem: pafs.S3FileSystem, folder: str, s3: S3Server) -> None:
     wide = pa.table({f"c{i}": np.random.default_rng(i).random(20_000) for i in range(12)})
     write(filesystem, f"{folder}/wide/0.parquet", wide, rows=20_000)
-    plan = sc.prune(sc.open_table(f"s3://{folder}/wide"), "c0 < 2")
+    plan = sec.prune(sec.open_table(f"s3://{folder}/wide"), "c0 < 2")
     with s3.traffic(LATENCY) as reading:
         assert plan.to_arrow(columns=["c1", "c6", "c11"]).num_rows == 20_000
     assert reading.sent < wide.nbytes / 2
@@ -368,7 +368,7 @@ def test_columns_apart_are_read_at_once(filesystem: pafs.S3FileSystem, folder: s
 
 def test_opening_a_table_looks_around_at_once(table: ParquetDirectory, s3: S3Server) -> None:
     with s3.traffic(LATENCY) as opening:
-        sc.open_table(table.location)
+        sec.open_table(table.location)
     assert opening.round_trips <= 3
 
 

@@ -20,7 +20,7 @@ from pyiceberg.catalog import load_catalog
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import AccessDenied, IndexFault, IndexNotWritable, InvalidOption
 from secateur.io.spark.data_source import SecateurDataSource
 from secateur.io.storage.index_store import FileStore
@@ -155,9 +155,9 @@ def test_no_read_path_to_executors_carries_credentials(
 ) -> None:
     """Build, prune on executors, and read: what is sent has no secret, and executors use those they find."""
     filesystem, root = keyed
-    table = sc.open_table(root, filesystem=filesystem)
-    sc.build_index(table, spark=spark, sort_key=["id"], bloom=["twice"], segment_blocks=5)
-    plan = sc.prune(table, "twice = 500", spark=spark, strict=True, prune_on="executors")
+    table = sec.open_table(root, filesystem=filesystem)
+    sec.build_index(table, spark=spark, sort_key=["id"], bloom=["twice"], segment_blocks=5)
+    plan = sec.prune(table, "twice = 500", spark=spark, strict=True, prune_on="executors")
     assert "pruned by" in plan.explain()
     assert [tuple(row) for row in plan.to_spark(spark, via="blocks").collect()] == [(250, 500)]
     assert any(b"SentFileSystem" in data for data in pickled)
@@ -202,21 +202,21 @@ def test_the_delivery_of_an_iceberg_table_carries_no_credentials(
     made = catalog.create_table("db.t", schema=ROWS.schema)
     for start in (0, 500):
         made.append(ROWS.slice(start, 500))
-    table = sc.open_table("db.t", catalog=catalog)
-    sc.build_index(table, spark=spark, bloom=["twice"])
-    plan = sc.prune(table, "twice = 1200", spark=spark, strict=True, prune_on="executors")
+    table = sec.open_table("db.t", catalog=catalog)
+    sec.build_index(table, spark=spark, bloom=["twice"])
+    plan = sec.prune(table, "twice = 1200", spark=spark, strict=True, prune_on="executors")
     assert [tuple(row) for row in plan.to_spark(spark, via="blocks").collect()] == [(600, 1200)]
     assert len(plan.blocks) == 1
     assert any(b"SentFileSystem" in data for data in pickled)
     assert not [leak for data in pickled for leak in leaks(data)]
-    for shown in (repr(table), repr(plan), plan.explain(), plan.explain("json"), repr(sc.describe_index(table))):
+    for shown in (repr(table), repr(plan), plan.explain(), plan.explain("json"), repr(sec.describe_index(table))):
         assert "canary-" not in shown
 
 
 def test_an_executor_without_credentials_says_what_to_set(s3: S3Server, keyed: tuple[pafs.S3FileSystem, str]) -> None:
     filesystem, root = keyed
     store = pickle.loads(cloudpickle.dumps(FileStore(filesystem, f"{root}/_secateur")))
-    table = pickle.loads(cloudpickle.dumps(sc.open_table(root, filesystem=filesystem)))
+    table = pickle.loads(cloudpickle.dumps(sec.open_table(root, filesystem=filesystem)))
     with s3.failing(lambda method, path: True, "denied"):
         with pytest.raises(AccessDenied, match=r"1\.parquet: .*spark\.executorEnv\.AWS_ACCESS_KEY_ID"):
             table.open_file("1.parquet")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.index.model import NGRAM, POSTINGS, FilterOption
 from secateur.io.tables.table import Table
 from secateur.pruning.stages.survivors import LeftSegments
@@ -37,14 +37,14 @@ def places_after(stage: str, plan: Scan, segments: dict[Place, int | None]) -> s
 
 def check(table: Table, predicate: str, limit: int | None) -> set[str]:
     """Every block of the table; gives the stages that left some out."""
-    blocks = sc.inspect.blocks(table).to_pylist()
+    blocks = sec.inspect.blocks(table).to_pylist()
     segments = {(block["file"], block["row_group"]): block["segment"] for block in blocks}
-    plan = sc.prune(table, predicate, limit=limit, strict=True)
+    plan = sec.prune(table, predicate, limit=limit, strict=True)
     stages = [stage.name for stage in plan.report.stages]
     gone: dict[Place, str] = {}
     for i, stage in enumerate(stages):
         with only_stages(stages[: i + 1]):
-            left = places_after(stage, sc.prune(table, predicate, limit=limit, strict=True), segments)
+            left = places_after(stage, sec.prune(table, predicate, limit=limit, strict=True), segments)
         gone |= dict.fromkeys(set(segments) - left - set(gone), stage)
     assert set(segments) - set(gone) == places_of(plan)
     for file, row_group in segments:
@@ -53,7 +53,7 @@ def check(table: Table, predicate: str, limit: int | None) -> set[str]:
         assert plan.why({"file": file, "row_group": row_group}) == why
         assert why.survives == (why.cause is None)
         if why.cause is not None and why.cause.conjunct is not None and limit is None:
-            alone = sc.prune(table, why.cause.conjunct, strict=True)
+            alone = sec.prune(table, why.cause.conjunct, strict=True)
             assert (file, row_group) not in places_of(alone), str(why)
         assert why.cause is None or "cannot be read again" not in why.cause.statistic, str(why)
     for file in {file for file, _ in segments}:

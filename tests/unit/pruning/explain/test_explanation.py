@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.cli import main
 from secateur.cli.status import on_the_command_line
 from secateur.index.model import BLOOM, NGRAM, POSTINGS, TOKEN, BuildOptions, FilterOption
@@ -57,15 +57,15 @@ def lake(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def indexed(lake: Path, *filters: FilterOption, gaps: tuple[str, ...] = ()) -> sc.planning.Table:
-    table = sc.open_table(str(lake))
+def indexed(lake: Path, *filters: FilterOption, gaps: tuple[str, ...] = ()) -> sec.planning.Table:
+    table = sec.open_table(str(lake))
     index_here(table, BuildOptions(filters=filters, gaps=gaps, fpr=1e-6, segment_blocks=16))
     return table
 
 
-def only(table: sc.planning.Table, predicate: str) -> Conjunct:
+def only(table: sec.planning.Table, predicate: str) -> Conjunct:
     """The one conjunct of a predicate."""
-    explanation = sc.prune(table, predicate, strict=True).explanation
+    explanation = sec.prune(table, predicate, strict=True).explanation
     (conjunct,) = explanation.conjuncts
     assert explanation.blocks == BLOCKS
     return conjunct
@@ -80,13 +80,13 @@ def structures(conjunct: Conjunct) -> dict[str, Structure]:
 def test_a_conjunct_leaves_what_its_own_plan_leaves(how: Made, conditions: list[str]) -> None:
     """And no structure rules out by itself what all together keep."""
     with table_of(replace(how, indexed=how.files)) as table:
-        plan = sc.prune(table, " AND ".join(conditions), strict=True)
+        plan = sec.prune(table, " AND ".join(conditions), strict=True)
         explanation = plan.explanation
         assert explanation.blocks_left == len(plan.blocks)
         assert explanation.files_not_known == 0
-        assert explanation.blocks == len(sc.inspect.blocks(table))
+        assert explanation.blocks == len(sec.inspect.blocks(table))
         for conjunct in explanation.conjuncts:
-            assert conjunct.blocks_left == len(sc.prune(table, conjunct.sql, strict=True).blocks)
+            assert conjunct.blocks_left == len(sec.prune(table, conjunct.sql, strict=True).blocks)
             for structure in conjunct.structures:
                 if structure.state == CONSULTED:
                     assert structure.blocks_left is not None
@@ -109,7 +109,7 @@ def test_what_a_structure_leaves_by_itself(lake: Path, predicate: str, structure
     table = indexed(lake, *filters, gaps=("far",))
     own = structures(only(table, predicate))[structure]
     with only_stages([STAGE_OF[structure]]):
-        stages = sc.prune(table, predicate, strict=True).report.stages
+        stages = sec.prune(table, predicate, strict=True).report.stages
     (left,) = (stage.after.blocks for stage in stages if stage.name == STAGE_OF[structure])
     assert (own.state, own.blocks_left) == (CONSULTED, left)
     assert left is not None and left < BLOCKS
@@ -163,7 +163,7 @@ def test_what_is_covered_partly(lake: Path) -> None:
     """A file that is left out by its name is not opened, and said not to be counted."""
     table = indexed(lake, FilterOption(BLOOM, "user"))
     write_file(lake / "half=2/new.parquet", {"ts": [1], "user": [1], "far": [1], "text": ["a"]})
-    plan = sc.prune(table, "user = 42 AND half < 2", strict=True)
+    plan = sec.prune(table, "user = 42 AND half < 2", strict=True)
     with patch.object(FooterBlocks, "open", side_effect=AssertionError("a data file is opened")):
         text = plan.explain(verbose=True)
     assert "files without an index entry that were not opened: 1; refresh_index(table, spark=spark)" in text
@@ -172,7 +172,7 @@ def test_what_is_covered_partly(lake: Path) -> None:
 
 
 def test_without_an_index(lake: Path) -> None:
-    found = sc.prune(sc.open_table(str(lake)), "user = 42 AND rand() > 0.5").explanation
+    found = sec.prune(sec.open_table(str(lake)), "user = 42 AND rand() > 0.5").explanation
     assert "there is no index: build_index(table, spark=spark)" in found.conjuncts[0].structures[0].note
     assert found.conjuncts[1].structures == ()
     assert "rand() > 0.5" in found.conjuncts[1].unsupported[0]
@@ -188,19 +188,19 @@ def test_a_broken_index_is_explained_too(lake: Path, folder: str, share: float) 
         data[16 + int((len(data) - 64) * share)] ^= 0x10
         file.write_bytes(bytes(data))
     predicate = "user = 42 AND far BETWEEN 5000 AND 900000 AND half = 1 AND text = 'none'"
-    plan = sc.prune(sc.open_table(table.location), predicate)
+    plan = sec.prune(sec.open_table(table.location), predicate)
     assert plan.explanation.blocks <= BLOCKS
     kept = {(block["file"], block["row_group"]) for block in plan.blocks.to_pylist()}
     for file in plan.paths.to_pylist():
         why = plan.why(file)
         assert len(why.blocks) == ROWS // BLOCK
         assert all(each.survives == ((file, each.row_group) in kept) for each in why.blocks)
-    assert sc.advise(sc.open_table(table.location), [predicate]).questions[0].now.blocks == len(kept)
+    assert sec.advise(sec.open_table(table.location), [predicate]).questions[0].now.blocks == len(kept)
 
 
 def test_as_json_and_on_the_command_line(lake: Path) -> None:
     table = indexed(lake)
-    plan = sc.prune(table, "user = 42")
+    plan = sec.prune(table, "user = 42")
     found = json.loads(plan.explain("json", verbose=True))
     assert found["predicate"] == "user = 42"
     missing = [each["argument"] for each in found["explanation"]["conjuncts"][0]["structures"]]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-import secateur as sc
+import secateur as sec
 from secateur.cli import main
 from secateur.errors import UnknownBlock
 from secateur.index.model import BLOOM, NGRAM, BuildOptions, FilterOption
@@ -43,14 +43,14 @@ def lake(tmp_path: Path) -> Path:
     ],
 )
 def test_the_stage_that_decides(lake: Path, predicate: str, row_group: int, stage: str | None) -> None:
-    table = sc.open_table(str(lake))
+    table = sec.open_table(str(lake))
     index_here(table, BuildOptions(filters=(FilterOption(BLOOM, "id"),), fpr=1e-6))
-    why = sc.prune(table, predicate, strict=True).why(FILE, row_group)
+    why = sec.prune(table, predicate, strict=True).why(FILE, row_group)
     assert (why.stage, why.survives) == (stage, stage is None)
 
 
 def test_text(lake: Path) -> None:
-    plan = sc.prune(sc.open_table(str(lake)), "id + 1 > 25 AND (x > 3 OR text LIKE 'z%') AND day IS NOT NULL")
+    plan = sec.prune(sec.open_table(str(lake)), "id + 1 > 25 AND (x > 3 OR text LIKE 'z%') AND day IS NOT NULL")
     assert str(plan.why(FILE, 0)).splitlines() == [
         f"{FILE}, row group 0, is left out by the stage 'zone maps':",
         "  because (`id` + 1) > 25 is TRUE on no row: id from 0 to 18, no NULL",
@@ -75,32 +75,32 @@ def test_text(lake: Path) -> None:
 def test_the_statistic_that_decides(tmp_path: Path, predicate: str, because: str) -> None:
     far = [100 * (i // 10) + i % 10 if i % 10 < 9 else 10_000 for i in range(40)]
     write_file(tmp_path / FILE, ROWS.append_column("far", pa.array(far)), row_group_size=10)
-    table = sc.open_table(str(tmp_path))
+    table = sec.open_table(str(tmp_path))
     filters = (FilterOption(BLOOM, "id"), FilterOption(NGRAM, "text", gram=3))
     index_here(table, BuildOptions(filters=filters, gaps=("far",), fpr=1e-6))
-    why = sc.prune(table, predicate, strict=True).why(FILE, 0)
+    why = sec.prune(table, predicate, strict=True).why(FILE, 0)
     assert why.cause is not None
     assert why.cause.statistic.startswith(because)
 
 
 def test_a_file_has_one_verdict_where_its_blocks_share_it(lake: Path) -> None:
-    table = sc.open_table(str(lake))
-    whole = sc.prune(table, "id >= 0").why(FILE)
+    table = sec.open_table(str(lake))
+    whole = sec.prune(table, "id >= 0").why(FILE)
     assert str(whole) == f"{FILE}, each of its 4 row groups is read, and every row matches"
-    out = sc.prune(table, "day = DATE '2023-01-01'").why(FILE)
+    out = sec.prune(table, "day = DATE '2023-01-01'").why(FILE)
     assert (out.stage, out.survives, len(out.blocks)) == ("files", False, 4)
     assert str(out).splitlines() == [
         f"{FILE}, each of its 4 row groups is left out by the stage 'files':",
         "  because `day` = DATE '2023-01-01' is TRUE on no row: "
         "by what the table tells of the file, day from 2024-01-01 to 2024-01-01, no NULL",
     ]
-    several = sc.prune(table, "id = 4").why(FILE)
+    several = sec.prune(table, "id = 4").why(FILE)
     assert [each.stage for each in several.blocks] == [None, "zone maps", "zone maps", "zone maps"]
     assert str(several) == "\n".join(map(str, several.blocks))
 
 
 def test_on_the_command_line(lake: Path) -> None:
-    plan = sc.prune(sc.open_table(str(lake)), "id = 44")
+    plan = sec.prune(sec.open_table(str(lake)), "id = 44")
     for place, why in ((FILE, plan.why(FILE)), (f"{FILE}:2", plan.why(FILE, 2))):
         shown = CliRunner().invoke(main, ["prune", str(lake), "id = 44", "--why", place])
         assert shown.output == f"{why}\n"
@@ -109,7 +109,7 @@ def test_on_the_command_line(lake: Path) -> None:
 
 
 def test_a_row_of_the_blocks_of_a_plan(lake: Path) -> None:
-    plan = sc.prune(sc.open_table(str(lake)), "id = 44")
+    plan = sec.prune(sec.open_table(str(lake)), "id = 44")
     (block,) = plan.blocks.to_pylist()
     why = plan.why(block)
     assert isinstance(why, Why)
@@ -121,4 +121,4 @@ def test_a_row_of_the_blocks_of_a_plan(lake: Path) -> None:
 @pytest.mark.parametrize(("file", "row_group"), [("a.parquet", 0), (FILE, 4), (FILE, -1)])
 def test_blocks_that_are_not_there(lake: Path, file: str, row_group: int) -> None:
     with pytest.raises(UnknownBlock):
-        sc.prune(sc.open_table(str(lake)), "id = 4").why(file, row_group)
+        sec.prune(sec.open_table(str(lake)), "id = 4").why(file, row_group)

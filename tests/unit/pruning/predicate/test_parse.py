@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IncomparableLiteral, InvalidPredicate
 from secateur.io.spark.file_reader import spark_schema
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 OUTCOME = {True: TRUE, False: FALSE, None: NULL}
-a, s = sc.col("a"), sc.col("s")
+a, s = sec.col("a"), sec.col("s")
 
 # ---- text and expressions --------------------------------------------------------------------------------------------
 
@@ -96,8 +96,8 @@ EXPRESSIONS: list[tuple[str, Predicate, str]] = [  # text, expression, both prin
     ("a = X'00FF'", a == b"\0\xff", "`a` = X'00FF'"),
     ("a = TRUE", a == True, "`a` = TRUE"),  # noqa: E712
     ("a = DATE '2024-01-02'", a == Literal("2024-01-02", "date"), "`a` = DATE '2024-01-02'"),
-    ("`a` = 1", sc.col("`a`") == 1, "`a` = 1"),
-    ("`odd ``name.x`.y = 1", sc.col("`odd ``name.x`")["y"] == 1, "`odd ``name.x`.`y` = 1"),
+    ("`a` = 1", sec.col("`a`") == 1, "`a` = 1"),
+    ("`odd ``name.x`.y = 1", sec.col("`odd ``name.x`")["y"] == 1, "`odd ``name.x`.`y` = 1"),
     ("a.b.c = 1", a["b"]["c"] == 1, "`a`.`b`.`c` = 1"),
 ]
 
@@ -241,15 +241,15 @@ def values(draw: st.DrawFn, column: Any, depth: int = 2) -> Any:
         lambda: draw(inner).cast(draw(st.sampled_from(["int", "decimal(10,2)", "timestamp_ntz", "string"]))),
         lambda: draw(inner).try_cast("date"),
         lambda: draw(inner).substr(draw(integers(32)), draw(integers(32))),
-        lambda: sc.call_function(draw(st.sampled_from(["coalesce", "unknown_to_us"])), draw(inner), 1),
-        lambda: sc.when(draw(inner) > draw(literals), draw(inner)).otherwise(draw(literals)),
+        lambda: sec.call_function(draw(st.sampled_from(["coalesce", "unknown_to_us"])), draw(inner), 1),
+        lambda: sec.when(draw(inner) > draw(literals), draw(inner)).otherwise(draw(literals)),
     ]
     return draw(st.sampled_from(operations))()
 
 
 @st.composite
 def expressions(draw: st.DrawFn) -> Predicate:
-    column = sc.col(".".join(f"`{name.replace('`', '``')}`" for name in draw(st.lists(names, min_size=1, max_size=2))))
+    column = sec.col(".".join(f"`{name.replace('`', '``')}`" for name in draw(st.lists(names, min_size=1, max_size=2))))
     operations: list[Callable[[], Predicate]] = [
         lambda: column == draw(literals),
         lambda: column < draw(literals),
@@ -310,7 +310,7 @@ def test_spark_reads_what_is_printed_as_it_reads_the_text(
 )
 def test_what_is_left_to_spark_may_differ_each_time(text: str) -> None:
     zone_maps = pa.table({"row_count": [3], "a.lower": [1], "a.upper": [2]})
-    assert sc.evaluate(text, zone_maps)["may_be_true"].to_pylist() == [True]
+    assert sec.evaluate(text, zone_maps)["may_be_true"].to_pylist() == [True]
 
 
 # ---- literals of other types -----------------------------------------------------------------------------------------
@@ -464,12 +464,12 @@ def test_every_kind_of_column_has_a_literal_of_its_own() -> None:
     """No kind of column is left without one; the random predicates rely on it."""
     schema = pa.schema([(kind.name, kind.type) for kind in KINDS])
     for kind in KINDS:
-        bound = bind(sc.col(kind.sql).is_null() | sc.col(kind.sql).eq_null_safe(None), schema)
+        bound = bind(sec.col(kind.sql).is_null() | sec.col(kind.sql).eq_null_safe(None), schema)
         assert is_supported(bound), kind
 
 
 def test_the_column_may_be_named_in_any_case(tmp_path: Path) -> None:
     pq.write_table(pa.table({"userId": [1, 2], "Address": [{"Zip": "1"}, {"Zip": "2"}]}), tmp_path / "rows.parquet")
-    table = sc.open_table(str(tmp_path))
+    table = sec.open_table(str(tmp_path))
     for predicate in ("USERID = 2", "`userid` = 2", "address.ZIP = '2'", "ADDRESS.zip = '2'"):
-        assert sc.prune(table, predicate).to_arrow()["userId"].to_pylist() == [2]
+        assert sec.prune(table, predicate).to_arrow()["userId"].to_pylist() == [2]

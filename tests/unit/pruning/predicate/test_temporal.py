@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import UnsupportedPredicate
 from secateur.pruning.predicate.bind import bound_by
 from secateur.pruning.predicate.parse import parse
@@ -44,7 +44,7 @@ def moments(now: dt.datetime) -> list[dict[str, object]]:
 def test_rows_are_those_of_a_query_that_runs_later(spark: SparkSession, tmp_path: Path, predicate: str) -> None:
     now = dt.datetime.now(dt.UTC)
     write_file(tmp_path / "a.parquet", pa.Table.from_pylist(moments(now), SCHEMA), row_group_size=1)
-    plan = sc.prune(sc.open_table(str(tmp_path)), predicate)
+    plan = sec.prune(sec.open_table(str(tmp_path)), predicate)
     kept = [AGES[row_group] for row_group in plan.blocks["row_group"].to_pylist()]
     assert set(kept) <= set(PREDICATES[predicate])
     assert rows(plan.to_spark(spark).toArrow()) == rows(spark.read.parquet(str(tmp_path)).where(predicate).toArrow())
@@ -53,7 +53,7 @@ def test_rows_are_those_of_a_query_that_runs_later(spark: SparkSession, tmp_path
 def test_only_spark_knows_when_a_query_runs(tmp_path: Path) -> None:
     write_file(tmp_path / "a.parquet", pa.Table.from_pylist(moments(dt.datetime.now(dt.UTC)), SCHEMA))
     with pytest.raises(UnsupportedPredicate, match="now"):
-        sc.prune(sc.open_table(str(tmp_path)), "ts < now()").to_arrow()
+        sec.prune(sec.open_table(str(tmp_path)), "ts < now()").to_arrow()
 
 
 @pytest.mark.parametrize("later", [dt.timedelta(hours=h) for h in (-0.98, 0, 5, 24 * 900)], ids=str)

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IncomparableLiteral, InvalidPredicate
 from secateur.pruning.outcomes import FALSE, NULL, TRUE
 from secateur.pruning.predicate.abbreviation import brief
@@ -207,7 +207,7 @@ def test_masked_values_are_null() -> None:
 
 def test_an_array_that_changes_later_changes_nothing() -> None:
     for values in (np.arange(1000), np.arange(1000).astype("M8[us]"), np.arange(1000).astype("M8[D]"), np.ones(99)):
-        predicate = sc.col("x").isin(values)
+        predicate = sec.col("x").isin(values)
         text = str(predicate)
         values[:] = values[0]
         assert str(predicate) == text
@@ -254,8 +254,8 @@ def test_an_instant_that_comes_twice_is_the_one_that_its_offset_says() -> None:
     paris = ZoneInfo("Europe/Paris")
     for fold, hour in ((0, 0), (1, 1)):
         moment = dt.datetime(2024, 10, 27, 2, 30, tzinfo=paris, fold=fold)
-        expected = asked(sc.col("x") == dt.datetime(2024, 10, 27, hour, 30, tzinfo=dt.UTC), INSTANT, "UTC")
-        for predicate in (sc.col("x") == moment, sc.col("x").isin([moment]), sc.col("x").isin([moment] * 100)):
+        expected = asked(sec.col("x") == dt.datetime(2024, 10, 27, hour, 30, tzinfo=dt.UTC), INSTANT, "UTC")
+        for predicate in (sec.col("x") == moment, sec.col("x").isin([moment]), sec.col("x").isin([moment] * 100)):
             assert asked(predicate, INSTANT, "UTC") == expected
             assert asked(parse(str(predicate)), INSTANT, "UTC") == expected
 
@@ -278,7 +278,7 @@ def test_an_instant_that_comes_twice_is_the_one_that_its_offset_says() -> None:
 )
 def test_other_values_are_no_literals(values: Any) -> None:
     with pytest.raises(TypeError, match=r"no literal|one dimension"):
-        sc.col("x").isin(values)
+        sec.col("x").isin(values)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_other_values_are_no_literals(values: Any) -> None:
 )
 def test_values_that_sql_has_no_literal_for_are_refused(values: Any) -> None:
     with pytest.raises(InvalidPredicate):
-        sc.col("x").isin(values)
+        sec.col("x").isin(values)
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ BIG = np.arange(-100, 200_000, 3)
 
 def test_values_beyond_the_column_match_nothing() -> None:
     batch = pa.record_batch({"x": pa.array([-128, 0, 2, 127, None], pa.int8())})
-    found = truth(bind(sc.col("x").isin(BIG), batch.schema), batch)
+    found = truth(bind(sec.col("x").isin(BIG), batch.schema), batch)
     assert found.tolist() == [FALSE, FALSE, TRUE, FALSE, NULL]
 
 
@@ -317,7 +317,7 @@ def test_null_in_a_long_list() -> None:
     batch = pa.record_batch({"x": pa.array([2, 3, None])})
     with_null = pa.concat_arrays([pa.array(BIG), pa.nulls(1, pa.int64())])
     for values, inside, outside in ((BIG, TRUE, FALSE), (with_null, TRUE, NULL)):
-        within = sc.col("x").isin(values)
+        within = sec.col("x").isin(values)
         assert truth(bind(within, batch.schema), batch).tolist() == [inside, outside, NULL]
         opposite = {TRUE: FALSE, FALSE: TRUE, NULL: NULL}[outside]
         assert truth(bind(~within, batch.schema), batch).tolist() == [FALSE, opposite, NULL]
@@ -326,14 +326,14 @@ def test_null_in_a_long_list() -> None:
 @pytest.mark.parametrize("values", [np.array([]), pa.array([], pa.string()), [], np.array([], "M8[s]")], ids=str)
 def test_an_empty_list_is_false_on_null_too(values: Any) -> None:
     batch = pa.record_batch({"x": pa.array([1, None])})
-    assert str(sc.col("x").isin(values)) == "FALSE"
-    assert truth(bind(sc.col("x").isin(values), batch.schema), batch).tolist() == [FALSE, FALSE]
+    assert str(sec.col("x").isin(values)) == "FALSE"
+    assert truth(bind(sec.col("x").isin(values), batch.schema), batch).tolist() == [FALSE, FALSE]
 
 
 def test_nan_and_both_zeros() -> None:
     batch = pa.record_batch({"x": [0.0, -0.0, float("nan"), 1.0]})
     for listed_float in (float("nan"), -0.0, 0.0):
-        found = truth(bind(sc.col("x").isin(np.full(100, listed_float)), batch.schema), batch).tolist()
+        found = truth(bind(sec.col("x").isin(np.full(100, listed_float)), batch.schema), batch).tolist()
         expected = [FALSE, FALSE, TRUE, FALSE] if listed_float != listed_float else [TRUE, TRUE, FALSE, FALSE]
         assert found == expected
 
@@ -366,7 +366,7 @@ def test_spark_reads_the_text_of_lists_as_they_are_meant(spark: SparkSession, tm
         "ts": [rows["ts"].take(some), rows["local"].take(some), rows["day"].take(some)],
         "local": [rows["local"].take(some), rows["local"].take(some).to_numpy(), rows["day"].take(some)],
     }
-    asked = {str(found): found for name in lists for values in lists[name] for found in [sc.col(name).isin(values)]}
+    asked = {str(found): found for name in lists for values in lists[name] for found in [sec.col(name).isin(values)]}
     answers = ask(spark.read.parquet(str(tmp_path)), list(asked)).truth
     for text, predicate in asked.items():
         assert isinstance(predicate, In)
@@ -381,23 +381,23 @@ def test_spark_reads_the_text_of_lists_as_they_are_meant(spark: SparkSession, tm
 
 def test_the_text_of_a_long_list_is_made_when_it_is_asked_for(tmp_path: Path) -> None:
     pq.write_table(pa.table({"k": np.arange(1000)}), tmp_path / "rows.parquet", row_group_size=100)
-    table = sc.open_table(str(tmp_path))
-    plan = sc.prune(table, sc.col("k").isin(BIG) & (sc.col("k") > 5))
+    table = sec.open_table(str(tmp_path))
+    plan = sec.prune(table, sec.col("k").isin(BIG) & (sec.col("k") > 5))
     assert "sql" not in vars(plan)
     assert plan.report.predicate == "(`k` IN (-100, -97, -94, ... 66,697 more) AND `k` > 5)"
     assert "66,697 more" in plan.explain()
     assert "66,697 more" in repr(plan)
     assert plan.sql == f"(`k` IN ({', '.join(map(str, BIG.tolist()))}) AND `k` > 5)"
     assert plan.count() == 331
-    left = sc.prune(table, sc.col("k").isin(np.array(BIG, str)))
+    left = sec.prune(table, sec.col("k").isin(np.array(BIG, str)))
     assert left.residual is None or "IN ('-100'" in left.residual
 
 
 def test_only_long_lists_are_cut_short() -> None:
-    short, long_list = sc.col("a").isin(range(20)), sc.col("b").isin(range(21))
+    short, long_list = sec.col("a").isin(range(20)), sec.col("b").isin(range(21))
     assert brief(short) == str(short)
     assert brief(~(short | long_list)) == f"(NOT ({short} OR `b` IN (0, 1, 2, ... 18 more)))"
-    chosen = sc.when(long_list, 1).otherwise(2) == 1
+    chosen = sec.when(long_list, 1).otherwise(2) == 1
     assert brief(chosen) == "CASE WHEN `b` IN (0, 1, 2, ... 18 more) THEN 1 ELSE 2 END = 1"
     assert brief("a IN (1)") == "a IN (1)"
 
@@ -405,20 +405,20 @@ def test_only_long_lists_are_cut_short() -> None:
 def test_what_is_not_used_for_pruning_is_named_in_short() -> None:
     zone_maps = pa.table({"row_count": [1], "s.lower": ["a"], "s.upper": ["b"]})
     with pytest.raises(IncomparableLiteral, match=r"more"):
-        sc.evaluate(((sc.call_function("length", sc.col("s")) + 1).isin(np.array([True] * 100))), zone_maps)
+        sec.evaluate(((sec.call_function("length", sec.col("s")) + 1).isin(np.array([True] * 100))), zone_maps)
 
 
 @pytest.mark.parametrize(
     "values", [BIG[:500], -(2**40) - BIG[:100], [f"it's {i}" for i in range(100)]], ids=["int", "bigint", "string"]
 )
 def test_text_arrays_and_lists_give_one_tree(values: Any) -> None:
-    predicate = sc.col("x").isin(values)
+    predicate = sec.col("x").isin(values)
     assert isinstance(predicate, In)
     assert isinstance(predicate.literals, ValueList)
-    assert sc.col("x").isin(list(values)) == predicate
-    assert hash(sc.col("x").isin(list(values))) == hash(predicate)
+    assert sec.col("x").isin(list(values)) == predicate
+    assert hash(sec.col("x").isin(list(values))) == hash(predicate)
     assert parse(str(predicate)) == predicate
-    assert parse(str(predicate)) != sc.col("x").isin(values[1:])
+    assert parse(str(predicate)) != sec.col("x").isin(values[1:])
     typed = parse("x IN (" + ", ".join(f"{i}L" for i in range(100)) + ", NULL)")
     assert isinstance(typed, In)
     assert isinstance(typed.literals, tuple)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
-import secateur as sc
+import secateur as sec
 from secateur.index.model import BuildOptions
 from secateur.index.read.index_view import current_snapshot
 from secateur.io.spark.planner import matches
@@ -26,7 +26,7 @@ FILES = 7
 
 def matched(root: Path, freshness: float) -> MatchedList:
     """The files as Spark would list them now, matched with the index of before."""
-    table = sc.open_table(str(root), freshness=freshness)
+    table = sec.open_table(str(root), freshness=freshness)
     assert isinstance(table, ParquetDirectory)
     snapshot = current_snapshot(table.store, table.cache)
     assert snapshot is not None
@@ -43,7 +43,7 @@ def matched(root: Path, freshness: float) -> MatchedList:
 def root(tmp_path: Path) -> Path:
     for i in range(FILES):
         pq.write_table(pa.table({"id": np.arange(i, i + 5)}), tmp_path / f"{i}.parquet")
-    index_here(sc.open_table(str(tmp_path)), BuildOptions())
+    index_here(sec.open_table(str(tmp_path)), BuildOptions())
     return tmp_path
 
 

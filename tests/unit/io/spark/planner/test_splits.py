@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.io.parquet.footer import read_footer
 from secateur.io.spark.planner import splits as module
 from secateur.io.spark.planner.splits import byte_ranges, chosen, stored_ranges
@@ -77,8 +77,8 @@ def test_row_groups_lie_where_pyarrow_says(options: dict[str, Any]) -> None:
 
 def test_footers_are_read_for_files_that_survive_in_part(write_table: WriteTable) -> None:
     root = write_table({f"{i}.parquet": {"id": range(10 * i, 10 * i + 10)} for i in range(4)}, row_group_size=5)
-    table = sc.open_table(str(root))
-    plan = sc.prune(table, "id BETWEEN 5 AND 24")
+    table = sec.open_table(str(root))
+    plan = sec.prune(table, "id BETWEEN 5 AND 24")
     ranges = byte_ranges(plan)
     sizes = plan.opened.listing.size
     assert ranges.file.tolist() == [0, 1, 2]
@@ -93,7 +93,7 @@ def test_footers_are_read_for_files_that_survive_in_part(write_table: WriteTable
 def test_beyond_so_many_footers_files_are_read_whole(write_table: WriteTable, monkeypatch: pytest.MonkeyPatch) -> None:
     root = write_table({f"{i}.parquet": {"id": range(10)} for i in range(4)}, row_group_size=5)
     monkeypatch.setattr(module, "MOST_FOOTERS", 3)
-    plan = sc.prune(sc.open_table(str(root)), "id = 1")
+    plan = sec.prune(sec.open_table(str(root)), "id = 1")
     ranges = byte_ranges(plan)
     whole = (ranges.start == 0) & (ranges.stop == plan.opened.listing.size)
     assert whole.tolist() == [False, False, False, True]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IncompatibleSchemas
 from secateur.io.spark.file_reader import spark_schema
 from secateur.io.tables.directory.hive_partitions import DEFAULT_PARTITION, unescape
@@ -115,7 +115,7 @@ def write_partitions(root: Path, columns: Sequence[Sequence[str]]) -> Path:
 def check_as_spark(spark: SparkSession, root: Path, columns: Sequence[Sequence[str]]) -> None:
     frame = spark.read.parquet(str(root))
     expected = frame.toArrow().sort_by("rid")
-    found = sc.prune(sc.open_table(str(root)), "TRUE").to_arrow().sort_by("rid")
+    found = sec.prune(sec.open_table(str(root)), "TRUE").to_arrow().sort_by("rid")
     types = spark_schema(found.schema)
     for i, values in enumerate(columns):
         name = f"p{i}"
@@ -159,14 +159,14 @@ def test_c41_escaped_values_and_names_select_the_rows_of_spark(spark: SparkSessi
     texts = ["a b", "50%", "x/y", "a+b", "é", "😀", "it's", 'say "x"', "a=b", "[1]", "c:d", "~", "\x01"]
     for i, text in enumerate(texts):
         write_file(tmp_path / f"k%20ey={escaped(text)}" / f"p +é{i}.parquet", {"rid": [i]})
-    table = sc.open_table(str(tmp_path))
+    table = sec.open_table(str(tmp_path))
     frame = spark.read.parquet(str(tmp_path))
     assert frame.columns == ["rid", "k ey"]
-    sc.build_index(table, spark=spark)
-    wanted = [str(sc.col("`k ey`") == text) for text in texts]
+    sec.build_index(table, spark=spark)
+    wanted = [str(sec.col("`k ey`") == text) for text in texts]
     answers = ask(frame, wanted)
     for i, predicate in enumerate(wanted):
-        found = sc.prune(table, predicate, strict=True).to_arrow()
+        found = sec.prune(table, predicate, strict=True).to_arrow()
         assert rows(found) == answers.matching(predicate)
         assert found["rid"].to_pylist() == [i]
 
@@ -190,10 +190,10 @@ FILE_NAMES = [
 def test_c41_file_names_are_those_of_sparks_metadata(spark: SparkSession, write_table: WriteTable) -> None:
     """``_metadata.file_name`` is escaped as in a URI."""
     root = write_table({f"{name}.parquet": {"rid": [i]} for i, name in enumerate(FILE_NAMES)})
-    table = sc.open_table(str(root))
+    table = sec.open_table(str(root))
     frame = spark.read.parquet(*[str(path) for path in root.iterdir() if not set("{}[]*?\\") & set(path.name)])
     for row in frame.selectExpr("rid", "_metadata.file_name").collect():
-        plan = sc.prune(table, sc.col("_metadata.file_name") == row.file_name, strict=True)
+        plan = sec.prune(table, sec.col("_metadata.file_name") == row.file_name, strict=True)
         assert plan.to_arrow()["rid"].to_pylist() == [row.rid]
 
 
@@ -202,11 +202,11 @@ def test_a_column_of_the_name_that_spark_hides(spark: SparkSession, tmp_path: Pa
     for i in range(3):
         names = pa.array([{"file_name": f"x{i}"}] * 2)
         write_file(tmp_path / f"{i}.parquet", {"rid": [2 * i, 2 * i + 1], "_metadata": names})
-    table = sc.open_table(str(tmp_path))
-    sc.build_index(table, spark=spark, bloom=["_metadata.file_name"], segment_blocks=1)
+    table = sec.open_table(str(tmp_path))
+    sec.build_index(table, spark=spark, bloom=["_metadata.file_name"], segment_blocks=1)
     for predicate, expected in (("_metadata.file_name = 'x1'", [2, 3]), ("_metadata.file_name = '1.parquet'", [])):
         for use_index in (True, False):
-            plan = sc.prune(table, predicate, use_index=use_index)
+            plan = sec.prune(table, predicate, use_index=use_index)
             assert plan.to_arrow(columns=["rid"])["rid"].to_pylist() == expected
             assert sorted(row.rid for row in plan.to_spark(spark, via="blocks").collect()) == expected
 
@@ -219,12 +219,12 @@ def test_a_data_column_under_the_same_name_yields_to_the_directory(
     for i in range(3):
         data = {"rid": [i], "p": pa.array([100 + i], pa.int32()), "q": [i]}
         write_file(tmp_path / f"{name}={i}" / "part.parquet", data)
-    table = sc.open_table(str(tmp_path))
-    sc.build_index(table, spark=spark, bloom=["p"], segment_blocks=1)
+    table = sec.open_table(str(tmp_path))
+    sec.build_index(table, spark=spark, bloom=["p"], segment_blocks=1)
     expected = spark.read.parquet(str(tmp_path))
     for predicate in ("p = 1", "p = 101", "P >= 2", "p IS NULL"):
         wanted = sorted(row.rid for row in expected.where(predicate).collect())
-        assert sorted(sc.prune(table, predicate, strict=True).to_arrow()["rid"].to_pylist()) == wanted
+        assert sorted(sec.prune(table, predicate, strict=True).to_arrow()["rid"].to_pylist()) == wanted
 
 
 def test_directories_between_are_passed_over(spark: SparkSession, tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_directories_between_are_passed_over(spark: SparkSession, tmp_path: Path
     for i in range(2):
         write_file(tmp_path / f"a={i}" / "b=x" / "deep" / "er" / "part.parquet", {"rid": [i]})
     expected = spark.read.parquet(str(tmp_path)).orderBy("rid").toArrow()
-    found = sc.prune(sc.open_table(str(tmp_path)), "a >= 0").to_arrow().sort_by("rid")
+    found = sec.prune(sec.open_table(str(tmp_path)), "a >= 0").to_arrow().sort_by("rid")
     assert found.to_pylist() == expected.to_pylist() == [{"rid": 0, "a": 0, "b": "x"}, {"rid": 1, "a": 1, "b": "x"}]
 
 
@@ -241,7 +241,7 @@ def test_directories_that_disagree_are_refused(tmp_path: Path, folders: tuple[st
     for folder in folders:
         write_file(tmp_path / folder / "part.parquet", {"rid": [1]})
     with pytest.raises(IncompatibleSchemas, match="partition columns"):
-        sc.prune(sc.open_table(str(tmp_path)), "TRUE")
+        sec.prune(sec.open_table(str(tmp_path)), "TRUE")
 
 
 @given(st.text(st.characters(codec="utf-8")))
@@ -253,10 +253,10 @@ def test_partition_values_are_exact_bounds(tmp_path: Path) -> None:
     """A partition decides its files whole: pruned where it is FALSE or NULL, fully matching where it is TRUE."""
     for value in ("1", "2", DEFAULT_PARTITION):
         write_file(tmp_path / f"p={value}" / "part.parquet", pa.table({"rid": [1, 2, 3]}))
-    table = sc.open_table(str(tmp_path))
-    assert sc.prune(table, "p = 1").files == ["p=1/part.parquet"]
-    assert sc.prune(table, "NOT p = 1").files == ["p=2/part.parquet"]
-    assert sc.prune(table, "p IS NULL").files == [f"p={DEFAULT_PARTITION}/part.parquet"]
-    plan = sc.prune(table, "p >= 1")
+    table = sec.open_table(str(tmp_path))
+    assert sec.prune(table, "p = 1").files == ["p=1/part.parquet"]
+    assert sec.prune(table, "NOT p = 1").files == ["p=2/part.parquet"]
+    assert sec.prune(table, "p IS NULL").files == [f"p={DEFAULT_PARTITION}/part.parquet"]
+    plan = sec.prune(table, "p >= 1")
     assert plan.residual is None
     assert plan.count() == 6

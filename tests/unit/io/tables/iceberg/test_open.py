@@ -14,7 +14,7 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import StalePlan, TableNotFound, UnknownColumn, UnknownSnapshot, UnsupportedTable
 from secateur.index.model import BuildOptions
 from secateur.io.tables.iceberg import snapshot
@@ -36,10 +36,10 @@ def events(catalog: Catalog) -> Table:
 
 
 def test_a_table_is_opened_by_its_catalog(catalog: Catalog, events: Table) -> None:
-    assert ids(sc.open_table("db.events", catalog=catalog)) == [0, 1, 2]
-    assert ids(sc.open_table(events)) == [0, 1, 2]
+    assert ids(sec.open_table("db.events", catalog=catalog)) == [0, 1, 2]
+    assert ids(sec.open_table(events)) == [0, 1, 2]
     properties = {"name": catalog.name, **catalog.properties}
-    assert ids(sc.open_table("db.events", catalog=properties)) == [0, 1, 2]
+    assert ids(sec.open_table("db.events", catalog=properties)) == [0, 1, 2]
 
 
 def test_a_configured_catalog_is_part_of_the_name(
@@ -51,20 +51,20 @@ def test_a_configured_catalog_is_part_of_the_name(
     for key, value in catalog.properties.items():
         monkeypatch.setenv(f"PYICEBERG_CATALOG__TESTS__{key.upper()}", value)
     monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())  # which PyIceberg reads once, when it is imported
-    assert ids(sc.open_table("tests.db.events")) == [0, 1, 2]
+    assert ids(sec.open_table("tests.db.events")) == [0, 1, 2]
     with pytest.raises(TableNotFound, match=r"no table db\.nothing"):
-        sc.open_table("tests.db.nothing")
+        sec.open_table("tests.db.nothing")
 
 
 def test_a_table_is_opened_without_a_catalog(events: Table, tmp_path: Path) -> None:
     """By a metadata file, which never changes, or by its directory, of which the newest is taken."""
     at_second = events.metadata.metadata_log[2].metadata_file
-    assert ids(sc.open_table(at_second)) == [0, 1]
-    by_directory = sc.open_table(events.location())
+    assert ids(sec.open_table(at_second)) == [0, 1]
+    by_directory = sec.open_table(events.location())
     assert ids(by_directory) == [0, 1, 2]
     events.append(rows(7))
     assert ids(by_directory) == [0, 1, 2, 7]
-    assert ids(sc.open_table(events.location().removeprefix("file://"))) == [0, 1, 2, 7]
+    assert ids(sec.open_table(events.location().removeprefix("file://"))) == [0, 1, 2, 7]
 
 
 def test_a_version_hint_names_the_newest_or_less(events: Table, tmp_path: Path) -> None:
@@ -88,61 +88,61 @@ def test_of_two_newest_files_a_catalog_has_to_tell(events: Table) -> None:
     newest = Path(events.metadata_location.removeprefix("file://"))
     shutil.copy(newest, newest.with_name(newest.name.replace("-", "-0", 1)))
     with pytest.raises(TableNotFound, match="of which a catalog knows the right one"):
-        sc.open_table(events.location())
+        sec.open_table(events.location())
 
 
 def test_snapshots_of_the_past(events: Table) -> None:
     first, second, third = events.metadata.snapshots
-    opened = [sc.open_table(events, snapshot_id=each.snapshot_id) for each in (first, second, third)]
+    opened = [sec.open_table(events, snapshot_id=each.snapshot_id) for each in (first, second, third)]
     assert [ids(each) for each in opened] == [[0], [0, 1], [0, 1, 2]]
-    assert ids(sc.open_table(events, ref="old")) == [0]
-    assert ids(sc.open_table(events, ref="named")) == [0, 1]
+    assert ids(sec.open_table(events, ref="old")) == [0]
+    assert ids(sec.open_table(events, ref="named")) == [0, 1]
     moment = dt.datetime.fromtimestamp(second.timestamp_ms / 1000, dt.UTC)
-    assert ids(sc.open_table(events, as_of=moment)) == [0, 1]
-    assert ids(sc.open_table(events, as_of=moment.isoformat())) == [0, 1]
-    assert ids(sc.open_table(events, as_of=moment.replace(tzinfo=None))) == [0, 1]
+    assert ids(sec.open_table(events, as_of=moment)) == [0, 1]
+    assert ids(sec.open_table(events, as_of=moment.isoformat())) == [0, 1]
+    assert ids(sec.open_table(events, as_of=moment.replace(tzinfo=None))) == [0, 1]
 
 
 def test_a_past_snapshot_has_the_schema_of_its_time_and_a_branch_that_of_the_table(events: Table) -> None:
     with events.update_schema() as update:
         update.rename_column("name", "title")
     events.append(pa.table({"id": pa.array([9], pa.int64()), "title": ["t"]}))
-    then = sc.open_table(events, snapshot_id=events.metadata.snapshots[0].snapshot_id)
-    assert sc.prune(then, "name = 'n0'").to_arrow().num_rows == 1
-    assert sc.prune(sc.open_table(events, ref="old"), "title = 'n0'").to_arrow().num_rows == 1
+    then = sec.open_table(events, snapshot_id=events.metadata.snapshots[0].snapshot_id)
+    assert sec.prune(then, "name = 'n0'").to_arrow().num_rows == 1
+    assert sec.prune(sec.open_table(events, ref="old"), "title = 'n0'").to_arrow().num_rows == 1
     with pytest.raises(UnknownColumn):
-        sc.prune(then, "title = 'n0'")
+        sec.prune(then, "title = 'n0'")
 
 
 def test_what_is_not_there_is_said(catalog: Catalog, events: Table, tmp_path: Path) -> None:
     with pytest.raises(UnknownSnapshot, match="has no snapshot 5: there are "):
-        sc.open_table(events, snapshot_id=5)
+        sec.open_table(events, snapshot_id=5)
     with pytest.raises(UnknownSnapshot, match="had no snapshot at 1999"):
-        sc.open_table(events, as_of="1999-01-01")
+        sec.open_table(events, as_of="1999-01-01")
     with pytest.raises(UnknownSnapshot, match="no branch or tag 'new': there are main, named, old"):
-        sc.open_table(events, ref="new")
+        sec.open_table(events, ref="new")
     with pytest.raises(ValueError, match="give one of them"):
-        sc.open_table(events, ref="old", snapshot_id=1)
+        sec.open_table(events, ref="old", snapshot_id=1)
     with pytest.raises(ValueError, match="Invalid isoformat"):
-        sc.open_table(events, as_of="yesterday")
+        sec.open_table(events, as_of="yesterday")
     with pytest.raises(TableNotFound, match=r"no table db\.nothing"):
-        sc.open_table("db.nothing", catalog=catalog)
+        sec.open_table("db.nothing", catalog=catalog)
     with pytest.raises(TableNotFound, match="cannot read the Iceberg metadata"):
-        sc.open_table(str(tmp_path / "missing.metadata.json"))
+        sec.open_table(str(tmp_path / "missing.metadata.json"))
     with pytest.raises(TypeError, match="catalog is a catalog of PyIceberg"):
-        sc.open_table("db.events", catalog=3)
+        sec.open_table("db.events", catalog=3)
     with pytest.raises(ValueError, match="leave out schema"):
-        sc.open_table(events, schema=pa.schema([]))
+        sec.open_table(events, schema=pa.schema([]))
     (tmp_path / "plain").mkdir()
     with pytest.raises(ValueError, match="has no snapshots to choose from"):
-        sc.open_table(tmp_path / "plain", ref="old")
+        sec.open_table(tmp_path / "plain", ref="old")
 
 
 def test_broken_metadata_is_named(events: Table) -> None:
     file = Path(events.metadata_location.removeprefix("file://"))
     file.write_text(json.dumps({"format-version": 2}))
     with pytest.raises(TableNotFound, match="cannot read the Iceberg metadata"):
-        sc.open_table(events.metadata_location)
+        sec.open_table(events.metadata_location)
 
 
 @pytest.mark.parametrize("what", ["manifest list", "manifest"])
@@ -158,12 +158,12 @@ def test_broken_manifests_are_named(events: Table, what: str, damage: bytes | No
     else:
         file.write_bytes(damage)
     with pytest.raises(TableNotFound, match=f"cannot read the {what} .*{file.name}"):
-        sc.prune(sc.open_table(events), "true")
+        sec.prune(sec.open_table(events), "true")
 
 
 def test_a_table_without_snapshots_is_empty(catalog: Catalog) -> None:
-    empty = sc.open_table(catalog.create_table("db.empty", SCHEMA))
-    plan = sc.prune(empty, "id = 1", strict=True)
+    empty = sec.open_table(catalog.create_table("db.empty", SCHEMA))
+    plan = sec.prune(empty, "id = 1", strict=True)
     assert (plan.count(), plan.to_arrow().schema.names) == (0, ["id", "name"])
 
 
@@ -182,7 +182,7 @@ def test_other_formats_of_files_are_refused_by_name(events: Table, monkeypatch: 
 
     monkeypatch.setattr(snapshot, "read_manifest", orc)
     with pytest.raises(UnsupportedTable, match=r"\.parquet is a file of ORC"):
-        sc.prune(sc.open_table(events), "true")
+        sec.prune(sec.open_table(events), "true")
 
 
 # ---- what is read again ----------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def read_manifests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 def test_a_new_snapshot_reads_new_manifests_only(events: Table, read_manifests: list[str]) -> None:
-    opened = sc.open_table(events)
+    opened = sec.open_table(events)
     assert ids(opened) == [0, 1, 2]
     assert len(read_manifests) == 3
     assert ids(opened) == [0, 1, 2]
@@ -215,20 +215,20 @@ def test_a_new_snapshot_reads_new_manifests_only(events: Table, read_manifests: 
 
 def test_of_the_snapshot_that_an_index_covers_no_manifest_is_read(events: Table, read_manifests: list[str]) -> None:
     """By a process that has nothing in memory; and of a later one, what came since."""
-    first = sc.open_table(events)
+    first = sec.open_table(events)
     assert isinstance(first, IcebergTable)
     index_here(first, BuildOptions())
     read_manifests.clear()
-    assert ids(sc.open_table(events), "id >= 1") == [1, 2]
+    assert ids(sec.open_table(events), "id >= 1") == [1, 2]
     assert read_manifests == []
     events.append(rows(3))
-    assert ids(sc.open_table(events), "id >= 1") == [1, 2, 3]
+    assert ids(sec.open_table(events), "id >= 1") == [1, 2, 3]
     assert len(read_manifests) == 1
 
 
 def test_manifests_that_are_kept_broken_are_read_themselves(events: Table, read_manifests: list[str]) -> None:
     """Every byte of the file may be another, and it may be cut, empty or gone: the answer stays."""
-    first = sc.open_table(events)
+    first = sec.open_table(events)
     assert isinstance(first, IcebergTable)
     index_here(first, BuildOptions())
     (file,) = Path(first.store.root).glob("manifests/*")
@@ -240,12 +240,12 @@ def test_manifests_that_are_kept_broken_are_read_themselves(events: Table, read_
         *(_flipped(whole, at) for at in range(0, len(whole), 97)),
     ):
         file.write_bytes(damaged)
-        assert ids(sc.open_table(events), "id >= 1") == [1, 2]
+        assert ids(sec.open_table(events), "id >= 1") == [1, 2]
     file.unlink()
     read_manifests.clear()
-    assert ids(sc.open_table(events), "id >= 1") == [1, 2]
+    assert ids(sec.open_table(events), "id >= 1") == [1, 2]
     assert len(read_manifests) == 3
-    assert not sc.verify_index(first).sound
+    assert not sec.verify_index(first).sound
 
 
 def _flipped(data: bytes, at: int) -> bytes:
@@ -253,7 +253,7 @@ def _flipped(data: bytes, at: int) -> bytes:
 
 
 def test_metadata_may_be_old_for_as_long_as_is_said(events: Table) -> None:
-    patient = sc.open_table(events, freshness=3600)
+    patient = sec.open_table(events, freshness=3600)
     assert ids(patient) == [0, 1, 2]
     events.append(rows(3))
     assert ids(patient) == [0, 1, 2]
@@ -265,8 +265,8 @@ def test_metadata_may_be_old_for_as_long_as_is_said(events: Table) -> None:
 def test_paths_may_be_relative(events: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert ids(sc.open_table("warehouse/db/events")) == [0, 1, 2]
-    opened = sc.open_table("~/warehouse/db/events", index_location="~/my-index")
+    assert ids(sec.open_table("warehouse/db/events")) == [0, 1, 2]
+    opened = sec.open_table("~/warehouse/db/events", index_location="~/my-index")
     assert ids(opened) == [0, 1, 2]
     assert opened.store.root == str(tmp_path / "my-index")
 
@@ -280,13 +280,13 @@ def test_a_table_that_was_made_again_is_another(catalog: Catalog, events: Table,
     found = []
     for table in (events, other.refresh()):
         shutil.copy(table.metadata_location.removeprefix("file://"), root / "v1.metadata.json")
-        found.append(sc.open_table(tmp_path / "hadoop") if not found else found[0])
+        found.append(sec.open_table(tmp_path / "hadoop") if not found else found[0])
         assert ids(found[-1]) == ([0, 1, 2] if table is events else [8])
 
 
 def test_a_vanished_file_ends_the_patience(events: Table) -> None:
     """The next query looks for a new snapshot, however old metadata may be."""
-    patient = sc.open_table(events, freshness=3600)
+    patient = sec.open_table(events, freshness=3600)
     assert ids(patient) == [0, 1, 2]
     old = [task.file.file_path for task in events.scan().plan_files()]
     events.overwrite(rows(5))

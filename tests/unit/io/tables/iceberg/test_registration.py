@@ -12,7 +12,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 from pyiceberg.table.puffin import PuffinFile
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import IndexMissing, IndexNotWritable, UnsupportedTable
 from secateur.index.model import BuildOptions
 from secateur.io.tables.iceberg.puffin import Blob, decode_puffin, encode_puffin
@@ -32,33 +32,35 @@ def events(catalog: Catalog) -> Table:
 
 def test_whoever_opens_the_table_finds_the_index(catalog: Catalog, events: Table, tmp_path: Path) -> None:
     elsewhere = str(tmp_path / "elsewhere")
-    opened = sc.open_table(events, index_location=elsewhere)
+    opened = sec.open_table(events, index_location=elsewhere)
     index_here(opened, BuildOptions())
-    assert sc.prune(sc.open_table("db.events", catalog=catalog), "id = 1").report.index == "none"
-    path = sc.register_index(opened)
-    found = sc.open_table("db.events", catalog=catalog)
+    assert sec.prune(sec.open_table("db.events", catalog=catalog), "id = 1").report.index == "none"
+    path = sec.register_index(opened)
+    found = sec.open_table("db.events", catalog=catalog)
     assert found.store.root == elsewhere
-    assert sc.prune(found, "id = 1", strict=True).report.index.startswith("snapshot 1, 1 segments, covers 1 of 1 files")
+    assert sec.prune(found, "id = 1", strict=True).report.index.startswith(
+        "snapshot 1, 1 segments, covers 1 of 1 files"
+    )
     assert ids(found, "id = 1") == [1]
     (blob,) = decode_puffin(Path(path.removeprefix("file://")).read_bytes())
     assert blob.about["type"] == "secateur-index-v1"
     events.refresh().append(rows(5))
-    assert ids(sc.open_table("db.events", catalog=catalog), "id > 1") == [2, 5]
-    assert sc.open_table("db.events", catalog=catalog, index_location=str(tmp_path / "third")).store.root.endswith(
+    assert ids(sec.open_table("db.events", catalog=catalog), "id > 1") == [2, 5]
+    assert sec.open_table("db.events", catalog=catalog, index_location=str(tmp_path / "third")).store.root.endswith(
         "third"
     )
 
 
 def test_statistics_of_others_are_kept(catalog: Catalog, events: Table, tmp_path: Path) -> None:
-    opened = sc.open_table(events, index_location=str(tmp_path / "elsewhere"))
+    opened = sec.open_table(events, index_location=str(tmp_path / "elsewhere"))
     index_here(opened, BuildOptions())
-    first = sc.register_index(opened)
+    first = sec.register_index(opened)
     sketch = Blob(
         b"sketch", {"type": "apache-datasketches-theta-v1", "fields": [1], "snapshot-id": 1, "sequence-number": 1}
     )
     file = Path(first.removeprefix("file://"))
     file.write_bytes(encode_puffin([*decode_puffin(file.read_bytes()), sketch])[0])
-    second = Path(sc.register_index(opened).removeprefix("file://"))
+    second = Path(sec.register_index(opened).removeprefix("file://"))
     assert [blob.about["type"] for blob in decode_puffin(second.read_bytes())] == [
         sketch.about["type"],
         "secateur-index-v1",
@@ -67,27 +69,27 @@ def test_statistics_of_others_are_kept(catalog: Catalog, events: Table, tmp_path
 
 
 def test_a_broken_statistics_file_costs_the_index_and_no_row(catalog: Catalog, events: Table, tmp_path: Path) -> None:
-    opened = sc.open_table(events, index_location=str(tmp_path / "elsewhere"))
+    opened = sec.open_table(events, index_location=str(tmp_path / "elsewhere"))
     index_here(opened, BuildOptions())
-    file = Path(sc.register_index(opened).removeprefix("file://"))
+    file = Path(sec.register_index(opened).removeprefix("file://"))
     whole = file.read_bytes()
     for damaged in (b"", whole[:-1], whole[4:], whole.replace(b"location", b"lacation")):
         file.write_bytes(damaged)
-        again = sc.open_table("db.events", catalog=catalog)
+        again = sec.open_table("db.events", catalog=catalog)
         assert again.store.root.endswith("/_secateur")
         assert ids(again) == [0, 1, 2]
 
 
 def test_what_cannot_be_registered_is_said(events: Table, tmp_path: Path) -> None:
     with pytest.raises(IndexMissing):
-        sc.register_index(sc.open_table(events))
-    static = sc.open_table(events.metadata_location)
+        sec.register_index(sec.open_table(events))
+    static = sec.open_table(events.metadata_location)
     index_here(static, BuildOptions())
     with pytest.raises(IndexNotWritable, match="cannot register the index"):
-        sc.register_index(static)
+        sec.register_index(static)
     (tmp_path / "plain").mkdir()
     with pytest.raises((IndexMissing, UnsupportedTable)):
-        sc.register_index(sc.open_table(tmp_path / "plain"))
+        sec.register_index(sec.open_table(tmp_path / "plain"))
 
 
 @given(st.lists(st.binary(max_size=50), max_size=4))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secateur as sc
+import secateur as sec
 from secateur.errors import StalePlan
 from secateur.io.tables.iceberg import row_deletes
 from tests.support.deleted_rows import Place, Row, histories, made
@@ -38,14 +38,14 @@ def test_what_is_told_is_told_of_the_rows_that_live(
 
     with made(*history, indexed=indexed) as made_:
         for some in (calls, calls[2:4], calls[4:6]):
-            result = sc.aggregate(made_.table, ", ".join(some), where, strict=True).to_pylist()[0]
+            result = sec.aggregate(made_.table, ", ".join(some), where, strict=True).to_pylist()[0]
             rows = [row for row in made_.rows if holds(row)]
             expected = [len(rows), sum(row[0] is not None for row in rows)]
             expected += [value for i in range(3) for value in least_and_greatest([row[i] for row in rows])]
             assert repr(list(result.values())) == repr([v for c, v in zip(calls, expected, strict=True) if c in some])
-        plan = sc.prune(made_.table, where, strict=True)
+        plan = sec.prune(made_.table, where, strict=True)
         assert plan.count() == plan.to_arrow().num_rows == len(rows)
-        assert sc.prune(made_.table, where, limit=3).to_arrow().num_rows == min(3, len(rows))
+        assert sec.prune(made_.table, where, limit=3).to_arrow().num_rows == min(3, len(rows))
         affected = plan.affected()
         for path, live in zip(made_.paths, made_.live, strict=True):
             truth = [holds(row) for row in live]
@@ -77,14 +77,14 @@ def test_blocks_without_a_row_are_left_out(indexed: bool, monkeypatch: pytest.Mo
     positions = [[(0, 4), (0, 5), (0, 6)], [(0, 6), (0, 7), (0, 10)], [(1, 0), (1, 1), (1, 2), (1, 4)]]
     with made(files, positions, [], indexed=indexed) as made_:
         read = reads_of(monkeypatch)
-        plan = sc.prune(made_.table, "s >= ''", strict=True)
+        plan = sec.prune(made_.table, "s >= ''", strict=True)
         first, second = made_.paths
         assert sorted(blocks_of(plan)) == sorted([(first, 0), (first, 2), (second, 0), (second, 1)])
         assert plan.count() == plan.to_arrow().num_rows == 11 - 5 + 6 - 4
         assert len(read) == len(set(read)) == 3
         assert plan.affected().whole == sorted(made_.paths)
         assert plan.why(first, 1).stage == "deletes"
-        assert sc.prune(made_.table, "k >= 0", limit=3, strict=True).to_arrow().num_rows == 3
+        assert sec.prune(made_.table, "k >= 0", limit=3, strict=True).to_arrow().num_rows == 3
         (stage,) = [each for each in plan.report.stages if each.name == "deletes"]
         assert (stage.before.blocks, stage.after.blocks) == (5, 4)
         assert stage.notes == ("deleted positions of 2 files looked at",)
@@ -95,7 +95,7 @@ def test_delete_files_that_cannot_cover_a_block_are_not_read(indexed: bool, monk
     files = [[(at, "a", 1.5) for at in range(8)]]
     with made(files, [[(0, 0), (0, 1), (0, 2)]], [7], indexed=indexed) as made_:
         read = reads_of(monkeypatch)
-        assert len(sc.prune(made_.table, "k >= 0", strict=True).blocks) == 2
+        assert len(sec.prune(made_.table, "k >= 0", strict=True).blocks) == 2
         assert not read
 
 
@@ -104,7 +104,7 @@ def test_a_delete_file_that_cannot_be_read_is_trouble_of_readers() -> None:
     with made(files, [[(0, at) for at in range(4)]], [], indexed=False) as made_:
         (path,) = made_.table.snapshot().listing(dt.UTC).deletes.files.column("path").to_pylist()
         Path(path.removeprefix("file://")).unlink()
-        plan = sc.prune(made_.table, "k >= 0", strict=True)
+        plan = sec.prune(made_.table, "k >= 0", strict=True)
         assert len(plan.blocks) == 1
         with pytest.raises(StalePlan):
             plan.count()
@@ -115,11 +115,11 @@ def test_deleted_rows_are_no_answers(indexed: bool) -> None:
     """The bounds of a file with deletes hold and are no values; files without any need not be read."""
     files = [[(at, "a", 1.5) for at in range(8)], [(at, "a", 1.5) for at in range(10, 18)]]
     with made(files, [[(0, 0), (0, 7)]], [], indexed=indexed) as made_:
-        result = sc.aggregate(made_.table, "min(k), max(k)", strict=True)
+        result = sec.aggregate(made_.table, "min(k), max(k)", strict=True)
         assert result.to_pylist() == [{"min(k)": 1, "max(k)": 17}]
         assert result.schema.metadata[b"blocks_read"] == b"1"
-        assert sc.prune(made_.table, "k >= 10").affected().whole == [made_.paths[1]]
-        assert sc.prune(made_.table, "k >= 0").affected().whole == sorted(made_.paths)
+        assert sec.prune(made_.table, "k >= 10").affected().whole == [made_.paths[1]]
+        assert sec.prune(made_.table, "k >= 0").affected().whole == sorted(made_.paths)
 
 
 @pytest.mark.parametrize("indexed", [False, True])
@@ -135,10 +135,10 @@ def test_equality_deletes_are_read_once(indexed: bool, monkeypatch: pytest.Monke
             return real(filesystem, path, shown, *listed)
 
         monkeypatch.setattr(row_deletes, "open_parquet", noted)
-        plan = sc.prune(made_.table, "k >= 0", strict=True)
+        plan = sec.prune(made_.table, "k >= 0", strict=True)
         assert plan.count() == plan.to_arrow().num_rows == 38
-        found = sc.aggregate(made_.table, "count(*) AS n, min(s) AS s, max(f) AS f", "k >= 0")
+        found = sec.aggregate(made_.table, "count(*) AS n, min(s) AS s, max(f) AS f", "k >= 0")
         assert found.to_pylist() == [{"n": 38, "s": "a", "f": 19.0}]
-        assert sc.prune(made_.table, "k = 3 OR k = 25 OR k = 4", strict=True).count() == 1
+        assert sec.prune(made_.table, "k = 3 OR k = 25 OR k = 4", strict=True).count() == 1
         deletes = [path for path in opened if path.endswith("-deletes.parquet")]
         assert len(deletes) == 1
