@@ -225,8 +225,10 @@ def test_a_public_read_path_gives_the_same_rows(
 def test_another_spark_takes_a_public_read_path(
     spark: SparkSession, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
-    (tmp_path / "PrunedTable.java").write_text(source)
-    monkeypatch.setattr(compiled, "SOURCES", tmp_path)
+    sources = tmp_path / "java"
+    sources.mkdir()
+    (sources / "PrunedTable.java").write_text(source)
+    monkeypatch.setattr(compiled, "SOURCES", sources)
     frame = sec.dataframe(spark, sec.open_table(str(root)))
     assert "other internals" in reason(frame)
     assert ids(frame.where("id > 37")) == [38, 39]
