@@ -50,7 +50,8 @@ def test_options(spark: SparkSession, root: Path, option: str, value: str) -> No
     assert found == (["1 of 20"] if (option, value) == ("mergeSchema", "false") else [])
 
 
-def test_a_corrupt_file_that_is_ignored(spark: SparkSession, root: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ignored", ["true", "false"])
+def test_a_corrupt_file(spark: SparkSession, root: Path, tmp_path: Path, ignored: str) -> None:
     for i in range(2):
         pq.write_table(pa.table({"id": np.arange(100) + 100 * i}), tmp_path / f"{i}.parquet", row_group_size=10)
     sec.build_index(sec.open_table(str(tmp_path)), spark=spark)
@@ -58,7 +59,7 @@ def test_a_corrupt_file_that_is_ignored(spark: SparkSession, root: Path, tmp_pat
     spark.sql(f"CREATE OR REPLACE TEMP VIEW harmed USING parquet OPTIONS (path '{tmp_path}')")
     (tmp_path / "1.parquet").write_bytes(b"PAR1" + b"x" * 50 + b"PAR1")
     spark.catalog.refreshTable("harmed")
-    spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    spark.conf.set("spark.sql.files.ignoreCorruptFiles", ignored)
     try:
         for condition in ("id = 5", "id = 150", "id > 90"):
             require_same(spark, f"SELECT * FROM harmed WHERE {condition}")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -47,6 +48,8 @@ def answer(spark: SparkSession, query: str, *, pruned: bool) -> list[str]:
         return [str(frame.dtypes), *sorted(map(repr, frame.collect()))]
     except PySparkException as error:
         return [error.getCondition() or type(error).__name__]
+    except Py4JJavaError as error:  # of a task
+        return re.findall(r"\[([A-Z_0-9.]+)\]", str(error))[:1]
     finally:
         spark.conf.unset(SWITCH)
 

@@ -12,11 +12,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import secateur as sec
-from tests.support.enabled_session import answer, pruning
+from tests.support.enabled_session import answer, pruning, reasons
 
 QUERIES = {  # and what EXPLAIN says
     "SELECT * FROM plain WHERE id = 5": "1 of 10",
     "SELECT count(*), max(name) FROM plain WHERE id BETWEEN 150 AND 250": "2 of 10",
+    "SELECT * FROM parts WHERE id = 7": "1 of 2",
+    "SELECT day, count(*) FROM parts WHERE day = 'd1' AND id < 500 GROUP BY day": "1 of 1",
 }
 
 
@@ -28,6 +30,7 @@ def session(home: str, port: str) -> SparkSession:
         "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",
         "spark.hadoop.hive.server2.thrift.port": port,
         "spark.hadoop.hive.server2.thrift.bind.host": "127.0.0.1",
+        "spark.hadoop.hive.exec.dynamic.partition.mode": "nonstrict",
     }
     builder = SparkSession.builder.master("local[2]")
     for name, value in settings.items():
@@ -35,12 +38,15 @@ def session(home: str, port: str) -> SparkSession:
     return builder.enableHiveSupport().getOrCreate()
 
 
-def make_table(spark: SparkSession, home: str) -> None:
+def make_tables(spark: SparkSession, home: str) -> None:
     spark.sql("CREATE TABLE plain (id BIGINT, name STRING) STORED AS PARQUET")
     spark.sql(
         "INSERT INTO plain SELECT /*+ REPARTITION_BY_RANGE(10, id) */ id, concat('name-', id) FROM range(0, 1000, 1, 1)"
     )
-    sec.build_index(sec.open_table(f"{home}/warehouse/plain"))
+    spark.sql("CREATE TABLE parts (id BIGINT) PARTITIONED BY (day STRING) STORED AS PARQUET")
+    spark.sql("INSERT INTO parts SELECT /*+ COALESCE(1) */ id, if(id < 500, 'd1', 'd2') FROM range(0, 1000, 1, 1)")
+    for name in ("plain", "parts"):
+        sec.build_index(sec.open_table(f"{home}/warehouse/{name}"))
 
 
 def by_jdbc(spark: SparkSession, port: str) -> dict[str, Any]:
@@ -69,13 +75,13 @@ def by_jdbc(spark: SparkSession, port: str) -> dict[str, Any]:
 def main(home: str, port: str) -> None:
     spark = session(home, port)
     spark.sparkContext.setLogLevel("ERROR")
-    make_table(spark, home)
+    make_tables(spark, home)
     sec.enable(spark)
     queries = {
         query: {
             "on": answer(spark, query, pruned=True),
             "off": answer(spark, query, pruned=False),
-            "pruning": pruning(spark.sql(query)),
+            "pruning": pruning(spark.sql(query)) or reasons(spark)[-1:],
             "expected": expected,
         }
         for query, expected in QUERIES.items()

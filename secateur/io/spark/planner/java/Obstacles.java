@@ -28,7 +28,7 @@ import scala.collection.immutable.Seq;
 /** Reasons not to replace the scan of a relation; null if there is none. */
 final class Obstacles {
     private static final Set PLAIN_OPTIONS = new HashSet(Arrays.asList(new String[] {
-        "path", "compression", "parquet.compression", "serialization.format"}));
+        "path", "compression", "parquet.compression", "serialization.format", "partitionoverwritemode"}));
 
     static String of(LogicalRelation relation, HadoopFsRelation files) {
         if (files.fileFormat().getClass() != ParquetFileFormat.class) return "not Spark's reader of Parquet files";
